@@ -1,2 +1,7 @@
 //! dunnage measures what Linux containers cost, layer by layer, before the application inside
 //! does any work. The modules stand in reading order.
+
+pub mod cmd;
+pub mod probe;
+pub mod sys;
+pub mod units;

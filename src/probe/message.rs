@@ -1,0 +1,187 @@
+//! The message of the probe, read on the host's side. It came through an engine, so nothing in it
+//! is believed before it is whole: version, every line, and the end.
+
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
+use crate::units::Stamp;
+
+/// The first line of every message.
+pub const MAGIC: &str = "dunnage-probe 1";
+
+/// Why bytes are not a message of the probe.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum NotAMessage {
+    /// Nothing was written.
+    #[error("the probe wrote nothing to standard output")]
+    Empty,
+    /// Something else was written first.
+    #[error("standard output does not begin with the probe's message but with `{0}`")]
+    Foreign(String),
+    /// The end line is missing.
+    #[error("the probe's message was cut off after {0} bytes")]
+    Cut(usize),
+    /// Something follows the end line.
+    #[error("something else follows the probe's message on standard output: `{0}`")]
+    Trailing(String),
+    /// A line that the probe never writes, or a fact that it always writes is missing.
+    #[error("the probe's message holds no valid `{0}`")]
+    Invalid(String),
+}
+
+/// What the probe said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// At the ELF entry, before libc.
+    pub entry: Stamp,
+    /// At `main`, after libc's own start.
+    pub main: Stamp,
+    /// When everything was read back, right before the message was written.
+    pub ready: Stamp,
+    /// What it read back about itself.
+    pub inside: Inside,
+}
+
+/// What a process sees of its own isolation, read from inside.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Inside {
+    /// Effective user id.
+    pub uid: u64,
+    /// Effective group id.
+    pub gid: u64,
+    /// `PR_GET_SECCOMP`: 0 none, 2 filter.
+    pub seccomp: u64,
+    /// `PR_GET_NO_NEW_PRIVS`.
+    pub no_new_privs: u64,
+    /// Effective capabilities as a bit set.
+    pub capabilities: u64,
+    /// Inode numbers of the namespaces, by the names of `/proc/self/ns`.
+    pub namespaces: BTreeMap<String, u64>,
+    /// Lines of `/proc/self/cgroup`.
+    pub cgroup_path: Vec<String>,
+    /// Lines of `/proc/self/uid_map`.
+    pub uid_map: Vec<String>,
+    /// Names of the network interfaces.
+    pub interfaces: Vec<String>,
+    /// The lines of `/proc/self/mountinfo` about the root and the files that engines add.
+    pub mounts: Vec<String>,
+}
+
+fn excerpt(bytes: &[u8]) -> String {
+    let text: String = String::from_utf8_lossy(bytes).chars().take(60).collect();
+    text.escape_debug().to_string()
+}
+
+/// Reads a message that must fill `bytes` from the first to the last.
+pub fn parse(bytes: &[u8]) -> Result<Message, NotAMessage> {
+    if bytes.is_empty() {
+        return Err(NotAMessage::Empty);
+    }
+    let magic = format!("{MAGIC}\n");
+    let Some(body) = bytes.strip_prefix(magic.as_bytes()) else {
+        return Err(NotAMessage::Foreign(excerpt(bytes)));
+    };
+    let end = b"\nend\n";
+    let Some(length) = body.windows(end.len()).position(|window| window == end) else {
+        return Err(NotAMessage::Cut(bytes.len()));
+    };
+    let trailing = &body[length + end.len()..];
+    if !trailing.is_empty() {
+        return Err(NotAMessage::Trailing(excerpt(trailing)));
+    }
+    let text = String::from_utf8_lossy(&body[..length]);
+    let mut numbers = BTreeMap::new();
+    let mut inside = Inside::default();
+    for line in text.lines() {
+        let (name, rest) =
+            line.split_once(' ').ok_or_else(|| NotAMessage::Invalid(excerpt(line.as_bytes())))?;
+        match name {
+            "cgroup_path" => inside.cgroup_path.push(rest.to_owned()),
+            "uid_map" => inside.uid_map.push(rest.split_whitespace().collect::<Vec<_>>().join(" ")),
+            "mounts" => inside.mounts.push(rest.to_owned()),
+            "interfaces" => {
+                inside.interfaces.extend(rest.split_once(':').map(|(name, _)| name.trim().to_owned()))
+            }
+            _ => {
+                let number = rest.parse().map_err(|_| NotAMessage::Invalid(name.to_owned()))?;
+                numbers.insert(name.to_owned(), number);
+            }
+        }
+    }
+    let mut take = |name: &str| numbers.remove(name).ok_or_else(|| NotAMessage::Invalid(name.to_owned()));
+    let (entry, main, ready) = (Stamp(take("entry")?), Stamp(take("main")?), Stamp(take("ready")?));
+    (inside.uid, inside.gid) = (take("uid")?, take("gid")?);
+    (inside.seccomp, inside.no_new_privs) = (take("seccomp")?, take("no_new_privs")?);
+    inside.capabilities = take("capabilities")?;
+    inside.namespaces = numbers;
+    Ok(Message { entry, main, ready, inside })
+}
+
+impl Inside {
+    /// The mount of the root: filesystem type, and all options of mount and superblock together.
+    pub fn root(&self) -> Option<(String, String)> {
+        let line = self.mounts.iter().rfind(|line| line.split(' ').nth(4) == Some("/"))?;
+        let (mount, filesystem) = line.split_once(" - ")?;
+        let options = mount.split(' ').nth(5)?;
+        let mut filesystem = filesystem.splitn(3, ' ');
+        let kind = filesystem.next()?.to_owned();
+        let more = filesystem.nth(1)?;
+        Some((kind, format!("{options},{more}")))
+    }
+
+    /// The identity that an engine gave the container: the 64 hexadecimal digits in the source of a
+    /// file that it laid over `/etc`, or in the cgroup's path where that is visible.
+    pub fn container_id(&self) -> Option<String> {
+        self.mounts.iter().filter(|line| line.contains(" /etc/")).chain(&self.cgroup_path).find_map(|line| {
+            line.split(|c: char| !c.is_ascii_hexdigit()).find(|word| word.len() == 64).map(str::to_owned)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = "dunnage-probe 1\nentry 10\nmain 20\nuid 0\ngid 0\nseccomp 2\nno_new_privs 1\ncapabilities 7\n\
+        net 4026531840\ncgroup_path 4:memory:/docker/x\nuid_map          0          0 4294967295\n\
+        interfaces Inter-|   Receive\ninterfaces     lo: 0 0 0\nmounts 1 0 0:5 / / rw,relatime - overlay overlay rw,upperdir=/u,volatile\nready 30\nend\n";
+
+    #[test]
+    fn a_whole_message_is_read() {
+        let message = parse(WHOLE.as_bytes()).unwrap();
+        assert_eq!((message.entry, message.main, message.ready), (Stamp(10), Stamp(20), Stamp(30)));
+        assert_eq!(message.inside.namespaces["net"], 4026531840);
+        assert_eq!(message.inside.interfaces, ["lo"]);
+        assert_eq!(message.inside.uid_map, ["0 0 4294967295"]);
+        let (kind, options) = message.inside.root().unwrap();
+        assert_eq!((kind.as_str(), options.ends_with("volatile")), ("overlay", true));
+    }
+
+    #[test]
+    fn every_proper_prefix_is_refused() {
+        for length in 0..WHOLE.len() {
+            assert!(parse(&WHOLE.as_bytes()[..length]).is_err(), "{length} bytes were accepted");
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_message_is_named() {
+        assert_eq!(parse(b"WARN x"), Err(NotAMessage::Foreign("WARN x".into())));
+        let trailing = format!("{WHOLE}bye");
+        assert_eq!(parse(trailing.as_bytes()), Err(NotAMessage::Trailing("bye".into())));
+        let without = WHOLE.replace("main 20\n", "");
+        assert_eq!(parse(without.as_bytes()), Err(NotAMessage::Invalid("main".into())));
+        let nonsense = WHOLE.replace("main 20", "main soon");
+        assert_eq!(parse(nonsense.as_bytes()), Err(NotAMessage::Invalid("main".into())));
+    }
+
+    #[test]
+    fn the_container_is_known_by_the_files_that_its_engine_added() {
+        let id = "a1".repeat(32);
+        let mounts =
+            vec![format!("9 1 8:1 /var/lib/docker/containers/{id}/hosts /etc/hosts rw - ext4 /dev/vda rw")];
+        assert_eq!(Inside { mounts, ..Inside::default() }.container_id(), Some(id));
+        assert_eq!(Inside::default().container_id(), None);
+    }
+}

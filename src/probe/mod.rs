@@ -1,0 +1,185 @@
+//! What runs inside a subject: the same executable that measures, asked to be the probe by its
+//! first argument. It starts no runtime, parses no options and allocates nothing; it stamps, reads
+//! back from inside what was done to it, writes one message to standard output, and ends.
+//!
+//! The message (private to this module, see `message`) is text: a first line with a version, then
+//! one fact a line, files as a length followed by that many bytes, and a last line `end`.
+
+pub mod entry;
+pub mod message;
+mod mounts;
+
+use core::ffi::CStr;
+
+use crate::sys::raw;
+use message::MAGIC;
+
+/// The first argument that turns the executable into the probe.
+pub const PROBE: &str = "probe";
+
+/// What the probe is asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    /// Stamp the entry, read the treatment back, and end.
+    Start,
+}
+
+impl Task {
+    /// The argument that names the task.
+    pub const fn argument(self) -> &'static str {
+        match self {
+            Task::Start => "start",
+        }
+    }
+}
+
+const NAMESPACES: [(&str, &CStr); 8] = [
+    ("cgroup", c"/proc/self/ns/cgroup"),
+    ("ipc", c"/proc/self/ns/ipc"),
+    ("mnt", c"/proc/self/ns/mnt"),
+    ("net", c"/proc/self/ns/net"),
+    ("pid", c"/proc/self/ns/pid"),
+    ("time", c"/proc/self/ns/time"),
+    ("user", c"/proc/self/ns/user"),
+    ("uts", c"/proc/self/ns/uts"),
+];
+
+const FILES: [(&str, &CStr); 3] = [
+    ("cgroup_path", c"/proc/self/cgroup"),
+    ("uid_map", c"/proc/self/uid_map"),
+    ("interfaces", c"/proc/self/net/dev"),
+];
+
+/// Is the probe, for good: called with the arguments after `probe`, does not return.
+///
+/// The exit code is 0 when the message was written, 2 for an unknown task, 3 when standard output
+/// refused it.
+pub fn run(task: Option<&CStr>) -> ! {
+    let main = raw::monotonic();
+    match task.map(CStr::to_bytes) {
+        None | Some(b"start") => start(main),
+        Some(_) => {
+            let _ = raw::write_all(2, b"dunnage probe: unknown task\n");
+            raw::exit(2)
+        }
+    }
+}
+
+fn start(main: u64) -> ! {
+    let mut message = Message::new();
+    message.line(MAGIC);
+    message.number("entry", entry::stamp());
+    message.number("main", main);
+    treatment(&mut message);
+    message.number("ready", raw::monotonic());
+    message.line("end");
+    match raw::write_all(1, message.bytes()) {
+        Ok(()) => raw::exit(0),
+        Err(_) => raw::exit(3),
+    }
+}
+
+/// Reads back from inside what the subject was asked to apply.
+fn treatment(message: &mut Message) {
+    let (user, group) = raw::user_and_group();
+    message.number("uid", user as u64);
+    message.number("gid", group as u64);
+    message.number("seccomp", raw::prctl(libc::PR_GET_SECCOMP, 0).unwrap_or(usize::MAX) as u64);
+    message.number("no_new_privs", raw::prctl(libc::PR_GET_NO_NEW_PRIVS, 0).unwrap_or(usize::MAX) as u64);
+    if let Some(effective) = raw::effective_capabilities() {
+        message.number("capabilities", effective);
+    }
+    let mut link = [0u8; 64];
+    for (name, path) in NAMESPACES {
+        if let Ok(length) = raw::readlink(path, &mut link) {
+            message.number(name, digits_in(&link[..length]));
+        }
+    }
+    for (name, path) in FILES {
+        message.file(name, path, |_, _| true);
+    }
+    message.file("mounts", c"/proc/self/mountinfo", mounts::tells_the_root);
+}
+
+/// The number in `pid:[4026531836]`.
+fn digits_in(text: &[u8]) -> u64 {
+    text.iter()
+        .filter(|byte| byte.is_ascii_digit())
+        .fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
+}
+
+/// A message being written, on the stack.
+struct Message {
+    buffer: [u8; 16384],
+    length: usize,
+}
+
+impl Message {
+    fn new() -> Message {
+        Message { buffer: [0; 16384], length: 0 }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.length]
+    }
+
+    /// Appends what fits. A message that lost its end is refused by its reader, not misread.
+    fn push(&mut self, bytes: &[u8]) {
+        let room = (self.buffer.len() - self.length).min(bytes.len());
+        self.buffer[self.length..self.length + room].copy_from_slice(&bytes[..room]);
+        self.length += room;
+    }
+
+    fn line(&mut self, text: &str) {
+        self.push(text.as_bytes());
+        self.push(b"\n");
+    }
+
+    fn number(&mut self, name: &str, value: u64) {
+        let mut digits = [0u8; 20];
+        let mut first = digits.len();
+        let mut rest = value;
+        loop {
+            first -= 1;
+            digits[first] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        self.push(name.as_bytes());
+        self.push(b" ");
+        self.push(&digits[first..]);
+        self.push(b"\n");
+    }
+
+    /// The lines of a file that `keep` chooses (given the line and how many were kept), each with a
+    /// name before it. Lines longer than the buffer are left out; unreadable files have no lines.
+    fn file(&mut self, name: &str, path: &CStr, keep: fn(&[u8], usize) -> bool) {
+        let Ok(fd) = raw::open(path) else { return };
+        let mut buffer = [0u8; 4096];
+        let mut filled = 0;
+        let mut kept = 0;
+        while let Ok(count @ 1..) = raw::read(fd, &mut buffer[filled..]) {
+            filled += count;
+            let mut done = 0;
+            while let Some(length) = buffer[done..filled].iter().position(|&byte| byte == b'\n') {
+                let line = &buffer[done..done + length];
+                if keep(line, kept) {
+                    kept += 1;
+                    self.push(name.as_bytes());
+                    self.push(b" ");
+                    self.push(line);
+                    self.push(b"\n");
+                }
+                done += length + 1;
+            }
+            buffer.copy_within(done..filled, 0);
+            filled -= done;
+            if filled == buffer.len() {
+                filled = 0;
+            }
+        }
+        raw::close(fd);
+    }
+}

@@ -1,0 +1,7 @@
+//! The only unsafe code and raw system calls of the program. Each file wraps one group of calls
+//! into something that cannot be misused; nothing here knows of subjects or experiments.
+
+pub mod clock;
+pub mod raw;
+pub mod signals;
+pub mod spawn;

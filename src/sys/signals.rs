@@ -1,0 +1,77 @@
+//! Ctrl-C, as something that can be waited for together with a child. The signals are blocked, so
+//! they interrupt no measurement at an arbitrary instruction; children start with a clean mask.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// A pollable descriptor that becomes readable when the person wants to stop.
+#[derive(Debug)]
+pub struct Interrupts {
+    fd: OwnedFd,
+}
+
+fn watched() -> libc::sigset_t {
+    // SAFETY: an all-zero sigset_t is valid storage; sigemptyset and sigaddset initialise it.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            libc::sigaddset(&mut set, signal);
+        }
+        set
+    }
+}
+
+impl Interrupts {
+    /// Blocks SIGINT, SIGTERM and SIGHUP in this thread and those it starts later, and collects
+    /// them here.
+    pub fn install() -> io::Result<Interrupts> {
+        let set = watched();
+        // SAFETY: `set` is initialised; no old mask is asked for.
+        if unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: `set` is initialised; -1 asks for a new descriptor.
+        let fd = unsafe { libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: signalfd just made this descriptor and nothing else owns it.
+        Ok(Interrupts { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
+    }
+
+    /// Whether a stop was asked for since the last call.
+    pub fn take(&self) -> bool {
+        let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];
+        let mut seen = false;
+        // SAFETY: the buffer has the size of the record that signalfd writes.
+        while unsafe { libc::read(self.fd.as_raw_fd(), info.as_mut_ptr().cast(), info.len()) } > 0 {
+            seen = true;
+        }
+        seen
+    }
+
+    /// Sleeps for `nanos`, or until a stop is asked for; says whether it was.
+    pub fn sleep(&self, nanos: u64) -> bool {
+        let time = libc::timespec {
+            tv_sec: (nanos / 1_000_000_000) as i64,
+            tv_nsec: (nanos % 1_000_000_000) as i64,
+        };
+        let mut waited = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one valid pollfd, a valid timespec, no signal mask.
+        unsafe { libc::ppoll(&mut waited, 1, &time, std::ptr::null()) == 1 }
+    }
+}
+
+impl AsRawFd for Interrupts {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
+
+/// Turns writing into a closed pipe from a death into an error, so that a run whose reader went
+/// away still cleans up after itself. Children start with the default action again.
+pub fn ignore_broken_pipe() {
+    // SAFETY: installs the ignoring action, no handler.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+}

@@ -1,0 +1,456 @@
+//! Starts a program as cheaply as the kernel allows and waits for it without polling.
+//!
+//! `posix_spawn` shares the parent's memory until the program is executed, so our own size does
+//! not enter the measurement. Output goes to pipes that are emptied only after the end, or every
+//! quarter of a second when a program writes so much that it would block: a reader that wakes up
+//! in the middle of a launch would compete with it. Deliberately absent: shells, and threads.
+
+use std::ffi::{CString, OsStr};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use super::clock;
+use super::signals::Interrupts;
+use crate::units::{Nanos, Stamp};
+
+/// Output beyond this is read and thrown away.
+const KEPT_OUTPUT: usize = 1 << 20;
+/// How long a program may be left with full pipes before they are emptied.
+const DRAIN_EVERY: Nanos = Nanos::from_millis(250);
+/// The same for a program that has just been seen to fill them.
+const DRAIN_BUSY: Nanos = Nanos::from_millis(5);
+
+/// A program with its arguments and environment, converted once and started many times.
+#[derive(Debug, Clone)]
+pub struct Program {
+    path: CString,
+    arguments: Vec<CString>,
+    environment: Vec<CString>,
+}
+
+fn c_string(text: &OsStr) -> io::Result<CString> {
+    CString::new(text.as_bytes()).map_err(|_| {
+        io::Error::new(io::ErrorKind::InvalidInput, format!("`{}` contains a zero byte", text.display()))
+    })
+}
+
+impl Program {
+    /// `path` is executed with `arguments` (which do not include the program's own name) and the
+    /// environment of this process.
+    pub fn new<S: AsRef<OsStr>>(path: &Path, arguments: impl IntoIterator<Item = S>) -> io::Result<Program> {
+        let environment = std::env::vars_os().map(|(key, value)| {
+            let mut entry = key;
+            entry.push("=");
+            entry.push(value);
+            entry
+        });
+        let first = c_string(path.as_os_str())?;
+        let rest = arguments.into_iter().map(|argument| c_string(argument.as_ref()));
+        Ok(Program {
+            path: first.clone(),
+            arguments: std::iter::once(Ok(first)).chain(rest).collect::<io::Result<_>>()?,
+            environment: environment.map(|entry| c_string(&entry)).collect::<io::Result<_>>()?,
+        })
+    }
+
+    /// The same program with this environment (`KEY=value`) and no other.
+    pub fn with_environment<S: AsRef<OsStr>>(mut self, entries: &[S]) -> io::Result<Program> {
+        self.environment = entries.iter().map(|entry| c_string(entry.as_ref())).collect::<io::Result<_>>()?;
+        Ok(self)
+    }
+
+    /// The command line as a person would type it, for messages.
+    pub fn shown(&self) -> String {
+        let words: Vec<_> = self.arguments.iter().map(|word| quoted(&word.to_string_lossy())).collect();
+        words.join(" ")
+    }
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// Both ends of a pipe whose ends close on exec and hold as much as an ordinary user may ask for.
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: room for two descriptors; on success both are new and ours.
+    unsafe {
+        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
+    }
+}
+
+/// What a started program writes, collected on demand.
+#[derive(Debug)]
+pub struct Output {
+    reader: OwnedFd,
+    kept: Vec<u8>,
+}
+
+impl Output {
+    /// A pipe: the collecting side, and the descriptor to give to a child.
+    pub fn pipe() -> io::Result<(Output, OwnedFd)> {
+        let (reader, writer) = pipe()?;
+        // SAFETY: sets a flag and the size of a pipe that we own; a refused size leaves the old one.
+        unsafe {
+            libc::fcntl(reader.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK);
+            libc::fcntl(reader.as_raw_fd(), libc::F_SETPIPE_SZ, KEPT_OUTPUT as libc::c_int);
+        }
+        Ok((Output { reader, kept: Vec::new() }, writer))
+    }
+
+    /// Takes what is in the pipe now, without waiting, and returns how many bytes that was.
+    pub fn drain(&mut self) -> usize {
+        let mut chunk = [0u8; 16384];
+        let mut total = 0;
+        loop {
+            // SAFETY: the buffer is writable for its whole length.
+            let count =
+                unsafe { libc::read(self.reader.as_raw_fd(), chunk.as_mut_ptr().cast(), chunk.len()) };
+            let Ok(count @ 1..) = usize::try_from(count) else { return total };
+            total += count;
+            let room = KEPT_OUTPUT - self.kept.len();
+            self.kept.extend_from_slice(&chunk[..count.min(room)]);
+        }
+    }
+
+    /// Everything collected so far.
+    pub fn finish(mut self) -> Vec<u8> {
+        self.drain();
+        self.kept
+    }
+}
+
+/// A started program that has not been waited for.
+#[derive(Debug)]
+pub struct Child {
+    /// Its process id, as we see it.
+    pub pid: i32,
+    /// Taken right before the system call that starts it.
+    pub spawned: Stamp,
+    pidfd: OwnedFd,
+    stdout: Output,
+    stderr: Output,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// It returned this exit code.
+    Exited(i32),
+    /// This signal killed it.
+    Killed(i32),
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Status::Exited(code) => write!(out, "exit code {code}"),
+            Status::Killed(signal) => write!(out, "signal {signal}"),
+        }
+    }
+}
+
+/// A program that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Taken right before the system call that started it.
+    pub spawned: Stamp,
+    /// Taken right after the kernel said that it had ended.
+    pub returned: Stamp,
+    /// How it ended.
+    pub status: Status,
+    /// CPU time of the program and of the children that it waited for, from `wait4`: the
+    /// scheduler's nanoseconds, cut to microseconds by the kernel.
+    pub waited_cpu: Nanos,
+    /// The first mebibyte of its standard output.
+    pub stdout: Vec<u8>,
+    /// The first mebibyte of its standard error.
+    pub stderr: Vec<u8>,
+}
+
+/// Why waiting stopped before the program ended. It has been killed and reaped by then.
+#[derive(Debug)]
+pub enum Unfinished {
+    /// The time allowed ran out; this is what it had written.
+    TimedOut {
+        /// Its standard output up to then.
+        stdout: Vec<u8>,
+        /// Its standard error up to then.
+        stderr: Vec<u8>,
+    },
+    /// The person asked to stop.
+    Interrupted,
+    /// The kernel refused to wait.
+    Failed(io::Error),
+}
+
+/// The attributes of a spawn, freed when dropped.
+struct Attributes(libc::posix_spawnattr_t);
+
+impl Attributes {
+    /// A process group of its own, so that the terminal's Ctrl-C reaches only us; no signal
+    /// blocked, the broken-pipe signal at its default.
+    fn new() -> io::Result<Attributes> {
+        // SAFETY: posix_spawnattr_init initialises the zeroed storage before anything else uses it;
+        // the signal sets are initialised by sigemptyset.
+        unsafe {
+            let mut attributes: libc::posix_spawnattr_t = std::mem::zeroed();
+            check(libc::posix_spawnattr_init(&mut attributes))?;
+            let mut this = Attributes(attributes);
+            let mut none: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut none);
+            let mut broken_pipe = none;
+            libc::sigaddset(&mut broken_pipe, libc::SIGPIPE);
+            check(libc::posix_spawnattr_setsigmask(&mut this.0, &none))?;
+            check(libc::posix_spawnattr_setsigdefault(&mut this.0, &broken_pipe))?;
+            check(libc::posix_spawnattr_setpgroup(&mut this.0, 0))?;
+            let flags =
+                libc::POSIX_SPAWN_SETSIGMASK | libc::POSIX_SPAWN_SETSIGDEF | libc::POSIX_SPAWN_SETPGROUP;
+            check(libc::posix_spawnattr_setflags(&mut this.0, flags as libc::c_short))?;
+            Ok(this)
+        }
+    }
+}
+
+impl Drop for Attributes {
+    fn drop(&mut self) {
+        // SAFETY: initialised by `new`.
+        unsafe { libc::posix_spawnattr_destroy(&mut self.0) };
+    }
+}
+
+/// What happens to descriptors between clone and exec, freed when dropped.
+struct Actions(libc::posix_spawn_file_actions_t);
+
+impl Actions {
+    fn new(stdin: RawFd, stdout: RawFd, stderr: RawFd) -> io::Result<Actions> {
+        // SAFETY: posix_spawn_file_actions_init initialises the zeroed storage first.
+        unsafe {
+            let mut actions: libc::posix_spawn_file_actions_t = std::mem::zeroed();
+            check(libc::posix_spawn_file_actions_init(&mut actions))?;
+            let mut this = Actions(actions);
+            for (from, to) in [(stdin, 0), (stdout, 1), (stderr, 2)] {
+                check(libc::posix_spawn_file_actions_adddup2(&mut this.0, from, to))?;
+            }
+            Ok(this)
+        }
+    }
+}
+
+impl Drop for Actions {
+    fn drop(&mut self) {
+        // SAFETY: initialised by `new`.
+        unsafe { libc::posix_spawn_file_actions_destroy(&mut self.0) };
+    }
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(result)) }
+}
+
+fn pointers(strings: &[CString]) -> Vec<*mut libc::c_char> {
+    strings.iter().map(|one| one.as_ptr().cast_mut()).chain([std::ptr::null_mut()]).collect()
+}
+
+/// `/dev/null`, for children that have nothing to read.
+pub fn null_device() -> io::Result<OwnedFd> {
+    Ok(std::fs::File::open("/dev/null")?.into())
+}
+
+/// Starts a program; its input is empty and its output collected.
+pub fn start(program: &Program) -> io::Result<Child> {
+    let (stdout, stdout_writer) = Output::pipe()?;
+    let (stderr, stderr_writer) = Output::pipe()?;
+    let stdin = null_device()?;
+    let actions = Actions::new(stdin.as_raw_fd(), stdout_writer.as_raw_fd(), stderr_writer.as_raw_fd())?;
+    let attributes = Attributes::new()?;
+    let arguments = pointers(&program.arguments);
+    let environment = pointers(&program.environment);
+    let mut pid = 0;
+    let spawned = clock::now();
+    // SAFETY: all strings live in `program`, the arrays end with a null pointer, attributes and
+    // actions are initialised.
+    let result = unsafe {
+        libc::posix_spawn(
+            &mut pid,
+            program.path.as_ptr(),
+            &actions.0,
+            &attributes.0,
+            arguments.as_ptr(),
+            environment.as_ptr(),
+        )
+    };
+    check(result)?;
+    Child::adopt(pid, spawned, stdout, stderr)
+}
+
+/// Opens a descriptor that becomes readable when the process ends.
+pub fn pidfd(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: takes a process id and flags; the result is a new descriptor.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: pidfd_open just made this descriptor.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
+impl Child {
+    /// Takes over a child of this process that was started by other means.
+    pub fn adopt(pid: i32, spawned: Stamp, stdout: Output, stderr: Output) -> io::Result<Child> {
+        match pidfd(pid) {
+            Ok(pidfd) => Ok(Child { pid, spawned, pidfd, stdout, stderr }),
+            Err(error) => {
+                kill_group(pid);
+                reap(pid).ok();
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits until it ends. At the deadline, or when the person wants to stop, it and its process
+    /// group are killed; what it started elsewhere is the caller's to clean up.
+    pub fn wait(mut self, allowed: Nanos, interrupts: &Interrupts) -> Result<Ended, Unfinished> {
+        let deadline = clock::now().0 as i64 + allowed.0;
+        let mut patience = DRAIN_EVERY;
+        let interrupted = loop {
+            let left = Nanos(deadline - clock::now().0 as i64);
+            if left.0 <= 0 {
+                break false;
+            }
+            match wait_for_either(self.pidfd.as_raw_fd(), interrupts.as_raw_fd(), left.min(patience)) {
+                Event::Ended => return self.collect().map_err(Unfinished::Failed),
+                Event::Stop => break true,
+                Event::Neither => {
+                    let full = self.stdout.drain() + self.stderr.drain() >= KEPT_OUTPUT / 16;
+                    patience = if full { DRAIN_BUSY } else { DRAIN_EVERY };
+                }
+            }
+        };
+        kill_group(self.pid);
+        reap(self.pid).map_err(Unfinished::Failed)?;
+        if interrupted {
+            return Err(Unfinished::Interrupted);
+        }
+        Err(Unfinished::TimedOut { stdout: self.stdout.finish(), stderr: self.stderr.finish() })
+    }
+
+    fn collect(self) -> io::Result<Ended> {
+        let (status, waited_cpu) = reap(self.pid)?;
+        let returned = clock::now();
+        Ok(Ended {
+            spawned: self.spawned,
+            returned,
+            status,
+            waited_cpu,
+            stdout: self.stdout.finish(),
+            stderr: self.stderr.finish(),
+        })
+    }
+}
+
+enum Event {
+    Ended,
+    Stop,
+    Neither,
+}
+
+fn wait_for_either(process: RawFd, stop: RawFd, time: Nanos) -> Event {
+    let watch = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut both = [watch(process), watch(stop)];
+    let time = libc::timespec { tv_sec: time.0 / 1_000_000_000, tv_nsec: time.0 % 1_000_000_000 };
+    // SAFETY: two valid pollfds, a valid timespec, no signal mask.
+    unsafe { libc::ppoll(both.as_mut_ptr(), 2, &time, std::ptr::null()) };
+    match both {
+        [process, _] if process.revents != 0 => Event::Ended,
+        [_, stop] if stop.revents != 0 => Event::Stop,
+        _ => Event::Neither,
+    }
+}
+
+fn kill_group(pid: i32) {
+    // SAFETY: signals only the child that we started and the group that it leads.
+    unsafe {
+        libc::kill(-pid, libc::SIGKILL);
+        libc::kill(pid, libc::SIGKILL);
+    }
+}
+
+fn reap(pid: i32) -> io::Result<(Status, Nanos)> {
+    let mut status = 0;
+    // SAFETY: an all-zero rusage is valid; both out-pointers are writable.
+    let (result, usage) = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        (libc::wait4(pid, &mut status, 0, &mut usage), usage)
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let micros = |time: libc::timeval| time.tv_sec * 1_000_000 + time.tv_usec;
+    let cpu = Nanos((micros(usage.ru_utime) + micros(usage.ru_stime)) * 1000);
+    let status = if libc::WIFEXITED(status) {
+        Status::Exited(libc::WEXITSTATUS(status))
+    } else {
+        Status::Killed(libc::WTERMSIG(status))
+    };
+    Ok((status, cpu))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(path: &str, arguments: &[&str], allowed: Nanos) -> Result<Ended, Unfinished> {
+        let interrupts = Interrupts::install().unwrap();
+        let program = Program::new(Path::new(path), arguments).unwrap();
+        start(&program).unwrap().wait(allowed, &interrupts)
+    }
+
+    #[test]
+    fn output_and_status_of_a_program_arrive() {
+        let ended =
+            run("/bin/sh", &["-c", "echo out; echo err >&2; exit 3"], Nanos::from_millis(5000)).unwrap();
+        assert_eq!(ended.status, Status::Exited(3));
+        assert_eq!((ended.stdout.as_slice(), ended.stderr.as_slice()), (&b"out\n"[..], &b"err\n"[..]));
+        assert!(ended.returned > ended.spawned);
+        assert!(ended.waited_cpu.0 > 0);
+    }
+
+    #[test]
+    fn a_program_that_writes_more_than_a_pipe_holds_neither_blocks_nor_fills_memory() {
+        let script = "head -c 3000000 /dev/zero; exit 0";
+        let ended = run("/bin/sh", &["-c", script], Nanos::from_millis(60_000)).unwrap();
+        assert_eq!(ended.status, Status::Exited(0));
+        assert_eq!(ended.stdout.len(), KEPT_OUTPUT);
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_killed_with_its_group_and_its_words_are_kept() {
+        let unfinished =
+            run("/bin/sh", &["-c", "echo started; sleep 100"], Nanos::from_millis(200)).unwrap_err();
+        let Unfinished::TimedOut { stdout, .. } = unfinished else { panic!("{unfinished:?}") };
+        assert_eq!(stdout, b"started\n");
+    }
+
+    #[test]
+    fn a_program_that_does_not_exist_is_an_error() {
+        let program = Program::new(Path::new("/nonexistent/program"), [""; 0]).unwrap();
+        assert_eq!(start(&program).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn command_lines_are_shown_as_they_would_be_typed() {
+        let program = Program::new(Path::new("/bin/echo"), ["a b", "it's", "x=1"]).unwrap();
+        assert_eq!(program.shown(), r"/bin/echo 'a b' 'it'\''s' x=1");
+    }
+}

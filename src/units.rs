@@ -1,0 +1,165 @@
+//! Time stamps, durations and the units in which metrics are given. Values cross module borders
+//! with their unit, never as naked numbers; only `stats` computes on bare `f64`.
+
+use std::fmt;
+
+/// A point in time: nanoseconds on the kernel's `CLOCK_MONOTONIC`.
+///
+/// Stamps from inside a container and from outside are comparable only when both processes are
+/// in the same time namespace; `probe` reports its own so that this can be shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Stamp(pub u64);
+
+impl Stamp {
+    /// The signed time from `earlier` to this stamp.
+    pub fn since(self, earlier: Stamp) -> Nanos {
+        Nanos(self.0 as i64 - earlier.0 as i64)
+    }
+}
+
+/// A signed duration in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Nanos(pub i64);
+
+impl Nanos {
+    /// Whole milliseconds as a duration.
+    pub const fn from_millis(millis: i64) -> Nanos {
+        Nanos(millis * 1_000_000)
+    }
+
+    /// Seconds, the base unit of every duration that leaves the program.
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// The nearest duration to a number of seconds.
+    pub fn from_seconds(seconds: f64) -> Nanos {
+        Nanos((seconds * 1e9).round() as i64)
+    }
+}
+
+impl std::ops::Add for Nanos {
+    type Output = Nanos;
+    fn add(self, other: Nanos) -> Nanos {
+        Nanos(self.0 + other.0)
+    }
+}
+
+impl std::iter::Sum for Nanos {
+    fn sum<I: Iterator<Item = Nanos>>(all: I) -> Nanos {
+        all.fold(Nanos(0), |sum, one| sum + one)
+    }
+}
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(&Unit::Seconds.format(self.seconds()))
+    }
+}
+
+/// The base unit in which the values of a metric are stored and exported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Seconds, shown as ns, µs, ms or s.
+    Seconds,
+    /// A number of things.
+    Count,
+    /// A dimensionless quotient.
+    Ratio,
+}
+
+/// A decimal scale of a unit: values are divided by `divisor` and followed by `symbol`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scale {
+    /// What one of `symbol` is in base units.
+    pub divisor: f64,
+    /// Printed after the number; empty for plain counts.
+    pub symbol: &'static str,
+}
+
+const TIME_SCALES: [Scale; 4] = [
+    Scale { divisor: 1e-9, symbol: "ns" },
+    Scale { divisor: 1e-6, symbol: "µs" },
+    Scale { divisor: 1e-3, symbol: "ms" },
+    Scale { divisor: 1.0, symbol: "s" },
+];
+
+impl Unit {
+    /// The name used in exported tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Unit::Seconds => "s",
+            Unit::Count => "count",
+            Unit::Ratio => "ratio",
+        }
+    }
+
+    /// The scale in which a value of about this magnitude reads best.
+    pub fn scale_for(self, magnitude: f64) -> Scale {
+        match self {
+            Unit::Seconds => {
+                let size = magnitude.abs();
+                let fitting = TIME_SCALES.iter().rev().find(|scale| size >= scale.divisor * 0.9995);
+                *fitting.unwrap_or(&TIME_SCALES[0])
+            }
+            Unit::Count | Unit::Ratio => Scale { divisor: 1.0, symbol: "" },
+        }
+    }
+
+    /// The value with three significant digits and its unit, such as `21.6 ms`.
+    pub fn format(self, value: f64) -> String {
+        let scale = self.scale_for(value);
+        let number = three_digits(value / scale.divisor);
+        match scale.symbol {
+            "" => number,
+            symbol => format!("{number} {symbol}"),
+        }
+    }
+
+    /// The value with an explicit sign, such as `+1.20 ms`.
+    pub fn format_signed(self, value: f64) -> String {
+        let text = self.format(value.abs());
+        match value {
+            v if v < 0.0 => format!("−{text}"),
+            v if v > 0.0 => format!("+{text}"),
+            _ => text,
+        }
+    }
+}
+
+/// A number with three significant digits and no exponent: `0.213`, `5.90`, `21.6`, `1240`.
+pub fn three_digits(value: f64) -> String {
+    let size = value.abs();
+    let decimals = match size {
+        s if s == 0.0 => 0,
+        s if s >= 99.95 => 0,
+        s if s >= 9.995 => 1,
+        s if s >= 0.9995 => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_read_with_three_digits_and_the_fitting_unit() {
+        let shown = |seconds: f64| Unit::Seconds.format(seconds);
+        assert_eq!(shown(0.0), "0 ns");
+        assert_eq!(shown(9.9996e-4), "1.00 ms");
+        assert_eq!(shown(2.131e-4), "213 µs");
+        assert_eq!(shown(5.904e-3), "5.90 ms");
+        assert_eq!(shown(0.0216), "21.6 ms");
+        assert_eq!(shown(0.2204), "220 ms");
+        assert_eq!(shown(1.24), "1.24 s");
+    }
+
+    #[test]
+    fn signs_are_explicit_where_asked() {
+        assert_eq!(Unit::Seconds.format_signed(1.2e-3), "+1.20 ms");
+        assert_eq!(Unit::Seconds.format_signed(-1.2e-3), "−1.20 ms");
+        assert_eq!(Unit::Count.format_signed(0.0), "0");
+    }
+}
