@@ -2,6 +2,11 @@
 //! does any work. The modules stand in reading order.
 
 pub mod cmd;
+pub mod experiment;
+pub mod image;
+pub mod outcome;
 pub mod probe;
+pub mod stats;
+pub mod subject;
 pub mod sys;
 pub mod units;
