@@ -55,8 +55,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Complains of each line of `text` that holds one of the words; what the words consist of is
-/// given, because `-` or `!` belongs to some.
+/// A complaint for each bad line of `text`, with the line's number and words.
 fn lines_with(text: &str, what: &str, bad: impl Fn(&str) -> bool) -> Vec<String> {
     let lines = text.lines().enumerate().filter(|(_, line)| bad(line));
     lines.map(|(at, line)| format!("line {}: {what}: {}", at + 1, line.trim())).collect()
