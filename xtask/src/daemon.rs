@@ -110,6 +110,9 @@ fn runtimes() -> Result<String> {
 
 fn start(log: &Path) -> Result<Started> {
     let dockerd = find_executable("dockerd").context("`dockerd` is not installed")?;
+    if let Some(pid) = other_dockerd() {
+        bail!("a dockerd, pid {pid}, runs on this network but does not answer `docker info`");
+    }
     let output = File::create(log).with_context(|| format!("cannot create {}", log.display()))?;
     // A session of its own: Ctrl-C at the terminal reaches us and the tests; the guard ends the
     // daemon when it notices that we are gone.
@@ -135,6 +138,19 @@ fn start(log: &Path) -> Result<Started> {
         Ok(false) => bail!("dockerd does not answer after {STARTS_WITHIN:?}\n{}", tail(log)),
         Err(error) => bail!("{error:#}\n{}", tail(log)),
     }
+}
+
+/// A dockerd in our network namespace, wherever its socket is: two of them would work on the same
+/// bridge and the same packet filter.
+fn other_dockerd() -> Option<String> {
+    let network = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
+    let ours = network("self")?;
+    fs::read_dir("/proc")
+        .ok()?
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .filter(|pid| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "dockerd\n"))
+        .find(|pid| network(pid).as_ref() == Some(&ours))
 }
 
 fn read_pid(guard: &mut Child) -> Result<u32> {
