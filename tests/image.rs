@@ -8,11 +8,13 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use dunnage::image::bundle::{Access, Bundle, IdRange, Mount, Spec, UserNamespace};
+use dunnage::image::bundle::{Access, Bundle, IdRange, Mount, Namespace, Spec, UserNamespace};
 use dunnage::image::{SmallImage, rootfs};
 use serde_json::json;
 
@@ -65,7 +67,6 @@ fn has(test: &str, need: &str, argv: &[&str]) -> bool {
 }
 
 fn is_root(test: &str) -> bool {
-    use std::os::unix::fs::MetadataExt;
     let root = fs::metadata("/proc/self").unwrap().uid() == 0;
     if !root {
         skip(test, "root", "not root");
@@ -279,7 +280,8 @@ impl Drop for Containerd {
         drop(Undo(vec![self.ctr(&["task", "rm", "-f", "box"]), self.ctr(&["container", "rm", "box"])]));
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // The runtime removes the container's cgroup and leaves the namespace's above it.
+        // The runtime removes what is the container's and leaves the namespace's above it.
+        let _ = fs::remove_dir(Path::new("/run/containerd/runc").join(&self.namespace));
         for cgroup in cgroups(&format!("/{}", self.namespace)) {
             let _ = fs::remove_dir(cgroup);
         }
@@ -348,12 +350,55 @@ fn runtime_starts_the_bundle(test: &str, runtime: &str) {
 
     let range = IdRange { inside: 0, outside: 100_000, count: 1000 };
     spec.user_namespace = Some(UserNamespace { uids: vec![range], gids: vec![range] });
-    // The user namespace's root is nobody on the host, who may not pass through this directory.
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(scene.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    open_to_all(scene.path());
     let text = starts_without_trace(&scene, runtime, &spec, &unpacked);
     assert_args(&text);
     assert_eq!(said(&text, "CapEff:"), [DOCKER_CAPABILITIES]);
+}
+
+/// Starts the bundle as somebody who is not root, in a user namespace with one ID.
+fn runtime_starts_the_bundle_for_nobody(test: &str, runtime: &str) {
+    const NOBODY: u32 = 65_534;
+    let as_nobody = |argv: &[&str]| {
+        let mut command = command(argv);
+        command.uid(NOBODY).gid(NOBODY).current_dir("/");
+        command
+    };
+    if !is_root(test) || !has(test, runtime, &[runtime, "--version"]) {
+        return;
+    }
+    if !as_nobody(&["unshare", "--user", "true"]).status().is_ok_and(|status| status.success()) {
+        return skip(test, "userns", "somebody who is not root may make no user namespace");
+    }
+    let Some(scene) = Scene::new(test) else { return };
+    open_to_all(scene.path());
+    let image = SmallImage::new(&scene.executable);
+    let unpacked = rootfs::unpack(&image, scene.path()).unwrap();
+    let one = vec![IdRange { inside: 0, outside: NOBODY, count: 1 }];
+    let mut spec = Spec::like_docker(&["one".to_owned(), "two".to_owned()], "inside", "");
+    spec.cgroups_path = None;
+    spec.user_namespace = Some(UserNamespace { uids: one.clone(), gids: one });
+    let state = scene.path().join("runtime");
+    fs::create_dir(&state).unwrap();
+    chown(&state, Some(NOBODY), Some(NOBODY)).unwrap();
+
+    let mut start = |network: &str| {
+        let bundle = Bundle::write(&scene.path().join(network), &unpacked, &spec).unwrap();
+        let directory = bundle.directory().to_str().unwrap();
+        let state = state.to_str().unwrap();
+        let argv = [runtime, "--root", state, "run", "--bundle", directory, &scene.name];
+        let text = checked(&argv, as_nobody(&argv).output().unwrap());
+        assert_args(&text);
+        spec.namespaces.retain(|namespace| *namespace != Namespace::Network);
+        text
+    };
+    assert_eq!(said(&start("own-network"), "/sys/class/net:"), ["lo"]);
+    start("host-network");
+}
+
+/// Another user than its owner has to pass through the directory.
+fn open_to_all(directory: &Path) {
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// Two starts, one after the other: the second finds what the first left, if it left anything.
@@ -368,7 +413,8 @@ fn starts_without_trace(scene: &Scene, runtime: &str, spec: &Spec, image: &rootf
     let text = output(&argv);
     output(&argv);
     assert_eq!(output(&["find", bundle.root().to_str().unwrap(), "-printf", "%p %m %n %T@\n"]), ready);
-    assert_eq!(cgroups(&spec.cgroups_path), Vec::<PathBuf>::new());
+    let cgroup = spec.cgroups_path.as_ref().unwrap();
+    assert_eq!(cgroups(cgroup), Vec::<PathBuf>::new());
     fs::remove_dir_all(directory).unwrap();
     assert_eq!(fs::read_dir(image.root()).unwrap().count(), 1);
     text
@@ -382,6 +428,16 @@ fn runc_starts_the_bundle() {
 #[test]
 fn crun_starts_the_bundle() {
     runtime_starts_the_bundle("crun_starts_the_bundle", "crun");
+}
+
+#[test]
+fn runc_starts_the_bundle_for_nobody() {
+    runtime_starts_the_bundle_for_nobody("runc_starts_the_bundle_for_nobody", "runc");
+}
+
+#[test]
+fn crun_starts_the_bundle_for_nobody() {
+    runtime_starts_the_bundle_for_nobody("crun_starts_the_bundle_for_nobody", "crun");
 }
 
 /// A reader that is not the library that wrote it.

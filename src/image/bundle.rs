@@ -80,8 +80,10 @@ pub struct Spec {
     pub namespaces: Vec<Namespace>,
     /// A new user namespace, if any.
     pub user_namespace: Option<UserNamespace>,
-    /// The cgroup in the runtime's own notation: with cgroupfs a path that begins with `/`.
-    pub cgroups_path: String,
+    /// The cgroup in the runtime's own notation: with cgroupfs a path that begins with `/`. `None`
+    /// leaves the choice to the runtime, which then goes on where it may make no cgroup: a
+    /// caller who is not root needs that.
+    pub cgroups_path: Option<String>,
     /// A share of CPU time, if limited.
     pub cpu: Option<CpuQuota>,
     /// Bytes of memory, if limited.
@@ -183,7 +185,7 @@ impl Spec {
                 Namespace::Cgroup,
             ],
             user_namespace: None,
-            cgroups_path: cgroups_path.to_owned(),
+            cgroups_path: Some(cgroups_path.to_owned()),
             cpu: None,
             memory_limit: None,
             sysctl: Vec::new(),
@@ -199,12 +201,14 @@ impl Spec {
         let namespaces = self.namespaces.iter().map(|namespace| namespace.name());
         let namespaces = namespaces.chain(self.user_namespace.iter().map(|_| "user"));
         let mut linux = json!({
-            "cgroupsPath": self.cgroups_path,
             "namespaces": namespaces.map(|kind| json!({ "type": kind })).collect::<Vec<_>>(),
             "resources": self.resources(),
             "maskedPaths": self.masked_paths,
             "readonlyPaths": self.readonly_paths,
         });
+        if let Some(path) = &self.cgroups_path {
+            linux["cgroupsPath"] = json!(path);
+        }
         if let Some(user) = &self.user_namespace {
             linux["uidMappings"] = user.uids.iter().copied().map(IdRange::to_json).collect();
             linux["gidMappings"] = user.gids.iter().copied().map(IdRange::to_json).collect();
@@ -376,7 +380,8 @@ impl Bundle {
 }
 
 /// A hard link costs nothing and shares the page cache with the other subjects; a copy does where
-/// there is none, as across filesystems or to a file of somebody else.
+/// a link cannot be had, as across filesystems or to somebody else's file. A container that wrote
+/// through the link would be found out when the image is next unpacked.
 fn place_executable(from: &Path, to: &Path) -> Result<()> {
     if fs::hard_link(from, to).is_ok() {
         return Ok(());
