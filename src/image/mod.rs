@@ -12,6 +12,8 @@ pub mod archive;
 pub mod bundle;
 mod digest;
 pub mod rootfs;
+mod spec;
+mod wire;
 
 pub use archive::SmallImage;
 pub use digest::Digest;
