@@ -11,5 +11,11 @@ pub mod rng;
 
 pub mod sample;
 
+pub mod level;
+
+pub mod order;
+
+pub use level::{Alpha, Family};
+pub use order::{Estimate, Interval, MedianRanks, median_ranks, min_rounds};
 pub use rng::Rng;
 pub use sample::{Sample, SampleError};
