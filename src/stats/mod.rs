@@ -3,7 +3,7 @@
 //! Everything here is a pure function of numbers and seeds. Deliberately absent: processes,
 //! clocks, files, serialised types, units (this is the only place where a naked `f64` may stand
 //! for a time or a size; the caller knows which), and words for people. Every function is total
-//! once its input has been built, because constructors refuse bad values.
+//! once its [`Sample`], [`Alpha`] or [`Margin`] has been built, because those refuse bad values.
 //!
 //! The files stand in reading order, and each answers one question.
 
@@ -15,7 +15,16 @@ pub mod level;
 
 pub mod order;
 
+pub mod paired;
+
+pub mod decide;
+
+pub mod noise;
+
+pub use decide::{Comparison, Decision, Goal, Margin, MarginError, NewRun, compare, decide};
 pub use level::{Alpha, Family};
+pub use noise::NoiseFloor;
 pub use order::{Estimate, Interval, MedianRanks, median_ranks, min_rounds};
+pub use paired::{NoRatio, PairError, Pairs, Side};
 pub use rng::Rng;
 pub use sample::{Sample, SampleError};
