@@ -21,10 +21,16 @@ pub mod decide;
 
 pub mod noise;
 
+pub mod outliers;
+
+pub mod heaps;
+
 pub use decide::{Comparison, Decision, Goal, Margin, MarginError, NewRun, compare, decide};
+pub use heaps::{TwoHeaps, two_heaps};
 pub use level::{Alpha, Family};
 pub use noise::NoiseFloor;
 pub use order::{Estimate, Interval, MedianRanks, median_ranks, min_rounds};
+pub use outliers::{OutlierClass, Outliers};
 pub use paired::{NoRatio, PairError, Pairs, Side};
 pub use rng::Rng;
 pub use sample::{Sample, SampleError};
