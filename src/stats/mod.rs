@@ -25,7 +25,15 @@ pub mod outliers;
 
 pub mod heaps;
 
+pub mod drift;
+
+pub mod carryover;
+
+mod normal;
+
+pub use carryover::{CarryOver, CarryOverError, carry_over};
 pub use decide::{Comparison, Decision, Goal, Margin, MarginError, NewRun, compare, decide};
+pub use drift::{Drift, DriftError, drift};
 pub use heaps::{TwoHeaps, two_heaps};
 pub use level::{Alpha, Family};
 pub use noise::NoiseFloor;
