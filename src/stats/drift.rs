@@ -17,8 +17,8 @@ use super::sample::Sample;
 const FEWEST_ROUNDS: usize = 5;
 /// Up to so many rounds the slope comes from all pairs (two million), beyond from a sample.
 const ALL_PAIRS: usize = 2000;
-/// How many pairs that sample has. The median of a million random slopes lies within 0.1 % of a
-/// rank of the median of all (two standard deviations).
+/// How many pairs that sample has. Its median stands within 0.1 % of all pairs from the middle (two
+/// standard deviations of a share of one half).
 const SAMPLED_PAIRS: usize = 1_000_000;
 
 /// A trend over the rounds, and the evidence for it.
@@ -210,10 +210,10 @@ mod tests {
         assert!(found.p < 1e-4);
     }
 
-    /// S = 9 without ties: 7 of 10 pairs … by hand: Var = 10·9·25/18 = 125, z = 18/√125.
+    /// Worked by hand, without and with ties.
     #[test]
     fn the_probability_is_that_of_the_formula() {
-        // One step down among ten rising values costs two pairs of 45: S = 43 − 2 · 1 = 43.
+        // One of 45 pairs falls: S = 44 − 1, and Var = 10·9·25/18.
         let found = of([1.0, 2.0, 3.0, 5.0, 4.0, 6.0, 7.0, 8.0, 9.0, 10.0]);
         let expected = normal::two_sided((43.0 - 1.0) / 125f64.sqrt());
         assert!((found.p / expected - 1.0).abs() < 1e-12);

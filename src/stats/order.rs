@@ -107,7 +107,7 @@ pub fn min_rounds(alpha: Alpha) -> usize {
 
 /// The narrowest exact interval: the largest k with 2·P(Bin(n, ½) ≤ k−1) ≤ alpha.
 ///
-/// `None` when n is too small for any. Takes about √n steps for large n (20 to 60 µs for a
+/// `None` when n is too small for any. Takes about √n steps for large n (about 15 µs for a
 /// million); whoever needs the same n and alpha often may keep the result.
 pub fn median_ranks(rounds: usize, alpha: Alpha) -> Option<MedianRanks> {
     if rounds < min_rounds(alpha) {
