@@ -5,6 +5,7 @@ pub mod cmd;
 pub mod experiment;
 pub mod image;
 pub mod outcome;
+pub mod plan;
 pub mod probe;
 pub mod stats;
 pub mod subject;

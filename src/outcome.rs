@@ -142,3 +142,18 @@ pub enum Outcome {
     /// It was tried and failed.
     Failed(Failure),
 }
+
+/// Why an attempt gave no sample.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Abort {
+    /// It failed; the run goes on with the other cells.
+    Failed(Failure),
+    /// The person asked to stop.
+    Interrupted,
+}
+
+impl From<Failure> for Abort {
+    fn from(failure: Failure) -> Abort {
+        Abort::Failed(failure)
+    }
+}

@@ -3,7 +3,7 @@
 
 pub mod start;
 
-use crate::outcome::{Failure, Sample};
+use crate::outcome::{Abort, Sample};
 use crate::stats::Margin;
 use crate::subject::{Stage, Subject};
 use crate::units::{Nanos, Unit};
@@ -83,7 +83,7 @@ pub trait Experiment: Sync {
     fn setting_keys(&self) -> &'static [SettingKey];
     /// Takes one sample of a subject. Everything that the subject leaves behind is gone when this
     /// returns, whatever it returns.
-    fn measure(&self, subject: &mut dyn Subject, setting: &Setting, stage: &mut Stage) -> Result<Sample, Failure>;
+    fn measure(&self, subject: &mut dyn Subject, setting: &Setting, stage: &mut Stage) -> Result<Sample, Abort>;
     /// The time that one sample takes, given the time that one launch of the subject takes from
     /// the command until all is gone.
     fn cost(&self, setting: &Setting, launch: Nanos) -> Nanos;

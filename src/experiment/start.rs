@@ -2,7 +2,7 @@
 //! is gone? And how much CPU does that take, whoever's it is?
 
 use super::{Experiment, Metric, Setting, SettingKey, Weight};
-use crate::outcome::{Failure, FailureClass, Sample};
+use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::stats::Margin;
 use crate::subject::{Launch, Stage, Subject};
 use crate::units::{Nanos, Unit};
@@ -14,7 +14,7 @@ const QUIET: Nanos = Nanos::from_millis(100);
 pub struct Start;
 
 const fn time(name: &'static str, weight: Weight, meaning: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
-    Metric { name, unit: Unit::Seconds, weight, margin: Margin { absolute: 20e-6, relative: 0.03 }, meaning, derive }
+    Metric { name, unit: Unit::Seconds, weight, margin: Margin::fixed(20e-6, 0.03), meaning, derive }
 }
 
 static METRICS: [Metric; 8] = [
@@ -96,14 +96,14 @@ impl Experiment for Start {
         &KEYS
     }
 
-    fn measure(&self, subject: &mut dyn Subject, setting: &Setting, stage: &mut Stage) -> Result<Sample, Failure> {
+    fn measure(&self, subject: &mut dyn Subject, setting: &Setting, stage: &mut Stage) -> Result<Sample, Abort> {
         if setting.get("prestate") == Some("primed") {
             subject.launch(stage)?;
         } else if subject.has_a_clock() {
             stage.quiet(QUIET)?;
         }
         let launch = subject.launch(stage)?;
-        sample(&launch)
+        Ok(sample(&launch)?)
     }
 
     fn cost(&self, setting: &Setting, launch: Nanos) -> Nanos {

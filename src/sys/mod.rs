@@ -2,6 +2,9 @@
 //! into something that cannot be misused; nothing here knows of subjects or experiments.
 
 pub mod clock;
+pub mod journal;
+pub mod limits;
+pub mod process;
 pub mod raw;
 pub mod signals;
 pub mod spawn;
