@@ -7,6 +7,8 @@ pub mod image;
 pub mod outcome;
 pub mod plan;
 pub mod probe;
+pub mod record;
+pub mod runner;
 pub mod stats;
 pub mod subject;
 pub mod sys;

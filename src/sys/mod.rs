@@ -1,6 +1,7 @@
 //! The only unsafe code and raw system calls of the program. Each file wraps one group of calls
 //! into something that cannot be misused; nothing here knows of subjects or experiments.
 
+pub mod accounting;
 pub mod clock;
 pub mod journal;
 pub mod limits;
