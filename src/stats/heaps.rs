@@ -166,7 +166,7 @@ mod tests {
     /// The promised rates, plus four standard deviations of their binomial counts.
     #[test]
     fn single_heaps_seldom_look_like_two() {
-        for n in [10, 15, 30, 60] {
+        for n in [10, 15, 20, 30, 60] {
             assert!(reported(n, Rng::standard_normal) <= 5 + 9, "normal {n}");
             let mild = reported(n, |rng| (0.3 * rng.standard_normal()).exp());
             assert!(mild <= 5 + 9, "log-normal {n}: {mild}");

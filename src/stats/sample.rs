@@ -97,7 +97,7 @@ impl Sample {
         value
     }
 
-    /// Several quantiles for one pass over the data; each as [`Sample::quantile`] gives it.
+    /// Several quantiles for one copy of the data; each as [`Sample::quantile`] gives it.
     pub fn quantiles<const K: usize>(&self, ps: [f64; K]) -> [f64; K] {
         let last = self.count() - 1;
         let positions = ps.map(|p| {
