@@ -113,6 +113,8 @@ pub struct Sample {
     pub counters: Vec<(Name, i64)>,
     /// Numbers that this sample lacks, with the reason: a counter that could not be read.
     pub missing: Vec<(Name, String)>,
+    /// What was found inside, without numbers that differ from launch to launch.
+    pub treatment: Vec<(Name, String)>,
 }
 
 impl Sample {

@@ -101,3 +101,8 @@ pub fn settings(keys: &[SettingKey], chosen: impl Fn(&SettingKey) -> Vec<&'stati
         settings.iter().flat_map(|setting| values.iter().map(|value| extended(setting, value)).collect::<Vec<_>>()).collect()
     })
 }
+
+/// The setting of an experiment that prints as this text.
+pub fn parse_setting(experiment: &dyn Experiment, text: &str) -> Option<Setting> {
+    settings(experiment.setting_keys(), |key| key.values.to_vec()).into_iter().find(|one| one.to_string() == text)
+}

@@ -30,6 +30,40 @@ pub struct Call<'a> {
     pub runtime: Option<&'a Path>,
     /// Whether a terminal stands between the probe and us.
     pub terminal: Terminal,
+    /// The limits that must be found inside, where any were asked for.
+    pub limits: Option<Limits>,
+}
+
+/// Limits on what a container may use.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// CPUs.
+    pub cpus: Option<f64>,
+    /// Bytes of memory.
+    pub memory: Option<u64>,
+}
+
+impl Limits {
+    /// Compares with the limits of the probe's own cgroup, as mounted inside.
+    fn check(&self, message: &Message) -> Result<(), Failure> {
+        let found = message.inside.limits();
+        let wrong = |what: &str, asked: &dyn std::fmt::Display, found: &dyn std::fmt::Debug| {
+            let reason = format!("not as asked: {what} {asked} was asked for and {found:?} is in force");
+            Err(Failure::new(FailureClass::Treatment, reason))
+        };
+        if let Some(cpus) = self.cpus
+            && found.cpus.is_none_or(|own| (own - cpus).abs() > 0.001)
+        {
+            return wrong("a CPU limit of", &cpus, &found.cpus);
+        }
+        // Memory is counted in whole pages.
+        if let Some(bytes) = self.memory
+            && found.memory.is_none_or(|own| own.abs_diff(bytes) >= 65536)
+        {
+            return wrong("a memory limit of", &bytes, &found.memory);
+        }
+        Ok(())
+    }
 }
 
 /// Whether the output went through a terminal, which ends its lines differently.
@@ -48,7 +82,7 @@ pub fn launch(stage: &mut Stage, call: &Call<'_>) -> Result<Launch, Abort> {
     }
     let child = spawn::start(call.program).map_err(|error| cannot_start(call.program, &error))?;
     let pid = child.pid;
-    let ended = child.wait(stage.allowed, &stage.interrupts).map_err(|why| unfinished(stage, call.program, why))?;
+    let ended = child.wait(stage.allowed, Some(&stage.interrupts)).map_err(|why| unfinished(stage, call.program, why))?;
     let message = message_of(call, &ended)?;
     let gone = gone(call, &message, ended.returned)?;
     let (cpu, ran) = account(stage, pid, &ended, call.runtime);
@@ -57,6 +91,9 @@ pub fn launch(stage: &mut Stage, call: &Call<'_>) -> Result<Launch, Abort> {
         return Err(Failure::new(FailureClass::Treatment, reason).into());
     }
     call.expected.check(&message.inside, &stage.host)?;
+    if let Some(limits) = &call.limits {
+        limits.check(&message)?;
+    }
     Ok(Launch {
         spawned: ended.spawned,
         returned: ended.returned,

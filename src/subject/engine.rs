@@ -88,7 +88,7 @@ impl Engine {
         }
         add(&[Task::Start.argument()]);
         if self.limits().is_some() {
-            add(&["limits"]);
+            add(&[crate::probe::LIMITS]);
         }
         all
     }

@@ -138,6 +138,7 @@ impl Subject for Oci {
                 expected: &self.expected,
                 runtime: Some(&self.binary),
                 terminal: Terminal::No,
+                limits: None,
             },
         );
         if launched.is_err() {
