@@ -2,3 +2,4 @@
 
 pub mod accounting;
 pub mod clock;
+pub mod remains;
