@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
@@ -341,7 +340,8 @@ fn docker_run_shows_the_runtime_and_charges_the_daemons() {
     let files = runtimes.iter().filter_map(|path| fs::metadata(path).ok());
     let files: HashSet<_> = files.map(|file| (file.dev(), file.ino())).collect();
     let ran = files.iter().filter(|file| cpu.daemons.ran(file.0, file.1));
-    assert_eq!(ran.count(), 1, "exactly one of the runtimes was executed");
+    // Somebody else may be using the same daemon with another one.
+    assert!(ran.count() >= 1, "one of the runtimes was executed");
     assert!(
         cpu.daemons
             .images()

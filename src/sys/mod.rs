@@ -7,5 +7,7 @@ pub mod journal;
 pub mod limits;
 pub mod process;
 pub mod raw;
+pub mod remains;
+pub mod seccomp;
 pub mod signals;
 pub mod spawn;
