@@ -3,5 +3,6 @@
 
 pub mod clock;
 pub mod raw;
+pub mod seccomp;
 pub mod signals;
 pub mod spawn;

@@ -1,0 +1,3 @@
+//! The seccomp filter of the floor.
+
+mod interpreter;
