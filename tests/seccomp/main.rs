@@ -1,3 +1,5 @@
-//! The seccomp filter of the floor.
+//! The seccomp filter of the floor: its parts for themselves.
 
 mod interpreter;
+mod loaded;
+mod profile;
