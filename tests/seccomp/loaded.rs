@@ -80,3 +80,22 @@ fn reap(child: pid_t) -> i32 {
     assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
     status
 }
+
+#[test]
+fn a_process_without_a_filter_is_told_apart() {
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let result = seccomp::dump::filters(child.id().cast_signed());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    match result {
+        Err(seccomp::dump::DumpError::NoFilter(_)) => {}
+        Err(seccomp::dump::DumpError::NotPermitted { .. }) => {
+            eprintln!("skipped: a_process_without_a_filter_is_told_apart: not permitted to trace");
+        }
+        // A test run inside a container: the child has inherited a filter.
+        Ok(filters) => assert!(!filters.is_empty()),
+        Err(other) => panic!("{other}"),
+    }
+    let gone = seccomp::dump::filters(child.id().cast_signed());
+    assert!(matches!(gone, Err(seccomp::dump::DumpError::NoProcess(_))), "{gone:?}");
+}

@@ -5,6 +5,7 @@
 //!   profile for bundles that runc and crun start without docker;
 //! - `compile`: from the profile to classic BPF;
 //! - `interpret`: runs and checks such programs without loading them;
+//! - `dump`: reads the filters of a running process back from the kernel.
 //!
 //! What docker 20.10.24 really gives, read back from the kernel with libseccomp 2.5.4:
 //!
@@ -31,6 +32,7 @@
 
 mod action;
 mod compile;
+pub mod dump;
 pub mod interpret;
 mod profile;
 mod table;
