@@ -24,8 +24,12 @@
 //! - On i386 and x32 libseccomp compares only the lower word of an argument.
 //!
 //! Since Linux 5.11 the kernel works out at load time which calls a filter allows whatever their
-//! arguments, and answers those from a bitmap. The instruction counts of filters therefore matter
-//! for `clone`, `personality`, denied calls and x32, and on older kernels for all.
+//! arguments, and answers those from a bitmap: `read` costs the same under every filter. What a
+//! filter's length and shape still cost there is loading it, because the kernel walks it once for
+//! each number (on one Linux 6.18, 0.1 ms for ours and 0.9 ms for the one from libseccomp, a list),
+//! and every call that is denied or looked at by its arguments. So the verdicts are docker's, but
+//! the price is that of the mechanism, not of libseccomp's way to use it; that difference belongs
+//! to the runtime.
 //!
 //! What is deliberately absent: setting no_new_privs, which is the caller's business (not needed
 //! with CAP_SYS_ADMIN), and choosing between profiles: there is one.
