@@ -13,3 +13,4 @@ pub mod stats;
 pub mod subject;
 pub mod sys;
 pub mod units;
+pub mod verdict;

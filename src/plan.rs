@@ -149,7 +149,10 @@ pub fn make(request: Request) -> Plan {
     let baseline = baseline(&subjects);
     let experiments: Vec<_> = request.experiments.iter().filter_map(|name| experiment::find(name)).collect();
     let settings_of = |experiment: &'static dyn Experiment| settings(experiment, &request.chosen);
-    let cells = experiments.iter().flat_map(|experiment| cells(*experiment, &settings_of(*experiment), &subjects)).collect();
+    let cells = experiments
+        .iter()
+        .flat_map(|experiment| cells(*experiment, &settings_of(*experiment), &subjects))
+        .collect();
     let pairs = pairs(&subjects, baseline);
     let comparisons: Vec<_> = experiments
         .iter()
@@ -165,11 +168,13 @@ pub fn make(request: Request) -> Plan {
     let family = experiments
         .iter()
         .map(|experiment| {
-            let decisive = experiment.metrics().iter().filter(|metric| metric.weight == Weight::Verdict).count();
+            let decisive =
+                experiment.metrics().iter().filter(|metric| metric.weight == Weight::Verdict).count();
             pairs.len() * settings_of(*experiment).len() * decisive
         })
         .sum();
-    let mut plan = Plan { seed: request.seed, rounds: 0, warmups: 1, subjects, cells, comparisons, baseline, family };
+    let mut plan =
+        Plan { seed: request.seed, rounds: 0, warmups: 1, subjects, cells, comparisons, baseline, family };
     plan.rounds = match request.rounds {
         Rounds::Fixed(rounds) => rounds,
         Rounds::Fit(time) => {
@@ -223,19 +228,28 @@ impl Plan {
 fn settings(experiment: &dyn Experiment, chosen: &[(String, Vec<String>)]) -> Vec<Setting> {
     experiment::settings(experiment.setting_keys(), |key| {
         let own = chosen.iter().find(|(name, _)| name == key.name);
-        let wanted = |value: &&'static str| own.is_none_or(|(_, values)| values.iter().any(|one| one == value));
+        let wanted =
+            |value: &&'static str| own.is_none_or(|(_, values)| values.iter().any(|one| one == value));
         key.values.iter().copied().filter(wanted).collect()
     })
 }
 
 fn cells(experiment: &dyn Experiment, settings: &[Setting], subjects: &[Entry]) -> Vec<Cell> {
-    let cell = |setting: &Setting, subject| Cell { experiment: experiment.name(), setting: setting.clone(), subject };
-    settings.iter().flat_map(|setting| (0..subjects.len()).map(|subject| cell(setting, subject)).collect::<Vec<_>>()).collect()
+    let cell = |setting: &Setting, subject| Cell {
+        experiment: experiment.name(),
+        setting: setting.clone(),
+        subject,
+    };
+    settings
+        .iter()
+        .flat_map(|setting| (0..subjects.len()).map(|subject| cell(setting, subject)).collect::<Vec<_>>())
+        .collect()
 }
 
 /// `bare` if it is there, else `floor`, else the first.
 fn baseline(subjects: &[Entry]) -> usize {
-    let named = |name: &str| subjects.iter().position(|entry| entry.spec.name == name && entry.twin_of.is_none());
+    let named =
+        |name: &str| subjects.iter().position(|entry| entry.spec.name == name && entry.twin_of.is_none());
     named("bare").or_else(|| named("floor")).unwrap_or(0)
 }
 
@@ -310,7 +324,8 @@ fn only_difference(one: &Entry, other: &Entry) -> Option<String> {
     if one.layer == Layer::Engine && one.runtime != other.runtime {
         differences.push("runtime");
     }
-    let keys: BTreeSet<_> = one.spec.keys.iter().chain(&other.spec.keys).map(|(key, _)| key.as_str()).collect();
+    let keys: BTreeSet<_> =
+        one.spec.keys.iter().chain(&other.spec.keys).map(|(key, _)| key.as_str()).collect();
     differences.extend(keys.into_iter().filter(|key| one.spec.get(key) != other.spec.get(key)));
     // Engines differ in defaults that are not keys; only where these are set alike is the engine
     // itself the one difference.
@@ -375,7 +390,10 @@ mod tests {
         let plan = plan(Rounds::Fixed(3));
         let one = |key: &str| Some(Relation::OneKey(key.into()));
         assert_eq!(relation_of(&plan, "docker+crun", "docker"), one("runtime"));
-        assert_eq!(relation_of(&plan, "podman:log=none,net=none", "docker+crun:log=none,net=none"), one("engine"));
+        assert_eq!(
+            relation_of(&plan, "podman:log=none,net=none", "docker+crun:log=none,net=none"),
+            one("engine")
+        );
         assert_eq!(relation_of(&plan, "crun", "floor"), Some(Relation::Step));
         assert_eq!(relation_of(&plan, "docker+crun:log=none,net=none", "crun"), Some(Relation::Step));
         assert_eq!(relation_of(&plan, "docker", "crun"), None);
@@ -410,7 +428,13 @@ mod tests {
     #[test]
     fn chosen_values_restrict_the_settings() {
         let chosen = vec![("prestate".to_owned(), vec!["idle".to_owned()])];
-        let plan = make(Request { experiments: vec!["start"], subjects: ladder(), chosen, seed: 7, rounds: Rounds::Fixed(1) });
+        let plan = make(Request {
+            experiments: vec!["start"],
+            subjects: ladder(),
+            chosen,
+            seed: 7,
+            rounds: Rounds::Fixed(1),
+        });
         assert_eq!(plan.cells.len(), plan.subjects.len());
     }
 }

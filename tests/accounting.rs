@@ -35,10 +35,7 @@ struct Rusage {
 }
 
 /// Runs `command` in a window: the CPU of its tree, and what `wait4` says.
-#[expect(
-    clippy::zombie_processes,
-    reason = "`wait4` reaps it, which std cannot know"
-)]
+#[expect(clippy::zombie_processes, reason = "`wait4` reaps it, which std cannot know")]
 fn launch(listener: &mut Listener, daemons: &[i32], command: &mut Command) -> (LaunchCpu, Rusage) {
     listener.begin(daemons);
     let child = command.stdin(Stdio::null()).spawn().unwrap();
@@ -51,10 +48,7 @@ fn launch(listener: &mut Listener, daemons: &[i32], command: &mut Command) -> (L
     assert_eq!(status, 0, "{command:?}");
     let micros = |time: libc::timeval| time.tv_sec * 1_000_000 + time.tv_usec;
     let cpu = Nanos((micros(usage.ru_utime) + micros(usage.ru_stime)) * 1000);
-    let rusage = Rusage {
-        cpu,
-        switches: usage.ru_nvcsw + usage.ru_nivcsw,
-    };
+    let rusage = Rusage { cpu, switches: usage.ru_nvcsw + usage.ru_nivcsw };
     (listener.finish(pid).unwrap(), rusage)
 }
 
@@ -79,18 +73,10 @@ fn a_busy_child_costs_what_wait4_says() {
     let Some(mut listener) = listener("a_busy_child_costs_what_wait4_says") else {
         return;
     };
-    for script in [
-        BUSY,
-        "exit 0",
-        "for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; done",
-    ] {
+    for script in [BUSY, "exit 0", "for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; done"] {
         let (cpu, rusage) = launch(&mut listener, &[], &mut shell(script));
         eprintln!("{script}: tree {:?}, wait4 {rusage:?}", cpu.client.cpu());
-        assert!(
-            agree(cpu.client.cpu(), &rusage),
-            "{:?} {rusage:?}",
-            cpu.client
-        );
+        assert!(agree(cpu.client.cpu(), &rusage), "{:?} {rusage:?}", cpu.client);
         assert_eq!(cpu.client.alive().count(), 0);
         assert!(cpu.client.last_exit().unwrap() <= cpu.end);
     }
@@ -105,11 +91,7 @@ fn what_was_executed_is_known_by_its_file() {
     let (cpu, _) = launch(&mut listener, &[], &mut shell("/bin/true; exit 0"));
     for program in ["/bin/sh", "/bin/true"] {
         let file = fs::metadata(program).unwrap();
-        assert!(
-            cpu.client.ran(file.dev(), file.ino()),
-            "{program}: {:?}",
-            cpu.client
-        );
+        assert!(cpu.client.ran(file.dev(), file.ino()), "{program}: {:?}", cpu.client);
     }
     let file = fs::metadata("/bin/false").unwrap();
     assert!(!cpu.client.ran(file.dev(), file.ino()));
@@ -129,18 +111,12 @@ fn a_daemonised_grandchild_counts() {
         pipe = directory.path().join("pipe").display()
     );
     let (cpu, rusage) = launch(&mut listener, &[], &mut shell(&script));
-    let daemon = cpu
-        .client
-        .processes
-        .iter()
-        .find(|process| process.images.iter().any(|image| image.comm == "sleep"));
+    let daemon =
+        cpu.client.processes.iter().find(|process| process.images.iter().any(|image| image.comm == "sleep"));
     let daemon = daemon.expect("the grandchild is in the tree");
     assert_ne!(daemon.parent, Some(cpu.client.processes[0].pid));
     assert!(daemon.cpu > Nanos(10_000_000), "{daemon:?}");
-    assert!(
-        cpu.client.cpu().0 - rusage.cpu.0 > daemon.cpu.0 * 9 / 10,
-        "wait4 does not see it, we do"
-    );
+    assert!(cpu.client.cpu().0 - rusage.cpu.0 > daemon.cpu.0 * 9 / 10, "wait4 does not see it, we do");
 }
 
 #[test]
@@ -149,11 +125,7 @@ fn what_is_still_alive_is_counted_and_named() {
     let Some(mut listener) = listener("what_is_still_alive_is_counted_and_named") else {
         return;
     };
-    let (cpu, _) = launch(
-        &mut listener,
-        &[],
-        &mut shell("sleep 0.7 >/dev/null 2>&1 & sleep 0.1"),
-    );
+    let (cpu, _) = launch(&mut listener, &[], &mut shell("sleep 0.7 >/dev/null 2>&1 & sleep 0.1"));
     let alive: Vec<_> = cpu.client.alive().collect();
     assert_eq!(alive.len(), 1, "{:?}", cpu.client);
     assert_eq!(alive[0].images.last().unwrap().comm, "sleep");
@@ -172,18 +144,10 @@ fn short_threads_count() {
         .env("DUNNAGE_ACCOUNTING_HELPER", "threads")
         .stdout(Stdio::null());
     let (cpu, rusage) = launch(&mut listener, &[], &mut command);
-    eprintln!(
-        "threads: tree {:?}, wait4 {rusage:?}, {} threads",
-        cpu.client.cpu(),
-        cpu.client.threads()
-    );
+    eprintln!("threads: tree {:?}, wait4 {rusage:?}, {} threads", cpu.client.cpu(), cpu.client.threads());
     assert!(cpu.client.threads() >= 201, "{}", cpu.client.threads());
     assert_eq!(cpu.client.processes.len(), 1);
-    assert!(
-        agree(cpu.client.cpu(), &rusage),
-        "{:?} {rusage:?}",
-        cpu.client.cpu()
-    );
+    assert!(agree(cpu.client.cpu(), &rusage), "{:?} {rusage:?}", cpu.client.cpu());
 }
 
 /// Not a test: what this executable does when another test, or a container, runs it.
@@ -205,27 +169,17 @@ struct Image(&'static str);
 
 impl Image {
     fn import(test: &str, name: &'static str) -> Option<Image> {
-        let answers = Command::new("docker")
-            .arg("version")
-            .output()
-            .is_ok_and(|output| output.status.success());
+        let answers =
+            Command::new("docker").arg("version").output().is_ok_and(|output| output.status.success());
         if !answers {
             eprintln!("skipped: {test}: docker: no daemon answers");
             return None;
         }
         let mut archive = tar::Builder::new(Vec::new());
-        archive
-            .append_path_with_name(std::env::current_exe().unwrap(), "helper")
-            .unwrap();
+        archive.append_path_with_name(std::env::current_exe().unwrap(), "helper").unwrap();
         let bytes = archive.into_inner().unwrap();
         let mut import = Command::new("docker")
-            .args([
-                "import",
-                "--change",
-                "ENTRYPOINT [\"/helper\",\"--exact\",\"helper\"]",
-                "-",
-                name,
-            ])
+            .args(["import", "--change", "ENTRYPOINT [\"/helper\",\"--exact\",\"helper\"]", "-", name])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
@@ -238,18 +192,14 @@ impl Image {
 
 impl Drop for Image {
     fn drop(&mut self) {
-        let _ = Command::new("docker")
-            .args(["rmi", "-f", self.0])
-            .stdout(Stdio::null())
-            .status();
+        let _ = Command::new("docker").args(["rmi", "-f", self.0]).stdout(Stdio::null()).status();
     }
 }
 
 /// The processes that bear exactly this name.
 fn named(name: &str) -> Vec<i32> {
-    let all = fs::read_dir("/proc")
-        .unwrap()
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let all =
+        fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     all.filter(|pid: &i32| {
         fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim_end() == name)
     })
@@ -257,17 +207,10 @@ fn named(name: &str) -> Vec<i32> {
 }
 
 fn print_tree(title: &str, tree: &Tree) {
-    eprintln!(
-        "{title}: {:.3} ms, {} threads",
-        tree.cpu().0 as f64 / 1e6,
-        tree.threads()
-    );
+    eprintln!("{title}: {:.3} ms, {} threads", tree.cpu().0 as f64 / 1e6, tree.threads());
     for process in &tree.processes {
-        let names: Vec<_> = process
-            .images
-            .iter()
-            .map(|image| image.path.as_deref().unwrap_or(&image.comm))
-            .collect();
+        let names: Vec<_> =
+            process.images.iter().map(|image| image.path.as_deref().unwrap_or(&image.comm)).collect();
         let (parent, alive) = (process.parent.unwrap_or(0), process.ended.is_none());
         let (milliseconds, threads) = (process.cpu.0 as f64 / 1e6, process.threads);
         eprintln!(
@@ -292,12 +235,7 @@ fn docker_run_shows_the_runtime_and_charges_the_daemons() {
         eprintln!("skipped: {TEST}: docker: its daemon is not a process of this machine");
         return;
     }
-    let read_clocks = || -> i64 {
-        daemons
-            .iter()
-            .map(|&pid| clock::process_cpu(pid).unwrap().0)
-            .sum()
-    };
+    let read_clocks = || -> i64 { daemons.iter().map(|&pid| clock::process_cpu(pid).unwrap().0).sum() };
     let mut docker = Command::new("docker");
     docker.args([
         "run",
@@ -319,22 +257,11 @@ fn docker_run_shows_the_runtime_and_charges_the_daemons() {
     );
     eprintln!("wait4 {rusage:?}; the daemons' own clocks {clocks}; drained in {drained} ns");
 
-    assert!(
-        agree(cpu.client.cpu(), &rusage),
-        "{:?} {rusage:?}",
-        cpu.client.cpu()
-    );
-    let own = cpu
-        .daemons
-        .processes
-        .iter()
-        .filter(|process| daemons.contains(&process.pid));
+    assert!(agree(cpu.client.cpu(), &rusage), "{:?} {rusage:?}", cpu.client.cpu());
+    let own = cpu.daemons.processes.iter().filter(|process| daemons.contains(&process.pid));
     let own: i64 = own.map(|process| process.cpu.0).sum();
     // The clocks are read somewhat before and after the window, and charge wake-ups as `wait4` does.
-    assert!(
-        own > clocks / 2 && own <= clocks + clocks / 50,
-        "{own} {clocks}"
-    );
+    assert!(own > clocks / 2 && own <= clocks + clocks / 50, "{own} {clocks}");
     assert!(cpu.daemons.cpu().0 > own, "what they forked counts too");
     let runtimes = ["/usr/bin/runc", "/usr/sbin/runc", "/usr/bin/crun"];
     let files = runtimes.iter().filter_map(|path| fs::metadata(path).ok());
@@ -343,9 +270,7 @@ fn docker_run_shows_the_runtime_and_charges_the_daemons() {
     // Somebody else may be using the same daemon with another one.
     assert!(ran.count() >= 1, "one of the runtimes was executed");
     assert!(
-        cpu.daemons
-            .images()
-            .any(|image| image.path.as_deref() == Some("/helper")),
+        cpu.daemons.images().any(|image| image.path.as_deref() == Some("/helper")),
         "and so was the probe"
     );
 }

@@ -43,11 +43,7 @@ fn is_root(test: &str) -> bool {
 /// A process that bears `mark` in its command line, until `seconds` have passed.
 fn process(mark: &str, seconds: &str) -> Child {
     let script = format!("sleep {seconds}; : {mark}");
-    Command::new("/bin/sh")
-        .args(["-c", &script])
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap()
+    Command::new("/bin/sh").args(["-c", &script]).stdin(Stdio::null()).spawn().unwrap()
 }
 
 /// Does `end` after a while, elsewhere; says between which stamps.
@@ -77,15 +73,8 @@ impl Mount {
         fs::create_dir_all(at).unwrap();
         let target = CString::new(at.to_str().unwrap()).unwrap();
         // SAFETY: all strings live through the call; tmpfs needs no data.
-        let status = unsafe {
-            libc::mount(
-                c"none".as_ptr(),
-                target.as_ptr(),
-                c"tmpfs".as_ptr(),
-                0,
-                std::ptr::null(),
-            )
-        };
+        let status =
+            unsafe { libc::mount(c"none".as_ptr(), target.as_ptr(), c"tmpfs".as_ptr(), 0, std::ptr::null()) };
         assert_eq!(status, 0, "{}", std::io::Error::last_os_error());
         Mount(at.to_path_buf())
     }
@@ -141,26 +130,16 @@ fn a_process_is_waited_for_and_a_similar_one_is_not() {
     let mut similar = process(&mark[..mark.len() - 1].replace("process", "proces"), "3");
     let mut ours = process(&mark, "0.12");
     let returned = clock::now();
-    let watcher = thread::spawn(move || {
-        (
-            Remains::new().watch(&tokens(&mark), returned, in_seconds(10)),
-            clock::now(),
-        )
-    });
+    let watcher =
+        thread::spawn(move || (Remains::new().watch(&tokens(&mark), returned, in_seconds(10)), clock::now()));
     ours.wait().unwrap();
     let reaped = clock::now();
     let gone = watcher.join().unwrap().0.unwrap();
-    eprintln!(
-        "gone {} us after it was reaped",
-        (gone.at.0 as i64 - reaped.0 as i64) / 1000
-    );
+    eprintln!("gone {} us after it was reaped", (gone.at.0 as i64 - reaped.0 as i64) / 1000);
     assert!(gone.at.0 >= returned.0 + 110_000_000, "it lives for 120 ms");
     assert!(gone.at.0 <= reaped.0 + WAKING);
     assert_eq!(gone.waited_for.len(), 1, "{:?}", gone.waited_for);
-    assert!(
-        similar.try_wait().unwrap().is_none(),
-        "the similar one was neither waited for nor touched"
-    );
+    assert!(similar.try_wait().unwrap().is_none(), "the similar one was neither waited for nor touched");
     similar.kill().unwrap();
     similar.wait().unwrap();
 }
@@ -176,9 +155,7 @@ fn a_mount_is_waited_for() {
     let _foreign = Mount::tmpfs(&directory.path().join("dunnage-remains-test-mount-foreign"));
     let ours = Mount::tmpfs(&directory.path().join(&mark));
     let end = later(move || drop(ours));
-    let gone = Remains::new()
-        .watch(&tokens(&mark), clock::now(), in_seconds(10))
-        .unwrap();
+    let gone = Remains::new().watch(&tokens(&mark), clock::now(), in_seconds(10)).unwrap();
     assert_just_after(gone.at, end.join().unwrap());
     let waited: Vec<Kind> = gone.waited_for.iter().map(|item| item.kind).collect();
     assert_eq!(waited, [Kind::Mount]);
@@ -209,9 +186,7 @@ fn cgroups_of_every_hierarchy_are_waited_for() {
         drop(last);
         (before, clock::now())
     });
-    let gone = Remains::new()
-        .watch(&tokens(&mark), clock::now(), in_seconds(10))
-        .unwrap();
+    let gone = Remains::new().watch(&tokens(&mark), clock::now(), in_seconds(10)).unwrap();
     assert_just_after(gone.at, very_end.join().unwrap());
     assert_eq!(gone.waited_for.len(), count, "{:?}", gone.waited_for);
     assert!(foreign.0.iter().all(|path| path.is_dir()));
@@ -238,31 +213,17 @@ fn a_process_in_the_cgroup_needs_no_token() {
         member.wait().unwrap();
         return;
     };
-    let tokens = Tokens::new([] as [String; 0])
-        .unwrap()
-        .cgroups([exact.clone()]);
+    let tokens = Tokens::new([] as [String; 0]).unwrap().cgroups([exact.clone()]);
     let end = thread::spawn(move || {
         member.wait().unwrap();
         let before = clock::now();
         drop(group);
         (before, clock::now())
     });
-    let gone = Remains::new()
-        .watch(&tokens, clock::now(), in_seconds(10))
-        .unwrap();
+    let gone = Remains::new().watch(&tokens, clock::now(), in_seconds(10)).unwrap();
     assert_just_after(gone.at, end.join().unwrap());
-    let found: Vec<_> = gone
-        .waited_for
-        .iter()
-        .filter(|item| item.kind == Kind::Process)
-        .collect();
-    assert!(
-        found
-            .iter()
-            .any(|item| item.name.starts_with(&format!("{pid}: "))),
-        "{:?}",
-        gone.waited_for
-    );
+    let found: Vec<_> = gone.waited_for.iter().filter(|item| item.kind == Kind::Process).collect();
+    assert!(found.iter().any(|item| item.name.starts_with(&format!("{pid}: "))), "{:?}", gone.waited_for);
     assert!(
         gone.waited_for
             .iter()
@@ -283,19 +244,14 @@ fn what_outlives_the_deadline_is_named() {
     let error = Remains::new().watch(&tokens, begin, deadline).unwrap_err();
     let end = clock::now();
     assert!(end >= deadline && end.0 < deadline.0 + WAKING * 3);
-    let NotGone::StillThere(items) = &error else {
-        panic!("{error}")
-    };
+    let NotGone::StillThere(items) = &error else { panic!("{error}") };
     assert_eq!(items.len(), 2, "{error}");
     assert!(
         error.to_string().contains(&mark) && error.to_string().contains(state.to_str().unwrap()),
         "{error}"
     );
     assert_eq!(remains::find(&tokens).unwrap().len(), 2);
-    assert!(
-        ours.try_wait().unwrap().is_none() && state.is_dir(),
-        "looking touches nothing"
-    );
+    assert!(ours.try_wait().unwrap().is_none() && state.is_dir(), "looking touches nothing");
     ours.kill().unwrap();
     ours.wait().unwrap();
     fs::remove_dir(state).unwrap();
@@ -312,8 +268,5 @@ fn our_own_command_line_does_not_count() {
     };
     let found = remains::find(&tokens).unwrap();
     let us = format!("{}: ", std::process::id());
-    assert!(
-        !found.iter().any(|item| item.name.starts_with(&us)),
-        "{found:?}"
-    );
+    assert!(!found.iter().any(|item| item.name.starts_with(&us)), "{found:?}");
 }

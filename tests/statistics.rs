@@ -5,8 +5,8 @@
 //! times on that side. The seeds were not chosen, and a bound that fails is to be explained.
 
 use dunnage::stats::{
-    Alpha, Decision, Estimate, Family, Goal, Margin, NoiseFloor, Outliers, Pairs, Rng, Sample,
-    carry_over, compare, drift, two_heaps,
+    Alpha, Decision, Estimate, Family, Goal, Margin, NoiseFloor, Outliers, Pairs, Rng, Sample, carry_over,
+    compare, drift, two_heaps,
 };
 
 /// How improbable a count must be before a test fails.
@@ -29,20 +29,14 @@ fn at_most(count: usize, trials: usize, p: f64) -> f64 {
 fn assert_at_most(p: f64, count: usize, trials: usize, what: &str) {
     // P(X ≥ count) = P(trials − X ≤ trials − count), whose terms sum without cancellation.
     let probability = at_most(trials - count, trials, 1.0 - p);
-    assert!(
-        probability > IMPROBABLE,
-        "{what}: {count} of {trials} is too many for {p}"
-    );
+    assert!(probability > IMPROBABLE, "{what}: {count} of {trials} is too many for {p}");
 }
 
 /// Fails when `count` of `trials` is improbably few for a probability of at least `p`.
 #[track_caller]
 fn assert_at_least(p: f64, count: usize, trials: usize, what: &str) {
     let probability = at_most(count, trials, p);
-    assert!(
-        probability > IMPROBABLE,
-        "{what}: {count} of {trials} is too few for {p}"
-    );
+    assert!(probability > IMPROBABLE, "{what}: {count} of {trials} is too few for {p}");
 }
 
 /// A distribution with a known median.
@@ -52,18 +46,10 @@ struct Shape {
     draw: fn(&mut Rng) -> f64,
 }
 
-const NORMAL: Shape = Shape {
-    name: "normal",
-    median: 0.0,
-    draw: Rng::standard_normal,
-};
+const NORMAL: Shape = Shape { name: "normal", median: 0.0, draw: Rng::standard_normal };
 
 /// exp of a normal number with σ = 1: a tail like that of start-up times, only worse.
-const LOG_NORMAL: Shape = Shape {
-    name: "log-normal",
-    median: 1.0,
-    draw: |rng| rng.standard_normal().exp(),
-};
+const LOG_NORMAL: Shape = Shape { name: "log-normal", median: 1.0, draw: |rng| rng.standard_normal().exp() };
 
 /// Seven in ten around 0 and three in ten around 10, each with σ = 1. The median is where the lower
 /// heap has 5/7 of its values, as the upper one has next to none there: the normal quantile of 5/7.
@@ -77,11 +63,8 @@ const TWO_HEAPS: Shape = Shape {
 };
 
 /// Almost half of the mass stands on one point: what coarse timers do.
-const COARSE: Shape = Shape {
-    name: "coarse",
-    median: 0.0,
-    draw: |rng| (rng.standard_normal() * 0.8).round(),
-};
+const COARSE: Shape =
+    Shape { name: "coarse", median: 0.0, draw: |rng| (rng.standard_normal() * 0.8).round() };
 
 fn series(rounds: usize, mut value: impl FnMut() -> f64) -> Vec<Option<f64>> {
     (0..rounds).map(|_| Some(value())).collect()
@@ -168,9 +151,7 @@ fn families_with_a_false_alarm(rounds: usize, families: usize, shape: &Shape) ->
     (0..families)
         .filter(|_| {
             let baseline = series(rounds, || (shape.draw)(&mut rng));
-            let twins: Vec<_> = (0..20)
-                .map(|_| series(rounds, || (shape.draw)(&mut rng)))
-                .collect();
+            let twins: Vec<_> = (0..20).map(|_| series(rounds, || (shape.draw)(&mut rng))).collect();
             twins.iter().any(|twin| {
                 let pairs = Pairs::align(&baseline, twin).unwrap();
                 let decision = compare(&pairs, Margin::ZERO, alpha).decision;
@@ -223,9 +204,7 @@ fn decisions(effect: f64, margin: Margin, rounds: usize, trials: usize, m: usize
             for _ in 0..rounds {
                 let load = 10.0 * rng.standard_normal();
                 baseline.push(Some(100.0 + load + 3.0 * rng.standard_normal()));
-                subject.push(Some(
-                    100.0 * (1.0 + effect) + load + 3.0 * rng.standard_normal(),
-                ));
+                subject.push(Some(100.0 * (1.0 + effect) + load + 3.0 * rng.standard_normal()));
             }
             let pairs = Pairs::align(&baseline, &subject).unwrap();
             compare(&pairs, margin, alpha).decision
@@ -261,10 +240,7 @@ fn equality_is_shown_with_enough_rounds_and_not_before() {
     let same = count(&decisions(0.0, share(0.03), 60, 500, 1), Decision::Same);
     assert_at_least(0.95, same, 500, "same in 60 rounds");
     let few = decisions(0.0, share(0.03), 10, 500, 1);
-    let undecided = few
-        .iter()
-        .filter(|found| matches!(found, Decision::Undecided { .. }))
-        .count();
+    let undecided = few.iter().filter(|found| matches!(found, Decision::Undecided { .. })).count();
     assert_at_least(0.5, undecided, 500, "undecided in 10 rounds");
 }
 
@@ -284,18 +260,16 @@ fn a_difference_that_matters_is_seldom_called_the_same() {
 /// it would not.
 #[test]
 fn the_rounds_asked_for_are_about_right() {
-    for (effect, matters, goal, wanted) in [
-        (0.0, 0.03, Goal::Same, Decision::Same),
-        (0.05, 0.01, Goal::Difference, Decision::More),
-    ] {
+    for (effect, matters, goal, wanted) in
+        [(0.0, 0.03, Goal::Same, Decision::Same), (0.05, 0.01, Goal::Difference, Decision::More)]
+    {
         let margin = share(matters);
         let asked: Vec<f64> = decisions(effect, margin, 10, 500, 20)
             .iter()
             .filter_map(|decision| match decision {
-                Decision::Undecided {
-                    new_run: Some(new_run),
-                    ..
-                } if new_run.goal == goal => Some(new_run.rounds as f64),
+                Decision::Undecided { new_run: Some(new_run), .. } if new_run.goal == goal => {
+                    Some(new_run.rounds as f64)
+                }
                 _ => None,
             })
             .collect();
@@ -330,9 +304,8 @@ fn drift_raises_few_false_alarms_and_finds_a_planted_one() {
         let mut rng = Rng::for_stream(24, rounds as u64);
         let mut found = |slope: f64, draw: fn(&mut Rng) -> f64| {
             let drifting = |_: &usize| {
-                let values: Vec<_> = (0..rounds)
-                    .map(|round| Some(slope * f64::from(round) + draw(&mut rng)))
-                    .collect();
+                let values: Vec<_> =
+                    (0..rounds).map(|round| Some(slope * f64::from(round) + draw(&mut rng))).collect();
                 drift(&values).unwrap().p <= 0.05
             };
             (0..trials).filter(drifting).count()
@@ -396,9 +369,8 @@ fn spikes_are_named_and_normal_values_are_not() {
 #[test]
 fn alternating_rounds_are_two_heaps_without_drift() {
     let mut rng = Rng::new(28);
-    let values: Vec<f64> = (0..30)
-        .map(|round| if round % 2 == 0 { 5.0 } else { 21.0 } + rng.standard_normal())
-        .collect();
+    let values: Vec<f64> =
+        (0..30).map(|round| if round % 2 == 0 { 5.0 } else { 21.0 } + rng.standard_normal()).collect();
     let heaps = two_heaps(&Sample::new(values.clone()).unwrap(), 0.0).unwrap();
     assert_eq!(heaps.counts, [15, 15]);
     let series: Vec<_> = values.into_iter().map(Some).collect();

@@ -83,7 +83,12 @@ pub trait Experiment: Sync {
     fn setting_keys(&self) -> &'static [SettingKey];
     /// Takes one sample of a subject. Everything that the subject leaves behind is gone when this
     /// returns, whatever it returns.
-    fn measure(&self, subject: &mut dyn Subject, setting: &Setting, stage: &mut Stage) -> Result<Sample, Abort>;
+    fn measure(
+        &self,
+        subject: &mut dyn Subject,
+        setting: &Setting,
+        stage: &mut Stage,
+    ) -> Result<Sample, Abort>;
     /// The time that one sample takes, given the time that one launch of the subject takes from
     /// the command until all is gone.
     fn cost(&self, setting: &Setting, launch: Nanos) -> Nanos;
@@ -98,11 +103,16 @@ pub fn settings(keys: &[SettingKey], chosen: impl Fn(&SettingKey) -> Vec<&'stati
             pairs.push((key.name, value));
             Setting(pairs)
         };
-        settings.iter().flat_map(|setting| values.iter().map(|value| extended(setting, value)).collect::<Vec<_>>()).collect()
+        settings
+            .iter()
+            .flat_map(|setting| values.iter().map(|value| extended(setting, value)).collect::<Vec<_>>())
+            .collect()
     })
 }
 
 /// The setting of an experiment that prints as this text.
 pub fn parse_setting(experiment: &dyn Experiment, text: &str) -> Option<Setting> {
-    settings(experiment.setting_keys(), |key| key.values.to_vec()).into_iter().find(|one| one.to_string() == text)
+    settings(experiment.setting_keys(), |key| key.values.to_vec())
+        .into_iter()
+        .find(|one| one.to_string() == text)
 }

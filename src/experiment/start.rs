@@ -13,7 +13,12 @@ const QUIET: Nanos = Nanos::from_millis(100);
 /// The experiment `start`.
 pub struct Start;
 
-const fn time(name: &'static str, weight: Weight, meaning: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
+const fn time(
+    name: &'static str,
+    weight: Weight,
+    meaning: &'static str,
+    derive: fn(&Sample) -> Option<f64>,
+) -> Metric {
     Metric { name, unit: Unit::Seconds, weight, margin: Margin::fixed(20e-6, 0.03), meaning, derive }
 }
 
@@ -96,7 +101,12 @@ impl Experiment for Start {
         &KEYS
     }
 
-    fn measure(&self, subject: &mut dyn Subject, setting: &Setting, stage: &mut Stage) -> Result<Sample, Abort> {
+    fn measure(
+        &self,
+        subject: &mut dyn Subject,
+        setting: &Setting,
+        stage: &mut Stage,
+    ) -> Result<Sample, Abort> {
         if setting.get("prestate") == Some("primed") {
             subject.launch(stage)?;
         } else if subject.has_a_clock() {
@@ -127,10 +137,12 @@ fn sample(launch: &Launch) -> Result<Sample, Failure> {
     ];
     if let Some(pair) = order.windows(2).find(|pair| pair[1].1 < pair[0].1) {
         let [(earlier, _), (later, _)] = [pair[0], pair[1]];
-        let reason = format!("`{later}` is stamped before `{earlier}`: the clock inside is not the clock outside");
+        let reason =
+            format!("`{later}` is stamped before `{earlier}`: the clock inside is not the clock outside");
         return Err(Failure::new(FailureClass::WrongOutput, reason));
     }
-    let mut sample = Sample { stamps: order.map(|(name, stamp)| (name.into(), stamp)).to_vec(), ..Sample::default() };
+    let mut sample =
+        Sample { stamps: order.map(|(name, stamp)| (name.into(), stamp)).to_vec(), ..Sample::default() };
     sample.treatment = launch.treatment.iter().map(|(name, fact)| ((*name).into(), fact.clone())).collect();
     match &launch.cpu {
         Ok(cpu) => {

@@ -135,14 +135,17 @@ pub fn parse(bytes: &[u8]) -> Result<Message, NotAMessage> {
 impl Inside {
     /// The limits that its cgroup sets, from the files of either version of cgroups.
     pub fn limits(&self) -> Limits {
-        let file = |name: &str| self.limit_files.iter().find(|(own, _)| own == name).map(|(_, line)| line.as_str());
+        let file =
+            |name: &str| self.limit_files.iter().find(|(own, _)| own == name).map(|(_, line)| line.as_str());
         let number = |text: &str| text.parse::<f64>().ok().filter(|number| *number > 0.0);
-        let quota = file("cpu.max").and_then(|line| line.split_once(' ')).or_else(|| {
-            Some((file("cpu.cfs_quota_us")?, file("cpu.cfs_period_us")?))
-        });
+        let quota = file("cpu.max")
+            .and_then(|line| line.split_once(' '))
+            .or_else(|| Some((file("cpu.cfs_quota_us")?, file("cpu.cfs_period_us")?)));
         Limits {
             cpus: quota.and_then(|(quota, period)| Some(number(quota)? / number(period)?)),
-            memory: file("memory.max").or_else(|| file("memory.limit_in_bytes")).and_then(|line| line.parse().ok()),
+            memory: file("memory.max")
+                .or_else(|| file("memory.limit_in_bytes"))
+                .and_then(|line| line.parse().ok()),
         }
     }
 
@@ -213,7 +216,10 @@ mod tests {
         assert_eq!(second, Limits { cpus: Some(0.5), memory: Some(64 << 20) });
         let first = view(&[("cpu.cfs_quota_us", "10000"), ("cpu.cfs_period_us", "100000")]).limits();
         assert_eq!(first, Limits { cpus: Some(0.1), memory: None });
-        assert_eq!(view(&[("cpu.cfs_quota_us", "-1"), ("cpu.cfs_period_us", "100000")]).limits(), Limits::default());
+        assert_eq!(
+            view(&[("cpu.cfs_quota_us", "-1"), ("cpu.cfs_period_us", "100000")]).limits(),
+            Limits::default()
+        );
         assert_eq!(view(&[("cpu.max", "max 100000"), ("memory.max", "max")]).limits(), Limits::default());
     }
 

@@ -8,7 +8,7 @@ mod wire;
 mod writer;
 
 pub use environment::Environment;
-pub use reader::{Cause, FailureRow, Recorded, Row, RoundContext, load, rows};
+pub use reader::{Cause, FailureRow, Recorded, RoundContext, Row, Series, load, rows};
 pub use writer::{Writer, create, reopen};
 
 /// The version of the formats, in the first line of the samples. A reader refuses newer ones.

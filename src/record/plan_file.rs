@@ -80,7 +80,12 @@ pub fn to_wire(plan: &Plan) -> PlanFile {
     let margins = experiments.into_iter().filter_map(experiment::find).flat_map(|experiment| {
         experiment.metrics().iter().map(|metric| {
             let (absolute, relative) = metric.margin.parts();
-            MarginFile { experiment: experiment.name().into(), metric: metric.name.into(), absolute, relative }
+            MarginFile {
+                experiment: experiment.name().into(),
+                metric: metric.name.into(),
+                absolute,
+                relative,
+            }
         })
     });
     PlanFile {
@@ -138,7 +143,9 @@ pub fn from_wire(file: PlanFile) -> Result<Plan> {
     }
     let subjects: Vec<_> = file.subjects.into_iter().map(entry_from_wire).collect::<Result<_>>()?;
     let count = subjects.len();
-    let in_range = |index: usize| if index < count { Ok(index) } else { bail!("the plan names subject {index} of {count}") };
+    let in_range = |index: usize| {
+        if index < count { Ok(index) } else { bail!("the plan names subject {index} of {count}") }
+    };
     let cells = file.cells.into_iter().map(|cell| {
         let experiment = experiment_named(&cell.experiment)?;
         let setting = experiment::parse_setting(experiment, &cell.setting)
@@ -179,7 +186,8 @@ fn experiment_named(name: &str) -> Result<&'static dyn experiment::Experiment> {
 
 fn entry_from_wire(entry: EntryFile) -> Result<Entry> {
     let layer = LAYERS.into_iter().find(|layer| layer.name() == entry.layer);
-    let ladder = [Ladder::AsInstalled, Ladder::Equalised].into_iter().find(|one| ladder_name(*one) == entry.ladder);
+    let ladder =
+        [Ladder::AsInstalled, Ladder::Equalised].into_iter().find(|one| ladder_name(*one) == entry.ladder);
     Ok(Entry {
         spec: Spec::parse(&entry.subject)?,
         layer: layer.with_context(|| format!("there is no layer `{}`", entry.layer))?,

@@ -32,13 +32,17 @@ fn since_1970() -> u64 {
 /// Makes a run directory, which must not hold anything yet.
 pub fn create(directory: &Path, run: &str, environment: &Environment, plan: &Plan) -> Result<Writer> {
     match fs::read_dir(directory) {
-        Ok(mut entries) if entries.next().is_some() => bail!(
-            "`{}` is not empty\n\nhint: choose another directory with `-o`, or go on with an unfinished run there with `dunnage resume`",
-            directory.display()
-        ),
-        Ok(_) => {}
+        Ok(mut entries) => {
+            if entries.next().is_some() {
+                bail!(
+                    "`{}` is not empty\n\nhint: choose another directory with `-o`, or go on with an unfinished run there with `dunnage resume`",
+                    directory.display()
+                );
+            }
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::create_dir_all(directory).with_context(|| format!("cannot make `{}`", directory.display()))?;
+            fs::create_dir_all(directory)
+                .with_context(|| format!("cannot make `{}`", directory.display()))?;
         }
         Err(error) => {
             return Err(error).with_context(|| format!("cannot use `{}` for the run", directory.display()));
@@ -53,8 +57,12 @@ pub fn create(directory: &Path, run: &str, environment: &Environment, plan: &Pla
         .open(&path)
         .with_context(|| format!("cannot make `{}`", path.display()))?;
     let mut writer = Writer { path, samples, treatments: HashMap::new() };
-    let header =
-        Header { format: HEADER_FORMAT.into(), version: FORMAT, run: run.into(), host: environment.host.clone() };
+    let header = Header {
+        format: HEADER_FORMAT.into(),
+        version: FORMAT,
+        run: run.into(),
+        host: environment.host.clone(),
+    };
     writer.append(&header)?;
     Ok(writer)
 }
@@ -80,15 +88,21 @@ pub fn reopen(directory: &Path) -> Result<Writer> {
 }
 
 fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
-    let mut bytes = serde_json::to_vec_pretty(value).with_context(|| format!("cannot put `{}` into JSON", path.display()))?;
+    let mut bytes = serde_json::to_vec_pretty(value)
+        .with_context(|| format!("cannot put `{}` into JSON", path.display()))?;
     bytes.push(b'\n');
-    fs::write(path, &bytes).with_context(|| format!("cannot write {} bytes to `{}`", bytes.len(), path.display()))
+    fs::write(path, &bytes)
+        .with_context(|| format!("cannot write {} bytes to `{}`", bytes.len(), path.display()))
 }
 
 impl Writer {
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.samples.write_all(bytes).with_context(|| {
-            format!("cannot write {} bytes to `{}`; the samples before them are kept", bytes.len(), self.path.display())
+            format!(
+                "cannot write {} bytes to `{}`; the samples before them are kept",
+                bytes.len(),
+                self.path.display()
+            )
         })
     }
 
@@ -131,7 +145,8 @@ impl Writer {
             Outcome::Measured(measured) => {
                 line.treatment = Some(self.treatment(&measured.treatment)?);
                 line.stamps = Some(pairs(&measured.stamps, |stamp| stamp.0));
-                line.counters = Some(pairs(&measured.counters, |value| *value)).filter(|all| !all.0.is_empty());
+                line.counters =
+                    Some(pairs(&measured.counters, |value| *value)).filter(|all| !all.0.is_empty());
                 line.missing = Some(pairs(&measured.missing, Clone::clone)).filter(|all| !all.0.is_empty());
             }
             Outcome::Skipped(reason) => line.skipped = Some(reason.clone()),

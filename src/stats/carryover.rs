@@ -76,10 +76,8 @@ pub fn carry_over<G: Ord + Clone>(
     if labels.len() < 2 {
         return Err(CarryOverError::OneGroup);
     }
-    let group_of: Vec<usize> = observations
-        .iter()
-        .map(|(label, _)| labels.partition_point(|&other| other < label))
-        .collect();
+    let group_of: Vec<usize> =
+        observations.iter().map(|(label, _)| labels.partition_point(|&other| other < label)).collect();
     let mut counts = vec![0usize; labels.len()];
     for &group in &group_of {
         counts[group] += 1;
@@ -101,13 +99,7 @@ pub fn carry_over<G: Ord + Clone>(
     let observed = contributions(&ranks);
     let total: f64 = observed.iter().sum();
     let strongest = (0..observed.len())
-        .reduce(|best, next| {
-            if observed[next] > observed[best] {
-                next
-            } else {
-                best
-            }
-        })
+        .reduce(|best, next| if observed[next] > observed[best] { next } else { best })
         .unwrap_or(0);
 
     let mut rng = Rng::new(seed);
@@ -130,25 +122,14 @@ pub fn carry_over<G: Ord + Clone>(
                 .filter(|&(&of, _)| of == group)
                 .map(|(_, &value)| value)
                 .collect();
-            let deviation = Sample::new(members)
-                .map_err(CarryOverError::Values)?
-                .median()
-                - median;
-            Ok(Group {
-                predecessor: label.clone(),
-                count: counts[group],
-                deviation,
-            })
+            let deviation = Sample::new(members).map_err(CarryOverError::Values)?.median() - median;
+            Ok(Group { predecessor: label.clone(), count: counts[group], deviation })
         })
         .collect::<Result<Vec<_>, _>>()?;
     Ok(CarryOver {
         p: f64::from(reached) / f64::from(PERMUTATIONS + 1),
         // 12/(n(n+1)) · Σ count·(mean rank − (n+1)/2)², and a quarter since the ranks are doubled.
-        statistic: if tie_factor > 0.0 {
-            3.0 * total / (n * (n + 1.0)) / tie_factor
-        } else {
-            0.0
-        },
+        statistic: if tie_factor > 0.0 { 3.0 * total / (n * (n + 1.0)) / tie_factor } else { 0.0 },
         groups,
         strongest,
     })
@@ -204,11 +185,7 @@ mod tests {
         let observations: Vec<_> = (0..6).map(|i| (i / 3, f64::from(i))).collect();
         let found = carry_over(&observations, 3).unwrap();
         // Four standard deviations of the share in 5,000 shuffles.
-        assert!(
-            (found.p - 0.1).abs() < 4.0 * (0.1f64 * 0.9 / 5000.0).sqrt(),
-            "{}",
-            found.p
-        );
+        assert!((found.p - 0.1).abs() < 4.0 * (0.1f64 * 0.9 / 5000.0).sqrt(), "{}", found.p);
         // H = 12/42 · (6²/3 + 15²/3) − 21 = 3.857…
         assert!((found.statistic - 27.0 / 7.0).abs() < 1e-12);
     }
@@ -233,10 +210,7 @@ mod tests {
         let bad = [("a", 1.0), ("b", f64::NAN)];
         assert!(matches!(
             carry_over(&bad, 0),
-            Err(CarryOverError::Values(SampleError::NotFinite {
-                index: 1,
-                ..
-            }))
+            Err(CarryOverError::Values(SampleError::NotFinite { index: 1, .. }))
         ));
     }
 

@@ -42,10 +42,7 @@ impl std::error::Error for MarginError {}
 
 impl Margin {
     /// Every difference matters: nothing but equality to the last digit is the same.
-    pub const ZERO: Margin = Margin {
-        absolute: 0.0,
-        relative: 0.0,
-    };
+    pub const ZERO: Margin = Margin { absolute: 0.0, relative: 0.0 };
 
     /// `absolute` in the unit of the metric, `relative` as a share of the baseline (0.03 is 3 %).
     pub fn new(absolute: f64, relative: f64) -> Result<Margin, MarginError> {
@@ -140,22 +137,14 @@ pub fn compare(pairs: &Pairs, margin: Margin, alpha: Alpha) -> Comparison {
     let difference = pairs.difference(alpha);
     let baseline_median = pairs.baseline.median();
     let matters = margin.at(baseline_median);
-    Comparison {
-        difference,
-        baseline_median,
-        matters,
-        decision: decide(&difference, matters),
-    }
+    Comparison { difference, baseline_median, matters, decision: decide(&difference, matters) }
 }
 
 /// Decides about a difference; `matters` is the smallest one that does, in the same unit. A
 /// negative one counts as 0.
 pub fn decide(difference: &Estimate, matters: f64) -> Decision {
     let Some(interval) = difference.interval else {
-        return Decision::TooFew {
-            have: difference.rounds,
-            need: min_rounds(difference.alpha),
-        };
+        return Decision::TooFew { have: difference.rounds, need: min_rounds(difference.alpha) };
     };
     let matters = matters.max(0.0);
     let estimate = difference.value;
@@ -215,11 +204,7 @@ mod tests {
     fn estimate(low: f64, value: f64, high: f64) -> Estimate {
         Estimate {
             value,
-            interval: Some(Interval {
-                low,
-                high,
-                coverage: 0.98,
-            }),
+            interval: Some(Interval { low, high, coverage: 0.98 }),
             rounds: 20,
             alpha: Alpha::FIVE_PERCENT,
         }
@@ -230,10 +215,7 @@ mod tests {
         assert_eq!(decide(&estimate(-1.0, 0.0, 1.0), 1.0), Decision::Same);
         // Beyond zero, but too little to matter.
         assert_eq!(decide(&estimate(0.1, 0.5, 0.9), 1.0), Decision::Same);
-        assert!(matches!(
-            decide(&estimate(-1.1, 0.0, 1.0), 1.0),
-            Decision::Undecided { .. }
-        ));
+        assert!(matches!(decide(&estimate(-1.1, 0.0, 1.0), 1.0), Decision::Undecided { .. }));
         assert_eq!(decide(&estimate(0.0, 0.0, 0.0), 0.0), Decision::Same);
     }
 
@@ -243,10 +225,7 @@ mod tests {
         assert_eq!(decide(&estimate(-3.0, -2.0, -0.1), 1.0), Decision::Less);
         for (low, value, high) in [(0.0, 2.0, 3.0), (0.1, 1.0, 3.0), (-3.0, -2.0, 0.0)] {
             let decision = decide(&estimate(low, value, high), 1.0);
-            assert!(
-                matches!(decision, Decision::Undecided { .. }),
-                "{decision:?}"
-            );
+            assert!(matches!(decision, Decision::Undecided { .. }), "{decision:?}");
         }
     }
 
@@ -254,39 +233,15 @@ mod tests {
     fn undecided_says_what_a_new_run_would_need() {
         // Twice as far as zero is: four times the rounds, and one so as not to touch it.
         let decision = decide(&estimate(-2.0, 2.0, 3.0), 1.0);
-        let difference = NewRun {
-            rounds: 81,
-            goal: Goal::Difference,
-        };
-        assert_eq!(
-            decision,
-            Decision::Undecided {
-                smallest_visible: 2.5,
-                new_run: Some(difference)
-            }
-        );
+        let difference = NewRun { rounds: 81, goal: Goal::Difference };
+        assert_eq!(decision, Decision::Undecided { smallest_visible: 2.5, new_run: Some(difference) });
         // The upper end is 3 away and may be 1.5: four times the rounds.
         let decision = decide(&estimate(-1.0, 0.5, 3.5), 2.0);
-        let same = NewRun {
-            rounds: 81,
-            goal: Goal::Same,
-        };
-        assert_eq!(
-            decision,
-            Decision::Undecided {
-                smallest_visible: 2.25,
-                new_run: Some(same)
-            }
-        );
+        let same = NewRun { rounds: 81, goal: Goal::Same };
+        assert_eq!(decision, Decision::Undecided { smallest_visible: 2.25, new_run: Some(same) });
         // On the margin no number of rounds is foreseeable.
         let decision = decide(&estimate(0.5, 1.0, 1.5), 1.0);
-        assert_eq!(
-            decision,
-            Decision::Undecided {
-                smallest_visible: 0.5,
-                new_run: None
-            }
-        );
+        assert_eq!(decision, Decision::Undecided { smallest_visible: 0.5, new_run: None });
     }
 
     #[test]
@@ -315,10 +270,7 @@ mod tests {
             let margin = Margin::new(0.0, relative).unwrap();
             compare(&pairs, margin, Alpha::FIVE_PERCENT)
         };
-        assert_eq!(
-            (judge(0.03).matters, judge(0.03).decision),
-            (3.0, Decision::More)
-        );
+        assert_eq!((judge(0.03).matters, judge(0.03).decision), (3.0, Decision::More));
         assert_eq!(judge(0.05).decision, Decision::Same);
     }
 

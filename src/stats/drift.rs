@@ -75,18 +75,12 @@ impl std::error::Error for DriftError {}
 /// normal approximation with continuity correction; the slope is that of Theil (1950) and Sen
 /// (1968), the median slope over all pairs of rounds.
 pub fn drift(series: &[Option<f64>]) -> Result<Drift, DriftError> {
-    let (rounds, values): (Vec<usize>, Vec<f64>) = series
-        .iter()
-        .enumerate()
-        .filter_map(|(round, value)| value.map(|value| (round, value)))
-        .unzip();
+    let (rounds, values): (Vec<usize>, Vec<f64>) =
+        series.iter().enumerate().filter_map(|(round, value)| value.map(|value| (round, value))).unzip();
     if let Some(at) = values.iter().position(|value| !value.is_finite()) {
         return Err(DriftError::NotFinite { round: rounds[at] });
     }
-    let too_few = DriftError::TooFew {
-        have: values.len(),
-        need: FEWEST_ROUNDS,
-    };
+    let too_few = DriftError::TooFew { have: values.len(), need: FEWEST_ROUNDS };
     if values.len() < FEWEST_ROUNDS {
         return Err(too_few);
     }
@@ -152,13 +146,9 @@ fn sort_counting_inversions(values: &mut [f64]) -> u64 {
 /// The median slope over pairs of rounds: all of them, or a fixed sample of many.
 fn theil_sen(rounds: &[usize], values: &[f64]) -> f64 {
     let n = values.len();
-    let slope =
-        |i: usize, j: usize| (values[j] - values[i]) / (rounds[j] as f64 - rounds[i] as f64);
+    let slope = |i: usize, j: usize| (values[j] - values[i]) / (rounds[j] as f64 - rounds[i] as f64);
     let mut slopes: Vec<f64> = if n <= ALL_PAIRS {
-        (0..n)
-            .flat_map(|j| (0..j).map(move |i| (i, j)))
-            .map(|(i, j)| slope(i, j))
-            .collect()
+        (0..n).flat_map(|j| (0..j).map(move |i| (i, j))).map(|(i, j)| slope(i, j)).collect()
     } else {
         // A fixed seed: the same data give the same slope. Two different rounds each time, by
         // drawing the second from one fewer and stepping over the first.
@@ -198,13 +188,7 @@ mod tests {
     /// A planted slope with one wild value, which a least-squares line would follow.
     #[test]
     fn a_planted_trend_is_found_and_an_outlier_does_not_bend_it() {
-        let found = of((0..21).map(|i| {
-            if i == 20 {
-                -900.0
-            } else {
-                100.0 + 2.0 * f64::from(i)
-            }
-        }));
+        let found = of((0..21).map(|i| if i == 20 { -900.0 } else { 100.0 + 2.0 * f64::from(i) }));
         assert_eq!((found.slope, found.total), (2.0, 40.0));
         assert_eq!(found.relative, Some(40.0 / 118.0));
         assert!(found.p < 1e-4);
@@ -249,9 +233,7 @@ mod tests {
     #[test]
     fn a_sample_of_pairs_gives_nearly_the_slope_of_all() {
         let mut rng = Rng::new(11);
-        let values: Vec<f64> = (0..3000)
-            .map(|i| f64::from(i) * 0.001 + rng.standard_normal())
-            .collect();
+        let values: Vec<f64> = (0..3000).map(|i| f64::from(i) * 0.001 + rng.standard_normal()).collect();
         let found = of(values);
         // The standard error of the slope itself is σ·√12/n^1.5 = 2.1e-5.
         assert!((found.slope - 0.001).abs() < 8e-5, "{}", found.slope);

@@ -35,10 +35,7 @@ pub struct Family {
 impl Family {
     /// A family at the usual level of 5 %.
     pub fn of(comparisons: usize) -> Family {
-        Family {
-            comparisons,
-            level: Alpha::FIVE_PERCENT,
-        }
+        Family { comparisons, level: Alpha::FIVE_PERCENT }
     }
 
     /// What each comparison may use of the level: level ÷ comparisons.
@@ -63,13 +60,7 @@ mod tests {
         assert_eq!(Family::of(1).min_rounds(), 6);
         assert_eq!(Family::of(20).min_rounds(), 10);
         assert_eq!(Family::of(100).min_rounds(), 12);
-        assert_eq!(
-            Family::of(0),
-            Family {
-                comparisons: 0,
-                level: Alpha::FIVE_PERCENT
-            }
-        );
+        assert_eq!(Family::of(0), Family { comparisons: 0, level: Alpha::FIVE_PERCENT });
         assert_eq!(Family::of(0).min_rounds(), 6);
     }
 

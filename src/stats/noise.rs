@@ -84,11 +84,7 @@ mod tests {
 
     #[test]
     fn the_widest_of_several_counts() {
-        let floor = |units, relative, holds_zero| NoiseFloor {
-            units,
-            relative,
-            holds_zero,
-        };
+        let floor = |units, relative, holds_zero| NoiseFloor { units, relative, holds_zero };
         assert_eq!(
             NoiseFloor::widest([
                 floor(1.0, Some(0.5), true),

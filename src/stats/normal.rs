@@ -19,9 +19,7 @@ pub(super) fn two_sided(z: f64) -> f64 {
         1.0 - 2.0 * density * sum
     } else {
         // √π · e^(x²) · erfc x = 1/(x + (1/2)/(x + (2/2)/(x + (3/2)/(x + …)))), from the inside.
-        let fraction = (1..=120)
-            .rev()
-            .fold(x, |inner, step| x + f64::from(step) / 2.0 / inner);
+        let fraction = (1..=120).rev().fold(x, |inner, step| x + f64::from(step) / 2.0 / inner);
         density / fraction
     }
 }

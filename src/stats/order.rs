@@ -70,26 +70,11 @@ impl Estimate {
         let rounds = sample.count();
         let (left, right) = sample.middle_ranks();
         let Some(ranks) = median_ranks(rounds, alpha) else {
-            return Estimate {
-                value: sample.median(),
-                interval: None,
-                rounds,
-                alpha,
-            };
+            return Estimate { value: sample.median(), interval: None, rounds, alpha };
         };
-        let [low, left, right, high] =
-            sample.order_statistics([ranks.lower, left, right, ranks.upper]);
-        let interval = Interval {
-            low,
-            high,
-            coverage: ranks.coverage,
-        };
-        Estimate {
-            value: left.midpoint(right),
-            interval: Some(interval),
-            rounds,
-            alpha,
-        }
+        let [low, left, right, high] = sample.order_statistics([ranks.lower, left, right, ranks.upper]);
+        let interval = Interval { low, high, coverage: ranks.coverage };
+        Estimate { value: left.midpoint(right), interval: Some(interval), rounds, alpha }
     }
 }
 
@@ -129,11 +114,7 @@ pub fn median_ranks(rounds: usize, alpha: Alpha) -> Option<MedianRanks> {
     }
     // Enough rounds have at least the first rank, even where rounding at the very limit denies it.
     let lower = at.max(1);
-    Some(MedianRanks {
-        lower,
-        upper: rounds + 1 - lower,
-        coverage: 1.0 - 2.0 * tail,
-    })
+    Some(MedianRanks { lower, upper: rounds + 1 - lower, coverage: 1.0 - 2.0 * tail })
 }
 
 /// Where to begin summing P(Bin(n, ½) = j): a j and its probability, below which all terms
@@ -163,8 +144,7 @@ fn lowest_term(rounds: usize, alpha: Alpha) -> (usize, f64) {
 fn central_term(rounds: usize) -> f64 {
     let m = rounds.div_ceil(2) as f64;
     let x = 1.0 / m;
-    let series =
-        1.0 + x * (-1.0 / 8.0 + x * (1.0 / 128.0 + x * (5.0 / 1024.0 - x * 21.0 / 32768.0)));
+    let series = 1.0 + x * (-1.0 / 8.0 + x * (1.0 / 128.0 + x * (5.0 / 1024.0 - x * 21.0 / 32768.0)));
     // For odd n = 2m − 1 the term C(n, m−1)/2^n equals C(2m, m)/4^m, for even n it is that itself.
     series / (std::f64::consts::PI * m).sqrt()
 }
@@ -199,11 +179,7 @@ mod tests {
             for level in [0.5, 0.1, 0.05, 0.0025, 0.0005, 1e-9] {
                 let got = median_ranks(n, alpha(level));
                 let expected = by_counting(n as u32, level);
-                assert_eq!(
-                    got.map(|ranks| ranks.lower),
-                    expected.map(|(k, _)| k),
-                    "n {n} alpha {level}"
-                );
+                assert_eq!(got.map(|ranks| ranks.lower), expected.map(|(k, _)| k), "n {n} alpha {level}");
                 if let (Some(ranks), Some((_, coverage))) = (got, expected) {
                     assert!((ranks.coverage - coverage).abs() < 1e-14);
                     assert_eq!(ranks.lower + ranks.upper, n + 1);
@@ -215,22 +191,8 @@ mod tests {
     /// Known from tables (Conover, "Practical Nonparametric Statistics", sign test, α = 0.05).
     #[test]
     fn ranks_are_those_of_the_tables() {
-        for (n, k) in [
-            (6, 1),
-            (8, 1),
-            (9, 2),
-            (10, 2),
-            (15, 4),
-            (20, 6),
-            (25, 8),
-            (30, 10),
-            (50, 18),
-        ] {
-            assert_eq!(
-                median_ranks(n, Alpha::FIVE_PERCENT).unwrap().lower,
-                k,
-                "n {n}"
-            );
+        for (n, k) in [(6, 1), (8, 1), (9, 2), (10, 2), (15, 4), (20, 6), (25, 8), (30, 10), (50, 18)] {
+            assert_eq!(median_ranks(n, Alpha::FIVE_PERCENT).unwrap().lower, k, "n {n}");
         }
         assert_eq!(median_ranks(5, Alpha::FIVE_PERCENT), None);
         assert_eq!(median_ranks(0, Alpha::FIVE_PERCENT), None);
@@ -261,10 +223,7 @@ mod tests {
     /// rounds lies within one of n/2 − z·√n/2, z being the normal quantile of alpha.
     #[test]
     fn a_million_rounds_work() {
-        for (level, z) in [
-            (0.05, 1.959_963_984_540_054),
-            (0.0005, 3.480_756_404_346_17),
-        ] {
+        for (level, z) in [(0.05, 1.959_963_984_540_054), (0.0005, 3.480_756_404_346_17)] {
             for n in [20_001usize, 1_000_000] {
                 let ranks = median_ranks(n, alpha(level)).unwrap();
                 let expected = n as f64 / 2.0 - z * (n as f64).sqrt() / 2.0;
@@ -292,10 +251,7 @@ mod tests {
         let nine: Vec<f64> = (1..=9).rev().map(f64::from).collect();
         let estimate = Estimate::of_median(&Sample::new(nine).unwrap(), Alpha::FIVE_PERCENT);
         let interval = estimate.interval.unwrap();
-        assert_eq!(
-            (interval.low, estimate.value, interval.high),
-            (2.0, 5.0, 8.0)
-        );
+        assert_eq!((interval.low, estimate.value, interval.high), (2.0, 5.0, 8.0));
         assert_eq!(interval.half_width(), 3.0);
     }
 

@@ -57,16 +57,8 @@ impl Outliers {
             high_severe: 0,
             spikes: Vec::new(),
         };
-        let classes: Vec<_> = sample
-            .values()
-            .iter()
-            .map(|&value| outliers.classify(value))
-            .collect();
-        let ordinary = |index: usize| {
-            classes
-                .get(index)
-                .is_none_or(|&class| class == OutlierClass::Ordinary)
-        };
+        let classes: Vec<_> = sample.values().iter().map(|&value| outliers.classify(value)).collect();
+        let ordinary = |index: usize| classes.get(index).is_none_or(|&class| class == OutlierClass::Ordinary);
         for (index, class) in classes.iter().enumerate() {
             match class {
                 OutlierClass::LowSevere => outliers.low_severe += 1,

@@ -68,19 +68,15 @@ pub enum PairError {
 impl fmt::Display for PairError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PairError::Lengths { baseline, subject } => write!(
-                f,
-                "the baseline has {baseline} rounds and the subject {subject}"
-            ),
+            PairError::Lengths { baseline, subject } => {
+                write!(f, "the baseline has {baseline} rounds and the subject {subject}")
+            }
             PairError::NotFinite { side, round } => {
                 let side = match side {
                     Side::Baseline => "baseline",
                     Side::Subject => "subject",
                 };
-                write!(
-                    f,
-                    "the {side} of round index {round} is not a finite number"
-                )
+                write!(f, "the {side} of round index {round} is not a finite number")
             }
             PairError::Overflow { round } => {
                 write!(f, "the difference of round index {round} is too large")
@@ -117,10 +113,7 @@ impl Pairs {
     /// Pairs the values of the same round; `None` is a round without a value.
     pub fn align(baseline: &[Option<f64>], subject: &[Option<f64>]) -> Result<Pairs, PairError> {
         if baseline.len() != subject.len() {
-            return Err(PairError::Lengths {
-                baseline: baseline.len(),
-                subject: subject.len(),
-            });
+            return Err(PairError::Lengths { baseline: baseline.len(), subject: subject.len() });
         }
         let mut kept: [Vec<f64>; 3] = Default::default();
         for (round, (&baseline, &subject)) in baseline.iter().zip(subject).enumerate() {
@@ -174,10 +167,7 @@ impl Pairs {
         if !clear_of_floor {
             return Err(NoRatio::NearFloor { median, needed });
         }
-        for (side, sample) in [
-            (Side::Baseline, &self.baseline),
-            (Side::Subject, &self.subject),
-        ] {
+        for (side, sample) in [(Side::Baseline, &self.baseline), (Side::Subject, &self.subject)] {
             if let Some(pair) = sample.values().iter().position(|&value| value <= 0.0) {
                 return Err(NoRatio::NotPositive { side, pair });
             }
@@ -201,11 +191,7 @@ impl Pairs {
             ..estimate
         };
         let largest = ratio.interval.map_or(ratio.value, |interval| interval.high);
-        if largest.is_finite() {
-            Ok(ratio)
-        } else {
-            Err(NoRatio::Overflow)
-        }
+        if largest.is_finite() { Ok(ratio) } else { Err(NoRatio::Overflow) }
     }
 }
 
@@ -234,21 +220,12 @@ mod tests {
     #[test]
     fn series_that_cannot_be_paired_say_why() {
         let one = full(&[1.0]);
-        assert_eq!(
-            Pairs::align(&one, &[]),
-            Err(PairError::Lengths {
-                baseline: 1,
-                subject: 0
-            })
-        );
+        assert_eq!(Pairs::align(&one, &[]), Err(PairError::Lengths { baseline: 1, subject: 0 }));
         assert_eq!(Pairs::align(&one, &[None]), Err(PairError::NoPairs));
         assert_eq!(Pairs::align(&[], &[]), Err(PairError::NoPairs));
         // A bad value is an error even in a round that would not be paired.
         let error = Pairs::align(&[None], &[Some(f64::NAN)]).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "the subject of round index 0 is not a finite number"
-        );
+        assert_eq!(error.to_string(), "the subject of round index 0 is not a finite number");
         assert_eq!(
             Pairs::align(&full(&[-f64::MAX]), &full(&[f64::MAX])),
             Err(PairError::Overflow { round: 0 })
@@ -269,29 +246,14 @@ mod tests {
         let ratio = pairs.ratio(10.0, ALPHA).unwrap();
         assert!((ratio.value - 1.5).abs() < 1e-12);
         assert!((ratio.interval.unwrap().low - 1.5).abs() < 1e-12);
-        assert_eq!(
-            pairs.ratio(10.1, ALPHA),
-            Err(NoRatio::NearFloor {
-                median: 100.0,
-                needed: 101.0
-            })
-        );
-        assert!(matches!(
-            pairs.ratio(f64::NAN, ALPHA),
-            Err(NoRatio::NearFloor { .. })
-        ));
+        assert_eq!(pairs.ratio(10.1, ALPHA), Err(NoRatio::NearFloor { median: 100.0, needed: 101.0 }));
+        assert!(matches!(pairs.ratio(f64::NAN, ALPHA), Err(NoRatio::NearFloor { .. })));
     }
 
     #[test]
     fn a_ratio_needs_positive_values() {
         let pairs = Pairs::align(&full(&[5.0, 5.0]), &full(&[5.0, 0.0])).unwrap();
-        assert_eq!(
-            pairs.ratio(0.1, ALPHA),
-            Err(NoRatio::NotPositive {
-                side: Side::Subject,
-                pair: 1
-            })
-        );
+        assert_eq!(pairs.ratio(0.1, ALPHA), Err(NoRatio::NotPositive { side: Side::Subject, pair: 1 }));
         let pairs = Pairs::align(&full(&[1e-300]), &full(&[1e300])).unwrap();
         assert_eq!(pairs.ratio(0.0, ALPHA), Err(NoRatio::Overflow));
     }

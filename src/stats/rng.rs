@@ -30,9 +30,7 @@ impl Rng {
         let mut filler = SplitMix64 { state: seed };
         // Four outputs of SplitMix64 that follow one another are never all zero, the one state
         // that xoshiro must not have: its output function is a bijection of distinct inputs.
-        Rng {
-            state: std::array::from_fn(|_| filler.next()),
-        }
+        Rng { state: std::array::from_fn(|_| filler.next()) }
     }
 
     /// The generator number `stream` of a seed.
@@ -43,10 +41,7 @@ impl Rng {
     pub fn for_stream(seed: u64, stream: u64) -> Rng {
         // The two are mixed differently, or `(a, b)` and `(b, a)` would be the same generator.
         let seed = SplitMix64 { state: seed }.next();
-        let stream = SplitMix64 {
-            state: stream ^ 0x6475_6e6e_6167_6521,
-        }
-        .next();
+        let stream = SplitMix64 { state: stream ^ 0x6475_6e6e_6167_6521 }.next();
         Rng::new(seed ^ stream)
     }
 
@@ -144,9 +139,7 @@ mod tests {
 
     #[test]
     fn xoshiro_gives_the_vector_of_the_reference_implementation() {
-        let mut rng = Rng {
-            state: [1, 2, 3, 4],
-        };
+        let mut rng = Rng { state: [1, 2, 3, 4] };
         let got: [u64; 10] = std::array::from_fn(|_| rng.next_u64());
         assert_eq!(
             got,
@@ -190,10 +183,7 @@ mod tests {
         }
         assert_eq!(seen.len(), 24);
         let expected = f64::from(draws) / 24.0;
-        let chi: f64 = seen
-            .values()
-            .map(|&count| (f64::from(count) - expected).powi(2) / expected)
-            .sum();
+        let chi: f64 = seen.values().map(|&count| (f64::from(count) - expected).powi(2) / expected).sum();
         assert!(chi < 55.9, "chi-square {chi}");
     }
 

@@ -31,10 +31,7 @@ impl fmt::Display for SampleError {
         match self {
             SampleError::Empty => write!(f, "a sample needs at least one value"),
             SampleError::NotFinite { index, value } => {
-                write!(
-                    f,
-                    "the value at index {index} is {value}, not a finite number"
-                )
+                write!(f, "the value at index {index} is {value}, not a finite number")
             }
         }
     }
@@ -50,10 +47,7 @@ impl Sample {
             return Err(SampleError::Empty);
         }
         match values.iter().position(|value| !value.is_finite()) {
-            Some(index) => Err(SampleError::NotFinite {
-                index,
-                value: values[index],
-            }),
+            Some(index) => Err(SampleError::NotFinite { index, value: values[index] }),
             None => Ok(Sample { values }),
         }
     }
@@ -75,10 +69,7 @@ impl Sample {
 
     /// The largest number.
     pub fn max(&self) -> f64 {
-        self.values
-            .iter()
-            .copied()
-            .fold(f64::NEG_INFINITY, f64::max)
+        self.values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
     }
 
     /// The middle number; with an even count the midpoint of the two in the middle.
@@ -100,13 +91,7 @@ impl Sample {
     /// Several quantiles for one copy of the data; each as [`Sample::quantile`] gives it.
     pub fn quantiles<const K: usize>(&self, ps: [f64; K]) -> [f64; K] {
         let last = self.count() - 1;
-        let positions = ps.map(|p| {
-            if p > 0.0 {
-                p.min(1.0) * last as f64
-            } else {
-                0.0
-            }
-        });
+        let positions = ps.map(|p| if p > 0.0 { p.min(1.0) * last as f64 } else { 0.0 });
         let mut scratch = self.values.clone();
         positions.map(|position| {
             let below = (position.floor() as usize).min(last);
@@ -164,11 +149,7 @@ fn select(mut data: &mut [f64], mut positions: &[usize], mut found: &mut [f64]) 
             return;
         };
         let (left, value, _) = data.select_nth_unstable_by(last - base, f64::total_cmp);
-        let repeated = inner
-            .iter()
-            .rev()
-            .take_while(|&again| again == last)
-            .count();
+        let repeated = inner.iter().rev().take_while(|&again| again == last).count();
         let kept = inner.len() - repeated;
         found[kept..].fill(*value);
         data = left;
@@ -190,10 +171,7 @@ mod tests {
     fn the_offending_value_is_named() {
         assert_eq!(Sample::new(vec![]), Err(SampleError::Empty));
         let error = Sample::new(vec![1.0, f64::INFINITY, f64::NAN]).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "the value at index 1 is inf, not a finite number"
-        );
+        assert_eq!(error.to_string(), "the value at index 1 is inf, not a finite number");
     }
 
     #[test]
@@ -203,10 +181,7 @@ mod tests {
         assert_eq!(sample(&[9.0, 1.0, 5.0]).median(), 5.0);
         // R: quantile(c(1,2,4,8), c(.25,.5,.9)) gives 1.75, 3.0, 6.8.
         let got = sample(&[8.0, 2.0, 1.0, 4.0]).quantiles([0.25, 0.5, 0.9]);
-        assert_eq!(
-            got.map(|value| (value * 1e9).round() / 1e9),
-            [1.75, 3.0, 6.8]
-        );
+        assert_eq!(got.map(|value| (value * 1e9).round() / 1e9), [1.75, 3.0, 6.8]);
     }
 
     #[test]

@@ -47,6 +47,7 @@ impl Subject for Bare {
                 expected: &expected,
                 runtime: None,
                 terminal: Terminal::No,
+                bundle: None,
                 limits: None,
             },
         )

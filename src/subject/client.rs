@@ -4,11 +4,11 @@
 
 use std::path::Path;
 
-use super::treatment::{self, Expected};
+use super::treatment::{self, Expected, Network};
 use super::{Cpu, Launch, Stage};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::{self, Message};
-use crate::sys::remains::{self, Tokens};
+use crate::sys::remains::{Remains, Tokens};
 use crate::sys::spawn::{self, Ended, Program, Status, Unfinished};
 use crate::units::{Nanos, Stamp};
 
@@ -30,6 +30,8 @@ pub struct Call<'a> {
     pub runtime: Option<&'a Path>,
     /// Whether a terminal stands between the probe and us.
     pub terminal: Terminal,
+    /// Another name that its cgroups and processes bear, where it has one.
+    pub bundle: Option<&'a str>,
     /// The limits that must be found inside, where any were asked for.
     pub limits: Option<Limits>,
 }
@@ -77,15 +79,18 @@ pub enum Terminal {
 
 /// Carries a launch out.
 pub fn launch(stage: &mut Stage, call: &Call<'_>) -> Result<Launch, Abort> {
+    let remains = Remains::new();
     if let Ok(listener) = &mut stage.listener {
         listener.begin(call.daemons);
     }
     let child = spawn::start(call.program).map_err(|error| cannot_start(call.program, &error))?;
     let pid = child.pid;
-    let ended = child.wait(stage.allowed, Some(&stage.interrupts)).map_err(|why| unfinished(stage, call.program, why))?;
+    let ended = child
+        .wait(stage.allowed, Some(&stage.interrupts))
+        .map_err(|why| unfinished(stage, call.program, why))?;
     let message = message_of(call, &ended)?;
-    let gone = gone(call, &message, ended.returned)?;
-    let (cpu, ran) = account(stage, pid, &ended, call.runtime);
+    let gone = gone(&remains, call, &message, ended.returned)?;
+    let (cpu, ran) = account(stage, pid, call.runtime);
     if let (Some(runtime), Some(false)) = (call.runtime, ran) {
         let reason = format!("`{}` was asked for and did not run", runtime.display());
         return Err(Failure::new(FailureClass::Treatment, reason).into());
@@ -143,7 +148,9 @@ fn message_of(call: &Call<'_>, ended: &Ended) -> Result<Message, Failure> {
     message::parse(&stdout).map_err(|why| {
         let on_the_wrong_stream = message::parse(&ended.stderr).is_ok();
         let reason = match on_the_wrong_stream {
-            true => format!("`{}` passed the probe's standard output on to standard error", call.program.shown()),
+            true => {
+                format!("`{}` passed the probe's standard output on to standard error", call.program.shown())
+            }
             false => format!("`{}` ended well, but {why}", call.program.shown()),
         };
         let words: &[u8] = if on_the_wrong_stream { b"" } else { &ended.stderr };
@@ -159,11 +166,27 @@ fn without_carriage_returns(bytes: &[u8]) -> Vec<u8> {
 fn class_of(words: &[u8]) -> FailureClass {
     let text = String::from_utf8_lossy(words).to_lowercase();
     let says = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
-    if says(&["cannot connect to the docker daemon", "connection refused", "no space left", "no such image", "unable to find image", "image not known", "no such file or directory", "error during connect"]) {
+    if says(&[
+        "cannot connect to the docker daemon",
+        "connection refused",
+        "no space left",
+        "no such image",
+        "unable to find image",
+        "image not known",
+        "no such file or directory",
+        "error during connect",
+    ]) {
         FailureClass::Environment
     } else if says(&["permission denied", "operation not permitted", "must be root", "rootless"]) {
         FailureClass::Permission
-    } else if says(&["unknown runtime", "not supported", "unsupported", "unknown or invalid runtime", "invalid runtime", "drop all controllers"]) {
+    } else if says(&[
+        "unknown runtime",
+        "not supported",
+        "unsupported",
+        "unknown or invalid runtime",
+        "invalid runtime",
+        "drop all controllers",
+    ]) {
         FailureClass::Unsupported
     } else {
         FailureClass::Crash
@@ -171,29 +194,27 @@ fn class_of(words: &[u8]) -> FailureClass {
 }
 
 /// When the last process, mount and cgroup of the container was away.
-fn gone(call: &Call<'_>, message: &Message, returned: Stamp) -> Result<Stamp, Failure> {
-    let mut names = vec![call.name.to_owned()];
-    names.extend(message.inside.container_id());
-    let tokens = Tokens { names, network: None };
-    let gone = remains::watch(&tokens, returned, GOING);
-    gone.map(|gone| gone.at).map_err(|error| {
+fn gone(remains: &Remains, call: &Call<'_>, message: &Message, returned: Stamp) -> Result<Stamp, Failure> {
+    let environment = |reason: String| Failure::new(FailureClass::Environment, reason);
+    let names = [Some(call.name.to_owned()), call.bundle.map(str::to_owned), message.inside.container_id()];
+    let tokens = Tokens::new(names.into_iter().flatten()).map_err(|error| environment(error.to_string()))?;
+    let tokens = match (call.expected.network, message.inside.namespaces.get("net")) {
+        (Network::Loopback | Network::Connected, Some(inode)) => tokens.network_namespace(*inode),
+        _ => tokens,
+    };
+    let deadline = Stamp(returned.0 + GOING.0 as u64);
+    remains.watch(&tokens, returned, deadline).map(|gone| gone.at).map_err(|error| {
         let reason = format!("after `{}` returned, something of it stayed: {error}", call.program.shown());
-        Failure { took: GOING, ..Failure::new(FailureClass::Environment, reason) }
+        Failure { took: GOING, ..environment(reason) }
     })
 }
 
 /// CPU time of the launch, and whether the runtime's executable was seen to run.
-fn account(
-    stage: &mut Stage,
-    pid: i32,
-    ended: &Ended,
-    runtime: Option<&Path>,
-) -> (Result<Cpu, String>, Option<bool>) {
+fn account(stage: &mut Stage, pid: i32, runtime: Option<&Path>) -> (Result<Cpu, String>, Option<bool>) {
     let listener = match &mut stage.listener {
         Ok(listener) => listener,
         Err(why) => return (Err(why.clone()), None),
     };
-    let _ = ended;
     match listener.finish(pid) {
         Ok(all) => {
             let processes = (all.client.processes.len() + all.daemons.processes.len()) as i64;

@@ -16,8 +16,10 @@ const ANSWER: Nanos = Nanos::from_millis(20_000);
 impl Component {
     /// A program in this file, with the version that it claims.
     pub fn of_file(role: &'static str, path: &Path, version: &str) -> Result<Component> {
-        let mut file = std::fs::File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
-        let digest = Digest::of_reader(&mut file).with_context(|| format!("cannot read `{}`", path.display()))?;
+        let mut file =
+            std::fs::File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+        let digest =
+            Digest::of_reader(&mut file).with_context(|| format!("cannot read `{}`", path.display()))?;
         Ok(Component { role, path: path.to_owned(), version: version.to_owned(), hash: digest.hex() })
     }
 

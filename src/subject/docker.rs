@@ -11,19 +11,51 @@ use super::{Component, Defaults, Facts, Kind, Layer, Place, Spec, Subject, Unava
 use crate::sys::process;
 
 static KEYS: [Key; 13] = [
-    Key { name: "net", values: Values::OneOf(&["none", "bridge", "host"]), meaning: "the network; `bridge` unless the daemon says otherwise" },
-    Key { name: "log", values: Values::OneOf(&["default", "none"]), meaning: "the log driver; `json-file` unless the daemon says otherwise" },
+    Key {
+        name: "net",
+        values: Values::OneOf(&["none", "bridge", "host"]),
+        meaning: "the network; `bridge` unless the daemon says otherwise",
+    },
+    Key {
+        name: "log",
+        values: Values::OneOf(&["default", "none"]),
+        meaning: "the log driver; `json-file` unless the daemon says otherwise",
+    },
     Key { name: "seccomp", values: Values::OneOf(&["default", "off"]), meaning: "the system call filter" },
     Key { name: "pid", values: Values::OneOf(&["private", "host"]), meaning: "the process id namespace" },
-    Key { name: "userns", values: Values::OneOf(&["host"]), meaning: "`host` switches a daemon-wide remapping off" },
-    Key { name: "rm", values: Values::OneOf(&["true", "false"]), meaning: "`true` (default): the command itself removes the container" },
-    Key { name: "tty", values: Values::OneOf(&["true", "false"]), meaning: "whether the container gets a terminal" },
+    Key {
+        name: "userns",
+        values: Values::OneOf(&["host"]),
+        meaning: "`host` switches a daemon-wide remapping off",
+    },
+    Key {
+        name: "rm",
+        values: Values::OneOf(&["true", "false"]),
+        meaning: "`true` (default): the command itself removes the container",
+    },
+    Key {
+        name: "tty",
+        values: Values::OneOf(&["true", "false"]),
+        meaning: "whether the container gets a terminal",
+    },
     Key { name: "cpus", values: Values::Number, meaning: "a CPU limit" },
     Key { name: "memory", values: Values::Size, meaning: "a memory limit" },
-    Key { name: "image", values: Values::Text("small, or an image that the engine has"), meaning: "`small` (default): the probe and nothing else" },
+    Key {
+        name: "image",
+        values: Values::Text("small, or an image that the engine has"),
+        meaning: "`small` (default): the probe and nothing else",
+    },
     Key { name: "bin", values: Values::Path, meaning: "an own build of the client" },
-    Key { name: "host", values: Values::Text("a socket such as unix:///run/docker.sock"), meaning: "another daemon" },
-    Key { name: "client", values: Values::OneOf(&["cli"]), meaning: "how the engine is asked: its command line" },
+    Key {
+        name: "host",
+        values: Values::Text("a socket such as unix:///run/docker.sock"),
+        meaning: "another daemon",
+    },
+    Key {
+        name: "client",
+        values: Values::OneOf(&["cli"]),
+        meaning: "how the engine is asked: its command line",
+    },
 ];
 
 /// The kind `docker`.
@@ -52,7 +84,8 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
     let client = match spec.get("bin") {
         Some(path) => PathBuf::from(path),
         None => on_path("docker").ok_or_else(|| {
-            Unavailable::because("not installed").with_remedy("install the package `docker.io` or Docker's own")
+            Unavailable::because("not installed")
+                .with_remedy("install the package `docker.io` or Docker's own")
         })?,
     };
     let mut global = Vec::new();
@@ -66,7 +99,8 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
         return Err(unknown_runtime(&runtime, &info));
     };
     let runtime_path = known["path"].as_str().filter(|path| !path.is_empty()).unwrap_or(&runtime);
-    let runtime_path = if runtime_path.contains('/') { Some(PathBuf::from(runtime_path)) } else { on_path(runtime_path) };
+    let runtime_path =
+        if runtime_path.contains('/') { Some(PathBuf::from(runtime_path)) } else { on_path(runtime_path) };
 
     let mut components = vec![Component::asked("client", &client)?];
     let daemons = daemons();
@@ -92,9 +126,9 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
         ("containers", info["Containers"].to_string()),
         ("daemon uptime", daemons.first().map(|daemon| daemon.uptime().to_string()).unwrap_or_default()),
     ];
-    let seccomp_by_default = info["SecurityOptions"]
-        .as_array()
-        .is_some_and(|all| all.iter().filter_map(Value::as_str).any(|option| option.starts_with("name=seccomp")));
+    let seccomp_by_default = info["SecurityOptions"].as_array().is_some_and(|all| {
+        all.iter().filter_map(Value::as_str).any(|option| option.starts_with("name=seccomp"))
+    });
     Ok(Engine {
         spec: spec.clone(),
         client,
@@ -119,16 +153,20 @@ fn info(client: &Path, global: &[String]) -> Result<Value, Unavailable> {
     let answer = ask(client, &arguments)?;
     let info: Value = serde_json::from_slice(&answer)
         .map_err(|error| Unavailable::because(format!("`docker info` answered nonsense: {error}")))?;
-    let errors: Vec<_> = info["ServerErrors"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let errors: Vec<_> =
+        info["ServerErrors"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if errors.is_empty() && info["ServerVersion"].is_string() {
         return Ok(info);
     }
-    let reason = if errors.is_empty() { "the daemon did not say what it is".to_owned() } else { errors.join("; ") };
-    Err(Unavailable::because(reason).with_remedy("start the daemon: `systemctl start docker`, or `dockerd &` as root"))
+    let reason =
+        if errors.is_empty() { "the daemon did not say what it is".to_owned() } else { errors.join("; ") };
+    Err(Unavailable::because(reason)
+        .with_remedy("start the daemon: `systemctl start docker`, or `dockerd &` as root"))
 }
 
 fn unknown_runtime(runtime: &str, info: &Value) -> Unavailable {
-    let known: Vec<_> = info["Runtimes"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+    let known: Vec<_> =
+        info["Runtimes"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
     let path = on_path(runtime).unwrap_or_else(|| PathBuf::from(format!("/usr/bin/{runtime}")));
     let config = format!("{{\"runtimes\": {{\"{runtime}\": {{\"path\": \"{}\"}}}}}}", path.display());
     Unavailable::because(format!("the daemon does not know the runtime `{runtime}`, only {}", known.join(", ")))

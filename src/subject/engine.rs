@@ -158,10 +158,13 @@ impl Engine {
         })();
         let loaded = written
             .map_err(|error| format!("cannot write the image to `{}`: {error}", archive.display()))
-            .and_then(|()| self.ask(&["load", "--input", &archive.to_string_lossy()]).map_err(|why| why.reason));
+            .and_then(|()| {
+                self.ask(&["load", "--input", &archive.to_string_lossy()]).map_err(|why| why.reason)
+            });
         let _ = std::fs::remove_file(&archive);
         stage.cross_out(entry);
-        loaded.map_err(|reason| environment(format!("{} does not take the image: {reason}", self.spec.name)))?;
+        loaded
+            .map_err(|reason| environment(format!("{} does not take the image: {reason}", self.spec.name)))?;
         Ok(reference)
     }
 }
@@ -185,6 +188,7 @@ impl Subject for Engine {
             expected: &self.expected(),
             runtime: self.runtime.as_deref(),
             terminal: if self.spec.get("tty") == Some("true") { Terminal::Yes } else { Terminal::No },
+            bundle: None,
             limits: self.limits(),
         };
         let launched = client::launch(stage, &call);
@@ -218,7 +222,9 @@ impl Subject for Engine {
 /// Whether an engine complains that the container to be removed is not there.
 fn is_about_nothing(words: &str) -> bool {
     let words = words.to_lowercase();
-    ["no such container", "no container with name", "is already in progress"].iter().any(|part| words.contains(part))
+    ["no such container", "no container with name", "is already in progress"]
+        .iter()
+        .any(|part| words.contains(part))
 }
 
 /// Containers with our label that this engine knows, running or not, with the run in the label.
@@ -227,12 +233,17 @@ pub fn labelled_containers(engine: &Engine) -> Result<Vec<(String, String)>, Una
     let filter = format!("label={RUN_LABEL}");
     let listed = engine.ask(&["ps", "--all", "--filter", &filter, "--format", &format])?;
     let text = String::from_utf8_lossy(&listed);
-    Ok(text.lines().filter_map(|line| line.split_once(' ')).map(|(name, run)| (name.to_owned(), run.trim().to_owned())).collect())
+    Ok(text
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(name, run)| (name.to_owned(), run.trim().to_owned()))
+        .collect())
 }
 
 /// Images with our label that this engine holds.
 pub fn labelled_images(engine: &Engine) -> Result<Vec<String>, Unavailable> {
-    let listed = engine.ask(&["images", "--filter", "label=dunnage.image", "--format", "{{.Repository}}:{{.Tag}}"])?;
+    let listed =
+        engine.ask(&["images", "--filter", "label=dunnage.image", "--format", "{{.Repository}}:{{.Tag}}"])?;
     Ok(String::from_utf8_lossy(&listed).lines().map(str::to_owned).collect())
 }
 

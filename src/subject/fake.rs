@@ -14,7 +14,11 @@ pub const NAME: &str = "fake";
 static KEYS: [Key; 7] = [
     Key { name: "time", values: Values::Duration, meaning: "the median of `returned`" },
     Key { name: "noise", values: Values::Number, meaning: "the spread of its logarithm, in percent" },
-    Key { name: "drift", values: Values::Number, meaning: "how much slower each launch is than the one before, in percent" },
+    Key {
+        name: "drift",
+        values: Values::Number,
+        meaning: "how much slower each launch is than the one before, in percent",
+    },
     Key { name: "spike", values: Values::Number, meaning: "every so many launches take ten times as long" },
     Key { name: "fail", values: Values::Number, meaning: "every so many launches fail" },
     Key { name: "treatment", values: Values::OneOf(&["wrong"]), meaning: "every launch fails its treatment" },
@@ -65,7 +69,8 @@ fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
 
 /// A number that a text always gives: FNV-1a, 64 bits.
 fn number_of(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 impl Subject for Fake {
@@ -78,8 +83,13 @@ impl Subject for Fake {
         self.launches += 1;
         let every = |period: u64| period > 0 && self.launches.is_multiple_of(period);
         if every(self.fail) {
-            let failure = Failure::new(FailureClass::Crash, format!("launch {} fails by its script", self.launches));
-            return Err(Failure { took: Nanos::from_millis(1), ..failure.with_words(b"scripted engine: boom") }.into());
+            let failure =
+                Failure::new(FailureClass::Crash, format!("launch {} fails by its script", self.launches));
+            return Err(Failure {
+                took: Nanos::from_millis(1),
+                ..failure.with_words(b"scripted engine: boom")
+            }
+            .into());
         }
         if self.hang > 0 && self.launches >= self.hang {
             let failure = Failure::new(FailureClass::Timeout, "hangs by its script");
@@ -104,7 +114,11 @@ impl Subject for Fake {
             returned: at(1.0),
             gone,
             message,
-            cpu: Ok(Cpu { client: Nanos::from_seconds(total * 0.5), engine: Nanos::from_seconds(total * 0.2), processes: 3 }),
+            cpu: Ok(Cpu {
+                client: Nanos::from_seconds(total * 0.5),
+                engine: Nanos::from_seconds(total * 0.2),
+                processes: 3,
+            }),
             treatment: vec![("root", "script".to_owned())],
         })
     }

@@ -8,7 +8,6 @@ pub mod component;
 pub mod docker;
 pub mod engine;
 pub mod fake;
-pub mod floor;
 pub mod oci;
 pub mod podman;
 pub mod spec;
@@ -182,7 +181,7 @@ pub struct Place {
 
 /// Every kind of subject, the nearest to the kernel first.
 pub static KINDS: &[&Kind] =
-    &[&bare::KIND, &floor::KIND, &oci::CRUN, &oci::RUNC, &docker::KIND, &podman::KIND, &fake::KIND];
+    &[&bare::KIND, &oci::CRUN, &oci::RUNC, &docker::KIND, &podman::KIND, &fake::KIND];
 
 /// The kinds that people are told about.
 pub fn shown_kinds() -> impl Iterator<Item = &'static Kind> {
@@ -205,7 +204,9 @@ pub fn kind_of(spec: &Spec) -> Result<&'static Kind, SpecError> {
 /// The first executable file with this name on the search path.
 pub fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|candidate| is_executable(candidate))
+    std::env::split_paths(&path)
+        .map(|directory| directory.join(name))
+        .find(|candidate| is_executable(candidate))
 }
 
 fn is_executable(path: &Path) -> bool {

@@ -9,8 +9,9 @@ use super::treatment::{Expected, Network, Own};
 use super::{
     Component, Defaults, Facts, Kind, Launch, Layer, Place, Spec, Stage, Subject, Unavailable, on_path,
 };
+use crate::image::SmallImage;
 use crate::image::bundle::{self, Bundle};
-use crate::image::{SmallImage, unpack};
+use crate::image::rootfs::unpack;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::Task;
 use crate::sys::journal::{Entry, Resource};
@@ -19,10 +20,26 @@ use crate::sys::seccomp;
 use crate::sys::spawn::Program;
 
 static KEYS: [Key; 4] = [
-    Key { name: "bin", values: Values::Path, meaning: "an own build of the runtime; without it the first on the search path" },
-    Key { name: "net", values: Values::OneOf(&["none", "host"]), meaning: "`none` (default): a new network namespace with loopback only" },
-    Key { name: "seccomp", values: Values::OneOf(&["default", "off"]), meaning: "`default`: Docker's default profile" },
-    Key { name: "pid", values: Values::OneOf(&["private", "host"]), meaning: "`private` (default): a process id namespace of its own" },
+    Key {
+        name: "bin",
+        values: Values::Path,
+        meaning: "an own build of the runtime; without it the first on the search path",
+    },
+    Key {
+        name: "net",
+        values: Values::OneOf(&["none", "host"]),
+        meaning: "`none` (default): a new network namespace with loopback only",
+    },
+    Key {
+        name: "seccomp",
+        values: Values::OneOf(&["default", "off"]),
+        meaning: "`default`: Docker's default profile",
+    },
+    Key {
+        name: "pid",
+        values: Values::OneOf(&["private", "host"]),
+        meaning: "`private` (default): a process id namespace of its own",
+    },
 ];
 
 /// The kind `crun`.
@@ -61,8 +78,7 @@ fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         })?,
     };
     let component = Component::asked("runtime", &binary)?;
-    let facts =
-        Facts { components: vec![component], runtime: Some(spec.name.clone()), notes: Vec::new() };
+    let facts = Facts { components: vec![component], runtime: Some(spec.name.clone()), notes: Vec::new() };
     let rootless = raw::user_and_group().0 != 0;
     let expected = Expected {
         network: if spec.get("net") == Some("host") { Network::Host } else { Network::Loopback },
@@ -70,7 +86,7 @@ fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         user: if rootless { Own::Private } else { Own::Host },
         mount: Own::Private,
         seccomp: Some(if spec.get("seccomp") == Some("off") { 0 } else { 2 }),
-        capabilities: Some(bundle::DEFAULT_CAPABILITY_SET),
+        capabilities: Some(raw::DOCKER_CAPABILITIES),
         root: &[],
     };
     Ok(Box::new(Oci { spec: spec.clone(), binary, facts, expected, bundle: None }))
@@ -93,6 +109,7 @@ impl Oci {
         let (user, group) = raw::user_and_group();
         if user != 0 {
             let one = |outside: usize| vec![bundle::IdRange { inside: 0, outside: outside as u32, count: 1 }];
+            spec.cgroups_path = None;
             spec.user_namespace = Some(bundle::UserNamespace { uids: one(user), gids: one(group) });
         }
         spec
@@ -117,7 +134,8 @@ impl Subject for Oci {
             }
             Err(error) => {
                 stage.cross_out(entry);
-                Err(Failure::new(FailureClass::Environment, format!("cannot make a bundle: {error:#}")).into())
+                Err(Failure::new(FailureClass::Environment, format!("cannot make a bundle: {error:#}"))
+                    .into())
             }
         }
     }
@@ -126,8 +144,9 @@ impl Subject for Oci {
         let (bundle, _) = self.bundle.as_ref().expect("`prepare` makes the bundle before any launch");
         let name = stage.next_name();
         let entry = stage.note(Resource::Container { subject: self.spec.to_string(), name: name.clone() })?;
-        let directory = bundle.directory().to_string_lossy();
-        let program = Program::new(&self.binary, ["run", "--bundle", &directory, &name])
+        let directory = bundle.directory().to_string_lossy().into_owned();
+        let bundle_name = bundle.directory().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let program = Program::new(&self.binary, ["run", "--bundle", directory.as_str(), name.as_str()])
             .map_err(|error| Failure::new(FailureClass::Environment, error.to_string()))?;
         let launched = client::launch(
             stage,
@@ -138,6 +157,7 @@ impl Subject for Oci {
                 expected: &self.expected,
                 runtime: Some(&self.binary),
                 terminal: Terminal::No,
+                bundle: Some(&bundle_name),
                 limits: None,
             },
         );
@@ -151,7 +171,9 @@ impl Subject for Oci {
     fn remove(&self, name: &str) -> Result<(), Failure> {
         match ask(&self.binary, &["delete", "--force", name]) {
             Ok(_) => Ok(()),
-            Err(why) if why.reason.contains("does not exist") || why.reason.contains("No such file") => Ok(()),
+            Err(why) if why.reason.contains("does not exist") || why.reason.contains("No such file") => {
+                Ok(())
+            }
             Err(why) => Err(Failure::new(FailureClass::Environment, why.reason)),
         }
     }

@@ -11,18 +11,38 @@ use super::{Component, Defaults, Facts, Kind, Layer, Place, Spec, Subject, Unava
 use crate::sys::limits;
 
 static KEYS: [Key; 12] = [
-    Key { name: "net", values: Values::OneOf(&["none", "bridge", "host", "slirp4netns", "pasta"]), meaning: "the network; `bridge` for root, `slirp4netns` or `pasta` for others" },
+    Key {
+        name: "net",
+        values: Values::OneOf(&["none", "bridge", "host", "slirp4netns", "pasta"]),
+        meaning: "the network; `bridge` for root, `slirp4netns` or `pasta` for others",
+    },
     Key { name: "log", values: Values::OneOf(&["default", "none"]), meaning: "the log driver" },
     Key { name: "seccomp", values: Values::OneOf(&["default", "off"]), meaning: "the system call filter" },
     Key { name: "pid", values: Values::OneOf(&["private", "host"]), meaning: "the process id namespace" },
     Key { name: "userns", values: Values::OneOf(&["host", "auto"]), meaning: "the user namespace" },
-    Key { name: "rm", values: Values::OneOf(&["true", "false"]), meaning: "`true` (default): the command itself removes the container; the root is then mounted volatile" },
-    Key { name: "tty", values: Values::OneOf(&["true", "false"]), meaning: "whether the container gets a terminal" },
+    Key {
+        name: "rm",
+        values: Values::OneOf(&["true", "false"]),
+        meaning: "`true` (default): the command itself removes the container; the root is then mounted volatile",
+    },
+    Key {
+        name: "tty",
+        values: Values::OneOf(&["true", "false"]),
+        meaning: "whether the container gets a terminal",
+    },
     Key { name: "cpus", values: Values::Number, meaning: "a CPU limit" },
     Key { name: "memory", values: Values::Size, meaning: "a memory limit" },
-    Key { name: "image", values: Values::Text("small, or an image that the engine has"), meaning: "`small` (default): the probe and nothing else" },
+    Key {
+        name: "image",
+        values: Values::Text("small, or an image that the engine has"),
+        meaning: "`small` (default): the probe and nothing else",
+    },
     Key { name: "bin", values: Values::Path, meaning: "an own build of podman" },
-    Key { name: "client", values: Values::OneOf(&["cli"]), meaning: "how the engine is asked: its command line" },
+    Key {
+        name: "client",
+        values: Values::OneOf(&["cli"]),
+        meaning: "how the engine is asked: its command line",
+    },
 ];
 
 /// The kind `podman`.
@@ -73,7 +93,10 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
     let parts = [
         ("runtime", runtime_path.clone()),
         ("monitor", Some(PathBuf::from(text("/host/conmon/path")))),
-        ("network", on_path(&text("/host/networkBackend")).or_else(|| library_program(&text("/host/networkBackend")))),
+        (
+            "network",
+            on_path(&text("/host/networkBackend")).or_else(|| library_program(&text("/host/networkBackend"))),
+        ),
     ];
     for (role, path) in parts {
         if let Some(path) = path.filter(|path| path.is_file()) {

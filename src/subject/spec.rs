@@ -24,7 +24,9 @@ pub struct Spec {
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum SpecError {
     /// It does not follow the grammar.
-    #[error("`{text}` is not a subject: {why}\n\nhint: the form is `[LABEL=]NAME[+RUNTIME][:key=value,…]`, as in `docker+crun:net=none`")]
+    #[error(
+        "`{text}` is not a subject: {why}\n\nhint: the form is `[LABEL=]NAME[+RUNTIME][:key=value,…]`, as in `docker+crun:net=none`"
+    )]
     Grammar {
         /// What was typed.
         text: String,
@@ -62,7 +64,9 @@ pub enum SpecError {
         valid: String,
     },
     /// The kind runs without an OCI runtime of one's choice.
-    #[error("`{name}` does not take a runtime\n\nhint: engines do: `docker+{runtime}`, `podman+{runtime}`; or name `{runtime}` itself")]
+    #[error(
+        "`{name}` does not take a runtime\n\nhint: engines do: `docker+{runtime}`, `podman+{runtime}`; or name `{runtime}` itself"
+    )]
     NoRuntime {
         /// The kind.
         name: String,
@@ -236,7 +240,12 @@ impl Spec {
             };
             if !known.values.allow(value) {
                 let valid = known.values.described();
-                return Err(SpecError::BadValue { name: self.name.clone(), key: key.clone(), value: value.clone(), valid });
+                return Err(SpecError::BadValue {
+                    name: self.name.clone(),
+                    key: key.clone(),
+                    value: value.clone(),
+                    valid,
+                });
             }
         }
         Ok(())
@@ -304,7 +313,17 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said() {
-        for text in ["", "+crun", "docker+", "docker:", "docker:net", "docker:net=a=b", "a b", "=crun", "docker:net=\"x"] {
+        for text in [
+            "",
+            "+crun",
+            "docker+",
+            "docker:",
+            "docker:net",
+            "docker:net=a=b",
+            "a b",
+            "=crun",
+            "docker:net=\"x",
+        ] {
             assert!(matches!(Spec::parse(text), Err(SpecError::Grammar { .. })), "`{text}` was accepted");
         }
         assert!(matches!(Spec::parse("docker:net=none,net=host"), Err(SpecError::Twice { .. })));

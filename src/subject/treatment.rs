@@ -81,7 +81,10 @@ impl Expected {
             wrong.push(format!("seccomp mode {asked} was asked for and {} is in force", inside.seccomp));
         }
         if let Some(asked) = self.capabilities.filter(|asked| *asked != inside.capabilities) {
-            wrong.push(format!("capabilities {asked:#x} were asked for and {:#x} are in force", inside.capabilities));
+            wrong.push(format!(
+                "capabilities {asked:#x} were asked for and {:#x} are in force",
+                inside.capabilities
+            ));
         }
         match inside.root() {
             Some((kind, _)) if !self.root.is_empty() && !self.root.contains(&kind.as_str()) => {
@@ -101,9 +104,13 @@ impl Expected {
         let others: Vec<_> = inside.interfaces.iter().filter(|name| is_a_way_out(name)).collect();
         match self.network {
             Network::Host if !same => Some("its network namespace is not the host's".into()),
-            Network::Loopback | Network::Connected if same => Some("its network namespace is the host's".into()),
+            Network::Loopback | Network::Connected if same => {
+                Some("its network namespace is the host's".into())
+            }
             Network::Loopback if !others.is_empty() => Some(format!("it has network interfaces {others:?}")),
-            Network::Connected if others.is_empty() => Some("it has no network interface but loopback".into()),
+            Network::Connected if others.is_empty() => {
+                Some("it has no network interface but loopback".into())
+            }
             _ => None,
         }
     }
@@ -180,8 +187,14 @@ mod tests {
     fn each_deviation_is_a_failure_of_the_treatment_that_names_it() {
         type Planted = fn(&mut Inside);
         let planted: [(Planted, &str); 6] = [
-            (|view| view.namespaces.insert("pid".into(), 100).map_or((), drop), "pid namespace is the host's"),
-            (|view| view.namespaces.insert("net".into(), 103).map_or((), drop), "network namespace is the host's"),
+            (
+                |view| view.namespaces.insert("pid".into(), 100).map_or((), drop),
+                "pid namespace is the host's",
+            ),
+            (
+                |view| view.namespaces.insert("net".into(), 103).map_or((), drop),
+                "network namespace is the host's",
+            ),
             (|view| view.namespaces.insert("time".into(), 8).map_or((), drop), "time namespace"),
             (|view| view.seccomp = 0, "seccomp mode 2 was asked for and 0"),
             (|view| view.interfaces.push("eth0".into()), "eth0"),

@@ -9,10 +9,7 @@ use crate::units::{Nanos, Stamp};
 
 /// Reads a clock as nanoseconds; `clock` must name a clock that exists.
 fn read(clock: libc::clockid_t) -> io::Result<u64> {
-    let mut at = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut at = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `at` is a valid, writable timespec for the whole call.
     if unsafe { libc::clock_gettime(clock, &mut at) } != 0 {
         return Err(io::Error::last_os_error());
@@ -73,10 +70,7 @@ pub fn timer_floor() -> TimerFloor {
         previous = current;
     }
     let cost = (previous.0 - first.0) / READINGS;
-    TimerFloor {
-        step: Nanos(step.min(i64::MAX as u64) as i64),
-        cost: Nanos(cost as i64),
-    }
+    TimerFloor { step: Nanos(step.min(i64::MAX as u64) as i64), cost: Nanos(cost as i64) }
 }
 
 #[cfg(test)]
@@ -88,14 +82,8 @@ mod tests {
         let before = now();
         let floor = timer_floor();
         assert!(now() > before);
-        assert!(
-            floor.step > Nanos(0) && floor.step < Nanos(10_000_000),
-            "{floor:?}"
-        );
-        assert!(
-            floor.cost > Nanos(0) && floor.cost <= Nanos(100_000),
-            "{floor:?}"
-        );
+        assert!(floor.step > Nanos(0) && floor.step < Nanos(10_000_000), "{floor:?}");
+        assert!(floor.cost > Nanos(0) && floor.cost <= Nanos(100_000), "{floor:?}");
     }
 
     #[test]

@@ -199,7 +199,10 @@ mod tests {
         let mut found = abandoned(place.path()).unwrap();
         assert_eq!(found.len(), 1);
         let dead = found.remove(0);
-        assert_eq!((dead.run().as_str(), dead.left.as_slice()), ("run1", &[directory("/c"), directory("/b")][..]));
+        assert_eq!(
+            (dead.run().as_str(), dead.left.as_slice()),
+            ("run1", &[directory("/c"), directory("/b")][..])
+        );
         dead.finish().unwrap();
         assert!(abandoned(place.path()).unwrap().is_empty());
     }

@@ -99,17 +99,12 @@ impl Tree {
 
     /// Processes that were still alive at the end of the window.
     pub fn alive(&self) -> impl Iterator<Item = &ProcessAccount> {
-        self.processes
-            .iter()
-            .filter(|process| process.ended.is_none())
+        self.processes.iter().filter(|process| process.ended.is_none())
     }
 
     /// When the last of those that ended left the CPU for good.
     pub fn last_exit(&self) -> Option<Stamp> {
-        self.processes
-            .iter()
-            .filter_map(|process| process.ended)
-            .max()
+        self.processes.iter().filter_map(|process| process.ended).max()
     }
 
     /// Everything that was executed.
@@ -120,8 +115,7 @@ impl Tree {
     /// Whether the very file `device`, `inode` (as in `stat`) was executed. On btrfs and the like, where a
     /// file's device is not its filesystem's, compare [`Image::path`].
     pub fn ran(&self, device: u64, inode: u64) -> bool {
-        self.images()
-            .any(|image| image.device == device && image.inode == inode)
+        self.images().any(|image| image.device == device && image.inode == inode)
     }
 }
 
@@ -171,12 +165,7 @@ impl Listener {
             })?;
             rings.push(ring);
         }
-        Ok(Listener {
-            cpus,
-            rings,
-            daemons: Vec::new(),
-            begin: None,
-        })
+        Ok(Listener { cpus, rings, daemons: Vec::new(), begin: None })
     }
 
     /// Begins a window: forgets what was before. `daemons` are the processes that work for the client without
@@ -202,36 +191,23 @@ impl Listener {
     /// Without a `begin` before it.
     pub fn finish(&mut self, client: i32) -> Result<LaunchCpu, Incomplete> {
         let end = clock::now();
-        let begin = self
-            .begin
-            .take()
-            .expect("`begin` opens the window that `finish` ends");
+        let begin = self.begin.take().expect("`begin` opens the window that `finish` ends");
         let mut events = Vec::new();
         for (ring, &cpu) in self.rings.iter().zip(&self.cpus) {
             let bytes = ring.take().map_err(|ring::Full| Incomplete::Full(cpu))?;
-            record::parse(cpu, &bytes, &mut events).map_err(|malformed| Incomplete::Malformed {
-                cpu,
-                record: malformed.record,
-            })?;
+            record::parse(cpu, &bytes, &mut events)
+                .map_err(|malformed| Incomplete::Malformed { cpu, record: malformed.record })?;
         }
         if online_cpus().ok().as_ref() != Some(&self.cpus) {
             return Err(Incomplete::CpusChanged);
         }
-        let roots = tree::Roots {
-            launcher: std::process::id() as i32,
-            client,
-            daemons: &self.daemons,
-        };
+        let roots = tree::Roots { launcher: std::process::id() as i32, client, daemons: &self.daemons };
         let sums = tree::sum(&mut events, begin, end, roots)?;
         Ok(LaunchCpu {
             begin,
             end,
-            client: Tree {
-                processes: sums.client,
-            },
-            daemons: Tree {
-                processes: sums.daemons,
-            },
+            client: Tree { processes: sums.client },
+            daemons: Tree { processes: sums.daemons },
             elsewhere: sums.elsewhere,
             launcher: sums.launcher,
             unattributed: sums.unattributed,

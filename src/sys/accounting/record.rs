@@ -107,10 +107,7 @@ pub fn parse(cpu: usize, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), Ma
     while offset < bytes.len() {
         let rest = &bytes[offset..];
         let kind = u32_at(rest, 0).unwrap_or(0);
-        let malformed = Malformed {
-            offset,
-            record: kind,
-        };
+        let malformed = Malformed { offset, record: kind };
         let misc = u16_at(rest, 4).ok_or(malformed)?;
         let size = usize::from(u16_at(rest, 6).ok_or(malformed)?);
         if size < HEADER {
@@ -118,11 +115,7 @@ pub fn parse(cpu: usize, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), Ma
         }
         let record = rest.get(..size).ok_or(malformed)?;
         if let Some(kind) = event(kind, misc, record).ok_or(malformed)? {
-            let time = record
-                .len()
-                .checked_sub(8)
-                .and_then(|at| u64_at(record, at))
-                .ok_or(malformed)?;
+            let time = record.len().checked_sub(8).and_then(|at| u64_at(record, at)).ok_or(malformed)?;
             events.push(Event { time, cpu, kind });
         }
         offset += size;
@@ -134,48 +127,25 @@ pub fn parse(cpu: usize, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), Ma
 fn event(kind: u32, misc: u16, record: &[u8]) -> Option<Option<Kind>> {
     let flagged = misc & MISC_OUT_OR_EXEC != 0;
     let end = match kind {
-        LOST | COMM | EXIT | FORK | MMAP2 | SWITCH_CPU_WIDE => {
-            record.len().checked_sub(SAMPLE_ID)?
-        }
+        LOST | COMM | EXIT | FORK | MMAP2 | SWITCH_CPU_WIDE => record.len().checked_sub(SAMPLE_ID)?,
         _ => return Some(None),
     };
     let body = record.get(HEADER..end)?;
     Some(match kind {
-        LOST => Some(Kind::Lost {
-            count: u64_at(body, 8)?,
-        }),
+        LOST => Some(Kind::Lost { count: u64_at(body, 8)? }),
         COMM if !flagged => None,
-        COMM => Some(Kind::Exec {
-            pid: i32_at(body, 0)?,
-            comm: text(body.get(8..)?),
-        }),
-        FORK => Some(Kind::Fork {
-            pid: i32_at(body, 0)?,
-            by_pid: i32_at(body, 4)?,
-            tid: i32_at(body, 8)?,
-        }),
-        EXIT => Some(Kind::Exit {
-            pid: i32_at(body, 0)?,
-            tid: i32_at(body, 8)?,
-        }),
+        COMM => Some(Kind::Exec { pid: i32_at(body, 0)?, comm: text(body.get(8..)?) }),
+        FORK => Some(Kind::Fork { pid: i32_at(body, 0)?, by_pid: i32_at(body, 4)?, tid: i32_at(body, 8)? }),
+        EXIT => Some(Kind::Exit { pid: i32_at(body, 0)?, tid: i32_at(body, 8)? }),
         MMAP2 => {
             let device = libc::makedev(u32_at(body, 32)?, u32_at(body, 36)?);
             let inode = u64_at(body, 40)?;
-            Some(Kind::Map {
-                pid: i32_at(body, 0)?,
-                device,
-                inode,
-                path: text(body.get(64..)?),
-            })
+            Some(Kind::Map { pid: i32_at(body, 0)?, device, inode, path: text(body.get(64..)?) })
         }
         _ => {
             let (pid, tid) = (i32_at(record, end)?, i32_at(record, end + 4)?);
             let next = i32_at(body, 4)?;
-            Some(if flagged {
-                Kind::Off { pid, tid, next }
-            } else {
-                Kind::On { pid, tid }
-            })
+            Some(if flagged { Kind::Off { pid, tid, next } } else { Kind::On { pid, tid } })
         }
     })
 }
@@ -201,10 +171,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 fn text(bytes: &[u8]) -> String {
-    let end = bytes
-        .iter()
-        .position(|&byte| byte == 0)
-        .unwrap_or(bytes.len());
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
@@ -234,61 +201,24 @@ mod tests {
     #[test]
     fn each_record_becomes_its_event() {
         let mut bytes = record(FORK, 0, &words(&[7, 5, 8, 6, 0, 0]), 5, 6, 100);
-        bytes.extend(record(
-            COMM,
-            MISC_OUT_OR_EXEC,
-            b"\x07\0\0\0\x07\0\0\0runc\0\0\0\0",
-            7,
-            7,
-            110,
-        ));
+        bytes.extend(record(COMM, MISC_OUT_OR_EXEC, b"\x07\0\0\0\x07\0\0\0runc\0\0\0\0", 7, 7, 110));
         bytes.extend(record(COMM, 0, b"\x07\0\0\0\x07\0\0\0renamed\0", 7, 7, 111));
         let mut map = words(&[7, 7, 0, 0, 0, 0, 0, 0, 8, 1, 42, 0, 0, 0, 5, 0]);
         map.extend(b"/usr/sbin/runc\0\0");
         bytes.extend(record(MMAP2, 2, &map, 7, 7, 112));
-        bytes.extend(record(
-            SWITCH_CPU_WIDE,
-            MISC_OUT_OR_EXEC,
-            &words(&[9, 10]),
-            7,
-            8,
-            120,
-        ));
+        bytes.extend(record(SWITCH_CPU_WIDE, MISC_OUT_OR_EXEC, &words(&[9, 10]), 7, 8, 120));
         bytes.extend(record(SWITCH_CPU_WIDE, 0, &words(&[0, 0]), -1, -1, 130));
         bytes.extend(record(EXIT, 0, &words(&[7, 5, 8, 6, 0, 0]), 7, 8, 140));
-        bytes.extend(record(
-            LOST,
-            0,
-            &[1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0],
-            0,
-            0,
-            150,
-        ));
+        bytes.extend(record(LOST, 0, &[1, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0], 0, 0, 150));
         bytes.extend(record(99, 0, &[], 0, 0, 160));
         let mut events = Vec::new();
         parse(3, &bytes, &mut events).unwrap();
-        let kinds: Vec<(u64, Kind)> = events
-            .iter()
-            .map(|event| (event.time, event.kind.clone()))
-            .collect();
+        let kinds: Vec<(u64, Kind)> = events.iter().map(|event| (event.time, event.kind.clone())).collect();
         assert_eq!(
             kinds,
             [
-                (
-                    100,
-                    Kind::Fork {
-                        pid: 7,
-                        tid: 8,
-                        by_pid: 5
-                    }
-                ),
-                (
-                    110,
-                    Kind::Exec {
-                        pid: 7,
-                        comm: "runc".into()
-                    }
-                ),
+                (100, Kind::Fork { pid: 7, tid: 8, by_pid: 5 }),
+                (110, Kind::Exec { pid: 7, comm: "runc".into() }),
                 (
                     112,
                     Kind::Map {
@@ -298,21 +228,8 @@ mod tests {
                         path: "/usr/sbin/runc".into()
                     }
                 ),
-                (
-                    120,
-                    Kind::Off {
-                        pid: 7,
-                        tid: 8,
-                        next: 10
-                    }
-                ),
-                (
-                    130,
-                    Kind::On {
-                        pid: RELEASED,
-                        tid: RELEASED
-                    }
-                ),
+                (120, Kind::Off { pid: 7, tid: 8, next: 10 }),
+                (130, Kind::On { pid: RELEASED, tid: RELEASED }),
                 (140, Kind::Exit { pid: 7, tid: 8 }),
                 (150, Kind::Lost { count: 9 }),
             ]
@@ -324,19 +241,10 @@ mod tests {
     fn a_cut_record_is_refused() {
         let whole = record(FORK, 0, &words(&[7, 5, 8, 6, 0, 0]), 5, 6, 100);
         for length in 1..whole.len() {
-            assert!(
-                parse(0, &whole[..length], &mut Vec::new()).is_err(),
-                "{length} bytes"
-            );
+            assert!(parse(0, &whole[..length], &mut Vec::new()).is_err(), "{length} bytes");
         }
         let short = record(FORK, 0, &words(&[7]), 5, 6, 100);
-        assert_eq!(
-            parse(0, &short, &mut Vec::new()),
-            Err(Malformed {
-                offset: 0,
-                record: FORK
-            })
-        );
+        assert_eq!(parse(0, &short, &mut Vec::new()), Err(Malformed { offset: 0, record: FORK }));
     }
 
     proptest! {

@@ -97,14 +97,7 @@ impl Ring {
         };
         // SAFETY: `attr` is a perf_event_attr of the size that it says, valid for the whole call.
         let fd = unsafe {
-            libc::syscall(
-                libc::SYS_perf_event_open,
-                &attr,
-                -1,
-                cpu as libc::c_int,
-                -1,
-                OPEN_CLOEXEC,
-            )
+            libc::syscall(libc::SYS_perf_event_open, &attr, -1, cpu as libc::c_int, -1, OPEN_CLOEXEC)
         };
         if fd < 0 {
             return Err(io::Error::last_os_error());
@@ -115,24 +108,12 @@ impl Ring {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a fresh mapping at an address that the kernel chooses.
         let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                page + data,
-                protection,
-                libc::MAP_SHARED,
-                event.as_raw_fd(),
-                0,
-            )
+            libc::mmap(std::ptr::null_mut(), page + data, protection, libc::MAP_SHARED, event.as_raw_fd(), 0)
         };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        Ok(Ring {
-            base: base.cast(),
-            page,
-            data,
-            _event: event,
-        })
+        Ok(Ring { base: base.cast(), page, data, _event: event })
     }
 
     fn counter(&self, at: usize) -> &AtomicU64 {
@@ -194,12 +175,8 @@ fn page_size() -> usize {
 /// When the file cannot be read or is no list of ranges.
 pub fn online_cpus() -> io::Result<Vec<usize>> {
     let text = fs::read_to_string("/sys/devices/system/cpu/online")?;
-    cpu_list(&text).ok_or_else(|| {
-        io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!("no list of CPUs: {text:?}"),
-        )
-    })
+    cpu_list(&text)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("no list of CPUs: {text:?}")))
 }
 
 fn cpu_list(text: &str) -> Option<Vec<usize>> {

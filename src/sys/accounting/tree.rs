@@ -162,12 +162,7 @@ impl World {
         // After exec there is one thread, and it bears the process's id.
         process.live = HashSet::from([pid]);
         process.map_wanted = true;
-        process.account.images.push(Image {
-            comm: comm.into(),
-            path: None,
-            device: 0,
-            inode: 0,
-        });
+        process.account.images.push(Image { comm: comm.into(), path: None, device: 0, inode: 0 });
     }
 
     /// The first file that is mapped for executing after an exec is the program itself.
@@ -210,12 +205,7 @@ impl World {
 ///
 /// # Errors
 /// When records are missing or the client was never seen: then no sum can be trusted.
-pub fn sum(
-    events: &mut Vec<Event>,
-    begin: Stamp,
-    end: Stamp,
-    roots: Roots<'_>,
-) -> Result<Sums, Defect> {
+pub fn sum(events: &mut Vec<Event>, begin: Stamp, end: Stamp, roots: Roots<'_>) -> Result<Sums, Defect> {
     lost(events)?;
     events.retain(|event| {
         event.time >= begin.0 && event.time <= end.0 && !matches!(event.kind, Kind::Lost { .. })
@@ -238,53 +228,27 @@ pub fn sum(
         match &event.kind {
             &Kind::Fork { pid, tid, by_pid } => {
                 world.forked(event.time, pid, tid, by_pid);
-                if pid == tid && pid == roots.client && by_pid == roots.launcher && client.is_none()
-                {
+                if pid == tid && pid == roots.client && by_pid == roots.launcher && client.is_none() {
                     client = Some(world.by_pid[&pid]);
                 }
             }
             Kind::Exec { pid, comm } => world.executed(*pid, comm),
-            Kind::Map {
-                pid,
-                device,
-                inode,
-                path,
-            } => world.mapped(*pid, *device, *inode, path),
+            Kind::Map { pid, device, inode, path } => world.mapped(*pid, *device, *inode, path),
             &Kind::Exit { pid, tid } => world.exited(pid, tid),
             &Kind::On { pid, tid } => {
                 // The scheduler charges the switch to whoever comes: from when the one before left.
-                let left = if let (Running::Switching, left) = running[event.cpu] {
-                    left
-                } else {
-                    event.time
-                };
-                leave(
-                    &mut world,
-                    running[event.cpu],
-                    event.time,
-                    &mut unattributed,
-                );
+                let left =
+                    if let (Running::Switching, left) = running[event.cpu] { left } else { event.time };
+                leave(&mut world, running[event.cpu], event.time, &mut unattributed);
                 running[event.cpu] = (identify(&mut world, pid, tid), left);
             }
             &Kind::Off { pid, tid, next } => {
                 if let (Running::Unknown, since) = running[event.cpu] {
                     running[event.cpu] = (identify(&mut world, pid, tid), since);
                 }
-                leave(
-                    &mut world,
-                    running[event.cpu],
-                    event.time,
-                    &mut unattributed,
-                );
+                leave(&mut world, running[event.cpu], event.time, &mut unattributed);
                 // Not every kernel tells when the idle task leaves, so what comes after it begins with itself.
-                running[event.cpu] = (
-                    if next == 0 {
-                        Running::Idle
-                    } else {
-                        Running::Switching
-                    },
-                    event.time,
-                );
+                running[event.cpu] = (if next == 0 { Running::Idle } else { Running::Switching }, event.time);
             }
             Kind::Lost { .. } => {}
         }
@@ -293,13 +257,7 @@ pub fn sum(
         leave(&mut world, state, end.0, &mut unattributed);
     }
     let client = client.ok_or(Defect::NoClient(roots.client))?;
-    Ok(gather(
-        world,
-        client,
-        launcher,
-        &daemons,
-        Nanos(unattributed as i64),
-    ))
+    Ok(gather(world, client, launcher, &daemons, Nanos(unattributed as i64)))
 }
 
 /// A loss that is reported by the very first record of a ring happened before the window, when the ring
@@ -311,10 +269,7 @@ fn lost(events: &[Event]) -> Result<(), Defect> {
         if let Kind::Lost { count } = event.kind
             && !first
         {
-            return Err(Defect::Lost {
-                count,
-                cpu: event.cpu,
-            });
+            return Err(Defect::Lost { count, cpu: event.cpu });
         }
     }
     Ok(())
@@ -350,9 +305,8 @@ fn gather(
 ) -> Sums {
     let mut roots = daemons.clone();
     roots.insert(client);
-    let owners: Vec<Option<usize>> = (0..world.processes.len())
-        .map(|index| world.root_of(index, &roots))
-        .collect();
+    let owners: Vec<Option<usize>> =
+        (0..world.processes.len()).map(|index| world.root_of(index, &roots)).collect();
     let mut sums = Sums {
         client: Vec::new(),
         daemons: Vec::new(),

@@ -36,14 +36,10 @@ pub fn look(tokens: &Tokens, excluded: &HashSet<i32>) -> io::Result<Vec<Found>> 
     }
     found.extend(cgroups);
     found.extend(paths(tokens));
-    found.extend(
-        processes(tokens, excluded)?
-            .into_iter()
-            .filter(|process| match process.place {
-                Place::Process(pid) => seen.insert(pid),
-                _ => true,
-            }),
-    );
+    found.extend(processes(tokens, excluded)?.into_iter().filter(|process| match process.place {
+        Place::Process(pid) => seen.insert(pid),
+        _ => true,
+    }));
     Ok(found)
 }
 
@@ -69,26 +65,14 @@ pub enum Place {
 
 impl Found {
     fn process(pid: i32, command: &[u8]) -> Found {
-        let words: Vec<_> = command
-            .split(|&byte| byte == 0)
-            .map(String::from_utf8_lossy)
-            .collect();
+        let words: Vec<_> = command.split(|&byte| byte == 0).map(String::from_utf8_lossy).collect();
         let name = format!("{pid}: {}", words.join(" ").trim_end());
-        Found {
-            item: Item {
-                kind: Kind::Process,
-                name,
-            },
-            place: Place::Process(pid),
-        }
+        Found { item: Item { kind: Kind::Process, name }, place: Place::Process(pid) }
     }
 
     fn path(kind: Kind, path: &Path) -> Found {
         Found {
-            item: Item {
-                kind,
-                name: path.display().to_string(),
-            },
+            item: Item { kind, name: path.display().to_string() },
             place: Place::Path(path.to_path_buf()),
         }
     }
@@ -104,9 +88,7 @@ pub fn ourselves() -> HashSet<i32> {
             break;
         };
         let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
-        pid = parent
-            .and_then(|text| text.trim().parse().ok())
-            .unwrap_or(0);
+        pid = parent.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
     }
     pids
 }
@@ -124,11 +106,7 @@ fn processes(tokens: &Tokens, excluded: &HashSet<i32>) -> io::Result<Vec<Found>>
     let mut found = Vec::new();
     let mut buffer = Vec::with_capacity(4096);
     for entry in fs::read_dir("/proc")? {
-        let Some(pid) = entry?
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse::<i32>().ok())
-        else {
+        let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
             continue;
         };
         if excluded.contains(&pid) {
@@ -149,33 +127,19 @@ pub fn mount_table() -> io::Result<Vec<u8>> {
 
 /// The lines of a mount table that bear a token, or hold the network namespace.
 pub fn mounts(tokens: &Tokens, table: &[u8]) -> Vec<Found> {
-    let held = tokens
-        .network_namespace
-        .map(|inode| format!("net:[{inode}]"));
-    let lines = table
-        .split(|&byte| byte == b'\n')
-        .filter(|line| !line.is_empty());
+    let held = tokens.network_namespace.map(|inode| format!("net:[{inode}]"));
+    let lines = table.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
     let ours = lines.filter_map(|line| {
         let mut fields = line.split(|&byte| byte == b' ').skip(3);
         let (root, point) = (fields.next()?, fields.next()?);
         let holds = held.as_deref().is_some_and(|held| held.as_bytes() == root);
         (holds || tokens.match_bytes(line)).then(|| String::from_utf8_lossy(point).into_owned())
     });
-    ours.map(|name| Found {
-        item: Item {
-            kind: Kind::Mount,
-            name,
-        },
-        place: Place::Mount,
-    })
-    .collect()
+    ours.map(|name| Found { item: Item { kind: Kind::Mount, name }, place: Place::Mount }).collect()
 }
 
 fn paths(tokens: &Tokens) -> Vec<Found> {
-    let there = tokens
-        .paths
-        .iter()
-        .filter(|path| path.symlink_metadata().is_ok());
+    let there = tokens.paths.iter().filter(|path| path.symlink_metadata().is_ok());
     there.map(|path| Found::path(Kind::Path, path)).collect()
 }
 
@@ -212,9 +176,7 @@ fn cgroup_roots(table: &[u8]) -> Vec<PathBuf> {
 
 /// A cgroup without children has two links, so most directories need not be read.
 fn descend(directory: &Path, depth: usize, tokens: &Tokens, found: &mut Vec<Found>) {
-    let childless = directory
-        .symlink_metadata()
-        .map_or(true, |metadata| metadata.nlink() <= 2);
+    let childless = directory.symlink_metadata().map_or(true, |metadata| metadata.nlink() <= 2);
     if childless || depth == 0 {
         return;
     }
@@ -256,16 +218,11 @@ mod tests {
 
     #[test]
     fn mounts_with_the_token_or_the_namespace_are_found_and_no_others() {
-        let tokens = Tokens::new(["0123456789abcdef0"])
-            .unwrap()
-            .network_namespace(4026532999);
+        let tokens = Tokens::new(["0123456789abcdef0"]).unwrap().network_namespace(4026532999);
         let found = mounts(&tokens, TABLE);
         assert_eq!(
             names(&found),
-            [
-                "/var/lib/docker/overlay2/0123456789abcdef0/merged",
-                "/run/docker/netns/deadbeef"
-            ]
+            ["/var/lib/docker/overlay2/0123456789abcdef0/merged", "/run/docker/netns/deadbeef"]
         );
     }
 
@@ -273,10 +230,7 @@ mod tests {
     fn each_cgroup_hierarchy_is_searched_once() {
         assert_eq!(
             cgroup_roots(TABLE),
-            [
-                Path::new("/sys/fs/cgroup/cpu"),
-                Path::new("/sys/fs/cgroup/unified")
-            ]
+            [Path::new("/sys/fs/cgroup/cpu"), Path::new("/sys/fs/cgroup/unified")]
         );
     }
 

@@ -45,19 +45,11 @@ impl Tokens {
     pub fn new(parts: impl IntoIterator<Item = impl Into<String>>) -> Result<Tokens, BadToken> {
         let parts: Vec<String> = parts.into_iter().map(Into::into).collect();
         let bad = |part: &&String| {
-            part.len() < SHORTEST_TOKEN
-                || part
-                    .bytes()
-                    .any(|byte| !byte.is_ascii_graphic() || byte == b'\\')
+            part.len() < SHORTEST_TOKEN || part.bytes().any(|byte| !byte.is_ascii_graphic() || byte == b'\\')
         };
         match parts.iter().find(bad) {
             Some(part) => Err(BadToken(part.clone())),
-            None => Ok(Tokens {
-                parts,
-                network_namespace: None,
-                cgroups: Vec::new(),
-                paths: Vec::new(),
-            }),
+            None => Ok(Tokens { parts, network_namespace: None, cgroups: Vec::new(), paths: Vec::new() }),
         }
     }
 
@@ -83,11 +75,7 @@ impl Tokens {
     }
 
     fn match_bytes(&self, bytes: &[u8]) -> bool {
-        self.parts.iter().any(|part| {
-            bytes
-                .windows(part.len())
-                .any(|window| window == part.as_bytes())
-        })
+        self.parts.iter().any(|part| bytes.windows(part.len()).any(|window| window == part.as_bytes()))
     }
 }
 
@@ -148,11 +136,7 @@ pub enum NotGone {
 }
 
 fn list(items: &[Item]) -> String {
-    items
-        .iter()
-        .map(Item::to_string)
-        .collect::<Vec<_>>()
-        .join(", ")
+    items.iter().map(Item::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Everything that bears one of the tokens now.
@@ -160,10 +144,7 @@ fn list(items: &[Item]) -> String {
 /// # Errors
 /// When `/proc` cannot be read.
 pub fn find(tokens: &Tokens) -> io::Result<Vec<Item>> {
-    Ok(look::look(tokens, &look::ourselves())?
-        .into_iter()
-        .map(|found| found.item)
-        .collect())
+    Ok(look::look(tokens, &look::ourselves())?.into_iter().map(|found| found.item).collect())
 }
 
 /// Looks for what is left, again and again. Made before the launch, so that right after it the look itself is all.
@@ -181,9 +162,7 @@ impl Default for Remains {
 impl Remains {
     /// Finds out who we are.
     pub fn new() -> Remains {
-        Remains {
-            excluded: look::ourselves(),
-        }
+        Remains { excluded: look::ourselves() }
     }
 
     /// Waits until nothing is left, at most until `deadline`. To be called right after the client returned, at `returned`.
@@ -193,22 +172,13 @@ impl Remains {
     ///
     /// # Errors
     /// [`NotGone::StillThere`] with everything that is left at the deadline.
-    pub fn watch(
-        &self,
-        tokens: &Tokens,
-        returned: Stamp,
-        deadline: Stamp,
-    ) -> Result<Gone, NotGone> {
+    pub fn watch(&self, tokens: &Tokens, returned: Stamp, deadline: Stamp) -> Result<Gone, NotGone> {
         let mut watch = Watch::new()?;
         let found = look::look(tokens, &self.excluded)?;
         let look = Nanos(clock::now().0 as i64 - returned.0 as i64);
         let mut waited_for: Vec<Item> = found.iter().map(|found| found.item.clone()).collect();
         if found.is_empty() {
-            return Ok(Gone {
-                at: returned,
-                look,
-                waited_for,
-            });
+            return Ok(Gone { at: returned, look, waited_for });
         }
         watch.add(found, tokens)?;
         let mut at = clock::now();
@@ -226,11 +196,7 @@ impl Remains {
             // What was waited for may have left something new behind.
             let found = look::look(tokens, &self.excluded)?;
             if found.is_empty() {
-                return Ok(Gone {
-                    at,
-                    look,
-                    waited_for,
-                });
+                return Ok(Gone { at, look, waited_for });
             }
             for item in found.iter().map(|found| &found.item) {
                 if !waited_for.contains(item) {
@@ -238,9 +204,7 @@ impl Remains {
                 }
             }
             if clock::now() >= deadline {
-                return Err(NotGone::StillThere(
-                    found.into_iter().map(|found| found.item).collect(),
-                ));
+                return Err(NotGone::StillThere(found.into_iter().map(|found| found.item).collect()));
             }
             watch.add(found, tokens)?;
             at = clock::now();
@@ -254,10 +218,7 @@ mod tests {
 
     #[test]
     fn tokens_that_could_be_somebody_elses_are_refused() {
-        assert_eq!(
-            Tokens::new(["short"]).unwrap_err(),
-            BadToken("short".into())
-        );
+        assert_eq!(Tokens::new(["short"]).unwrap_err(), BadToken("short".into()));
         assert!(Tokens::new(["0123456789ab", "0123456789a"]).is_err());
         assert!(Tokens::new(["with a space in it"]).is_err());
         assert!(Tokens::new(["0123456789ab"]).is_ok());

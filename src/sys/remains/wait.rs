@@ -34,13 +34,7 @@ impl Watch {
         // SAFETY: the kernel has just given us this descriptor and nobody else knows it.
         let inotify = unsafe { File::from_raw_fd(fd) };
         let mount_table = File::open("/proc/self/mountinfo")?;
-        Ok(Watch {
-            processes: Vec::new(),
-            mounts: Vec::new(),
-            paths: Vec::new(),
-            mount_table,
-            inotify,
-        })
+        Ok(Watch { processes: Vec::new(), mounts: Vec::new(), paths: Vec::new(), mount_table, inotify })
     }
 
     /// Begins to watch what a look has found, unless it is already gone.
@@ -78,34 +72,18 @@ impl Watch {
     pub fn items(&self) -> Vec<Item> {
         let processes = self.processes.iter().map(|(item, _)| item);
         let paths = self.paths.iter().map(|(item, _)| item);
-        processes
-            .chain(&self.mounts)
-            .chain(paths)
-            .cloned()
-            .collect()
+        processes.chain(&self.mounts).chain(paths).cloned().collect()
     }
 
     /// Waits for the next event and strikes out what it took away. The stamp is that of the waking; `None` when `until`
     /// passed first.
     pub fn next(&mut self, until: Stamp, tokens: &Tokens) -> io::Result<Option<Stamp>> {
         let mut polled = vec![
-            libc::pollfd {
-                fd: self.mount_table.as_raw_fd(),
-                events: libc::POLLPRI,
-                revents: 0,
-            },
-            libc::pollfd {
-                fd: self.inotify.as_raw_fd(),
-                events: libc::POLLIN,
-                revents: 0,
-            },
+            libc::pollfd { fd: self.mount_table.as_raw_fd(), events: libc::POLLPRI, revents: 0 },
+            libc::pollfd { fd: self.inotify.as_raw_fd(), events: libc::POLLIN, revents: 0 },
         ];
         let pidfds = self.processes.iter().map(|(_, pidfd)| pidfd.as_raw_fd());
-        polled.extend(pidfds.map(|fd| libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        }));
+        polled.extend(pidfds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }));
         if !poll(&mut polled, until)? {
             return Ok(None);
         }
@@ -123,16 +101,13 @@ impl Watch {
     }
 
     fn refresh_mounts(&mut self, tokens: &Tokens) -> io::Result<()> {
-        self.mounts = look::mounts(tokens, &look::mount_table()?)
-            .into_iter()
-            .map(|found| found.item)
-            .collect();
+        self.mounts =
+            look::mounts(tokens, &look::mount_table()?).into_iter().map(|found| found.item).collect();
         Ok(())
     }
 
     fn refresh_paths(&mut self) {
-        self.paths
-            .retain(|(_, path)| path.symlink_metadata().is_ok());
+        self.paths.retain(|(_, path)| path.symlink_metadata().is_ok());
     }
 }
 
@@ -162,11 +137,7 @@ fn watch_parent(inotify: &File, path: &Path) -> io::Result<bool> {
         return Ok(true);
     }
     let error = io::Error::last_os_error();
-    if error.kind() == io::ErrorKind::NotFound {
-        Ok(false)
-    } else {
-        Err(error)
-    }
+    if error.kind() == io::ErrorKind::NotFound { Ok(false) } else { Err(error) }
 }
 
 /// Throws the events away: they only say that it is time to look again.
@@ -184,14 +155,8 @@ fn poll(fds: &mut [libc::pollfd], until: Stamp) -> io::Result<bool> {
             tv_nsec: (left % 1_000_000_000) as libc::c_long,
         };
         // SAFETY: `fds` and `timeout` are valid for the whole call; no signal mask is given.
-        let ready = unsafe {
-            libc::ppoll(
-                fds.as_mut_ptr(),
-                fds.len() as libc::nfds_t,
-                &timeout,
-                std::ptr::null(),
-            )
-        };
+        let ready =
+            unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, &timeout, std::ptr::null()) };
         if ready >= 0 {
             return Ok(ready > 0);
         }
