@@ -1,7 +1,10 @@
 //! The only unsafe code and raw system calls of the program. Each file wraps one group of calls
 //! into something that cannot be misused; nothing here knows of subjects or experiments.
 
+pub mod cgroup;
 pub mod clock;
+pub mod container;
 pub mod raw;
 pub mod signals;
 pub mod spawn;
+pub mod steps;
