@@ -1,16 +1,18 @@
 //! Gets a run ready: finds the place for its things, clears what killed runs left, makes the image,
 //! finds the subjects and tries each of them once before it is planned with.
 
-use std::path::Path;
+use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 
 use crate::image::SmallImage;
 use crate::image::rootfs::unpack;
 use crate::outcome::Abort;
-use crate::plan::{Entry, Ladder};
+use crate::plan::{Entry, Ladder, Plan};
+use crate::record::{ComponentFacts, Environment, RoundContext, SubjectFacts, Timer};
 use crate::subject::{self, Place, Spec, Stage, Subject, Unavailable, stage};
 use crate::sweep;
+use crate::sys::clock;
 use crate::sys::signals::Interrupts;
 use crate::units::Nanos;
 
@@ -166,8 +168,8 @@ fn try_out(subject: &mut dyn Subject, stage: &mut Stage) -> Result<Nanos, Abort>
 /// A second instance of a subject, for its twin.
 pub fn twin(entry: &Entry, stage: &mut Stage) -> Result<Box<dyn Subject>> {
     let kind = subject::kind_of(&entry.spec)?;
-    let mut subject =
-        (kind.build)(&entry.spec, &stage.place).map_err(|why| anyhow::anyhow!("`{}`: {}", entry.label, why.reason))?;
+    let mut subject = (kind.build)(&entry.spec, &stage.place)
+        .map_err(|why| anyhow::anyhow!("`{}`: {}", entry.label, why.reason))?;
     match subject.prepare(stage) {
         Ok(()) => Ok(subject),
         Err(Abort::Failed(failure)) => anyhow::bail!("`{}`: {failure}", entry.label),
@@ -191,7 +193,7 @@ fn with_known_remedy(why: Unavailable) -> Unavailable {
              as in `mkdir /sys/fs/cgroup/hugetlb && mount -t cgroup -o hugetlb cgroup /sys/fs/cgroup/hugetlb`",
         ),
         (
-            "setrlimit",
+            "rlimit",
             "the engine may not raise limits here (CAP_SYS_RESOURCE is missing): start it with the host's own",
         ),
         ("permission denied while trying to connect", "join the group `docker`, or run as root"),
@@ -203,17 +205,45 @@ fn with_known_remedy(why: Unavailable) -> Unavailable {
     }
 }
 
-/// Whether a directory can hold a new run.
-pub fn check_output(directory: &Path) -> Result<()> {
-    match std::fs::read_dir(directory) {
-        Ok(mut entries) if entries.by_ref().next().is_some() => Err(crate::exit::Special::Usage(format!(
-            "`{}` is not empty\n\nhint: choose another directory with `-o`, or go on with an unfinished run there with `dunnage resume`",
-            directory.display()
-        ))
-        .into()),
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot use `{}` for the run", directory.display()))
-        }
-        _ => Ok(()),
+/// What a reader must know about this machine and the programs to judge the run.
+pub fn environment(stage: &Stage, found: &Found, plan: &Plan) -> Environment {
+    let subjects =
+        found.candidates.iter().map(|one| (one.entry.label.clone(), facts_of(one.subject.facts())));
+    let unavailable = found.unavailable.iter().map(|(name, why)| {
+        let remedy = why.remedy.as_ref().map(|remedy| format!(" (remedy: {remedy})")).unwrap_or_default();
+        (name.clone(), format!("{}{remedy}", why.reason))
+    });
+    let floor = clock::timer_floor();
+    let _ = plan;
+    Environment {
+        dunnage: env!("CARGO_PKG_VERSION").into(),
+        probe: stage.place.digest.clone(),
+        run: stage.run.clone(),
+        host: std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().into(),
+        started: jiff::Timestamp::now().to_string(),
+        command: std::env::args().collect(),
+        tags: BTreeMap::new(),
+        machine: BTreeMap::new(),
+        timer: Timer { step: floor.step.0, cost: floor.cost.0 },
+        subjects: subjects.collect(),
+        unavailable: unavailable.collect(),
+        no_cpu_accounting: stage.listener.as_ref().err().cloned(),
     }
+}
+
+fn facts_of(facts: &subject::Facts) -> SubjectFacts {
+    let component = |one: &subject::Component| ComponentFacts {
+        role: one.role.into(),
+        path: one.path.display().to_string(),
+        version: one.version.clone(),
+        sha256: one.hash.clone(),
+    };
+    let mut notes: BTreeMap<_, _> = facts.notes.iter().cloned().collect();
+    notes.extend(facts.runtime.clone().map(|runtime| ("runtime".to_owned(), runtime)));
+    SubjectFacts { components: facts.components.iter().map(component).collect(), notes }
+}
+
+/// Reads, at the end of every round, what the machine was like during it.
+pub fn round_context() -> impl FnMut() -> RoundContext {
+    RoundContext::default
 }

@@ -8,6 +8,7 @@ pub mod component;
 pub mod docker;
 pub mod engine;
 pub mod fake;
+pub mod floor;
 pub mod oci;
 pub mod podman;
 pub mod spec;
@@ -177,11 +178,13 @@ pub struct Place {
     pub rootfs: PathBuf,
     /// The name of the image in engines.
     pub reference: String,
+    /// SHA-256 of the executable, hexadecimal.
+    pub digest: String,
 }
 
 /// Every kind of subject, the nearest to the kernel first.
 pub static KINDS: &[&Kind] =
-    &[&bare::KIND, &oci::CRUN, &oci::RUNC, &docker::KIND, &podman::KIND, &fake::KIND];
+    &[&bare::KIND, &floor::KIND, &oci::CRUN, &oci::RUNC, &docker::KIND, &podman::KIND, &fake::KIND];
 
 /// The kinds that people are told about.
 pub fn shown_kinds() -> impl Iterator<Item = &'static Kind> {
