@@ -3,6 +3,7 @@
 
 pub mod cmd;
 pub mod experiment;
+pub mod host;
 pub mod image;
 pub mod outcome;
 pub mod plan;

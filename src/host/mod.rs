@@ -1,0 +1,12 @@
+//! What this machine is ([`facts`]).
+//!
+//! Everything is read from `/proc` and `/sys`; nothing is changed, and no engine or runtime is
+//! asked (those are subjects). What cannot be read is `None`, never a guess.
+
+pub mod cgroups;
+pub mod cpu;
+pub mod facts;
+pub mod isolation;
+pub mod mounts;
+pub mod own;
+mod tree;
