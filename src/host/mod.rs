@@ -1,9 +1,10 @@
-//! What this machine is ([`facts`]).
+//! What this machine is ([`facts`]), and what it does while we measure ([`context`]).
 //!
 //! Everything is read from `/proc` and `/sys`; nothing is changed, and no engine or runtime is
 //! asked (those are subjects). What cannot be read is `None`, never a guess.
 
 pub mod cgroups;
+pub mod context;
 pub mod cpu;
 pub mod facts;
 pub mod isolation;
