@@ -5,6 +5,7 @@ pub mod cli;
 pub mod cmd;
 pub mod exit;
 pub mod experiment;
+pub mod host;
 pub mod image;
 pub mod outcome;
 pub mod plan;
