@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -51,16 +53,7 @@ impl Place {
     }
 
     fn spec(&self) -> Spec {
-        Spec {
-            rootfs: self.top.path().join("rootfs"),
-            scratch: self.top.path().join("scratch"),
-            program: "/dunnage".into(),
-            arguments: vec!["probe".into(), "start".into()],
-            environment: vec!["PATH=/bin".into()],
-            pieces: Pieces::engine(),
-            seccomp: Some(allow_all()),
-            cgroups: self.cgroups.clone(),
-        }
+        spec_in(self.top.path(), self.cgroups.clone())
     }
 
     /// What lies in the scratch directory and in our cgroup directories.
@@ -70,6 +63,20 @@ impl Place {
         let entries = scratch.into_iter().chain(parents).flat_map(|path| fs::read_dir(path).unwrap());
         let ours = |path: &PathBuf| path.to_string_lossy().contains("floor-test");
         entries.map(|entry| entry.unwrap().path()).filter(ours).collect()
+    }
+}
+
+/// The probe in the image under `top`, made as an engine makes it.
+fn spec_in(top: &Path, cgroups: CgroupPlan) -> Spec {
+    Spec {
+        rootfs: top.join("rootfs"),
+        scratch: top.join("scratch"),
+        program: "/dunnage".into(),
+        arguments: vec!["probe".into(), "start".into()],
+        environment: vec!["PATH=/bin".into()],
+        pieces: Pieces::engine(),
+        seccomp: Some(allow_all()),
+        cgroups,
     }
 }
 
@@ -232,7 +239,8 @@ fn pieces_can_be_left_out() {
     assert_eq!((shared(&bare), bare.seccomp, bare.no_new_privs), (7, 0, 0));
     assert_eq!(shared(&inside(Pieces::NONE.with(Piece::Network), &on_host)), 6);
     let host_cgroups = inside(Pieces::engine().without(Piece::CgroupNamespace), image);
-    assert!(host_cgroups.cgroup_path.iter().all(|line| line.ends_with("dunnage/floor-test-pieces")));
+    let in_ours = |line: &&String| line.ends_with("dunnage/floor-test-pieces");
+    assert_eq!(host_cgroups.cgroup_path.iter().filter(in_ours).count(), place.cgroups.places.len());
     let all = inside(Pieces::engine().without(Piece::Capabilities).without(Piece::NoNewPrivileges), image);
     assert_ne!(all.capabilities, DOCKER_CAPABILITIES);
     assert_ne!(inside(Pieces::engine().without(Piece::Overlay), image).root().unwrap().0, "overlay");
@@ -354,6 +362,84 @@ fn what_a_killed_maker_leaves_is_undone_from_its_name() {
     assert_eq!(LABEL, "dunnage");
 }
 
+/// The test executable itself, to run one test of it as another process.
+fn one_test(test: &str) -> [String; 3] {
+    [std::env::current_exe().unwrap().to_str().unwrap().to_owned(), "--exact".into(), test.to_owned()]
+}
+
+const MAKER: &str = "DUNNAGE_FLOOR_TEST_MAKER";
+
+#[test]
+fn a_container_dies_with_its_maker() {
+    let test = "a_container_dies_with_its_maker";
+    let name = "floor-test-mortal";
+    if !as_root(test) {
+        return;
+    }
+    let sleeper = |place_spec: Spec| Spec {
+        program: "/bin/sleep".into(),
+        arguments: vec!["100".into()],
+        seccomp: None,
+        ..place_spec
+    };
+    if let Ok(top) = std::env::var(MAKER) {
+        let spec = sleeper(spec_in(Path::new(&top), CgroupPlan::new(&cgroup::mounted().unwrap())));
+        let running = prepare(spec).unwrap().launch(name).unwrap();
+        println!("\npid {}", running.pid());
+        std::thread::park();
+    }
+    let _turn = alone();
+    let place = Place::new();
+    if !copy_with_libraries("/bin/sleep", &place.top.path().join("rootfs")) {
+        return skipped(test, "a sleeping program to copy", "ldd cannot tell its libraries");
+    }
+    let [program, exact, test] = one_test(test);
+    let mut maker = Command::new(program)
+        .args([exact, test, "--nocapture".into()])
+        .env(MAKER, place.top.path())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(maker.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let pid = lines.find_map(|line| line.strip_prefix("pid ")?.parse().ok()).unwrap();
+    let container = dunnage::sys::spawn::pidfd(pid).unwrap();
+    maker.kill().unwrap();
+    maker.wait().unwrap();
+    let mut ended = libc::pollfd { fd: container.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one valid pollfd.
+    assert_eq!(unsafe { libc::poll(&mut ended, 1, 10_000) }, 1, "the container outlived its maker");
+    assert!(place.top.path().join("scratch").join(name).exists());
+    undo(&prepare(place.spec()).unwrap().leftovers(name)).unwrap();
+    assert_eq!(place.remains(), [PathBuf::new(); 0]);
+}
+
+/// The modes that this machine is not in are made in a mount namespace.
+#[test]
+fn every_division_of_the_cgroup_hierarchies_will_do() {
+    let test = "every_division_of_the_cgroup_hierarchies_will_do";
+    if !as_root(test) {
+        return;
+    }
+    let _turn = alone();
+    let only_second = "umount -R /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup";
+    let only_first = "umount /sys/fs/cgroup/unified";
+    for (mode, change) in [("v2", only_second), ("v1", only_first), ("none", "umount -R /sys/fs/cgroup")] {
+        let script = format!("{{ {change}; }} || exit 77; exec \"$@\"");
+        let output = Command::new("unshare")
+            .args(["--mount", "sh", "-c", &script, "sh"])
+            .args(one_test("the_inside_is_what_docker_makes"))
+            .output();
+        match output {
+            Ok(output) if output.status.success() => {}
+            Ok(output) if output.status.code() == Some(77) => {
+                skipped(test, mode, &String::from_utf8_lossy(&output.stderr))
+            }
+            Ok(output) => panic!("{mode}: {}", String::from_utf8_lossy(&output.stdout)),
+            Err(error) => skipped(test, "unshare", &error.to_string()),
+        }
+    }
+}
+
 const INNER: &str = "DUNNAGE_FLOOR_TEST_INNER";
 
 #[test]
@@ -397,16 +483,7 @@ fn an_ordinary_user_needs_no_engine_either() {
 fn rootless(top: &Path) {
     let cgroups = CgroupPlan::new(&cgroup::mounted().unwrap());
     cgroups.establish().unwrap();
-    let spec = Spec {
-        rootfs: top.join("rootfs"),
-        scratch: top.join("scratch"),
-        program: "/dunnage".into(),
-        arguments: vec!["probe".into(), "start".into()],
-        environment: vec![],
-        pieces: Pieces::engine(),
-        seccomp: Some(allow_all()),
-        cgroups,
-    };
+    let spec = spec_in(top, cgroups);
     let mut prepared = prepare(spec).unwrap();
     assert!(prepared.pieces().has(Piece::User));
     let inside = message_of(&run(&mut prepared, "floor-test-rootless")).inside;
