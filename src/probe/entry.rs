@@ -34,13 +34,30 @@ pub fn stamp() -> u64 {
     seconds * 1_000_000_000 + nanos
 }
 
-/// Whether the arguments of `main` ask for the probe, and for which of its tasks.
-pub fn asked<'a>(count: c_int, arguments: *const *const c_char) -> Option<Option<&'a CStr>> {
-    let argument = |index: c_int| {
-        // SAFETY: libc hands `main` an array of `count` pointers to C strings that live as long as
-        // the process; only indices below `count` are read.
-        (index < count).then(|| unsafe { CStr::from_ptr(*arguments.add(index as usize)) })
-    };
-    let is_probe = argument(1)?.to_bytes() == super::PROBE.as_bytes();
-    is_probe.then(|| argument(2))
+/// The arguments of the process, as libc hands them to `main`.
+#[derive(Debug, Clone, Copy)]
+pub struct Arguments {
+    count: c_int,
+    first: *const *const c_char,
+}
+
+impl Arguments {
+    /// Takes over what `main` was called with.
+    ///
+    /// # Safety
+    /// `first` points to `count` pointers to C strings that live as long as the process.
+    pub unsafe fn new(count: c_int, first: *const *const c_char) -> Arguments {
+        Arguments { count, first }
+    }
+
+    /// The argument at this index, the program's name being the first.
+    pub fn get(self, index: c_int) -> Option<&'static CStr> {
+        // SAFETY: only indices below the count are read; `new` vouches for the rest.
+        (index < self.count).then(|| unsafe { CStr::from_ptr(*self.first.add(index as usize)) })
+    }
+
+    /// Whether they ask for the probe.
+    pub fn ask_for_the_probe(self) -> bool {
+        self.get(1).is_some_and(|first| first.to_bytes() == super::PROBE.as_bytes())
+    }
 }

@@ -66,6 +66,17 @@ pub struct Inside {
     pub interfaces: Vec<String>,
     /// The lines of `/proc/self/mountinfo` about the root and the files that engines add.
     pub mounts: Vec<String>,
+    /// Limits of its cgroup, a file's name and its first line each; only when asked for.
+    pub limit_files: Vec<(String, String)>,
+}
+
+/// The limits of the probe's own cgroup.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Limits {
+    /// CPUs.
+    pub cpus: Option<f64>,
+    /// Bytes of memory.
+    pub memory: Option<u64>,
 }
 
 fn excerpt(bytes: &[u8]) -> String {
@@ -99,6 +110,9 @@ pub fn parse(bytes: &[u8]) -> Result<Message, NotAMessage> {
         match name {
             "cgroup_path" => inside.cgroup_path.push(rest.to_owned()),
             "uid_map" => inside.uid_map.push(rest.split_whitespace().collect::<Vec<_>>().join(" ")),
+            "cpu.max" | "memory.max" | "cpu.cfs_quota_us" | "cpu.cfs_period_us" | "memory.limit_in_bytes" => {
+                inside.limit_files.push((name.to_owned(), rest.to_owned()));
+            }
             "mounts" => inside.mounts.push(rest.to_owned()),
             "interfaces" => {
                 inside.interfaces.extend(rest.split_once(':').map(|(name, _)| name.trim().to_owned()))
@@ -119,6 +133,22 @@ pub fn parse(bytes: &[u8]) -> Result<Message, NotAMessage> {
 }
 
 impl Inside {
+    /// The limits that its cgroup sets, from the files of either version of cgroups.
+    pub fn limits(&self) -> Limits {
+        let file =
+            |name: &str| self.limit_files.iter().find(|(own, _)| own == name).map(|(_, line)| line.as_str());
+        let number = |text: &str| text.parse::<f64>().ok().filter(|number| *number > 0.0);
+        let quota = file("cpu.max")
+            .and_then(|line| line.split_once(' '))
+            .or_else(|| Some((file("cpu.cfs_quota_us")?, file("cpu.cfs_period_us")?)));
+        Limits {
+            cpus: quota.and_then(|(quota, period)| Some(number(quota)? / number(period)?)),
+            memory: file("memory.max")
+                .or_else(|| file("memory.limit_in_bytes"))
+                .and_then(|line| line.parse().ok()),
+        }
+    }
+
     /// The mount of the root: filesystem type, and all options of mount and superblock together.
     pub fn root(&self) -> Option<(String, String)> {
         let line = self.mounts.iter().rfind(|line| line.split(' ').nth(4) == Some("/"))?;
@@ -174,6 +204,23 @@ mod tests {
         assert_eq!(parse(without.as_bytes()), Err(NotAMessage::Invalid("main".into())));
         let nonsense = WHOLE.replace("main 20", "main soon");
         assert_eq!(parse(nonsense.as_bytes()), Err(NotAMessage::Invalid("main".into())));
+    }
+
+    #[test]
+    fn limits_are_read_from_either_version_of_cgroups() {
+        let view = |files: &[(&str, &str)]| Inside {
+            limit_files: files.iter().map(|(name, line)| ((*name).into(), (*line).into())).collect(),
+            ..Inside::default()
+        };
+        let second = view(&[("cpu.max", "50000 100000"), ("memory.max", "67108864")]).limits();
+        assert_eq!(second, Limits { cpus: Some(0.5), memory: Some(64 << 20) });
+        let first = view(&[("cpu.cfs_quota_us", "10000"), ("cpu.cfs_period_us", "100000")]).limits();
+        assert_eq!(first, Limits { cpus: Some(0.1), memory: None });
+        assert_eq!(
+            view(&[("cpu.cfs_quota_us", "-1"), ("cpu.cfs_period_us", "100000")]).limits(),
+            Limits::default()
+        );
+        assert_eq!(view(&[("cpu.max", "max 100000"), ("memory.max", "max")]).limits(), Limits::default());
     }
 
     #[test]

@@ -33,6 +33,17 @@ impl Task {
     }
 }
 
+/// The argument after the task that asks for the limits of the probe's cgroup too.
+pub const LIMITS: &str = "limits";
+
+const LIMIT_FILES: [(&str, &CStr); 5] = [
+    ("cpu.max", c"/sys/fs/cgroup/cpu.max"),
+    ("memory.max", c"/sys/fs/cgroup/memory.max"),
+    ("cpu.cfs_quota_us", c"/sys/fs/cgroup/cpu/cpu.cfs_quota_us"),
+    ("cpu.cfs_period_us", c"/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
+    ("memory.limit_in_bytes", c"/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+];
+
 const NAMESPACES: [(&str, &CStr); 8] = [
     ("cgroup", c"/proc/self/ns/cgroup"),
     ("ipc", c"/proc/self/ns/ipc"),
@@ -54,10 +65,10 @@ const FILES: [(&str, &CStr); 3] = [
 ///
 /// The exit code is 0 when the message was written, 2 for an unknown task, 3 when standard output
 /// refused it.
-pub fn run(task: Option<&CStr>) -> ! {
+pub fn run(task: Option<&CStr>, detail: Option<&CStr>) -> ! {
     let main = raw::monotonic();
     match task.map(CStr::to_bytes) {
-        None | Some(b"start") => start(main),
+        None | Some(b"start") => start(main, detail.map(CStr::to_bytes) == Some(LIMITS.as_bytes())),
         Some(_) => {
             let _ = raw::write_all(2, b"dunnage probe: unknown task\n");
             raw::exit(2)
@@ -65,12 +76,17 @@ pub fn run(task: Option<&CStr>) -> ! {
     }
 }
 
-fn start(main: u64) -> ! {
+fn start(main: u64, limits: bool) -> ! {
     let mut message = Message::new();
     message.line(MAGIC);
     message.number("entry", entry::stamp());
     message.number("main", main);
     treatment(&mut message);
+    if limits {
+        for (name, path) in LIMIT_FILES {
+            message.file(name, path, |_, _| true);
+        }
+    }
     message.number("ready", raw::monotonic());
     message.line("end");
     match raw::write_all(1, message.bytes()) {

@@ -1,34 +1,101 @@
-//! Reads the kernel's clocks. Deliberately absent: the wall clock, which jumps.
+//! The clocks: the moment now, CPU time of a process or thread in nanoseconds, and what the timer
+//! itself can resolve.
+//!
+//! Deliberately absent: `times`, `/proc/PID/stat` and everything else that counts in 10 ms ticks.
+
+use std::io;
 
 use crate::units::{Nanos, Stamp};
 
-fn read(clock: libc::clockid_t) -> Option<u64> {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid, writable timespec for the whole call.
-    let result = unsafe { libc::clock_gettime(clock, &mut time) };
-    (result == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+/// Reads a clock as nanoseconds; `clock` must name a clock that exists.
+fn read(clock: libc::clockid_t) -> io::Result<u64> {
+    let mut at = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `at` is a valid, writable timespec for the whole call.
+    if unsafe { libc::clock_gettime(clock, &mut at) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64)
 }
 
-/// Now, on `CLOCK_MONOTONIC`.
+/// The moment now on `CLOCK_MONOTONIC`.
 pub fn now() -> Stamp {
-    Stamp(read(libc::CLOCK_MONOTONIC).expect("CLOCK_MONOTONIC exists on every Linux"))
+    Stamp(read(libc::CLOCK_MONOTONIC).expect("every Linux has CLOCK_MONOTONIC"))
 }
 
-/// CPU time that the calling thread has used so far.
-pub fn own_thread_cpu() -> Nanos {
-    let spent = read(libc::CLOCK_THREAD_CPUTIME_ID).expect("every thread has a CPU clock");
-    Nanos(spent as i64)
+/// CPU time that the calling thread has used, in nanoseconds.
+pub fn thread_cpu() -> Nanos {
+    let used = read(libc::CLOCK_THREAD_CPUTIME_ID).expect("every Linux has a thread CPU clock");
+    Nanos(used as i64)
 }
 
-/// The shortest interval that two readings of the clock can show, over 1000 pairs: a difference
-/// of this size is the clock's, not the subject's.
-pub fn floor() -> Nanos {
-    (0..1000)
-        .map(|_| {
-            let first = now();
-            now().since(first)
-        })
-        .filter(|step| step.0 > 0)
-        .min()
-        .unwrap_or(Nanos(1))
+/// CPU time that all threads of process `pid` have used, those that exited included, in nanoseconds
+/// (the scheduler's `sum_exec_runtime`). Children do not count, waited for or not.
+///
+/// For a thread that is running on another CPU at this moment the kernel gives its time as of the
+/// last tick or switch: up to one tick (1 to 10 ms) short. For a process that sleeps it is exact.
+///
+/// # Errors
+/// `ESRCH` or `EINVAL` when there is no such process.
+pub fn process_cpu(pid: i32) -> io::Result<Nanos> {
+    let mut clock: libc::clockid_t = 0;
+    // SAFETY: `clock` is valid and writable for the whole call.
+    let error = unsafe { libc::clock_getcpuclockid(pid, &mut clock) };
+    if error != 0 {
+        return Err(io::Error::from_raw_os_error(error));
+    }
+    Ok(Nanos(read(clock)? as i64))
+}
+
+/// What `CLOCK_MONOTONIC` can resolve on this machine, as seen from a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimerFloor {
+    /// The smallest step other than zero between two readings in a row.
+    pub step: Nanos,
+    /// The mean cost of one reading.
+    pub cost: Nanos,
+}
+
+/// Estimates the timer's floor from 20,000 readings in a row (0.5 to 10 ms).
+pub fn timer_floor() -> TimerFloor {
+    const READINGS: u64 = 20_000;
+    let first = now();
+    let mut previous = first;
+    let mut step = u64::MAX;
+    for _ in 0..READINGS {
+        let current = now();
+        let passed = current.0 - previous.0;
+        if passed > 0 {
+            step = step.min(passed);
+        }
+        previous = current;
+    }
+    let cost = (previous.0 - first.0) / READINGS;
+    TimerFloor { step: Nanos(step.min(i64::MAX as u64) as i64), cost: Nanos(cost as i64) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_goes_on_and_the_floor_is_small() {
+        let before = now();
+        let floor = timer_floor();
+        assert!(now() > before);
+        assert!(floor.step > Nanos(0) && floor.step < Nanos(10_000_000), "{floor:?}");
+        assert!(floor.cost > Nanos(0) && floor.cost <= Nanos(100_000), "{floor:?}");
+    }
+
+    #[test]
+    fn work_shows_on_the_thread_clock_and_on_the_process_clock() {
+        let pid = std::process::id() as i32;
+        let (process, thread) = (process_cpu(pid).unwrap(), thread_cpu());
+        while thread_cpu().0 - thread.0 < 3_000_000 {}
+        assert!(process_cpu(pid).unwrap().0 - process.0 >= 3_000_000);
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_is_an_error() {
+        assert!(process_cpu(i32::MAX - 7).is_err());
+    }
 }

@@ -1,10 +1,16 @@
 //! The only unsafe code and raw system calls of the program. Each file wraps one group of calls
 //! into something that cannot be misused; nothing here knows of subjects or experiments.
 
+pub mod accounting;
 pub mod cgroup;
 pub mod clock;
 pub mod container;
+pub mod journal;
+pub mod limits;
+pub mod process;
 pub mod raw;
+pub mod remains;
+pub mod seccomp;
 pub mod signals;
 pub mod spawn;
 pub mod steps;

@@ -5,6 +5,9 @@
 #[cfg(target_arch = "x86_64")]
 use core::arch::asm;
 
+/// The fourteen capabilities of Docker's default, as the bit set that the kernel shows.
+pub const DOCKER_CAPABILITIES: u64 = 0xa804_25fb;
+
 /// What the kernel returned: a value, or an error number.
 pub type Result = core::result::Result<usize, i32>;
 

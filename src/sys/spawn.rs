@@ -321,15 +321,17 @@ impl Child {
 
     /// Waits until it ends. At the deadline, or when the person wants to stop, it and its process
     /// group are killed; what it started elsewhere is the caller's to clean up.
-    pub fn wait(mut self, allowed: Nanos, interrupts: &Interrupts) -> Result<Ended, Unfinished> {
+    pub fn wait(mut self, allowed: Nanos, interrupts: Option<&Interrupts>) -> Result<Ended, Unfinished> {
         let deadline = clock::now().0 as i64 + allowed.0;
         let mut patience = DRAIN_EVERY;
+        // A negative descriptor is one that poll passes over.
+        let stop = interrupts.map_or(-1, |interrupts| interrupts.as_raw_fd());
         let interrupted = loop {
             let left = Nanos(deadline - clock::now().0 as i64);
             if left.0 <= 0 {
                 break false;
             }
-            match wait_for_either(self.pidfd.as_raw_fd(), interrupts.as_raw_fd(), left.min(patience)) {
+            match wait_for_either(self.pidfd.as_raw_fd(), stop, left.min(patience)) {
                 Event::Ended => return self.collect().map_err(Unfinished::Failed),
                 Event::Stop => break true,
                 Event::Neither => {
@@ -415,7 +417,7 @@ mod tests {
     fn run(path: &str, arguments: &[&str], allowed: Nanos) -> Result<Ended, Unfinished> {
         let interrupts = Interrupts::install().unwrap();
         let program = Program::new(Path::new(path), arguments).unwrap();
-        start(&program).unwrap().wait(allowed, &interrupts)
+        start(&program).unwrap().wait(allowed, Some(&interrupts))
     }
 
     #[test]

@@ -1,2 +1,78 @@
-//! Chores of the repository: `cargo xtask test`.
-fn main() {}
+//! Chores of the repository. `main` reads the command line; each chore stands in a file of its own.
+//!
+//! Deliberately absent: anything that measures. The helpers here may poll and may call the
+//! machine's own tools; dunnage itself may not.
+
+mod cgroups;
+mod daemon;
+mod lint;
+mod machine;
+mod packages;
+mod suite;
+mod totals;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use crate::lint::Lint;
+use crate::machine::Machine;
+
+const USAGE: &str = "\
+usage: cargo xtask test [--no-lint] [-- CARGO-TEST-ARGS…]
+       cargo xtask ci [-- CARGO-TEST-ARGS…]
+
+test   prepares the machine, checks format and lints, builds and runs every test.
+       As root on Debian or Ubuntu it installs what the tests need; elsewhere it
+       installs nothing and says what will be skipped.
+ci     the same, and a missing rustfmt or clippy is a failure";
+
+fn main() -> ExitCode {
+    match chore(std::env::args().skip(1).collect()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn chore(args: Vec<String>) -> Result<ExitCode> {
+    let split = args.iter().position(|arg| arg == "--");
+    let (ours, for_cargo) = match split {
+        Some(at) => (&args[..at], &args[at + 1..]),
+        None => (&args[..], &[][..]),
+    };
+    let ours: Vec<&str> = ours.iter().map(String::as_str).collect();
+    match ours.as_slice() {
+        ["test"] => test(Lint::IfInstalled, for_cargo),
+        ["test", "--no-lint"] => test(Lint::Skip, for_cargo),
+        ["ci"] => test(Lint::Required, for_cargo),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(ExitCode::SUCCESS)
+        }
+        other => bail!("unknown chore `{}`\n\n{USAGE}", other.join(" ")),
+    }
+}
+
+fn test(lint: Lint, for_cargo: &[String]) -> Result<ExitCode> {
+    let machine = Machine::read();
+    let scratch = suite::scratch()?;
+    let daemon = match &machine {
+        Machine::Ours => {
+            packages::install_missing()?;
+            cgroups::mend();
+            daemon::ensure(&scratch)
+        }
+        Machine::Foreign(why) => {
+            eprintln!("xtask: installing nothing and starting nothing: {why}");
+            eprintln!("xtask: a test whose docker, podman, runc or crun is missing will be skipped");
+            daemon::Docker::look()
+        }
+    };
+    let lints = lint::run(lint)?;
+    let totals = suite::run(&machine, &daemon, &scratch, for_cargo)?;
+    daemon.end();
+    suite::conclude(&totals, lints, &scratch)
+}

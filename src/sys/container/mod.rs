@@ -261,7 +261,7 @@ impl Prepared {
         let inside = inside::steps(&self.spec, &self.facts, names);
         let removal = self.removal(name, &own);
 
-        let cpu = clock::own_thread_cpu();
+        let cpu = clock::thread_cpu();
         let spawned = clock::now();
         let (made, ready) = run_all(&before);
         let born = ready.map_err(LaunchError::Step).and_then(|directory| {
@@ -270,7 +270,7 @@ impl Prepared {
             let born = birth::give_birth(&mut self.stack, namespaces, cgroup.as_ref(), &inside);
             born.map_err(|errno| LaunchError::Clone(std::io::Error::from_raw_os_error(errno)))
         });
-        let own_cpu = Nanos(clock::own_thread_cpu().0 - cpu.0);
+        let own_cpu = Nanos(clock::thread_cpu().0 - cpu.0);
 
         let adopted = match born {
             Ok(Born::Alive(pid)) => Child::adopt(pid, spawned, stdout, stderr).map_err(LaunchError::Setup),
@@ -335,13 +335,13 @@ impl Running {
     }
 
     /// Waits for its end, or ends it at the deadline or when the person wants to stop, and removes it.
-    pub fn wait(self, allowed: Nanos, interrupts: &Interrupts) -> Gone {
+    pub fn wait(self, allowed: Nanos, interrupts: Option<&Interrupts>) -> Gone {
         let mut end = self.child.wait(allowed, interrupts);
         let reaped = end.as_ref().map_or_else(|_| clock::now(), |ended| ended.returned);
-        let cpu = clock::own_thread_cpu();
+        let cpu = clock::thread_cpu();
         let removed = self.removal.run();
         let returned = clock::now();
-        let own_cpu = self.own_cpu + Nanos(clock::own_thread_cpu().0 - cpu.0);
+        let own_cpu = self.own_cpu + Nanos(clock::thread_cpu().0 - cpu.0);
         if let Ok(ended) = &mut end {
             ended.returned = returned;
         }

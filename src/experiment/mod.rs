@@ -1,0 +1,118 @@
+//! Experiments: one question, one file. The list below is the only place that knows them all;
+//! help, plan, documentation and reports derive from it. No experiment names an engine.
+
+pub mod start;
+
+use crate::outcome::{Abort, Sample};
+use crate::stats::Margin;
+use crate::subject::{Stage, Subject};
+use crate::units::{Nanos, Unit};
+
+/// Every experiment there is.
+pub static ALL: &[&dyn Experiment] = &[&start::Start];
+
+/// The experiment with this name.
+pub fn find(name: &str) -> Option<&'static dyn Experiment> {
+    ALL.iter().copied().find(|experiment| experiment.name() == name)
+}
+
+/// Whether a metric's differences get a verdict, or are shown beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// Belongs to the family of comparisons whose level is adjusted.
+    Verdict,
+    /// Shown with its interval; explains, does not decide.
+    Context,
+}
+
+/// Something measured: its name, unit, meaning and the smallest difference that matters.
+#[derive(Debug)]
+pub struct Metric {
+    /// Its name in tables and files.
+    pub name: &'static str,
+    /// The base unit of its values. Smaller is better in all units there are so far.
+    pub unit: Unit,
+    /// Whether it is decided upon.
+    pub weight: Weight,
+    /// The smallest difference that matters, unless the person says otherwise.
+    pub margin: Margin,
+    /// What lies inside the interval, for a person who wants to object.
+    pub meaning: &'static str,
+    /// Its value in base units, if the sample holds what it needs.
+    pub derive: fn(&Sample) -> Option<f64>,
+}
+
+/// The conditions that an experiment itself chooses in one cell, as `key=value` in a fixed order.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Setting(pub Vec<(&'static str, &'static str)>);
+
+impl Setting {
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&'static str> {
+        self.0.iter().find(|(own, _)| *own == key).map(|(_, value)| *value)
+    }
+}
+
+impl std::fmt::Display for Setting {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts: Vec<_> = self.0.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        out.pad(&parts.join(";"))
+    }
+}
+
+/// A key that an experiment's settings vary, with the values it can take.
+#[derive(Debug)]
+pub struct SettingKey {
+    /// Its name in `--set key=value`.
+    pub name: &'static str,
+    /// Its values, the one for `--quick` first.
+    pub values: &'static [&'static str],
+    /// What it means, for people.
+    pub meaning: &'static str,
+}
+
+/// One question and how it is put to a subject.
+pub trait Experiment: Sync {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+    /// The question it answers, as a person would ask it.
+    fn question(&self) -> &'static str;
+    /// What it measures, the most important first.
+    fn metrics(&self) -> &'static [Metric];
+    /// What it varies by itself.
+    fn setting_keys(&self) -> &'static [SettingKey];
+    /// Takes one sample of a subject. Everything that the subject leaves behind is gone when this
+    /// returns, whatever it returns.
+    fn measure(
+        &self,
+        subject: &mut dyn Subject,
+        setting: &Setting,
+        stage: &mut Stage,
+    ) -> Result<Sample, Abort>;
+    /// The time that one sample takes, given the time that one launch of the subject takes from
+    /// the command until all is gone.
+    fn cost(&self, setting: &Setting, launch: Nanos) -> Nanos;
+}
+
+/// All combinations of the values of an experiment's keys, in the order of declaration.
+pub fn settings(keys: &[SettingKey], chosen: impl Fn(&SettingKey) -> Vec<&'static str>) -> Vec<Setting> {
+    keys.iter().fold(vec![Setting::default()], |settings, key| {
+        let values = chosen(key);
+        let extended = |setting: &Setting, value| {
+            let mut pairs = setting.0.clone();
+            pairs.push((key.name, value));
+            Setting(pairs)
+        };
+        settings
+            .iter()
+            .flat_map(|setting| values.iter().map(|value| extended(setting, value)).collect::<Vec<_>>())
+            .collect()
+    })
+}
+
+/// The setting of an experiment that prints as this text.
+pub fn parse_setting(experiment: &dyn Experiment, text: &str) -> Option<Setting> {
+    settings(experiment.setting_keys(), |key| key.values.to_vec())
+        .into_iter()
+        .find(|one| one.to_string() == text)
+}

@@ -1,0 +1,182 @@
+//! How long from the command to the first instruction inside, to the client's return, until all
+//! is gone? And how much CPU does that take, whoever's it is?
+
+use super::{Experiment, Metric, Setting, SettingKey, Weight};
+use crate::outcome::{Abort, Failure, FailureClass, Sample};
+use crate::stats::Margin;
+use crate::subject::{Launch, Stage, Subject};
+use crate::units::{Nanos, Unit};
+
+/// How long the kernel is left alone before an idle launch.
+const QUIET: Nanos = Nanos::from_millis(100);
+
+/// The experiment `start`.
+pub struct Start;
+
+const fn time(
+    name: &'static str,
+    weight: Weight,
+    meaning: &'static str,
+    derive: fn(&Sample) -> Option<f64>,
+) -> Metric {
+    Metric { name, unit: Unit::Seconds, weight, margin: Margin::fixed(20e-6, 0.03), meaning, derive }
+}
+
+static METRICS: [Metric; 8] = [
+    time(
+        "returned",
+        Weight::Verdict,
+        "from right before the system call that starts the command until the kernel reports its end to us; holds \
+         the start, the probe's own work (`probe_work`) and whatever teardown the command waits for",
+        |sample| sample.seconds("spawn", "returned"),
+    ),
+    time(
+        "first_instruction",
+        Weight::Verdict,
+        "from right before the system call that starts the command until the ELF entry of the probe inside, before \
+         libc's own start",
+        |sample| sample.seconds("spawn", "first"),
+    ),
+    time(
+        "gone",
+        Weight::Verdict,
+        "from right before the system call that starts the command until the last process, mount and cgroup of this \
+         container is away",
+        |sample| sample.seconds("spawn", "gone"),
+    ),
+    time(
+        "client_cpu",
+        Weight::Context,
+        "CPU time of the command and of every process that descends from it, the container's included unless a \
+         daemon starts it, counted by the scheduler in nanoseconds until all is gone",
+        |sample| Some(Nanos(sample.counter("client_cpu")?).seconds()),
+    ),
+    time(
+        "engine_cpu",
+        Weight::Context,
+        "CPU time of the engine's daemons and of every process that they started, over the same interval; zero for a \
+         subject that has no daemon",
+        |sample| Some(Nanos(sample.counter("engine_cpu")?).seconds()),
+    ),
+    time(
+        "teardown",
+        Weight::Context,
+        "from the moment the probe has its message ready until all is gone",
+        |sample| sample.seconds("ready", "gone"),
+    ),
+    time(
+        "libc_start",
+        Weight::Context,
+        "from the ELF entry to `main` inside the probe: libc's own start and the page faults on its way",
+        |sample| sample.seconds("first", "main"),
+    ),
+    time(
+        "probe_work",
+        Weight::Context,
+        "from `main` until the probe's message is ready: reading the treatment back, inside `returned` and `gone`",
+        |sample| sample.seconds("main", "ready"),
+    ),
+];
+
+static KEYS: [SettingKey; 1] = [SettingKey {
+    name: "prestate",
+    values: &["idle", "primed"],
+    meaning: "what ran just before: `idle` is at least 100 ms of quiet, `primed` one untimed launch of the same subject",
+}];
+
+impl Experiment for Start {
+    fn name(&self) -> &'static str {
+        "start"
+    }
+
+    fn question(&self) -> &'static str {
+        "how long from the command to the first instruction inside, to the client's return, until all is gone?"
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &METRICS
+    }
+
+    fn setting_keys(&self) -> &'static [SettingKey] {
+        &KEYS
+    }
+
+    fn measure(
+        &self,
+        subject: &mut dyn Subject,
+        setting: &Setting,
+        stage: &mut Stage,
+    ) -> Result<Sample, Abort> {
+        if setting.get("prestate") == Some("primed") {
+            subject.launch(stage)?;
+        } else if subject.has_a_clock() {
+            stage.quiet(QUIET)?;
+        }
+        let launch = subject.launch(stage)?;
+        Ok(sample(&launch)?)
+    }
+
+    fn cost(&self, setting: &Setting, launch: Nanos) -> Nanos {
+        match setting.get("prestate") {
+            Some("primed") => launch + launch,
+            _ => QUIET + launch,
+        }
+    }
+}
+
+/// The sample of a launch, if its stamps can be what they say they are.
+fn sample(launch: &Launch) -> Result<Sample, Failure> {
+    let message = &launch.message;
+    let order = [
+        ("spawn", launch.spawned),
+        ("first", message.entry),
+        ("main", message.main),
+        ("ready", message.ready),
+        ("returned", launch.returned),
+        ("gone", launch.gone),
+    ];
+    if let Some(pair) = order.windows(2).find(|pair| pair[1].1 < pair[0].1) {
+        let [(earlier, _), (later, _)] = [pair[0], pair[1]];
+        let reason =
+            format!("`{later}` is stamped before `{earlier}`: the clock inside is not the clock outside");
+        return Err(Failure::new(FailureClass::WrongOutput, reason));
+    }
+    let mut sample =
+        Sample { stamps: order.map(|(name, stamp)| (name.into(), stamp)).to_vec(), ..Sample::default() };
+    sample.treatment = launch.treatment.iter().map(|(name, fact)| ((*name).into(), fact.clone())).collect();
+    match &launch.cpu {
+        Ok(cpu) => {
+            sample.counters.push(("client_cpu".into(), cpu.client.0));
+            sample.counters.push(("engine_cpu".into(), cpu.engine.0));
+            sample.counters.push(("processes".into(), cpu.processes));
+        }
+        Err(why) => {
+            sample.missing.push(("client_cpu".into(), why.clone()));
+            sample.missing.push(("engine_cpu".into(), why.clone()));
+        }
+    }
+    Ok(sample)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::settings;
+
+    #[test]
+    fn the_settings_are_the_two_prestates() {
+        let all = settings(&KEYS, |key| key.values.to_vec());
+        let shown: Vec<_> = all.iter().map(Setting::to_string).collect();
+        assert_eq!(shown, ["prestate=idle", "prestate=primed"]);
+    }
+
+    #[test]
+    fn metrics_have_distinct_names_and_the_decisive_ones_come_first() {
+        let mut names: Vec<_> = METRICS.iter().map(|metric| metric.name).collect();
+        let decisive = METRICS.iter().take_while(|metric| metric.weight == Weight::Verdict).count();
+        assert!(METRICS[decisive..].iter().all(|metric| metric.weight == Weight::Context));
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), METRICS.len());
+    }
+}

@@ -1,0 +1,70 @@
+//! SHA-256 content digests as OCI writes them.
+//!
+//! Deliberately absent: other algorithms. All engines address images by SHA-256.
+
+use std::fmt;
+use std::io::{self, Read};
+
+use sha2::{Digest as _, Sha256};
+
+/// The SHA-256 of some bytes. Printed as OCI does, `sha256:` and 64 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// The digest of these bytes.
+    pub fn of(bytes: &[u8]) -> Digest {
+        Digest(Sha256::digest(bytes).into())
+    }
+
+    /// The digest of everything that `reader` still gives, read in small pieces.
+    pub fn of_reader(reader: &mut impl Read) -> io::Result<Digest> {
+        let mut hasher = Sha256::new();
+        io::copy(reader, &mut hasher)?;
+        Ok(Digest(hasher.finalize().into()))
+    }
+
+    /// The 64 hexadecimal digits without the algorithm.
+    pub fn hex(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The first 12 hexadecimal digits, the form in which engines list images.
+    pub fn short(&self) -> String {
+        self.hex()[..12].to_owned()
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sha256:{}", self.hex())
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_as_oci_does() {
+        let digest = Digest::of(b"abc");
+        assert_eq!(
+            digest.to_string(),
+            "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+        assert_eq!(digest.short(), "ba7816bf8f01");
+    }
+
+    #[test]
+    fn pieces_and_the_whole_agree() {
+        let bytes = vec![7; 100_000];
+        let mut pieces = bytes[..33].chain(&bytes[33..]);
+        assert_eq!(Digest::of_reader(&mut pieces).unwrap(), Digest::of(&bytes));
+    }
+}

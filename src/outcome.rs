@@ -1,0 +1,161 @@
+//! What became of a planned cell in a round: a sample, a reason why it was not tried, or a
+//! failure. Every planned cell of every round has exactly one of these.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::units::{Nanos, Stamp};
+
+/// The kind of a failure, so that causes can be told apart without reading messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FailureClass {
+    /// This host, engine or runtime cannot do it at all.
+    Unsupported,
+    /// It could, but we may not.
+    Permission,
+    /// Something around it is missing or broken: a daemon that is away, a full disk.
+    Environment,
+    /// It did not end in the time allowed.
+    Timeout,
+    /// It ended with an error of its own.
+    Crash,
+    /// It ended well and said something else than it should have.
+    WrongOutput,
+    /// It ran, but not under the conditions that were asked for.
+    Treatment,
+}
+
+impl FailureClass {
+    /// All classes, in the order of the documentation.
+    pub const ALL: [FailureClass; 7] = [
+        FailureClass::Unsupported,
+        FailureClass::Permission,
+        FailureClass::Environment,
+        FailureClass::Timeout,
+        FailureClass::Crash,
+        FailureClass::WrongOutput,
+        FailureClass::Treatment,
+    ];
+
+    /// The word used in tables and files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FailureClass::Unsupported => "unsupported",
+            FailureClass::Permission => "permission",
+            FailureClass::Environment => "environment",
+            FailureClass::Timeout => "timeout",
+            FailureClass::Crash => "crash",
+            FailureClass::WrongOutput => "wrong output",
+            FailureClass::Treatment => "treatment",
+        }
+    }
+
+    /// The class with this name.
+    pub fn from_name(name: &str) -> Option<FailureClass> {
+        FailureClass::ALL.into_iter().find(|class| class.name() == name)
+    }
+}
+
+impl fmt::Display for FailureClass {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(self.name())
+    }
+}
+
+/// A failure, as a row: never a number, never a hole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Its kind.
+    pub class: FailureClass,
+    /// What happened, in our words.
+    pub reason: String,
+    /// What the engine or runtime said itself, as it said it.
+    pub words: Option<String>,
+    /// The time it took to fail.
+    pub took: Nanos,
+}
+
+impl Failure {
+    /// A failure that nobody else commented on.
+    pub fn new(class: FailureClass, reason: impl Into<String>) -> Failure {
+        Failure { class, reason: reason.into(), words: None, took: Nanos(0) }
+    }
+
+    /// With the engine's own words; blank ones are left out, long ones cut.
+    pub fn with_words(mut self, words: &[u8]) -> Failure {
+        let text = String::from_utf8_lossy(words);
+        let text: String = text.trim().chars().take(2000).collect();
+        self.words = (!text.is_empty()).then_some(text);
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.class, self.reason)?;
+        match &self.words {
+            Some(words) => write!(out, ": {words}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A name of a stamp or counter.
+pub type Name = Cow<'static, str>;
+
+/// What one cell gave in one round, as read: stamps and counters. Metrics are derived from it
+/// later, so that a better definition does not void old runs.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Sample {
+    /// Points on `CLOCK_MONOTONIC`.
+    pub stamps: Vec<(Name, Stamp)>,
+    /// Durations in nanoseconds and other whole numbers, read from counters.
+    pub counters: Vec<(Name, i64)>,
+    /// Numbers that this sample lacks, with the reason: a counter that could not be read.
+    pub missing: Vec<(Name, String)>,
+    /// What was found inside, without numbers that differ from launch to launch.
+    pub treatment: Vec<(Name, String)>,
+}
+
+impl Sample {
+    /// The stamp with this name.
+    pub fn stamp(&self, name: &str) -> Option<Stamp> {
+        self.stamps.iter().find(|(own, _)| own == name).map(|(_, stamp)| *stamp)
+    }
+
+    /// The counter with this name.
+    pub fn counter(&self, name: &str) -> Option<i64> {
+        self.counters.iter().find(|(own, _)| own == name).map(|(_, value)| *value)
+    }
+
+    /// The time from one stamp to another, in seconds.
+    pub fn seconds(&self, from: &str, to: &str) -> Option<f64> {
+        Some(self.stamp(to)?.since(self.stamp(from)?).seconds())
+    }
+}
+
+/// What became of a planned cell in one round.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// It was measured under the treatment that was asked for.
+    Measured(Sample),
+    /// It was not tried, for this reason.
+    Skipped(String),
+    /// It was tried and failed.
+    Failed(Failure),
+}
+
+/// Why an attempt gave no sample.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Abort {
+    /// It failed; the run goes on with the other cells.
+    Failed(Failure),
+    /// The person asked to stop.
+    Interrupted,
+}
+
+impl From<Failure> for Abort {
+    fn from(failure: Failure) -> Abort {
+        Abort::Failed(failure)
+    }
+}

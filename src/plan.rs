@@ -1,0 +1,440 @@
+//! What a run will do, fixed before anything is measured: cells, comparisons with their margins,
+//! the order of every round, and how long it will take. A pure function of subjects, experiments,
+//! options and seed.
+
+use std::collections::BTreeSet;
+
+use crate::experiment::{self, Experiment, Metric, Setting, Weight};
+use crate::stats::{Alpha, Family, Rng};
+use crate::subject::{Layer, Spec};
+use crate::units::Nanos;
+
+/// On which ladder a subject stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Ladder {
+    /// As a person who just installed it would start it.
+    AsInstalled,
+    /// With the differences between engines taken away.
+    Equalised,
+}
+
+/// A subject of the plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// What stands in tables; distinct among the subjects.
+    pub label: String,
+    /// What it is.
+    pub spec: Spec,
+    /// Its layer.
+    pub layer: Layer,
+    /// Its ladder. Subjects below the engines stand on both.
+    pub ladder: Ladder,
+    /// The index of the subject that it repeats under another label.
+    pub twin_of: Option<usize>,
+    /// The runtime that does the work, as found.
+    pub runtime: Option<String>,
+    /// The time of one launch until all is gone, as seen in a trial.
+    pub launch: Nanos,
+}
+
+/// An experiment, a setting and a subject.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cell {
+    /// The experiment's name.
+    pub experiment: &'static str,
+    /// Its conditions.
+    pub setting: Setting,
+    /// The subject's index.
+    pub subject: usize,
+}
+
+/// Why two subjects are compared.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Relation {
+    /// The second is the baseline of the run.
+    Baseline,
+    /// Both are the same: what differs is noise.
+    Twin,
+    /// Both belong to one layer and one ladder.
+    Layer,
+    /// The first stands one step above the second: what the step adds.
+    Step,
+    /// They differ in this one thing: a cause may be named.
+    OneKey(String),
+}
+
+impl Relation {
+    /// The word used in files.
+    pub fn name(&self) -> &str {
+        match self {
+            Relation::Baseline => "baseline",
+            Relation::Twin => "twin",
+            Relation::Layer => "layer",
+            Relation::Step => "step",
+            Relation::OneKey(_) => "one key",
+        }
+    }
+}
+
+/// Two subjects that will be compared in every setting of an experiment, in every decisive metric.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Comparison {
+    /// The experiment's name.
+    pub experiment: &'static str,
+    /// The subject's index.
+    pub subject: usize,
+    /// The index of what it is compared with.
+    pub against: usize,
+    /// Why.
+    pub relation: Relation,
+}
+
+/// What a run will do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The seed of every order and every scripted value.
+    pub seed: u64,
+    /// Rounds that count.
+    pub rounds: usize,
+    /// Rounds before them that do not.
+    pub warmups: usize,
+    /// The subjects.
+    pub subjects: Vec<Entry>,
+    /// The cells; samples refer to them by index.
+    pub cells: Vec<Cell>,
+    /// The comparisons.
+    pub comparisons: Vec<Comparison>,
+    /// The index of the subject that all others are compared with.
+    pub baseline: usize,
+    /// Verdicts that will be given: comparisons × settings × decisive metrics.
+    pub family: usize,
+}
+
+/// What a plan is made of.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The experiments.
+    pub experiments: Vec<&'static str>,
+    /// The subjects, without twins.
+    pub subjects: Vec<Entry>,
+    /// Values chosen for keys of experiments, by key; others take all of theirs.
+    pub chosen: Vec<(String, Vec<String>)>,
+    /// The seed.
+    pub seed: u64,
+    /// How many rounds.
+    pub rounds: Rounds,
+}
+
+/// How the number of rounds is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rounds {
+    /// Given.
+    Fixed(usize),
+    /// As many as fit into this time, but enough for a verdict, and not more than are of use.
+    Fit(Nanos),
+}
+
+/// Rounds beyond this narrow no interval that a start needs.
+const MOST_ROUNDS: usize = 40;
+/// More than the smallest possible number, so that a failure or two do not cost the verdict, and
+/// the interval is not the whole range.
+const SPARE_ROUNDS: usize = 2;
+/// Bookkeeping per cell and round that is no part of a launch: journal, records, looking for
+/// remains.
+const OVERHEAD: Nanos = Nanos(2_500_000);
+
+/// Makes the plan. Subjects must have distinct labels, and there must be at least one.
+pub fn make(request: Request) -> Plan {
+    let subjects = with_twins(request.subjects);
+    let baseline = baseline(&subjects);
+    let experiments: Vec<_> = request.experiments.iter().filter_map(|name| experiment::find(name)).collect();
+    let settings_of = |experiment: &'static dyn Experiment| settings(experiment, &request.chosen);
+    let cells = experiments
+        .iter()
+        .flat_map(|experiment| cells(*experiment, &settings_of(*experiment), &subjects))
+        .collect();
+    let pairs = pairs(&subjects, baseline);
+    let comparisons: Vec<_> = experiments
+        .iter()
+        .flat_map(|experiment| {
+            pairs.iter().map(|(subject, against, relation)| Comparison {
+                experiment: experiment.name(),
+                subject: *subject,
+                against: *against,
+                relation: relation.clone(),
+            })
+        })
+        .collect();
+    let family = experiments
+        .iter()
+        .map(|experiment| {
+            let decisive =
+                experiment.metrics().iter().filter(|metric| metric.weight == Weight::Verdict).count();
+            pairs.len() * settings_of(*experiment).len() * decisive
+        })
+        .sum();
+    let mut plan =
+        Plan { seed: request.seed, rounds: 0, warmups: 1, subjects, cells, comparisons, baseline, family };
+    plan.rounds = match request.rounds {
+        Rounds::Fixed(rounds) => rounds,
+        Rounds::Fit(time) => {
+            let for_rounds = time.0 - plan.round_time().0 * plan.warmups as i64;
+            let fitting = (for_rounds / plan.round_time().0.max(1)).max(0) as usize;
+            fitting.clamp(plan.rounds_for_verdicts(), MOST_ROUNDS.max(plan.rounds_for_verdicts()))
+        }
+    };
+    plan
+}
+
+impl Plan {
+    /// The level of a single verdict.
+    pub fn alpha(&self) -> Alpha {
+        Family::of(self.family).per_comparison()
+    }
+
+    /// The fewest rounds that leave room for verdicts.
+    pub fn rounds_for_verdicts(&self) -> usize {
+        Family::of(self.family).min_rounds() + SPARE_ROUNDS
+    }
+
+    /// The time that one round takes.
+    pub fn round_time(&self) -> Nanos {
+        let cost = |cell: &Cell| {
+            let experiment = experiment::find(cell.experiment).expect("cells are made of known experiments");
+            experiment.cost(&cell.setting, self.subjects[cell.subject].launch) + OVERHEAD
+        };
+        self.cells.iter().map(cost).sum()
+    }
+
+    /// The time that all rounds take.
+    pub fn predicted(&self) -> Nanos {
+        Nanos(self.round_time().0 * (self.rounds + self.warmups) as i64)
+    }
+
+    /// The order of the cells in a round, warm-ups counted from 0 before the others. Every order
+    /// is equally likely, and the same seed gives the same order.
+    pub fn order(&self, round: usize) -> Vec<usize> {
+        let mut order: Vec<_> = (0..self.cells.len()).collect();
+        Rng::for_stream(self.seed, round as u64).shuffle(&mut order);
+        order
+    }
+
+    /// The metrics of a cell.
+    pub fn metrics(&self, cell: &Cell) -> &'static [Metric] {
+        experiment::find(cell.experiment).expect("cells are made of known experiments").metrics()
+    }
+}
+
+fn settings(experiment: &dyn Experiment, chosen: &[(String, Vec<String>)]) -> Vec<Setting> {
+    experiment::settings(experiment.setting_keys(), |key| {
+        let own = chosen.iter().find(|(name, _)| name == key.name);
+        let wanted =
+            |value: &&'static str| own.is_none_or(|(_, values)| values.iter().any(|one| one == value));
+        key.values.iter().copied().filter(wanted).collect()
+    })
+}
+
+fn cells(experiment: &dyn Experiment, settings: &[Setting], subjects: &[Entry]) -> Vec<Cell> {
+    let cell = |setting: &Setting, subject| Cell {
+        experiment: experiment.name(),
+        setting: setting.clone(),
+        subject,
+    };
+    settings
+        .iter()
+        .flat_map(|setting| (0..subjects.len()).map(|subject| cell(setting, subject)).collect::<Vec<_>>())
+        .collect()
+}
+
+/// `bare` if it is there, else `floor`, else the first.
+fn baseline(subjects: &[Entry]) -> usize {
+    let named =
+        |name: &str| subjects.iter().position(|entry| entry.spec.name == name && entry.twin_of.is_none());
+    named("bare").or_else(|| named("floor")).unwrap_or(0)
+}
+
+/// Adds a twin for the baseline and for the first subject of each layer.
+fn with_twins(mut subjects: Vec<Entry>) -> Vec<Entry> {
+    let mut doubled = BTreeSet::from([baseline(&subjects)]);
+    for layer in [Layer::Bare, Layer::Floor, Layer::Runtime, Layer::Engine] {
+        doubled.extend(subjects.iter().position(|entry| entry.layer == layer));
+    }
+    for index in doubled {
+        let mut twin = subjects[index].clone();
+        twin.label.push_str(" (twin)");
+        twin.twin_of = Some(index);
+        subjects.push(twin);
+    }
+    subjects
+}
+
+/// Which subjects are compared with which, and why; each pair once, under its strongest reason.
+fn pairs(subjects: &[Entry], baseline: usize) -> Vec<(usize, usize, Relation)> {
+    let mut pairs = Vec::new();
+    for (index, entry) in subjects.iter().enumerate() {
+        if let Some(original) = entry.twin_of {
+            pairs.push((index, original, Relation::Twin));
+        } else if index != baseline {
+            pairs.push((index, baseline, Relation::Baseline));
+        }
+    }
+    let originals: Vec<_> = (0..subjects.len()).filter(|&index| subjects[index].twin_of.is_none()).collect();
+    for (position, &first) in originals.iter().enumerate() {
+        for &second in &originals[position + 1..] {
+            if first == baseline || second == baseline {
+                continue;
+            }
+            if let Some(relation) = relation(&subjects[second], &subjects[first]) {
+                pairs.push((second, first, relation));
+            }
+        }
+    }
+    pairs
+}
+
+/// How the subject `upper` relates to `lower`, which was named before it.
+fn relation(upper: &Entry, lower: &Entry) -> Option<Relation> {
+    if let Some(key) = only_difference(upper, lower) {
+        return Some(Relation::OneKey(key));
+    }
+    if upper.layer == lower.layer {
+        return (upper.ladder == lower.ladder).then_some(Relation::Layer);
+    }
+    let step = match (lower.layer, upper.layer) {
+        (Layer::Floor, Layer::Runtime) => true,
+        // An engine stands on the runtime that it calls; what it adds is told where neither has a
+        // network that the other lacks.
+        (Layer::Runtime, Layer::Engine) => {
+            upper.ladder == Ladder::Equalised && upper.runtime.as_deref() == Some(&lower.spec.name)
+        }
+        _ => false,
+    };
+    step.then_some(Relation::Step)
+}
+
+/// The one key, runtime, engine or build in which two subjects of a layer differ.
+fn only_difference(one: &Entry, other: &Entry) -> Option<String> {
+    if one.layer != other.layer {
+        return None;
+    }
+    let mut differences = Vec::new();
+    if one.spec.name != other.spec.name {
+        differences.push(if one.layer == Layer::Engine { "engine" } else { return None });
+    }
+    if one.layer == Layer::Engine && one.runtime != other.runtime {
+        differences.push("runtime");
+    }
+    let keys: BTreeSet<_> =
+        one.spec.keys.iter().chain(&other.spec.keys).map(|(key, _)| key.as_str()).collect();
+    differences.extend(keys.into_iter().filter(|key| one.spec.get(key) != other.spec.get(key)));
+    // Engines differ in defaults that are not keys; only where these are set alike is the engine
+    // itself the one difference.
+    let equal_ground = one.spec.get("net").is_some() && one.spec.get("log").is_some();
+    match differences[..] {
+        ["engine"] if !equal_ground => None,
+        [only] => Some(only.to_owned()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(text: &str, layer: Layer, ladder: Ladder, runtime: Option<&str>) -> Entry {
+        let spec = Spec::parse(text).unwrap();
+        Entry {
+            label: spec.shown(),
+            spec,
+            layer,
+            ladder,
+            twin_of: None,
+            runtime: runtime.map(str::to_owned),
+            launch: Nanos::from_millis(100),
+        }
+    }
+
+    fn ladder() -> Vec<Entry> {
+        use Ladder::{AsInstalled, Equalised};
+        vec![
+            entry("bare", Layer::Bare, AsInstalled, None),
+            entry("floor", Layer::Floor, AsInstalled, None),
+            entry("crun", Layer::Runtime, AsInstalled, Some("crun")),
+            entry("docker", Layer::Engine, AsInstalled, Some("runc")),
+            entry("docker+crun", Layer::Engine, AsInstalled, Some("crun")),
+            entry("docker+crun:log=none,net=none", Layer::Engine, Equalised, Some("crun")),
+            entry("podman:log=none,net=none", Layer::Engine, Equalised, Some("crun")),
+        ]
+    }
+
+    fn plan(rounds: Rounds) -> Plan {
+        make(Request { experiments: vec!["start"], subjects: ladder(), chosen: Vec::new(), seed: 7, rounds })
+    }
+
+    fn relation_of(plan: &Plan, subject: &str, against: &str) -> Option<Relation> {
+        let label = |index: usize| plan.subjects[index].label.as_str();
+        let found = |one: &&Comparison| label(one.subject) == subject && label(one.against) == against;
+        plan.comparisons.iter().find(found).map(|one| one.relation.clone())
+    }
+
+    #[test]
+    fn the_baseline_and_one_subject_of_each_layer_have_a_twin() {
+        let plan = plan(Rounds::Fixed(3));
+        let twins: Vec<_> = plan.subjects.iter().filter(|entry| entry.twin_of.is_some()).collect();
+        let labels: Vec<_> = twins.iter().map(|entry| entry.label.as_str()).collect();
+        assert_eq!(labels, ["bare (twin)", "floor (twin)", "crun (twin)", "docker (twin)"]);
+    }
+
+    #[test]
+    fn causes_are_named_only_where_one_thing_differs() {
+        let plan = plan(Rounds::Fixed(3));
+        let one = |key: &str| Some(Relation::OneKey(key.into()));
+        assert_eq!(relation_of(&plan, "docker+crun", "docker"), one("runtime"));
+        assert_eq!(
+            relation_of(&plan, "podman:log=none,net=none", "docker+crun:log=none,net=none"),
+            one("engine")
+        );
+        assert_eq!(relation_of(&plan, "crun", "floor"), Some(Relation::Step));
+        assert_eq!(relation_of(&plan, "docker+crun:log=none,net=none", "crun"), Some(Relation::Step));
+        assert_eq!(relation_of(&plan, "docker", "crun"), None);
+        assert_eq!(relation_of(&plan, "docker", "bare"), Some(Relation::Baseline));
+        assert_eq!(relation_of(&plan, "docker+crun:log=none,net=none", "docker+crun"), None);
+    }
+
+    #[test]
+    fn every_verdict_counts_in_the_family() {
+        let plan = plan(Rounds::Fixed(3));
+        assert_eq!(plan.family, plan.comparisons.len() * 2 * 3);
+    }
+
+    #[test]
+    fn orders_are_permutations_that_the_seed_fixes() {
+        let plan = plan(Rounds::Fixed(3));
+        let mut sorted = plan.order(0);
+        assert_eq!(plan.order(0), plan.clone().order(0));
+        assert_ne!(plan.order(0), plan.order(1));
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..plan.cells.len()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn rounds_fit_the_time_but_never_fall_below_what_verdicts_need() {
+        let short = plan(Rounds::Fit(Nanos::from_millis(1000)));
+        assert_eq!(short.rounds, short.rounds_for_verdicts());
+        let long = plan(Rounds::Fit(Nanos::from_millis(10_000_000)));
+        assert_eq!(long.rounds, MOST_ROUNDS);
+    }
+
+    #[test]
+    fn chosen_values_restrict_the_settings() {
+        let chosen = vec![("prestate".to_owned(), vec!["idle".to_owned()])];
+        let plan = make(Request {
+            experiments: vec!["start"],
+            subjects: ladder(),
+            chosen,
+            seed: 7,
+            rounds: Rounds::Fixed(1),
+        });
+        assert_eq!(plan.cells.len(), plan.subjects.len());
+    }
+}

@@ -1,0 +1,69 @@
+//! `env.json`: what a sample's reader must know about the machine and the programs to judge it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The environment of a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Environment {
+    /// The version of dunnage.
+    pub dunnage: String,
+    /// SHA-256 of the executable that is probe on the host and inside alike.
+    pub probe: String,
+    /// The run.
+    pub run: String,
+    /// The host's name.
+    pub host: String,
+    /// When it began, RFC 3339, in UTC.
+    pub started: String,
+    /// The command line that began it.
+    pub command: Vec<String>,
+    /// Labels that the person gave the run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: BTreeMap<String, String>,
+    /// Facts about the machine, by name.
+    pub machine: BTreeMap<String, String>,
+    /// What the clock can resolve: the smallest step and the cost of a reading, in nanoseconds.
+    pub timer: Timer,
+    /// The programs of each subject, by its label.
+    pub subjects: BTreeMap<String, SubjectFacts>,
+    /// What was found but could not be used, with the reason and remedy.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unavailable: BTreeMap<String, String>,
+    /// Why CPU time of whole launches is not known, where it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_cpu_accounting: Option<String>,
+}
+
+/// The timer's floor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Timer {
+    /// Nanoseconds.
+    pub step: i64,
+    /// Nanoseconds.
+    pub cost: i64,
+}
+
+/// What a subject is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SubjectFacts {
+    /// Its programs.
+    pub components: Vec<ComponentFacts>,
+    /// More about it, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub notes: BTreeMap<String, String>,
+}
+
+/// A program.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ComponentFacts {
+    /// Its part.
+    pub role: String,
+    /// Where it lies.
+    pub path: String,
+    /// Its version in its own words.
+    pub version: String,
+    /// SHA-256, hexadecimal.
+    pub sha256: String,
+}

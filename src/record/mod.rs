@@ -1,0 +1,19 @@
+//! The run directory: `env.json`, `plan.json` and `samples.jsonl`. Everything that a report needs
+//! stands in it; nothing outside refers to it. The formats are private to this room.
+
+mod environment;
+mod plan_file;
+mod reader;
+mod wire;
+mod writer;
+
+pub use environment::Environment;
+pub use reader::{Cause, FailureRow, Recorded, RoundContext, Row, Series, load, rows};
+pub use writer::{Writer, create, reopen};
+
+/// The version of the formats, in the first line of the samples. A reader refuses newer ones.
+pub const FORMAT: u32 = 1;
+
+const ENVIRONMENT: &str = "env.json";
+const PLAN: &str = "plan.json";
+const SAMPLES: &str = "samples.jsonl";

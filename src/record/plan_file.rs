@@ -1,0 +1,200 @@
+//! `plan.json`: the plan as it was before the first measurement.
+
+use serde::{Deserialize, Serialize};
+
+use anyhow::{Context, Result, bail};
+
+use crate::experiment;
+use crate::plan::{Cell, Comparison, Entry, Ladder, Plan, Relation};
+use crate::subject::{Layer, Spec};
+use crate::units::Nanos;
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PlanFile {
+    version: u32,
+    seed: u64,
+    rounds: usize,
+    warmups: usize,
+    baseline: usize,
+    /// Verdicts that will be given; the level of each is 0.05 divided by this.
+    family: usize,
+    /// Seconds, as predicted from the trial launches.
+    predicted: f64,
+    subjects: Vec<EntryFile>,
+    cells: Vec<CellFile>,
+    comparisons: Vec<ComparisonFile>,
+    margins: Vec<MarginFile>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct EntryFile {
+    label: String,
+    subject: String,
+    layer: String,
+    ladder: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    twin_of: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    runtime: Option<String>,
+    launch_ns: i64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct CellFile {
+    experiment: String,
+    setting: String,
+    subject: usize,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct ComparisonFile {
+    experiment: String,
+    subject: usize,
+    against: usize,
+    relation: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    key: Option<String>,
+}
+
+/// The smallest difference that matters, as fixed before the run.
+#[derive(Debug, Serialize, Deserialize)]
+struct MarginFile {
+    experiment: String,
+    metric: String,
+    absolute: f64,
+    relative: f64,
+}
+
+const LAYERS: [Layer; 4] = [Layer::Bare, Layer::Floor, Layer::Runtime, Layer::Engine];
+
+fn ladder_name(ladder: Ladder) -> &'static str {
+    match ladder {
+        Ladder::AsInstalled => "as installed",
+        Ladder::Equalised => "equalised",
+    }
+}
+
+/// The file's form of a plan.
+pub fn to_wire(plan: &Plan) -> PlanFile {
+    let experiments: std::collections::BTreeSet<_> = plan.cells.iter().map(|cell| cell.experiment).collect();
+    let margins = experiments.into_iter().filter_map(experiment::find).flat_map(|experiment| {
+        experiment.metrics().iter().map(|metric| {
+            let (absolute, relative) = metric.margin.parts();
+            MarginFile {
+                experiment: experiment.name().into(),
+                metric: metric.name.into(),
+                absolute,
+                relative,
+            }
+        })
+    });
+    PlanFile {
+        version: super::FORMAT,
+        seed: plan.seed,
+        rounds: plan.rounds,
+        warmups: plan.warmups,
+        baseline: plan.baseline,
+        family: plan.family,
+        predicted: plan.predicted().seconds(),
+        subjects: plan.subjects.iter().map(entry_to_wire).collect(),
+        cells: plan
+            .cells
+            .iter()
+            .map(|cell| CellFile {
+                experiment: cell.experiment.into(),
+                setting: cell.setting.to_string(),
+                subject: cell.subject,
+            })
+            .collect(),
+        comparisons: plan
+            .comparisons
+            .iter()
+            .map(|one| ComparisonFile {
+                experiment: one.experiment.into(),
+                subject: one.subject,
+                against: one.against,
+                relation: one.relation.name().into(),
+                key: match &one.relation {
+                    Relation::OneKey(key) => Some(key.clone()),
+                    _ => None,
+                },
+            })
+            .collect(),
+        margins: margins.collect(),
+    }
+}
+
+fn entry_to_wire(entry: &Entry) -> EntryFile {
+    EntryFile {
+        label: entry.label.clone(),
+        subject: entry.spec.to_string(),
+        layer: entry.layer.name().into(),
+        ladder: ladder_name(entry.ladder).into(),
+        twin_of: entry.twin_of,
+        runtime: entry.runtime.clone(),
+        launch_ns: entry.launch.0,
+    }
+}
+
+/// The plan in a file; every index in it is checked.
+pub fn from_wire(file: PlanFile) -> Result<Plan> {
+    if file.version > super::FORMAT {
+        bail!("the plan has format version {}, and this dunnage reads up to {}", file.version, super::FORMAT);
+    }
+    let subjects: Vec<_> = file.subjects.into_iter().map(entry_from_wire).collect::<Result<_>>()?;
+    let count = subjects.len();
+    let in_range = |index: usize| {
+        if index < count { Ok(index) } else { bail!("the plan names subject {index} of {count}") }
+    };
+    let cells = file.cells.into_iter().map(|cell| {
+        let experiment = experiment_named(&cell.experiment)?;
+        let setting = experiment::parse_setting(experiment, &cell.setting)
+            .with_context(|| format!("`{}` is no setting of `{}`", cell.setting, cell.experiment))?;
+        Ok(Cell { experiment: experiment.name(), setting, subject: in_range(cell.subject)? })
+    });
+    let comparisons = file.comparisons.into_iter().map(|one| {
+        let relation = match (one.relation.as_str(), one.key) {
+            ("baseline", _) => Relation::Baseline,
+            ("twin", _) => Relation::Twin,
+            ("layer", _) => Relation::Layer,
+            ("step", _) => Relation::Step,
+            ("one key", Some(key)) => Relation::OneKey(key),
+            (other, _) => bail!("the plan holds a comparison of the unknown kind `{other}`"),
+        };
+        Ok(Comparison {
+            experiment: experiment_named(&one.experiment)?.name(),
+            subject: in_range(one.subject)?,
+            against: in_range(one.against)?,
+            relation,
+        })
+    });
+    Ok(Plan {
+        seed: file.seed,
+        rounds: file.rounds,
+        warmups: file.warmups,
+        cells: cells.collect::<Result<_>>()?,
+        comparisons: comparisons.collect::<Result<_>>()?,
+        baseline: in_range(file.baseline)?,
+        family: file.family,
+        subjects,
+    })
+}
+
+fn experiment_named(name: &str) -> Result<&'static dyn experiment::Experiment> {
+    experiment::find(name).with_context(|| format!("this dunnage has no experiment `{name}`"))
+}
+
+fn entry_from_wire(entry: EntryFile) -> Result<Entry> {
+    let layer = LAYERS.into_iter().find(|layer| layer.name() == entry.layer);
+    let ladder =
+        [Ladder::AsInstalled, Ladder::Equalised].into_iter().find(|one| ladder_name(*one) == entry.ladder);
+    Ok(Entry {
+        spec: Spec::parse(&entry.subject)?,
+        layer: layer.with_context(|| format!("there is no layer `{}`", entry.layer))?,
+        ladder: ladder.with_context(|| format!("there is no ladder `{}`", entry.ladder))?,
+        label: entry.label,
+        twin_of: entry.twin_of,
+        runtime: entry.runtime,
+        launch: Nanos(entry.launch_ns),
+    })
+}

@@ -1,0 +1,465 @@
+//! Reads a run directory back, whole or damaged: what can be read is read, and what cannot is
+//! counted. A million samples take about a second, so lines are parsed on all CPUs, borrowed from
+//! the file's bytes, and reduced to the values of their metrics at once.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use super::wire::{Begin, End, HEADER_FORMAT, Header, SampleLine, Treatment};
+use super::{ENVIRONMENT, Environment, FORMAT, PLAN, SAMPLES, plan_file};
+use crate::experiment::Metric;
+use crate::outcome::{Failure, FailureClass, Outcome, Sample};
+use crate::plan::Plan;
+use crate::units::{Nanos, Stamp};
+
+/// One sample with its place in the run, as written and as read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row<'a> {
+    /// The cell's index in the plan.
+    pub cell: usize,
+    /// The round, warm-ups first, from 0.
+    pub round: usize,
+    /// Its place in the order of the round, from 0.
+    pub position: usize,
+    /// The cell before it.
+    pub predecessor: Option<usize>,
+    /// When it began, nanoseconds since 1970; set by the writer.
+    pub started: u64,
+    /// What became of it.
+    pub outcome: Cow<'a, Outcome>,
+}
+
+/// What the machine was like during a round.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RoundContext {
+    /// Share of CPU time that the hypervisor took.
+    pub steal: Option<f64>,
+    /// Share of CPU time in use, ours included.
+    pub busy: Option<f64>,
+    /// Load average over one minute.
+    pub load: Option<f64>,
+    /// Share of time in which something waited for a CPU.
+    pub pressure: Option<f64>,
+    /// Containers running at its end.
+    pub containers: Option<u64>,
+    /// Mean CPU frequency in hertz.
+    pub frequency: Option<f64>,
+    /// Why the round is marked as disturbed.
+    pub disturbed: Option<String>,
+}
+
+/// Why a cell has no sample in a round.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cause {
+    /// It was not tried.
+    Skipped(String),
+    /// It failed.
+    Failed(Failure),
+}
+
+/// A cell without a sample.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FailureRow {
+    /// The cell's index in the plan.
+    pub cell: usize,
+    /// The round, warm-ups first, from 0.
+    pub round: usize,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// The values of one cell over the rounds that count.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// For each metric of the experiment, one value per round; not a number where there is none.
+    pub values: Vec<Vec<f64>>,
+    /// The cell before it in each round.
+    pub predecessors: Vec<Option<usize>>,
+    /// The number of its treatment in each round.
+    pub treatments: Vec<Option<usize>>,
+}
+
+/// A run as it was read.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    /// The run's name.
+    pub run: String,
+    /// The machine and the programs.
+    pub environment: Environment,
+    /// What was planned.
+    pub plan: Plan,
+    /// By cell.
+    pub series: Vec<Series>,
+    /// Everything that gave no sample, in the order of the file.
+    pub failures: Vec<FailureRow>,
+    /// By round, warm-ups first; none for rounds that were not completed.
+    pub contexts: Vec<Option<RoundContext>>,
+    /// Facts by number.
+    pub treatments: Vec<Vec<(String, String)>>,
+    /// Why values are missing from samples that were taken, each reason once.
+    pub missing: Vec<(String, String)>,
+    /// Lines that could not be read, not counting one that was cut at the end.
+    pub damaged: usize,
+    /// Whether the last line was cut.
+    pub cut: bool,
+    /// Whether the plan was begun anew after an interruption.
+    pub resumed: bool,
+}
+
+impl Recorded {
+    /// Rounds that count and are complete.
+    pub fn complete_rounds(&self) -> usize {
+        self.contexts.iter().skip(self.plan.warmups).flatten().count()
+    }
+
+    /// The first round, warm-ups included, that is not complete.
+    pub fn next_round(&self) -> usize {
+        self.contexts.iter().position(Option::is_none).unwrap_or(self.contexts.len())
+    }
+}
+
+/// What a line says, reduced to what is kept.
+enum Item {
+    Begin(usize),
+    End(usize, RoundContext),
+    Treatment(usize, Vec<(String, String)>),
+    Taken { cell: usize, round: usize, predecessor: Option<usize>, treatment: Option<usize>, values: Values },
+    NotTaken(FailureRow),
+    Missing(String, String),
+    Damaged,
+}
+
+/// The values of a sample; experiments have few metrics, so they stand in the item itself.
+type Values = [f64; MOST_METRICS];
+const MOST_METRICS: usize = 12;
+
+/// Reads a run directory.
+pub fn load(directory: &Path) -> Result<Recorded> {
+    let (environment, plan) = head(directory)?;
+    let path = directory.join(SAMPLES);
+    let metrics: Vec<_> = plan.cells.iter().map(|cell| plan.metrics(cell)).collect();
+    let (header, length, cut) = begin(&path)?;
+    let parts = parse_all(&path, length, &metrics)?;
+    let rounds = plan.warmups + plan.rounds;
+    let empty = |metrics: &&[Metric]| Series {
+        values: vec![vec![f64::NAN; plan.rounds]; metrics.len()],
+        predecessors: vec![None; plan.rounds],
+        treatments: vec![None; plan.rounds],
+    };
+    let mut recorded = Recorded {
+        run: header.run,
+        series: metrics.iter().map(empty).collect(),
+        failures: Vec::new(),
+        contexts: vec![None; rounds],
+        treatments: Vec::new(),
+        missing: Vec::new(),
+        damaged: 0,
+        cut,
+        resumed: false,
+        environment,
+        plan,
+    };
+    let mut begun = vec![false; rounds];
+    for item in parts.into_iter().flatten() {
+        recorded.take(item, &mut begun);
+    }
+    Ok(recorded)
+}
+
+fn head(directory: &Path) -> Result<(Environment, Plan)> {
+    if !directory.is_dir() {
+        bail!(
+            "`{}` is not a run directory\n\nhint: a run directory is what `dunnage run` wrote, named in its last lines",
+            directory.display()
+        );
+    }
+    let read = |name: &str| {
+        let path = directory.join(name);
+        let bytes = std::fs::read(&path).with_context(|| format!("cannot read `{}`", path.display()));
+        bytes.map(|bytes| (path, bytes))
+    };
+    let (path, bytes) = read(ENVIRONMENT)?;
+    let environment =
+        serde_json::from_slice(&bytes).with_context(|| format!("`{}` is damaged", path.display()))?;
+    let (path, bytes) = read(PLAN)?;
+    let file = serde_json::from_slice(&bytes).with_context(|| format!("`{}` is damaged", path.display()))?;
+    let plan = plan_file::from_wire(file).with_context(|| format!("`{}` cannot be used", path.display()))?;
+    Ok((environment, plan))
+}
+
+/// The first line, the length of the file, and whether its last line was cut.
+fn begin(path: &Path) -> Result<(Header, u64, bool)> {
+    let mut file = File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    let length = file.metadata().with_context(|| format!("cannot read `{}`", path.display()))?.len();
+    let mut last = [b'\n'];
+    if length > 0 {
+        file.seek(SeekFrom::End(-1))
+            .and_then(|_| file.read_exact(&mut last))
+            .with_context(|| format!("cannot read `{}`", path.display()))?;
+        file.rewind().with_context(|| format!("cannot read `{}`", path.display()))?;
+    }
+    let mut line = Vec::new();
+    BufReader::new(file)
+        .take(65536)
+        .read_until(b'\n', &mut line)
+        .with_context(|| format!("cannot read `{}`", path.display()))?;
+    let header: Header = serde_json::from_slice(&line)
+        .ok()
+        .filter(|header: &Header| header.format == HEADER_FORMAT)
+        .with_context(|| format!("`{}` does not begin as a file of samples does", path.display()))?;
+    if header.version > FORMAT {
+        bail!(
+            "`{}` has format version {}, and this dunnage reads up to {FORMAT}\n\nhint: use the dunnage that wrote it, or a newer one",
+            path.display(),
+            header.version
+        );
+    }
+    Ok((header, length, last != *b"\n"))
+}
+
+/// Parses the file in as many parts as there are CPUs; a line belongs to the part in which it
+/// begins.
+fn parse_all(path: &Path, length: u64, metrics: &[&'static [Metric]]) -> Result<Vec<Vec<Item>>> {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8) as u64;
+    let workers = if length < 1 << 20 { 1 } else { workers };
+    let bounds = (0..workers).map(|index| (length * index / workers, length * (index + 1) / workers));
+    let parsed: Vec<std::io::Result<Vec<Item>>> = std::thread::scope(|scope| {
+        let started: Vec<_> =
+            bounds.map(|(from, to)| scope.spawn(move || parse_part(path, from, to, metrics))).collect();
+        started.into_iter().map(|worker| worker.join().expect("a parser does not panic")).collect()
+    });
+    parsed
+        .into_iter()
+        .collect::<std::io::Result<_>>()
+        .with_context(|| format!("cannot read `{}`", path.display()))
+}
+
+fn parse_part(path: &Path, from: u64, to: u64, metrics: &[&'static [Metric]]) -> std::io::Result<Vec<Item>> {
+    let mut file = File::open(path)?;
+    let mut at = from;
+    let mut items = Vec::new();
+    let mut line = Vec::new();
+    if from > 0 {
+        // The byte before decides whether a line begins right here.
+        file.seek(SeekFrom::Start(from - 1))?;
+        at -= 1;
+    }
+    let mut reader = BufReader::with_capacity(1 << 20, file);
+    if from > 0 {
+        at += reader.read_until(b'\n', &mut line)? as u64;
+    }
+    while at < to {
+        line.clear();
+        at += reader.read_until(b'\n', &mut line)? as u64;
+        if line.last() == Some(&b'\n') {
+            parse_line(&line, metrics, &mut items);
+        }
+    }
+    Ok(items)
+}
+
+fn parse_line(line: &[u8], metrics: &[&'static [Metric]], items: &mut Vec<Item>) {
+    let parsed = if line.starts_with(b"{\"cell\"") {
+        return sample_line(line, metrics, items);
+    } else if line.starts_with(b"{\"begin\"") {
+        serde_json::from_slice(line).ok().map(|begin: Begin| Item::Begin(begin.begin))
+    } else if line.starts_with(b"{\"end\"") {
+        serde_json::from_slice(line).ok().map(|end: End| Item::End(end.end, context(end)))
+    } else if line.starts_with(b"{\"treatment\"") {
+        serde_json::from_slice(line).ok().map(|one: Treatment<'_>| {
+            let facts = one.facts.0.into_iter().map(|(name, fact)| (name.into_owned(), fact)).collect();
+            Item::Treatment(one.treatment, facts)
+        })
+    } else if line.starts_with(b"{\"format\"") || line == b"\n" {
+        return;
+    } else {
+        None
+    };
+    items.push(parsed.unwrap_or(Item::Damaged));
+}
+
+fn context(end: End) -> RoundContext {
+    RoundContext {
+        steal: end.steal,
+        busy: end.busy,
+        load: end.load,
+        pressure: end.pressure,
+        containers: end.containers,
+        frequency: end.frequency,
+        disturbed: end.disturbed,
+    }
+}
+
+fn sample_line(line: &[u8], metrics: &[&'static [Metric]], items: &mut Vec<Item>) {
+    let Ok(line) = serde_json::from_slice::<SampleLine<'_>>(line) else { return items.push(Item::Damaged) };
+    let (cell, round) = (line.cell, line.round);
+    let Some(metrics) = metrics.get(cell) else { return items.push(Item::Damaged) };
+    let (predecessor, treatment) = (line.predecessor, line.treatment);
+    let Some(outcome) = outcome(line) else { return items.push(Item::Damaged) };
+    match outcome {
+        Outcome::Measured(sample) => {
+            let mut values = [f64::NAN; MOST_METRICS];
+            for (slot, metric) in values.iter_mut().zip(*metrics) {
+                *slot = (metric.derive)(&sample).unwrap_or(f64::NAN);
+            }
+            items.extend(sample.missing.into_iter().map(|(name, why)| Item::Missing(name.into_owned(), why)));
+            items.push(Item::Taken { cell, round, predecessor, treatment, values });
+        }
+        Outcome::Skipped(reason) => {
+            items.push(Item::NotTaken(FailureRow { cell, round, cause: Cause::Skipped(reason) }));
+        }
+        Outcome::Failed(failure) => {
+            items.push(Item::NotTaken(FailureRow { cell, round, cause: Cause::Failed(failure) }));
+        }
+    }
+}
+
+/// What a line says became of its cell; a line must say exactly one thing.
+fn outcome(line: SampleLine<'_>) -> Option<Outcome> {
+    match (line.stamps, line.skipped, line.failed) {
+        (Some(stamps), None, None) => Some(Outcome::Measured(Sample {
+            stamps: stamps.0.into_iter().map(|(name, at)| (known(name), Stamp(at))).collect(),
+            counters: line
+                .counters
+                .unwrap_or_default()
+                .0
+                .into_iter()
+                .map(|(name, value)| (known(name), value))
+                .collect(),
+            missing: line
+                .missing
+                .unwrap_or_default()
+                .0
+                .into_iter()
+                .map(|(name, why)| (known(name), why))
+                .collect(),
+            treatment: Vec::new(),
+        })),
+        (None, Some(reason), None) => Some(Outcome::Skipped(reason)),
+        (None, None, Some(failed)) => Some(Outcome::Failed(Failure {
+            class: FailureClass::from_name(&failed.class)?,
+            reason: failed.reason,
+            words: failed.words,
+            took: Nanos(failed.took),
+        })),
+        _ => None,
+    }
+}
+
+/// Names that experiments use are not copied for every sample.
+fn known(name: Cow<'_, str>) -> Cow<'static, str> {
+    const NAMES: [&str; 9] =
+        ["spawn", "first", "main", "ready", "returned", "gone", "client_cpu", "engine_cpu", "processes"];
+    match NAMES.into_iter().find(|known| *known == name) {
+        Some(known) => Cow::Borrowed(known),
+        None => Cow::Owned(name.into_owned()),
+    }
+}
+
+impl Recorded {
+    fn take(&mut self, item: Item, begun: &mut [bool]) {
+        match item {
+            Item::Begin(round) if round < begun.len() => {
+                if std::mem::replace(&mut begun[round], true) {
+                    self.resumed = true;
+                    self.forget(round);
+                }
+            }
+            Item::End(round, context) if round < begun.len() => self.contexts[round] = Some(context),
+            Item::Treatment(number, facts) if number < 1 << 20 => {
+                if self.treatments.len() <= number {
+                    self.treatments.resize(number + 1, Vec::new());
+                }
+                self.treatments[number] = facts;
+            }
+            Item::Taken { cell, round, predecessor, treatment, values } if round < begun.len() => {
+                let Some(counted) = round.checked_sub(self.plan.warmups) else { return };
+                let series = &mut self.series[cell];
+                for (column, value) in series.values.iter_mut().zip(values) {
+                    column[counted] = value;
+                }
+                series.predecessors[counted] = predecessor;
+                series.treatments[counted] = treatment;
+            }
+            Item::NotTaken(row) if row.round < begun.len() && row.cell < self.series.len() => {
+                self.failures.push(row)
+            }
+            Item::Missing(name, why) => {
+                if !self.missing.iter().any(|(own, reason)| *own == name && *reason == why)
+                    && self.missing.len() < 64
+                {
+                    self.missing.push((name, why));
+                }
+            }
+            _ => self.damaged += 1,
+        }
+    }
+
+    /// Drops what an earlier attempt at a round gave.
+    fn forget(&mut self, round: usize) {
+        self.failures.retain(|row| row.round != round);
+        self.contexts[round] = None;
+        let Some(counted) = round.checked_sub(self.plan.warmups) else { return };
+        for series in &mut self.series {
+            series.values.iter_mut().for_each(|column| column[counted] = f64::NAN);
+            series.predecessors[counted] = None;
+            series.treatments[counted] = None;
+        }
+    }
+}
+
+/// Passes every sample of a run to `visit`, in the order of the file, warm-ups included; those of
+/// attempts at a round that was begun anew are left out.
+pub fn rows(directory: &Path, visit: &mut dyn FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
+    let path = directory.join(SAMPLES);
+    let context = || format!("cannot read `{}`", path.display());
+    let lines =
+        || -> Result<_> { Ok(BufReader::with_capacity(1 << 20, File::open(&path).with_context(context)?)) };
+    let mut attempts: std::collections::HashMap<usize, usize> = std::collections::HashMap::new();
+    each_line(lines()?, &mut |line| {
+        if line.starts_with(b"{\"begin\"")
+            && let Ok(begin) = serde_json::from_slice::<Begin>(line)
+        {
+            *attempts.entry(begin.begin).or_default() += 1;
+        }
+        Ok(())
+    })
+    .with_context(context)?;
+    each_line(lines()?, &mut |line| {
+        if line.starts_with(b"{\"begin\"")
+            && let Ok(begin) = serde_json::from_slice::<Begin>(line)
+        {
+            attempts.entry(begin.begin).and_modify(|left| *left -= 1);
+        }
+        if !line.starts_with(b"{\"cell\"") {
+            return Ok(());
+        }
+        let Ok(line) = serde_json::from_slice::<SampleLine<'_>>(line) else { return Ok(()) };
+        if attempts.get(&line.round).is_some_and(|later| *later > 0) {
+            return Ok(());
+        }
+        let (cell, round, position, predecessor, started) =
+            (line.cell, line.round, line.position, line.predecessor, line.started);
+        match outcome(line) {
+            Some(outcome) => {
+                visit(&Row { cell, round, position, predecessor, started, outcome: Cow::Owned(outcome) })
+            }
+            None => Ok(()),
+        }
+    })
+}
+
+fn each_line(mut reader: impl BufRead, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if reader.read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        visit(&line)?;
+    }
+}

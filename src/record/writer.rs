@@ -1,0 +1,180 @@
+//! Writes a run directory: environment and plan before the first round, then every sample as soon
+//! as it is taken, with one write each, so that nothing that was measured is lost when the program
+//! is killed. Deliberately absent: flushing to the disk, which would disturb the next launch.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
+
+use super::wire::{Begin, End, FailureLine, HEADER_FORMAT, Header, Pairs, SampleLine, Treatment};
+use super::{ENVIRONMENT, Environment, FORMAT, PLAN, RoundContext, SAMPLES, plan_file};
+use crate::outcome::{Name, Outcome};
+use crate::plan::Plan;
+
+/// An open run directory.
+#[derive(Debug)]
+pub struct Writer {
+    path: PathBuf,
+    samples: File,
+    treatments: HashMap<Vec<(String, String)>, usize>,
+}
+
+fn since_1970() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
+}
+
+/// Makes a run directory, which must not hold anything yet.
+pub fn create(directory: &Path, run: &str, environment: &Environment, plan: &Plan) -> Result<Writer> {
+    match fs::read_dir(directory) {
+        Ok(mut entries) => {
+            if entries.next().is_some() {
+                bail!(
+                    "`{}` is not empty\n\nhint: choose another directory with `-o`, or go on with an unfinished run there with `dunnage resume`",
+                    directory.display()
+                );
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(directory)
+                .with_context(|| format!("cannot make `{}`", directory.display()))?;
+        }
+        Err(error) => {
+            return Err(error).with_context(|| format!("cannot use `{}` for the run", directory.display()));
+        }
+    }
+    write_json(&directory.join(ENVIRONMENT), environment)?;
+    write_json(&directory.join(PLAN), &plan_file::to_wire(plan))?;
+    let path = directory.join(SAMPLES);
+    let samples = OpenOptions::new()
+        .create_new(true)
+        .append(true)
+        .open(&path)
+        .with_context(|| format!("cannot make `{}`", path.display()))?;
+    let mut writer = Writer { path, samples, treatments: HashMap::new() };
+    let header = Header {
+        format: HEADER_FORMAT.into(),
+        version: FORMAT,
+        run: run.into(),
+        host: environment.host.clone(),
+    };
+    writer.append(&header)?;
+    Ok(writer)
+}
+
+/// Opens a run directory that was left unfinished, to go on. A last line that was cut is ended, so
+/// that what follows can be read.
+pub fn reopen(directory: &Path) -> Result<Writer> {
+    let path = directory.join(SAMPLES);
+    let opened = OpenOptions::new().read(true).append(true).open(&path);
+    let mut samples = opened.with_context(|| format!("cannot go on with `{}`", path.display()))?;
+    let mut last = [b'\n'];
+    if samples.seek(SeekFrom::End(-1)).is_ok() {
+        samples.read_exact(&mut last).with_context(|| format!("cannot read `{}`", path.display()))?;
+    }
+    // Numbers of treatments go on above those that the file may hold already.
+    let used = fs::read_to_string(&path).unwrap_or_default().matches("\"treatment\":").count();
+    let mut writer = Writer { path, samples, treatments: HashMap::new() };
+    if last != *b"\n" {
+        writer.write(b"\n")?;
+    }
+    writer.treatments.insert(Vec::new(), used);
+    Ok(writer)
+}
+
+fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    let mut bytes = serde_json::to_vec_pretty(value)
+        .with_context(|| format!("cannot put `{}` into JSON", path.display()))?;
+    bytes.push(b'\n');
+    fs::write(path, &bytes)
+        .with_context(|| format!("cannot write {} bytes to `{}`", bytes.len(), path.display()))
+}
+
+impl Writer {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.samples.write_all(bytes).with_context(|| {
+            format!(
+                "cannot write {} bytes to `{}`; the samples before them are kept",
+                bytes.len(),
+                self.path.display()
+            )
+        })
+    }
+
+    fn append(&mut self, line: &impl Serialize) -> Result<()> {
+        let mut bytes = serde_json::to_vec(line).context("cannot put a line into JSON")?;
+        bytes.push(b'\n');
+        self.write(&bytes)
+    }
+
+    /// A round begins.
+    pub fn begin_round(&mut self, round: usize) -> Result<()> {
+        self.append(&Begin { begin: round, at: since_1970() })
+    }
+
+    /// A round is complete.
+    pub fn end_round(&mut self, round: usize, context: &RoundContext) -> Result<()> {
+        self.append(&End {
+            end: round,
+            steal: context.steal,
+            busy: context.busy,
+            load: context.load,
+            pressure: context.pressure,
+            containers: context.containers,
+            frequency: context.frequency,
+            disturbed: context.disturbed.clone(),
+        })
+    }
+
+    /// What became of a cell.
+    pub fn sample(&mut self, sample: &super::Row<'_>) -> Result<()> {
+        let mut line = SampleLine {
+            cell: sample.cell,
+            round: sample.round,
+            position: sample.position,
+            predecessor: sample.predecessor,
+            started: since_1970(),
+            ..SampleLine::default()
+        };
+        match sample.outcome.as_ref() {
+            Outcome::Measured(measured) => {
+                line.treatment = Some(self.treatment(&measured.treatment)?);
+                line.stamps = Some(pairs(&measured.stamps, |stamp| stamp.0));
+                line.counters =
+                    Some(pairs(&measured.counters, |value| *value)).filter(|all| !all.0.is_empty());
+                line.missing = Some(pairs(&measured.missing, Clone::clone)).filter(|all| !all.0.is_empty());
+            }
+            Outcome::Skipped(reason) => line.skipped = Some(reason.clone()),
+            Outcome::Failed(failure) => {
+                line.failed = Some(FailureLine {
+                    class: failure.class.name().into(),
+                    reason: failure.reason.clone(),
+                    words: failure.words.clone(),
+                    took: failure.took.0,
+                });
+            }
+        }
+        self.append(&line)
+    }
+
+    /// The number of a treatment, which is written when it is met for the first time.
+    fn treatment(&mut self, facts: &[(Name, String)]) -> Result<usize> {
+        let key: Vec<_> = facts.iter().map(|(name, fact)| (name.to_string(), fact.clone())).collect();
+        if let Some(number) = self.treatments.get(&key) {
+            return Ok(*number);
+        }
+        let number = self.treatments.len() + self.treatments.get(&Vec::new()).copied().unwrap_or(0);
+        self.append(&Treatment { treatment: number, facts: pairs(facts, Clone::clone) })?;
+        self.treatments.insert(key, number);
+        Ok(number)
+    }
+}
+
+fn pairs<'a, T, U>(all: &'a [(Name, T)], convert: impl Fn(&T) -> U) -> Pairs<'a, U> {
+    Pairs(all.iter().map(|(name, value)| (Cow::Borrowed(name.as_ref()), convert(value))).collect())
+}

@@ -1,0 +1,231 @@
+//! Does it matter what ran just before?
+//!
+//! A launch can depend on its predecessor: what a busy kernel does in 0.3 ms takes a quiet one 10.
+//! The order is shuffled in every round, so predecessors are assigned at random, and shuffling the
+//! values among them is an exact test whatever their distribution. Deliberately absent: which
+//! predecessors belong together. With 20 to 30 rounds the caller must form few groups (an engine
+//! against a bare process, say); groups of one value each can show nothing.
+
+use std::fmt;
+
+use super::rng::Rng;
+use super::sample::{Sample, SampleError};
+
+/// How often values are shuffled. The smallest probability that can come out is one in 5,000.
+const PERMUTATIONS: u32 = 4999;
+
+/// The values that followed one kind of predecessor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group<G> {
+    /// What ran before.
+    pub predecessor: G,
+    /// In how many rounds.
+    pub count: usize,
+    /// Median of the values in those rounds minus the median of all, in the unit of the values.
+    pub deviation: f64,
+}
+
+/// How values depend on what ran before them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CarryOver<G> {
+    /// Probability of groups that differ at least as much by chance.
+    pub p: f64,
+    /// The statistic H of Kruskal and Wallis, corrected for ties.
+    pub statistic: f64,
+    /// The groups in the order of their labels.
+    pub groups: Vec<Group<G>>,
+    /// Index of the group that contributes most to the statistic.
+    pub strongest: usize,
+}
+
+/// Why nothing can be said about carry-over.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum CarryOverError {
+    /// There is no value, or a value is not finite; the index is that of the observation.
+    Values(SampleError),
+    /// Every round had the same kind of predecessor: there is nothing to compare.
+    OneGroup,
+}
+
+impl fmt::Display for CarryOverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CarryOverError::Values(error) => error.fmt(f),
+            CarryOverError::OneGroup => write!(f, "every round had the same kind of predecessor"),
+        }
+    }
+}
+
+impl std::error::Error for CarryOverError {}
+
+/// Tests whether values depend on their predecessors; one observation per round.
+///
+/// The statistic is that of Kruskal and Wallis (JASA 47, 1952), its distribution that over random
+/// shuffles from `seed`. The observed order counts as one of them, so the probability is never
+/// zero (Phipson and Smyth 2010). Ranks do not change when the median is subtracted, so only the
+/// reported deviations show that it is.
+pub fn carry_over<G: Ord + Clone>(
+    observations: &[(G, f64)],
+    seed: u64,
+) -> Result<CarryOver<G>, CarryOverError> {
+    let values: Vec<f64> = observations.iter().map(|(_, value)| *value).collect();
+    let sample = Sample::new(values).map_err(CarryOverError::Values)?;
+    let mut labels: Vec<&G> = observations.iter().map(|(label, _)| label).collect();
+    labels.sort_unstable();
+    labels.dedup();
+    if labels.len() < 2 {
+        return Err(CarryOverError::OneGroup);
+    }
+    let group_of: Vec<usize> =
+        observations.iter().map(|(label, _)| labels.partition_point(|&other| other < label)).collect();
+    let mut counts = vec![0usize; labels.len()];
+    for &group in &group_of {
+        counts[group] += 1;
+    }
+
+    let (mut ranks, tie_factor) = doubled_ranks(sample.values());
+    let n = ranks.len() as f64;
+    // Twice the mean of all ranks times the count of a group is what its doubled ranks should sum to.
+    let contributions = |ranks: &[f64]| -> Vec<f64> {
+        let mut sums = vec![0.0; counts.len()];
+        for (&group, &rank) in group_of.iter().zip(ranks) {
+            sums[group] += rank;
+        }
+        sums.iter()
+            .zip(&counts)
+            .map(|(&sum, &count)| (sum - (n + 1.0) * count as f64).powi(2) / count as f64)
+            .collect()
+    };
+    let observed = contributions(&ranks);
+    let total: f64 = observed.iter().sum();
+    let strongest = (0..observed.len())
+        .reduce(|best, next| if observed[next] > observed[best] { next } else { best })
+        .unwrap_or(0);
+
+    let mut rng = Rng::new(seed);
+    // Sums of the same numbers in another order may differ in the last digits and are still equal.
+    let as_large = total * (1.0 - 1e-9);
+    let mut reached = 1u32;
+    for _ in 0..PERMUTATIONS {
+        rng.shuffle(&mut ranks);
+        reached += u32::from(contributions(&ranks).iter().sum::<f64>() >= as_large);
+    }
+
+    let median = sample.median();
+    let groups = labels
+        .iter()
+        .enumerate()
+        .map(|(group, &label)| {
+            let members: Vec<f64> = group_of
+                .iter()
+                .zip(sample.values())
+                .filter(|&(&of, _)| of == group)
+                .map(|(_, &value)| value)
+                .collect();
+            let deviation = Sample::new(members).map_err(CarryOverError::Values)?.median() - median;
+            Ok(Group { predecessor: label.clone(), count: counts[group], deviation })
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(CarryOver {
+        p: f64::from(reached) / f64::from(PERMUTATIONS + 1),
+        // 12/(n(n+1)) · Σ count·(mean rank − (n+1)/2)², and a quarter since the ranks are doubled.
+        statistic: if tie_factor > 0.0 { 3.0 * total / (n * (n + 1.0)) / tie_factor } else { 0.0 },
+        groups,
+        strongest,
+    })
+}
+
+/// Twice the rank of each value, ties sharing their mean (so all are whole), and the factor by
+/// which ties lower the statistic: 1 − Σ(t³ − t)/(n³ − n).
+fn doubled_ranks(values: &[f64]) -> (Vec<f64>, f64) {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_unstable_by(|&a, &b| values[a].total_cmp(&values[b]));
+    let cubed = |count: usize| (count as f64).powi(3) - count as f64;
+    let mut ranks = vec![0.0; values.len()];
+    let (mut before, mut lost) = (0, 0.0);
+    for tie in order.chunk_by(|&a, &b| values[a] == values[b]) {
+        for &index in tie {
+            ranks[index] = (2 * before + tie.len() + 1) as f64;
+        }
+        before += tie.len();
+        lost += cubed(tie.len());
+    }
+    let all = cubed(values.len());
+    (ranks, if all > 0.0 { 1.0 - lost / all } else { 0.0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    // Named, since the prelude of proptest has a trait of that name.
+    use crate::stats::Rng;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_predecessor_that_matters_is_named() {
+        let mut rng = Rng::new(5);
+        let observations: Vec<_> = (0..30)
+            .map(|i| {
+                let predecessor = ["bare", "docker", "runc"][i % 3];
+                let planted = if predecessor == "docker" { -4.0 } else { 0.0 };
+                (predecessor, 20.0 + planted + rng.standard_normal())
+            })
+            .collect();
+        let found = carry_over(&observations, 1).unwrap();
+        assert_eq!(found.p, 1.0 / 5000.0);
+        let strongest = &found.groups[found.strongest];
+        assert_eq!((strongest.predecessor, strongest.count), ("docker", 10));
+        assert!(strongest.deviation < -2.0);
+        assert_eq!(carry_over(&observations, 1).unwrap(), found);
+    }
+
+    /// Two groups of three, wholly apart: 2 of the 20 ways to divide six values are so extreme.
+    #[test]
+    fn the_probability_is_that_of_all_permutations() {
+        let observations: Vec<_> = (0..6).map(|i| (i / 3, f64::from(i))).collect();
+        let found = carry_over(&observations, 3).unwrap();
+        // Four standard deviations of the share in 5,000 shuffles.
+        assert!((found.p - 0.1).abs() < 4.0 * (0.1f64 * 0.9 / 5000.0).sqrt(), "{}", found.p);
+        // H = 12/42 · (6²/3 + 15²/3) − 21 = 3.857…
+        assert!((found.statistic - 27.0 / 7.0).abs() < 1e-12);
+    }
+
+    /// R: kruskal.test(c(1,2,2,3,3,3), c(1,1,2,1,2,2)) has ties of two and three.
+    #[test]
+    fn ties_share_their_rank() {
+        let (ranks, factor) = doubled_ranks(&[1.0, 2.0, 2.0, 3.0, 3.0, 3.0]);
+        assert_eq!(ranks, [2.0, 5.0, 5.0, 10.0, 10.0, 10.0]);
+        assert!((factor - (1.0 - 30.0 / 210.0)).abs() < 1e-15);
+    }
+
+    #[test]
+    fn nothing_is_shown_where_nothing_can_be() {
+        // Each predecessor once: every shuffle is as extreme.
+        let single: Vec<_> = (0..20).map(|i| (i, f64::from(i))).collect();
+        assert_eq!(carry_over(&single, 0).unwrap().p, 1.0);
+        let equal = [("a", 1.0), ("a", 1.0), ("b", 1.0)];
+        let found = carry_over(&equal, 0).unwrap();
+        assert_eq!((found.p, found.statistic), (1.0, 0.0));
+        assert_eq!(carry_over(&equal[..2], 0), Err(CarryOverError::OneGroup));
+        let bad = [("a", 1.0), ("b", f64::NAN)];
+        assert!(matches!(
+            carry_over(&bad, 0),
+            Err(CarryOverError::Values(SampleError::NotFinite { index: 1, .. }))
+        ));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        /// Only ranks count: neither the unit nor the zero of the values does.
+        #[test]
+        fn units_change_nothing(observations in prop::collection::vec((0u8..4, -99i8..99), 8..30)) {
+            let series = |map: fn(f64) -> f64| -> Vec<_> {
+                observations.iter().map(|&(g, v)| (g, map(f64::from(v)))).collect()
+            };
+            let plain = carry_over(&series(|v| v), 9).map(|found| (found.p, found.strongest));
+            let other = carry_over(&series(|v| 1000.0 + 16.0 * v), 9).map(|found| (found.p, found.strongest));
+            prop_assert_eq!(plain, other);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What the numbers allow one to say: order statistics, paired differences, decisions, warnings.
+//!
+//! Everything here is a pure function of numbers and seeds. Deliberately absent: processes,
+//! clocks, files, serialised types, units (this is the only place where a naked `f64` may stand
+//! for a time or a size; the caller knows which), and words for people. Every function is total
+//! once its [`Sample`], [`Alpha`] or [`Margin`] has been built, because those refuse bad values.
+//!
+//! The files stand in reading order, and each answers one question.
+
+pub mod rng;
+
+pub mod sample;
+
+pub mod level;
+
+pub mod order;
+
+pub mod paired;
+
+pub mod decide;
+
+pub mod noise;
+
+pub mod outliers;
+
+pub mod heaps;
+
+pub mod drift;
+
+pub mod carryover;
+
+mod normal;
+
+pub use carryover::{CarryOver, CarryOverError, carry_over};
+pub use decide::{Comparison, Decision, Goal, Margin, MarginError, NewRun, compare, decide};
+pub use drift::{Drift, DriftError, drift};
+pub use heaps::{TwoHeaps, two_heaps};
+pub use level::{Alpha, Family};
+pub use noise::NoiseFloor;
+pub use order::{Estimate, Interval, MedianRanks, median_ranks, min_rounds};
+pub use outliers::{OutlierClass, Outliers};
+pub use paired::{NoRatio, PairError, Pairs, Side};
+pub use rng::Rng;
+pub use sample::{Sample, SampleError};

@@ -1,0 +1,56 @@
+//! How improbable is a normal deviate? (The standard library has no error function.)
+
+/// The probability that a standard normal number is at least as far from zero as `z`: erfc(|z|/√2).
+///
+/// Near zero by the series of the error function, farther out by the continued fraction of its
+/// complement (Abramowitz and Stegun 7.1.6 and 7.1.14). Relative error below 10^−12 for |z| < 35;
+/// beyond about 38 the result is 0.
+pub(super) fn two_sided(z: f64) -> f64 {
+    let x = z.abs() / std::f64::consts::SQRT_2;
+    let density = (-x * x).exp() / std::f64::consts::PI.sqrt();
+    if x < 1.5 {
+        // erf x = 2/√π · e^(−x²) · Σ 2^n x^(2n+1) / (1·3·…·(2n+1)); all terms are positive.
+        let (mut term, mut sum, mut odd) = (x, x, 1.0);
+        while term > sum * 1e-17 {
+            odd += 2.0;
+            term *= 2.0 * x * x / odd;
+            sum += term;
+        }
+        1.0 - 2.0 * density * sum
+    } else {
+        // √π · e^(x²) · erfc x = 1/(x + (1/2)/(x + (2/2)/(x + (3/2)/(x + …)))), from the inside.
+        let fraction = (1..=120).rev().fold(x, |inner, step| x + f64::from(step) / 2.0 / inner);
+        density / fraction
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::two_sided;
+
+    #[test]
+    fn tails_are_those_of_the_tables() {
+        for (z, p) in [
+            (0.0, 1.0),
+            (0.5, 0.617_075_077_451_973_8),
+            (1.0, 0.317_310_507_862_914_15),
+            (-1.959_963_984_540_054, 0.05),
+            (2.0, 0.045_500_263_896_358_42),
+            (2.13, 0.033_171_613_367_210_04),
+            (3.0, 0.002_699_796_063_260_189),
+            (5.0, 5.733_031_437_583_892e-7),
+            (10.0, 1.523_970_604_832_118_6e-23),
+        ] {
+            let got = two_sided(z);
+            assert!((got / p - 1.0).abs() < 1e-11, "z {z}: {got}, not {p}");
+        }
+        assert_eq!(two_sided(f64::INFINITY), 0.0);
+    }
+
+    #[test]
+    fn both_formulas_meet() {
+        let border = 1.5 * std::f64::consts::SQRT_2;
+        let (below, above) = (two_sided(border - 1e-9), two_sided(border + 1e-9));
+        assert!(below > above && below / above - 1.0 < 1e-8);
+    }
+}

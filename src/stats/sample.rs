@@ -1,0 +1,240 @@
+//! What are the quantiles of some numbers?
+//!
+//! A [`Sample`] is never empty and holds only finite numbers, so everything computed from one is
+//! total. Deliberately absent: means and standard deviations, because start-up times have heavy
+//! tails and nothing here is decided by them.
+
+use std::fmt;
+
+/// At least one finite number, in the order in which they were measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    values: Box<[f64]>,
+}
+
+/// Why some numbers are no [`Sample`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SampleError {
+    /// There were none.
+    Empty,
+    /// One was infinite or not a number.
+    NotFinite {
+        /// Where, counted from 0.
+        index: usize,
+        /// What stood there.
+        value: f64,
+    },
+}
+
+impl fmt::Display for SampleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SampleError::Empty => write!(f, "a sample needs at least one value"),
+            SampleError::NotFinite { index, value } => {
+                write!(f, "the value at index {index} is {value}, not a finite number")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SampleError {}
+
+impl Sample {
+    /// Takes the numbers, or says which one is the first that cannot be used.
+    pub fn new(values: impl Into<Box<[f64]>>) -> Result<Sample, SampleError> {
+        let values = values.into();
+        if values.is_empty() {
+            return Err(SampleError::Empty);
+        }
+        match values.iter().position(|value| !value.is_finite()) {
+            Some(index) => Err(SampleError::NotFinite { index, value: values[index] }),
+            None => Ok(Sample { values }),
+        }
+    }
+
+    /// The numbers in the order in which they were given.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// How many there are; at least 1.
+    pub fn count(&self) -> usize {
+        self.values.len()
+    }
+
+    /// The smallest number.
+    pub fn min(&self) -> f64 {
+        self.values.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    /// The largest number.
+    pub fn max(&self) -> f64 {
+        self.values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// The middle number; with an even count the midpoint of the two in the middle.
+    pub fn median(&self) -> f64 {
+        let (low, high) = self.middle_ranks();
+        let [low, high] = self.order_statistics([low, high]);
+        low.midpoint(high)
+    }
+
+    /// The quantile at `p`, linear between neighbours: definition 7 of Hyndman and Fan, "Sample
+    /// quantiles in statistical packages" (1996), the default of R and NumPy.
+    ///
+    /// A `p` below 0 (or not a number) gives the minimum and one above 1 the maximum.
+    pub fn quantile(&self, p: f64) -> f64 {
+        let [value] = self.quantiles([p]);
+        value
+    }
+
+    /// Several quantiles for one copy of the data; each as [`Sample::quantile`] gives it.
+    pub fn quantiles<const K: usize>(&self, ps: [f64; K]) -> [f64; K] {
+        let last = self.count() - 1;
+        let positions = ps.map(|p| if p > 0.0 { p.min(1.0) * last as f64 } else { 0.0 });
+        let mut scratch = self.values.clone();
+        positions.map(|position| {
+            let below = (position.floor() as usize).min(last);
+            let above = (below + 1).min(last);
+            let mut pair = [0.0; 2];
+            select(&mut scratch, &[below, above], &mut pair);
+            let share = position - below as f64;
+            // Written as a sum of two parts, since the difference of the two could overflow; and
+            // kept between them, since the sum could round beyond.
+            (pair[0] * (1.0 - share) + pair[1] * share).clamp(pair[0], pair[1])
+        })
+    }
+
+    /// The numbers that stand at the given ranks when all are in ascending order.
+    ///
+    /// Ranks count from 1, as in the literature; they must ascend (equal ones are fine). A rank of
+    /// 0 counts as 1 and one beyond the end as the last. Takes time proportional to the count.
+    pub fn order_statistics<const K: usize>(&self, ranks: [usize; K]) -> [f64; K] {
+        debug_assert!(ranks.is_sorted());
+        let positions = ranks.map(|rank| rank.clamp(1, self.count()) - 1);
+        let mut found = [0.0; K];
+        select(&mut self.values.clone(), &positions, &mut found);
+        found
+    }
+
+    /// The ranks, counted from 1, of the one or two numbers in the middle.
+    pub(super) fn middle_ranks(&self) -> (usize, usize) {
+        (self.count().div_ceil(2), self.count() / 2 + 1)
+    }
+
+    /// All numbers in ascending order. Prefer quantiles and ranks, which need no full sort.
+    pub fn sorted(&self) -> Vec<f64> {
+        let mut sorted = self.values.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        sorted
+    }
+}
+
+/// Writes the values at ascending `positions` (from 0) of the sorted `data` into `found`.
+///
+/// The outermost two positions are selected first: what is left between them is usually small.
+fn select(mut data: &mut [f64], mut positions: &[usize], mut found: &mut [f64]) {
+    let mut base = 0;
+    while let [first, rest @ ..] = positions {
+        let (_, value, right) = data.select_nth_unstable_by(first - base, f64::total_cmp);
+        found[0] = *value;
+        data = right;
+        base = first + 1;
+        let repeated = rest.iter().take_while(|&again| again == first).count();
+        found[1..=repeated].fill(*value);
+        positions = &rest[repeated..];
+        found = &mut found[repeated + 1..];
+
+        let [inner @ .., last] = positions else {
+            return;
+        };
+        let (left, value, _) = data.select_nth_unstable_by(last - base, f64::total_cmp);
+        let repeated = inner.iter().rev().take_while(|&again| again == last).count();
+        let kept = inner.len() - repeated;
+        found[kept..].fill(*value);
+        data = left;
+        positions = &inner[..kept];
+        found = &mut found[..kept];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sample(values: &[f64]) -> Sample {
+        Sample::new(values).unwrap()
+    }
+
+    #[test]
+    fn the_offending_value_is_named() {
+        assert_eq!(Sample::new(vec![]), Err(SampleError::Empty));
+        let error = Sample::new(vec![1.0, f64::INFINITY, f64::NAN]).unwrap_err();
+        assert_eq!(error.to_string(), "the value at index 1 is inf, not a finite number");
+    }
+
+    #[test]
+    fn medians_and_quantiles_of_small_samples_are_the_textbook_ones() {
+        assert_eq!(sample(&[3.0]).median(), 3.0);
+        assert_eq!(sample(&[4.0, 1.0]).median(), 2.5);
+        assert_eq!(sample(&[9.0, 1.0, 5.0]).median(), 5.0);
+        // R: quantile(c(1,2,4,8), c(.25,.5,.9)) gives 1.75, 3.0, 6.8.
+        let got = sample(&[8.0, 2.0, 1.0, 4.0]).quantiles([0.25, 0.5, 0.9]);
+        assert_eq!(got.map(|value| (value * 1e9).round() / 1e9), [1.75, 3.0, 6.8]);
+    }
+
+    #[test]
+    fn the_widest_numbers_do_not_overflow() {
+        let wide = sample(&[-f64::MAX, f64::MAX, f64::MAX]);
+        assert_eq!(wide.median(), f64::MAX);
+        assert_eq!(sample(&[f64::MAX, f64::MAX]).median(), f64::MAX);
+        assert_eq!(sample(&[-f64::MAX, f64::MAX]).quantile(0.5), 0.0);
+    }
+
+    fn finite() -> impl Strategy<Value = Vec<f64>> {
+        // Few distinct values in one half of the cases, so that ties are met.
+        prop_oneof![
+            prop::collection::vec(-1e12..1e12, 1..200),
+            prop::collection::vec((0u8..6).prop_map(f64::from), 1..200),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn selection_agrees_with_sorting(values in finite(), ranks: [u8; 5]) {
+            let sample = sample(&values);
+            let sorted = sample.sorted();
+            let mut ranks = ranks.map(usize::from);
+            ranks.sort_unstable();
+            let expected = ranks.map(|rank| sorted[rank.clamp(1, sorted.len()) - 1]);
+            prop_assert_eq!(sample.order_statistics(ranks), expected);
+            prop_assert_eq!(sample.min(), sorted[0]);
+            prop_assert_eq!(sample.max(), sorted[sorted.len() - 1]);
+        }
+
+        #[test]
+        fn quantiles_ascend_between_the_extremes(values in finite(), a in 0.0..=1.0, b in 0.0..=1.0) {
+            let sample = sample(&values);
+            let (a, b) = (f64::min(a, b), f64::max(a, b));
+            let [low, high] = sample.quantiles([a, b]);
+            prop_assert!(sample.min() <= low && low <= high && high <= sample.max());
+        }
+
+        #[test]
+        fn half_of_the_values_lie_on_each_side_of_the_median(values in finite()) {
+            let median = sample(&values).median();
+            let half = values.len().div_ceil(2);
+            prop_assert!(values.iter().filter(|&&value| value <= median).count() >= half);
+            prop_assert!(values.iter().filter(|&&value| value >= median).count() >= half);
+        }
+
+        #[test]
+        fn the_order_of_measuring_changes_nothing(values in finite(), seed: u64) {
+            let mut shuffled = values.clone();
+            crate::stats::Rng::new(seed).shuffle(&mut shuffled);
+            prop_assert_eq!(sample(&values).median(), sample(&shuffled).median());
+            prop_assert_eq!(sample(&values).quantile(0.9), sample(&shuffled).quantile(0.9));
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The probe as a process on the host: what every other subject is compared with.
+
+use super::client::{self, Call, Terminal};
+use super::treatment::Expected;
+use super::{Component, Defaults, Facts, Kind, Launch, Layer, Place, Spec, Stage, Subject, Unavailable};
+use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::{PROBE, Task};
+use crate::sys::spawn::Program;
+
+/// The kind `bare`.
+pub static KIND: Kind = Kind {
+    name: "bare",
+    layer: Layer::Bare,
+    meaning: "the probe as a process on the host",
+    keys: &[],
+    defaults: || Defaults { as_installed: vec![Spec::plain("bare")], equalised: Vec::new() },
+    build,
+};
+
+struct Bare {
+    program: Program,
+    facts: Facts,
+}
+
+fn build(_: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
+    let program = Program::new(&place.executable, [PROBE, Task::Start.argument()])
+        .map_err(|error| Unavailable::because(error.to_string()))?;
+    let component = Component::of_file("probe", &place.executable, env!("CARGO_PKG_VERSION"))
+        .map_err(|error| Unavailable::because(format!("{error:#}")))?;
+    Ok(Box::new(Bare { program, facts: Facts { components: vec![component], ..Facts::default() } }))
+}
+
+impl Subject for Bare {
+    fn prepare(&mut self, _: &mut Stage) -> Result<(), Abort> {
+        Ok(())
+    }
+
+    fn launch(&mut self, stage: &mut Stage) -> Result<Launch, Abort> {
+        let expected = Expected::bare();
+        let name = stage.next_name();
+        client::launch(
+            stage,
+            &Call {
+                program: &self.program,
+                name: &name,
+                daemons: &[],
+                expected: &expected,
+                runtime: None,
+                terminal: Terminal::No,
+                bundle: None,
+                limits: None,
+            },
+        )
+    }
+
+    fn remove(&self, name: &str) -> Result<(), Failure> {
+        Err(Failure::new(FailureClass::Unsupported, format!("a bare process has no name, so not `{name}`")))
+    }
+
+    fn finish(&mut self, _: &mut Stage) {}
+
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+}

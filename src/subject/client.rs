@@ -1,0 +1,230 @@
+//! A launch through a command line: starts the command, waits for it, waits until what it made is
+//! gone, adds up the CPU, reads the probe's message and checks the treatment. The same for a bare
+//! process, an OCI runtime and an engine's client, so that their numbers mean the same.
+
+use std::path::Path;
+
+use super::treatment::{self, Expected, Network};
+use super::{Cpu, Launch, Stage};
+use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::message::{self, Message};
+use crate::sys::remains::{Remains, Tokens};
+use crate::sys::spawn::{self, Ended, Program, Status, Unfinished};
+use crate::units::{Nanos, Stamp};
+
+/// How long what is left of a launch may take to go away after the command has returned.
+const GOING: Nanos = Nanos::from_millis(20_000);
+
+/// A launch that is about to happen.
+#[derive(Debug)]
+pub struct Call<'a> {
+    /// The command.
+    pub program: &'a Program,
+    /// The name under which it makes its container.
+    pub name: &'a str,
+    /// The daemons that work for it.
+    pub daemons: &'a [i32],
+    /// What the probe must find inside.
+    pub expected: &'a Expected,
+    /// The runtime's executable, which must have run, where one is asked for.
+    pub runtime: Option<&'a Path>,
+    /// Whether a terminal stands between the probe and us.
+    pub terminal: Terminal,
+    /// Another name that its cgroups and processes bear, where it has one.
+    pub bundle: Option<&'a str>,
+    /// The limits that must be found inside, where any were asked for.
+    pub limits: Option<Limits>,
+}
+
+/// Limits on what a container may use.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// CPUs.
+    pub cpus: Option<f64>,
+    /// Bytes of memory.
+    pub memory: Option<u64>,
+}
+
+impl Limits {
+    /// Compares with the limits of the probe's own cgroup, as mounted inside.
+    fn check(&self, message: &Message) -> Result<(), Failure> {
+        let found = message.inside.limits();
+        let wrong = |what: &str, asked: &dyn std::fmt::Display, found: &dyn std::fmt::Debug| {
+            let reason = format!("not as asked: {what} {asked} was asked for and {found:?} is in force");
+            Err(Failure::new(FailureClass::Treatment, reason))
+        };
+        if let Some(cpus) = self.cpus
+            && found.cpus.is_none_or(|own| (own - cpus).abs() > 0.001)
+        {
+            return wrong("a CPU limit of", &cpus, &found.cpus);
+        }
+        // Memory is counted in whole pages.
+        if let Some(bytes) = self.memory
+            && found.memory.is_none_or(|own| own.abs_diff(bytes) >= 65536)
+        {
+            return wrong("a memory limit of", &bytes, &found.memory);
+        }
+        Ok(())
+    }
+}
+
+/// Whether the output went through a terminal, which ends its lines differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Terminal {
+    /// It did.
+    Yes,
+    /// It did not.
+    No,
+}
+
+/// Carries a launch out.
+pub fn launch(stage: &mut Stage, call: &Call<'_>) -> Result<Launch, Abort> {
+    let remains = Remains::new();
+    if let Ok(listener) = &mut stage.listener {
+        listener.begin(call.daemons);
+    }
+    let child = spawn::start(call.program).map_err(|error| cannot_start(call.program, &error))?;
+    let pid = child.pid;
+    let ended = child
+        .wait(stage.allowed, Some(&stage.interrupts))
+        .map_err(|why| unfinished(stage, call.program, why))?;
+    let message = message_of(call, &ended)?;
+    let gone = gone(&remains, call, &message, ended.returned)?;
+    let (cpu, ran) = account(stage, pid, call.runtime);
+    if let (Some(runtime), Some(false)) = (call.runtime, ran) {
+        let reason = format!("`{}` was asked for and did not run", runtime.display());
+        return Err(Failure::new(FailureClass::Treatment, reason).into());
+    }
+    call.expected.check(&message.inside, &stage.host)?;
+    if let Some(limits) = &call.limits {
+        limits.check(&message)?;
+    }
+    Ok(Launch {
+        spawned: ended.spawned,
+        returned: ended.returned,
+        gone,
+        treatment: treatment::facts(&message.inside, &stage.host),
+        message,
+        cpu,
+    })
+}
+
+fn cannot_start(program: &Program, error: &std::io::Error) -> Failure {
+    let class = match error.kind() {
+        std::io::ErrorKind::PermissionDenied => FailureClass::Permission,
+        _ => FailureClass::Environment,
+    };
+    Failure::new(class, format!("cannot start `{}`: {error}", program.shown()))
+}
+
+fn unfinished(stage: &Stage, program: &Program, why: Unfinished) -> Abort {
+    match why {
+        Unfinished::Interrupted => Abort::Interrupted,
+        Unfinished::TimedOut { stderr, .. } => {
+            let reason = format!("`{}` did not end within {}", program.shown(), stage.allowed);
+            let failure = Failure::new(FailureClass::Timeout, reason).with_words(&stderr);
+            Abort::Failed(Failure { took: stage.allowed, ..failure })
+        }
+        Unfinished::Failed(error) => {
+            let reason = format!("cannot wait for `{}`: {error}", program.shown());
+            Abort::Failed(Failure::new(FailureClass::Environment, reason))
+        }
+    }
+}
+
+/// The probe's message, or what the command said in its stead.
+fn message_of(call: &Call<'_>, ended: &Ended) -> Result<Message, Failure> {
+    let took = ended.returned.since(ended.spawned);
+    let stdout = match call.terminal {
+        Terminal::Yes => without_carriage_returns(&ended.stdout),
+        Terminal::No => ended.stdout.clone(),
+    };
+    if ended.status != Status::Exited(0) {
+        let words = if ended.stderr.is_empty() { &stdout } else { &ended.stderr };
+        let reason = format!("`{}` ended with {}", call.program.shown(), ended.status);
+        let failure = Failure::new(class_of(words), reason).with_words(words);
+        return Err(Failure { took, ..failure });
+    }
+    message::parse(&stdout).map_err(|why| {
+        let on_the_wrong_stream = message::parse(&ended.stderr).is_ok();
+        let reason = match on_the_wrong_stream {
+            true => {
+                format!("`{}` passed the probe's standard output on to standard error", call.program.shown())
+            }
+            false => format!("`{}` ended well, but {why}", call.program.shown()),
+        };
+        let words: &[u8] = if on_the_wrong_stream { b"" } else { &ended.stderr };
+        Failure { took, ..Failure::new(FailureClass::WrongOutput, reason).with_words(words) }
+    })
+}
+
+fn without_carriage_returns(bytes: &[u8]) -> Vec<u8> {
+    bytes.iter().copied().filter(|&byte| byte != b'\r').collect()
+}
+
+/// The class of a failure that the command explained in its own words.
+fn class_of(words: &[u8]) -> FailureClass {
+    let text = String::from_utf8_lossy(words).to_lowercase();
+    let says = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
+    if says(&[
+        "cannot connect to the docker daemon",
+        "connection refused",
+        "no space left",
+        "no such image",
+        "unable to find image",
+        "image not known",
+        "no such file or directory",
+        "error during connect",
+    ]) {
+        FailureClass::Environment
+    } else if says(&["permission denied", "operation not permitted", "must be root", "rootless"]) {
+        FailureClass::Permission
+    } else if says(&[
+        "unknown runtime",
+        "not supported",
+        "unsupported",
+        "unknown or invalid runtime",
+        "invalid runtime",
+        "drop all controllers",
+    ]) {
+        FailureClass::Unsupported
+    } else {
+        FailureClass::Crash
+    }
+}
+
+/// When the last process, mount and cgroup of the container was away.
+fn gone(remains: &Remains, call: &Call<'_>, message: &Message, returned: Stamp) -> Result<Stamp, Failure> {
+    let environment = |reason: String| Failure::new(FailureClass::Environment, reason);
+    let names = [Some(call.name.to_owned()), call.bundle.map(str::to_owned), message.inside.container_id()];
+    let tokens = Tokens::new(names.into_iter().flatten()).map_err(|error| environment(error.to_string()))?;
+    let tokens = match (call.expected.network, message.inside.namespaces.get("net")) {
+        (Network::Loopback | Network::Connected, Some(inode)) => tokens.network_namespace(*inode),
+        _ => tokens,
+    };
+    let deadline = Stamp(returned.0 + GOING.0 as u64);
+    remains.watch(&tokens, returned, deadline).map(|gone| gone.at).map_err(|error| {
+        let reason = format!("after `{}` returned, something of it stayed: {error}", call.program.shown());
+        Failure { took: GOING, ..environment(reason) }
+    })
+}
+
+/// CPU time of the launch, and whether the runtime's executable was seen to run.
+fn account(stage: &mut Stage, pid: i32, runtime: Option<&Path>) -> (Result<Cpu, String>, Option<bool>) {
+    let listener = match &mut stage.listener {
+        Ok(listener) => listener,
+        Err(why) => return (Err(why.clone()), None),
+    };
+    match listener.finish(pid) {
+        Ok(all) => {
+            let processes = (all.client.processes.len() + all.daemons.processes.len()) as i64;
+            let ran = runtime.and_then(|path| {
+                use std::os::unix::fs::MetadataExt;
+                let file = path.metadata().ok()?;
+                Some(all.client.ran(file.dev(), file.ino()) || all.daemons.ran(file.dev(), file.ino()))
+            });
+            (Ok(Cpu { client: all.client.cpu(), engine: all.daemons.cpu(), processes }), ran)
+        }
+        Err(why) => (Err(why.to_string()), None),
+    }
+}

@@ -1,0 +1,52 @@
+//! Identifies the programs that a subject consists of: path, version, hash. No number is taken of
+//! a program that is not identified.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::{Component, Unavailable};
+use crate::image::Digest;
+use crate::sys::spawn::{self, Program, Status, Unfinished};
+use crate::units::Nanos;
+
+/// How long a program may take to answer a question about itself.
+const ANSWER: Nanos = Nanos::from_millis(20_000);
+
+impl Component {
+    /// A program in this file, with the version that it claims.
+    pub fn of_file(role: &'static str, path: &Path, version: &str) -> Result<Component> {
+        let mut file =
+            std::fs::File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+        let digest =
+            Digest::of_reader(&mut file).with_context(|| format!("cannot read `{}`", path.display()))?;
+        Ok(Component { role, path: path.to_owned(), version: version.to_owned(), hash: digest.hex() })
+    }
+
+    /// A program that says its version when asked with `--version`; the first line counts.
+    pub fn asked(role: &'static str, path: &Path) -> Result<Component, Unavailable> {
+        let answer = ask(path, &["--version"])?;
+        let version = String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().trim().to_owned();
+        Component::of_file(role, path, &version).map_err(|error| Unavailable::because(format!("{error:#}")))
+    }
+}
+
+/// What a program answers on standard output to these arguments; its own words where it fails.
+pub fn ask(path: &Path, arguments: &[&str]) -> Result<Vec<u8>, Unavailable> {
+    let program = Program::new(path, arguments).map_err(|error| Unavailable::because(error.to_string()))?;
+    let shown = program.shown();
+    let started = spawn::start(&program);
+    let child = started.map_err(|error| Unavailable::because(format!("cannot start `{shown}`: {error}")))?;
+    match child.wait(ANSWER, None) {
+        Ok(ended) if ended.status == Status::Exited(0) => Ok(ended.stdout),
+        Ok(ended) => {
+            let words = if ended.stderr.is_empty() { &ended.stdout } else { &ended.stderr };
+            let words = String::from_utf8_lossy(words);
+            Err(Unavailable::because(format!("`{shown}` ended with {}: {}", ended.status, words.trim())))
+        }
+        Err(Unfinished::TimedOut { .. }) => {
+            Err(Unavailable::because(format!("`{shown}` gave no answer within {ANSWER}")))
+        }
+        Err(why) => Err(Unavailable::because(format!("`{shown}`: {why:?}"))),
+    }
+}

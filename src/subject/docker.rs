@@ -1,0 +1,188 @@
+//! Docker through its command line: what is particular to its daemon and its options.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::component::ask;
+use super::engine::Engine;
+use super::spec::{Key, Values};
+use super::{Component, Defaults, Facts, Kind, Layer, Place, Spec, Subject, Unavailable, on_path};
+use crate::sys::process;
+
+static KEYS: [Key; 13] = [
+    Key {
+        name: "net",
+        values: Values::OneOf(&["none", "bridge", "host"]),
+        meaning: "the network; `bridge` unless the daemon says otherwise",
+    },
+    Key {
+        name: "log",
+        values: Values::OneOf(&["default", "none"]),
+        meaning: "the log driver; `json-file` unless the daemon says otherwise",
+    },
+    Key { name: "seccomp", values: Values::OneOf(&["default", "off"]), meaning: "the system call filter" },
+    Key { name: "pid", values: Values::OneOf(&["private", "host"]), meaning: "the process id namespace" },
+    Key {
+        name: "userns",
+        values: Values::OneOf(&["host"]),
+        meaning: "`host` switches a daemon-wide remapping off",
+    },
+    Key {
+        name: "rm",
+        values: Values::OneOf(&["true", "false"]),
+        meaning: "`true` (default): the command itself removes the container",
+    },
+    Key {
+        name: "tty",
+        values: Values::OneOf(&["true", "false"]),
+        meaning: "whether the container gets a terminal",
+    },
+    Key { name: "cpus", values: Values::Number, meaning: "a CPU limit" },
+    Key { name: "memory", values: Values::Size, meaning: "a memory limit" },
+    Key {
+        name: "image",
+        values: Values::Text("small, or an image that the engine has"),
+        meaning: "`small` (default): the probe and nothing else",
+    },
+    Key { name: "bin", values: Values::Path, meaning: "an own build of the client" },
+    Key {
+        name: "host",
+        values: Values::Text("a socket such as unix:///run/docker.sock"),
+        meaning: "another daemon",
+    },
+    Key {
+        name: "client",
+        values: Values::OneOf(&["cli"]),
+        meaning: "how the engine is asked: its command line",
+    },
+];
+
+/// The kind `docker`.
+pub static KIND: Kind = Kind {
+    name: "docker",
+    layer: Layer::Engine,
+    meaning: "Docker through its command line; `docker+RUNTIME` for a runtime that the daemon knows",
+    keys: &KEYS,
+    defaults,
+    build,
+};
+
+fn defaults() -> Defaults {
+    let with_crun = Spec { runtime: Some("crun".into()), ..Spec::plain("docker") };
+    let as_installed = vec![Spec::plain("docker"), with_crun];
+    let equalised = as_installed.iter().map(|spec| spec.with(&[("net", "none"), ("log", "none")])).collect();
+    Defaults { as_installed, equalised }
+}
+
+fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
+    find(spec).map(|engine| Box::new(engine) as Box<dyn Subject>)
+}
+
+/// Finds the client and asks its daemon what it is.
+pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
+    let client = match spec.get("bin") {
+        Some(path) => PathBuf::from(path),
+        None => on_path("docker").ok_or_else(|| {
+            Unavailable::because("not installed")
+                .with_remedy("install the package `docker.io` or Docker's own")
+        })?,
+    };
+    let mut global = Vec::new();
+    if let Some(host) = spec.get("host") {
+        global.extend(["--host".to_owned(), host.to_owned()]);
+    }
+    let info = info(&client, &global)?;
+    let text = |key: &str| info[key].as_str().unwrap_or_default().to_owned();
+    let runtime = spec.runtime.clone().unwrap_or_else(|| text("DefaultRuntime"));
+    let Some(known) = info["Runtimes"].get(&runtime) else {
+        return Err(unknown_runtime(&runtime, &info));
+    };
+    let runtime_path = known["path"].as_str().filter(|path| !path.is_empty()).unwrap_or(&runtime);
+    let runtime_path =
+        if runtime_path.contains('/') { Some(PathBuf::from(runtime_path)) } else { on_path(runtime_path) };
+
+    let mut components = vec![Component::asked("client", &client)?];
+    let daemons = daemons();
+    for daemon in &daemons {
+        let role = if daemon.name == "dockerd" { "daemon" } else { "containerd" };
+        if let Some(path) = &daemon.executable {
+            components.push(Component::asked(role, path)?);
+        }
+    }
+    if let Some(path) = &runtime_path {
+        components.push(Component::asked("runtime", path)?);
+    }
+    let mut always = Vec::new();
+    if spec.runtime.is_some() {
+        always.extend(["--runtime".to_owned(), runtime.clone()]);
+    }
+    let notes = [
+        ("server", text("ServerVersion")),
+        ("storage driver", text("Driver")),
+        ("log driver", text("LoggingDriver")),
+        ("cgroup driver", text("CgroupDriver")),
+        ("data root", text("DockerRootDir")),
+        ("containers", info["Containers"].to_string()),
+        ("daemon uptime", daemons.first().map(|daemon| daemon.uptime().to_string()).unwrap_or_default()),
+    ];
+    let seccomp_by_default = info["SecurityOptions"].as_array().is_some_and(|all| {
+        all.iter().filter_map(Value::as_str).any(|option| option.starts_with("name=seccomp"))
+    });
+    Ok(Engine {
+        spec: spec.clone(),
+        client,
+        global,
+        always,
+        daemons: daemons.iter().map(|daemon| daemon.pid).collect(),
+        runtime: runtime_path,
+        seccomp_by_default,
+        root: if text("Driver").starts_with("overlay") { &["overlay"] } else { &[] },
+        facts: Facts {
+            components,
+            runtime: Some(runtime),
+            notes: notes.map(|(key, value)| (key.to_owned(), value)).to_vec(),
+        },
+        image: None,
+    })
+}
+
+fn info(client: &Path, global: &[String]) -> Result<Value, Unavailable> {
+    let mut arguments: Vec<&str> = global.iter().map(String::as_str).collect();
+    arguments.extend(["info", "--format", "{{json .}}"]);
+    let answer = ask(client, &arguments)?;
+    let info: Value = serde_json::from_slice(&answer)
+        .map_err(|error| Unavailable::because(format!("`docker info` answered nonsense: {error}")))?;
+    let errors: Vec<_> =
+        info["ServerErrors"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if errors.is_empty() && info["ServerVersion"].is_string() {
+        return Ok(info);
+    }
+    let reason =
+        if errors.is_empty() { "the daemon did not say what it is".to_owned() } else { errors.join("; ") };
+    Err(Unavailable::because(reason)
+        .with_remedy("start the daemon: `systemctl start docker`, or `dockerd &` as root"))
+}
+
+fn unknown_runtime(runtime: &str, info: &Value) -> Unavailable {
+    let known: Vec<_> =
+        info["Runtimes"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+    let path = on_path(runtime).unwrap_or_else(|| PathBuf::from(format!("/usr/bin/{runtime}")));
+    let config = format!("{{\"runtimes\": {{\"{runtime}\": {{\"path\": \"{}\"}}}}}}", path.display());
+    Unavailable::because(format!("the daemon does not know the runtime `{runtime}`, only {}", known.join(", ")))
+        .with_remedy(format!("put `{config}` into /etc/docker/daemon.json and run `systemctl reload docker`, or start `dockerd --add-runtime {runtime}={}`", path.display()))
+}
+
+/// The daemons that work for the client: dockerd, and the containerd that it started or that the
+/// system runs.
+fn daemons() -> Vec<process::Process> {
+    let all = process::named(&["dockerd", "containerd"]);
+    let own: Vec<_> = all.iter().filter(|one| one.name == "dockerd").cloned().collect();
+    let below = |one: &&process::Process| {
+        one.name == "containerd" && (own.iter().any(|daemon| daemon.pid == one.parent) || one.parent == 1)
+    };
+    let mut containerds: Vec<_> = all.iter().filter(below).cloned().collect();
+    let mut daemons = own.clone();
+    daemons.append(&mut containerds);
+    daemons
+}

@@ -1,0 +1,253 @@
+//! Engines with a docker-like command line. What docker and podman have in common is here; what
+//! they do differently stands in their own files as a `Dialect`.
+
+use std::path::PathBuf;
+
+use super::client::{self, Call, Terminal};
+use super::component::ask;
+use super::treatment::{Expected, Network, Own};
+use super::{Facts, Launch, Spec, Stage, Subject, Unavailable};
+use crate::image::SmallImage;
+use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::{PROBE, Task};
+use crate::sys::journal::Resource;
+use crate::sys::spawn::Program;
+
+/// The label that every container of ours carries; its value is the run.
+pub const RUN_LABEL: &str = "dunnage.run";
+
+/// An engine as it was found, ready to start containers.
+#[derive(Debug)]
+pub struct Engine {
+    /// What was asked for.
+    pub spec: Spec,
+    /// The client program.
+    pub client: PathBuf,
+    /// Arguments before the verb.
+    pub global: Vec<String>,
+    /// Arguments after `run` that this host makes necessary, whatever is asked for.
+    pub always: Vec<String>,
+    /// The daemons that work for the client.
+    pub daemons: Vec<i32>,
+    /// The runtime's executable, where it is known.
+    pub runtime: Option<PathBuf>,
+    /// Whether the engine filters system calls unless told otherwise.
+    pub seccomp_by_default: bool,
+    /// Filesystem types that a container's root can have.
+    pub root: &'static [&'static str],
+    /// What it is made of.
+    pub facts: Facts,
+    /// The image to run, once `prepare` has found or loaded it.
+    pub image: Option<String>,
+}
+
+impl Engine {
+    fn arguments<'a>(&'a self, verb: &[&'a str]) -> Vec<&'a str> {
+        self.global.iter().map(String::as_str).chain(verb.iter().copied()).collect()
+    }
+
+    fn ask(&self, verb: &[&str]) -> Result<Vec<u8>, Unavailable> {
+        ask(&self.client, &self.arguments(verb))
+    }
+
+    /// The arguments of `run`, from the verb to the probe's task.
+    fn run_arguments(&self, stage: &Stage, name: &str, image: &str) -> Vec<String> {
+        let mut all = self.global.clone();
+        let mut add = |words: &[&str]| all.extend(words.iter().map(|word| (*word).to_owned()));
+        let key = |key: &str| self.spec.get(key);
+        add(&["run", "--name", name, "--label", &format!("{RUN_LABEL}={}", stage.run)]);
+        if key("rm") != Some("false") {
+            add(&["--rm"]);
+        }
+        for (key, option) in [("net", "--network"), ("cpus", "--cpus"), ("userns", "--userns")] {
+            if let Some(value) = self.spec.get(key) {
+                add(&[option, value]);
+            }
+        }
+        if let Some(bytes) = key("memory").and_then(super::spec::parse_size) {
+            add(&["--memory", &bytes.to_string()]);
+        }
+        if key("seccomp") == Some("off") {
+            add(&["--security-opt", "seccomp=unconfined"]);
+        }
+        if key("pid") == Some("host") {
+            add(&["--pid", "host"]);
+        }
+        if key("log") == Some("none") {
+            add(&["--log-driver", "none"]);
+        }
+        if key("tty") == Some("true") {
+            add(&["--tty"]);
+        }
+        add(&self.always.iter().map(String::as_str).collect::<Vec<_>>());
+        if self.own_image() {
+            add(&[image]);
+        } else {
+            let mount = format!("{}:/dunnage:ro", stage.place.executable.display());
+            add(&["--volume", &mount, "--entrypoint", "/dunnage", image, PROBE]);
+        }
+        add(&[Task::Start.argument()]);
+        if self.limits().is_some() {
+            add(&[crate::probe::LIMITS]);
+        }
+        all
+    }
+
+    fn own_image(&self) -> bool {
+        matches!(self.spec.get("image"), None | Some("small"))
+    }
+
+    fn limits(&self) -> Option<client::Limits> {
+        let cpus = self.spec.get("cpus").and_then(|value| value.parse().ok());
+        let memory = self.spec.get("memory").and_then(super::spec::parse_size);
+        (cpus.is_some() || memory.is_some()).then_some(client::Limits { cpus, memory })
+    }
+
+    fn expected(&self) -> Expected {
+        let seccomp = match self.spec.get("seccomp") {
+            Some("off") => Some(0),
+            Some(_) => Some(2),
+            None if self.seccomp_by_default => Some(2),
+            None => None,
+        };
+        Expected {
+            network: match self.spec.get("net") {
+                Some("host") => Network::Host,
+                Some("none") => Network::Loopback,
+                _ => Network::Connected,
+            },
+            pid: if self.spec.get("pid") == Some("host") { Own::Host } else { Own::Private },
+            user: match self.spec.get("userns") {
+                Some("auto") => Own::Private,
+                Some("host") => Own::Host,
+                _ => Own::Any,
+            },
+            mount: Own::Private,
+            seccomp,
+            capabilities: None,
+            root: self.root,
+        }
+    }
+
+    /// The image to run, loaded if it is ours and not there yet.
+    fn provide_image(&self, stage: &mut Stage) -> Result<String, Failure> {
+        let environment = |reason: String| Failure::new(FailureClass::Environment, reason);
+        if !self.own_image() {
+            let reference = self.spec.get("image").expect("an image that is not ours was named");
+            let found = self.ask(&["image", "inspect", "--format", "{{.Id}}", reference]);
+            return match found {
+                Ok(_) => Ok(reference.to_owned()),
+                Err(why) => Err(environment(format!(
+                    "{} has no image `{reference}`: {}; dunnage pulls nothing, since a download is no part of a start",
+                    self.spec.name, why.reason
+                ))),
+            };
+        }
+        let reference = stage.place.reference.clone();
+        if self.ask(&["image", "inspect", "--format", "{{.Id}}", &reference]).is_ok() {
+            return Ok(reference);
+        }
+        let archive = stage.workspace().join("small.tar");
+        let entry = stage.note(Resource::Directory(stage.workspace()))?;
+        let written = (|| {
+            std::fs::create_dir_all(stage.workspace())?;
+            let bytes = std::fs::read(&stage.place.executable)?;
+            let mut file = std::io::BufWriter::new(std::fs::File::create(&archive)?);
+            SmallImage::new(&bytes).write_archive(&mut file)?;
+            std::io::Write::flush(&mut file)
+        })();
+        let loaded = written
+            .map_err(|error| format!("cannot write the image to `{}`: {error}", archive.display()))
+            .and_then(|()| {
+                self.ask(&["load", "--input", &archive.to_string_lossy()]).map_err(|why| why.reason)
+            });
+        let _ = std::fs::remove_file(&archive);
+        stage.cross_out(entry);
+        loaded
+            .map_err(|reason| environment(format!("{} does not take the image: {reason}", self.spec.name)))?;
+        Ok(reference)
+    }
+}
+
+impl Subject for Engine {
+    fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
+        self.image = Some(self.provide_image(stage)?);
+        Ok(())
+    }
+
+    fn launch(&mut self, stage: &mut Stage) -> Result<Launch, Abort> {
+        let image = self.image.as_deref().expect("`prepare` provides the image before any launch");
+        let name = stage.next_name();
+        let program = Program::new(&self.client, self.run_arguments(stage, &name, image))
+            .map_err(|error| Failure::new(FailureClass::Environment, error.to_string()))?;
+        let entry = stage.note(Resource::Container { subject: self.spec.to_string(), name: name.clone() })?;
+        let call = Call {
+            program: &program,
+            name: &name,
+            daemons: &self.daemons,
+            expected: &self.expected(),
+            runtime: self.runtime.as_deref(),
+            terminal: if self.spec.get("tty") == Some("true") { Terminal::Yes } else { Terminal::No },
+            bundle: None,
+            limits: self.limits(),
+        };
+        let launched = client::launch(stage, &call);
+        let removed = match (&launched, self.spec.get("rm")) {
+            (Ok(_), Some("false")) | (Err(_), _) => self.remove(&name),
+            _ => Ok(()),
+        };
+        if removed.is_ok() {
+            stage.cross_out(entry);
+        }
+        let launched = launched?;
+        removed?;
+        Ok(launched)
+    }
+
+    fn remove(&self, name: &str) -> Result<(), Failure> {
+        match self.ask(&["rm", "--force", "--volumes", name]) {
+            Ok(_) => Ok(()),
+            Err(why) if is_about_nothing(&why.reason) => Ok(()),
+            Err(why) => Err(Failure::new(FailureClass::Environment, why.reason)),
+        }
+    }
+
+    fn finish(&mut self, _: &mut Stage) {}
+
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+}
+
+/// Whether an engine complains that the container to be removed is not there.
+fn is_about_nothing(words: &str) -> bool {
+    let words = words.to_lowercase();
+    ["no such container", "no container with name", "is already in progress"]
+        .iter()
+        .any(|part| words.contains(part))
+}
+
+/// Containers with our label that this engine knows, running or not, with the run in the label.
+pub fn labelled_containers(engine: &Engine) -> Result<Vec<(String, String)>, Unavailable> {
+    let format = format!("{{{{.Names}}}} {{{{.Label \"{RUN_LABEL}\"}}}}");
+    let filter = format!("label={RUN_LABEL}");
+    let listed = engine.ask(&["ps", "--all", "--filter", &filter, "--format", &format])?;
+    let text = String::from_utf8_lossy(&listed);
+    Ok(text
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(name, run)| (name.to_owned(), run.trim().to_owned()))
+        .collect())
+}
+
+/// Images with our label that this engine holds.
+pub fn labelled_images(engine: &Engine) -> Result<Vec<String>, Unavailable> {
+    let listed =
+        engine.ask(&["images", "--filter", "label=dunnage.image", "--format", "{{.Repository}}:{{.Tag}}"])?;
+    Ok(String::from_utf8_lossy(&listed).lines().map(str::to_owned).collect())
+}
+
+/// Removes an image; one that is in use by somebody's container stays, which is an error here.
+pub fn remove_image(engine: &Engine, reference: &str) -> Result<(), Unavailable> {
+    engine.ask(&["rmi", reference]).map(drop)
+}

@@ -1,0 +1,139 @@
+//! A subject that follows a script: its times come from a seeded generator, and nothing is
+//! started. The whole pipeline is tested with it, exactly and without a clock. Hidden from people.
+
+use super::spec::{Key, Values, parse_duration};
+use super::{Cpu, Defaults, Facts, Kind, Launch, Layer, Place, Spec, Stage, Subject, Unavailable};
+use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::message::{Inside, Message};
+use crate::stats::Rng;
+use crate::units::{Nanos, Stamp};
+
+/// Its name on the command line.
+pub const NAME: &str = "fake";
+
+static KEYS: [Key; 7] = [
+    Key { name: "time", values: Values::Duration, meaning: "the median of `returned`" },
+    Key { name: "noise", values: Values::Number, meaning: "the spread of its logarithm, in percent" },
+    Key {
+        name: "drift",
+        values: Values::Number,
+        meaning: "how much slower each launch is than the one before, in percent",
+    },
+    Key { name: "spike", values: Values::Number, meaning: "every so many launches take ten times as long" },
+    Key { name: "fail", values: Values::Number, meaning: "every so many launches fail" },
+    Key { name: "treatment", values: Values::OneOf(&["wrong"]), meaning: "every launch fails its treatment" },
+    Key { name: "hang", values: Values::Number, meaning: "this launch and all after it time out" },
+];
+
+/// The kind `fake`.
+pub static KIND: Kind = Kind {
+    name: NAME,
+    layer: Layer::Engine,
+    meaning: "follows a script",
+    keys: &KEYS,
+    defaults: Defaults::default,
+    build,
+};
+
+struct Fake {
+    time: f64,
+    noise: f64,
+    drift: f64,
+    spike: u64,
+    fail: u64,
+    hang: u64,
+    wrong: bool,
+    label: String,
+    launches: u64,
+    rng: Option<Rng>,
+    facts: Facts,
+}
+
+fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
+    let number = |key: &str| spec.get(key).and_then(|value| value.parse::<f64>().ok());
+    let whole = |key: &str| number(key).map_or(0, |value| value as u64);
+    Ok(Box::new(Fake {
+        time: spec.get("time").and_then(parse_duration).unwrap_or(0.001),
+        noise: number("noise").unwrap_or(3.0) / 100.0,
+        drift: number("drift").unwrap_or(0.0) / 100.0,
+        spike: whole("spike"),
+        fail: whole("fail"),
+        hang: whole("hang"),
+        wrong: spec.get("treatment").is_some(),
+        label: spec.shown(),
+        launches: 0,
+        rng: None,
+        facts: Facts { runtime: spec.runtime.clone(), ..Facts::default() },
+    }))
+}
+
+/// A number that a text always gives: FNV-1a, 64 bits.
+fn number_of(text: &str) -> u64 {
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+impl Subject for Fake {
+    fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
+        self.rng.get_or_insert_with(|| Rng::for_stream(stage.seed, number_of(&self.label)));
+        Ok(())
+    }
+
+    fn launch(&mut self, stage: &mut Stage) -> Result<Launch, Abort> {
+        self.launches += 1;
+        let every = |period: u64| period > 0 && self.launches.is_multiple_of(period);
+        if every(self.fail) {
+            let failure =
+                Failure::new(FailureClass::Crash, format!("launch {} fails by its script", self.launches));
+            return Err(Failure {
+                took: Nanos::from_millis(1),
+                ..failure.with_words(b"scripted engine: boom")
+            }
+            .into());
+        }
+        if self.hang > 0 && self.launches >= self.hang {
+            let failure = Failure::new(FailureClass::Timeout, "hangs by its script");
+            return Err(Failure { took: stage.allowed, ..failure }.into());
+        }
+        if self.wrong {
+            return Err(Failure::new(FailureClass::Treatment, "not as asked, by its script").into());
+        }
+        let rng = self.rng.as_mut().expect("`prepare` seeds the generator before any launch");
+        let mut total = self.time * (self.noise * rng.standard_normal()).exp();
+        total *= 1.0 + self.drift * self.launches as f64;
+        if every(self.spike) {
+            total *= 10.0;
+        }
+        let spawned = stage.scripted_now;
+        let at = |share: f64| Stamp(spawned.0 + (total * share * 1e9) as u64);
+        let message = Message { entry: at(0.6), main: at(0.62), ready: at(0.65), inside: Inside::default() };
+        let gone = at(1.1);
+        stage.scripted_now = Stamp(gone.0 + 1_000_000);
+        Ok(Launch {
+            spawned,
+            returned: at(1.0),
+            gone,
+            message,
+            cpu: Ok(Cpu {
+                client: Nanos::from_seconds(total * 0.5),
+                engine: Nanos::from_seconds(total * 0.2),
+                processes: 3,
+            }),
+            treatment: vec![("root", "script".to_owned())],
+        })
+    }
+
+    fn remove(&self, _: &str) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &mut Stage) {}
+
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn has_a_clock(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,215 @@
+//! Subjects: where the work runs. A kind of subject is one file and one line in `KINDS`; no kind
+//! names an experiment. What is common to all that are started through a command line is in
+//! `client`, what a run lends to its subjects is in `stage`.
+
+pub mod bare;
+pub mod client;
+pub mod component;
+pub mod docker;
+pub mod engine;
+pub mod fake;
+pub mod oci;
+pub mod podman;
+pub mod spec;
+pub mod stage;
+pub mod treatment;
+
+pub use spec::{Key, Spec, SpecError, Values};
+pub use stage::Stage;
+
+use std::path::{Path, PathBuf};
+
+use crate::outcome::{Abort, Failure};
+use crate::probe::message::Message;
+use crate::units::{Nanos, Stamp};
+
+/// How much lies between the command and the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Layer {
+    /// A process on the host.
+    Bare,
+    /// A container made of bare system calls.
+    Floor,
+    /// An OCI runtime.
+    Runtime,
+    /// An engine, which calls a runtime.
+    Engine,
+}
+
+impl Layer {
+    /// The word used in tables and files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Layer::Bare => "bare",
+            Layer::Floor => "floor",
+            Layer::Runtime => "runtime",
+            Layer::Engine => "engine",
+        }
+    }
+}
+
+/// CPU time of one launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cpu {
+    /// Of the command and all that descends from it.
+    pub client: Nanos,
+    /// Of daemons and all that they started.
+    pub engine: Nanos,
+    /// Processes seen.
+    pub processes: i64,
+}
+
+/// One launch, from the command until all was gone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Launch {
+    /// Right before the system call that starts the command.
+    pub spawned: Stamp,
+    /// When its end was reported.
+    pub returned: Stamp,
+    /// When its last process, mount and cgroup was away.
+    pub gone: Stamp,
+    /// What the probe said from inside.
+    pub message: Message,
+    /// CPU time, or why there is none.
+    pub cpu: Result<Cpu, String>,
+    /// What was found inside, as recorded with the sample.
+    pub treatment: Vec<(&'static str, String)>,
+}
+
+/// A program that a subject consists of, as it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Component {
+    /// What part it plays: `client`, `daemon`, `runtime`.
+    pub role: &'static str,
+    /// Where it lies.
+    pub path: PathBuf,
+    /// What it says its version is.
+    pub version: String,
+    /// SHA-256 of the file, hexadecimal.
+    pub hash: String,
+}
+
+/// What a subject is made of: recorded with the run, shown by `list`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Facts {
+    /// Its programs.
+    pub components: Vec<Component>,
+    /// The OCI runtime that does the work, where one does.
+    pub runtime: Option<String>,
+    /// More that a reader needs: storage driver, cgroup driver, uptime of the daemon.
+    pub notes: Vec<(String, String)>,
+}
+
+/// Something that can start a container, or stands in for one.
+pub trait Subject {
+    /// Makes what all launches share: image, bundle. Called once before the first launch.
+    fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort>;
+    /// Starts the probe once, waits until all of it is gone, and checks the treatment. Leaves
+    /// nothing behind, whatever it returns.
+    fn launch(&mut self, stage: &mut Stage) -> Result<Launch, Abort>;
+    /// Removes the instance with this name and whatever is left of it, as after a kill.
+    fn remove(&self, name: &str) -> Result<(), Failure>;
+    /// Removes what `prepare` made, except images, which are a labelled cache.
+    fn finish(&mut self, stage: &mut Stage);
+    /// What it is made of.
+    fn facts(&self) -> &Facts;
+    /// Whether its time passes on the kernel's clock; scripted ones have their own.
+    fn has_a_clock(&self) -> bool {
+        true
+    }
+}
+
+/// Why a kind or a runtime cannot be used here, with the remedy where one is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unavailable {
+    /// In its own words where it has any.
+    pub reason: String,
+    /// What would mend it.
+    pub remedy: Option<String>,
+}
+
+impl Unavailable {
+    /// Without a remedy.
+    pub fn because(reason: impl Into<String>) -> Unavailable {
+        Unavailable { reason: reason.into(), remedy: None }
+    }
+
+    /// With a remedy.
+    pub fn with_remedy(mut self, remedy: impl Into<String>) -> Unavailable {
+        self.remedy = Some(remedy.into());
+        self
+    }
+}
+
+/// A kind of subject.
+pub struct Kind {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Its layer.
+    pub layer: Layer,
+    /// One line for people.
+    pub meaning: &'static str,
+    /// The keys that it understands.
+    pub keys: &'static [Key],
+    /// What runs by default where it works, in the canonical grammar, as installed and equalised.
+    pub defaults: fn() -> Defaults,
+    /// Finds its programs and makes a subject of a checked specification.
+    pub build: fn(&Spec, &Place) -> Result<Box<dyn Subject>, Unavailable>,
+}
+
+/// The subjects of a kind that a run without `-s` takes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Defaults {
+    /// As a person who just installed it would start it.
+    pub as_installed: Vec<Spec>,
+    /// With the differences between engines taken away.
+    pub equalised: Vec<Spec>,
+}
+
+/// Where this process keeps its things.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The state directory: images, bundles, journals.
+    pub state: PathBuf,
+    /// The executable of the image `small`, on the host.
+    pub executable: PathBuf,
+    /// The root directory that holds it and nothing else.
+    pub rootfs: PathBuf,
+    /// The name of the image in engines.
+    pub reference: String,
+}
+
+/// Every kind of subject, the nearest to the kernel first.
+pub static KINDS: &[&Kind] =
+    &[&bare::KIND, &oci::CRUN, &oci::RUNC, &docker::KIND, &podman::KIND, &fake::KIND];
+
+/// The kinds that people are told about.
+pub fn shown_kinds() -> impl Iterator<Item = &'static Kind> {
+    KINDS.iter().copied().filter(|kind| kind.name != fake::NAME)
+}
+
+/// The kind of a specification, after checking its name, runtime and keys.
+pub fn kind_of(spec: &Spec) -> Result<&'static Kind, SpecError> {
+    let Some(kind) = KINDS.iter().find(|kind| kind.name == spec.name) else {
+        let names: Vec<_> = shown_kinds().map(|kind| kind.name).collect();
+        return Err(SpecError::UnknownName { name: spec.name.clone(), valid: names.join(", ") });
+    };
+    if let (Some(runtime), false) = (&spec.runtime, kind.layer == Layer::Engine) {
+        return Err(SpecError::NoRuntime { name: spec.name.clone(), runtime: runtime.clone() });
+    }
+    spec.check_keys(kind.keys)?;
+    Ok(kind)
+}
+
+/// The first executable file with this name on the search path.
+pub fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|directory| directory.join(name))
+        .find(|candidate| is_executable(candidate))
+}
+
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,191 @@
+//! OCI runtimes, called with a bundle as an engine would call them: `runc` and `crun`.
+
+use std::path::PathBuf;
+
+use super::client::{self, Call, Terminal};
+use super::component::ask;
+use super::spec::{Key, Values};
+use super::treatment::{Expected, Network, Own};
+use super::{
+    Component, Defaults, Facts, Kind, Launch, Layer, Place, Spec, Stage, Subject, Unavailable, on_path,
+};
+use crate::image::SmallImage;
+use crate::image::bundle::{self, Bundle};
+use crate::image::rootfs::unpack;
+use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::Task;
+use crate::sys::journal::{Entry, Resource};
+use crate::sys::raw;
+use crate::sys::seccomp;
+use crate::sys::spawn::Program;
+
+static KEYS: [Key; 4] = [
+    Key {
+        name: "bin",
+        values: Values::Path,
+        meaning: "an own build of the runtime; without it the first on the search path",
+    },
+    Key {
+        name: "net",
+        values: Values::OneOf(&["none", "host"]),
+        meaning: "`none` (default): a new network namespace with loopback only",
+    },
+    Key {
+        name: "seccomp",
+        values: Values::OneOf(&["default", "off"]),
+        meaning: "`default`: Docker's default profile",
+    },
+    Key {
+        name: "pid",
+        values: Values::OneOf(&["private", "host"]),
+        meaning: "`private` (default): a process id namespace of its own",
+    },
+];
+
+/// The kind `crun`.
+pub static CRUN: Kind = Kind {
+    name: "crun",
+    layer: Layer::Runtime,
+    meaning: "the OCI runtime crun, from a bundle",
+    keys: &KEYS,
+    defaults: || Defaults { as_installed: vec![Spec::plain("crun")], equalised: Vec::new() },
+    build,
+};
+
+/// The kind `runc`.
+pub static RUNC: Kind = Kind {
+    name: "runc",
+    layer: Layer::Runtime,
+    meaning: "the OCI runtime runc, from a bundle",
+    keys: &KEYS,
+    defaults: || Defaults { as_installed: vec![Spec::plain("runc")], equalised: Vec::new() },
+    build,
+};
+
+struct Oci {
+    spec: Spec,
+    binary: PathBuf,
+    facts: Facts,
+    expected: Expected,
+    bundle: Option<(Bundle, Entry)>,
+}
+
+fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
+    let binary = match spec.get("bin") {
+        Some(path) => PathBuf::from(path),
+        None => on_path(&spec.name).ok_or_else(|| {
+            Unavailable::because("not installed").with_remedy(format!("install the package `{}`", spec.name))
+        })?,
+    };
+    let component = Component::asked("runtime", &binary)?;
+    let facts = Facts { components: vec![component], runtime: Some(spec.name.clone()), notes: Vec::new() };
+    let rootless = raw::user_and_group().0 != 0;
+    let expected = Expected {
+        network: if spec.get("net") == Some("host") { Network::Host } else { Network::Loopback },
+        pid: if spec.get("pid") == Some("host") { Own::Host } else { Own::Private },
+        user: if rootless { Own::Private } else { Own::Host },
+        mount: Own::Private,
+        seccomp: Some(if spec.get("seccomp") == Some("off") { 0 } else { 2 }),
+        capabilities: Some(raw::DOCKER_CAPABILITIES),
+        root: &[],
+    };
+    Ok(Box::new(Oci { spec: spec.clone(), binary, facts, expected, bundle: None }))
+}
+
+impl Oci {
+    /// The bundle's description; `name` is the cgroup's and the host's.
+    fn bundle_spec(&self, name: &str) -> bundle::Spec {
+        let arguments = [Task::Start.argument().to_owned()];
+        let mut spec = bundle::Spec::like_docker(&arguments, "dunnage", &format!("/dunnage/{name}"));
+        let dropped = |namespace| match namespace {
+            bundle::Namespace::Network => self.spec.get("net") == Some("host"),
+            bundle::Namespace::Pid => self.spec.get("pid") == Some("host"),
+            _ => false,
+        };
+        spec.namespaces.retain(|namespace| !dropped(*namespace));
+        if self.spec.get("seccomp") != Some("off") {
+            spec.seccomp = Some(seccomp::oci_profile());
+        }
+        let (user, group) = raw::user_and_group();
+        if user != 0 {
+            let one = |outside: usize| vec![bundle::IdRange { inside: 0, outside: outside as u32, count: 1 }];
+            spec.cgroups_path = None;
+            spec.user_namespace = Some(bundle::UserNamespace { uids: one(user), gids: one(group) });
+        }
+        spec
+    }
+}
+
+impl Subject for Oci {
+    fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
+        let name = stage.next_name();
+        let directory = stage.workspace().join(&name);
+        let entry = stage.note(Resource::Directory(directory.clone()))?;
+        let made = (|| {
+            let bytes = std::fs::read(&stage.place.executable)?;
+            let unpacked = unpack(&SmallImage::new(&bytes), &stage.place.state)?;
+            std::fs::create_dir_all(stage.workspace())?;
+            Bundle::write(&directory, &unpacked, &self.bundle_spec(&name))
+        })();
+        match made {
+            Ok(bundle) => {
+                self.bundle = Some((bundle, entry));
+                Ok(())
+            }
+            Err(error) => {
+                stage.cross_out(entry);
+                Err(Failure::new(FailureClass::Environment, format!("cannot make a bundle: {error:#}"))
+                    .into())
+            }
+        }
+    }
+
+    fn launch(&mut self, stage: &mut Stage) -> Result<Launch, Abort> {
+        let (bundle, _) = self.bundle.as_ref().expect("`prepare` makes the bundle before any launch");
+        let name = stage.next_name();
+        let entry = stage.note(Resource::Container { subject: self.spec.to_string(), name: name.clone() })?;
+        let directory = bundle.directory().to_string_lossy().into_owned();
+        let bundle_name = bundle.directory().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let program = Program::new(&self.binary, ["run", "--bundle", directory.as_str(), name.as_str()])
+            .map_err(|error| Failure::new(FailureClass::Environment, error.to_string()))?;
+        let launched = client::launch(
+            stage,
+            &Call {
+                program: &program,
+                name: &name,
+                daemons: &[],
+                expected: &self.expected,
+                runtime: Some(&self.binary),
+                terminal: Terminal::No,
+                bundle: Some(&bundle_name),
+                limits: None,
+            },
+        );
+        if launched.is_err() {
+            let _ = self.remove(&name);
+        }
+        stage.cross_out(entry);
+        launched
+    }
+
+    fn remove(&self, name: &str) -> Result<(), Failure> {
+        match ask(&self.binary, &["delete", "--force", name]) {
+            Ok(_) => Ok(()),
+            Err(why) if why.reason.contains("does not exist") || why.reason.contains("No such file") => {
+                Ok(())
+            }
+            Err(why) => Err(Failure::new(FailureClass::Environment, why.reason)),
+        }
+    }
+
+    fn finish(&mut self, stage: &mut Stage) {
+        if let Some((bundle, entry)) = self.bundle.take() {
+            let _ = std::fs::remove_dir_all(bundle.directory());
+            stage.cross_out(entry);
+        }
+    }
+
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+}

@@ -1,0 +1,365 @@
+//! The grammar of subjects on the command line: `[LABEL=]NAME[+RUNTIME][:key=value,…]`, where a
+//! value that holds a comma, colon or equals sign stands in double quotes. What keys mean is the
+//! business of the kinds; here a specification is only taken apart, checked against the keys that
+//! its kind declares, and printed in one canonical form.
+
+use std::fmt;
+
+use thiserror::Error;
+
+/// What a subject was asked to be, as typed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Spec {
+    /// A name of the person's own choosing, to tell two of a kind apart.
+    pub label: Option<String>,
+    /// The kind: `bare`, `floor`, `crun`, `docker` …
+    pub name: String,
+    /// The OCI runtime that an engine is to use.
+    pub runtime: Option<String>,
+    /// Keys with their values, sorted by key.
+    pub keys: Vec<(String, String)>,
+}
+
+/// Why a text is not a subject.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum SpecError {
+    /// It does not follow the grammar.
+    #[error(
+        "`{text}` is not a subject: {why}\n\nhint: the form is `[LABEL=]NAME[+RUNTIME][:key=value,…]`, as in `docker+crun:net=none`"
+    )]
+    Grammar {
+        /// What was typed.
+        text: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// No kind has this name.
+    #[error("there is no subject `{name}`\n\nhint: subjects are {valid}")]
+    UnknownName {
+        /// What was typed.
+        name: String,
+        /// The names that exist.
+        valid: String,
+    },
+    /// The kind has no such key.
+    #[error("`{name}` has no key `{key}`\n\nhint: its keys are {valid}")]
+    UnknownKey {
+        /// The kind.
+        name: String,
+        /// What was typed.
+        key: String,
+        /// The keys that exist.
+        valid: String,
+    },
+    /// The key cannot take this value.
+    #[error("`{key}={value}` is not possible for `{name}`\n\nhint: `{key}` takes {valid}")]
+    BadValue {
+        /// The kind.
+        name: String,
+        /// The key.
+        key: String,
+        /// What was typed.
+        value: String,
+        /// What it takes.
+        valid: String,
+    },
+    /// The kind runs without an OCI runtime of one's choice.
+    #[error(
+        "`{name}` does not take a runtime\n\nhint: engines do: `docker+{runtime}`, `podman+{runtime}`; or name `{runtime}` itself"
+    )]
+    NoRuntime {
+        /// The kind.
+        name: String,
+        /// What was typed after the plus sign.
+        runtime: String,
+    },
+    /// A key was given twice.
+    #[error("`{key}` is given twice in `{text}`")]
+    Twice {
+        /// The key.
+        key: String,
+        /// What was typed.
+        text: String,
+    },
+}
+
+/// What a key's value can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Values {
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// A path to a file.
+    Path,
+    /// Any text that is not empty.
+    Text(&'static str),
+    /// A decimal number above zero.
+    Number,
+    /// A number of bytes, such as `64MiB`.
+    Size,
+    /// A duration, such as `1.5ms`.
+    Duration,
+}
+
+impl Values {
+    /// Whether `value` is one of them.
+    pub fn allow(self, value: &str) -> bool {
+        match self {
+            Values::OneOf(words) => words.contains(&value),
+            Values::Path | Values::Text(_) => !value.is_empty(),
+            Values::Number => value.parse::<f64>().is_ok_and(|number| number.is_finite() && number > 0.0),
+            Values::Size => parse_size(value).is_some(),
+            Values::Duration => parse_duration(value).is_some(),
+        }
+    }
+
+    /// The values in words, for help and errors.
+    pub fn described(self) -> String {
+        match self {
+            Values::OneOf(words) => words.join(", "),
+            Values::Path => "a path".into(),
+            Values::Text(what) => what.into(),
+            Values::Number => "a number above zero".into(),
+            Values::Size => "a size such as 64MiB".into(),
+            Values::Duration => "a duration such as 1.5ms".into(),
+        }
+    }
+}
+
+/// A key that a kind of subject understands.
+#[derive(Debug)]
+pub struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// What it can be set to.
+    pub values: Values,
+    /// What it does, and what holds without it.
+    pub meaning: &'static str,
+}
+
+fn split_number(text: &str) -> Option<(f64, &str)> {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    Some((text[..end].parse().ok()?, &text[end..]))
+}
+
+/// A number of bytes with an optional binary or decimal unit; none below 1 or beyond 2⁵³.
+pub fn parse_size(text: &str) -> Option<u64> {
+    let (number, unit) = split_number(text)?;
+    let factor: f64 = match unit {
+        "" | "B" => 1.0,
+        "KiB" => 1024.0,
+        "MiB" => 1048576.0,
+        "GiB" => 1073741824.0,
+        "kB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        _ => return None,
+    };
+    let bytes = number * factor;
+    (bytes >= 1.0 && bytes < 9e15).then_some(bytes as u64)
+}
+
+/// A duration with its unit, in seconds.
+pub fn parse_duration(text: &str) -> Option<f64> {
+    let (number, unit) = split_number(text)?;
+    let factor = match unit {
+        "ns" => 1e-9,
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        _ => return None,
+    };
+    Some(number * factor)
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+}
+
+impl Spec {
+    /// Takes a subject apart. The kind and its keys are not checked here.
+    pub fn parse(text: &str) -> Result<Spec, SpecError> {
+        let wrong = |why| SpecError::Grammar { text: text.to_owned(), why };
+        let head_end = text.find(':').unwrap_or(text.len());
+        let (head, tail) = text.split_at(head_end);
+        let (label, head) = match head.split_once('=') {
+            Some((label, head)) => (Some(label.to_owned()), head),
+            None => (None, head),
+        };
+        if label.as_deref().is_some_and(|label| !is_word(label)) {
+            return Err(wrong("a label consists of letters, digits, `.`, `_` and `-`"));
+        }
+        let (name, runtime) = match head.split_once('+') {
+            Some((name, runtime)) => (name, Some(runtime.to_owned())),
+            None => (head, None),
+        };
+        if !is_word(name) || runtime.as_deref().is_some_and(|runtime| !is_word(runtime)) {
+            return Err(wrong("a name consists of letters, digits, `.`, `_` and `-`"));
+        }
+        let mut keys = match tail.strip_prefix(':') {
+            None => Vec::new(),
+            Some(list) => split_keys(list).map_err(wrong)?,
+        };
+        keys.sort();
+        if let Some(pair) = keys.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(SpecError::Twice { key: pair[0].0.clone(), text: text.to_owned() });
+        }
+        Ok(Spec { label, name: name.to_owned(), runtime, keys })
+    }
+
+    /// A subject without label, runtime and keys.
+    pub fn plain(name: &str) -> Spec {
+        Spec { label: None, name: name.to_owned(), runtime: None, keys: Vec::new() }
+    }
+
+    /// The value of a key, if given.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.keys.iter().find(|(own, _)| own == key).map(|(_, value)| value.as_str())
+    }
+
+    /// The same subject with these keys besides its own.
+    pub fn with(&self, keys: &[(&str, &str)]) -> Spec {
+        let mut all = self.clone();
+        all.keys.retain(|(key, _)| keys.iter().all(|(new, _)| new != key));
+        all.keys.extend(keys.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+        all.keys.sort();
+        all
+    }
+
+    /// The label, or else the canonical text: what stands in tables.
+    pub fn shown(&self) -> String {
+        self.label.clone().unwrap_or_else(|| self.to_string())
+    }
+
+    /// Checks the keys against those that the kind declares.
+    pub fn check_keys(&self, declared: &[Key]) -> Result<(), SpecError> {
+        for (key, value) in &self.keys {
+            let Some(known) = declared.iter().find(|known| known.name == key) else {
+                let names: Vec<_> = declared.iter().map(|known| known.name).collect();
+                let valid = if names.is_empty() { "none at all".to_owned() } else { names.join(", ") };
+                return Err(SpecError::UnknownKey { name: self.name.clone(), key: key.clone(), valid });
+            };
+            if !known.values.allow(value) {
+                let valid = known.values.described();
+                return Err(SpecError::BadValue {
+                    name: self.name.clone(),
+                    key: key.clone(),
+                    value: value.clone(),
+                    valid,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Splits `key=value,key="value"` at commas outside double quotes.
+fn split_keys(list: &str) -> Result<Vec<(String, String)>, &'static str> {
+    let mut pairs = Vec::new();
+    let mut rest = list;
+    loop {
+        let (key, after) = rest.split_once('=').ok_or("after the colon come `key=value` pairs")?;
+        if !is_word(key) {
+            return Err("a key consists of letters, digits, `.`, `_` and `-`");
+        }
+        let (value, next) = match after.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').ok_or("a quote is not closed")?,
+            None => after.split_at(after.find(',').unwrap_or(after.len())),
+        };
+        if !after.starts_with('"') && value.contains([':', '=', '"']) {
+            return Err("a value that holds a comma, colon, equals sign or quote stands in double quotes");
+        }
+        pairs.push((key.to_owned(), value.to_owned()));
+        match next.strip_prefix(',') {
+            Some(more) => rest = more,
+            None if next.is_empty() => return Ok(pairs),
+            None => return Err("pairs are separated by commas"),
+        }
+    }
+}
+
+/// The canonical form, without the label.
+impl fmt::Display for Spec {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.name)?;
+        if let Some(runtime) = &self.runtime {
+            write!(out, "+{runtime}")?;
+        }
+        for (index, (key, value)) in self.keys.iter().enumerate() {
+            let quote = if value.contains([',', ':', '=']) { "\"" } else { "" };
+            write!(out, "{}{key}={quote}{value}{quote}", if index == 0 { ':' } else { ',' })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parsed(text: &str) -> Spec {
+        Spec::parse(text).unwrap()
+    }
+
+    #[test]
+    fn every_part_is_found() {
+        let spec = parsed("old=docker+crun:net=none,image=\"registry:5000/app:2\"");
+        assert_eq!(spec.label.as_deref(), Some("old"));
+        assert_eq!((spec.name.as_str(), spec.runtime.as_deref()), ("docker", Some("crun")));
+        assert_eq!(spec.get("image"), Some("registry:5000/app:2"));
+        assert_eq!(spec.to_string(), "docker+crun:image=\"registry:5000/app:2\",net=none");
+        assert_eq!(parsed("crun:bin=./crun-1.8").label, None);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for text in [
+            "",
+            "+crun",
+            "docker+",
+            "docker:",
+            "docker:net",
+            "docker:net=a=b",
+            "a b",
+            "=crun",
+            "docker:net=\"x",
+        ] {
+            assert!(matches!(Spec::parse(text), Err(SpecError::Grammar { .. })), "`{text}` was accepted");
+        }
+        assert!(matches!(Spec::parse("docker:net=none,net=host"), Err(SpecError::Twice { .. })));
+    }
+
+    #[test]
+    fn keys_and_values_are_checked_against_the_declared_ones() {
+        let declared = [Key { name: "net", values: Values::OneOf(&["none", "host"]), meaning: "" }];
+        assert_eq!(parsed("x:net=none").check_keys(&declared), Ok(()));
+        assert!(matches!(parsed("x:nut=none").check_keys(&declared), Err(SpecError::UnknownKey { .. })));
+        let error = parsed("x:net=nine").check_keys(&declared).unwrap_err();
+        assert!(error.to_string().contains("`net` takes none, host"), "{error}");
+    }
+
+    #[test]
+    fn sizes_and_durations_have_units() {
+        assert_eq!(parse_size("64MiB"), Some(64 << 20));
+        assert_eq!(parse_size("64M"), None);
+        assert_eq!(parse_size("-1"), None);
+        assert_eq!(parse_duration("1.5ms"), Some(0.0015));
+        assert_eq!(parse_duration("1.5"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_canonical_form_parses_to_itself(
+            name in "[a-z]{1,8}", runtime in proptest::option::of("[a-z]{1,5}"),
+            keys in proptest::collection::btree_map("[a-z]{1,5}", "[a-z0-9:,=/.]{1,9}", 0..4),
+        ) {
+            let spec = Spec { label: None, name, runtime, keys: keys.into_iter().collect() };
+            prop_assert_eq!(Spec::parse(&spec.to_string()).unwrap(), spec);
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in "\\PC{0,40}") {
+            let _ = Spec::parse(&text);
+        }
+    }
+}

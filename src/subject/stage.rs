@@ -1,0 +1,110 @@
+//! What a run lends to its subjects: names, the journal, the interrupts, the listener for CPU
+//! time, the image, and the host's own view of itself.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::Place;
+use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::message::Inside;
+use crate::sys::accounting::Listener;
+use crate::sys::journal::{Entry, Journal, Resource};
+use crate::sys::signals::Interrupts;
+use crate::units::{Nanos, Stamp};
+
+/// What a run lends to its subjects.
+#[derive(Debug)]
+pub struct Stage {
+    /// Eight characters that tell this run from all others.
+    pub run: String,
+    /// Where things are kept.
+    pub place: Place,
+    /// The person's wish to stop.
+    pub interrupts: Interrupts,
+    /// Counts CPU time of whole launches, or says why it cannot.
+    pub listener: Result<Listener, String>,
+    /// What a bare process sees of itself.
+    pub host: Inside,
+    /// How long one launch may take before it counts as hung.
+    pub allowed: Nanos,
+    /// The seed of everything that is random in the run.
+    pub seed: u64,
+    /// The clock of scripted subjects.
+    pub scripted_now: Stamp,
+    journal: Journal,
+    instances: u64,
+}
+
+/// The directory of journals in a state directory.
+pub fn journals(state: &Path) -> PathBuf {
+    state.join("journal")
+}
+
+impl Stage {
+    /// Begins a run in this place.
+    pub fn begin(place: Place, interrupts: Interrupts, run: String, seed: u64) -> Result<Stage> {
+        let journal = Journal::begin(&journals(&place.state), &run)?;
+        Ok(Stage {
+            journal,
+            listener: Listener::open().map_err(|error| error.to_string()),
+            run,
+            place,
+            interrupts,
+            host: Inside::default(),
+            allowed: Nanos::from_millis(60_000),
+            seed,
+            scripted_now: Stamp(1_000_000_000),
+            instances: 0,
+        })
+    }
+
+    /// A name for the next instance, which nobody else uses: `dunnage-RUN-NUMBER`.
+    pub fn next_name(&mut self) -> String {
+        self.instances += 1;
+        format!("dunnage-{}-{}", self.run, self.instances)
+    }
+
+    /// Writes a resource into the journal, before it is made.
+    pub fn note(&mut self, resource: Resource) -> Result<Entry, Failure> {
+        let noted = self.journal.note(resource);
+        noted.map_err(|error| Failure::new(FailureClass::Environment, format!("{error:#}")))
+    }
+
+    /// Crosses a resource out, after it is gone.
+    pub fn cross_out(&mut self, entry: Entry) {
+        self.journal.cross_out(entry);
+    }
+
+    /// Leaves the kernel alone for this long.
+    pub fn quiet(&self, time: Nanos) -> Result<(), Abort> {
+        if self.interrupts.sleep(time.0 as u64) { Err(Abort::Interrupted) } else { Ok(()) }
+    }
+
+    /// A directory for what this run makes and removes again.
+    pub fn workspace(&self) -> PathBuf {
+        self.place.state.join("runs").join(&self.run)
+    }
+
+    /// Ends the run.
+    pub fn end(self) {
+        let _ = std::fs::remove_dir_all(self.workspace());
+        self.journal.end();
+    }
+}
+
+/// The state directory: `$DUNNAGE_STATE`, else `/var/lib/dunnage` for root, else the user's own
+/// data directory. It lies where engines keep theirs, on a disk, so that the same filesystem
+/// stands under all.
+pub fn state_directory() -> Result<PathBuf> {
+    if let Some(own) = std::env::var_os("DUNNAGE_STATE").filter(|path| !path.is_empty()) {
+        return std::path::absolute(own).context("cannot make `$DUNNAGE_STATE` absolute");
+    }
+    if crate::sys::raw::user_and_group().0 == 0 {
+        return Ok(PathBuf::from("/var/lib/dunnage"));
+    }
+    let data = std::env::var_os("XDG_DATA_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/share"));
+    let base = data.or_else(home).context("neither `$XDG_DATA_HOME` nor `$HOME` is set\n\nhint: set `$DUNNAGE_STATE` to a directory that you can write to")?;
+    Ok(base.join("dunnage"))
+}

@@ -1,0 +1,216 @@
+//! Was the subject given what it was asked to give? Compares what the probe read back from inside
+//! with what was asked for, and condenses it into a few facts that are recorded.
+
+use crate::outcome::{Failure, FailureClass};
+use crate::probe::message::Inside;
+
+/// Whether a namespace is to be the subject's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Own {
+    /// A new one.
+    Private,
+    /// The host's.
+    Host,
+    /// Whatever comes: the person left it to the engine.
+    Any,
+}
+
+/// What the network inside is to look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    /// The host's own namespace.
+    Host,
+    /// A namespace with a loopback interface and nothing else.
+    Loopback,
+    /// A namespace with a way out.
+    Connected,
+    /// Whatever comes.
+    Any,
+}
+
+/// What the probe must find inside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expected {
+    /// The network.
+    pub network: Network,
+    /// The process id namespace.
+    pub pid: Own,
+    /// The user namespace.
+    pub user: Own,
+    /// The mount namespace.
+    pub mount: Own,
+    /// `PR_GET_SECCOMP`, where it is asked for.
+    pub seccomp: Option<u64>,
+    /// Effective capabilities, where they are asked for.
+    pub capabilities: Option<u64>,
+    /// Filesystem types that the root may have; empty for any.
+    pub root: &'static [&'static str],
+}
+
+impl Expected {
+    /// A process that nothing is done to.
+    pub fn bare() -> Expected {
+        Expected {
+            network: Network::Host,
+            pid: Own::Host,
+            user: Own::Host,
+            mount: Own::Host,
+            seccomp: None,
+            capabilities: None,
+            root: &[],
+        }
+    }
+
+    /// Says what is not as asked, with both values; `host` is what a bare process sees.
+    pub fn check(&self, inside: &Inside, host: &Inside) -> Result<(), Failure> {
+        let mut wrong = Vec::new();
+        let namespace = |name: &str| inside.namespaces.get(name).copied();
+        for (name, asked) in [("pid", self.pid), ("user", self.user), ("mnt", self.mount)] {
+            let same = namespace(name) == host.namespaces.get(name).copied();
+            match (asked, same) {
+                (Own::Private, true) => wrong.push(format!("its {name} namespace is the host's")),
+                (Own::Host, false) => wrong.push(format!("its {name} namespace is not the host's")),
+                _ => {}
+            }
+        }
+        wrong.extend(self.network_fault(inside, host));
+        if namespace("time") != host.namespaces.get("time").copied() {
+            wrong.push("its time namespace is not the host's, so its stamps cannot be compared".into());
+        }
+        if let Some(asked) = self.seccomp.filter(|asked| *asked != inside.seccomp) {
+            wrong.push(format!("seccomp mode {asked} was asked for and {} is in force", inside.seccomp));
+        }
+        if let Some(asked) = self.capabilities.filter(|asked| *asked != inside.capabilities) {
+            wrong.push(format!(
+                "capabilities {asked:#x} were asked for and {:#x} are in force",
+                inside.capabilities
+            ));
+        }
+        match inside.root() {
+            Some((kind, _)) if !self.root.is_empty() && !self.root.contains(&kind.as_str()) => {
+                wrong.push(format!("its root is on `{kind}` and not on {}", self.root.join(" or ")));
+            }
+            None if !self.root.is_empty() => wrong.push("its root is not among its mounts".into()),
+            _ => {}
+        }
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::new(FailureClass::Treatment, format!("not as asked: {}", wrong.join("; "))))
+    }
+
+    fn network_fault(&self, inside: &Inside, host: &Inside) -> Option<String> {
+        let same = inside.namespaces.get("net") == host.namespaces.get("net");
+        let others: Vec<_> = inside.interfaces.iter().filter(|name| is_a_way_out(name)).collect();
+        match self.network {
+            Network::Host if !same => Some("its network namespace is not the host's".into()),
+            Network::Loopback | Network::Connected if same => {
+                Some("its network namespace is the host's".into())
+            }
+            Network::Loopback if !others.is_empty() => Some(format!("it has network interfaces {others:?}")),
+            Network::Connected if others.is_empty() => {
+                Some("it has no network interface but loopback".into())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Loopback, and the devices that the kernel puts into every new namespace where their modules are
+/// loaded, lead nowhere.
+fn is_a_way_out(interface: &str) -> bool {
+    const FALLBACK_DEVICES: [&str; 9] =
+        ["lo", "tunl0", "gre0", "gretap0", "erspan0", "sit0", "ip6tnl0", "ip6gre0", "ip_vti0"];
+    !FALLBACK_DEVICES.contains(&interface) && interface != "ip6_vti0"
+}
+
+/// The facts of a treatment that are recorded with its samples: what it was, without the numbers
+/// that differ from launch to launch.
+pub fn facts(inside: &Inside, host: &Inside) -> Vec<(&'static str, String)> {
+    let owned = |name: &str| match inside.namespaces.get(name) {
+        None => "unknown",
+        own if own == host.namespaces.get(name) => "host",
+        Some(_) => "private",
+    };
+    let (root, options) = inside.root().unwrap_or_default();
+    let volatile = options.split(',').any(|option| option == "volatile" || option == "fsync=volatile");
+    let mut facts = vec![
+        ("root", root),
+        ("root_durability", if volatile { "volatile" } else { "ordinary" }.to_owned()),
+        ("network", format!("{}:{}", owned("net"), inside.interfaces.join(","))),
+        ("seccomp", inside.seccomp.to_string()),
+        ("no_new_privs", inside.no_new_privs.to_string()),
+        ("capabilities", format!("{:#x}", inside.capabilities)),
+        ("uid", inside.uid.to_string()),
+    ];
+    facts.extend(["pid", "user", "mnt", "ipc", "uts", "cgroup"].map(|name| (name, owned(name).to_owned())));
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inside(shift: u64) -> Inside {
+        let namespaces = ["pid", "user", "mnt", "net", "ipc", "uts", "cgroup"];
+        let mut all: std::collections::BTreeMap<_, _> =
+            namespaces.iter().zip(100..).map(|(name, inode)| ((*name).to_owned(), inode + shift)).collect();
+        all.insert("time".into(), 7);
+        Inside {
+            namespaces: all,
+            interfaces: vec!["lo".into()],
+            seccomp: 2,
+            mounts: vec!["1 0 0:5 / / rw - overlay overlay rw,volatile".into()],
+            ..Inside::default()
+        }
+    }
+
+    fn contained() -> Expected {
+        Expected {
+            network: Network::Loopback,
+            pid: Own::Private,
+            user: Own::Any,
+            mount: Own::Private,
+            seccomp: Some(2),
+            capabilities: None,
+            root: &["overlay"],
+        }
+    }
+
+    #[test]
+    fn a_container_as_asked_passes() {
+        assert_eq!(contained().check(&inside(50), &inside(0)), Ok(()));
+        assert_eq!(Expected::bare().check(&inside(0), &inside(0)), Ok(()));
+    }
+
+    #[test]
+    fn each_deviation_is_a_failure_of_the_treatment_that_names_it() {
+        type Planted = fn(&mut Inside);
+        let planted: [(Planted, &str); 6] = [
+            (
+                |view| view.namespaces.insert("pid".into(), 100).map_or((), drop),
+                "pid namespace is the host's",
+            ),
+            (
+                |view| view.namespaces.insert("net".into(), 103).map_or((), drop),
+                "network namespace is the host's",
+            ),
+            (|view| view.namespaces.insert("time".into(), 8).map_or((), drop), "time namespace"),
+            (|view| view.seccomp = 0, "seccomp mode 2 was asked for and 0"),
+            (|view| view.interfaces.push("eth0".into()), "eth0"),
+            (|view| view.mounts.clear(), "root"),
+        ];
+        for (plant, expected) in planted {
+            let mut view = inside(50);
+            plant(&mut view);
+            let failure = contained().check(&view, &inside(0)).unwrap_err();
+            assert_eq!(failure.class, FailureClass::Treatment);
+            assert!(failure.reason.contains(expected), "{failure}");
+        }
+    }
+
+    #[test]
+    fn a_volatile_root_is_recorded() {
+        assert!(facts(&inside(50), &inside(0)).contains(&("root_durability", "volatile".into())));
+    }
+}

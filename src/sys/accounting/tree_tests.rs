@@ -1,0 +1,231 @@
+//! Planted event streams: what must come out is worked out by hand.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const US: i32 = 10;
+const CLIENT: i32 = 100;
+
+/// A planted stream; times in the order of the calls, 10 ns apart unless said otherwise.
+#[derive(Default)]
+struct Stream {
+    events: Vec<Event>,
+    time: u64,
+}
+
+impl Stream {
+    fn at(&mut self, cpu: usize, kind: Kind) -> &mut Self {
+        self.time += 10;
+        self.events.push(Event { time: self.time, cpu, kind });
+        self
+    }
+
+    fn fork(&mut self, by_pid: i32, pid: i32) -> &mut Self {
+        self.at(0, Kind::Fork { pid, tid: pid, by_pid })
+    }
+
+    fn thread(&mut self, pid: i32, tid: i32) -> &mut Self {
+        self.at(0, Kind::Fork { pid, tid, by_pid: pid })
+    }
+
+    fn exec(&mut self, pid: i32, comm: &str) -> &mut Self {
+        self.at(0, Kind::Exec { pid, comm: comm.into() })
+    }
+
+    /// `tid` of `pid` runs for `nanos` on `cpu`.
+    fn run(&mut self, cpu: usize, pid: i32, tid: i32, nanos: u64) -> &mut Self {
+        self.at(cpu, Kind::On { pid, tid });
+        self.time += nanos - 10;
+        self.at(cpu, Kind::Off { pid, tid, next: 0 })
+    }
+
+    /// `tid` runs for `nanos`, exits in the middle, and is released before it leaves the CPU.
+    fn run_and_exit(&mut self, cpu: usize, pid: i32, tid: i32, nanos: u64) -> &mut Self {
+        self.at(cpu, Kind::On { pid, tid });
+        self.at(cpu, Kind::Exit { pid, tid });
+        self.time += nanos - 20;
+        self.at(cpu, Kind::Off { pid: RELEASED, tid: RELEASED, next: 0 })
+    }
+
+    fn sum(&mut self, daemons: &[i32]) -> Result<Sums, Defect> {
+        let end = Stamp(self.time + 10);
+        sum(&mut self.events, Stamp(0), end, Roots { launcher: US, client: CLIENT, daemons })
+    }
+}
+
+fn total(processes: &[ProcessAccount]) -> i64 {
+    processes.iter().map(|process| process.cpu.0).sum()
+}
+
+#[test]
+fn a_client_alone() {
+    let mut stream = Stream::default();
+    stream
+        .fork(US, CLIENT)
+        .exec(CLIENT, "client")
+        .run(0, CLIENT, CLIENT, 500)
+        .run_and_exit(1, CLIENT, CLIENT, 300);
+    let ended = Stamp(stream.time);
+    let sums = stream.sum(&[]).unwrap();
+    let client = &sums.client[0];
+    assert_eq!((client.pid, client.parent, client.cpu, client.threads), (CLIENT, Some(US), Nanos(800), 1));
+    assert_eq!((client.born, client.ended), (Some(Stamp(10)), Some(ended)));
+    assert_eq!(client.images[0].comm, "client");
+    assert_eq!((sums.client.len(), sums.daemons.len(), sums.elsewhere), (1, 0, Nanos(0)));
+}
+
+#[test]
+fn a_double_forked_grandchild_belongs_to_the_client_after_its_parent_is_gone() {
+    let mut stream = Stream::default();
+    stream.fork(US, CLIENT).fork(CLIENT, 101).fork(101, 102);
+    stream.run_and_exit(0, 101, 101, 100).run_and_exit(0, CLIENT, CLIENT, 100);
+    stream.fork(102, 103).run(1, 103, 103, 1000).run(1, 102, 102, 50);
+    let sums = stream.sum(&[]).unwrap();
+    assert_eq!(total(&sums.client), 1250);
+    let alive: Vec<i32> =
+        sums.client.iter().filter(|process| process.ended.is_none()).map(|p| p.pid).collect();
+    assert_eq!(alive, [102, 103]);
+}
+
+#[test]
+fn threads_count_for_their_process_and_it_ends_with_the_last_of_them() {
+    let mut stream = Stream::default();
+    stream.fork(US, CLIENT).thread(CLIENT, 101).thread(CLIENT, 102);
+    stream.run(1, CLIENT, 101, 100).run_and_exit(0, CLIENT, CLIENT, 40).run_and_exit(1, CLIENT, 101, 60);
+    let early = stream.sum(&[]).unwrap();
+    assert_eq!((early.client[0].threads, early.client[0].ended), (3, None));
+    stream.run_and_exit(1, CLIENT, 102, 70);
+    let ended = Stamp(stream.time);
+    let late = stream.sum(&[]).unwrap();
+    assert_eq!((late.client[0].cpu, late.client[0].ended), (Nanos(270), Some(ended)));
+}
+
+#[test]
+fn exec_ends_the_other_threads_and_the_first_mapping_names_the_program() {
+    let mut stream = Stream::default();
+    stream.fork(US, CLIENT).thread(CLIENT, 101);
+    stream.exec(CLIENT, "runc");
+    stream.at(0, Kind::Map { pid: CLIENT, device: 0, inode: 0, path: "[vdso]".into() });
+    stream.at(0, Kind::Map { pid: CLIENT, device: 9, inode: 77, path: "/usr/sbin/runc".into() });
+    stream.at(0, Kind::Map { pid: CLIENT, device: 9, inode: 78, path: "/lib/libc.so".into() });
+    stream.run_and_exit(0, CLIENT, CLIENT, 40);
+    let sums = stream.sum(&[]).unwrap();
+    let runc = Image { comm: "runc".into(), path: Some("/usr/sbin/runc".into()), device: 9, inode: 77 };
+    assert_eq!(sums.client[0].images, [runc]);
+    assert!(sums.client[0].ended.is_some());
+}
+
+#[test]
+fn a_pid_used_twice_is_two_processes() {
+    let mut stream = Stream::default();
+    stream.fork(US, CLIENT).fork(CLIENT, 101).run_and_exit(0, 101, 101, 100);
+    // The same number again, for somebody who has nothing to do with the client.
+    stream.fork(7, 101).run(0, 101, 101, 5000).run_and_exit(0, CLIENT, CLIENT, 40);
+    // And the client's number again, after it has been reaped.
+    stream.fork(7, CLIENT).run(0, CLIENT, CLIENT, 7000);
+    let sums = stream.sum(&[]).unwrap();
+    assert_eq!((total(&sums.client), sums.client.len(), sums.elsewhere), (140, 2, Nanos(12_000)));
+}
+
+#[test]
+fn daemons_count_with_what_they_fork_and_with_all_their_threads() {
+    let mut stream = Stream::default();
+    stream.fork(US, CLIENT).run(0, CLIENT, CLIENT, 30);
+    stream.run(1, 50, 50, 100).run(1, 50, 51, 200).thread(50, 52).run(1, 50, 52, 300);
+    stream.fork(60, 61).exec(61, "runc").fork(61, 62).run_and_exit(0, 61, 61, 1000).run(0, 62, 62, 10_000);
+    stream.run(1, 60, 60, 50).run(1, 3, 3, 900);
+    let sums = stream.sum(&[50, 60]).unwrap();
+    assert_eq!((total(&sums.client), total(&sums.daemons), sums.elsewhere), (30, 11_650, Nanos(900)));
+    let parents: Vec<(i32, Option<i32>)> =
+        sums.daemons.iter().map(|process| (process.pid, process.parent)).collect();
+    assert_eq!(parents, [(50, None), (60, None), (61, Some(60)), (62, Some(61))]);
+    assert_eq!(sums.daemons[0].born, None);
+}
+
+#[test]
+fn the_launcher_and_the_idle_task_are_nobodys_cost() {
+    let mut stream = Stream::default();
+    stream.fork(US, CLIENT).run(0, US, US, 400).run(0, 0, 0, 9000).run(0, CLIENT, CLIENT, 20);
+    let sums = stream.sum(&[]).unwrap();
+    assert_eq!((total(&sums.client), sums.launcher, sums.elsewhere), (20, Nanos(400), Nanos(0)));
+}
+
+#[test]
+fn who_runs_at_either_end_of_the_window_counts_for_the_part_inside() {
+    let mut stream = Stream { time: 990, ..Stream::default() };
+    // 50 was on CPU 1 when the window began at 900; CLIENT still is on CPU 0 when it ends.
+    stream
+        .at(1, Kind::Off { pid: 50, tid: 50, next: 0 })
+        .fork(US, CLIENT)
+        .at(0, Kind::On { pid: CLIENT, tid: CLIENT });
+    let end = Stamp(stream.time + 123);
+    let roots = Roots { launcher: US, client: CLIENT, daemons: &[50] };
+    let sums = sum(&mut stream.events, Stamp(900), end, roots).unwrap();
+    assert_eq!((total(&sums.daemons), total(&sums.client)), (100, 123));
+}
+
+#[test]
+fn a_switch_is_charged_to_the_one_that_comes_unless_the_cpu_was_idle() {
+    let mut stream = Stream::default();
+    stream.fork(US, CLIENT).run(0, CLIENT, CLIENT, 100).run(0, CLIENT, CLIENT, 100);
+    stream.at(0, Kind::On { pid: 7, tid: 7 }).at(0, Kind::Off { pid: 7, tid: 7, next: CLIENT });
+    stream.run(0, CLIENT, CLIENT, 100);
+    let sums = stream.sum(&[]).unwrap();
+    assert_eq!((total(&sums.client), sums.elsewhere), (310, Nanos(10)));
+}
+
+#[test]
+fn a_released_task_that_runs_again_is_not_guessed_at() {
+    let mut stream = Stream::default();
+    stream.fork(US, CLIENT).run_and_exit(0, CLIENT, CLIENT, 100).run(0, RELEASED, RELEASED, 30);
+    let sums = stream.sum(&[]).unwrap();
+    assert_eq!((total(&sums.client), sums.unattributed), (100, Nanos(30)));
+}
+
+#[test]
+fn lost_records_give_no_sum() {
+    let mut stream = Stream::default();
+    stream.fork(US, CLIENT).at(0, Kind::Lost { count: 3 }).run(0, CLIENT, CLIENT, 100);
+    assert_eq!(stream.sum(&[]), Err(Defect::Lost { count: 3, cpu: 0 }));
+}
+
+#[test]
+fn a_loss_before_the_window_is_no_loss() {
+    let mut stream = Stream::default();
+    stream.at(0, Kind::Lost { count: 3 }).fork(US, CLIENT).run(0, CLIENT, CLIENT, 100);
+    assert_eq!(total(&stream.sum(&[]).unwrap().client), 100);
+}
+
+#[test]
+fn a_client_that_was_never_seen_gives_no_sum() {
+    let mut stream = Stream::default();
+    stream.fork(7, CLIENT).run(0, CLIENT, CLIENT, 100);
+    assert_eq!(stream.sum(&[]), Err(Defect::NoClient(CLIENT)));
+}
+
+proptest! {
+    /// Whatever runs where: all time on CPUs is on exactly one account.
+    #[test]
+    fn no_time_is_lost_or_counted_twice(
+        stays in proptest::collection::vec((0usize..3, 0usize..6, 20u64..1000), 1..80),
+        parents in proptest::collection::vec(0usize..6, 5),
+    ) {
+        let pids = [CLIENT, 101, 102, 103, 104, 105];
+        let mut stream = Stream::default();
+        stream.fork(US, CLIENT);
+        for (index, parent) in parents.iter().enumerate() {
+            // A parent is older than its child, or is a daemon.
+            let parent = if *parent <= index { pids[*parent] } else { 50 };
+            stream.fork(parent, pids[index + 1]);
+        }
+        let mut expected = 0;
+        for &(cpu, who, nanos) in &stays {
+            stream.run(cpu, pids[who], pids[who], nanos);
+            expected += nanos as i64;
+        }
+        let sums = stream.sum(&[50]).unwrap();
+        prop_assert_eq!(total(&sums.client) + total(&sums.daemons), expected);
+        prop_assert_eq!(sums.elsewhere, Nanos(0));
+    }
+}

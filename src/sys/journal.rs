@@ -1,0 +1,225 @@
+//! The cleanup journal: every resource is written here before it is made, and crossed out after it
+//! is gone. What a killed run left is then known to whoever comes next.
+//!
+//! One file a run, one JSON object a line, appended with a single write each. The owner holds a
+//! lock on its file, which the kernel releases when the owner dies, however it dies: a journal
+//! that can be locked is abandoned. Nothing is flushed to the disk: a journal need not survive the
+//! kernel, since nothing that it lists does, except containers in engines, which carry our label.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+/// Something of ours that outlives a process if nobody removes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resource {
+    /// A directory with everything in it.
+    Directory(PathBuf),
+    /// A container, or whatever stands in its place, of the subject with this specification.
+    Container {
+        /// The subject that made it, in its canonical form.
+        subject: String,
+        /// The name that we gave it.
+        name: String,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Made { id: u64, resource: Resource },
+    Gone(u64),
+}
+
+/// The journal of this run.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    path: PathBuf,
+    next: u64,
+    open: usize,
+}
+
+/// An entry that is to be crossed out.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Entry(u64);
+
+fn lock(file: &File) -> bool {
+    // SAFETY: locks a descriptor that we own.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
+}
+
+/// Whether the path still names the file that is open: somebody may have swept it in between.
+fn still_there(file: &File, path: &Path) -> bool {
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(open), Ok(named)) => open.ino() == named.ino() && open.dev() == named.dev(),
+        _ => false,
+    }
+}
+
+impl Journal {
+    /// Begins the journal of a run in this directory.
+    pub fn begin(directory: &Path, run: &str) -> Result<Journal> {
+        let path = directory.join(format!("{run}.jsonl"));
+        fs::create_dir_all(directory).with_context(|| format!("cannot make `{}`", directory.display()))?;
+        for _ in 0..16 {
+            let mut options = OpenOptions::new();
+            let file = options
+                .create_new(true)
+                .append(true)
+                .open(&path)
+                .with_context(|| format!("cannot make the cleanup journal `{}`", path.display()))?;
+            if lock(&file) && still_there(&file, &path) {
+                return Ok(Journal { file, path, next: 0, open: 0 });
+            }
+        }
+        anyhow::bail!("another process keeps removing the cleanup journal `{}`", path.display())
+    }
+
+    fn append(&mut self, line: &Line) -> io::Result<()> {
+        let mut bytes = serde_json::to_vec(line)?;
+        bytes.push(b'\n');
+        self.file.write_all(&bytes)
+    }
+
+    /// Writes down something that is about to be made.
+    pub fn note(&mut self, resource: Resource) -> Result<Entry> {
+        let id = self.next;
+        self.append(&Line::Made { id, resource })
+            .with_context(|| format!("cannot write to the cleanup journal `{}`", self.path.display()))?;
+        self.next += 1;
+        self.open += 1;
+        Ok(Entry(id))
+    }
+
+    /// Crosses out what is gone. Where that cannot be written, a later sweep looks once more for
+    /// something that is not there, which does no harm.
+    pub fn cross_out(&mut self, entry: Entry) {
+        let _ = self.append(&Line::Gone(entry.0));
+        self.open -= 1;
+    }
+
+    /// Ends the journal. The file stays if something in it could not be removed.
+    pub fn end(self) {
+        if self.open == 0 {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// A journal whose owner died, locked by us now.
+#[derive(Debug)]
+pub struct Abandoned {
+    path: PathBuf,
+    _locked: File,
+    /// What it had made and not removed, the latest first.
+    pub left: Vec<Resource>,
+}
+
+impl Abandoned {
+    /// The run that it belonged to.
+    pub fn run(&self) -> String {
+        self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Removes the journal, after everything in it is gone.
+    pub fn finish(self) -> Result<()> {
+        fs::remove_file(&self.path).with_context(|| format!("cannot remove `{}`", self.path.display()))
+    }
+}
+
+/// The abandoned journals in this directory; none where there is no directory.
+pub fn abandoned(directory: &Path) -> Result<Vec<Abandoned>> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error).with_context(|| format!("cannot list `{}`", directory.display())),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry.with_context(|| format!("cannot list `{}`", directory.display()))?.path();
+        if path.extension().is_some_and(|extension| extension == "jsonl") {
+            found.extend(take_over(path)?);
+        }
+    }
+    Ok(found)
+}
+
+fn take_over(path: PathBuf) -> Result<Option<Abandoned>> {
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).with_context(|| format!("cannot read `{}`", path.display())),
+    };
+    if !lock(&file) || !still_there(&file, &path) {
+        return Ok(None);
+    }
+    let text = fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    Ok(Some(Abandoned { left: left(&text), path, _locked: file }))
+}
+
+/// What was made and not crossed out, the latest first. A last line that was cut is one whose
+/// resource was not made yet, since lines are written before.
+fn left(text: &str) -> Vec<Resource> {
+    let mut open = Vec::new();
+    for line in text.lines() {
+        match serde_json::from_str(line) {
+            Ok(Line::Made { id, resource }) => open.push((id, resource)),
+            Ok(Line::Gone(id)) => open.retain(|(own, _)| *own != id),
+            Err(_) => {}
+        }
+    }
+    open.into_iter().rev().map(|(_, resource)| resource).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(name: &str) -> Resource {
+        Resource::Directory(PathBuf::from(name))
+    }
+
+    #[test]
+    fn a_living_journal_is_left_alone_and_a_dead_one_lists_the_latest_first() {
+        let place = tempfile::tempdir().unwrap();
+        let mut journal = Journal::begin(place.path(), "run1").unwrap();
+        let first = journal.note(directory("/a")).unwrap();
+        let _kept = [journal.note(directory("/b")).unwrap(), journal.note(directory("/c")).unwrap()];
+        journal.cross_out(first);
+        assert!(abandoned(place.path()).unwrap().is_empty());
+        drop(journal);
+        let mut found = abandoned(place.path()).unwrap();
+        assert_eq!(found.len(), 1);
+        let dead = found.remove(0);
+        assert_eq!(
+            (dead.run().as_str(), dead.left.as_slice()),
+            ("run1", &[directory("/c"), directory("/b")][..])
+        );
+        dead.finish().unwrap();
+        assert!(abandoned(place.path()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_journal_with_nothing_left_removes_itself() {
+        let place = tempfile::tempdir().unwrap();
+        let mut journal = Journal::begin(place.path(), "run1").unwrap();
+        let entry = journal.note(directory("/a")).unwrap();
+        journal.cross_out(entry);
+        journal.end();
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_cut_line_is_passed_over() {
+        let text = "{\"made\":{\"id\":0,\"resource\":{\"directory\":\"/a\"}}}\n{\"made\":{\"id\":1,\"reso";
+        assert_eq!(left(text), [directory("/a")]);
+    }
+}

@@ -1,0 +1,27 @@
+//! Resource limits of this process, and whether it may raise them.
+
+use super::raw;
+
+const CAP_SYS_RESOURCE: u64 = 1 << 24;
+
+/// Whether hard limits can be raised: with CAP_SYS_RESOURCE only.
+pub fn may_be_raised() -> bool {
+    raw::effective_capabilities().is_some_and(|own| own & CAP_SYS_RESOURCE != 0)
+}
+
+fn hard(resource: libc::__rlimit_resource_t) -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is writable for the whole call.
+    unsafe { libc::getrlimit(resource, &mut limit) };
+    limit.rlim_max
+}
+
+/// The hard limit of open files.
+pub fn open_files() -> u64 {
+    hard(libc::RLIMIT_NOFILE)
+}
+
+/// The hard limit of processes of this user.
+pub fn processes() -> u64 {
+    hard(libc::RLIMIT_NPROC)
+}

@@ -1,0 +1,70 @@
+//! Other processes, as `/proc` shows them.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::units::Nanos;
+
+/// A process that was found running.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its id.
+    pub pid: i32,
+    /// Its parent's id.
+    pub parent: i32,
+    /// The name of its first thread, at most 15 bytes.
+    pub name: String,
+    /// What it executes, where we may know.
+    pub executable: Option<PathBuf>,
+    /// When it started, in clock ticks after boot.
+    start_ticks: u64,
+}
+
+/// The processes with one of these names, in the order of their ids.
+pub fn named(names: &[&str]) -> Vec<Process> {
+    let mut found: Vec<_> = all().filter(|process| names.contains(&process.name.as_str())).collect();
+    found.sort_by_key(|process| process.pid);
+    found
+}
+
+fn all() -> impl Iterator<Item = Process> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?))
+}
+
+/// One process, if it is there.
+pub fn read(pid: i32) -> Option<Process> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (before, after) = stat.rsplit_once(')')?;
+    let name = before.split_once('(')?.1.to_owned();
+    let fields: Vec<_> = after.split_whitespace().collect();
+    Some(Process {
+        pid,
+        name,
+        parent: fields.get(1)?.parse().ok()?,
+        start_ticks: fields.get(19)?.parse().ok()?,
+        executable: fs::read_link(format!("/proc/{pid}/exe")).ok(),
+    })
+}
+
+impl Process {
+    /// How long it has been running.
+    pub fn uptime(&self) -> Nanos {
+        let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
+        let since_boot: f64 = uptime.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
+        // SAFETY: asks for a constant of the system.
+        let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64;
+        Nanos::from_seconds(since_boot - self.start_ticks as f64 / ticks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn this_process_is_found_with_its_parent_and_executable() {
+        let own = super::read(std::process::id() as i32).unwrap();
+        assert_eq!(own.executable, std::env::current_exe().ok());
+        assert!(own.parent > 0);
+        assert!(own.uptime().0 < 3_600_000_000_000);
+    }
+}

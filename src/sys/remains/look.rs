@@ -1,0 +1,297 @@
+//! One look at what is there: processes, mounts, cgroups and paths that bear a token.
+//!
+//! Only reads. Deliberately absent: waiting (`wait`), and removing anything.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::{Item, Kind, Tokens};
+use crate::sys::clock;
+
+/// No engine nests its cgroups deeper: a user's systemd and podman in it need six.
+const CGROUP_DEPTH: usize = 8;
+
+/// How long, in nanoseconds, a process may be in the middle of exec before it counts as one without a command line.
+const LONGEST_EXEC: u64 = 20_000_000;
+
+/// Everything that is there now. Processes come last: they are what ends all the rest.
+pub fn look(tokens: &Tokens, known: &Known) -> io::Result<Vec<Found>> {
+    let mut found = mounts(tokens, &mount_table()?);
+    let cgroups = cgroups(tokens)?;
+    let mut seen = HashSet::new();
+    for group in &cgroups {
+        let Place::Path(path) = &group.place else {
+            continue;
+        };
+        // A directory that is just being removed has no list any more.
+        let list = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
+        for pid in list.lines().filter_map(|line| line.parse().ok()) {
+            if pid > 0 && !known.ourselves.contains(&pid) && seen.insert(pid) {
+                let mut buffer = Vec::new();
+                command_line(pid, &mut buffer);
+                found.push(Found::process(pid, &buffer));
+            }
+        }
+    }
+    found.extend(cgroups);
+    found.extend(paths(tokens));
+    for process in processes(tokens, known)? {
+        if !matches!(process.place, Place::Process(pid) if !seen.insert(pid)) {
+            found.push(process);
+        }
+    }
+    Ok(found)
+}
+
+/// Something that is there, and where to ask whether it still is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// What to tell people.
+    pub item: Item,
+    /// Where it is.
+    pub place: Place,
+}
+
+/// Where to ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A process.
+    Process(i32),
+    /// A line of the mount table.
+    Mount,
+    /// A cgroup directory or another path.
+    Path(PathBuf),
+}
+
+impl Found {
+    fn process(pid: i32, command: &[u8]) -> Found {
+        let words: Vec<_> = command.split(|&byte| byte == 0).map(String::from_utf8_lossy).collect();
+        let name = format!("{pid}: {}", words.join(" ").trim_end());
+        Found { item: Item { kind: Kind::Process, name }, place: Place::Process(pid) }
+    }
+
+    fn path(kind: Kind, path: &Path) -> Found {
+        Found {
+            item: Item { kind, name: path.display().to_string() },
+            place: Place::Path(path.to_path_buf()),
+        }
+    }
+}
+
+/// Processes that a look need not look at.
+#[derive(Debug)]
+pub struct Known {
+    /// Ourselves and our ancestors: their command lines may well contain a token, and they are older than any container
+    /// of ours.
+    ourselves: HashSet<i32>,
+    /// Those that have wiped out their command line for good.
+    nameless: RefCell<HashSet<i32>>,
+}
+
+impl Known {
+    /// Finds out who we are.
+    pub fn new() -> Known {
+        let mut ourselves = HashSet::new();
+        let mut pid = std::process::id() as i32;
+        while pid > 0 && ourselves.insert(pid) {
+            let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
+                break;
+            };
+            let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+            pid = parent.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        }
+        Known { ourselves, nameless: RefCell::default() }
+    }
+}
+
+/// Fills `buffer` with the command line; empty for a kernel thread, a zombie, or nobody.
+pub fn command_line(pid: i32, buffer: &mut Vec<u8>) {
+    buffer.clear();
+    if let Ok(mut file) = File::open(format!("/proc/{pid}/cmdline")) {
+        // A process that ends meanwhile reads as empty, which is the truth.
+        let _ = file.read_to_end(buffer);
+    }
+}
+
+fn processes(tokens: &Tokens, known: &Known) -> io::Result<Vec<Found>> {
+    let mut found = Vec::new();
+    let mut buffer = Vec::with_capacity(4096);
+    let mut nameless = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
+            continue;
+        };
+        if known.ourselves.contains(&pid) {
+            continue;
+        }
+        command_line(pid, &mut buffer);
+        if tokens.match_bytes(&buffer) {
+            found.push(Found::process(pid, &buffer));
+        } else if buffer.is_empty() && has_program(pid) && !known.nameless.borrow().contains(&pid) {
+            nameless.push(pid);
+        }
+    }
+    let until = clock::now().0 + LONGEST_EXEC;
+    for pid in nameless {
+        if let Some(process) = after_exec(pid, until, tokens, known, &mut buffer) {
+            found.push(process);
+        }
+    }
+    Ok(found)
+}
+
+/// In the middle of exec a process already has its new program, but for some 100 µs no command line: it must not be
+/// overlooked then. There is no event for it, so the CPU is offered to it until it has one.
+fn after_exec(pid: i32, until: u64, tokens: &Tokens, known: &Known, buffer: &mut Vec<u8>) -> Option<Found> {
+    while has_program(pid) {
+        command_line(pid, buffer);
+        if !buffer.is_empty() {
+            return tokens.match_bytes(buffer).then(|| Found::process(pid, buffer));
+        }
+        if clock::now().0 >= until {
+            known.nameless.borrow_mut().insert(pid);
+            return None;
+        }
+        std::thread::yield_now();
+    }
+    None
+}
+
+/// Kernel threads and zombies have none. Of processes that we may not look into it is not known, and `false`.
+fn has_program(pid: i32) -> bool {
+    fs::read_link(format!("/proc/{pid}/exe")).is_ok()
+}
+
+/// The mount table of our mount namespace.
+pub fn mount_table() -> io::Result<Vec<u8>> {
+    fs::read("/proc/self/mountinfo")
+}
+
+/// The lines of a mount table that bear a token, or hold the network namespace.
+pub fn mounts(tokens: &Tokens, table: &[u8]) -> Vec<Found> {
+    let held = tokens.network_namespace.map(|inode| format!("net:[{inode}]"));
+    let lines = table.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    let ours = lines.filter_map(|line| {
+        let mut fields = line.split(|&byte| byte == b' ').skip(3);
+        let (root, point) = (fields.next()?, fields.next()?);
+        let holds = held.as_deref().is_some_and(|held| held.as_bytes() == root);
+        (holds || tokens.match_bytes(line)).then(|| String::from_utf8_lossy(point).into_owned())
+    });
+    ours.map(|name| Found { item: Item { kind: Kind::Mount, name }, place: Place::Mount }).collect()
+}
+
+fn paths(tokens: &Tokens) -> Vec<Found> {
+    let there = tokens.paths.iter().filter(|path| path.symlink_metadata().is_ok());
+    there.map(|path| Found::path(Kind::Path, path)).collect()
+}
+
+fn cgroups(tokens: &Tokens) -> io::Result<Vec<Found>> {
+    let mut found = Vec::new();
+    for root in cgroup_roots(&mount_table()?) {
+        descend(&root, CGROUP_DEPTH, tokens, &mut found);
+    }
+    for path in tokens.cgroups.iter().filter(|path| path.is_dir()) {
+        let group = Found::path(Kind::Cgroup, path);
+        if !found.contains(&group) {
+            found.push(group);
+        }
+    }
+    Ok(found)
+}
+
+/// Where each cgroup hierarchy, v1 or v2, is mounted, each once.
+fn cgroup_roots(table: &[u8]) -> Vec<PathBuf> {
+    let mut devices = HashSet::new();
+    let mut roots = Vec::new();
+    for line in table.split(|&byte| byte == b'\n') {
+        let fields: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
+        let Some(dash) = fields.iter().position(|field| *field == b"-") else {
+            continue;
+        };
+        let kind = fields.get(dash + 1).copied().unwrap_or_default();
+        if (kind == b"cgroup" || kind == b"cgroup2") && dash > 5 && devices.insert(fields[2]) {
+            roots.push(PathBuf::from(OsStr::from_bytes(fields[4])));
+        }
+    }
+    roots
+}
+
+/// A cgroup without children has two links, so most directories need not be read.
+fn descend(directory: &Path, depth: usize, tokens: &Tokens, found: &mut Vec<Found>) {
+    let childless = directory.symlink_metadata().map_or(true, |metadata| metadata.nlink() <= 2);
+    if childless || depth == 0 {
+        return;
+    }
+    // Groups come and go while we look; one that is gone is of no interest.
+    let Ok(entries) = fs::read_dir(directory) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        if tokens.match_bytes(entry.file_name().as_bytes()) {
+            // What is below can only be away sooner.
+            found.push(Found::path(Kind::Cgroup, &entry.path()));
+        } else {
+            descend(&entry.path(), depth - 1, tokens, found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &[u8] = b"\
+22 1 254:0 / / rw,relatime - ext4 /dev/vda rw
+31 22 0:27 / /sys/fs/cgroup/cpu rw,relatime shared:4 - cgroup cgroup rw,cpu
+32 22 0:28 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+33 22 0:28 / /mnt/again rw,relatime - cgroup2 cgroup2 rw
+40 22 0:50 / /var/lib/docker/overlay2/0123456789abcdef0/merged rw - overlay overlay rw,lowerdir=/l
+41 22 0:4 net:[4026532999] /run/docker/netns/deadbeef rw - nsfs nsfs rw
+42 22 0:4 net:[40265329991] /run/docker/netns/other rw - nsfs nsfs rw
+43 22 0:51 / /var/lib/docker/overlay2/fedcba9876543210f/merged rw - overlay overlay rw,lowerdir=/l
+";
+
+    fn names(found: &[Found]) -> Vec<&str> {
+        found.iter().map(|found| found.item.name.as_str()).collect()
+    }
+
+    #[test]
+    fn mounts_with_the_token_or_the_namespace_are_found_and_no_others() {
+        let tokens = Tokens::new(["0123456789abcdef0"]).unwrap().network_namespace(4026532999);
+        let found = mounts(&tokens, TABLE);
+        assert_eq!(
+            names(&found),
+            ["/var/lib/docker/overlay2/0123456789abcdef0/merged", "/run/docker/netns/deadbeef"]
+        );
+    }
+
+    #[test]
+    fn each_cgroup_hierarchy_is_searched_once() {
+        assert_eq!(
+            cgroup_roots(TABLE),
+            [Path::new("/sys/fs/cgroup/cpu"), Path::new("/sys/fs/cgroup/unified")]
+        );
+    }
+
+    #[test]
+    fn we_and_our_parent_are_ourselves() {
+        let us = Known::new().ourselves;
+        assert!(us.contains(&(std::process::id() as i32)));
+        assert!(us.contains(&(std::os::unix::process::parent_id() as i32)));
+    }
+
+    #[test]
+    fn a_token_that_nobody_bears_finds_nothing() {
+        let tokens = Tokens::new([format!("dunnage-nobody-{}", std::process::id())]).unwrap();
+        assert_eq!(look(&tokens, &Known::new()).unwrap(), []);
+    }
+}

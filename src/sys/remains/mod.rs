@@ -1,0 +1,234 @@
+//! "Gone": when the last process, mount, cgroup and path of one container is away.
+//!
+//! Everything is recognised by tokens that only this container bears (its 64-digit id, a name with the run's id in it):
+//! in command lines (conmon, containerd-shim, the runtime, network helpers), in our mount table, in the names of cgroups.
+//! What bears no token is neither counted nor waited for, and nothing is ever removed here.
+//!
+//! Limits: mounts in other mount namespaces cannot be seen (without root that is where a rootless engine has its own; they
+//! go with its processes). With `hidepid` a user sees only their own processes.
+
+mod look;
+mod wait;
+
+use std::io;
+use std::path::PathBuf;
+
+use self::look::Known;
+use self::wait::Watch;
+use super::clock;
+use crate::units::{Nanos, Stamp};
+
+/// Fewer characters could be part of something foreign.
+pub const SHORTEST_TOKEN: usize = 12;
+
+/// How one container's belongings are recognised.
+#[derive(Clone, Debug)]
+pub struct Tokens {
+    parts: Vec<String>,
+    network_namespace: Option<u64>,
+    cgroups: Vec<PathBuf>,
+    paths: Vec<PathBuf>,
+}
+
+/// A token that would, or might, match something foreign.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is no token: it must have at least {SHORTEST_TOKEN} printable characters without spaces and backslashes"
+)]
+pub struct BadToken(pub String);
+
+impl Tokens {
+    /// Strings each of which stands, as a whole, in the belongings of this container only.
+    ///
+    /// # Errors
+    /// [`BadToken`] for one that is too short or could be written differently in the mount table.
+    pub fn new(parts: impl IntoIterator<Item = impl Into<String>>) -> Result<Tokens, BadToken> {
+        let parts: Vec<String> = parts.into_iter().map(Into::into).collect();
+        let bad = |part: &&String| {
+            part.len() < SHORTEST_TOKEN || part.bytes().any(|byte| !byte.is_ascii_graphic() || byte == b'\\')
+        };
+        match parts.iter().find(bad) {
+            Some(part) => Err(BadToken(part.clone())),
+            None => Ok(Tokens { parts, network_namespace: None, cgroups: Vec::new(), paths: Vec::new() }),
+        }
+    }
+
+    /// Also mounts that hold this network namespace.
+    #[must_use]
+    pub fn network_namespace(mut self, inode: u64) -> Tokens {
+        self.network_namespace = Some(inode);
+        self
+    }
+
+    /// Also exactly these cgroup directories, with the processes in them.
+    #[must_use]
+    pub fn cgroups(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Tokens {
+        self.cgroups.extend(paths);
+        self
+    }
+
+    /// Also exactly these paths.
+    #[must_use]
+    pub fn paths(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Tokens {
+        self.paths.extend(paths);
+        self
+    }
+
+    fn match_bytes(&self, bytes: &[u8]) -> bool {
+        self.parts.iter().any(|part| bytes.windows(part.len()).any(|window| window == part.as_bytes()))
+    }
+}
+
+/// What kind of thing is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A process that has not ended.
+    Process,
+    /// A mount in our mount namespace.
+    Mount,
+    /// A cgroup directory, v1 or v2.
+    Cgroup,
+    /// A path that was asked for.
+    Path,
+}
+
+/// Something that is left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// What it is.
+    pub kind: Kind,
+    /// `PID: command line`, mount point, or path.
+    pub name: String,
+}
+
+impl std::fmt::Display for Item {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = match self.kind {
+            Kind::Process => "process",
+            Kind::Mount => "mount",
+            Kind::Cgroup => "cgroup",
+            Kind::Path => "path",
+        };
+        write!(formatter, "{kind} `{}`", self.name)
+    }
+}
+
+/// Nothing is left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gone {
+    /// When: the client's return if the first look found nothing, else the event after which nothing was left.
+    pub at: Stamp,
+    /// How long the first look took, from the client's return on. What went away during it counts as gone at the return.
+    pub look: Nanos,
+    /// What was there after the client's return.
+    pub waited_for: Vec<Item>,
+}
+
+/// It is not known to be gone.
+#[derive(Debug, thiserror::Error)]
+pub enum NotGone {
+    /// The deadline passed.
+    #[error("still there: {}", list(.0))]
+    StillThere(Vec<Item>),
+    /// Looking failed.
+    #[error("cannot see what is left of the container: {0}")]
+    Look(#[from] io::Error),
+}
+
+fn list(items: &[Item]) -> String {
+    items.iter().map(Item::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Everything that bears one of the tokens now.
+///
+/// # Errors
+/// When `/proc` cannot be read.
+pub fn find(tokens: &Tokens) -> io::Result<Vec<Item>> {
+    Ok(look::look(tokens, &Known::new())?.into_iter().map(|found| found.item).collect())
+}
+
+/// Looks for what is left, again and again. Made before the launch, so that right after it the look itself is all.
+#[derive(Debug)]
+pub struct Remains {
+    known: Known,
+}
+
+impl Default for Remains {
+    fn default() -> Remains {
+        Remains::new()
+    }
+}
+
+impl Remains {
+    /// Finds out who we are.
+    pub fn new() -> Remains {
+        Remains { known: Known::new() }
+    }
+
+    /// Waits until nothing is left, at most until `deadline`. To be called right after the client returned, at `returned`.
+    ///
+    /// [`Gone::at`] is never earlier than the end of something that was waited for, and later by no more than it takes
+    /// to wake and to read the mount table.
+    ///
+    /// # Errors
+    /// [`NotGone::StillThere`] with everything that is left at the deadline.
+    pub fn watch(&self, tokens: &Tokens, returned: Stamp, deadline: Stamp) -> Result<Gone, NotGone> {
+        let mut watch = Watch::new()?;
+        let found = look::look(tokens, &self.known)?;
+        let look = Nanos(clock::now().0 as i64 - returned.0 as i64);
+        let mut waited_for: Vec<Item> = found.iter().map(|found| found.item.clone()).collect();
+        if found.is_empty() {
+            return Ok(Gone { at: returned, look, waited_for });
+        }
+        watch.add(found, tokens)?;
+        let mut at = clock::now();
+        loop {
+            while !watch.is_empty() {
+                match watch.next(deadline, tokens)? {
+                    Some(woken) => at = woken,
+                    None => return Err(NotGone::StillThere(watch.items())),
+                }
+            }
+            // The last of several may have gone after the waking, while its predecessor was being struck out.
+            if watch.next(Stamp(0), tokens)?.is_some() {
+                at = clock::now();
+            }
+            // What was waited for may have left something new behind.
+            let found = look::look(tokens, &self.known)?;
+            if found.is_empty() {
+                return Ok(Gone { at, look, waited_for });
+            }
+            for item in found.iter().map(|found| &found.item) {
+                if !waited_for.contains(item) {
+                    waited_for.push(item.clone());
+                }
+            }
+            if clock::now() >= deadline {
+                return Err(NotGone::StillThere(found.into_iter().map(|found| found.item).collect()));
+            }
+            watch.add(found, tokens)?;
+            at = clock::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_that_could_be_somebody_elses_are_refused() {
+        assert_eq!(Tokens::new(["short"]).unwrap_err(), BadToken("short".into()));
+        assert!(Tokens::new(["0123456789ab", "0123456789a"]).is_err());
+        assert!(Tokens::new(["with a space in it"]).is_err());
+        assert!(Tokens::new(["0123456789ab"]).is_ok());
+    }
+
+    #[test]
+    fn a_token_matches_as_a_whole_only() {
+        let tokens = Tokens::new(["dunnage-1234-run"]).unwrap();
+        assert!(tokens.match_bytes(b"--name\0dunnage-1234-run\0"));
+        assert!(!tokens.match_bytes(b"--name\0dunnage-1234-ru\0n"));
+        assert!(!tokens.match_bytes(b""));
+    }
+}

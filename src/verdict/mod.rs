@@ -1,0 +1,338 @@
+//! From samples to verdicts, warnings and suspects: computed once, rendered everywhere. A pure
+//! function of what was recorded.
+//!
+//! What is compared, at which level and with which margin was fixed in the plan. What a verdict
+//! says is decided in `stats`; what overrides it stands in `suspect`, what qualifies it in
+//! `warning`.
+
+pub mod suspect;
+pub mod warning;
+
+pub use suspect::Suspect;
+pub use warning::Warning;
+
+use crate::experiment::{Metric, Weight};
+use crate::outcome::FailureClass;
+use crate::plan::{Plan, Relation};
+use crate::record::{Cause, Recorded};
+use crate::stats::{self, Alpha, Decision, Estimate, NoiseFloor, Pairs, Sample};
+
+/// Everything that can be said about a run.
+#[derive(Debug, Clone)]
+pub struct Analysis {
+    /// Complete rounds that count.
+    pub rounds: usize,
+    /// The level of a single verdict.
+    pub alpha: Alpha,
+    /// By cell.
+    pub cells: Vec<CellSummary>,
+    /// Every comparison in every setting and metric.
+    pub findings: Vec<Finding>,
+    /// By metric and setting, what twins show.
+    pub noise: Vec<Noise>,
+    /// Which share of each subject's time the floor alone accounts for.
+    pub floor_shares: Vec<FloorShare>,
+    /// What qualifies the verdicts.
+    pub warnings: Vec<Warning>,
+    /// What must not be believed.
+    pub suspects: Vec<Suspect>,
+    /// In how many cells carry-over was tested.
+    pub carry_over_tested: usize,
+}
+
+/// One cell's own values.
+#[derive(Debug, Clone)]
+pub struct CellSummary {
+    /// By metric; none where the cell has no value at all.
+    pub metrics: Vec<Option<MetricSummary>>,
+    /// Rounds that count in which it failed, by class, and the first reason of each.
+    pub failures: Vec<(FailureClass, usize, String)>,
+    /// Rounds that count in which it was not tried.
+    pub skipped: usize,
+}
+
+/// The values of one metric in one cell.
+#[derive(Debug, Clone)]
+pub struct MetricSummary {
+    /// Median with its exact interval at 95 %.
+    pub median: Estimate,
+    /// The smallest and the largest value.
+    pub range: (f64, f64),
+    /// The quartiles.
+    pub quartiles: (f64, f64),
+}
+
+/// What one comparison says in one setting about one metric.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// Index into the plan's comparisons.
+    pub comparison: usize,
+    /// The cell of the subject.
+    pub cell: usize,
+    /// The cell of what it is compared with.
+    pub against: usize,
+    /// Index into the experiment's metrics.
+    pub metric: usize,
+    /// The numbers, unless no round has both values.
+    pub numbers: Option<Numbers>,
+    /// What follows from them.
+    pub verdict: Verdict,
+}
+
+/// The numbers behind a verdict.
+#[derive(Debug, Clone, Copy)]
+pub struct Numbers {
+    /// Median of the paired differences, with its interval at the run's level.
+    pub difference: Estimate,
+    /// Median of the paired ratios, where the baseline is far enough above the timer's floor.
+    pub ratio: Option<Estimate>,
+    /// The smallest difference that matters, in the unit of the metric.
+    pub matters: f64,
+}
+
+/// What a comparison comes to. All metrics there are get better as they get smaller.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// Any difference is smaller than what matters.
+    Same,
+    /// More of it.
+    Slower,
+    /// Less of it.
+    Faster,
+    /// Not decided.
+    Undecided {
+        /// An effect of this size would just have been seen.
+        smallest_visible: f64,
+        /// How many rounds a new run would need, and for what.
+        new_run: Option<stats::NewRun>,
+    },
+    /// Too few rounds for any verdict at this level.
+    TooFew {
+        /// Complete rounds.
+        have: usize,
+        /// Rounds needed.
+        need: usize,
+    },
+    /// The numbers are not to be believed; index into the suspects.
+    Suspect(usize),
+    /// One side has no values.
+    NoData,
+    /// Shown with its interval, but outside the family: nothing is decided.
+    Context,
+}
+
+impl Verdict {
+    /// The word used in tables and files.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Verdict::Same => "same",
+            Verdict::Slower => "slower",
+            Verdict::Faster => "faster",
+            Verdict::Undecided { .. } => "undecided",
+            Verdict::TooFew { .. } => "too few",
+            Verdict::Suspect(_) => "suspect",
+            Verdict::NoData => "no data",
+            Verdict::Context => "context",
+        }
+    }
+}
+
+/// The noise floor of one metric in one setting: what twins show.
+#[derive(Debug, Clone)]
+pub struct Noise {
+    /// The cell of the twin.
+    pub cell: usize,
+    /// Index into the experiment's metrics.
+    pub metric: usize,
+    /// What the pair shows.
+    pub floor: NoiseFloor,
+}
+
+/// How much of a subject's `returned` the floor alone would take.
+#[derive(Debug, Clone)]
+pub struct FloorShare {
+    /// The subject's cell.
+    pub cell: usize,
+    /// Median of the paired ratios floor ÷ subject.
+    pub share: Estimate,
+}
+
+/// Says everything that can be said about a run.
+pub fn analyse(run: &Recorded) -> Analysis {
+    let columns = Columns::of(run);
+    let alpha = run.plan.alpha();
+    let cells = (0..run.plan.cells.len()).map(|cell| summary(run, &columns, cell)).collect::<Vec<_>>();
+    let mut findings = findings(run, &columns, alpha);
+    let noise = noise(run, &cells, &findings);
+    let suspects = suspect::all(run, &columns, &cells, &findings, &noise);
+    for (index, suspect) in suspects.iter().enumerate() {
+        suspect.overrule(index, &run.plan, &mut findings);
+    }
+    let (warnings, carry_over_tested) = warning::all(run, &columns, &cells);
+    Analysis {
+        rounds: run.complete_rounds(),
+        alpha,
+        floor_shares: floor_shares(run, &columns),
+        cells,
+        findings,
+        noise,
+        warnings,
+        suspects,
+        carry_over_tested,
+    }
+}
+
+/// The values of a run with holes as such, reduced to complete rounds.
+pub struct Columns {
+    by_cell: Vec<Vec<Vec<Option<f64>>>>,
+}
+
+impl Columns {
+    fn of(run: &Recorded) -> Columns {
+        let complete: Vec<_> = run.contexts.iter().skip(run.plan.warmups).map(Option::is_some).collect();
+        let column = |values: &Vec<f64>| -> Vec<Option<f64>> {
+            let counted = values.iter().zip(&complete).filter(|(_, complete)| **complete);
+            counted.map(|(value, _)| Some(*value).filter(|value| value.is_finite())).collect()
+        };
+        Columns {
+            by_cell: run.series.iter().map(|series| series.values.iter().map(column).collect()).collect(),
+        }
+    }
+
+    /// The values of a metric in a cell by complete round.
+    pub fn get(&self, cell: usize, metric: usize) -> &[Option<f64>] {
+        &self.by_cell[cell][metric]
+    }
+
+    /// The same without the holes.
+    pub fn sample(&self, cell: usize, metric: usize) -> Option<Sample> {
+        Sample::new(self.get(cell, metric).iter().flatten().copied().collect::<Vec<_>>()).ok()
+    }
+}
+
+fn summary(run: &Recorded, columns: &Columns, cell: usize) -> CellSummary {
+    let metrics = run.plan.metrics(&run.plan.cells[cell]);
+    let of_metric = |metric| {
+        let sample = columns.sample(cell, metric)?;
+        let [low, high] = sample.quantiles([0.25, 0.75]);
+        Some(MetricSummary {
+            median: Estimate::of_median(&sample, Alpha::FIVE_PERCENT),
+            range: (sample.min(), sample.max()),
+            quartiles: (low, high),
+        })
+    };
+    let mut failures: Vec<(FailureClass, usize, String)> = Vec::new();
+    let mut skipped = 0;
+    for row in run.failures.iter().filter(|row| row.cell == cell && row.round >= run.plan.warmups) {
+        match &row.cause {
+            Cause::Skipped(_) => skipped += 1,
+            Cause::Failed(failure) => match failures.iter_mut().find(|(class, ..)| *class == failure.class) {
+                Some((_, count, _)) => *count += 1,
+                None => failures.push((failure.class, 1, failure.to_string())),
+            },
+        }
+    }
+    CellSummary { metrics: (0..metrics.len()).map(of_metric).collect(), failures, skipped }
+}
+
+/// The index of the cell with the same experiment and setting and another subject.
+pub fn sibling(plan: &Plan, cell: usize, subject: usize) -> Option<usize> {
+    let own = &plan.cells[cell];
+    let fits = |other: &crate::plan::Cell| {
+        other.subject == subject && other.experiment == own.experiment && other.setting == own.setting
+    };
+    plan.cells.iter().position(fits)
+}
+
+fn findings(run: &Recorded, columns: &Columns, alpha: Alpha) -> Vec<Finding> {
+    let plan = &run.plan;
+    let mut wanted = Vec::new();
+    for (index, comparison) in plan.comparisons.iter().enumerate() {
+        for (cell, planned) in plan.cells.iter().enumerate() {
+            if planned.subject != comparison.subject || planned.experiment != comparison.experiment {
+                continue;
+            }
+            if let Some(against) = sibling(plan, cell, comparison.against) {
+                wanted.extend((0..plan.metrics(planned).len()).map(|metric| (index, cell, against, metric)));
+            }
+        }
+    }
+    let timer = run.environment.timer.step as f64 / 1e9;
+    let one = |&(comparison, cell, against, metric): &(usize, usize, usize, usize)| {
+        let definition = &plan.metrics(&plan.cells[cell])[metric];
+        let pairs = Pairs::align(columns.get(against, metric), columns.get(cell, metric)).ok();
+        let (numbers, verdict) = judge(definition, pairs.as_ref(), timer, alpha);
+        Finding { comparison, cell, against, metric, numbers, verdict }
+    };
+    in_parallel(&wanted, one)
+}
+
+/// Applies a pure function to all items, on all CPUs, keeping their order.
+fn in_parallel<T: Sync, U: Send>(items: &[T], apply: impl Fn(&T) -> U + Sync) -> Vec<U> {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8);
+    let size = items.len().div_ceil(workers).max(1);
+    if items.len() < 64 {
+        return items.iter().map(apply).collect();
+    }
+    std::thread::scope(|scope| {
+        let started: Vec<_> = items
+            .chunks(size)
+            .map(|chunk| scope.spawn(|| chunk.iter().map(&apply).collect::<Vec<_>>()))
+            .collect();
+        started
+            .into_iter()
+            .flat_map(|worker| worker.join().expect("a pure function does not panic"))
+            .collect()
+    })
+}
+
+fn judge(metric: &Metric, pairs: Option<&Pairs>, timer: f64, alpha: Alpha) -> (Option<Numbers>, Verdict) {
+    let Some(pairs) = pairs else { return (None, Verdict::NoData) };
+    let compared = stats::compare(pairs, metric.margin, alpha);
+    let numbers = Numbers {
+        difference: compared.difference,
+        ratio: pairs.ratio(timer, alpha).ok(),
+        matters: compared.matters,
+    };
+    let verdict = match compared.decision {
+        _ if metric.weight == Weight::Context => Verdict::Context,
+        Decision::Same => Verdict::Same,
+        Decision::Less => Verdict::Faster,
+        Decision::More => Verdict::Slower,
+        Decision::Undecided { smallest_visible, new_run } => Verdict::Undecided { smallest_visible, new_run },
+        Decision::TooFew { have, need } => Verdict::TooFew { have, need },
+    };
+    (Some(numbers), verdict)
+}
+
+fn noise(run: &Recorded, cells: &[CellSummary], findings: &[Finding]) -> Vec<Noise> {
+    let of_twins = |finding: &&Finding| run.plan.comparisons[finding.comparison].relation == Relation::Twin;
+    findings
+        .iter()
+        .filter(of_twins)
+        .filter_map(|finding| {
+            let median = cells[finding.against].metrics[finding.metric].as_ref()?.median.value;
+            let floor = NoiseFloor::of_twins(&finding.numbers?.difference, median)?;
+            Some(Noise { cell: finding.cell, metric: finding.metric, floor })
+        })
+        .collect()
+}
+
+/// Shares are told of the first metric, the one that people wait for.
+fn floor_shares(run: &Recorded, columns: &Columns) -> Vec<FloorShare> {
+    let plan = &run.plan;
+    let original =
+        |name: &str| plan.subjects.iter().position(|one| one.spec.name == name && one.twin_of.is_none());
+    let Some(floor) = original("floor") else { return Vec::new() };
+    let timer = run.environment.timer.step as f64 / 1e9;
+    let share = |cell: usize| {
+        let entry = &plan.subjects[plan.cells[cell].subject];
+        if entry.twin_of.is_some() || entry.layer <= crate::subject::Layer::Floor {
+            return None;
+        }
+        let floor = sibling(plan, cell, floor)?;
+        let pairs = Pairs::align(columns.get(cell, 0), columns.get(floor, 0)).ok()?;
+        Some(FloorShare { cell, share: pairs.ratio(timer, Alpha::FIVE_PERCENT).ok()? })
+    };
+    (0..plan.cells.len()).filter_map(share).collect()
+}

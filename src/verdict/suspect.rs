@@ -1,0 +1,278 @@
+//! What must not be believed, whatever its interval says. Each rule names the evidence and the
+//! likely mechanism, and overrules the verdicts that rest on it.
+
+use super::{CellSummary, Columns, Finding, Noise, Verdict};
+use crate::plan::{Plan, Relation};
+use crate::record::Recorded;
+use crate::units::Unit;
+
+/// A rule that fired.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Suspect {
+    /// The name of the rule.
+    pub rule: &'static str,
+    /// The cells whose numbers are in doubt.
+    pub cells: Vec<usize>,
+    /// Index into the experiment's metrics; none where all are in doubt.
+    pub metric: Option<usize>,
+    /// What was seen.
+    pub evidence: String,
+    /// What probably made it so.
+    pub mechanism: String,
+}
+
+impl Suspect {
+    /// Overrules every finding that rests on the numbers in doubt. The comparison of twins is the
+    /// evidence itself and keeps its numbers, but not its verdict.
+    pub(super) fn overrule(&self, index: usize, plan: &Plan, findings: &mut [Finding]) {
+        let _ = plan;
+        for finding in findings {
+            let concerned = self.cells.contains(&finding.cell) || self.cells.contains(&finding.against);
+            let same_metric = self.metric.is_none_or(|metric| metric == finding.metric);
+            if concerned && same_metric && finding.verdict != Verdict::Context {
+                finding.verdict = Verdict::Suspect(index);
+            }
+        }
+    }
+}
+
+/// The rules, each from a run's numbers to what is suspect in them.
+type Rule = fn(&View<'_>) -> Vec<Suspect>;
+
+const RULES: [Rule; 6] =
+    [negative, shorter_than_a_bare_start, longer_than_the_whole, faster_than_bare, control_moved, copies];
+
+/// What a rule may look at.
+struct View<'a> {
+    run: &'a Recorded,
+    columns: &'a Columns,
+    cells: &'a [CellSummary],
+    findings: &'a [Finding],
+    noise: &'a [Noise],
+}
+
+/// Applies all rules.
+pub(super) fn all(
+    run: &Recorded,
+    columns: &Columns,
+    cells: &[CellSummary],
+    findings: &[Finding],
+    noise: &[Noise],
+) -> Vec<Suspect> {
+    let view = View { run, columns, cells, findings, noise };
+    RULES.iter().flat_map(|rule| rule(&view)).collect()
+}
+
+impl View<'_> {
+    fn plan(&self) -> &Plan {
+        &self.run.plan
+    }
+
+    fn metric_index(&self, cell: usize, name: &str) -> Option<usize> {
+        self.plan().metrics(&self.plan().cells[cell]).iter().position(|metric| metric.name == name)
+    }
+
+    fn label(&self, cell: usize) -> &str {
+        &self.plan().subjects[self.plan().cells[cell].subject].label
+    }
+
+    fn named(&self, cell: usize, metric: usize) -> String {
+        let planned = &self.plan().cells[cell];
+        let setting =
+            if planned.setting.0.is_empty() { String::new() } else { format!(" ({})", planned.setting) };
+        format!("{} of `{}`{setting}", self.plan().metrics(planned)[metric].name, self.label(cell))
+    }
+
+    fn baseline_cell(&self, cell: usize) -> Option<usize> {
+        super::sibling(self.plan(), cell, self.plan().baseline)
+    }
+}
+
+/// Time does not run backwards and CPU is not given back.
+fn negative(view: &View<'_>) -> Vec<Suspect> {
+    let mut found = Vec::new();
+    for (cell, summary) in view.cells.iter().enumerate() {
+        for (metric, values) in summary.metrics.iter().enumerate() {
+            let Some(values) = values.as_ref().filter(|values| values.range.0 < 0.0) else { continue };
+            let unit = view.plan().metrics(&view.plan().cells[cell])[metric].unit;
+            found.push(Suspect {
+                rule: "negative",
+                cells: vec![cell],
+                metric: Some(metric),
+                evidence: format!(
+                    "{} reaches {}",
+                    view.named(cell, metric),
+                    unit.format_signed(values.range.0)
+                ),
+                mechanism:
+                    "a clock that was set, or a difference of two readings of which one is not what it seems"
+                        .into(),
+            });
+        }
+    }
+    found
+}
+
+/// No container starts in less time than the quickest process.
+fn shorter_than_a_bare_start(view: &View<'_>) -> Vec<Suspect> {
+    let mut found = Vec::new();
+    for (cell, summary) in view.cells.iter().enumerate() {
+        let layer = view.plan().subjects[view.plan().cells[cell].subject].layer;
+        let Some(metric) = view.metric_index(cell, "returned") else { continue };
+        let Some(baseline) = view.baseline_cell(cell).filter(|baseline| *baseline != cell) else { continue };
+        if layer == crate::subject::Layer::Bare || !is_bare(view, baseline) {
+            continue;
+        }
+        let range = |summary: &CellSummary| summary.metrics[metric].as_ref().map(|values| values.range);
+        let (Some(own), Some(bare)) = (range(summary), range(&view.cells[baseline])) else { continue };
+        if own.0 < bare.0 {
+            found.push(Suspect {
+                rule: "shorter than a bare start",
+                cells: vec![cell],
+                metric: Some(metric),
+                evidence: format!(
+                    "{} takes {} at least once, and no bare start took less than {}",
+                    view.named(cell, metric),
+                    Unit::Seconds.format(own.0),
+                    Unit::Seconds.format(bare.0)
+                ),
+                mechanism: "the command came back before its container had run, or something else was started".into(),
+            });
+        }
+    }
+    found
+}
+
+fn is_bare(view: &View<'_>, cell: usize) -> bool {
+    view.plan().subjects[view.plan().cells[cell].subject].layer == crate::subject::Layer::Bare
+}
+
+/// A part cannot take longer than the whole that holds it.
+fn longer_than_the_whole(view: &View<'_>) -> Vec<Suspect> {
+    const PARTS: [(&str, &str); 3] =
+        [("first_instruction", "returned"), ("returned", "gone"), ("teardown", "gone")];
+    let mut found = Vec::new();
+    for cell in 0..view.cells.len() {
+        for (part, whole) in PARTS {
+            let (Some(part), Some(whole)) = (view.metric_index(cell, part), view.metric_index(cell, whole))
+            else {
+                continue;
+            };
+            let (parts, wholes) = (view.columns.get(cell, part), view.columns.get(cell, whole));
+            let beyond = parts.iter().zip(wholes).filter_map(|(part, whole)| Some(((*part)?, (*whole)?)));
+            let Some((part_value, whole_value)) = beyond.into_iter().find(|(part, whole)| part > whole)
+            else {
+                continue;
+            };
+            found.push(Suspect {
+                rule: "longer than the whole",
+                cells: vec![cell],
+                metric: Some(part),
+                evidence: format!(
+                    "{} takes {} in a round where {} takes {}",
+                    view.named(cell, part),
+                    Unit::Seconds.format(part_value),
+                    view.named(cell, whole),
+                    Unit::Seconds.format(whole_value)
+                ),
+                mechanism: "a stamp from inside that is not on the clock of the stamps from outside".into(),
+            });
+        }
+    }
+    found
+}
+
+/// A container is a process with more to do: beyond the noise it cannot be faster than one.
+fn faster_than_bare(view: &View<'_>) -> Vec<Suspect> {
+    let mut found = Vec::new();
+    for finding in view.findings {
+        let relation = &view.plan().comparisons[finding.comparison].relation;
+        if *relation != Relation::Baseline
+            || finding.verdict != Verdict::Faster
+            || !is_bare(view, finding.against)
+        {
+            continue;
+        }
+        let Some(numbers) = finding.numbers else { continue };
+        let setting = &view.plan().cells[finding.cell].setting;
+        let floors = view.noise.iter().filter(|noise| {
+            noise.metric == finding.metric
+                && view.plan().cells[noise.cell].setting == *setting
+                && is_bare(view, noise.cell)
+        });
+        if floors.clone().any(|noise| noise.floor.hides(numbers.difference.value)) {
+            continue;
+        }
+        found.push(Suspect {
+            rule: "faster than bare",
+            cells: vec![finding.cell],
+            metric: Some(finding.metric),
+            evidence: format!(
+                "{} is {} from a bare process",
+                view.named(finding.cell, finding.metric),
+                Unit::Seconds.format_signed(numbers.difference.value)
+            ),
+            mechanism: "other bits on the two sides, or a part of the work that was left out".into(),
+        });
+    }
+    found
+}
+
+/// A subject differs from itself: the instrument, not the subject, made the difference.
+fn control_moved(view: &View<'_>) -> Vec<Suspect> {
+    let mut found = Vec::new();
+    for finding in view.findings {
+        let is_control = view.plan().comparisons[finding.comparison].relation == Relation::Twin;
+        if !is_control || !matches!(finding.verdict, Verdict::Slower | Verdict::Faster) {
+            continue;
+        }
+        let Some(numbers) = finding.numbers else { continue };
+        let unit = view.plan().metrics(&view.plan().cells[finding.cell])[finding.metric].unit;
+        found.push(Suspect {
+            rule: "control moved",
+            cells: vec![finding.cell, finding.against],
+            metric: Some(finding.metric),
+            evidence: format!(
+                "{} differs by {} from the same subject under its own label",
+                view.named(finding.cell, finding.metric),
+                unit.format_signed(numbers.difference.value)
+            ),
+            mechanism:
+                "the order within rounds, or state that one label's launches leave and the other's find"
+                    .into(),
+        });
+    }
+    found
+}
+
+/// Two measurements never agree to the nanosecond in every round.
+fn copies(view: &View<'_>) -> Vec<Suspect> {
+    /// Fewer equal values could be chance on a coarse clock.
+    const FEWEST: usize = 5;
+    let mut found = Vec::new();
+    for first in 0..view.cells.len() {
+        for second in first + 1..view.cells.len() {
+            if view.plan().cells[first].experiment != view.plan().cells[second].experiment {
+                continue;
+            }
+            let (one, other) = (view.columns.get(first, 0), view.columns.get(second, 0));
+            let values = one.iter().flatten().count();
+            let constant = one.iter().flatten().all(|value| Some(value) == one.iter().flatten().next());
+            if values < FEWEST || constant || one != other {
+                continue;
+            }
+            found.push(Suspect {
+                rule: "two columns that are copies",
+                cells: vec![first, second],
+                metric: None,
+                evidence: format!(
+                    "{} and {} have the same value in each of {values} rounds",
+                    view.named(first, 0),
+                    view.named(second, 0)
+                ),
+                mechanism: "one of them was copied, not measured".into(),
+            });
+        }
+    }
+    found
+}

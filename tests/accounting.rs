@@ -1,0 +1,276 @@
+//! CPU accounting against the kernel's own figures: real processes, threads, daemons, engines.
+//!
+//! Needs root (perf events on all CPUs). What cannot run here says `skipped: TEST: NEED: REASON` on standard error.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+use dunnage::sys::accounting::{LaunchCpu, Listener, Tree};
+use dunnage::sys::clock;
+use dunnage::units::Nanos;
+
+/// One at a time: each test looks at the whole machine, and two cores are few.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn listener(test: &str) -> Option<Listener> {
+    match Listener::open() {
+        Ok(listener) => Some(listener),
+        Err(reason) => {
+            eprintln!("skipped: {test}: root: {reason}");
+            None
+        }
+    }
+}
+
+/// What `wait4` says of a child and of everything that it waited for.
+#[derive(Debug)]
+struct Rusage {
+    cpu: Nanos,
+    /// How often it gave up a CPU or was made to.
+    switches: i64,
+}
+
+/// Runs `command` in a window: the CPU of its tree, and what `wait4` says.
+#[expect(clippy::zombie_processes, reason = "`wait4` reaps it, which std cannot know")]
+fn launch(listener: &mut Listener, daemons: &[i32], command: &mut Command) -> (LaunchCpu, Rusage) {
+    listener.begin(daemons);
+    let child = command.stdin(Stdio::null()).spawn().unwrap();
+    let pid = child.id() as i32;
+    let mut status = 0;
+    // SAFETY: rusage is plain data, for which zero is valid.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: both out-parameters are valid; the pid is our child, which nobody else waits for.
+    assert_eq!(unsafe { libc::wait4(pid, &mut status, 0, &mut usage) }, pid);
+    assert_eq!(status, 0, "{command:?}");
+    let micros = |time: libc::timeval| time.tv_sec * 1_000_000 + time.tv_usec;
+    let cpu = Nanos((micros(usage.ru_utime) + micros(usage.ru_stime)) * 1000);
+    let rusage = Rusage { cpu, switches: usage.ru_nvcsw + usage.ru_nivcsw };
+    (listener.finish(pid).unwrap(), rusage)
+}
+
+fn shell(script: &str) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", script]);
+    command
+}
+
+/// Within 2 % or 1 ms; but the kernel charges a task from its wake-up on (the rest of the interrupt, the way out
+/// of idle), where we charge it from its switch on, and whoever was interrupted until then.
+fn agree(ours: Nanos, kernel: &Rusage) -> bool {
+    let tolerance = (kernel.cpu.0 / 50).max(1_000_000) + kernel.switches * 30_000;
+    (ours.0 - kernel.cpu.0).abs() <= tolerance
+}
+
+const BUSY: &str = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done";
+
+#[test]
+fn a_busy_child_costs_what_wait4_says() {
+    let _alone = ALONE.lock();
+    let Some(mut listener) = listener("a_busy_child_costs_what_wait4_says") else {
+        return;
+    };
+    for script in [BUSY, "exit 0", "for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; done"] {
+        let (cpu, rusage) = launch(&mut listener, &[], &mut shell(script));
+        eprintln!("{script}: tree {:?}, wait4 {rusage:?}", cpu.client.cpu());
+        assert!(agree(cpu.client.cpu(), &rusage), "{:?} {rusage:?}", cpu.client);
+        assert_eq!(cpu.client.alive().count(), 0);
+        assert!(cpu.client.last_exit().unwrap() <= cpu.end);
+    }
+}
+
+#[test]
+fn what_was_executed_is_known_by_its_file() {
+    let _alone = ALONE.lock();
+    let Some(mut listener) = listener("what_was_executed_is_known_by_its_file") else {
+        return;
+    };
+    let (cpu, _) = launch(&mut listener, &[], &mut shell("/bin/true; exit 0"));
+    for program in ["/bin/sh", "/bin/true"] {
+        let file = fs::metadata(program).unwrap();
+        assert!(cpu.client.ran(file.dev(), file.ino()), "{program}: {:?}", cpu.client);
+    }
+    let file = fs::metadata("/bin/false").unwrap();
+    assert!(!cpu.client.ran(file.dev(), file.ino()));
+    assert_eq!(cpu.client.processes.len(), 2);
+}
+
+#[test]
+fn a_daemonised_grandchild_counts() {
+    let _alone = ALONE.lock();
+    let Some(mut listener) = listener("a_daemonised_grandchild_counts") else {
+        return;
+    };
+    // The client returns only after the grandchild, which has another parent by then, has closed the pipe.
+    let directory = tempfile::tempdir().unwrap();
+    let script = format!(
+        "mkfifo {pipe}; (setsid sh -c '{BUSY}; exec sleep 0.3' >{pipe} &) ; cat {pipe}",
+        pipe = directory.path().join("pipe").display()
+    );
+    let (cpu, rusage) = launch(&mut listener, &[], &mut shell(&script));
+    let daemon =
+        cpu.client.processes.iter().find(|process| process.images.iter().any(|image| image.comm == "sleep"));
+    let daemon = daemon.expect("the grandchild is in the tree");
+    assert_ne!(daemon.parent, Some(cpu.client.processes[0].pid));
+    assert!(daemon.cpu > Nanos(10_000_000), "{daemon:?}");
+    assert!(cpu.client.cpu().0 - rusage.cpu.0 > daemon.cpu.0 * 9 / 10, "wait4 does not see it, we do");
+}
+
+#[test]
+fn what_is_still_alive_is_counted_and_named() {
+    let _alone = ALONE.lock();
+    let Some(mut listener) = listener("what_is_still_alive_is_counted_and_named") else {
+        return;
+    };
+    let (cpu, _) = launch(&mut listener, &[], &mut shell("sleep 0.7 >/dev/null 2>&1 & sleep 0.1"));
+    let alive: Vec<_> = cpu.client.alive().collect();
+    assert_eq!(alive.len(), 1, "{:?}", cpu.client);
+    assert_eq!(alive[0].images.last().unwrap().comm, "sleep");
+    assert!(alive[0].cpu > Nanos(0));
+}
+
+#[test]
+fn short_threads_count() {
+    let _alone = ALONE.lock();
+    let Some(mut listener) = listener("short_threads_count") else {
+        return;
+    };
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", "helper", "--nocapture"])
+        .env("DUNNAGE_ACCOUNTING_HELPER", "threads")
+        .stdout(Stdio::null());
+    let (cpu, rusage) = launch(&mut listener, &[], &mut command);
+    eprintln!("threads: tree {:?}, wait4 {rusage:?}, {} threads", cpu.client.cpu(), cpu.client.threads());
+    assert!(cpu.client.threads() >= 201, "{}", cpu.client.threads());
+    assert_eq!(cpu.client.processes.len(), 1);
+    assert!(agree(cpu.client.cpu(), &rusage), "{:?} {rusage:?}", cpu.client.cpu());
+}
+
+/// Not a test: what this executable does when another test, or a container, runs it.
+#[test]
+fn helper() {
+    if std::env::var("DUNNAGE_ACCOUNTING_HELPER").as_deref() == Ok("threads") {
+        for _ in 0..200 {
+            let thread = std::thread::spawn(|| {
+                let begin = clock::thread_cpu();
+                while clock::thread_cpu().0 - begin.0 < 50_000 {}
+            });
+            thread.join().unwrap();
+        }
+    }
+}
+
+/// A docker image that holds this executable and nothing else; removed when dropped.
+struct Image(&'static str);
+
+impl Image {
+    fn import(test: &str, name: &'static str) -> Option<Image> {
+        let answers =
+            Command::new("docker").arg("version").output().is_ok_and(|output| output.status.success());
+        if !answers {
+            eprintln!("skipped: {test}: docker: no daemon answers");
+            return None;
+        }
+        let mut archive = tar::Builder::new(Vec::new());
+        archive.append_path_with_name(std::env::current_exe().unwrap(), "helper").unwrap();
+        let bytes = archive.into_inner().unwrap();
+        let mut import = Command::new("docker")
+            .args(["import", "--change", "ENTRYPOINT [\"/helper\",\"--exact\",\"helper\"]", "-", name])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        import.stdin.take().unwrap().write_all(&bytes).unwrap();
+        assert!(import.wait().unwrap().success());
+        Some(Image(name))
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        let _ = Command::new("docker").args(["rmi", "-f", self.0]).stdout(Stdio::null()).status();
+    }
+}
+
+/// The processes that bear exactly this name.
+fn named(name: &str) -> Vec<i32> {
+    let all =
+        fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    all.filter(|pid: &i32| {
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim_end() == name)
+    })
+    .collect()
+}
+
+fn print_tree(title: &str, tree: &Tree) {
+    eprintln!("{title}: {:.3} ms, {} threads", tree.cpu().0 as f64 / 1e6, tree.threads());
+    for process in &tree.processes {
+        let names: Vec<_> =
+            process.images.iter().map(|image| image.path.as_deref().unwrap_or(&image.comm)).collect();
+        let (parent, alive) = (process.parent.unwrap_or(0), process.ended.is_none());
+        let (milliseconds, threads) = (process.cpu.0 as f64 / 1e6, process.threads);
+        eprintln!(
+            "  {} <- {parent}: {milliseconds:.3} ms, {threads} threads, alive {alive}, {names:?}",
+            process.pid
+        );
+    }
+}
+
+#[test]
+fn docker_run_shows_the_runtime_and_charges_the_daemons() {
+    const TEST: &str = "docker_run_shows_the_runtime_and_charges_the_daemons";
+    let _alone = ALONE.lock();
+    let Some(mut listener) = listener(TEST) else {
+        return;
+    };
+    let Some(image) = Image::import(TEST, "dunnage-accounting-test-image") else {
+        return;
+    };
+    let daemons = [named("dockerd"), named("containerd")].concat();
+    if daemons.is_empty() {
+        eprintln!("skipped: {TEST}: docker: its daemon is not a process of this machine");
+        return;
+    }
+    let read_clocks = || -> i64 { daemons.iter().map(|&pid| clock::process_cpu(pid).unwrap().0).sum() };
+    let mut docker = Command::new("docker");
+    docker.args([
+        "run",
+        "--rm",
+        "--net=none",
+        "--log-driver=none",
+        "--name=dunnage-accounting-test-run",
+        image.0,
+    ]);
+    let before = read_clocks();
+    let (cpu, rusage) = launch(&mut listener, &daemons, docker.stdout(Stdio::null()));
+    let drained = clock::now().0 - cpu.end.0;
+    let clocks = read_clocks() - before;
+    print_tree("client", &cpu.client);
+    print_tree("daemons", &cpu.daemons);
+    eprintln!(
+        "elsewhere {:?}, launcher {:?}, unattributed {:?}",
+        cpu.elsewhere, cpu.launcher, cpu.unattributed
+    );
+    eprintln!("wait4 {rusage:?}; the daemons' own clocks {clocks}; drained in {drained} ns");
+
+    assert!(agree(cpu.client.cpu(), &rusage), "{:?} {rusage:?}", cpu.client.cpu());
+    let own = cpu.daemons.processes.iter().filter(|process| daemons.contains(&process.pid));
+    let own: i64 = own.map(|process| process.cpu.0).sum();
+    // The clocks are read somewhat before and after the window, and charge wake-ups as `wait4` does.
+    assert!(own > clocks / 2 && own <= clocks + clocks / 50, "{own} {clocks}");
+    assert!(cpu.daemons.cpu().0 > own, "what they forked counts too");
+    let runtimes = ["/usr/bin/runc", "/usr/sbin/runc", "/usr/bin/crun"];
+    let files = runtimes.iter().filter_map(|path| fs::metadata(path).ok());
+    let files: HashSet<_> = files.map(|file| (file.dev(), file.ino())).collect();
+    let ran = files.iter().filter(|file| cpu.daemons.ran(file.0, file.1));
+    // Somebody else may be using the same daemon with another one.
+    assert!(ran.count() >= 1, "one of the runtimes was executed");
+    assert!(
+        cpu.daemons.images().any(|image| image.path.as_deref() == Some("/helper")),
+        "and so was the probe"
+    );
+}

@@ -1,0 +1,461 @@
+//! The image in front of the real engines and runtimes: each loads it under the same name and
+//! with the digests that we computed, and starts what is inside.
+//!
+//! The executable inside is a small stand-in that says what it sees. It ends in bytes of its own
+//! per test, so that no two tests, also of different checkouts, ever share an image.
+//!
+//! Deliberately absent: the probe (it has tests of its own) and anything measured.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use dunnage::image::bundle::{Access, Bundle, IdRange, Mount, Namespace, Spec, UserNamespace};
+use dunnage::image::{SmallImage, rootfs};
+use serde_json::json;
+
+const STAND_IN: &str = r#"
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+static void list(const char *path) {
+    struct dirent *entry;
+    DIR *directory = opendir(path);
+    printf("%s:", path);
+    while (directory && (entry = readdir(directory)))
+        if (entry->d_name[0] != '.') printf(" %s", entry->d_name);
+    puts("");
+}
+int main(int argc, char **argv) {
+    char line[4096];
+    printf("args:");
+    for (int i = 0; i < argc; i++) printf(" %s", argv[i]);
+    puts("");
+    list("/");
+    list("/sys/class/net");
+    gethostname(line, sizeof line);
+    printf("host: %s\n", line);
+    FILE *status = fopen("/proc/self/status", "r");
+    while (status && fgets(line, sizeof line, status))
+        if (!strncmp(line, "Cap", 3) || !strncmp(line, "NoNew", 5) || !strncmp(line, "Seccomp:", 8))
+            fputs(line, stdout);
+    return 0;
+}
+"#;
+
+/// Docker's 14 default capabilities as the kernel prints the set.
+const DOCKER_CAPABILITIES: &str = "00000000a80425fb";
+
+fn skip(test: &str, need: &str, reason: &str) {
+    eprintln!("skipped: {test}: {need}: {}", reason.trim().replace('\n', " "));
+}
+
+/// Whether this command works here; else the test is told as skipped.
+fn has(test: &str, need: &str, argv: &[&str]) -> bool {
+    let reason = match command(argv).output() {
+        Ok(output) if output.status.success() => return true,
+        Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+        Err(error) => format!("{}: {error}", argv[0]),
+    };
+    skip(test, need, &reason);
+    false
+}
+
+fn is_root(test: &str) -> bool {
+    let root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    if !root {
+        skip(test, "root", "not root");
+    }
+    root
+}
+
+fn command(argv: &[&str]) -> Command {
+    let mut command = Command::new(argv[0]);
+    command.args(&argv[1..]).stdin(Stdio::null());
+    command
+}
+
+/// Standard output of a command that must succeed.
+fn output(argv: &[&str]) -> String {
+    checked(argv, command(argv).output().unwrap())
+}
+
+fn checked(argv: &[&str], output: Output) -> String {
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "`{}`: {}: {complaint}", argv.join(" "), output.status);
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Runs these commands when it goes out of scope, whatever came between, and ignores how they end:
+/// after a failure there may be nothing to remove.
+struct Undo(Vec<Vec<String>>);
+
+impl Undo {
+    fn new(commands: &[&[&str]]) -> Undo {
+        Undo(commands.iter().map(|argv| argv.iter().map(|word| (*word).to_owned()).collect()).collect())
+    }
+}
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        for argv in &self.0 {
+            let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+            let _ = command(&argv).output();
+        }
+    }
+}
+
+/// A directory, a stand-in executable and a name, all of one test's own.
+struct Scene {
+    directory: tempfile::TempDir,
+    executable: Vec<u8>,
+    name: String,
+}
+
+impl Scene {
+    /// Nothing where the stand-in cannot be compiled; the skip is told then.
+    fn new(test: &str) -> Option<Scene> {
+        let directory = tempfile::tempdir().unwrap();
+        let source = directory.path().join("stand-in.c");
+        let binary = directory.path().join("stand-in");
+        fs::write(&source, STAND_IN).unwrap();
+        let (source, binary) = (source.to_str().unwrap(), binary.to_str().unwrap());
+        if !has(test, "cc", &["cc", "-static", "-Os", "-s", source, "-o", binary]) {
+            return None;
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
+        let own = format!("{}-{now:x}", std::process::id());
+        let mut executable = fs::read(binary).unwrap();
+        executable.extend_from_slice(own.as_bytes());
+        Some(Scene { directory, executable, name: format!("dunnage-image-test-{own}") })
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn write_archive(&self, image: &SmallImage<'_>) -> String {
+        let path = self.path().join("small.tar");
+        let mut file = fs::File::create(&path).unwrap();
+        image.write_archive(&mut file).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+/// What the stand-in said after this heading, its words sorted.
+fn said<'a>(text: &'a str, heading: &str) -> Vec<&'a str> {
+    let line = text.lines().find_map(|line| line.strip_prefix(heading));
+    let line = line.unwrap_or_else(|| panic!("no `{heading}` in: {text}"));
+    let mut words: Vec<&str> = line.split_whitespace().collect();
+    words.sort();
+    words
+}
+
+fn assert_args(text: &str) {
+    assert_eq!(text.lines().next(), Some("args: /dunnage probe one two"), "{text}");
+}
+
+#[test]
+fn docker_loads_and_starts_the_image() {
+    let test = "docker_loads_and_starts_the_image";
+    if !has(test, "docker", &["docker", "version"]) {
+        return;
+    }
+    let Some(scene) = Scene::new(test) else { return };
+    let image = SmallImage::new(&scene.executable);
+    let reference = image.reference();
+    let _undo = Undo::new(&[&["docker", "rm", "-f", &scene.name], &["docker", "rmi", "-f", reference]]);
+
+    // Through a pipe, as the program itself loads it: no file in between.
+    let argv = ["docker", "load"];
+    let mut load = Command::new(argv[0])
+        .arg(argv[1])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    image.write_archive(&mut load.stdin.take().unwrap()).unwrap();
+    let loaded = checked(&argv, load.wait_with_output().unwrap());
+    assert_eq!(loaded.trim(), format!("Loaded image: {reference}"));
+
+    let format = "{{.Id}} {{json .RepoTags}} {{index .Config.Labels \"dunnage.digest\"}}";
+    let facts = output(&["docker", "image", "inspect", "--format", format, reference]);
+    // A docker that keeps images in containerd names them by their manifest.
+    let ids = [image.config_digest(), image.manifest_digest()]
+        .map(|id| format!("{id} [\"{reference}\"] {}", image.executable_digest()));
+    assert!(ids.contains(&facts.trim().to_owned()), "{facts}");
+
+    let argv = ["docker", "run", "--rm", "--name", &scene.name, "--network", "none", reference, "one", "two"];
+    let text = output(&argv);
+    assert_args(&text);
+    assert_eq!(said(&text, "/:"), ["dev", "dunnage", "etc", "proc", "sys"]);
+}
+
+#[test]
+fn podman_loads_and_starts_the_image() {
+    let test = "podman_loads_and_starts_the_image";
+    if !has(test, "podman", &["podman", "info"]) {
+        return;
+    }
+    let Some(scene) = Scene::new(test) else { return };
+    let image = SmallImage::new(&scene.executable);
+    let reference = image.reference();
+    let _undo = Undo::new(&[&["podman", "rm", "-f", &scene.name], &["podman", "rmi", "-f", reference]]);
+
+    let loaded = output(&["podman", "load", "-i", &scene.write_archive(&image)]);
+    assert_eq!(loaded.trim(), format!("Loaded image: {reference}"));
+    let format = "{{.Id}} {{.Digest}} {{json .RepoTags}} {{index .Config.Labels \"dunnage.digest\"}}";
+    let facts = output(&["podman", "image", "inspect", "--format", format, reference]);
+    let expected = format!(
+        "{} {} [\"{reference}\"] {}",
+        image.config_digest().hex(),
+        image.manifest_digest(),
+        image.executable_digest()
+    );
+    assert_eq!(facts.trim(), expected);
+
+    // podman's own limits exceed what a process without CAP_SYS_RESOURCE may set.
+    let limits = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"];
+    let argv = ["podman", "run", "--rm", "--name", &scene.name, "--network", "none"];
+    let argv = [&argv[..], &limits[..], &[reference, "one", "two"][..]].concat();
+    let text = output(&argv);
+    assert_args(&text);
+    assert!(said(&text, "/:").contains(&"dunnage"), "{text}");
+}
+
+/// A containerd of our own: one that belongs to docker or Kubernetes is not ours to fill.
+struct Containerd {
+    child: Child,
+    socket: String,
+    namespace: String,
+}
+
+impl Containerd {
+    /// Returns once it serves.
+    fn start(scene: &Scene) -> Containerd {
+        let place = scene.path().to_str().unwrap();
+        let socket = format!("{place}/containerd.sock");
+        let config = format!(
+            "version = 2\nroot = \"{place}/root\"\nstate = \"{place}/state\"\n\
+             disabled_plugins = [\"io.containerd.grpc.v1.cri\", \"io.containerd.internal.v1.opt\"]\n\
+             [grpc]\naddress = \"{socket}\"\n"
+        );
+        let path = format!("{place}/containerd.toml");
+        fs::write(&path, config).unwrap();
+        let mut child = Command::new("containerd")
+            .args(["--config", &path])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
+        let containerd = Containerd { child, socket, namespace: scene.name.clone() };
+        let booted = log.by_ref().any(|line| line.unwrap().contains("successfully booted"));
+        assert!(booted, "containerd ended before it served");
+        // Somebody has to empty the pipe, or containerd stands still once it is full.
+        std::thread::spawn(move || log.for_each(drop));
+        containerd
+    }
+
+    fn ctr(&self, arguments: &[&str]) -> Vec<String> {
+        let argv = ["ctr", "--address", &self.socket, "--namespace", &self.namespace];
+        argv.iter().chain(arguments).map(|word| (*word).to_owned()).collect()
+    }
+
+    fn output(&self, arguments: &[&str]) -> String {
+        let argv = self.ctr(arguments);
+        output(&argv.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+}
+
+impl Drop for Containerd {
+    fn drop(&mut self) {
+        drop(Undo(vec![self.ctr(&["task", "rm", "-f", "box"]), self.ctr(&["container", "rm", "box"])]));
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        // The runtime removes what is the container's and leaves the namespace's above it.
+        let _ = fs::remove_dir(Path::new("/run/containerd/runc").join(&self.namespace));
+        for cgroup in cgroups(&format!("/{}", self.namespace)) {
+            let _ = fs::remove_dir(cgroup);
+        }
+    }
+}
+
+/// The directories of this cgroup in every hierarchy that has it.
+fn cgroups(path: &str) -> Vec<PathBuf> {
+    let root = Path::new("/sys/fs/cgroup");
+    let hierarchies = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
+    let all = hierarchies.chain([root.to_owned()]);
+    all.map(|hierarchy| hierarchy.join(&path[1..])).filter(|cgroup| cgroup.exists()).collect()
+}
+
+#[test]
+fn containerd_imports_and_starts_the_image() {
+    let test = "containerd_imports_and_starts_the_image";
+    if !is_root(test)
+        || !has(test, "containerd", &["containerd", "--version"])
+        || !has(test, "ctr", &["ctr", "--version"])
+        || !has(test, "runc", &["runc", "--version"])
+    {
+        return;
+    }
+    let Some(scene) = Scene::new(test) else { return };
+    let image = SmallImage::new(&scene.executable);
+    let reference = image.reference();
+    let containerd = Containerd::start(&scene);
+
+    containerd.output(&["images", "import", &scene.write_archive(&image)]);
+    let listed = containerd.output(&["images", "ls", &format!("name=={reference}")]);
+    assert!(listed.contains(&image.manifest_digest().to_string()), "{listed}");
+    let text = containerd.output(&["run", "--rm", reference, "box"]);
+    assert_eq!(text.lines().next(), Some("args: /dunnage probe"), "{text}");
+    // ctr puts its arguments in the place of the entry point, where docker and podman add them.
+    let text = containerd.output(&["run", "--rm", reference, "box", "/dunnage", "probe", "one", "two"]);
+    assert_args(&text);
+    assert_eq!(said(&text, "/:"), ["dev", "dunnage", "proc", "run", "sys"]);
+}
+
+/// Starts the bundle and checks that the treatment arrived, and that nothing stays behind.
+fn runtime_starts_the_bundle(test: &str, runtime: &str) {
+    if !is_root(test) || !has(test, runtime, &[runtime, "--version"]) {
+        return;
+    }
+    let Some(scene) = Scene::new(test) else { return };
+    let image = SmallImage::new(&scene.executable);
+    let unpacked = rootfs::unpack(&image, &scene.path().join("state")).unwrap();
+    let cgroup = format!("/{}", scene.name);
+    let mut spec = Spec::like_docker(&["one".to_owned(), "two".to_owned()], "inside", &cgroup);
+    spec.seccomp = Some(json!({ "defaultAction": "SCMP_ACT_ALLOW" }));
+    spec.mounts.push(Mount::bind("/etc", "/run/etc", Access::ReadOnly));
+
+    let text = starts_without_trace(&scene, runtime, &spec, &unpacked);
+    assert_args(&text);
+    assert_eq!(said(&text, "/:"), ["dev", "dunnage", "proc", "run", "sys"]);
+    assert_eq!(said(&text, "/sys/class/net:"), ["lo"]);
+    assert_eq!(said(&text, "host:"), ["inside"]);
+    for set in ["CapPrm:", "CapEff:", "CapBnd:"] {
+        assert_eq!(said(&text, set), [DOCKER_CAPABILITIES], "{set}");
+    }
+    for set in ["CapInh:", "CapAmb:"] {
+        assert_eq!(said(&text, set), ["0000000000000000"], "{set}");
+    }
+    assert_eq!(said(&text, "NoNewPrivs:"), ["1"]);
+
+    let range = IdRange { inside: 0, outside: 100_000, count: 1000 };
+    spec.user_namespace = Some(UserNamespace { uids: vec![range], gids: vec![range] });
+    open_to_all(scene.path());
+    let text = starts_without_trace(&scene, runtime, &spec, &unpacked);
+    assert_args(&text);
+    assert_eq!(said(&text, "CapEff:"), [DOCKER_CAPABILITIES]);
+}
+
+/// Starts the bundle as somebody who is not root, in a user namespace with one ID.
+fn runtime_starts_the_bundle_for_nobody(test: &str, runtime: &str) {
+    const NOBODY: u32 = 65_534;
+    let as_nobody = |argv: &[&str]| {
+        let mut command = command(argv);
+        command.uid(NOBODY).gid(NOBODY).current_dir("/");
+        command
+    };
+    if !is_root(test) || !has(test, runtime, &[runtime, "--version"]) {
+        return;
+    }
+    if !as_nobody(&["unshare", "--user", "true"]).status().is_ok_and(|status| status.success()) {
+        return skip(test, "userns", "somebody who is not root may make no user namespace");
+    }
+    let Some(scene) = Scene::new(test) else { return };
+    open_to_all(scene.path());
+    let image = SmallImage::new(&scene.executable);
+    let unpacked = rootfs::unpack(&image, scene.path()).unwrap();
+    let one = vec![IdRange { inside: 0, outside: NOBODY, count: 1 }];
+    let mut spec = Spec::like_docker(&["one".to_owned(), "two".to_owned()], "inside", "");
+    spec.cgroups_path = None;
+    spec.user_namespace = Some(UserNamespace { uids: one.clone(), gids: one });
+    let state = scene.path().join("runtime");
+    fs::create_dir(&state).unwrap();
+    chown(&state, Some(NOBODY), Some(NOBODY)).unwrap();
+
+    let mut start = |network: &str| {
+        let bundle = Bundle::write(&scene.path().join(network), &unpacked, &spec).unwrap();
+        let directory = bundle.directory().to_str().unwrap();
+        let state = state.to_str().unwrap();
+        let argv = [runtime, "--root", state, "run", "--bundle", directory, &scene.name];
+        let text = checked(&argv, as_nobody(&argv).output().unwrap());
+        assert_args(&text);
+        spec.namespaces.retain(|namespace| *namespace != Namespace::Network);
+        text
+    };
+    assert_eq!(said(&start("own-network"), "/sys/class/net:"), ["lo"]);
+    start("host-network");
+}
+
+/// Another user than its owner has to pass through the directory.
+fn open_to_all(directory: &Path) {
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Two starts, one after the other: the second finds what the first left, if it left anything.
+fn starts_without_trace(scene: &Scene, runtime: &str, spec: &Spec, image: &rootfs::Unpacked) -> String {
+    let bundle = Bundle::write(&scene.path().join("bundle"), image, spec).unwrap();
+    let ready = output(&["find", bundle.root().to_str().unwrap(), "-printf", "%p %m %n %T@\n"]);
+    let state = scene.path().join("runtime");
+    let own = [runtime, "--root", state.to_str().unwrap()];
+    let _undo = Undo::new(&[&[&own[..], &["delete", "--force", &scene.name]].concat()]);
+    let directory = bundle.directory().to_str().unwrap();
+    let argv = [&own[..], &["run", "--bundle", directory, &scene.name]].concat();
+    let text = output(&argv);
+    output(&argv);
+    assert_eq!(output(&["find", bundle.root().to_str().unwrap(), "-printf", "%p %m %n %T@\n"]), ready);
+    let cgroup = spec.cgroups_path.as_ref().unwrap();
+    assert_eq!(cgroups(cgroup), Vec::<PathBuf>::new());
+    fs::remove_dir_all(directory).unwrap();
+    assert_eq!(fs::read_dir(image.root()).unwrap().count(), 1);
+    text
+}
+
+#[test]
+fn runc_starts_the_bundle() {
+    runtime_starts_the_bundle("runc_starts_the_bundle", "runc");
+}
+
+#[test]
+fn crun_starts_the_bundle() {
+    runtime_starts_the_bundle("crun_starts_the_bundle", "crun");
+}
+
+#[test]
+fn runc_starts_the_bundle_for_nobody() {
+    runtime_starts_the_bundle_for_nobody("runc_starts_the_bundle_for_nobody", "runc");
+}
+
+#[test]
+fn crun_starts_the_bundle_for_nobody() {
+    runtime_starts_the_bundle_for_nobody("crun_starts_the_bundle_for_nobody", "crun");
+}
+
+/// A reader that is not the library that wrote it.
+#[test]
+fn gnu_tar_reads_the_archive() {
+    let test = "gnu_tar_reads_the_archive";
+    if !has(test, "tar", &["tar", "--version"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("small.tar");
+    let mut file = fs::File::create(&path).unwrap();
+    SmallImage::new(b"x").write_archive(&mut file).unwrap();
+    let listing = output(&["tar", "--utc", "--numeric-owner", "-tvf", path.to_str().unwrap()]);
+    assert_eq!(listing.lines().count(), 8, "{listing}");
+    for line in listing.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let mode = if line.ends_with('/') { "drwxr-xr-x" } else { "-rw-r--r--" };
+        assert_eq!((words[0], words[1], words[3], words[4]), (mode, "0/0", "1970-01-01", "00:00"), "{line}");
+    }
+}

@@ -1,0 +1,272 @@
+//! "Gone" for real: processes, mounts and cgroups that vanish one after the other, and foreign ones that must not count.
+//!
+//! Needs root for mounts and cgroups. What cannot run here says `skipped: TEST: NEED: REASON` on standard error.
+
+use std::ffi::CString;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use dunnage::sys::clock;
+use dunnage::sys::remains::{self, Kind, NotGone, Remains, Tokens};
+use dunnage::units::Stamp;
+
+/// How late a waking may be on a busy machine with two cores.
+const WAKING: u64 = 30_000_000;
+
+/// How long what vanishes stays.
+const STAY: Duration = Duration::from_millis(120);
+
+fn token(test: &str) -> String {
+    format!("dunnage-remains-test-{test}-{}", std::process::id())
+}
+
+fn tokens(token: &str) -> Tokens {
+    Tokens::new([token]).unwrap()
+}
+
+fn in_seconds(seconds: u64) -> Stamp {
+    Stamp(clock::now().0 + seconds * 1_000_000_000)
+}
+
+fn is_root(test: &str) -> bool {
+    // SAFETY: no pointers involved.
+    let root = unsafe { libc::geteuid() } == 0;
+    if !root {
+        eprintln!("skipped: {test}: root: mounts and cgroups need it");
+    }
+    root
+}
+
+/// A process that bears `mark` as its name in its command line, until `seconds` have passed.
+fn process(mark: &str, seconds: &str) -> Child {
+    Command::new("sleep").arg0(mark).arg(seconds).stdin(Stdio::null()).spawn().unwrap()
+}
+
+/// Does `end` after a while, elsewhere; says between which stamps.
+fn later(end: impl FnOnce() + Send + 'static) -> thread::JoinHandle<(Stamp, Stamp)> {
+    thread::spawn(move || {
+        thread::sleep(STAY);
+        let before = clock::now();
+        end();
+        (before, clock::now())
+    })
+}
+
+fn assert_just_after(at: Stamp, (before, after): (Stamp, Stamp)) {
+    eprintln!(
+        "gone {} us after the end began, which took {} us",
+        (at.0 as i64 - before.0 as i64) / 1000,
+        (after.0 - before.0) / 1000
+    );
+    assert!(at >= before, "never before the end");
+    assert!(at.0 <= after.0 + WAKING, "and soon after it");
+}
+
+struct Mount(PathBuf);
+
+impl Mount {
+    fn tmpfs(at: &Path) -> Mount {
+        fs::create_dir_all(at).unwrap();
+        let target = CString::new(at.to_str().unwrap()).unwrap();
+        // SAFETY: all strings live through the call; tmpfs needs no data.
+        let status =
+            unsafe { libc::mount(c"none".as_ptr(), target.as_ptr(), c"tmpfs".as_ptr(), 0, std::ptr::null()) };
+        assert_eq!(status, 0, "{}", std::io::Error::last_os_error());
+        Mount(at.to_path_buf())
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let target = CString::new(self.0.to_str().unwrap()).unwrap();
+        // SAFETY: the string lives through the call.
+        unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH) };
+    }
+}
+
+/// A cgroup in each hierarchy that lets us; removed when dropped.
+struct Cgroups(Vec<PathBuf>);
+
+impl Cgroups {
+    fn new(name: &str) -> Cgroups {
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let roots = mounts.lines().filter(|line| line.contains(" - cgroup"));
+        let paths = roots.filter_map(|line| Some(Path::new(line.split(' ').nth(4)?).join(name)));
+        Cgroups(paths.filter(|path| fs::create_dir(path).is_ok()).collect())
+    }
+}
+
+impl Drop for Cgroups {
+    fn drop(&mut self) {
+        for path in &self.0 {
+            let _ = fs::remove_dir(path);
+        }
+    }
+}
+
+#[test]
+fn nothing_left_is_gone_at_the_return() {
+    let remains = Remains::new();
+    let tokens = tokens(&token("nothing"));
+    let mut looks: Vec<i64> = (0..20)
+        .map(|_| {
+            let returned = clock::now();
+            let gone = remains.watch(&tokens, returned, in_seconds(5)).unwrap();
+            assert_eq!((gone.at, gone.waited_for), (returned, vec![]));
+            gone.look.0
+        })
+        .collect();
+    looks.sort_unstable();
+    eprintln!("a look takes {} us (median of 20)", looks[10] / 1000);
+}
+
+#[test]
+fn a_process_is_waited_for_and_a_similar_one_is_not() {
+    let mark = token("process");
+    let mut similar = process(&mark[..mark.len() - 1].replace("process", "proces"), "3");
+    let mut ours = process(&mark, "0.12");
+    let returned = clock::now();
+    let watcher =
+        thread::spawn(move || (Remains::new().watch(&tokens(&mark), returned, in_seconds(10)), clock::now()));
+    ours.wait().unwrap();
+    let reaped = clock::now();
+    let gone = watcher.join().unwrap().0.unwrap();
+    eprintln!("gone {} us after it was reaped", (gone.at.0 as i64 - reaped.0 as i64) / 1000);
+    assert!(gone.at.0 >= returned.0 + 110_000_000, "it lives for 120 ms");
+    assert!(gone.at.0 <= reaped.0 + WAKING);
+    assert_eq!(gone.waited_for.len(), 1, "{:?}", gone.waited_for);
+    assert!(similar.try_wait().unwrap().is_none(), "the similar one was neither waited for nor touched");
+    similar.kill().unwrap();
+    similar.wait().unwrap();
+}
+
+#[test]
+fn a_mount_is_waited_for() {
+    const TEST: &str = "a_mount_is_waited_for";
+    if !is_root(TEST) {
+        return;
+    }
+    let mark = token("mount");
+    let directory = tempfile::tempdir().unwrap();
+    let _foreign = Mount::tmpfs(&directory.path().join("dunnage-remains-test-mount-foreign"));
+    let ours = Mount::tmpfs(&directory.path().join(&mark));
+    let end = later(move || drop(ours));
+    let gone = Remains::new().watch(&tokens(&mark), clock::now(), in_seconds(10)).unwrap();
+    assert_just_after(gone.at, end.join().unwrap());
+    let waited: Vec<Kind> = gone.waited_for.iter().map(|item| item.kind).collect();
+    assert_eq!(waited, [Kind::Mount]);
+}
+
+#[test]
+fn cgroups_of_every_hierarchy_are_waited_for() {
+    const TEST: &str = "cgroups_of_every_hierarchy_are_waited_for";
+    if !is_root(TEST) {
+        return;
+    }
+    let mark = token("cgroup");
+    let foreign = Cgroups::new(&token("cgrou"));
+    let mut ours = Cgroups::new(&format!("{mark}.scope"));
+    if ours.0.is_empty() {
+        eprintln!("skipped: {TEST}: cgroup: no hierarchy lets us make a group");
+        return;
+    }
+    let count = ours.0.len();
+    let last = Cgroups(ours.0.split_off(count - 1));
+    let end = later(move || {
+        drop(ours);
+        thread::sleep(Duration::from_millis(40));
+    });
+    let very_end = thread::spawn(move || {
+        end.join().unwrap();
+        let before = clock::now();
+        drop(last);
+        (before, clock::now())
+    });
+    let gone = Remains::new().watch(&tokens(&mark), clock::now(), in_seconds(10)).unwrap();
+    assert_just_after(gone.at, very_end.join().unwrap());
+    assert_eq!(gone.waited_for.len(), count, "{:?}", gone.waited_for);
+    assert!(foreign.0.iter().all(|path| path.is_dir()));
+}
+
+#[test]
+fn a_process_in_the_cgroup_needs_no_token() {
+    const TEST: &str = "a_process_in_the_cgroup_needs_no_token";
+    if !is_root(TEST) {
+        return;
+    }
+    let group = Cgroups::new(&token("member"));
+    let mut member = process("nothing", "0.12");
+    let pid = member.id();
+    let joined: Vec<PathBuf> = group
+        .0
+        .iter()
+        .filter(|path| fs::write(path.join("cgroup.procs"), pid.to_string()).is_ok())
+        .cloned()
+        .collect();
+    let Some(exact) = joined.first().cloned() else {
+        eprintln!("skipped: {TEST}: cgroup: no hierarchy lets us join a group");
+        member.kill().unwrap();
+        member.wait().unwrap();
+        return;
+    };
+    let tokens = Tokens::new([] as [String; 0]).unwrap().cgroups([exact.clone()]);
+    let end = thread::spawn(move || {
+        member.wait().unwrap();
+        let before = clock::now();
+        drop(group);
+        (before, clock::now())
+    });
+    let gone = Remains::new().watch(&tokens, clock::now(), in_seconds(10)).unwrap();
+    assert_just_after(gone.at, end.join().unwrap());
+    let found: Vec<_> = gone.waited_for.iter().filter(|item| item.kind == Kind::Process).collect();
+    assert!(found.iter().any(|item| item.name.starts_with(&format!("{pid}: "))), "{:?}", gone.waited_for);
+    assert!(
+        gone.waited_for
+            .iter()
+            .any(|item| item.kind == Kind::Cgroup && item.name == exact.display().to_string())
+    );
+}
+
+#[test]
+fn what_outlives_the_deadline_is_named() {
+    let mark = token("deadline");
+    let directory = tempfile::tempdir().unwrap();
+    let state = directory.path().join("state");
+    fs::create_dir(&state).unwrap();
+    let mut ours = process(&mark, "5");
+    let tokens = tokens(&mark).paths([state.clone()]);
+    let begin = clock::now();
+    let deadline = Stamp(begin.0 + 100_000_000);
+    let error = Remains::new().watch(&tokens, begin, deadline).unwrap_err();
+    let end = clock::now();
+    assert!(end >= deadline && end.0 < deadline.0 + WAKING * 3);
+    let NotGone::StillThere(items) = &error else { panic!("{error}") };
+    assert_eq!(items.len(), 2, "{error}");
+    assert!(
+        error.to_string().contains(&mark) && error.to_string().contains(state.to_str().unwrap()),
+        "{error}"
+    );
+    assert_eq!(remains::find(&tokens).unwrap().len(), 2);
+    assert!(ours.try_wait().unwrap().is_none() && state.is_dir(), "looking touches nothing");
+    ours.kill().unwrap();
+    ours.wait().unwrap();
+    fs::remove_dir(state).unwrap();
+    assert_eq!(remains::find(&tokens).unwrap(), []);
+}
+
+#[test]
+fn our_own_command_line_does_not_count() {
+    let mut bytes = fs::read("/proc/self/cmdline").unwrap();
+    bytes.truncate(bytes.iter().position(|&byte| byte == 0).unwrap());
+    let program = String::from_utf8(bytes).unwrap();
+    let Ok(tokens) = Tokens::new([program]) else {
+        return;
+    };
+    let found = remains::find(&tokens).unwrap();
+    let us = format!("{}: ", std::process::id());
+    assert!(!found.iter().any(|item| item.name.starts_with(&us)), "{found:?}");
+}

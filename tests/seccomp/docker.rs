@@ -1,0 +1,130 @@
+//! A container with docker's default profile, for as long as a test needs it.
+
+use libc::{pid_t, sock_filter};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A running container of one static program that sleeps. Dropping it removes it and its image.
+pub struct Container {
+    name: String,
+    image: String,
+    id: String,
+    pid: pid_t,
+}
+
+impl Container {
+    /// Starts a container under this runtime. The error is the reason to skip a test.
+    pub fn start(runtime: &str) -> Result<Self, String> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        if !cfg!(target_arch = "x86_64") {
+            return Err("the profile is known for x86_64 only".into());
+        }
+        // SAFETY: geteuid has no preconditions.
+        if unsafe { libc::geteuid() } != 0 {
+            return Err("reading filters needs root".into());
+        }
+        let runtimes = docker(&["info", "--format", "{{json .Runtimes}} {{.SecurityOptions}}"])?;
+        if !runtimes.contains(&format!("\"{runtime}\":")) {
+            return Err(format!("docker knows no runtime `{runtime}`"));
+        }
+        if !runtimes.contains("name=seccomp,profile=default") && !runtimes.contains("profile=builtin") {
+            return Err("docker runs without its default seccomp profile".into());
+        }
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("dunnage-seccomp-test-{}-{number}", std::process::id());
+        // The guard comes first: it removes what was made, however far we get.
+        let mut container = Container { image: format!("{name}:latest"), name, id: String::new(), pid: 0 };
+        import(&container.image)?;
+        container.id = docker(&[
+            "run",
+            "--detach",
+            "--network=none",
+            "--runtime",
+            runtime,
+            "--name",
+            &container.name,
+            &container.image,
+            "/sleep",
+        ])?;
+        let pid = docker(&["inspect", "--format", "{{.State.Pid}}", &container.id])?;
+        container.pid = pid.parse().map_err(|_| format!("docker says the pid is `{pid}`"))?;
+        Ok(container)
+    }
+
+    /// The filters that the kernel holds for its process.
+    pub fn filters(&self) -> Vec<Vec<sock_filter>> {
+        dunnage::sys::seccomp::dump::filters(self.pid).unwrap()
+    }
+
+    /// Where docker has put the OCI bundle's `config.json`.
+    pub fn config(&self) -> Option<PathBuf> {
+        let roots = ["/run/docker/containerd/daemon", "/run/containerd"];
+        let tasks = "io.containerd.runtime.v2.task/moby";
+        let path = |root| PathBuf::from(format!("{root}/{tasks}/{}/config.json", self.id));
+        roots.into_iter().map(path).find(|path| path.exists())
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        for arguments in [["rm", "--force", &self.name], ["rmi", "--force", &self.image]] {
+            if let Err(error) = docker(&arguments) {
+                eprintln!("left behind: {}: {error}", arguments[2]);
+            }
+        }
+    }
+}
+
+fn docker(arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new("docker").args(arguments).output();
+    let output = output.map_err(|error| format!("cannot run `docker`: {error}"))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    } else {
+        let error = String::from_utf8_lossy(&output.stderr);
+        Err(format!("`docker {}`: {}", arguments.join(" "), error.trim()))
+    }
+}
+
+fn import(image: &str) -> Result<(), String> {
+    let mut tar = tar::Builder::new(Vec::new());
+    let program = sleeper();
+    let mut header = tar::Header::new_gnu();
+    header.set_size(program.len() as u64);
+    header.set_mode(0o755);
+    tar.append_data(&mut header, "sleep", &program[..]).map_err(|error| error.to_string())?;
+    let tar = tar.into_inner().map_err(|error| error.to_string())?;
+    let mut command = Command::new("docker");
+    command.args(["import", "-", image]).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut import = command.spawn().map_err(|error| error.to_string())?;
+    let stdin = import.stdin.take().expect("piped");
+    let written = { stdin }.write_all(&tar);
+    let status = import.wait().map_err(|error| error.to_string())?;
+    written.map_err(|error| format!("`docker import`: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("`docker import`: {status}")) }
+}
+
+/// A static x86_64 program that does nothing but `pause`: an ELF header, one program header, code.
+fn sleeper() -> Vec<u8> {
+    const ADDRESS: u64 = 0x40_0000;
+    const HEADERS: u64 = 64 + 56;
+    let code = [
+        0xb8, 34, 0, 0, 0, // mov eax, SYS_pause
+        0x0f, 0x05, // syscall
+        0xeb, 0xf7, // jmp back to the start
+    ];
+    let size = HEADERS + code.len() as u64;
+    let mut elf = b"\x7fELF\x02\x01\x01".to_vec();
+    elf.resize(16, 0);
+    elf.extend([2u16, 62].map(u16::to_le_bytes).concat()); // executable, x86_64
+    elf.extend(1u32.to_le_bytes()); // version
+    elf.extend([ADDRESS + HEADERS, 64, 0].map(u64::to_le_bytes).concat()); // entry, program headers
+    elf.extend(0u32.to_le_bytes()); // flags
+    elf.extend([64u16, 56, 1, 64, 0, 0].map(u16::to_le_bytes).concat()); // sizes and counts
+    elf.extend([1u32, 5].map(u32::to_le_bytes).concat()); // load, readable and executable
+    elf.extend([0, ADDRESS, ADDRESS, size, size, 4096].map(u64::to_le_bytes).concat());
+    elf.extend(code);
+    elf
+}

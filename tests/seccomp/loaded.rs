@@ -1,0 +1,101 @@
+//! The filter in a real kernel: a child puts it on and makes system calls.
+
+use dunnage::sys::seccomp;
+use libc::{c_long, pid_t};
+
+/// What the child tries: name, number, first argument, and the errno it must see (0: success).
+const CALLS: &[(&str, c_long, u64, i32)] = &[
+    ("getpid", libc::SYS_getpid, 0, 0),
+    ("getppid", libc::SYS_getppid, 0, 0),
+    ("keyctl", libc::SYS_keyctl, 99, libc::EPERM),
+    ("mount", libc::SYS_mount, 0, libc::EPERM),
+    ("unshare of nothing", libc::SYS_unshare, 0, libc::EPERM),
+    ("clone3", libc::SYS_clone3, 0, libc::ENOSYS),
+    ("clone with a user namespace", libc::SYS_clone, libc::CLONE_NEWUSER as u64, libc::EPERM),
+    ("personality, query", libc::SYS_personality, 0xffff_ffff, 0),
+    ("personality, another", libc::SYS_personality, 1, libc::EPERM),
+    ("personality, upper word", libc::SYS_personality, 1 << 32, libc::EPERM),
+    ("bpf", libc::SYS_bpf, 0, libc::EPERM),
+    ("a newer call than the profile's", 451, 0, libc::ENOSYS),
+    ("no call at all", 5000, 0, libc::ENOSYS),
+];
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_child_under_the_filter_gets_the_expected_answers() {
+    let filter = seccomp::docker_default().unwrap();
+    let program = filter.as_fprog();
+    let mut pipe = [0; 2];
+    // SAFETY: `pipe` has room for two descriptors.
+    assert_eq!(unsafe { libc::pipe2(pipe.as_mut_ptr(), libc::O_CLOEXEC) }, 0);
+    // SAFETY: the child only makes system calls on memory that exists already, and leaves.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0);
+    if child == 0 {
+        report_from_child(&program, pipe[1]);
+    }
+    // The first number is the errno of loading, the others belong to the calls.
+    let mut errnos = [i32::MIN; CALLS.len() + 1];
+    let bytes = size_of_val(&errnos);
+    // SAFETY: the descriptors are ours; at most `bytes` bytes go into `errnos`.
+    let read = unsafe {
+        libc::close(pipe[1]);
+        let read = libc::read(pipe[0], errnos.as_mut_ptr().cast(), bytes);
+        libc::close(pipe[0]);
+        read
+    };
+    assert_eq!(reap(child), 0, "status of the child");
+    assert_eq!(read, bytes as isize);
+    assert_eq!(errnos[0], 0, "loading the filter");
+    for ((name, _, _, expected), errno) in CALLS.iter().zip(&errnos[1..]) {
+        assert_eq!(errno, expected, "{name}");
+    }
+}
+
+/// Runs in the child: no allocation, no lock, no panic.
+#[cfg(target_arch = "x86_64")]
+fn report_from_child(program: &libc::sock_fprog, pipe: i32) -> ! {
+    let mut errnos = [i32::MIN; CALLS.len() + 1];
+    // SAFETY: no pointer is passed, but for `errnos` to write(2), whose length is right. The calls
+    // in CALLS get null pointers and are refused, or have no effect. `program` points to the
+    // filter that the parent made, of which this process has a copy.
+    unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        errnos[0] = seccomp::load(program, 0).err().unwrap_or(0);
+        if errnos[0] == 0 {
+            for (&(_, number, first, _), errno) in CALLS.iter().zip(&mut errnos[1..]) {
+                let result = libc::syscall(number, first, 0u64, 0u64, 0u64, 0u64);
+                *errno = if result == -1 { *libc::__errno_location() } else { 0 };
+            }
+        }
+        libc::write(pipe, errnos.as_ptr().cast(), size_of_val(&errnos));
+        libc::_exit(0)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn reap(child: pid_t) -> i32 {
+    let mut status = 0;
+    // SAFETY: `status` is valid for writing and the child is ours.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    status
+}
+
+#[test]
+fn a_process_without_a_filter_is_told_apart() {
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let result = seccomp::dump::filters(child.id().cast_signed());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    match result {
+        Err(seccomp::dump::DumpError::NoFilter(_)) => {}
+        Err(seccomp::dump::DumpError::NotPermitted { .. }) => {
+            eprintln!("skipped: a_process_without_a_filter_is_told_apart: not permitted to trace");
+        }
+        // A test run inside a container: the child has inherited a filter.
+        Ok(filters) => assert!(!filters.is_empty()),
+        Err(other) => panic!("{other}"),
+    }
+    let gone = seccomp::dump::filters(child.id().cast_signed());
+    assert!(matches!(gone, Err(seccomp::dump::DumpError::NoProcess(_))), "{gone:?}");
+}

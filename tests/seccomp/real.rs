@@ -1,0 +1,287 @@
+//! Our filter against the one that docker really gives, call by call.
+
+use crate::docker::Container;
+use dunnage::sys::seccomp::interpret::{Call, check, run, run_all};
+use dunnage::sys::seccomp::{
+    ARCH_I386, ARCH_X86_64, Abi, Action, Condition, DOCKER_DEFAULT, Meaning, Profile, Test, X32_BIT,
+    docker_default, oci_profile,
+};
+use libc::sock_filter;
+use std::collections::BTreeSet;
+
+const ARCHES: [u32; 5] = [ARCH_X86_64, ARCH_I386, 0xc000_00b7, 0, u32::MAX];
+
+/// Starts a container, or says why the test is skipped.
+fn start(test: &str, runtime: &str) -> Option<Container> {
+    Container::start(runtime).inspect_err(|why| eprintln!("skipped: {test}: {why}")).ok()
+}
+
+/// The numbers to try: all that exist, as they are, with the x32 bit, with the sign bit, with
+/// both; the ends of the number line; a thousand drawn ones.
+fn numbers(random: &mut Random) -> Vec<u32> {
+    let bases = [0, X32_BIT, 1 << 31, (1 << 31) | X32_BIT];
+    let mut numbers: Vec<u32> = bases.into_iter().flat_map(|base| base..=base + 600).collect();
+    numbers.extend(bases.iter().map(|base| base.wrapping_sub(1)));
+    numbers.extend((0..32).map(|bit| 1 << bit));
+    numbers.extend((1..600).map(|number: u32| number.wrapping_neg()));
+    numbers.extend((0..1000).map(|_| random.next() as u32));
+    numbers
+}
+
+/// First arguments that could make a difference: each bit alone and missing, every pair of bits
+/// within a word, every known personality and small number, all these in the lower and in the
+/// upper word.
+fn first_arguments() -> Vec<u64> {
+    let personalities = [0u64, 0x8, 0x2_0000, 0x2_0008, 0xffff_ffff];
+    let mut words: BTreeSet<u64> = (0..=600).collect();
+    for one in 0..32 {
+        words.insert(!(1 << one) & 0xffff_ffff);
+        words.extend((0..32).map(|other| 1u64 << one | 1 << other));
+    }
+    for known in personalities {
+        words.extend((0..32).map(|bit| known ^ (1 << bit)));
+        words.insert(known);
+    }
+    words.insert(0x7e02_0000);
+    let with_upper = |word: u64| [word, word << 32, word | 1 << 32, word | 0xffff_ffff << 32];
+    words.into_iter().flat_map(with_upper).collect()
+}
+
+/// Calls `visit` with every call that is tried.
+fn for_each_call(mut visit: impl FnMut(&Call)) {
+    for_each_number(&mut visit);
+    for_each_argument(&mut visit);
+}
+
+/// Every number in every architecture, each with a few drawn arguments.
+fn for_each_number(visit: &mut impl FnMut(&Call)) {
+    let mut random = Random(0x5ecc_0301);
+    for arch in ARCHES {
+        for number in numbers(&mut random) {
+            let drawn: [[u64; 6]; 20] = std::array::from_fn(|_| random.arguments());
+            for arguments in [[0; 6], [u64::MAX; 6]].into_iter().chain(drawn) {
+                visit(&Call { arch, number, instruction_pointer: random.next(), arguments });
+            }
+        }
+    }
+}
+
+/// Many arguments for the calls that this or another version of the profile, or libseccomp, treats
+/// by their arguments.
+fn for_each_argument(visit: &mut impl FnMut(&Call)) {
+    let names = "clone clone3 personality socket socketcall socketpair ipc ptrace unshare setns prctl \
+                 ioctl arch_prctl modify_ldt keyctl mount bpf seccomp semtimedop shmat accept accept4 \
+                 read";
+    let mut random = Random(0x5ecc_0302);
+    let firsts = first_arguments();
+    for abi in Abi::ALL {
+        for number in names.split_whitespace().filter_map(|name| abi.number(name)) {
+            for &first in &firsts {
+                let mut drawn = random.arguments();
+                drawn[0] = first;
+                for arguments in [[first, 0, 0, 0, 0, 0], [0, first, 0, 0, 0, 0], drawn] {
+                    visit(&Call { arch: abi.arch(), number, instruction_pointer: 0, arguments });
+                }
+            }
+        }
+    }
+}
+
+/// The comparison is worth what it would notice: any personality forgotten or added, any bit
+/// missing from or added to the mask of `clone`.
+#[test]
+fn the_arguments_tried_show_every_change_of_a_condition() {
+    let shows = |change: &dyn Fn(&mut Condition), which: usize| {
+        let mut rules = DOCKER_DEFAULT.rules.to_vec();
+        let mut condition = rules[which].conditions[0];
+        change(&mut condition);
+        let conditions = [condition];
+        rules[which].conditions = &conditions;
+        let changed = Profile { rules: &rules, ..DOCKER_DEFAULT }.meaning();
+        let original = DOCKER_DEFAULT.meaning();
+        let names = DOCKER_DEFAULT.rules[which].names;
+        let mut shown = [false; 3];
+        for_each_argument(&mut |call| {
+            let abi = Abi::of(call.arch, call.number).unwrap();
+            if !shown[abi as usize] && abi.number(names) == Some(call.number) {
+                let verdict = |meaning: &Meaning| meaning.verdict(call.arch, call.number, &call.arguments);
+                shown[abi as usize] = verdict(&changed) != verdict(&original);
+            }
+        });
+        shown
+    };
+    for (which, rule) in DOCKER_DEFAULT.rules.iter().enumerate() {
+        let Some(&Condition { test, .. }) = rule.conditions.first() else { continue };
+        let bits: &[u32] =
+            if rule.names == "clone" { &[0, 7, 17, 25, 26, 27, 28, 29, 30, 31] } else { &[0, 31] };
+        for bit in bits {
+            let flipped = |condition: &mut Condition| match &mut condition.test {
+                Test::Equal(value) => *value ^= 1 << bit,
+                Test::MaskedEqual { mask, .. } => *mask ^= 1 << bit,
+            };
+            assert_eq!(shows(&flipped, which), [true; 3], "{} {test:x?} bit {bit}", rule.names);
+        }
+        let upper = |condition: &mut Condition| match &mut condition.test {
+            Test::Equal(value) => *value |= 1 << 40,
+            Test::MaskedEqual { mask, .. } => *mask |= 1 << 40,
+        };
+        assert!(shows(&upper, which)[Abi::X86_64 as usize], "{} {test:x?} upper word", rule.names);
+    }
+}
+
+/// The differences between two filters over all calls that are tried, and how many that were.
+fn differences(ours: &[sock_filter], real: &[Vec<sock_filter>]) -> (Vec<Difference>, usize) {
+    let (mut differences, mut tried) = (Vec::new(), 0);
+    for_each_call(|call| {
+        let ours = run(ours, call).expect("ours runs").action;
+        let real = run_all(real, call).expect("the kernel's runs").action;
+        tried += 1;
+        if ours != real {
+            differences.push(Difference { call: *call, ours, real });
+        }
+    });
+    (differences, tried)
+}
+
+struct Difference {
+    call: Call,
+    ours: Action,
+    real: Action,
+}
+
+impl Difference {
+    fn describe(&self) -> String {
+        let Call { arch, number, arguments, .. } = self.call;
+        let name = Abi::of(arch, number).and_then(|abi| abi.name(number));
+        let name = name.unwrap_or("no such call");
+        let (ours, real) = (self.ours, self.real);
+        format!("{arch:#x} {number:#x} ({name}) {arguments:x?}: ours {ours}, real {real}")
+    }
+}
+
+#[test]
+fn every_verdict_is_that_of_docker_with_runc() {
+    let test = "every_verdict_is_that_of_docker_with_runc";
+    let Some(container) = start(test, "runc") else {
+        return;
+    };
+    let real = container.filters();
+    let ours = docker_default().unwrap();
+    for filter in &real {
+        check(filter).unwrap();
+    }
+    report("runc", ours.instructions(), &real);
+    let (differences, tried) = differences(ours.instructions(), &real);
+    eprintln!("{tried} calls tried against runc, {} differ", differences.len());
+    let listed: Vec<_> = differences.iter().take(50).map(Difference::describe).collect();
+    assert!(differences.is_empty(), "{} differ:\n{}", differences.len(), listed.join("\n"));
+}
+
+/// crun 1.8.1 lets numbers that are newer than the profile fall to the default. That must be the
+/// whole difference, and it must be there for each such number.
+#[test]
+fn crun_differs_only_on_calls_newer_than_the_profile() {
+    let test = "crun_differs_only_on_calls_newer_than_the_profile";
+    let Some(container) = start(test, "crun") else {
+        return;
+    };
+    let real = container.filters();
+    let ours = docker_default().unwrap();
+    report("crun", ours.instructions(), &real);
+    let newest = |abi| DOCKER_DEFAULT.numbered(abi).unwrap().len() as u32 - 1 + abi.base();
+    let newest = Abi::ALL.map(newest);
+    assert_eq!(newest, [449, 449, X32_BIT + 547]);
+    let newer =
+        |call: &Call| Abi::of(call.arch, call.number).is_some_and(|abi| call.number > newest[abi as usize]);
+    let mut explained = 0;
+    let mut unexplained = Vec::new();
+    for_each_call(|call| {
+        let ours = run(ours.instructions(), call).unwrap().action;
+        let real = run_all(&real, call).unwrap().action;
+        let expected = if newer(call) { DOCKER_DEFAULT.default } else { ours };
+        explained += usize::from(ours != real && real == expected);
+        if real != expected {
+            unexplained.push(Difference { call: *call, ours, real }.describe());
+        }
+    });
+    eprintln!("{explained} calls answered EPERM instead of ENOSYS by crun, all newer than 449/547");
+    unexplained.truncate(50);
+    assert!(unexplained.is_empty(), "{}", unexplained.join("\n"));
+    assert!(explained > 0);
+}
+
+/// What docker hands to its runtime is what we hand to runtimes that we start ourselves.
+#[test]
+fn the_oci_profile_is_the_one_in_dockers_bundle() {
+    let test = "the_oci_profile_is_the_one_in_dockers_bundle";
+    let Some(container) = start(test, "runc") else {
+        return;
+    };
+    let Some(path) = container.config() else {
+        eprintln!("skipped: {test}: docker's bundles are not where they are expected");
+        return;
+    };
+    let bytes = std::fs::read(&path).unwrap();
+    let config: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(config["linux"]["seccomp"], oci_profile());
+}
+
+/// Prints lengths and the instructions that some calls take; asserts only that ours is not longer.
+fn report(runtime: &str, ours: &[sock_filter], real: &[Vec<sock_filter>]) {
+    let length: usize = real.iter().map(Vec::len).sum();
+    eprintln!("instructions: ours {}, docker with {runtime} {length}", ours.len());
+    assert!(ours.len() <= length);
+    let clone = libc::SIGCHLD as u64;
+    for (name, first) in [
+        ("read", 0),
+        ("write", 0),
+        ("close", 0),
+        ("getppid", 0),
+        ("futex", 0),
+        ("clock_gettime", 0),
+        ("openat", 0),
+        ("epoll_wait", 0),
+        ("clone", clone),
+        ("clone3", 0),
+        ("personality", 0),
+        ("mount", 0),
+    ] {
+        let number = Abi::X86_64.number(name).unwrap();
+        let arguments = [first, 0, 0, 0, 0, 0];
+        let call = Call { arch: ARCH_X86_64, number, instruction_pointer: 0, arguments };
+        let ours = run(ours, &call).unwrap();
+        let real = run_all(real, &call).unwrap();
+        eprintln!(
+            "  {name:>13}: executed ours {:3}, {runtime} {:3} ({})",
+            ours.executed, real.executed, ours.action
+        );
+    }
+}
+
+/// A small generator of numbers (splitmix64), seeded so that a failure shows again.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Arguments with few or many bits, in one or both words.
+    fn arguments(&mut self) -> [u64; 6] {
+        std::array::from_fn(|_| {
+            let shape = self.next();
+            let value = self.next();
+            let sparse = value & self.next() & self.next() & self.next();
+            match shape % 4 {
+                0 => value,
+                1 => sparse,
+                2 => sparse & 0xffff_ffff,
+                _ => value & 0xffff_ffff,
+            }
+        })
+    }
+}

@@ -1,0 +1,138 @@
+//! What a test does where something it needs is missing: it says so and is counted.
+//!
+//! ```ignore
+//! if support::lacks("docker_starts_a_container", Need::Docker) { return; }
+//! ```
+//! Every skip prints `skipped: <test>: <need>: <reason>` and appends that line to the file named by
+//! `DUNNAGE_TEST_SKIPS`. A need listed in `DUNNAGE_TEST_REQUIRE` (comma-separated) panics instead.
+#![allow(dead_code, reason = "no test executable has all needs")]
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What a test may need from the machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Need {
+    Docker,
+    DockerCrun,
+    Podman,
+    Runc,
+    Crun,
+    Root,
+    Cgroup,
+    Userns,
+    Hyperfine,
+    Cc,
+}
+
+impl Need {
+    /// As it stands in `DUNNAGE_TEST_REQUIRE` and in the printed line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Need::Docker => "docker",
+            Need::DockerCrun => "docker+crun",
+            Need::Podman => "podman",
+            Need::Runc => "runc",
+            Need::Crun => "crun",
+            Need::Root => "root",
+            Need::Cgroup => "cgroup",
+            Need::Userns => "userns",
+            Need::Hyperfine => "hyperfine",
+            Need::Cc => "cc",
+        }
+    }
+
+    /// The reason in words where it is missing.
+    pub fn ready(self) -> Result<(), String> {
+        match self {
+            Need::Docker => docker_ready(),
+            Need::DockerCrun => docker_knows("crun"),
+            Need::Podman => podman_ready(),
+            Need::Runc | Need::Crun => runtime_ready(self.name()),
+            Need::Root => root_ready(),
+            Need::Cgroup => cgroup_ready(),
+            Need::Userns => words("unshare", &["--user", "--map-root-user", "true"]).map(drop),
+            Need::Hyperfine | Need::Cc => words(self.name(), &["--version"]).map(drop),
+        }
+    }
+}
+
+/// Whether the test must return now; then the skip is already told.
+pub fn lacks(test: &str, need: Need) -> bool {
+    need.ready().inspect_err(|reason| skip(test, need, reason)).is_err()
+}
+
+/// Tells a skip; the test returns right after. Panics where the need is required.
+pub fn skip(test: &str, need: Need, reason: &str) {
+    let reason = reason.replace('\n', " ");
+    let required = std::env::var("DUNNAGE_TEST_REQUIRE").unwrap_or_default();
+    let (need, line) = (need.name(), format!("skipped: {test}: {}: {reason}\n", need.name()));
+    assert!(!required.split(',').any(|name| name == need), "`{need}` is required here: {reason}");
+    eprint!("{line}");
+    if let Some(path) = std::env::var_os("DUNNAGE_TEST_SKIPS") {
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        // One write: test executables and threads share the file.
+        file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the list of skips");
+    }
+}
+
+pub fn docker_ready() -> Result<(), String> {
+    words("docker", &["version", "--format", "{{.Server.Version}}"]).map(drop)
+}
+
+pub fn docker_knows(runtime: &str) -> Result<(), String> {
+    docker_ready()?;
+    let known = words("docker", &["info", "--format", "{{json .Runtimes}}"])?;
+    let found = known.contains(&format!("\"{runtime}\""));
+    found.then_some(()).ok_or(format!("the docker daemon does not know {runtime}"))
+}
+
+pub fn podman_ready() -> Result<(), String> {
+    words("podman", &["info"]).map(drop)
+}
+
+pub fn runtime_ready(runtime: &str) -> Result<(), String> {
+    words(runtime, &["--version"])?;
+    let left = fs::read_to_string("/sys/fs/cgroup/unified/cgroup.controllers").unwrap_or_default();
+    if runtime == "crun" && !left.trim().is_empty() {
+        return Err(format!("crun refuses a hybrid cgroup host with `{}` on v2", left.trim()));
+    }
+    Ok(())
+}
+
+pub fn root_ready() -> Result<(), String> {
+    let owner = fs::metadata("/proc/self").map_err(|error| error.to_string())?.uid();
+    (owner == 0).then_some(()).ok_or("not root".to_owned())
+}
+
+/// Makes and removes a cgroup, in the version 2 hierarchy or in one of version 1.
+pub fn cgroup_ready() -> Result<(), String> {
+    let root = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/memory"]
+        .map(Path::new)
+        .into_iter()
+        .find(|root| root.join("cgroup.procs").exists())
+        .ok_or("no cgroup hierarchy is mounted")?;
+    // One name per process and thread: tests run side by side.
+    let thread = std::thread::current().id();
+    let ours = root.join(format!("dunnage-test-{}-{thread:?}", std::process::id()));
+    fs::create_dir(&ours)
+        .and_then(|()| fs::remove_dir(&ours))
+        .map_err(|error| format!("{}: {error}", ours.display()))
+}
+
+/// Standard output of a command, or the last line of what it complained about.
+fn words(program: &str, args: &[&str]) -> Result<String, String> {
+    let output = Command::new(program)
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{program}: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{program}: {}", complaint.trim().lines().last().unwrap_or("failed without words")))
+}

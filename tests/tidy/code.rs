@@ -1,0 +1,165 @@
+//! What of a source file is code, and which paths does it use?
+//!
+//! Deliberately no parser: a scanner that knows comments, strings and `use` trees is enough for
+//! the rules and has nothing to keep up with.
+
+/// The text with comments blanked out; lines keep their numbers.
+pub fn without_comments(text: &str) -> String {
+    blank(text, Blank::Comments)
+}
+
+/// The text with comments and what stands in string and character literals blanked out.
+pub fn without_comments_and_strings(text: &str) -> String {
+    blank(text, Blank::CommentsAndStrings)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Blank {
+    Comments,
+    CommentsAndStrings,
+}
+
+fn blank(text: &str, what: Blank) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let in_word = out.ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        let (length, keep) = if rest.starts_with("//") {
+            (rest.find('\n').unwrap_or(rest.len()), false)
+        } else if rest.starts_with("/*") {
+            (block_comment(rest), false)
+        } else if let Some(length) = literal(rest, in_word) {
+            (length, what == Blank::Comments)
+        } else {
+            (first.len_utf8(), true)
+        };
+        let (piece, after) = rest.split_at(length);
+        if keep {
+            out.push_str(piece);
+        } else {
+            out.extend(piece.chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
+        }
+        rest = after;
+    }
+    out
+}
+
+/// Length of the block comment at the start; they nest.
+fn block_comment(text: &str) -> usize {
+    let (mut depth, mut at) = (0, 0);
+    while at < text.len() {
+        if text[at..].starts_with("/*") {
+            (depth, at) = (depth + 1, at + 2);
+        } else if text[at..].starts_with("*/") {
+            (depth, at) = (depth - 1, at + 2);
+            if depth == 0 {
+                return at;
+            }
+        } else {
+            at += text[at..].chars().next().map_or(1, char::len_utf8);
+        }
+    }
+    text.len()
+}
+
+/// Length of the string or character literal at the start, if there is one.
+fn literal(text: &str, in_word: bool) -> Option<usize> {
+    if !in_word && let Some(length) = raw_string(text) {
+        return Some(length);
+    }
+    match text.as_bytes()[0] {
+        b'"' => Some(quoted(text, b'"')),
+        // A lifetime has no closing quote one character on.
+        b'\'' => {
+            let mut inside = text[1..].chars();
+            let first = inside.next()?;
+            (first == '\\' || inside.next() == Some('\'')).then(|| quoted(text, b'\''))
+        }
+        _ => None,
+    }
+}
+
+fn quoted(text: &str, quote: u8) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = 1;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' => at += 2,
+            byte if byte == quote => return at + 1,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+fn raw_string(text: &str) -> Option<usize> {
+    let after = text.strip_prefix("br").or_else(|| text.strip_prefix("cr"));
+    let after = after.or_else(|| text.strip_prefix('r'))?;
+    let body = after.trim_start_matches('#');
+    let end = format!("\"{}", &after[..after.len() - body.len()]);
+    let close = body.strip_prefix('"')?.find(&end);
+    Some(close.map_or(text.len(), |at| text.len() - body.len() + 1 + at + end.len()))
+}
+
+/// Every path that the `use` declarations name, groups written out: `use std::{fs, io::Read};`
+/// gives `std::fs` and `std::io::Read`. Takes text without comments and strings.
+pub fn used_paths(code: &str) -> Vec<String> {
+    let mut paths = Vec::new();
+    for (at, _) in code.match_indices("use ") {
+        if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
+            continue;
+        }
+        let Some(tree) = code[at + 4..].split(';').next() else {
+            continue;
+        };
+        let tree: String = tree.split_whitespace().collect::<Vec<_>>().join(" ");
+        expand("", &tree, &mut paths);
+    }
+    paths
+}
+
+fn expand(prefix: &str, tree: &str, paths: &mut Vec<String>) {
+    let tree = tree.trim();
+    let Some((before, group)) = tree.split_once('{') else {
+        let path = tree.split(" as ").next().unwrap_or_default().trim();
+        if !path.is_empty() {
+            paths.push(format!("{prefix}{}", path.trim_start_matches("::")));
+        }
+        return;
+    };
+    let prefix = format!("{prefix}{}", before.trim_start_matches("::"));
+    let group = group.trim_end().strip_suffix('}').unwrap_or(group);
+    let (mut depth, mut start) = (0, 0);
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                expand(&prefix, &group[start..at], paths);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    expand(&prefix, &group[start..], paths);
+}
+
+#[test]
+fn comments_go_and_strings_stay_or_go() {
+    let text = "a // b \"\n\"c // d\" /* e /* f */ g */ h 'i' r#\"j \" k\"# 'l\n'\\'' \"\\\"m\" n";
+    let without = without_comments(text);
+    assert_eq!(without.lines().count(), text.lines().count());
+    for (word, stays) in [("b", false), ("d", true), ("g", false), ("h", true), ("k", true)] {
+        assert_eq!(without.contains(word), stays, "{word} in {without}");
+    }
+    let bare = without_comments_and_strings(text);
+    let words: Vec<&str> = bare.split_whitespace().collect();
+    assert_eq!(words, ["a", "h", "'l", "n"]);
+}
+
+#[test]
+fn groups_of_use_are_written_out() {
+    let code = "pub use std::{fs, io::{self, Read}, time::Instant as Now};\nuse ::libc;\nlet reuse = 1;";
+    let expected = ["std::fs", "std::io::self", "std::io::Read", "std::time::Instant", "libc"];
+    assert_eq!(used_paths(code), expected);
+}

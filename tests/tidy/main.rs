@@ -1,0 +1,42 @@
+//! Are the module edges and the house rules kept in every source file?
+//!
+//! The rules are pure functions over path and text (`rules`), each of which proves in its own test
+//! that it fires; here stand only the walk through the repository and the verdict.
+
+mod code;
+mod rules;
+
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn every_source_file_keeps_the_house_rules() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut complaints = Vec::new();
+    let mut files = 0;
+    walk(root, root, &mut |path, text| {
+        files += 1;
+        complaints.extend(rules::complaints(path, text));
+    });
+    assert!(files > 5, "the walk found {files} files");
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+/// Gives every source file to `see`, with its path from the root of the repository.
+fn walk(root: &Path, directory: &Path, see: &mut impl FnMut(&str, &str)) {
+    let entries = fs::read_dir(directory).expect("a directory of the repository");
+    for entry in entries {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if path.is_symlink() || name.starts_with('.') || name == "target" {
+            continue;
+        }
+        if path.is_dir() {
+            walk(root, &path, see);
+        } else if name.ends_with(".rs") {
+            let text = fs::read_to_string(&path).expect("a source file in UTF-8");
+            let path = path.strip_prefix(root).expect("below the root");
+            see(&path.to_string_lossy(), &text);
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! The house rules, one function each: path and text in, complaints out.
+
+use crate::code::{used_paths, without_comments, without_comments_and_strings};
+
+/// A rule gives a complaint for each line, or for the file, that breaks it.
+type Rule = fn(&File) -> Vec<String>;
+
+const RULES: &[Rule] = &[
+    pure_rooms_know_no_machine,
+    experiments_name_no_engine,
+    subjects_name_no_experiment,
+    unsafe_has_its_places,
+    printing_has_its_places,
+    nothing_is_left_for_later,
+    a_file_says_what_it_is_for,
+    a_long_file_says_why,
+];
+
+struct File<'a> {
+    path: &'a str,
+    text: &'a str,
+    /// Without comments.
+    code: String,
+    /// Without comments and strings.
+    bare: String,
+}
+
+/// Everything that is wrong with one source file.
+pub fn complaints(path: &str, text: &str) -> Vec<String> {
+    let code = without_comments(text);
+    let bare = without_comments_and_strings(text);
+    let file = File { path, text, code, bare };
+    RULES.iter().flat_map(|rule| rule(&file)).map(|what| format!("{path}: {what}")).collect()
+}
+
+impl File<'_> {
+    /// Whether the file is the module `room` or lies in it.
+    fn is_in(&self, room: &str) -> bool {
+        let rest = self.path.strip_prefix(room);
+        rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+    }
+
+    /// Whether the file is used under one of these paths, by `use` or in place.
+    fn mentions(&self, module: &str) -> bool {
+        let inside = |path: &str| path.strip_prefix(module).is_some_and(|rest| !rest.starts_with(is_word));
+        used_paths(&self.bare).iter().any(|path| inside(path))
+            || self
+                .bare
+                .match_indices(module)
+                .any(|(at, _)| inside(&self.bare[at..]) && !self.bare[..at].ends_with(is_word))
+    }
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// A complaint for each bad line of `text`, with the line's number and words.
+fn lines_with(text: &str, what: &str, bad: impl Fn(&str) -> bool) -> Vec<String> {
+    let lines = text.lines().enumerate().filter(|(_, line)| bad(line));
+    lines.map(|(at, line)| format!("line {}: {what}: {}", at + 1, line.trim())).collect()
+}
+
+fn has_word(line: &str, word: &str) -> bool {
+    line.split(|c| !is_word(c)).any(|found| found == word)
+}
+
+/// Statistics, verdicts and reports are functions of files: no process, clock, engine, handle.
+fn pure_rooms_know_no_machine(file: &File) -> Vec<String> {
+    let pure = file.is_in("src/stats") || file.is_in("src/report");
+    if !pure && !file.path.starts_with("src/verdict") {
+        return Vec::new();
+    }
+    const MACHINE: &[&str] = &[
+        "std::process",
+        "std::fs",
+        "std::net",
+        "std::time::Instant",
+        "std::time::SystemTime",
+        "std::os",
+        "libc",
+        "crate::sys",
+        "crate::host",
+        "crate::probe",
+        "crate::runner",
+    ];
+    let mut named: Vec<&str> = MACHINE.iter().copied().filter(|module| file.mentions(module)).collect();
+    // The grammar of subjects is plain data; everything else there runs engines.
+    let subject = |path: &str| {
+        path.strip_prefix("crate::subject")
+            .is_some_and(|rest| !rest.starts_with(is_word) && !rest.starts_with("::spec"))
+    };
+    let in_place = file.bare.match_indices("crate::subject").map(|(at, _)| &file.bare[at..]);
+    let grouped = |path: &str| path.starts_with("crate::subject::{");
+    if used_paths(&file.bare).iter().any(|path| subject(path))
+        || in_place.into_iter().any(|path| subject(path) && !grouped(path))
+    {
+        named.push("crate::subject");
+    }
+    named.into_iter().map(|module| format!("a pure room uses `{module}`")).collect()
+}
+
+/// Adding an engine touches no experiment; comments may explain with engines.
+fn experiments_name_no_engine(file: &File) -> Vec<String> {
+    const ENGINES: &[&str] = &["docker", "podman", "containerd", "crun", "runc", "youki", "runsc"];
+    if !file.is_in("src/experiment") {
+        return Vec::new();
+    }
+    lines_with(&file.code, "an experiment names an engine", |line| {
+        let line = line.to_lowercase();
+        line.split(|c: char| !c.is_alphanumeric()).any(|word| ENGINES.contains(&word))
+    })
+}
+
+/// Adding an experiment touches no subject.
+fn subjects_name_no_experiment(file: &File) -> Vec<String> {
+    if file.is_in("src/subject") && file.mentions("crate::experiment") {
+        return vec!["a subject names an experiment".to_owned()];
+    }
+    Vec::new()
+}
+
+/// Raw system calls stand in one room, and in the probe's entry.
+fn unsafe_has_its_places(file: &File) -> Vec<String> {
+    let places = ["src/sys/", "src/sys.rs", "src/probe/entry", "src/probe/raw"];
+    if places.iter().any(|place| file.path.starts_with(place)) {
+        return Vec::new();
+    }
+    lines_with(&file.bare, "unsafe out of its places", |line| has_word(line, "unsafe"))
+}
+
+/// Only commands, progress and the terminal report talk.
+fn printing_has_its_places(file: &File) -> Vec<String> {
+    const PRINTERS: &[&str] = &["println!", "eprintln!", "print!", "eprint!"];
+    let places = ["src/main.rs", "src/progress", "src/report/terminal"];
+    let talks = file.is_in("src/cmd") || places.iter().any(|place| file.path.starts_with(place));
+    if !file.path.starts_with("src/") || talks {
+        return Vec::new();
+    }
+    lines_with(&file.bare, "prints out of its places", |line| {
+        line.split(|c| !is_word(c) && c != '!').any(|word| PRINTERS.contains(&word))
+    })
+}
+
+/// What is not done is an issue, and what does not run is no test.
+fn nothing_is_left_for_later(file: &File) -> Vec<String> {
+    // Written in halves, so that this file keeps its own rule.
+    const NOTES: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME")];
+    const CODE: &[&str] = &["todo!(", "unimplemented!(", "dbg!(", "#[ignore"];
+    let notes =
+        lines_with(file.text, "a note for later", |line| NOTES.iter().any(|note| has_word(line, note)));
+    let code = lines_with(&file.bare, "unfinished", |line| CODE.iter().any(|code| line.contains(code)));
+    [notes, code].concat()
+}
+
+/// The first line opens the module's documentation.
+fn a_file_says_what_it_is_for(file: &File) -> Vec<String> {
+    if file.text.starts_with("//! ") {
+        return Vec::new();
+    }
+    vec!["does not start with a `//!` line that says what the file is for".to_owned()]
+}
+
+/// 400 lines is the aim, 500 the limit.
+fn a_long_file_says_why(file: &File) -> Vec<String> {
+    let reason =
+        |line: &str| line.trim().strip_prefix("// long:").is_some_and(|reason| !reason.trim().is_empty());
+    let length = file.text.lines().count();
+    if length <= 500 || file.text.lines().any(reason) {
+        return Vec::new();
+    }
+    vec![format!("{length} lines and no `// long:` with a reason")]
+}
+
+#[cfg(test)]
+mod fires {
+    use super::complaints;
+
+    /// What a file with this line after its module documentation is blamed for.
+    fn planted(path: &str, line: &str) -> usize {
+        complaints(path, &format!("//! A planted file.\n{line}\n")).len()
+    }
+
+    #[test]
+    fn on_a_pure_room_that_knows_the_machine() {
+        for line in [
+            "use std::process::Command;",
+            "use std::{fmt, fs::{self, File}};",
+            "fn now() { std::time::Instant::now(); }",
+            "use std::time::{Duration, SystemTime};",
+            "use std::net;",
+            "fn pid() { libc::getpid(); }",
+            "use crate::{sys, units};",
+            "use crate::subject::docker;",
+            "use crate::subject::{spec::Spec, podman};",
+        ] {
+            for path in ["src/stats/sample.rs", "src/stats.rs", "src/verdict.rs", "src/report/md.rs"] {
+                assert_eq!(planted(path, line), 1, "{path} {line}");
+            }
+            assert_eq!(planted("src/runner.rs", line), 0, "{line}");
+        }
+        for fine in [
+            "// std::process is not for us",
+            "use std::time::Duration;",
+            "use crate::subject::spec::Spec;",
+            "use crate::subject::{spec::Spec, spec::Key};",
+            "const HELP: &str = \"std::fs\";",
+            "use crate::system;",
+        ] {
+            assert_eq!(planted("src/stats/sample.rs", fine), 0, "{fine}");
+        }
+    }
+
+    #[test]
+    fn on_an_experiment_that_names_an_engine() {
+        for line in ["const E: &str = \"docker\";", "fn start_podman() {}", "let x = Crun;"] {
+            assert_eq!(planted("src/experiment/start.rs", line), 1, "{line}");
+            assert_eq!(planted("src/subject/oci.rs", line), 0, "{line}");
+        }
+        for fine in ["// docker takes longer", "fn truncate() {}"] {
+            assert_eq!(planted("src/experiment/start.rs", fine), 0, "{fine}");
+        }
+    }
+
+    #[test]
+    fn on_a_subject_that_names_an_experiment() {
+        for line in ["use crate::{experiment::start, units};", "crate::experiment::LIST;"] {
+            assert_eq!(planted("src/subject/oci.rs", line), 1, "{line}");
+            assert_eq!(planted("src/plan.rs", line), 0, "{line}");
+        }
+    }
+
+    #[test]
+    fn on_unsafe_out_of_its_places() {
+        let line = "fn f() { unsafe { g() } }";
+        for path in ["src/runner.rs", "src/probe/message.rs", "tests/start.rs", "src/system.rs"] {
+            assert_eq!(planted(path, line), 1, "{path}");
+        }
+        for path in ["src/sys/spawn.rs", "src/probe/entry_x86_64.rs", "src/probe/raw.rs"] {
+            assert_eq!(planted(path, line), 0, "{path}");
+        }
+        assert_eq!(planted("src/lib.rs", "#![deny(unsafe_op_in_unsafe_fn)] // unsafe"), 0);
+    }
+
+    #[test]
+    fn on_printing_out_of_its_places() {
+        for line in ["println!();", "eprintln!(\"a\");", "std::print!(\"a\");", "eprint!(\"\")"] {
+            assert_eq!(planted("src/runner.rs", line), 1, "{line}");
+            assert_eq!(planted("src/report/csv.rs", line), 1, "{line}");
+            for path in ["src/cmd/run.rs", "src/main.rs", "src/report/terminal.rs", "xtask/a.rs"] {
+                assert_eq!(planted(path, line), 0, "{path} {line}");
+            }
+        }
+        assert_eq!(planted("src/runner.rs", "my_println!();"), 0);
+    }
+
+    #[test]
+    fn on_what_is_left_for_later() {
+        for line in [
+            concat!("// TO", "DO: more"),
+            concat!("// FIX", "ME"),
+            "todo!();",
+            "unimplemented!(\"x\");",
+            "dbg!(1);",
+            "#[ignore]",
+            "#[ignore = \"slow\"]",
+        ] {
+            assert_eq!(planted("tests/start.rs", line), 1, "{line}");
+        }
+    }
+
+    #[test]
+    fn on_a_file_without_purpose_and_on_a_long_one() {
+        assert_eq!(complaints("src/a.rs", "fn f() {}\n").len(), 1);
+        assert_eq!(planted("src/a.rs", &"\n".repeat(600)), 1);
+        assert_eq!(planted("src/a.rs", &format!("// long:{}", "\n".repeat(600))), 1);
+        assert_eq!(planted("src/a.rs", &format!("// long: a table{}", "\n".repeat(600))), 0);
+    }
+}

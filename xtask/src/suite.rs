@@ -1,0 +1,91 @@
+//! Build and run the tests, show their output as it comes, and conclude.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result};
+
+use crate::daemon::Docker;
+use crate::lint::Lints;
+use crate::machine::Machine;
+use crate::totals::Totals;
+
+/// Comma-separated needs whose absence fails a test instead of skipping it.
+const REQUIRE: &str = "DUNNAGE_TEST_REQUIRE";
+/// The file to which a skipping test appends its line.
+const SKIPS: &str = "DUNNAGE_TEST_SKIPS";
+
+/// The cargo that runs us, so that the toolchain stays the same.
+pub fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}
+
+/// A fresh directory for the daemon's log and the list of skips.
+pub fn scratch() -> Result<PathBuf> {
+    let path = std::env::temp_dir().join(format!("dunnage-test-{}", std::process::id()));
+    fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
+    Ok(path)
+}
+
+/// Runs every test in the release profile, the one whose probe is measured.
+pub fn run(machine: &Machine, docker: &Docker, scratch: &Path, for_cargo: &[String]) -> Result<Totals> {
+    let mut child = cargo()
+        .args(["test", "--workspace", "--release", "--no-fail-fast"])
+        .args(for_cargo)
+        .env(REQUIRE, required(machine, docker))
+        .env(SKIPS, skips(scratch))
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot run `cargo test`")?;
+    let mut totals = Totals::default();
+    for line in BufReader::new(child.stdout.take().context("no standard output")?).split(b'\n') {
+        let line = line.context("cannot read the output of `cargo test`")?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        totals.add_line(&line);
+    }
+    let status = child.wait().context("cannot wait for `cargo test`")?;
+    if !status.success() && totals.failed == 0 {
+        println!("cargo test: {status}: a build failed, or a test executable told no result");
+        totals.failed = 1;
+    }
+    Ok(totals)
+}
+
+/// Prints what was skipped and the totals, these on a line of their own at the very end.
+pub fn conclude(totals: &Totals, lints: Lints, scratch: &Path) -> Result<ExitCode> {
+    let lines = fs::read_to_string(skips(scratch)).unwrap_or_default();
+    let mut totals = *totals;
+    totals.take_out_skipped(&lines);
+    println!("\n{lines}{} skip(s) with a reason", lines.lines().count());
+    let fine = totals.failed == 0 && lints == Lints::Clean;
+    if fine {
+        fs::remove_dir_all(scratch).with_context(|| format!("cannot remove {}", scratch.display()))?;
+    } else {
+        println!("logs stay in {}", scratch.display());
+    }
+    if lints == Lints::Dirty {
+        println!("format or lints are not clean, see above");
+    }
+    println!("{totals}");
+    Ok(if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What the caller asks for in the environment wins, even when that is nothing.
+fn required(machine: &Machine, docker: &Docker) -> String {
+    if let Ok(asked) = std::env::var(REQUIRE) {
+        return asked;
+    }
+    match machine {
+        Machine::Foreign(_) => String::new(),
+        Machine::Ours if docker.knows_crun => "docker,podman,runc,crun,docker+crun".to_owned(),
+        // Somebody's own daemon may go without crun: that test then skips with its reason.
+        Machine::Ours => "docker,podman,runc,crun".to_owned(),
+    }
+}
+
+fn skips(scratch: &Path) -> PathBuf {
+    scratch.join("skips")
+}
