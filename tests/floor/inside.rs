@@ -40,7 +40,7 @@ fn the_inside_is_what_docker_makes() {
     assert!(ended.spawned < message.entry && message.entry < gone.reaped && gone.reaped < gone.returned);
     assert_eq!(ended.returned, gone.returned);
     assert!(gone.own_cpu.0 > 0);
-    assert_eq!(place.remains(), [PathBuf::new(); 0]);
+    assert_eq!(place.remains(), Vec::<PathBuf>::new());
     prepared.dispose().unwrap();
 }
 
@@ -88,7 +88,7 @@ fn files_mounts_and_host_name_are_dockers() {
         assert!(squeezed.contains(expected), "`{expected}` is missing in:\n{text}");
     }
     gone.removed.unwrap();
-    assert_eq!(place.remains(), [PathBuf::new(); 0], "what the program wrote was left behind");
+    assert_eq!(place.remains(), Vec::<PathBuf>::new(), "what the program wrote was left behind");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn pieces_can_be_left_out() {
         }
     }
     inside(Pieces::engine().with(Piece::User), image);
-    assert_eq!(place.remains(), [PathBuf::new(); 0]);
+    assert_eq!(place.remains(), Vec::<PathBuf>::new());
 }
 
 /// The modes that this machine is not in are made in a mount namespace.

@@ -87,7 +87,7 @@ pub fn allow_all() -> Vec<libc::sock_filter> {
 
 pub fn run(prepared: &mut Prepared, name: &str) -> Gone {
     let interrupts = Interrupts::install().unwrap();
-    prepared.launch(name).unwrap().wait(PATIENCE, &interrupts)
+    prepared.launch(name).unwrap().wait(PATIENCE, Some(&interrupts))
 }
 
 pub fn message_of(gone: &Gone) -> Message {

@@ -24,7 +24,7 @@ fn a_launch_that_fails_names_its_step_and_leaves_nothing() {
     let refused = |spec: Spec| -> LaunchFailed {
         let failed = prepare(spec).unwrap().launch("floor-test-refused").unwrap_err();
         assert_eq!(failed.cleanup, None);
-        assert_eq!(place.remains(), [PathBuf::new(); 0]);
+        assert_eq!(place.remains(), Vec::<PathBuf>::new());
         failed
     };
     let step = |failed: LaunchFailed| match failed.error {
@@ -78,11 +78,24 @@ fn two_hundred_launches_leave_nothing() {
         message_of(&run(&mut prepared, &format!("floor-test-{round}")));
     }
     assert_eq!((descriptors(), mounts()), (fds, vec![]));
-    assert_eq!(place.remains(), [PathBuf::new(); 0]);
+    assert_eq!(place.remains(), Vec::<PathBuf>::new());
     // SAFETY: asks whether there is any child; changes nothing.
     let children = unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) };
     assert_eq!(children, -1, "a child is left, and with it its namespaces");
     prepared.dispose().unwrap();
+}
+
+#[test]
+fn another_run_may_remove_the_shared_directories_meanwhile() {
+    if !as_root("another_run_may_remove_the_shared_directories_meanwhile") {
+        return;
+    }
+    let _turn = alone();
+    let place = Place::new();
+    let mut prepared = prepare(place.spec()).unwrap();
+    place.cgroups.retire().unwrap();
+    message_of(&run(&mut prepared, "floor-test-again"));
+    assert_eq!(place.remains(), Vec::<PathBuf>::new());
 }
 
 #[test]
@@ -115,7 +128,7 @@ fn what_a_killed_maker_leaves_is_undone_from_its_name() {
     let waiter = std::thread::spawn(move || sleeper.wait().unwrap());
     undo(&left).unwrap();
     assert!(!waiter.join().unwrap().success());
-    assert_eq!(place.remains(), [PathBuf::new(); 0]);
+    assert_eq!(place.remains(), Vec::<PathBuf>::new());
     undo(&left).unwrap();
     let mut foreign = left;
     foreign.cgroups = vec!["/sys/fs/cgroup/somebody/else".into()];
@@ -165,5 +178,5 @@ fn a_container_dies_with_its_maker() {
     assert_eq!(unsafe { libc::poll(&mut ended, 1, 10_000) }, 1, "the container outlived its maker");
     assert!(place.top.path().join("scratch").join(name).exists());
     undo(&prepare(place.spec()).unwrap().leftovers(name)).unwrap();
-    assert_eq!(place.remains(), [PathBuf::new(); 0]);
+    assert_eq!(place.remains(), Vec::<PathBuf>::new());
 }
