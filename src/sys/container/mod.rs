@@ -43,7 +43,10 @@ pub use undo::{Leftovers, leftovers, undo};
 pub struct Spec {
     /// The image, unpacked.
     pub rootfs: PathBuf,
-    /// A directory of the caller's for the overlays' upper and work directories.
+    /// A directory of the caller's for the overlays' upper and work directories. On a memory
+    /// filesystem the price is the kernel's alone; on a disk it includes making and removing
+    /// directories there, and writing that filesystem out: unmounting an overlay does so unless
+    /// it is mounted `volatile`, which Docker's are not.
     pub scratch: PathBuf,
     /// What to execute, as seen inside.
     pub program: PathBuf,
