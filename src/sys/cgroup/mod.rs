@@ -7,8 +7,8 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-pub(in crate::sys) use plan::remove;
 pub use plan::{Birth, CgroupPlan, LABEL, Place};
+pub(in crate::sys) use plan::{CREATE, remove};
 
 /// The interface of a hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -23,6 +23,8 @@ use crate::units::Nanos;
 
 /// The name of the directory in each hierarchy that holds all cgroups made by this program.
 pub const LABEL: &str = "dunnage";
+/// The step that makes a cgroup.
+pub(in crate::sys) const CREATE: &str = "create cgroup";
 /// How long a cgroup may hold on to processes that have been killed.
 const PATIENCE: Nanos = Nanos::from_millis(2000);
 
@@ -93,7 +95,7 @@ impl CgroupPlan {
 
     /// Steps for the parent: make the container's cgroups.
     pub fn creation(&self, name: &str) -> Vec<Step> {
-        self.directories(name).iter().map(|path| Step::mkdir("create cgroup", path, 0o755)).collect()
+        self.directories(name).iter().map(|path| Step::mkdir(CREATE, path, 0o755)).collect()
     }
 
     /// Steps for the child: enter the version 1 cgroups, and the one of version 2 too if it was

@@ -28,9 +28,10 @@ use super::cgroup::{self, Birth, CgroupPlan, Hierarchy, Version};
 use super::clock;
 use super::signals::Interrupts;
 use super::spawn::{self, Child, Ended, Output, Unfinished};
-use super::steps::{Descriptor, Step, StepError, run_all};
+use super::steps::{Step, StepError, run_all};
 use crate::units::{Nanos, Stamp};
 use birth::{Born, Stack};
+use undo::Removal;
 
 pub use pieces::{ALL, Piece, Pieces};
 pub use privileges::DOCKER_CAPABILITIES;
@@ -42,7 +43,10 @@ pub use undo::{Leftovers, leftovers, undo};
 pub struct Spec {
     /// The image, unpacked.
     pub rootfs: PathBuf,
-    /// A directory of the caller's for the overlays' upper and work directories.
+    /// A directory of the caller's for the overlays' upper and work directories. On a memory
+    /// filesystem the price is the kernel's alone; on a disk it includes making and removing
+    /// directories there, and writing that filesystem out: unmounting an overlay does so unless
+    /// it is mounted `volatile`, which Docker's are not.
     pub scratch: PathBuf,
     /// What to execute, as seen inside.
     pub program: PathBuf,
@@ -112,6 +116,13 @@ pub struct LaunchFailed {
     pub error: LaunchError,
     /// What was left behind, if anything.
     pub cleanup: Option<StepError>,
+}
+
+impl LaunchFailed {
+    fn lacks_parent(&self) -> bool {
+        let made_in = |error: &StepError| error.step == cgroup::CREATE && error.errno == libc::ENOENT;
+        matches!(&self.error, LaunchError::Step(error) if made_in(error))
+    }
 }
 
 /// A container whose program runs.
@@ -229,6 +240,17 @@ impl Prepared {
     /// The `spawned` stamp is taken before the first cgroup is made. If any step fails, everything
     /// is undone before this returns.
     pub fn launch(&mut self, name: &str) -> Result<Running, LaunchFailed> {
+        let first = self.attempt(name);
+        // Another run that ended since removed the directories that we share with it.
+        match &first {
+            Err(failed) if failed.lacks_parent() && self.spec.cgroups.establish().is_ok() => {
+                self.attempt(name)
+            }
+            _ => first,
+        }
+    }
+
+    fn attempt(&mut self, name: &str) -> Result<Running, LaunchFailed> {
         let unharmed = |error| LaunchFailed { error, cleanup: None };
         check_name(name).map_err(unharmed)?;
         let setup = |error| unharmed(LaunchError::Setup(error));
@@ -284,22 +306,11 @@ impl Prepared {
     }
 
     fn removal(&self, name: &str, own: &Path) -> Removal {
-        let remove = |path: &PathBuf| Step::rmdir("remove overlay directory", path);
-        let made = undo::overlay_directories(own);
-        let made_inside_first = made.iter().rev().map(remove);
-        Removal {
-            cgroups: match self.spec.pieces.has(Piece::Cgroup) {
-                true => self.spec.cgroups.removal(name),
-                false => Vec::new(),
-            },
-            overlay: match self.has_overlay() {
-                true => {
-                    std::iter::once(remove(&undo::made_by_overlayfs(own))).chain(made_inside_first).collect()
-                }
-                false => Vec::new(),
-            },
-            own: own.to_owned(),
-        }
+        let cgroups = match self.spec.pieces.has(Piece::Cgroup) {
+            true => self.spec.cgroups.removal(name),
+            false => Vec::new(),
+        };
+        Removal::new(cgroups, self.has_overlay().then_some(own))
     }
 
     fn has_overlay(&self) -> bool {
@@ -317,49 +328,6 @@ impl Prepared {
     pub fn dispose(self) -> Result<()> {
         let Some(layer) = self.facts.mount_points else { return Ok(()) };
         std::fs::remove_dir_all(&layer).with_context(|| format!("cannot remove `{}`", layer.display()))
-    }
-}
-
-/// The steps that remove what a container leaves.
-#[derive(Debug)]
-struct Removal {
-    cgroups: Vec<Step>,
-    overlay: Vec<Step>,
-    own: PathBuf,
-}
-
-impl Removal {
-    /// What is left to remove when only the first `made` steps before the clone were done. What was
-    /// there already, under the same name, is another's.
-    fn after(mut self, made: usize) -> Removal {
-        if made <= self.cgroups.len() {
-            self.overlay.clear();
-        }
-        self.cgroups.truncate(made);
-        self
-    }
-
-    /// Removes all of it, going on after an error, and returns the first.
-    fn run(&self) -> Result<(), StepError> {
-        let mut first = Ok(());
-        for step in &self.cgroups {
-            first = first.and(cgroup::remove(step));
-        }
-        first.and(self.remove_overlay())
-    }
-
-    /// The directories as they are when the program wrote nothing; else with all that it wrote.
-    fn remove_overlay(&self) -> Result<(), StepError> {
-        for step in &self.overlay {
-            match step.run(&mut Descriptor::none()) {
-                Ok(_) | Err(libc::ENOENT) => {}
-                Err(errno) => {
-                    return undo::remove_scratch(&self.own)
-                        .map_err(|error| step.failed(error.raw_os_error().unwrap_or(errno)));
-                }
-            }
-        }
-        Ok(())
     }
 }
 

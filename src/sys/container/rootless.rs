@@ -28,9 +28,17 @@ pub enum NoUserNamespaces {
 
 const CAP_SYS_ADMIN: u32 = 21;
 
-/// Whether this process may make namespaces and mounts without a user namespace.
+/// Whether this process may make namespaces, mounts and device nodes without a user namespace. Root
+/// of a user namespace may not, whatever its capabilities: it makes another one inside.
 pub fn is_privileged() -> bool {
-    raw::effective_capabilities().is_some_and(|set| set & 1 << CAP_SYS_ADMIN != 0)
+    let capable = raw::effective_capabilities().is_some_and(|set| set & 1 << CAP_SYS_ADMIN != 0);
+    capable && is_initial(&fs::read_to_string("/proc/self/uid_map").unwrap_or_default())
+}
+
+/// Whether a user mapping is that of the first user namespace: all users to themselves. A kernel
+/// without user namespaces has none.
+fn is_initial(uid_map: &str) -> bool {
+    uid_map.is_empty() || uid_map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 /// What keeps an ordinary user from making user namespaces here, as far as the kernel says so.
@@ -50,4 +58,15 @@ pub fn user_namespaces() -> Result<(), NoUserNamespaces> {
         return Err(NoUserNamespaces::AppArmor);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_initial;
+
+    #[test]
+    fn only_the_first_user_namespace_maps_everybody() {
+        assert!(is_initial("         0          0 4294967295\n") && is_initial(""));
+        assert!(!is_initial("0 1000 1\n1 100000 65536\n"));
+    }
 }

@@ -1,5 +1,5 @@
-//! What a container leaves outside of its namespaces, known from its name alone, and how to undo it
-//! when its maker was killed. Mounts are not among it: they live in the container's own namespace,
+//! What a container leaves outside of its namespaces, and how to remove it: by steps written down
+//! before, within the measured interval; or from its name alone, when its maker was killed. Mounts are not among it: they live in the container's own namespace,
 //! and the container dies with the thread that made it.
 
 use std::io;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use super::super::cgroup::{self, CgroupPlan, LABEL};
-use super::super::steps::Step;
+use super::super::steps::{Descriptor, Step, StepError};
 
 /// Everything that one container leaves, to be written down before it is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,12 +45,12 @@ pub fn overlay_directories(own: &Path) -> [PathBuf; 3] {
 }
 
 /// What overlayfs makes in its work directory; an ordinary user may remove but not enter it.
-pub fn made_by_overlayfs(own: &Path) -> PathBuf {
+fn made_by_overlayfs(own: &Path) -> PathBuf {
     own.join("work/work")
 }
 
 /// Removes the overlay's directory with all that the container wrote.
-pub fn remove_scratch(own: &Path) -> io::Result<()> {
+fn remove_scratch(own: &Path) -> io::Result<()> {
     match std::fs::remove_dir(made_by_overlayfs(own)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -58,5 +58,60 @@ pub fn remove_scratch(own: &Path) -> io::Result<()> {
     match std::fs::remove_dir_all(own) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         result => result,
+    }
+}
+
+/// The steps that remove what a container leaves.
+#[derive(Debug)]
+pub(super) struct Removal {
+    cgroups: Vec<Step>,
+    overlay: Vec<Step>,
+    own: PathBuf,
+}
+
+impl Removal {
+    /// Of these cgroups, and the overlay's directory if there is one.
+    pub fn new(cgroups: Vec<Step>, overlay: Option<&Path>) -> Removal {
+        let remove = |path: &PathBuf| Step::rmdir("remove overlay directory", path);
+        let own = overlay.map(Path::to_owned).unwrap_or_default();
+        let mut steps = Vec::new();
+        if overlay.is_some() {
+            steps.push(remove(&made_by_overlayfs(&own)));
+            steps.extend(overlay_directories(&own).iter().rev().map(remove));
+        }
+        Removal { cgroups, overlay: steps, own }
+    }
+
+    /// What is left to remove when only the first `made` steps before the clone were done. What was
+    /// there already, under the same name, is another's.
+    pub fn after(mut self, made: usize) -> Removal {
+        if made <= self.cgroups.len() {
+            self.overlay.clear();
+        }
+        self.cgroups.truncate(made);
+        self
+    }
+
+    /// Removes all of it, going on after an error, and returns the first.
+    pub fn run(&self) -> Result<(), StepError> {
+        let mut first = Ok(());
+        for step in &self.cgroups {
+            first = first.and(cgroup::remove(step));
+        }
+        first.and(self.remove_overlay())
+    }
+
+    /// The directories as they are when the program wrote nothing; else with all that it wrote.
+    fn remove_overlay(&self) -> Result<(), StepError> {
+        for step in &self.overlay {
+            match step.run(&mut Descriptor::none()) {
+                Ok(_) | Err(libc::ENOENT) => {}
+                Err(errno) => {
+                    return remove_scratch(&self.own)
+                        .map_err(|error| step.failed(error.raw_os_error().unwrap_or(errno)));
+                }
+            }
+        }
+        Ok(())
     }
 }
