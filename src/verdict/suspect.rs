@@ -120,7 +120,7 @@ fn shorter_than_a_bare_start(view: &View<'_>) -> Vec<Suspect> {
         let layer = view.plan().subjects[view.plan().cells[cell].subject].layer;
         let Some(metric) = view.metric_index(cell, "returned") else { continue };
         let Some(baseline) = view.baseline_cell(cell).filter(|baseline| *baseline != cell) else { continue };
-        if layer == crate::subject::Layer::Bare || !is_bare(view, baseline) {
+        if layer == crate::plan::Layer::Bare || !is_bare(view, baseline) {
             continue;
         }
         let range = |summary: &CellSummary| summary.metrics[metric].as_ref().map(|values| values.range);
@@ -144,7 +144,7 @@ fn shorter_than_a_bare_start(view: &View<'_>) -> Vec<Suspect> {
 }
 
 fn is_bare(view: &View<'_>, cell: usize) -> bool {
-    view.plan().subjects[view.plan().cells[cell].subject].layer == crate::subject::Layer::Bare
+    view.plan().subjects[view.plan().cells[cell].subject].layer == crate::plan::Layer::Bare
 }
 
 /// A part cannot take longer than the whole that holds it.
