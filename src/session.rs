@@ -176,7 +176,9 @@ fn try_out(subject: &mut dyn Subject, stage: &mut Stage) -> Result<Nanos, Abort>
 /// A second instance of a subject, for its twin.
 pub fn twin(entry: &Entry, stage: &mut Stage) -> Result<Box<dyn Subject>> {
     let kind = subject::kind_of(&entry.spec)?;
-    let mut subject = (kind.build)(&entry.spec, &stage.place)
+    // Under its own label, so that scripted twins follow scripts of their own.
+    let spec = Spec { label: Some(entry.label.clone()), ..entry.spec.clone() };
+    let mut subject = (kind.build)(&spec, &stage.place)
         .map_err(|why| anyhow::anyhow!("`{}`: {}", entry.label, why.reason))?;
     match subject.prepare(stage) {
         Ok(()) => Ok(subject),

@@ -166,7 +166,7 @@ pub fn analyse(run: &Recorded) -> Analysis {
     let noise = noise(run, &cells, &findings);
     let suspects = suspect::all(run, &columns, &cells, &findings, &noise);
     for (index, suspect) in suspects.iter().enumerate() {
-        suspect.overrule(index, &run.plan, &mut findings);
+        suspect.overrule(index, &mut findings);
     }
     let (warnings, carry_over_tested) = warning::all(run, &columns, &cells);
     Analysis {
