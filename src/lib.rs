@@ -8,6 +8,7 @@ pub mod outcome;
 pub mod plan;
 pub mod probe;
 pub mod record;
+pub mod report;
 pub mod runner;
 pub mod stats;
 pub mod subject;

@@ -7,7 +7,7 @@ mod reader;
 mod wire;
 mod writer;
 
-pub use environment::Environment;
+pub use environment::{ComponentFacts, Environment, SubjectFacts, Timer};
 pub use reader::{Cause, FailureRow, Recorded, RoundContext, Row, Series, load, rows};
 pub use writer::{Writer, create, reopen};
 
