@@ -122,8 +122,7 @@ pub fn wrap(first: &str, text: &str, columns: usize) -> Vec<String> {
     let room = columns.saturating_sub(indent).max(1);
     let mut lines = Vec::new();
     let mut line = String::new();
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
-        let mut word = word.to_owned();
+    for mut word in words(text) {
         if !line.is_empty() && width(&line) + 1 + width(&word) > room {
             lines.push(std::mem::take(&mut line));
         }
@@ -151,6 +150,23 @@ pub fn wrap(first: &str, text: &str, columns: usize) -> Vec<String> {
         .enumerate()
         .map(|(index, line)| format!("{}{line}", prefix(index)).trim_end().to_owned())
         .collect()
+}
+
+/// The words of a text; a number keeps its unit.
+fn words(text: &str) -> Vec<String> {
+    const UNITS: [&str; 5] = ["ns", "µs", "ms", "s", "%"];
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let is_unit = UNITS.contains(&word.trim_end_matches([',', ';', '.', ':', ')']));
+        match words.last_mut() {
+            Some(number) if is_unit && number.ends_with(|letter: char| letter.is_ascii_digit()) => {
+                number.push(' ');
+                number.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
 }
 
 /// The number of decimals that give a value three significant digits; at most six.
@@ -181,12 +197,18 @@ pub fn number(value: f64, decimals: usize) -> String {
 pub fn with_interval(unit: Unit, value: f64, interval: Option<(f64, f64)>) -> String {
     let scale = unit.scale_for(value);
     let decimals = decimals(value / scale.divisor);
-    let shown = |value: f64| number(value / scale.divisor, decimals);
+    let shown = |value: f64| bound(value / scale.divisor, decimals);
     let symbol = if scale.symbol.is_empty() { String::new() } else { format!(" {}", scale.symbol) };
     match interval {
         Some((low, high)) => format!("{}{symbol} [{}, {}]", shown(value), shown(low), shown(high)),
         None => format!("{}{symbol}", shown(value)),
     }
+}
+
+/// A number with this many decimals, or with more where it would read as zero and is not.
+pub fn bound(value: f64, decimals: usize) -> String {
+    let vanishes = value != 0.0 && value.abs() < 0.5 / 10f64.powi(decimals as i32);
+    number(value, if vanishes { self::decimals(value) } else { decimals })
 }
 
 /// A share in per cent with two significant digits, such as `0.51 %` or `34 %`.

@@ -9,7 +9,7 @@ use crate::outcome::FailureClass;
 use crate::plan::{self, Entry, Plan};
 use crate::record::Recorded;
 use crate::report::text::clean;
-use crate::verdict::{Analysis, CellSummary};
+use crate::verdict::{Analysis, CellSummary, MetricSummary};
 
 impl Report {
     /// Everything that the run shows.
@@ -227,10 +227,11 @@ fn row(
     short.keys.retain(|pair| !shared.contains(pair));
     let summary = &analysis.cells[cell];
     let is_derived = entry.label == entry.spec.shown();
-    let value = |summary: &crate::verdict::MetricSummary| Value {
-        median: summary.median,
-        range: summary.range,
-        quartiles: summary.quartiles,
+    let value = |(metric, summary): (usize, &Option<MetricSummary>)| {
+        let summary = summary.as_ref()?;
+        let points = if summary.median.interval.is_some() { Vec::new() } else { points(run, cell, metric) };
+        let MetricSummary { median, range, quartiles } = *summary;
+        Some(Value { median, range, quartiles, points })
     };
     Row {
         short: clean(&if is_derived { short.shown() } else { entry.label.clone() }),
@@ -239,11 +240,21 @@ fn row(
         layer: entry.layer.name(),
         is_baseline: subject == plan.baseline,
         runtime: entry.runtime.as_deref().map(clean),
-        values: summary.metrics.iter().map(|metric| metric.as_ref().map(value)).collect(),
+        values: summary.metrics.iter().enumerate().map(value).collect(),
         against_baseline: compared.with_baseline(subject, setting),
         floor_share: analysis.floor_shares.iter().find(|one| one.cell == cell).map(|one| one.share),
         lost: lost(summary),
     }
+}
+
+/// The values of complete rounds that count.
+fn points(run: &Recorded, cell: usize, metric: usize) -> Vec<f64> {
+    let counted = run.contexts.iter().skip(run.plan.warmups);
+    let values = run.series[cell].values[metric].iter().zip(counted);
+    values
+        .filter(|(value, context)| context.is_some() && value.is_finite())
+        .map(|(value, _)| *value)
+        .collect()
 }
 
 fn lost(summary: &CellSummary) -> usize {

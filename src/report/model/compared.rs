@@ -224,7 +224,7 @@ fn predicate(
 ) -> String {
     let Some(difference) = difference else {
         return match verdict {
-            Verdict::Suspect(index) => format!("is suspect, see {}", index + 1),
+            Verdict::Suspect(index) => format!("is suspect, see suspect {}", index + 1),
             _ => "cannot be compared: no round has values of both".into(),
         };
     };
@@ -259,7 +259,7 @@ fn predicate(
         (Verdict::TooFew { have, need }, _) => {
             format!("has no verdict: {have} rounds of the {need} that one needs; so far {shown}")
         }
-        (Verdict::Suspect(index), _) => format!("is suspect, see {}: {shown}", index + 1),
+        (Verdict::Suspect(index), _) => format!("is suspect, see suspect {}: {shown}", index + 1),
         (Verdict::NoData, _) => "cannot be compared: no round has values of both".into(),
         (Verdict::Context, _) => format!("differs by {shown}"),
     }

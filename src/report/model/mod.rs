@@ -167,8 +167,16 @@ pub struct Row {
     pub lost: usize,
 }
 
+impl Row {
+    /// Whether its values of a metric must not be believed.
+    pub fn is_suspect(&self, metric: usize) -> bool {
+        let change = self.against_baseline.get(metric).and_then(Option::as_ref);
+        change.is_some_and(|change| matches!(change.verdict, Verdict::Suspect(_)))
+    }
+}
+
 /// The values of a metric in one cell.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Value {
     /// Median with its interval at 95 %.
     pub median: Estimate,
@@ -176,6 +184,8 @@ pub struct Value {
     pub range: (f64, f64),
     /// The quartiles.
     pub quartiles: (f64, f64),
+    /// The single values, where they are too few for an interval.
+    pub points: Vec<f64>,
 }
 
 /// What one comparison says about one metric in one setting.
@@ -293,7 +303,7 @@ pub struct Failure {
 }
 
 impl Experiment {
-    /// Whether a label can be shown shortened on the equalised ladder.
+    /// All rows with where they stand; subjects below the engines may stand on several ladders.
     pub fn rows(&self) -> impl Iterator<Item = (&Setting, &Ladder, &Row)> {
         self.settings.iter().flat_map(|setting| {
             setting

@@ -55,27 +55,36 @@ impl Axis {
         (labels.into_iter().collect(), ticks.into_iter().collect())
     }
 
-    /// Powers of ten, or with their doubles and fives where there would be fewer than three.
+    /// Powers of ten; with their doubles and fives where there would be fewer than three; evenly
+    /// spread values where there would still be.
     fn ticks(&self) -> Vec<f64> {
+        let inside = |value: &f64| (self.low..=self.high).contains(&value.ln());
         let decades = |steps: &[f64]| -> Vec<f64> {
             let first = (self.low / std::f64::consts::LN_10).floor() as i32 - 1;
             let last = (self.high / std::f64::consts::LN_10).ceil() as i32 + 1;
-            let inside = |value: &f64| (self.low..=self.high).contains(&value.ln());
-            (first..=last)
-                .flat_map(|power| steps.iter().map(move |step| step * 10f64.powi(power)))
-                .filter(inside)
-                .collect()
+            let of_power = |power| steps.iter().map(move |step| step * 10f64.powi(power));
+            (first..=last).flat_map(of_power).filter(inside).collect()
         };
-        let sets: [&[f64]; 4] =
-            [&[1.0], &[1.0, 2.0, 5.0], &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0], &TENTHS];
-        sets.iter().map(|steps| decades(steps)).find(|ticks| ticks.len() >= 3).unwrap_or_default()
+        let found = [&[1.0][..], &[1.0, 2.0, 5.0]].map(decades).into_iter().find(|ticks| ticks.len() >= 3);
+        found.unwrap_or_else(|| {
+            let (low, high) = (self.low.exp(), self.high.exp());
+            let power = 10f64.powf(((high - low) / 3.0).log10().floor());
+            let step =
+                [5.0, 2.0, 1.0].map(|step| step * power).into_iter().find(|step| (high - low) / step >= 3.0);
+            let step = step.unwrap_or(power);
+            let first = (low / step).ceil();
+            (0..16).map(|index| (first + f64::from(index)) * step).filter(inside).collect()
+        })
     }
 
-    /// The dot and its line.
-    pub fn draw(&self, value: f64, interval: Option<(f64, f64)>) -> String {
+    /// The dot and the line of its interval, or else the single values.
+    pub fn draw(&self, value: f64, interval: Option<(f64, f64)>, points: &[f64]) -> String {
         let mut cells = vec![' '; self.columns];
         if value <= 0.0 || !value.is_finite() {
             return cells.into_iter().collect();
+        }
+        for point in points.iter().filter(|point| **point > 0.0) {
+            cells[self.column(*point)] = '·';
         }
         if let Some((low, high)) = interval {
             let (low, high) = (self.column(low.max(f64::MIN_POSITIVE)), self.column(high));
@@ -90,41 +99,43 @@ impl Axis {
     }
 }
 
-/// For an axis within less than a tenth of a decade.
-const TENTHS: [f64; 18] =
-    [1.0, 1.1, 1.2, 1.3, 1.4, 1.6, 1.8, 2.0, 2.2, 2.5, 2.8, 3.2, 3.6, 4.0, 5.0, 6.3, 7.1, 8.0];
-
 /// A tick's value without digits that it does not need.
 fn label(unit: Unit, value: f64) -> String {
     let scale = unit.scale_for(value * 1.0001);
-    let number = value / scale.divisor;
-    let rounded = (number * 10.0).round() / 10.0;
-    if scale.symbol.is_empty() { rounded.to_string() } else { format!("{rounded} {}", scale.symbol) }
+    let rounded = format!("{:.3}", value / scale.divisor);
+    let number = rounded.trim_end_matches('0').trim_end_matches('.');
+    if scale.symbol.is_empty() { number.to_owned() } else { format!("{number} {}", scale.symbol) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn words(text: &str) -> Vec<&str> {
+        text.split_whitespace().collect()
+    }
+
     #[test]
     fn decades_are_labelled_and_dots_stand_where_they_belong() {
         let axis = Axis::over([0.0008, 0.22], Unit::Seconds, 40).unwrap();
         let (labels, ticks) = axis.drawn();
-        assert_eq!(labels.trim(), "1 ms          10 ms          100 ms");
+        assert_eq!(words(&labels), ["1", "ms", "10", "ms", "100", "ms"]);
         assert_eq!(ticks.chars().filter(|letter| *letter == '┼').count(), 3);
-        let drawn = axis.draw(0.01, Some((0.005, 0.02)));
+        let drawn = axis.draw(0.01, Some((0.005, 0.02)), &[]);
         let column = |text: &str, letter| text.chars().position(|own| own == letter).unwrap();
         let tick = ticks.chars().enumerate().filter(|(_, letter)| *letter == '┼').nth(1).unwrap().0;
         assert_eq!(column(&drawn, '●'), tick);
         assert!(column(&drawn, '├') < tick && column(&drawn, '┤') > tick);
-        assert_eq!(axis.draw(0.01, Some((0.01, 0.01))).trim(), "●");
-        assert_eq!(axis.draw(0.0, None).trim(), "");
+        assert_eq!(axis.draw(0.01, Some((0.01, 0.01)), &[]).trim(), "●");
+        assert_eq!(axis.draw(0.0, None, &[]).trim(), "");
     }
 
     #[test]
     fn a_small_range_has_ticks_too() {
         let axis = Axis::over([0.0101], Unit::Seconds, 30).unwrap();
         assert!(axis.drawn().1.contains('┼'), "{:?}", axis.drawn());
+        assert_eq!(words(&axis.drawn().0), ["9.8", "ms", "10", "ms", "10.4", "ms"]);
+        assert!(axis.draw(0.0101, None, &[0.0099]).contains('·'));
         assert!(Axis::over([0.0], Unit::Seconds, 30).is_none());
         assert!(Axis::over([1.0, f64::MAX], Unit::Count, 30).is_some());
     }

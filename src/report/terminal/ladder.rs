@@ -51,8 +51,8 @@ pub(super) fn ladder(page: &mut Page, experiment: &Experiment, setting: &Setting
     let labels = label_room(page, ladder.rows.iter().map(|row| row.short.as_str()));
     let drawing = page.width.saturating_sub(LAYER + labels + value_room + multiple_room + VERDICT + 7);
     let ends = ladder.rows.iter().filter_map(|row| row.values.first()?.as_ref()).flat_map(|value| {
-        let interval = value.median.interval;
-        [value.median.value, interval.map_or(0.0, |one| one.low), interval.map_or(0.0, |one| one.high)]
+        let interval = value.median.interval.map_or(value.range, |one| (one.low, one.high));
+        [value.median.value, interval.0, interval.1]
     });
     let axis = Axis::over(ends, metric.unit, drawing);
     let (axis_labels, ticks) = axis.map(|axis| axis.drawn()).unwrap_or_default();
@@ -70,9 +70,11 @@ pub(super) fn ladder(page: &mut Page, experiment: &Experiment, setting: &Setting
         layer = row.layer;
         let first = row.values.first().and_then(Option::as_ref);
         let drawn = match (first, axis) {
-            (Some(value), Some(axis)) => {
-                axis.draw(value.median.value, value.median.interval.map(|one| (one.low, one.high)))
-            }
+            (Some(value), Some(axis)) => axis.draw(
+                value.median.value,
+                value.median.interval.map(|one| (one.low, one.high)),
+                &value.points,
+            ),
             (None, _) if row.lost > 0 => "no sample, see failures".to_owned(),
             _ => String::new(),
         };
@@ -132,6 +134,8 @@ pub(super) fn floor_shares(page: &mut Page, experiment: &Experiment, ladder: &La
         Some(format!("{}'s {whole} {}", row.short, crate::report::text::percent(share)))
     };
     let mut rows: Vec<&Row> = ladder.rows.iter().collect();
+    // Below the engines both ladders say the same.
+    rows.retain(|row| (!ladder.equalised || row.layer == "engine") && !row.is_suspect(0));
     rows.reverse();
     let parts: Vec<_> = rows.into_iter().filter_map(part).collect();
     if !parts.is_empty() {

@@ -59,6 +59,7 @@ pub fn render(report: &Report, look: &Look) -> String {
             tables::tables(&mut page, experiment, setting);
         }
     }
+    notes::in_short(&mut page, report);
     notes::closing(&mut page, report, look);
     page.finish()
 }

@@ -5,7 +5,7 @@ use super::ladder::tone;
 use super::page::{Page, Tone};
 use crate::report::Look;
 use crate::report::model::{Experiment, Notice, Pair, PairKind, Report};
-use crate::report::text::{left, percent, width};
+use crate::report::text::{left, percent, shorten, width, with_interval};
 use crate::verdict::Verdict;
 
 /// Warnings of one kind that are told in full.
@@ -32,8 +32,9 @@ pub(super) fn head(page: &mut Page, report: &Report) {
     for program in &report.programs {
         let name = program.path.rsplit('/').next().unwrap_or_default();
         let version = &program.version;
-        let text = if version.contains(name) { version.clone() } else { format!("{name} {version}") };
-        if !text.trim().is_empty() && !versions.contains(&text) {
+        let says_its_name = version.to_lowercase().contains(&name.to_lowercase());
+        let text = if says_its_name { version.clone() } else { format!("{name} {version}") };
+        if !version.is_empty() && !versions.contains(&text) {
             versions.push(text);
         }
     }
@@ -70,13 +71,14 @@ pub(super) fn head(page: &mut Page, report: &Report) {
 pub(super) fn legend(page: &mut Page, experiment: &Experiment) {
     let Some(metric) = experiment.metrics.first() else { return };
     let (absolute, relative) = metric.margin;
-    let absolute = crate::report::text::with_interval(metric.unit, absolute, None);
+    let absolute = with_interval(metric.unit, absolute, None);
     page.paragraph(
         Tone::Faint,
         "",
         &format!(
-            "● median, ├─┤ its 95 % interval. Verdicts compare round by round: slower, faster: surely not zero, and \
-             more than {absolute} or {}; same: surely less than that; undecided: neither.",
+            "● median, ├─┤ its 95 % interval. Verdicts rest on differences round by round. slower, faster: the \
+             interval leaves zero and the difference exceeds {absolute} or {}, whichever is larger; same: the whole \
+             interval lies within that; undecided: neither.",
             percent(relative)
         ),
     );
@@ -100,15 +102,20 @@ pub(super) fn suspects(page: &mut Page, report: &Report) {
 
 /// Pairs other than with the baseline, in sentences.
 pub(super) fn differences(page: &mut Page, experiment: &Experiment) {
-    let groups: [(&str, fn(&PairKind) -> bool); 3] = [
-        ("one thing differs, and makes the difference", |kind| matches!(kind, PairKind::OneKey(_))),
-        ("what each step adds", |kind| *kind == PairKind::Step),
-        ("several things differ at once, so no cause is named", |kind| *kind == PairKind::Layer),
+    let groups = [
+        "one thing differs, and makes the difference",
+        "what each step adds",
+        "several things differ at once, so no cause is named",
     ];
+    let group = |kind: &PairKind| match kind {
+        PairKind::OneKey(_) => 0,
+        PairKind::Step => 1,
+        PairKind::Layer | PairKind::Twin => 2,
+    };
     let metric = experiment.metrics.first().map_or("", |metric| metric.name);
     let mut titled = false;
-    for (title, belongs) in groups {
-        let pairs: Vec<&Pair> = experiment.pairs.iter().filter(|pair| belongs(&pair.kind)).collect();
+    for (index, title) in groups.into_iter().enumerate() {
+        let pairs: Vec<&Pair> = experiment.pairs.iter().filter(|pair| group(&pair.kind) == index).collect();
         if pairs.is_empty() {
             continue;
         }
@@ -211,6 +218,39 @@ pub(super) fn notices(page: &mut Page, report: &Report) {
     }
 }
 
+/// The way up the ladder in a line or two, for whoever sees only the end of the page.
+pub(super) fn in_short(page: &mut Page, report: &Report) {
+    page.title(Tone::Strong, "in short");
+    if !report.suspects.is_empty() {
+        let many = format!("{} suspect findings stand at the top; read them first", report.suspects.len());
+        page.paragraph(Tone::Alarm, "  ", &many);
+    }
+    for experiment in &report.experiments {
+        let Some(metric) = experiment.metrics.first() else { continue };
+        for setting in &experiment.settings {
+            let Some(ladder) = setting.ladders.first() else { continue };
+            let mut text = String::new();
+            let mut layer = "";
+            for row in &ladder.rows {
+                let Some(value) = row.values.first().and_then(Option::as_ref) else { continue };
+                text.push_str(match layer {
+                    "" => "",
+                    same if same == row.layer => ", ",
+                    _ => " → ",
+                });
+                layer = row.layer;
+                text.push_str(&format!(
+                    "{} {}",
+                    row.short,
+                    with_interval(metric.unit, value.median.value, None)
+                ));
+            }
+            let first = format!("  {} {}  ", metric.name, setting.values);
+            page.paragraph(Tone::Plain, &shorten(&first, page.width / 2), &text);
+        }
+    }
+}
+
 /// Where to go from here.
 pub(super) fn closing(page: &mut Page, report: &Report, look: &Look) {
     page.title(Tone::Strong, "and further");
@@ -218,7 +258,7 @@ pub(super) fn closing(page: &mut Page, report: &Report, look: &Look) {
     let metric =
         report.experiments.first().and_then(|one| one.metrics.first()).map_or("", |metric| metric.name);
     let carried = match (report.carry_over_tested, found.len()) {
-        (0, _) => "carry-over could not be tested: too few rounds".to_owned(),
+        (0, _) => "carry-over could not be tested: too few rounds, or kinds of predecessors".to_owned(),
         (tested, 0) => format!("carry-over tested in {tested} cells of {metric}: none found"),
         (tested, some) => {
             format!("carry-over tested in {tested} cells of {metric}: found in {some}, see warnings")

@@ -4,7 +4,9 @@
 use super::ladder::label_room;
 use super::page::{Page, Tone};
 use crate::report::model::{Experiment, Metric, Row, Setting, Value};
-use crate::report::text::{align_points, common_scale, decimals, left, number, right, width};
+use crate::report::text::{
+    align_points, bound, common_scale, decimals, left, number, right, width, with_interval,
+};
 use crate::units::Scale;
 
 /// Metrics that fit beside each other in 80 columns.
@@ -24,14 +26,32 @@ pub(super) fn tables(page: &mut Page, experiment: &Experiment, setting: &Setting
     // Times from one start to several ends read best in the order in which they end.
     let mut decisive = of_weight(true);
     decisive.sort_by(|one, other| size(one).total_cmp(&size(other)));
-    let context: Vec<_> = of_weight(false).into_iter().take(BESIDE).collect();
+    let context = of_weight(false);
+    let (context, rest) = context.split_at(context.len().min(BESIDE));
     let named = if setting.text.is_empty() { String::new() } else { format!(", {}", setting.text) };
-    for (metrics, what) in [(decisive, "times"), (context, "CPU and parts, for context")] {
+    for (metrics, what) in [(&decisive[..], "times"), (context, "CPU and parts, for context")] {
         for beside in metrics.chunks(BESIDE) {
             page.title(Tone::Strong, &format!("{} {what}{named}", experiment.name));
             table(page, experiment, setting, beside);
         }
     }
+    for &metric in rest {
+        in_short(page, &experiment.metrics[metric], metric, setting, baseline);
+    }
+}
+
+/// A metric that deserves no table: its value in the baseline, and the range over all subjects.
+fn in_short(page: &mut Page, metric: &Metric, index: usize, setting: &Setting, baseline: Option<&Row>) {
+    let value = |row: &Row| row.values.get(index).and_then(Option::as_ref).map(|value| value.median);
+    let rows = setting.ladders.iter().flat_map(|ladder| &ladder.rows);
+    let mut medians: Vec<f64> = rows.filter_map(value).map(|median| median.value).collect();
+    medians.sort_by(f64::total_cmp);
+    let (Some(row), [low, .., high]) = (baseline, &medians[..]) else { return };
+    let Some(median) = value(row) else { return };
+    let own = with_interval(metric.unit, median.value, median.interval.map(|one| (one.low, one.high)));
+    let [low, high] = [low, high].map(|value| with_interval(metric.unit, *value, None));
+    let text = format!("{}: {own} in {}; medians of all subjects {low} to {high}", metric.name, row.short);
+    page.paragraph(Tone::Plain, "", &text);
 }
 
 /// A row of the table: a subject, or the title of the subjects that follow.
@@ -152,7 +172,7 @@ fn interval(value: &Value, scale: Scale) -> String {
     let decimals = decimals(value.median.value / scale.divisor);
     format!(
         "{}–{}",
-        number(interval.low / scale.divisor, decimals),
-        number(interval.high / scale.divisor, decimals)
+        bound(interval.low / scale.divisor, decimals),
+        bound(interval.high / scale.divisor, decimals)
     )
 }

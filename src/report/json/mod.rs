@@ -1,9 +1,9 @@
 //! The analysis for other programs: every number in base units with full precision and with its
-//! interval. The structures here are the wire format, described in `docs/report-json.md`; a change
-//! that breaks readers changes the name of the schema.
+//! interval. The wire format stands apart, and is described in `docs/report-json.md`.
 
-use serde::Serialize;
+mod wire;
 
+use self::wire::*;
 use super::model::{Change, Pair, PairKind, Report, Row, Value};
 use super::{Format, Look, Rendering};
 use crate::stats::{Estimate, Goal};
@@ -37,171 +37,6 @@ pub fn render(report: &Report, _: &Look) -> String {
     text
 }
 
-#[derive(Serialize)]
-struct File<'a> {
-    schema: &'static str,
-    run: &'a str,
-    dunnage: &'a str,
-    started: &'a str,
-    command: &'a str,
-    tags: Facts<'a>,
-    host: &'a str,
-    machine: Facts<'a>,
-    timer_step_s: f64,
-    probe_sha256: &'a str,
-    programs: Vec<ProgramFile<'a>>,
-    unavailable: Facts<'a>,
-    rounds: RoundsFile,
-    verdict_level: f64,
-    verdicts_in_family: usize,
-    samples: usize,
-    carry_over_tested: usize,
-    experiments: Vec<ExperimentFile<'a>>,
-    failures: Vec<FailureFile<'a>>,
-    warnings: Vec<WarningFile<'a>>,
-    suspects: Vec<SuspectFile<'a>>,
-}
-
-type Facts<'a> = std::collections::BTreeMap<&'a str, &'a str>;
-
-#[derive(Serialize)]
-struct ProgramFile<'a> {
-    role: &'a str,
-    path: &'a str,
-    version: &'a str,
-    sha256: &'a str,
-}
-
-#[derive(Serialize)]
-struct RoundsFile {
-    complete: usize,
-    planned: usize,
-    warmups: usize,
-    seed: u64,
-}
-
-#[derive(Serialize)]
-struct ExperimentFile<'a> {
-    name: &'a str,
-    question: &'a str,
-    metrics: Vec<MetricFile<'a>>,
-    cells: Vec<CellFile<'a>>,
-    comparisons: Vec<ComparisonFile<'a>>,
-    noise_floors: Vec<NoiseFile<'a>>,
-}
-
-#[derive(Serialize)]
-struct MetricFile<'a> {
-    name: &'a str,
-    unit: &'a str,
-    meaning: &'a str,
-    decisive: bool,
-    margin_absolute: f64,
-    margin_relative: f64,
-}
-
-#[derive(Serialize)]
-struct CellFile<'a> {
-    setting: &'a str,
-    label: &'a str,
-    subject: &'a str,
-    layer: &'a str,
-    ladders: Vec<&'a str>,
-    runtime: Option<&'a str>,
-    baseline: bool,
-    lost_rounds: usize,
-    floor_share: Option<EstimateFile>,
-    values: Vec<ValueFile<'a>>,
-}
-
-#[derive(Serialize)]
-struct ValueFile<'a> {
-    metric: &'a str,
-    unit: &'a str,
-    median: EstimateFile,
-    smallest: f64,
-    lower_quartile: f64,
-    upper_quartile: f64,
-    largest: f64,
-}
-
-#[derive(Serialize)]
-struct EstimateFile {
-    estimate: f64,
-    low: Option<f64>,
-    high: Option<f64>,
-    coverage: Option<f64>,
-    level: f64,
-    rounds: usize,
-}
-
-#[derive(Serialize)]
-struct ComparisonFile<'a> {
-    setting: &'a str,
-    metric: &'a str,
-    unit: &'a str,
-    subject: &'a str,
-    against: &'a str,
-    relation: &'a str,
-    key: Option<&'a str>,
-    verdict: &'static str,
-    difference: Option<EstimateFile>,
-    ratio: Option<EstimateFile>,
-    matters: Option<f64>,
-    smallest_visible: Option<f64>,
-    new_run: Option<NewRunFile>,
-    rounds_needed: Option<usize>,
-    suspect: Option<usize>,
-    hidden_by_noise_floor: Option<f64>,
-    sentence: String,
-}
-
-#[derive(Serialize)]
-struct NewRunFile {
-    rounds: usize,
-    goal: &'static str,
-}
-
-#[derive(Serialize)]
-struct NoiseFile<'a> {
-    setting: &'a str,
-    metric: &'a str,
-    unit: &'a str,
-    layer: &'a str,
-    label: &'a str,
-    floor: f64,
-    floor_share: Option<f64>,
-    holds_zero: bool,
-}
-
-#[derive(Serialize)]
-struct FailureFile<'a> {
-    experiment: &'a str,
-    label: &'a str,
-    class: &'a str,
-    settings: &'a [String],
-    times: usize,
-    planned: usize,
-    reason: &'a str,
-}
-
-#[derive(Serialize)]
-struct WarningFile<'a> {
-    kind: &'a str,
-    labels: &'a [String],
-    seen: &'a str,
-    remedy: &'a str,
-}
-
-#[derive(Serialize)]
-struct SuspectFile<'a> {
-    rule: &'a str,
-    labels: &'a [String],
-    metric: Option<&'a str>,
-    evidence: &'a str,
-    mechanism: &'a str,
-}
-
 fn file(report: &Report) -> File<'_> {
     File {
         schema: SCHEMA,
@@ -229,7 +64,7 @@ fn file(report: &Report) -> File<'_> {
             complete: report.rounds.complete,
             planned: report.rounds.planned,
             warmups: report.rounds.warmups,
-            seed: report.rounds.seed,
+            seed: report.rounds.seed.to_string(),
         },
         verdict_level: report.level,
         verdicts_in_family: report.family,
@@ -346,7 +181,7 @@ fn cell<'a>(
     row: &'a Row,
 ) -> CellFile<'a> {
     let value = |(metric, value): (&super::model::Metric, &Option<Value>)| {
-        let value = (*value)?;
+        let value = value.as_ref()?;
         Some(ValueFile {
             metric: metric.name,
             unit: metric.unit.name(),
