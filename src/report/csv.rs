@@ -60,7 +60,7 @@ pub fn header() -> String {
 /// Appends the lines of one sample.
 pub fn lines(run: &Recorded, row: &Row<'_>, out: &mut String) {
     let Some(cell) = run.plan.cells.get(row.cell) else { return };
-    let line = Line { run, row, cell };
+    let line = Line::of(run, row, cell);
     match row.outcome.as_ref() {
         Outcome::Measured(sample) => {
             for metric in run.plan.metrics(cell) {
@@ -83,64 +83,77 @@ pub fn lines(run: &Recorded, row: &Row<'_>, out: &mut String) {
     }
 }
 
-/// What the lines of one sample have in common.
-struct Line<'a> {
-    run: &'a Recorded,
-    row: &'a Row<'a>,
-    cell: &'a Cell,
+/// What the lines of one sample have in common, ready to be written.
+struct Line {
+    /// `run` to `label`.
+    subject: String,
+    /// `phase` to `started`.
+    place: String,
+    flags: &'static str,
 }
 
-impl Line<'_> {
-    fn append(&self, metric: [&str; 2], value: &str, outcome: [&str; 3], out: &mut String) {
-        let (run, row, cell) = (self.run, self.row, self.cell);
+impl Line {
+    fn of(run: &Recorded, row: &Row<'_>, cell: &Cell) -> Line {
         let entry = &run.plan.subjects[cell.subject];
         let (phase, round) = match row.round.checked_sub(run.plan.warmups) {
             Some(counted) => ("measure", counted + 1),
             None => ("warmup", row.round + 1),
         };
-        let label =
-            |cell: usize| run.plan.cells.get(cell).map(|cell| run.plan.subjects[cell.subject].label.as_str());
-        let [outcome, class, reason] = outcome;
-        let fields: [&str; 18] = [
-            &run.run,
-            &run.environment.host,
-            cell.experiment,
-            &cell.setting.to_string(),
-            &entry.spec.to_string(),
-            &entry.label,
-            metric[0],
-            metric[1],
-            phase,
-            &round.to_string(),
-            &(row.position + 1).to_string(),
-            row.predecessor.and_then(label).unwrap_or_default(),
-            &instant(row.started),
-            value,
-            outcome,
-            class,
-            &harmless(&clean(reason)),
-            &self.flags(),
-        ];
-        for (index, field) in fields.into_iter().enumerate() {
-            if index > 0 {
-                out.push(',');
-            }
-            quote(field, out);
+        let before = row.predecessor.and_then(|cell| run.plan.cells.get(cell));
+        let before = before.map_or("", |cell| run.plan.subjects[cell.subject].label.as_str());
+        Line {
+            subject: joined(&[
+                &clean(&run.run),
+                &clean(&run.environment.host),
+                cell.experiment,
+                &cell.setting.to_string(),
+                &clean(&entry.spec.to_string()),
+                &clean(&entry.label),
+            ]),
+            place: joined(&[
+                phase,
+                &round.to_string(),
+                &(row.position + 1).to_string(),
+                &clean(before),
+                &instant(row.started),
+            ]),
+            flags: flags(run, row.round),
         }
-        out.push('\n');
     }
 
-    /// `disturbed` for rounds in which the machine did other things too, `incomplete` for rounds
-    /// that were never finished and count nowhere.
-    fn flags(&self) -> String {
-        let mut flags = Vec::new();
-        match self.run.contexts.get(self.row.round) {
-            Some(Some(context)) if context.disturbed.is_some() => flags.push("disturbed"),
-            Some(Some(_)) => {}
-            _ => flags.push("incomplete"),
+    fn append(&self, metric: [&str; 2], value: &str, outcome: [&str; 3], out: &mut String) {
+        let [outcome, class, reason] = outcome;
+        let reason = harmless(&clean(reason));
+        let parts = [&self.subject, &joined(&metric), &self.place];
+        for part in parts {
+            out.push_str(part);
+            out.push(',');
         }
-        flags.join(";")
+        out.push_str(&joined(&[value, outcome, class, &reason, self.flags]));
+        out.push('\n');
     }
+}
+
+/// `disturbed` for rounds in which the machine did other things too, `incomplete` for rounds that
+/// were never finished and count nowhere.
+fn flags(run: &Recorded, round: usize) -> &'static str {
+    match run.contexts.get(round) {
+        Some(Some(context)) if context.disturbed.is_some() => "disturbed",
+        Some(Some(_)) => "",
+        _ => "incomplete",
+    }
+}
+
+/// Fields with commas between them.
+fn joined(fields: &[&str]) -> String {
+    let mut text = String::new();
+    for (index, field) in fields.iter().enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        quote(field, &mut text);
+    }
+    text
 }
 
 /// Appends a field, in quotes where it needs them.
@@ -231,13 +244,7 @@ mod tests {
     proptest! {
         #[test]
         fn fields_come_back_as_they_went(texts in prop::collection::vec("(\\PC|[\",\n\r]){0,12}", 1..6)) {
-            let mut line = String::new();
-            for (index, text) in texts.iter().enumerate() {
-                if index > 0 {
-                    line.push(',');
-                }
-                quote(text, &mut line);
-            }
+            let line = joined(&texts.iter().map(String::as_str).collect::<Vec<_>>());
             prop_assert_eq!(fields(&line), texts);
         }
 

@@ -15,6 +15,20 @@ fn lines(run: &Recorded, row: &Row<'_>) -> String {
     text
 }
 
+/// Takes a line apart as RFC 4180 says.
+fn fields(line: &str) -> Vec<String> {
+    let mut fields = vec![String::new()];
+    let mut quoted = false;
+    for letter in line.chars() {
+        match letter {
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(String::new()),
+            other => fields.last_mut().unwrap().push(other),
+        }
+    }
+    fields
+}
+
 fn row(round: usize, outcome: Outcome) -> Row<'static> {
     let started = 1_763_705_739_123_456_789;
     Row { cell: 4, round, position: 2, predecessor: Some(9), started, outcome: Cow::Owned(outcome) }
@@ -52,10 +66,13 @@ fn values_read_back_as_the_same_numbers() {
         let expected: Vec<Option<f64>> =
             run.plan.metrics(&run.plan.cells[cell]).iter().map(|metric| (metric.derive)(&sample)).collect();
         let text = lines(&run, &Row { cell, ..row(1, Outcome::Measured(sample)) });
-        let values: Vec<Option<f64>> = text
-            .lines()
-            .map(|line| line.split(',').rev().nth(4).and_then(|value| value.parse().ok()))
-            .collect();
+        let column = csv::COLUMNS.iter().position(|name| *name == "value").unwrap();
+        let value = |line: &str| {
+            let fields = fields(line);
+            assert_eq!(fields.len(), csv::COLUMNS.len(), "{line}");
+            fields[column].parse().ok()
+        };
+        let values: Vec<Option<f64>> = text.lines().map(value).collect();
         assert_eq!(values, expected, "{text}");
     }
 }

@@ -108,8 +108,8 @@ pub fn sample(plan: &Plan, cell: usize, round: usize, weather: f64) -> Sample {
     let stamps: [(&'static str, f64); 6] = [
         ("spawn", 0.0),
         ("first", first),
-        ("main", first + 0.18),
-        ("ready", first + 0.31),
+        ("main", first + 0.18 * noise),
+        ("ready", first + 0.31 * noise),
         ("returned", returned),
         ("gone", gone),
     ];

@@ -82,6 +82,7 @@ fn all() -> Vec<(&'static str, Recorded)> {
         ("unfinished", unfinished()),
         ("alone", alone()),
         ("few", run(plan(full_ladder(), 4))),
+        ("without-engines", run(plan(full_ladder()[..4].to_vec(), 20))),
     ]
 }
 

@@ -150,7 +150,7 @@ fn layer_rank(layer: &str) -> usize {
     ["bare", "floor", "runtime", "engine"].iter().position(|name| *name == layer).unwrap_or(usize::MAX)
 }
 
-/// A ladder of this kind; none where there is nothing on it that stands on no other.
+/// A ladder of this kind; none where it would show nothing that another does not.
 fn ladder(
     run: &Recorded,
     analysis: &Analysis,
@@ -164,10 +164,11 @@ fn ladder(
     let is_engine = |entry: &Entry| entry.layer.name() == "engine";
     let originals: Vec<usize> = cells.iter().copied().filter(|&cell| entry(cell).twin_of.is_none()).collect();
     let own = |cell: &usize| entry(*cell).ladder == kind;
-    if !originals
-        .iter()
-        .any(|cell| own(cell) && (is_engine(entry(*cell)) || kind == plan::Ladder::AsInstalled))
-    {
+    let engine = |cell: &usize| is_engine(entry(*cell));
+    // Without any engine there is one ladder, of what there is.
+    let is_needed = originals.iter().any(|cell| own(cell) && engine(cell))
+        || (kind == plan::Ladder::AsInstalled && !originals.iter().any(engine));
+    if !is_needed {
         return None;
     }
     let stands = |cell: &usize| own(cell) || !is_engine(entry(*cell));

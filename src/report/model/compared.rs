@@ -86,7 +86,7 @@ impl Compared<'_> {
         let mut predicate = predicate(kind, unit, difference, matters, &finding.verdict);
         if let Some(noise) = noise {
             let noise = with_interval(unit, noise, None);
-            predicate.push_str(&format!(", which does not rise above the noise floor of {noise}"));
+            predicate.push_str(&format!(", but not above the noise floor of {noise}"));
         }
         Change {
             setting: self.settings.iter().position(|setting| *setting == cell.setting).unwrap_or(0),

@@ -103,7 +103,7 @@ pub(super) fn suspects(page: &mut Page, report: &Report) {
 /// Pairs other than with the baseline, in sentences.
 pub(super) fn differences(page: &mut Page, experiment: &Experiment) {
     let groups = [
-        "one thing differs, and makes the difference",
+        "one thing differs: what it costs or saves",
         "what each step adds",
         "several things differ at once, so no cause is named",
     ];
@@ -134,8 +134,7 @@ fn pair_in_settings(page: &mut Page, experiment: &Experiment, pair: &Pair) {
     let mut name = pair.phrase.chars();
     let capital: String = name.next().into_iter().flat_map(char::to_lowercase).chain(name).collect();
     page.paragraph(Tone::Strong, "  ", &capital);
-    let settings =
-        experiment.settings.iter().map(|setting| width(&setting.values)).max().unwrap_or(0).min(24);
+    let settings = widest_setting(experiment);
     for change in pair.changes.iter().filter(|change| change.metric == 0) {
         let setting = experiment.settings.get(change.setting).map_or("", |setting| &setting.values);
         let first =
@@ -152,6 +151,11 @@ fn pair_in_settings(page: &mut Page, experiment: &Experiment, pair: &Pair) {
         let tone = if change.hidden_by_noise.is_some() { Tone::Open } else { tone(&change.verdict) };
         page.paragraph(tone, &first, &format!("{}{others}", change.predicate));
     }
+}
+
+/// The columns that the values of settings take.
+fn widest_setting(experiment: &Experiment) -> usize {
+    experiment.settings.iter().map(|setting| width(&setting.values)).max().unwrap_or(0).min(24)
 }
 
 /// What gave no sample, and what could not be tried at all.
@@ -227,6 +231,7 @@ pub(super) fn in_short(page: &mut Page, report: &Report) {
     }
     for experiment in &report.experiments {
         let Some(metric) = experiment.metrics.first() else { continue };
+        let settings = widest_setting(experiment);
         for setting in &experiment.settings {
             let Some(ladder) = setting.ladders.first() else { continue };
             let mut text = String::new();
@@ -239,13 +244,11 @@ pub(super) fn in_short(page: &mut Page, report: &Report) {
                     _ => " → ",
                 });
                 layer = row.layer;
-                text.push_str(&format!(
-                    "{} {}",
-                    row.short,
-                    with_interval(metric.unit, value.median.value, None)
-                ));
+                let shown = with_interval(metric.unit, value.median.value, None);
+                let doubt = if row.is_suspect(0) { " (suspect)" } else { "" };
+                text.push_str(&format!("{} {shown}{doubt}", row.short));
             }
-            let first = format!("  {} {}  ", metric.name, setting.values);
+            let first = format!("  {} {}  ", metric.name, left(&setting.values, settings));
             page.paragraph(Tone::Plain, &shorten(&first, page.width / 2), &text);
         }
     }
