@@ -11,6 +11,25 @@ use crate::verdict::Verdict;
 /// Warnings of one kind that are told in full.
 const IN_FULL: usize = 2;
 
+/// The facts about a machine that stand in the head, and how.
+const MACHINE: [(&str, fn(&str) -> String); 7] = [
+    ("distribution", str::to_owned),
+    ("kernel", |release| format!("Linux {release}")),
+    ("cpu", str::to_owned),
+    ("cpu_usable", |count| format!("{count} CPU{}", if count == "1" { "" } else { "s" })),
+    ("memory_bytes", |bytes| bytes.parse().map_or_else(|_| bytes.to_owned(), memory)),
+    ("hypervisor", |name| format!("under {name}")),
+    ("inside", |name| format!("inside {name}")),
+];
+
+fn memory(bytes: f64) -> String {
+    format!("{} GiB", crate::units::three_digits(bytes / f64::from(1 << 30)))
+}
+
+fn fact<'a>(report: &'a Report, name: &str) -> Option<&'a str> {
+    report.machine.iter().find(|(own, _)| own == name).map(|(_, fact)| fact.as_str())
+}
+
 /// What, where, how.
 pub(super) fn head(page: &mut Page, report: &Report) {
     page.line(&[
@@ -21,9 +40,8 @@ pub(super) fn head(page: &mut Page, report: &Report) {
     for experiment in &report.experiments {
         page.paragraph(Tone::Plain, "what   ", &format!("{}: {}", experiment.name, experiment.question));
     }
-    let fact = |name: &str| report.machine.iter().find(|(own, _)| own == name).map(|(_, fact)| fact.clone());
     let place: Vec<String> = std::iter::once(Some(report.host.clone()))
-        .chain(["distribution", "kernel", "cpu", "cpus", "memory", "virtualisation"].map(fact))
+        .chain(MACHINE.map(|(name, shown)| fact(report, name).map(shown)))
         .flatten()
         .filter(|text| !text.is_empty())
         .collect();
