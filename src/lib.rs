@@ -1,17 +1,23 @@
 //! dunnage measures what Linux containers cost, layer by layer, before the application inside
 //! does any work. The modules stand in reading order.
 
+pub mod cli;
 pub mod cmd;
+pub mod exit;
 pub mod experiment;
+pub mod host;
 pub mod image;
 pub mod outcome;
 pub mod plan;
 pub mod probe;
+pub mod progress;
 pub mod record;
 pub mod report;
 pub mod runner;
+pub mod session;
 pub mod stats;
 pub mod subject;
+pub mod sweep;
 pub mod sys;
 pub mod units;
 pub mod verdict;

@@ -4,6 +4,7 @@
 
 use std::ffi::CString;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -40,10 +41,9 @@ fn is_root(test: &str) -> bool {
     root
 }
 
-/// A process that bears `mark` in its command line, until `seconds` have passed.
+/// A process that bears `mark` as its name in its command line, until `seconds` have passed.
 fn process(mark: &str, seconds: &str) -> Child {
-    let script = format!("sleep {seconds}; : {mark}");
-    Command::new("/bin/sh").args(["-c", &script]).stdin(Stdio::null()).spawn().unwrap()
+    Command::new("sleep").arg0(mark).arg(seconds).stdin(Stdio::null()).spawn().unwrap()
 }
 
 /// Does `end` after a while, elsewhere; says between which stamps.

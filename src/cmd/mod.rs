@@ -1,7 +1,59 @@
-//! One short file per verb.
+//! One short file per verb. This one takes the command line, runs the verb, and turns what became
+//! of it into words on standard error and an exit code.
+
+mod check;
+mod doctor;
+mod list;
+mod plan;
+mod report;
+mod request;
+mod resume;
+mod run;
+mod sweep;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+use crate::exit;
 
 /// Runs the command line and returns the exit code.
 pub fn main() -> i32 {
-    println!("{:?}", std::env::args().collect::<Vec<_>>());
-    0
+    crate::sys::signals::ignore_broken_pipe();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { exit::USAGE } else { exit::FINE };
+        }
+    };
+    let done = match &cli.command {
+        Command::Doctor => doctor::run(),
+        Command::List { what } => list::run(*what),
+        Command::Plan(selection) => plan::run(selection),
+        Command::Check(selection) => check::run(selection),
+        Command::Run(options) => run::run(options),
+        Command::Resume { directory, events } => resume::run(directory, *events),
+        Command::Report { directory, format, output } => report::run(directory, format, output.as_deref()),
+        Command::Sweep => sweep::run(),
+    };
+    match done {
+        Ok(code) => code,
+        Err(error) if is_closed_pipe(&error) => exit::FINE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            exit::code_of(&error)
+        }
+    }
+}
+
+/// A reader that has seen enough is no error.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let kinds = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+    kinds.map(std::io::Error::kind).any(|kind| kind == std::io::ErrorKind::BrokenPipe)
+}
+
+/// Tells something to a person who watches: talk goes to standard error.
+fn tell(line: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "{line}");
 }

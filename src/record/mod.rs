@@ -9,7 +9,7 @@ mod writer;
 
 pub use environment::{ComponentFacts, Environment, SubjectFacts, Timer};
 pub use reader::{Cause, FailureRow, Recorded, RoundContext, Row, Series, load, rows};
-pub use writer::{Writer, create, reopen};
+pub use writer::{Writer, check_empty, create, reopen};
 
 /// The version of the formats, in the first line of the samples. A reader refuses newer ones.
 pub const FORMAT: u32 = 1;

@@ -9,11 +9,12 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::wire::{Begin, End, FailureLine, HEADER_FORMAT, Header, Pairs, SampleLine, Treatment};
 use super::{ENVIRONMENT, Environment, FORMAT, PLAN, RoundContext, SAMPLES, plan_file};
+use crate::exit::Special;
 use crate::outcome::{Name, Outcome};
 use crate::plan::Plan;
 
@@ -29,25 +30,26 @@ fn since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
 }
 
+/// Whether a directory can hold a new run: it is empty, or not there yet.
+pub fn check_empty(directory: &Path) -> Result<()> {
+    match fs::read_dir(directory) {
+        Ok(mut entries) => match entries.next() {
+            None => Ok(()),
+            Some(_) => Err(Special::Usage(format!(
+                "`{}` is not empty\n\nhint: choose another directory with `-o`, or go on with an unfinished run there with `dunnage resume`",
+                directory.display()
+            ))
+            .into()),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error).with_context(|| format!("cannot use `{}` for the run", directory.display())),
+    }
+}
+
 /// Makes a run directory, which must not hold anything yet.
 pub fn create(directory: &Path, run: &str, environment: &Environment, plan: &Plan) -> Result<Writer> {
-    match fs::read_dir(directory) {
-        Ok(mut entries) => {
-            if entries.next().is_some() {
-                bail!(
-                    "`{}` is not empty\n\nhint: choose another directory with `-o`, or go on with an unfinished run there with `dunnage resume`",
-                    directory.display()
-                );
-            }
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::create_dir_all(directory)
-                .with_context(|| format!("cannot make `{}`", directory.display()))?;
-        }
-        Err(error) => {
-            return Err(error).with_context(|| format!("cannot use `{}` for the run", directory.display()));
-        }
-    }
+    check_empty(directory)?;
+    fs::create_dir_all(directory).with_context(|| format!("cannot make `{}`", directory.display()))?;
     write_json(&directory.join(ENVIRONMENT), environment)?;
     write_json(&directory.join(PLAN), &plan_file::to_wire(plan))?;
     let path = directory.join(SAMPLES);
@@ -124,9 +126,11 @@ impl Writer {
             steal: context.steal,
             busy: context.busy,
             load: context.load,
-            pressure: context.pressure,
+            cpu_pressure: context.cpu_pressure,
+            io_pressure: context.io_pressure,
             containers: context.containers,
             frequency: context.frequency,
+            available_memory: context.available_memory,
             disturbed: context.disturbed.clone(),
         })
     }

@@ -4,6 +4,7 @@ use super::client::{self, Call, Terminal};
 use super::treatment::Expected;
 use super::{Component, Defaults, Facts, Kind, Launch, Layer, Place, Spec, Stage, Subject, Unavailable};
 use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::message::Inside;
 use crate::probe::{PROBE, Task};
 use crate::sys::spawn::Program;
 
@@ -62,4 +63,25 @@ impl Subject for Bare {
     fn facts(&self) -> &Facts {
         &self.facts
     }
+}
+
+/// What a process on the host sees of itself, with which every container is compared.
+pub fn view(stage: &mut Stage) -> Result<Inside, Abort> {
+    let mut bare = build(&Spec::plain("bare"), &stage.place)
+        .map_err(|why| Failure::new(FailureClass::Environment, why.reason))?;
+    // Nothing to compare with yet: the first look is the host's own.
+    let mut own = read_own_namespaces();
+    std::mem::swap(&mut stage.host, &mut own);
+    Ok(bare.launch(stage)?.message.inside)
+}
+
+/// The namespaces of this process, which a bare child shares.
+fn read_own_namespaces() -> Inside {
+    let read = |name: &str| {
+        let link = std::fs::read_link(format!("/proc/self/ns/{name}")).ok()?;
+        let digits: String = link.to_str()?.chars().filter(char::is_ascii_digit).collect();
+        Some((name.to_owned(), digits.parse().ok()?))
+    };
+    let names = ["cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"];
+    Inside { namespaces: names.into_iter().filter_map(read).collect(), ..Inside::default() }
 }

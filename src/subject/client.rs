@@ -88,7 +88,7 @@ pub fn launch(stage: &mut Stage, call: &Call<'_>) -> Result<Launch, Abort> {
     let ended = child
         .wait(stage.allowed, Some(&stage.interrupts))
         .map_err(|why| unfinished(stage, call.program, why))?;
-    let message = message_of(call, &ended)?;
+    let message = message_in(&call.program.shown(), &ended, call.terminal)?;
     let gone = gone(&remains, call, &message, ended.returned)?;
     let (cpu, ran) = account(stage, pid, call.runtime);
     if let (Some(runtime), Some(false)) = (call.runtime, ran) {
@@ -132,26 +132,24 @@ fn unfinished(stage: &Stage, program: &Program, why: Unfinished) -> Abort {
     }
 }
 
-/// The probe's message, or what the command said in its stead.
-fn message_of(call: &Call<'_>, ended: &Ended) -> Result<Message, Failure> {
+/// The probe's message, or what the command `shown` said in its stead.
+pub(super) fn message_in(shown: &str, ended: &Ended, terminal: Terminal) -> Result<Message, Failure> {
     let took = ended.returned.since(ended.spawned);
-    let stdout = match call.terminal {
+    let stdout = match terminal {
         Terminal::Yes => without_carriage_returns(&ended.stdout),
         Terminal::No => ended.stdout.clone(),
     };
     if ended.status != Status::Exited(0) {
         let words = if ended.stderr.is_empty() { &stdout } else { &ended.stderr };
-        let reason = format!("`{}` ended with {}", call.program.shown(), ended.status);
+        let reason = format!("`{shown}` ended with {}", ended.status);
         let failure = Failure::new(class_of(words), reason).with_words(words);
         return Err(Failure { took, ..failure });
     }
     message::parse(&stdout).map_err(|why| {
         let on_the_wrong_stream = message::parse(&ended.stderr).is_ok();
         let reason = match on_the_wrong_stream {
-            true => {
-                format!("`{}` passed the probe's standard output on to standard error", call.program.shown())
-            }
-            false => format!("`{}` ended well, but {why}", call.program.shown()),
+            true => format!("`{shown}` passed the probe's standard output on to standard error"),
+            false => format!("`{shown}` ended well, but {why}"),
         };
         let words: &[u8] = if on_the_wrong_stream { b"" } else { &ended.stderr };
         Failure { took, ..Failure::new(FailureClass::WrongOutput, reason).with_words(words) }
@@ -210,7 +208,11 @@ fn gone(remains: &Remains, call: &Call<'_>, message: &Message, returned: Stamp) 
 }
 
 /// CPU time of the launch, and whether the runtime's executable was seen to run.
-fn account(stage: &mut Stage, pid: i32, runtime: Option<&Path>) -> (Result<Cpu, String>, Option<bool>) {
+pub(super) fn account(
+    stage: &mut Stage,
+    pid: i32,
+    runtime: Option<&Path>,
+) -> (Result<Cpu, String>, Option<bool>) {
     let listener = match &mut stage.listener {
         Ok(listener) => listener,
         Err(why) => return (Err(why.clone()), None),

@@ -8,6 +8,7 @@ pub mod component;
 pub mod docker;
 pub mod engine;
 pub mod fake;
+pub mod floor;
 pub mod oci;
 pub mod podman;
 pub mod spec;
@@ -154,8 +155,11 @@ pub struct Kind {
     /// What runs by default where it works, in the canonical grammar, as installed and equalised.
     pub defaults: fn() -> Defaults,
     /// Finds its programs and makes a subject of a checked specification.
-    pub build: fn(&Spec, &Place) -> Result<Box<dyn Subject>, Unavailable>,
+    pub build: Build,
 }
+
+/// Finds the programs of a kind and makes a subject.
+pub type Build = fn(&Spec, &Place) -> Result<Box<dyn Subject>, Unavailable>;
 
 /// The subjects of a kind that a run without `-s` takes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -177,11 +181,13 @@ pub struct Place {
     pub rootfs: PathBuf,
     /// The name of the image in engines.
     pub reference: String,
+    /// SHA-256 of the executable, hexadecimal.
+    pub digest: String,
 }
 
 /// Every kind of subject, the nearest to the kernel first.
 pub static KINDS: &[&Kind] =
-    &[&bare::KIND, &oci::CRUN, &oci::RUNC, &docker::KIND, &podman::KIND, &fake::KIND];
+    &[&bare::KIND, &floor::KIND, &oci::CRUN, &oci::RUNC, &docker::KIND, &podman::KIND, &fake::KIND];
 
 /// The kinds that people are told about.
 pub fn shown_kinds() -> impl Iterator<Item = &'static Kind> {

@@ -136,12 +136,14 @@ fn library_program(name: &str) -> Option<PathBuf> {
 }
 
 /// Podman raises the limits of open files and processes by default, which fails for root without
-/// CAP_SYS_RESOURCE. There the limits in force are asked for instead.
+/// CAP_SYS_RESOURCE. There the limits in force are asked for instead; for processes no more than
+/// the kernel has ids, to which podman lowers its own limit before it calls the runtime.
 fn limits_that_podman_may_set() -> Vec<String> {
     let is_root = crate::sys::raw::user_and_group().0 == 0;
     if !is_root || limits::may_be_raised() {
         return Vec::new();
     }
     let option = |name: &str, hard: u64| ["--ulimit".to_owned(), format!("{name}={hard}:{hard}")];
-    [option("nofile", limits::open_files()), option("nproc", limits::processes())].concat()
+    [option("nofile", limits::open_files()), option("nproc", limits::processes().min(limits::process_ids()))]
+        .concat()
 }

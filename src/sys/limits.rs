@@ -25,3 +25,9 @@ pub fn open_files() -> u64 {
 pub fn processes() -> u64 {
     hard(libc::RLIMIT_NPROC)
 }
+
+/// How many process ids the kernel gives out; without a limit where that cannot be read.
+pub fn process_ids() -> u64 {
+    let text = std::fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
+    text.trim().parse().unwrap_or(u64::MAX)
+}

@@ -2,7 +2,11 @@
 //! into something that cannot be misused; nothing here knows of subjects or experiments.
 
 pub mod accounting;
+pub mod audit;
+pub mod cgroup;
 pub mod clock;
+pub mod container;
+pub mod filesystem;
 pub mod journal;
 pub mod limits;
 pub mod process;
@@ -11,3 +15,5 @@ pub mod remains;
 pub mod seccomp;
 pub mod signals;
 pub mod spawn;
+pub mod steps;
+pub mod terminal;

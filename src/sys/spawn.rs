@@ -30,7 +30,8 @@ pub struct Program {
     environment: Vec<CString>,
 }
 
-fn c_string(text: &OsStr) -> io::Result<CString> {
+/// A C string of any text without zero bytes.
+pub(in crate::sys) fn c_string(text: &OsStr) -> io::Result<CString> {
     CString::new(text.as_bytes()).map_err(|_| {
         io::Error::new(io::ErrorKind::InvalidInput, format!("`{}` contains a zero byte", text.display()))
     })
@@ -388,7 +389,8 @@ fn kill_group(pid: i32) {
     }
 }
 
-fn reap(pid: i32) -> io::Result<(Status, Nanos)> {
+/// Waits for the end of a child.
+pub(in crate::sys) fn reap(pid: i32) -> io::Result<(Status, Nanos)> {
     let mut status = 0;
     // SAFETY: an all-zero rusage is valid; both out-pointers are writable.
     let (result, usage) = unsafe {

@@ -138,7 +138,8 @@ pub struct LaunchCpu {
     pub unattributed: Nanos,
 }
 
-/// Listens on every CPU, from [`Listener::open`] until dropped, so that all launches run under equal conditions.
+/// Listens on every CPU, from [`Listener::open`] until dropped. One listener serves a whole run, so that all launches
+/// run under equal conditions: to open one allocates megabytes and changes the kernel's scheduler hooks.
 #[derive(Debug)]
 pub struct Listener {
     cpus: Vec<usize>,
@@ -168,7 +169,8 @@ impl Listener {
         Ok(Listener { cpus, rings, daemons: Vec::new(), begin: None })
     }
 
-    /// Begins a window: forgets what was before. `daemons` are the processes that work for the client without
+    /// Begins a window: forgets what was before. What the daemons do for anybody else in the window cannot be told
+    /// apart and is on their account. `daemons` are the processes that work for the client without
     /// descending from it, each of which must exist now (engine, containerd; a shim too, when it is older than the
     /// launch).
     pub fn begin(&mut self, daemons: &[i32]) {

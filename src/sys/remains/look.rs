@@ -2,6 +2,7 @@
 //!
 //! Only reads. Deliberately absent: waiting (`wait`), and removing anything.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -11,12 +12,16 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::{Item, Kind, Tokens};
+use crate::sys::clock;
 
 /// No engine nests its cgroups deeper: a user's systemd and podman in it need six.
 const CGROUP_DEPTH: usize = 8;
 
+/// How long, in nanoseconds, a process may be in the middle of exec before it counts as one without a command line.
+const LONGEST_EXEC: u64 = 20_000_000;
+
 /// Everything that is there now. Processes come last: they are what ends all the rest.
-pub fn look(tokens: &Tokens, excluded: &HashSet<i32>) -> io::Result<Vec<Found>> {
+pub fn look(tokens: &Tokens, known: &Known) -> io::Result<Vec<Found>> {
     let mut found = mounts(tokens, &mount_table()?);
     let cgroups = cgroups(tokens)?;
     let mut seen = HashSet::new();
@@ -27,7 +32,7 @@ pub fn look(tokens: &Tokens, excluded: &HashSet<i32>) -> io::Result<Vec<Found>> 
         // A directory that is just being removed has no list any more.
         let list = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
         for pid in list.lines().filter_map(|line| line.parse().ok()) {
-            if pid > 0 && !excluded.contains(&pid) && seen.insert(pid) {
+            if pid > 0 && !known.ourselves.contains(&pid) && seen.insert(pid) {
                 let mut buffer = Vec::new();
                 command_line(pid, &mut buffer);
                 found.push(Found::process(pid, &buffer));
@@ -36,10 +41,11 @@ pub fn look(tokens: &Tokens, excluded: &HashSet<i32>) -> io::Result<Vec<Found>> 
     }
     found.extend(cgroups);
     found.extend(paths(tokens));
-    found.extend(processes(tokens, excluded)?.into_iter().filter(|process| match process.place {
-        Place::Process(pid) => seen.insert(pid),
-        _ => true,
-    }));
+    for process in processes(tokens, known)? {
+        if !matches!(process.place, Place::Process(pid) if !seen.insert(pid)) {
+            found.push(process);
+        }
+    }
     Ok(found)
 }
 
@@ -78,19 +84,30 @@ impl Found {
     }
 }
 
-/// Ourselves and our ancestors: their command lines may well contain a token, and they are older than any container of
-/// ours.
-pub fn ourselves() -> HashSet<i32> {
-    let mut pids = HashSet::new();
-    let mut pid = std::process::id() as i32;
-    while pid > 0 && pids.insert(pid) {
-        let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
-            break;
-        };
-        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
-        pid = parent.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+/// Processes that a look need not look at.
+#[derive(Debug)]
+pub struct Known {
+    /// Ourselves and our ancestors: their command lines may well contain a token, and they are older than any container
+    /// of ours.
+    ourselves: HashSet<i32>,
+    /// Those that have wiped out their command line for good.
+    nameless: RefCell<HashSet<i32>>,
+}
+
+impl Known {
+    /// Finds out who we are.
+    pub fn new() -> Known {
+        let mut ourselves = HashSet::new();
+        let mut pid = std::process::id() as i32;
+        while pid > 0 && ourselves.insert(pid) {
+            let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
+                break;
+            };
+            let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
+            pid = parent.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
+        }
+        Known { ourselves, nameless: RefCell::default() }
     }
-    pids
 }
 
 /// Fills `buffer` with the command line; empty for a kernel thread, a zombie, or nobody.
@@ -102,22 +119,53 @@ pub fn command_line(pid: i32, buffer: &mut Vec<u8>) {
     }
 }
 
-fn processes(tokens: &Tokens, excluded: &HashSet<i32>) -> io::Result<Vec<Found>> {
+fn processes(tokens: &Tokens, known: &Known) -> io::Result<Vec<Found>> {
     let mut found = Vec::new();
     let mut buffer = Vec::with_capacity(4096);
+    let mut nameless = Vec::new();
     for entry in fs::read_dir("/proc")? {
         let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
             continue;
         };
-        if excluded.contains(&pid) {
+        if known.ourselves.contains(&pid) {
             continue;
         }
         command_line(pid, &mut buffer);
         if tokens.match_bytes(&buffer) {
             found.push(Found::process(pid, &buffer));
+        } else if buffer.is_empty() && has_program(pid) && !known.nameless.borrow().contains(&pid) {
+            nameless.push(pid);
+        }
+    }
+    let until = clock::now().0 + LONGEST_EXEC;
+    for pid in nameless {
+        if let Some(process) = after_exec(pid, until, tokens, known, &mut buffer) {
+            found.push(process);
         }
     }
     Ok(found)
+}
+
+/// In the middle of exec a process already has its new program, but for some 100 µs no command line: it must not be
+/// overlooked then. There is no event for it, so the CPU is offered to it until it has one.
+fn after_exec(pid: i32, until: u64, tokens: &Tokens, known: &Known, buffer: &mut Vec<u8>) -> Option<Found> {
+    while has_program(pid) {
+        command_line(pid, buffer);
+        if !buffer.is_empty() {
+            return tokens.match_bytes(buffer).then(|| Found::process(pid, buffer));
+        }
+        if clock::now().0 >= until {
+            known.nameless.borrow_mut().insert(pid);
+            return None;
+        }
+        std::thread::yield_now();
+    }
+    None
+}
+
+/// Kernel threads and zombies have none. Of processes that we may not look into it is not known, and `false`.
+fn has_program(pid: i32) -> bool {
+    fs::read_link(format!("/proc/{pid}/exe")).is_ok()
 }
 
 /// The mount table of our mount namespace.
@@ -236,7 +284,7 @@ mod tests {
 
     #[test]
     fn we_and_our_parent_are_ourselves() {
-        let us = ourselves();
+        let us = Known::new().ourselves;
         assert!(us.contains(&(std::process::id() as i32)));
         assert!(us.contains(&(std::os::unix::process::parent_id() as i32)));
     }
@@ -244,6 +292,6 @@ mod tests {
     #[test]
     fn a_token_that_nobody_bears_finds_nothing() {
         let tokens = Tokens::new([format!("dunnage-nobody-{}", std::process::id())]).unwrap();
-        assert_eq!(look(&tokens, &HashSet::new()).unwrap(), []);
+        assert_eq!(look(&tokens, &Known::new()).unwrap(), []);
     }
 }

@@ -10,10 +10,10 @@
 mod look;
 mod wait;
 
-use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
 
+use self::look::Known;
 use self::wait::Watch;
 use super::clock;
 use crate::units::{Nanos, Stamp};
@@ -144,13 +144,13 @@ fn list(items: &[Item]) -> String {
 /// # Errors
 /// When `/proc` cannot be read.
 pub fn find(tokens: &Tokens) -> io::Result<Vec<Item>> {
-    Ok(look::look(tokens, &look::ourselves())?.into_iter().map(|found| found.item).collect())
+    Ok(look::look(tokens, &Known::new())?.into_iter().map(|found| found.item).collect())
 }
 
 /// Looks for what is left, again and again. Made before the launch, so that right after it the look itself is all.
 #[derive(Debug)]
 pub struct Remains {
-    excluded: HashSet<i32>,
+    known: Known,
 }
 
 impl Default for Remains {
@@ -162,7 +162,7 @@ impl Default for Remains {
 impl Remains {
     /// Finds out who we are.
     pub fn new() -> Remains {
-        Remains { excluded: look::ourselves() }
+        Remains { known: Known::new() }
     }
 
     /// Waits until nothing is left, at most until `deadline`. To be called right after the client returned, at `returned`.
@@ -174,7 +174,7 @@ impl Remains {
     /// [`NotGone::StillThere`] with everything that is left at the deadline.
     pub fn watch(&self, tokens: &Tokens, returned: Stamp, deadline: Stamp) -> Result<Gone, NotGone> {
         let mut watch = Watch::new()?;
-        let found = look::look(tokens, &self.excluded)?;
+        let found = look::look(tokens, &self.known)?;
         let look = Nanos(clock::now().0 as i64 - returned.0 as i64);
         let mut waited_for: Vec<Item> = found.iter().map(|found| found.item.clone()).collect();
         if found.is_empty() {
@@ -194,7 +194,7 @@ impl Remains {
                 at = clock::now();
             }
             // What was waited for may have left something new behind.
-            let found = look::look(tokens, &self.excluded)?;
+            let found = look::look(tokens, &self.known)?;
             if found.is_empty() {
                 return Ok(Gone { at, look, waited_for });
             }

@@ -1,0 +1,129 @@
+//! The command line, as clap sees it. Definitions only; what they mean is worked out in `cmd`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::exit;
+
+/// Measures what Linux containers cost, layer by layer, before the application does any work.
+#[derive(Debug, Parser)]
+#[command(name = "dunnage", version, about, max_term_width = 100, after_help = exit::HELP,
+    after_long_help = concat!("Examples:
+  dunnage run                                  the ladder of all engines and runtimes found, in five minutes
+  dunnage run --quick                          the same in one minute, with fewer subjects
+  dunnage run start -s bare -s docker -s docker:net=none
+  dunnage run start -s old=crun:bin=./crun-1.8 -s new=crun:bin=./crun
+  dunnage report DIR --format csv > samples.csv
+
+Exit codes: 0 fine, 1 error, 2 wrong usage, 3 a comparison found a regression, 4 nothing could be
+measured, 5 interrupted (samples kept)"))]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Say what can be measured here, what would distort it, and how to mend it.
+    Doctor,
+    /// List experiments, subjects or metrics.
+    List {
+        /// What to list; everything unless given.
+        #[arg(value_enum)]
+        what: Option<Listed>,
+    },
+    /// Show the cells, the comparisons, the order and the time a run would take; measure nothing.
+    Plan(Selection),
+    /// Try every cell once and verify the treatment.
+    Check(Selection),
+    /// Measure.
+    #[command(after_long_help = "Examples:
+  dunnage run
+  dunnage run --quick -o first-look
+  dunnage run start -s bare -s floor -s crun --rounds 30
+  dunnage run start -s docker -s docker:seccomp=off --set prestate=primed
+  dunnage run --events json > events.jsonl")]
+    Run(Run),
+    /// Go on with a run that was interrupted.
+    Resume {
+        /// The run directory.
+        directory: PathBuf,
+        /// Print events for other programs instead of progress.
+        #[arg(long, value_enum)]
+        events: Option<Events>,
+    },
+    /// Show the results of a run.
+    Report {
+        /// The run directory.
+        directory: PathBuf,
+        /// In which form.
+        #[arg(long, default_value = "terminal")]
+        format: String,
+        /// Write to this file instead of standard output.
+        #[arg(short, long)]
+        output: Option<PathBuf>,
+    },
+    /// Remove everything of ours that killed runs left, and the images in engines.
+    Sweep,
+}
+
+/// What `list` lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Listed {
+    /// The questions that can be asked.
+    Experiments,
+    /// Where they can be asked, with keys, and what was found on this machine.
+    Subjects,
+    /// What is measured, and what lies inside each number.
+    Metrics,
+}
+
+/// Which cells a run has.
+#[derive(Debug, Args)]
+pub struct Selection {
+    /// Experiments, or `all`; the main ones unless given.
+    #[arg(value_name = "EXPERIMENT")]
+    pub experiments: Vec<String>,
+    /// A subject, `[LABEL=]NAME[+RUNTIME][:key=value,…]`; repeat for several. Everything that works here unless given.
+    #[arg(short = 's', long = "subject", value_name = "SUBJECT")]
+    pub subjects: Vec<String>,
+    /// Rounds to measure; as many as fit the time unless given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000), conflicts_with = "quick")]
+    pub rounds: Option<u32>,
+    /// At most a minute: fewer subjects and settings, enough rounds for verdicts.
+    #[arg(long)]
+    pub quick: bool,
+    /// Restrict a setting of an experiment to a value; repeat for several.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// The seed of every order; chosen by chance unless given.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+/// The options of `run`.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// Which cells.
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Print events for other programs instead of progress and report.
+    #[arg(long, value_enum)]
+    pub events: Option<Events>,
+    /// The run directory to make; one named after the date unless given.
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Seconds after which a launch counts as hung.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub timeout: u32,
+}
+
+/// The form of the event stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Events {
+    /// One JSON object a line, on standard output.
+    Json,
+}

@@ -1,0 +1,65 @@
+//! `dunnage check`: tries every cell once and verifies the treatment.
+
+use std::io::Write;
+
+use anyhow::Result;
+
+use super::request;
+use crate::cli::Selection;
+use crate::exit;
+use crate::experiment;
+use crate::outcome::Abort;
+use crate::plan::{self, Request, Rounds};
+use crate::session;
+
+/// Runs the verb. The exit code is 0 when every cell of every subject that was found gave a sample
+/// under the treatment that was asked for, and 1 otherwise.
+pub fn run(selection: &Selection) -> Result<i32> {
+    let asked = request::asked(selection)?;
+    let mut stage = session::begin(asked.seed, &mut super::tell)?;
+    let mut found = session::find(asked.subjects.clone(), &mut stage, &mut super::tell)?;
+    let mut failed = asked.named && !found.unavailable.is_empty();
+    let mut out = std::io::stdout().lock();
+    for (name, why) in &found.unavailable {
+        writeln!(out, "{:<13} {name}: {}", "unavailable", why.reason)?;
+        if let Some(remedy) = &why.remedy {
+            writeln!(out, "{:<13} remedy: {remedy}", "")?;
+        }
+    }
+    request::plan(&asked, &found)?;
+    let plan = plan::make(Request {
+        experiments: asked.experiments.clone(),
+        subjects: found.candidates.iter().map(|one| one.entry.clone()).collect(),
+        chosen: asked.chosen.clone(),
+        seed: asked.seed,
+        rounds: Rounds::Fixed(1),
+    });
+    for cell in &plan.cells {
+        let entry = &plan.subjects[cell.subject];
+        if entry.twin_of.is_some() {
+            continue;
+        }
+        let experiment = experiment::find(cell.experiment).expect("cells are made of known experiments");
+        let subject = found.candidates[cell.subject].subject.as_mut();
+        let name = format!("{} {} {}", cell.experiment, cell.setting, entry.label);
+        match experiment.measure(subject, &cell.setting, &mut stage) {
+            Ok(sample) => {
+                let facts: Vec<_> =
+                    sample.treatment.iter().map(|(name, fact)| format!("{name}={fact}")).collect();
+                writeln!(out, "{:<13} {name}\n{:<13} {}", "ok", "", facts.join(" "))?;
+            }
+            Err(Abort::Failed(failure)) => {
+                failed = true;
+                writeln!(out, "{:<13} {name}: {failure}", "failed")?;
+            }
+            Err(Abort::Interrupted) => {
+                session::finish(found.candidates, &mut stage);
+                session::end(stage);
+                return Ok(exit::INTERRUPTED);
+            }
+        }
+    }
+    session::finish(found.candidates, &mut stage);
+    session::end(stage);
+    Ok(if failed { exit::ERROR } else { exit::FINE })
+}

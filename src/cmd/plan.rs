@@ -1,0 +1,81 @@
+//! `dunnage plan`: what a run would do, without measuring.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use anyhow::Result;
+
+use super::request::{self, Asked};
+use crate::cli::Selection;
+use crate::exit;
+use crate::plan::{Plan, Relation};
+use crate::session::{self, Found};
+
+/// Runs the verb.
+pub fn run(selection: &Selection) -> Result<i32> {
+    let asked = request::asked(selection)?;
+    let mut stage = session::begin(asked.seed, &mut super::tell)?;
+    let found = session::find(asked.subjects.clone(), &mut stage, &mut super::tell)?;
+    let planned = request::plan(&asked, &found);
+    let text = planned.map(|(plan, left_out)| describe(&asked, &found, &plan, &left_out));
+    session::finish(found.candidates, &mut stage);
+    session::end(stage);
+    std::io::stdout().write_all(text?.as_bytes())?;
+    Ok(exit::FINE)
+}
+
+/// The plan in words.
+pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) -> String {
+    let mut text = String::new();
+    let mut line = |words: std::fmt::Arguments<'_>| {
+        let _ = writeln!(text, "{words}");
+    };
+    let label = |index: usize| plan.subjects[index].label.as_str();
+    line(format_args!("experiments  {}", asked.experiments.join(", ")));
+    line(format_args!("subjects     baseline `{}`", label(plan.baseline)));
+    for entry in &plan.subjects {
+        let kind = if entry.twin_of.is_some() { "twin" } else { entry.layer.name() };
+        line(format_args!("  {:<44} {:<8} {:>9} a launch", entry.label, kind, entry.launch.to_string()));
+    }
+    for label in left_out {
+        line(format_args!("  {label:<44} left out: a minute would not be enough"));
+    }
+    for (name, why) in &found.unavailable {
+        line(format_args!("  {name:<44} not available: {}", why.reason));
+        if let Some(remedy) = &why.remedy {
+            line(format_args!("  {:<44} remedy: {remedy}", ""));
+        }
+    }
+    let settings: std::collections::BTreeSet<_> =
+        plan.cells.iter().map(|cell| cell.setting.to_string()).collect();
+    line(format_args!("settings     {}", settings.into_iter().collect::<Vec<_>>().join(", ")));
+    line(format_args!("cells        {}", plan.cells.len()));
+    line(format_args!(
+        "comparisons  {}, which make {} verdicts at a level of {:.3} % each",
+        plan.comparisons.len(),
+        plan.family,
+        plan.alpha().get() * 100.0
+    ));
+    for one in &plan.comparisons {
+        let why = match &one.relation {
+            Relation::OneKey(key) => format!("differ in one thing: {key}"),
+            other => other.name().to_owned(),
+        };
+        line(format_args!("  {} against {} ({why})", label(one.subject), label(one.against)));
+    }
+    let order: Vec<_> = plan.order(plan.warmups).iter().map(|cell| cell.to_string()).collect();
+    line(format_args!("seed         {}", plan.seed));
+    line(format_args!("first order  {}", order.join(" ")));
+    line(format_args!(
+        "rounds       {} and {} to warm up; verdicts need {}",
+        plan.rounds,
+        plan.warmups,
+        plan.rounds_for_verdicts()
+    ));
+    line(format_args!(
+        "time         {} a round, {} in all, and the trials before",
+        plan.round_time(),
+        plan.predicted()
+    ));
+    text
+}

@@ -1,0 +1,22 @@
+//! `dunnage sweep`: removes everything of ours that killed runs left, and the images in engines.
+
+use std::io::Write;
+
+use anyhow::Result;
+
+use crate::{exit, session, sweep};
+
+/// Runs the verb.
+pub fn run() -> Result<i32> {
+    let place = session::place()?;
+    let told = sweep::everything(&place)?;
+    let mut out = std::io::stdout().lock();
+    for line in &told {
+        writeln!(out, "{line}")?;
+    }
+    if told.is_empty() {
+        writeln!(out, "nothing of ours was left")?;
+    }
+    let stuck = told.iter().any(|line| line.starts_with("could not"));
+    Ok(if stuck { exit::ERROR } else { exit::FINE })
+}

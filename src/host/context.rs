@@ -1,0 +1,335 @@
+//! What went on around a round? Read once per round and stored beside its samples.
+//!
+//! Shares belong to the window between two readings: both ends of every counter are taken at the
+//! ends of the same window. [`disturbed`] is the rule by which a round is marked; it is fixed here
+//! before any run, and it never drops a round.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::facts::meminfo_bytes;
+use crate::sys::clock;
+use crate::units::{Nanos, Stamp};
+
+/// The state of the machine around one round.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Context {
+    /// The time since the reading before.
+    pub window: Nanos,
+    /// Share of all CPU time in the window that the hypervisor gave to others, 0 to 1.
+    pub steal_share: Option<f64>,
+    /// Share of all CPU time in the window that was neither idle nor stolen, our own work included.
+    pub busy_share: Option<f64>,
+    /// CPUs that are online.
+    pub cpus: Option<u32>,
+    /// Tasks running or waiting, averaged over a minute, our own included.
+    pub load_1min: Option<f64>,
+    /// Share of the window in which some task waited for a CPU (PSI), our own included, 0 to 1.
+    pub cpu_pressure: Option<f64>,
+    /// Share of the window in which some task waited for I/O (PSI), our own included, 0 to 1.
+    pub io_pressure: Option<f64>,
+    /// Containers of engines that are running: helpers that live as long as one container does.
+    pub containers: Option<u32>,
+    /// Mean of the CPUs' clock rates in hertz, where the kernel governs them.
+    pub cpu_hertz: Option<f64>,
+    /// Memory that could be had without swapping, in bytes.
+    pub available_memory_bytes: Option<u64>,
+}
+
+/// Why a round is marked as disturbed, or `None`.
+///
+/// Its limits lie above what dunnage's own launches cause, which run one at a time. The context is to be
+/// read between launches, when none of our own containers is left.
+pub fn disturbed(context: &Context) -> Option<String> {
+    let reasons: Vec<String> = [
+        stolen(context),
+        crowded(context),
+        loaded(context),
+        waiting("CPU", context.cpu_pressure, CPU_PRESSURE_LIMIT),
+        waiting("I/O", context.io_pressure, IO_PRESSURE_LIMIT),
+        short_of_memory(context),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    (!reasons.is_empty()).then(|| reasons.join("; "))
+}
+
+/// 1 %: what is stolen comes in slices of milliseconds, so one such slice is as long as a whole start of
+/// a container; at 1 % about one start of 10 ms in ten meets a slice of 1 ms.
+pub const STEAL_LIMIT: f64 = 0.01;
+
+/// Two more than there are CPUs: client, engine and runtime of one launch mostly wait for each other, so
+/// our own work keeps the load below two; more than that on top of busy CPUs is a queue of others.
+pub const LOAD_ABOVE_CPUS: f64 = 2.0;
+
+/// 75 %: the threads of one engine's client alone make tasks wait for 30 to 55 % of the time on two CPUs,
+/// so only what lies well above that must come from elsewhere.
+pub const CPU_PRESSURE_LIMIT: f64 = 0.75;
+
+/// 50 %: engines wait for their own small durable writes during a part of each launch, and rounds also
+/// hold quiet time; waiting for more than half of a round is taken for somebody else's.
+pub const IO_PRESSURE_LIMIT: f64 = 0.50;
+
+/// 128 MiB: below it the kernel takes pages back while a container starts, and the start pays for it.
+pub const MEMORY_LIMIT_BYTES: u64 = 128 << 20;
+
+fn stolen(context: &Context) -> Option<String> {
+    let share = context.steal_share.filter(|share| *share > STEAL_LIMIT)?;
+    Some(format!("{:.1} % of the CPU time was stolen", share * 100.0))
+}
+
+/// Any: a running container's own work, timers and network rules act on the same kernel locks that
+/// starting takes; its helper proves that it runs, not that it is quiet.
+fn crowded(context: &Context) -> Option<String> {
+    let count = context.containers.filter(|count| *count > 0)?;
+    Some(format!("{count} other {} running", if count == 1 { "container was" } else { "containers were" }))
+}
+
+fn loaded(context: &Context) -> Option<String> {
+    let (load, cpus) = (context.load_1min?, context.cpus?);
+    let beyond = load > f64::from(cpus) + LOAD_ABOVE_CPUS;
+    beyond.then(|| format!("the load was {load:.1} on {cpus} CPUs"))
+}
+
+fn waiting(what: &str, share: Option<f64>, limit: f64) -> Option<String> {
+    let share = share.filter(|share| *share > limit)?;
+    Some(format!("tasks waited for {what} in {:.0} % of the time", share * 100.0))
+}
+
+fn short_of_memory(context: &Context) -> Option<String> {
+    let left = context.available_memory_bytes.filter(|left| *left < MEMORY_LIMIT_BYTES)?;
+    Some(format!("only {} MiB of memory were available", left >> 20))
+}
+
+/// Reads the context again and again; each reading closes the window that the one before opened.
+#[derive(Debug)]
+pub struct Watch {
+    since: Reading,
+    frequencies: Vec<PathBuf>,
+}
+
+/// Counters at one moment.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    at: Stamp,
+    ticks: Option<Ticks>,
+    cpu_waited: Option<Nanos>,
+    io_waited: Option<Nanos>,
+}
+
+/// Clock rates are read of so many CPUs only: on some kernels each reading waits for its CPU.
+const CPUS_ASKED: usize = 8;
+
+impl Watch {
+    /// Opens the first window.
+    pub fn new() -> Watch {
+        let rate = |cpu| format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq");
+        let paths = (0..CPUS_ASKED).map(|cpu| PathBuf::from(rate(cpu)));
+        Watch { since: Reading::now(), frequencies: paths.filter(|path| path.exists()).collect() }
+    }
+
+    /// What happened since the last call, and how things are now.
+    pub fn read(&mut self) -> Context {
+        let now = Reading::now();
+        let before = std::mem::replace(&mut self.since, now);
+        let window = now.at.since(before.at);
+        let spent = now.ticks.zip(before.ticks).and_then(|(now, before)| now.since(before));
+        let share = |now: Option<Nanos>, before: Option<Nanos>| {
+            let waited = now?.0.checked_sub(before?.0)?;
+            (window.0 > 0).then(|| (waited as f64 / window.0 as f64).clamp(0.0, 1.0))
+        };
+        Context {
+            window,
+            steal_share: spent.map(|spent| spent.steal as f64 / spent.total as f64),
+            busy_share: spent.map(|spent| spent.busy as f64 / spent.total as f64),
+            cpus: now.ticks.map(|ticks| ticks.cpus),
+            load_1min: read("/proc/loadavg").and_then(|text| text.split(' ').next()?.parse().ok()),
+            cpu_pressure: share(now.cpu_waited, before.cpu_waited),
+            io_pressure: share(now.io_waited, before.io_waited),
+            containers: containers(Path::new("/proc")),
+            cpu_hertz: self.mean_hertz(),
+            available_memory_bytes: read("/proc/meminfo")
+                .and_then(|text| meminfo_bytes(&text, "MemAvailable")),
+        }
+    }
+
+    fn mean_hertz(&self) -> Option<f64> {
+        let rates: Option<Vec<f64>> =
+            self.frequencies.iter().map(|path| read(path)?.trim().parse().ok()).collect();
+        let rates = rates.filter(|rates| !rates.is_empty())?;
+        // The files are in kHz.
+        Some(rates.iter().sum::<f64>() / rates.len() as f64 * 1000.0)
+    }
+}
+
+impl Default for Watch {
+    fn default() -> Watch {
+        Watch::new()
+    }
+}
+
+impl Reading {
+    fn now() -> Reading {
+        Reading {
+            at: clock::now(),
+            ticks: read("/proc/stat").and_then(|text| Ticks::parse(&text)),
+            cpu_waited: read("/proc/pressure/cpu").and_then(|text| waited(&text)),
+            io_waited: read("/proc/pressure/io").and_then(|text| waited(&text)),
+        }
+    }
+}
+
+fn read(path: impl AsRef<Path>) -> Option<String> {
+    fs::read_to_string(path).ok()
+}
+
+/// CPU time of all CPUs together, in clock ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ticks {
+    busy: u64,
+    steal: u64,
+    total: u64,
+    cpus: u32,
+}
+
+impl Ticks {
+    /// From the first row of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
+    /// Guests' time stands in user and nice already.
+    fn parse(stat: &str) -> Option<Ticks> {
+        let row = stat.lines().next()?.strip_prefix("cpu ")?;
+        let columns: Vec<u64> = row.split_whitespace().map_while(|word| word.parse().ok()).take(8).collect();
+        let [user, nice, system, idle, iowait, irq, softirq, steal] = columns[..] else { return None };
+        let busy = user + nice + system + irq + softirq;
+        let cpus = stat.lines().skip(1).take_while(|line| line.starts_with("cpu")).count() as u32;
+        Some(Ticks { busy, steal, total: busy + steal + idle + iowait, cpus })
+    }
+
+    /// What was spent since; `None` for a window of fewer than 100 ticks, in which a single tick would
+    /// already be more than the rule's limit.
+    fn since(self, before: Ticks) -> Option<Ticks> {
+        let total = self.total.checked_sub(before.total).filter(|total| *total >= 100)?;
+        // The kernel's counters may step back by a tick.
+        let busy = self.busy.saturating_sub(before.busy);
+        let steal = self.steal.saturating_sub(before.steal);
+        Some(Ticks { busy, steal, total, cpus: self.cpus })
+    }
+}
+
+/// For how long some task has waited since boot, from a file of `/proc/pressure`.
+fn waited(pressure: &str) -> Option<Nanos> {
+    let row = pressure.lines().find(|line| line.starts_with("some "))?;
+    let micros: i64 = row.split(' ').find_map(|word| word.strip_prefix("total="))?.parse().ok()?;
+    Some(Nanos(micros * 1000))
+}
+
+/// Counts the helpers that stay as long as a container: conmon of podman and cri-o, the shims of
+/// containerd (one per pod there). Containers started by a runtime alone have none and are not seen.
+fn containers(proc: &Path) -> Option<u32> {
+    let entries = fs::read_dir(proc).ok()?;
+    let is_helper = |pid: &str| {
+        let name = fs::read_to_string(proc.join(pid).join("comm")).unwrap_or_default();
+        let name = name.trim_end();
+        name == "conmon" || name == "conmonrs" || name.starts_with("containerd-shim")
+    };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let found =
+        pids.filter(|name| name.starts_with(|c: char| c.is_ascii_digit())).filter(|pid| is_helper(pid));
+    Some(found.count() as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quiet() -> Context {
+        Context {
+            window: Nanos::from_millis(2000),
+            steal_share: Some(0.01),
+            busy_share: Some(1.0),
+            cpus: Some(2),
+            load_1min: Some(4.0),
+            cpu_pressure: Some(0.75),
+            io_pressure: Some(0.5),
+            containers: Some(0),
+            cpu_hertz: None,
+            available_memory_bytes: Some(128 << 20),
+        }
+    }
+
+    #[test]
+    fn a_round_at_all_limits_is_not_marked() {
+        assert_eq!(disturbed(&quiet()), None);
+        assert_eq!(disturbed(&Context::default()), None, "what is unknown disturbs nothing");
+    }
+
+    #[test]
+    fn each_limit_marks_a_round_beyond_it() {
+        let marked = |change: fn(&mut Context)| {
+            let mut context = quiet();
+            change(&mut context);
+            disturbed(&context).expect("a reason")
+        };
+        assert_eq!(marked(|c| c.steal_share = Some(0.024)), "2.4 % of the CPU time was stolen");
+        assert_eq!(marked(|c| c.containers = Some(1)), "1 other container was running");
+        assert_eq!(marked(|c| c.containers = Some(3)), "3 other containers were running");
+        assert_eq!(marked(|c| c.load_1min = Some(4.1)), "the load was 4.1 on 2 CPUs");
+        assert_eq!(marked(|c| c.cpu_pressure = Some(0.9)), "tasks waited for CPU in 90 % of the time");
+        assert_eq!(marked(|c| c.io_pressure = Some(0.6)), "tasks waited for I/O in 60 % of the time");
+        let short = marked(|c| c.available_memory_bytes = Some(5 << 20));
+        assert_eq!(short, "only 5 MiB of memory were available");
+        let two = marked(|c| (c.steal_share, c.containers) = (Some(0.5), Some(2)));
+        assert_eq!(two, "50.0 % of the CPU time was stolen; 2 other containers were running");
+    }
+
+    #[test]
+    fn ticks_are_taken_apart() {
+        let stat = "cpu  100 10 50 800 30 1 9 40 77 5\ncpu0 1 2\ncpu1 1 2\nintr 5\n";
+        let first = Ticks::parse(stat).unwrap();
+        assert_eq!(first, Ticks { busy: 170, steal: 40, total: 1040, cpus: 2 });
+        let later = Ticks { busy: 220, steal: 39, total: 1140, cpus: 2 };
+        assert_eq!(later.since(first), Some(Ticks { busy: 50, steal: 0, total: 100, cpus: 2 }));
+        assert_eq!(Ticks { total: 1139, ..later }.since(first), None, "too short to tell");
+        assert_eq!(Ticks::parse("cpu  1 2 3\n"), None);
+    }
+
+    #[test]
+    fn pressure_is_read_from_its_total() {
+        let text = "some avg10=7.44 avg60=3.14 avg300=6.36 total=220611066\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
+        assert_eq!(waited(text), Some(Nanos(220_611_066_000)));
+        assert_eq!(waited(""), None);
+    }
+
+    #[test]
+    fn helpers_of_containers_are_counted_by_name() {
+        let proc = tempfile::tempdir().unwrap();
+        let names = [
+            ("12", "conmon"),
+            ("13", "containerd-shim"),
+            ("14", "containerd"),
+            ("15", "bash"),
+            ("self", "conmon"),
+        ];
+        for (pid, name) in names {
+            fs::create_dir(proc.path().join(pid)).unwrap();
+            fs::write(proc.path().join(pid).join("comm"), format!("{name}\n")).unwrap();
+        }
+        assert_eq!(containers(proc.path()), Some(2));
+        assert_eq!(containers(Path::new("/no/such")), None);
+    }
+
+    #[test]
+    fn reading_is_quick() {
+        let mut watch = Watch::new();
+        let quickest = (0..20)
+            .map(|_| {
+                let before = clock::now();
+                watch.read();
+                clock::now().since(before)
+            })
+            .min()
+            .unwrap();
+        // A bound for a machine of some hundred processes that does other things too.
+        assert!(quickest < Nanos::from_millis(10), "reading takes {quickest}");
+    }
+}

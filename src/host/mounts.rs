@@ -1,0 +1,173 @@
+//! Which filesystem lies under a path, and with which mount options? From
+//! `/proc/self/mountinfo`, as described in proc(5).
+
+use std::path::{Path, PathBuf};
+
+/// One line of `/proc/self/mountinfo`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// The directory of the filesystem that is mounted, `/` for the whole of it.
+    pub root: String,
+    /// Where it is mounted.
+    pub point: PathBuf,
+    /// The type, such as `ext4`.
+    pub filesystem: String,
+    /// What is mounted: a device, or a name that the filesystem made up.
+    pub source: String,
+    /// Options of this mount, then of the filesystem as a whole, without repetitions.
+    pub options: Vec<String>,
+}
+
+impl Mount {
+    /// Whether an option stands in the list, such as `noexec`.
+    pub fn has(&self, option: &str) -> bool {
+        self.options.iter().any(|own| own == option)
+    }
+}
+
+/// What lies under a path that matters to a measurement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Storage {
+    /// What the path is for, such as `state`.
+    pub purpose: String,
+    /// The path as asked for.
+    pub path: PathBuf,
+    /// Where the filesystem below it is mounted.
+    pub mounted_on: PathBuf,
+    /// What is mounted there: a device, or a name.
+    pub device: String,
+    /// The type, such as `ext4`.
+    pub filesystem: String,
+    /// Options of the mount and of the filesystem.
+    pub options: Vec<String>,
+}
+
+impl Storage {
+    /// What lies under `path`, or under the nearest directory above it that exists.
+    pub fn under(purpose: &str, path: &Path) -> Option<Storage> {
+        let mountinfo = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+        Storage::among(&parse(&mountinfo), purpose, path)
+    }
+
+    /// The same, with a table of mounts at hand.
+    pub fn among(mounts: &[Mount], purpose: &str, path: &Path) -> Option<Storage> {
+        let mount = holding(mounts, &real(path)?)?;
+        Some(Storage {
+            purpose: purpose.to_owned(),
+            path: path.to_owned(),
+            mounted_on: mount.point.clone(),
+            device: mount.source.clone(),
+            filesystem: mount.filesystem.clone(),
+            options: mount.options.clone(),
+        })
+    }
+
+    /// Whether an option stands in the list, such as `noexec`.
+    pub fn has(&self, option: &str) -> bool {
+        self.options.iter().any(|own| own == option)
+    }
+}
+
+/// The path without symbolic links; of a path that does not exist yet, its nearest ancestor that does.
+pub fn real(path: &Path) -> Option<PathBuf> {
+    let absolute = std::path::absolute(path).ok()?;
+    absolute.ancestors().find_map(|ancestor| ancestor.canonicalize().ok())
+}
+
+/// The mount that holds a real path: the deepest mount point above it, and of several on the same
+/// point the one mounted last, which hides the others.
+fn holding<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
+    let above = mounts.iter().filter(|mount| path.starts_with(&mount.point));
+    above.max_by_key(|mount| mount.point.components().count())
+}
+
+/// All mounts of the table, in its order; lines of another form are left out.
+pub fn parse(mountinfo: &str) -> Vec<Mount> {
+    mountinfo.lines().filter_map(parse_line).collect()
+}
+
+fn parse_line(line: &str) -> Option<Mount> {
+    // Optional fields of any number stand before the lone hyphen.
+    let (before, after) = line.split_once(" - ")?;
+    let mut before = before.split(' ').skip(3);
+    let (root, point, own) = (before.next()?, before.next()?, before.next()?);
+    let mut after = after.split(' ');
+    let (filesystem, source, shared) = (after.next()?, after.next()?, after.next().unwrap_or(""));
+    let mut options: Vec<String> = Vec::new();
+    for option in own.split(',').chain(shared.split(',')).filter(|option| !option.is_empty()) {
+        if !options.iter().any(|known| known == option) {
+            options.push(option.to_owned());
+        }
+    }
+    Some(Mount {
+        root: unescape(root),
+        point: PathBuf::from(unescape(point)),
+        filesystem: filesystem.to_owned(),
+        source: unescape(source),
+        options,
+    })
+}
+
+/// The kernel writes blank, tab, line feed and backslash as a backslash and three octal digits.
+fn unescape(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let octal = (first == b'\\').then(|| after.get(..3)).flatten();
+        let code = octal.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        match code {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[3..];
+            }
+            None => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "\
+22 27 0:21 / /proc rw,relatime - proc proc rw
+27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard
+40 27 254:0 /var/lib/docker /var/lib/docker rw,noexec,relatime shared:1 master:2 - ext4 /dev/vda rw,discard
+41 27 0:50 / /mnt/with\\040blank rw - tmpfs tmp\\134fs rw,size=4k
+42 27 0:51 / /mnt/twice rw - tmpfs first rw
+43 42 0:52 / /mnt/twice ro,nosuid - xfs /dev/sdb1 rw,noquota
+a line of another form
+";
+
+    #[test]
+    fn lines_with_and_without_optional_fields_are_read() {
+        let mounts = parse(TABLE);
+        assert_eq!(mounts.len(), 6);
+        assert_eq!(mounts[2].root, "/var/lib/docker");
+        assert_eq!(mounts[2].options, ["rw", "noexec", "relatime", "discard"]);
+        assert!(mounts[2].has("noexec") && !mounts[1].has("noexec"));
+        assert_eq!(mounts[3].point, Path::new("/mnt/with blank"));
+        assert_eq!(mounts[3].source, "tmp\\fs");
+    }
+
+    #[test]
+    fn the_deepest_and_last_mount_holds_a_path() {
+        let mounts = parse(TABLE);
+        let source = |path: &str| holding(&mounts, Path::new(path)).unwrap().source.clone();
+        assert_eq!(source("/mnt/twice/file"), "/dev/sdb1");
+        assert_eq!(source("/mnt/twice-not"), "/dev/vda");
+        assert_eq!(source("/proc/self"), "proc");
+        assert!(holding(&[], Path::new("/")).is_none());
+    }
+
+    #[test]
+    fn a_path_that_does_not_exist_yet_lies_where_its_nearest_ancestor_does() {
+        let missing = Path::new("/proc/no-such-directory/of/ours");
+        assert_eq!(real(missing).unwrap(), Path::new("/proc"));
+        assert_eq!(Storage::under("state", missing).unwrap().filesystem, "proc");
+    }
+}

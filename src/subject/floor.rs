@@ -1,0 +1,219 @@
+//! A container that dunnage makes itself, with bare system calls: what the kernel alone charges
+//! for what engines ask of it. Needs no engine, and no root where user namespaces are allowed.
+
+use std::ffi::OsString;
+
+use super::client;
+use super::spec::{Key, Values};
+use super::treatment::{self, Expected, Network, Own};
+use super::{Component, Cpu, Defaults, Facts, Kind, Launch, Layer, Place, Spec, Stage, Subject, Unavailable};
+use crate::image::{EXECUTABLE, PATH_VARIABLE};
+use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::{PROBE, Task};
+use crate::sys::cgroup::{self, CgroupPlan};
+use crate::sys::container::{self, Piece, Pieces, Prepared};
+use crate::sys::journal::{Entry, Resource};
+use crate::sys::spawn::Unfinished;
+use crate::sys::{raw, seccomp};
+
+static KEYS: [Key; 3] = [
+    Key {
+        name: "net",
+        values: Values::OneOf(&["none", "host"]),
+        meaning: "`none` (default): a new network namespace with loopback only",
+    },
+    Key {
+        name: "seccomp",
+        values: Values::OneOf(&["default", "off"]),
+        meaning: "`default`: the verdicts of Docker's default profile",
+    },
+    Key {
+        name: "pid",
+        values: Values::OneOf(&["private", "host"]),
+        meaning: "`private` (default): a process id namespace of its own",
+    },
+];
+
+/// The kind `floor`.
+pub static KIND: Kind = Kind {
+    name: "floor",
+    layer: Layer::Floor,
+    meaning: "a container made of bare system calls: what the kernel alone charges",
+    keys: &KEYS,
+    defaults: || Defaults { as_installed: vec![Spec::plain("floor")], equalised: Vec::new() },
+    build,
+};
+
+struct Floor {
+    spec: Spec,
+    facts: Facts,
+    expected: Expected,
+    prepared: Option<(Prepared, Entry)>,
+    scratch: std::path::PathBuf,
+}
+
+fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
+    if !container::is_privileged() {
+        container::user_namespaces()
+            .map_err(|why| Unavailable::because(format!("{:#}", anyhow::Error::new(why))))?;
+    }
+    let component = Component::of_file("maker", &place.executable, env!("CARGO_PKG_VERSION"))
+        .map_err(|error| Unavailable::because(format!("{error:#}")))?;
+    let expected = Expected {
+        network: if spec.get("net") == Some("host") { Network::Host } else { Network::Loopback },
+        pid: if spec.get("pid") == Some("host") { Own::Host } else { Own::Private },
+        user: if container::is_privileged() { Own::Host } else { Own::Private },
+        mount: Own::Private,
+        seccomp: Some(if spec.get("seccomp") == Some("off") { 0 } else { 2 }),
+        capabilities: Some(raw::DOCKER_CAPABILITIES),
+        root: &["overlay"],
+    };
+    let facts = Facts { components: vec![component], ..Facts::default() };
+    Ok(Box::new(Floor {
+        spec: spec.clone(),
+        facts,
+        expected,
+        prepared: None,
+        scratch: place.state.join("floor"),
+    }))
+}
+
+fn environment(reason: impl Into<String>) -> Failure {
+    Failure::new(FailureClass::Environment, reason)
+}
+
+/// Where cgroups of ours go on this host.
+fn cgroups() -> Result<CgroupPlan, Failure> {
+    let mounted =
+        cgroup::mounted().map_err(|error| environment(format!("cannot find the cgroups: {error}")))?;
+    Ok(CgroupPlan::new(&mounted))
+}
+
+/// Removes the directories that hold our cgroups, unless something is in them.
+pub fn retire() {
+    if let Ok(plan) = cgroups() {
+        let _ = plan.retire();
+    }
+}
+
+impl Floor {
+    fn pieces(&self) -> Pieces {
+        let dropped = [
+            (Piece::Network, self.spec.get("net") == Some("host")),
+            (Piece::Pid, self.spec.get("pid") == Some("host")),
+        ];
+        let all = Pieces::engine();
+        dropped
+            .into_iter()
+            .filter(|(_, dropped)| *dropped)
+            .fold(all, |pieces, (piece, _)| pieces.without(piece))
+    }
+
+    fn container(&self, stage: &Stage) -> Result<Prepared, Failure> {
+        let cgroups = cgroups()?;
+        cgroups.establish().map_err(|error| environment(error.to_string()))?;
+        let filter = match self.spec.get("seccomp") {
+            Some("off") => None,
+            _ => {
+                let filter = seccomp::docker_default();
+                let filter =
+                    filter.map_err(|why| Failure::new(FailureClass::Unsupported, why.to_string()))?;
+                Some(filter.instructions().to_vec())
+            }
+        };
+        std::fs::create_dir_all(&self.scratch)
+            .map_err(|error| environment(format!("cannot make `{}`: {error}", self.scratch.display())))?;
+        container::prepare(container::Spec {
+            rootfs: stage.place.rootfs.clone(),
+            scratch: self.scratch.clone(),
+            program: EXECUTABLE.into(),
+            arguments: [PROBE, Task::Start.argument()].map(OsString::from).to_vec(),
+            environment: vec![PATH_VARIABLE.into()],
+            pieces: self.pieces(),
+            seccomp: filter,
+            cgroups,
+        })
+        .map_err(|error| environment(format!("{error:#}")))
+    }
+}
+
+impl Subject for Floor {
+    fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
+        self.scratch = stage.workspace().join(stage.next_name());
+        let entry = stage.note(Resource::Directory(self.scratch.clone()))?;
+        match self.container(stage) {
+            Ok(prepared) => {
+                self.prepared = Some((prepared, entry));
+                Ok(())
+            }
+            Err(failure) => {
+                let _ = std::fs::remove_dir_all(&self.scratch);
+                stage.cross_out(entry);
+                Err(failure.into())
+            }
+        }
+    }
+
+    fn launch(&mut self, stage: &mut Stage) -> Result<Launch, Abort> {
+        let name = stage.next_name();
+        let entry = stage.note(Resource::Container { subject: self.spec.to_string(), name: name.clone() })?;
+        if let Ok(listener) = &mut stage.listener {
+            listener.begin(&[]);
+        }
+        let (prepared, _) = self.prepared.as_mut().expect("`prepare` comes before any launch");
+        let launched = prepared.launch(&name);
+        let running = match launched {
+            Ok(running) => running,
+            Err(failed) => {
+                stage.cross_out(entry);
+                let reason = format!("cannot make a container: {:#}", anyhow::Error::new(failed));
+                return Err(environment(reason).into());
+            }
+        };
+        let pid = running.pid();
+        let gone = running.wait(stage.allowed, Some(&stage.interrupts));
+        if let Err(why) = &gone.removed {
+            return Err(environment(format!("a container was left behind: {why}")).into());
+        }
+        stage.cross_out(entry);
+        let ended = gone.end.map_err(|why| match why {
+            Unfinished::Interrupted => Abort::Interrupted,
+            why => {
+                Failure::new(FailureClass::Timeout, format!("the probe inside did not end: {why:?}")).into()
+            }
+        })?;
+        let message = client::message_in("the probe inside", &ended, client::Terminal::No)?;
+        let (cpu, _) = client::account(stage, pid, None);
+        self.expected.check(&message.inside, &stage.host)?;
+        Ok(Launch {
+            spawned: ended.spawned,
+            returned: gone.returned,
+            // Its mounts are in its own namespace, its processes were the one that was reaped, and
+            // its cgroups are removed by the time it returns.
+            gone: gone.returned,
+            treatment: treatment::facts(&message.inside, &stage.host),
+            message,
+            cpu: cpu.map(|cpu| Cpu { client: cpu.client + gone.own_cpu, ..cpu }),
+        })
+    }
+
+    fn remove(&self, name: &str) -> Result<(), Failure> {
+        // The overlay's directory lies in the scratch directory, which the journal lists by itself.
+        let left = container::leftovers(&self.scratch, name, &cgroups()?);
+        container::undo(&left).map_err(|error| environment(format!("{error:#}")))
+    }
+
+    fn finish(&mut self, stage: &mut Stage) {
+        if let Some((prepared, entry)) = self.prepared.take() {
+            let disposed = prepared.dispose();
+            let removed = std::fs::remove_dir_all(&self.scratch);
+            if disposed.is_ok() || removed.is_ok() {
+                stage.cross_out(entry);
+            }
+        }
+    }
+
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+}

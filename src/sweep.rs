@@ -1,0 +1,142 @@
+//! Clears what killed runs left. Only what is in an abandoned journal or carries our label is
+//! touched, and nothing of a run that is still alive.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::outcome::FailureClass;
+use crate::subject::{self, Place, Spec, engine, stage};
+use crate::sys::journal::{self, Abandoned, Resource};
+
+/// Removes what is in abandoned journals and says what that was. A journal with something in it
+/// that cannot be removed now (a daemon that is away) stays for the next time.
+pub fn abandoned(place: &Place) -> Result<Vec<String>> {
+    let mut told = Vec::new();
+    for dead in journal::abandoned(&stage::journals(&place.state))? {
+        told.extend(clear(place, dead)?);
+    }
+    Ok(told)
+}
+
+fn clear(place: &Place, dead: Abandoned) -> Result<Vec<String>> {
+    let run = dead.run();
+    let mut told = Vec::new();
+    let mut stuck = false;
+    for resource in &dead.left {
+        match remove(place, resource) {
+            Ok(()) => told.push(format!("removed {} of run {run}", named(resource))),
+            Err(why) => {
+                stuck = true;
+                told.push(format!("could not remove {} of run {run}: {why}", named(resource)));
+            }
+        }
+    }
+    // The run's own directory is ours by its place; whatever was prepared there is gone with it.
+    if is_word(&run) {
+        let _ = std::fs::remove_dir_all(place.state.join("runs").join(&run));
+    }
+    if !stuck {
+        dead.finish()?;
+    }
+    Ok(told)
+}
+
+fn is_word(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric())
+}
+
+fn named(resource: &Resource) -> String {
+    match resource {
+        Resource::Directory(path) => format!("`{}`", path.display()),
+        Resource::Container { subject, name } => format!("`{name}` ({subject})"),
+    }
+}
+
+fn remove(place: &Place, resource: &Resource) -> Result<(), String> {
+    match resource {
+        Resource::Directory(path) => remove_directory(&place.state, path),
+        Resource::Container { subject, name } => {
+            if !name.starts_with("dunnage-") {
+                return Err("its name is not one of ours".into());
+            }
+            let spec = Spec::parse(subject).map_err(|error| error.to_string())?;
+            let kind = subject::kind_of(&spec).map_err(|error| error.to_string())?;
+            let built = (kind.build)(&spec, place).map_err(|why| why.reason)?;
+            match built.remove(name) {
+                Err(failure) if failure.class != FailureClass::Unsupported => Err(failure.to_string()),
+                _ => Ok(()),
+            }
+        }
+    }
+}
+
+/// A journal is a file that others could have written to: only what lies in our own state
+/// directory is removed.
+fn remove_directory(state: &Path, path: &Path) -> Result<(), String> {
+    let inside = path.starts_with(state) && !path.components().any(|part| part.as_os_str() == "..");
+    if !inside || path == state {
+        return Err(format!("it does not lie in `{}`", state.display()));
+    }
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.to_string()),
+        _ => Ok(()),
+    }
+}
+
+/// Removes everything of ours: what killed runs left, labelled containers of runs that are no
+/// longer alive, labelled images, and the unpacked image. Says what that was.
+pub fn everything(place: &Place) -> Result<Vec<String>> {
+    let mut told = abandoned(place)?;
+    let alive = living_runs(&place.state);
+    for engine in engines() {
+        told.extend(sweep_engine(&engine, &alive));
+    }
+    if alive.is_empty() {
+        for name in ["images", "runs"] {
+            let path = place.state.join(name);
+            if path.exists() && std::fs::remove_dir_all(&path).is_ok() {
+                told.push(format!("removed `{}`", path.display()));
+            }
+        }
+        crate::subject::floor::retire();
+    }
+    Ok(told)
+}
+
+/// Runs whose journals are there and locked by somebody.
+fn living_runs(state: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(stage::journals(state)).into_iter().flatten().flatten();
+    entries.filter_map(|entry| Some(entry.path().file_stem()?.to_str()?.to_owned())).collect()
+}
+
+fn engines() -> Vec<engine::Engine> {
+    let docker = subject::docker::find(&Spec::plain("docker"));
+    let podman = subject::podman::find(&Spec::plain("podman"));
+    [docker, podman].into_iter().flatten().collect()
+}
+
+fn sweep_engine(engine: &engine::Engine, alive: &[String]) -> Vec<String> {
+    use crate::subject::Subject;
+    let mut told = Vec::new();
+    let name = &engine.spec.name;
+    for (container, run) in engine::labelled_containers(engine).unwrap_or_default() {
+        if alive.contains(&run) {
+            continue;
+        }
+        told.push(match engine.remove(&container) {
+            Ok(()) => format!("removed container `{container}` from {name}"),
+            Err(failure) => format!("could not remove container `{container}` from {name}: {failure}"),
+        });
+    }
+    if !alive.is_empty() {
+        return told;
+    }
+    for image in engine::labelled_images(engine).unwrap_or_default() {
+        told.push(match engine::remove_image(engine, &image) {
+            Ok(()) => format!("removed image `{image}` from {name}"),
+            Err(why) => format!("could not remove image `{image}` from {name}: {}", why.reason),
+        });
+    }
+    told
+}

@@ -1,0 +1,192 @@
+//! Which cgroup hierarchies this machine has mounted, and where this process stands in them.
+//! Deliberately absent: reading counters, and setting limits.
+
+mod plan;
+
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+pub use plan::{Birth, CgroupPlan, LABEL, Place};
+pub(in crate::sys) use plan::{CREATE, remove};
+
+/// The interface of a hierarchy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Version {
+    /// cgroup v1, with the options that select it when it is mounted: `cpu,cpuacct`, `name=systemd`.
+    V1(String),
+    /// cgroup v2, the one hierarchy of its kind.
+    V2,
+}
+
+/// One mounted hierarchy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hierarchy {
+    /// What it is.
+    pub version: Version,
+    /// Where it is mounted.
+    pub mount: PathBuf,
+    /// The directory of the cgroup that this process is in, where the mount shows it.
+    pub own: Option<PathBuf>,
+}
+
+/// How the hierarchies of a machine are divided between the two versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// None is mounted.
+    Absent,
+    /// Version 1 only.
+    V1,
+    /// Version 2 only.
+    V2,
+    /// Version 1 with a version 2 hierarchy beside it.
+    Hybrid,
+}
+
+impl Mode {
+    /// The mode of a machine with these hierarchies.
+    pub fn of(hierarchies: &[Hierarchy]) -> Mode {
+        let second = |hierarchy: &&Hierarchy| hierarchy.version == Version::V2;
+        let (v2, all) = (hierarchies.iter().filter(second).count(), hierarchies.len());
+        match (all - v2, v2) {
+            (0, 0) => Mode::Absent,
+            (0, _) => Mode::V2,
+            (_, 0) => Mode::V1,
+            _ => Mode::Hybrid,
+        }
+    }
+
+    /// What people call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Mode::Absent => "none",
+            Mode::V1 => "v1",
+            Mode::V2 => "v2",
+            Mode::Hybrid => "hybrid",
+        }
+    }
+}
+
+impl Hierarchy {
+    /// The last part of the mount point, by which containers see it under `/sys/fs/cgroup`.
+    pub fn directory_name(&self) -> &Path {
+        self.mount.file_name().map_or(Path::new("cgroup"), Path::new)
+    }
+
+    /// Whether the v1 hierarchy has this controller.
+    pub fn has(&self, controller: &str) -> bool {
+        matches!(&self.version, Version::V1(options) if options.split(',').any(|one| one == controller))
+    }
+}
+
+/// Whether this process may make directories in `directory`; a read-only mount counts as no.
+pub fn is_writable(directory: &Path) -> bool {
+    let Ok(path) = std::ffi::CString::new(directory.as_os_str().as_bytes()) else { return false };
+    // SAFETY: a valid C string; the call only asks.
+    unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK, libc::AT_EACCESS) == 0 }
+}
+
+/// The hierarchies that are mounted here, in the order of `/proc/self/cgroup`.
+pub fn mounted() -> io::Result<Vec<Hierarchy>> {
+    let read = |path| {
+        std::fs::read_to_string(path)
+            .map_err(|error| io::Error::new(error.kind(), format!("{path}: {error}")))
+    };
+    match read("/proc/self/cgroup") {
+        Ok(own) => Ok(parse(&read("/proc/self/mountinfo")?, &own)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// A line of `mountinfo`, as far as cgroups need it.
+struct Mounted<'a> {
+    root: PathBuf,
+    point: PathBuf,
+    kind: &'a str,
+    options: &'a str,
+}
+
+fn mounted_line(line: &str) -> Option<Mounted<'_>> {
+    let (before, after) = line.split_once(" - ")?;
+    let mut front = before.split(' ').skip(3);
+    let mut back = after.split(' ');
+    Some(Mounted {
+        root: unescaped(front.next()?),
+        point: unescaped(front.next()?),
+        kind: back.next()?,
+        options: back.nth(1)?,
+    })
+}
+
+/// A path in which the kernel wrote blanks, tabs, newlines and backslashes as octal numbers.
+fn unescaped(text: &str) -> PathBuf {
+    let mut plain = text.to_owned();
+    for (code, character) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")] {
+        plain = plain.replace(code, character);
+    }
+    PathBuf::from(plain)
+}
+
+fn parse(mountinfo: &str, own: &str) -> Vec<Hierarchy> {
+    let mounts: Vec<_> = mountinfo.lines().filter_map(mounted_line).collect();
+    let hierarchy = |line: &str| {
+        let mut fields = line.splitn(3, ':');
+        let (_id, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let is_it = |mount: &&Mounted| match controllers {
+            "" => mount.kind == "cgroup2",
+            _ => {
+                mount.kind == "cgroup"
+                    && controllers.split(',').all(|one| mount.options.split(',').any(|option| option == one))
+            }
+        };
+        let mount = mounts.iter().find(is_it)?;
+        let relative = Path::new(path).strip_prefix(&mount.root).ok();
+        Some(Hierarchy {
+            version: if controllers.is_empty() { Version::V2 } else { Version::V1(controllers.to_owned()) },
+            mount: mount.point.clone(),
+            own: relative.map(|rest| mount.point.join(rest)),
+        })
+    };
+    own.lines().filter_map(hierarchy).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HYBRID: &str = "\
+        22 27 0:21 / /proc rw,relatime - proc proc rw\n\
+        32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw shared:9 - cgroup cgroup rw,cpu,cpuacct\n\
+        35 31 0:32 /docker/x /sys/fs/cgroup/my\\040memory ro,relatime - cgroup cgroup rw,memory\n\
+        40 31 0:37 / /sys/fs/cgroup/systemd rw,relatime - cgroup cgroup rw,xattr,name=systemd\n\
+        41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n";
+
+    #[test]
+    fn a_hybrid_host_is_read() {
+        let own =
+            "9:net_cls:/\n4:memory:/docker/x/inner\n3:cpu,cpuacct:/\n1:name=systemd:/user.slice\n0::/a:b\n";
+        let found = parse(HYBRID, own);
+        let seen: Vec<_> = found.iter().map(|one| (one.version.clone(), one.own.clone().unwrap())).collect();
+        let v1 = |options: &str| Version::V1(options.into());
+        assert_eq!(
+            seen,
+            [
+                (v1("memory"), "/sys/fs/cgroup/my memory/inner".into()),
+                (v1("cpu,cpuacct"), "/sys/fs/cgroup/cpu,cpuacct".into()),
+                (v1("name=systemd"), "/sys/fs/cgroup/systemd/user.slice".into()),
+                (Version::V2, "/sys/fs/cgroup/unified/a:b".into()),
+            ]
+        );
+        assert_eq!(Mode::of(&found), Mode::Hybrid);
+        assert_eq!(Mode::of(&found[..3]), Mode::V1);
+        assert_eq!(Mode::of(&found[3..]), Mode::V2);
+        assert!(found[1].has("cpuacct") && !found[1].has("cpuset"));
+    }
+
+    #[test]
+    fn a_position_outside_the_mount_is_unknown_and_no_mount_is_no_hierarchy() {
+        assert_eq!(parse(HYBRID, "4:memory:/elsewhere\n")[0].own, None);
+        assert_eq!(Mode::of(&parse("", "0::/\n")), Mode::Absent);
+    }
+}

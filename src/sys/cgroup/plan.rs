@@ -1,0 +1,256 @@
+//! Where the cgroups of a container go, and the steps that make, enter and remove them.
+//!
+//! As runc and crun do: one directory in every version 1 hierarchy, named ones included, and one in
+//! the version 2 hierarchy; on a hybrid host both, although none of them needs the latter there.
+//! All lie in a directory `dunnage` of our own, right under the hierarchy's root, or, where that
+//! is not ours to write, under the cgroup that we are in and were given (delegation). Nothing outside
+//! of `dunnage` is ever written.
+//!
+//! The container enters version 2 by being born there (`CLONE_INTO_CGROUP`). It enters version 1 by
+//! writing 0 into `tasks`: that moves a single thread, itself, for which the kernel skips the lock
+//! that makes a write into `cgroup.procs` cost milliseconds on a quiet machine. The child has one
+//! thread, so the result is the same.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use super::super::clock;
+use super::super::spawn::pidfd;
+use super::super::steps::{Descriptor, Step, StepError};
+use super::{Hierarchy, Version, is_writable};
+use crate::units::Nanos;
+
+/// The name of the directory in each hierarchy that holds all cgroups made by this program.
+pub const LABEL: &str = "dunnage";
+/// The step that makes a cgroup.
+pub(in crate::sys) const CREATE: &str = "create cgroup";
+/// How long a cgroup may hold on to processes that have been killed.
+const PATIENCE: Nanos = Nanos::from_millis(2000);
+
+/// A hierarchy in which containers get a cgroup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The hierarchy.
+    pub hierarchy: Hierarchy,
+    /// The directory of ours that holds one directory for each container.
+    pub parent: PathBuf,
+}
+
+/// Where the cgroups of containers go on this host; empty when nothing may be written.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CgroupPlan {
+    /// Where they go.
+    pub places: Vec<Place>,
+    /// Hierarchies that are mounted but not ours to write.
+    pub refused: Vec<Hierarchy>,
+}
+
+impl CgroupPlan {
+    /// Chooses for these hierarchies, making nothing yet.
+    pub fn new(hierarchies: &[Hierarchy]) -> CgroupPlan {
+        let mut plan = CgroupPlan::default();
+        for hierarchy in hierarchies {
+            let bases = [Some(&hierarchy.mount), hierarchy.own.as_ref()];
+            match bases.into_iter().flatten().find(|base| is_writable(base)) {
+                Some(base) => {
+                    plan.places.push(Place { hierarchy: hierarchy.clone(), parent: base.join(LABEL) })
+                }
+                None => plan.refused.push(hierarchy.clone()),
+            }
+        }
+        plan
+    }
+
+    /// Makes the directories that hold the containers' own. Outside of every measured interval, as
+    /// an engine's are: `/sys/fs/cgroup/…/docker` is there before the first container.
+    pub fn establish(&self) -> io::Result<()> {
+        self.places.iter().try_for_each(|place| {
+            establish(place).map_err(|error| {
+                io::Error::new(error.kind(), format!("cannot set up `{}`: {error}", place.parent.display()))
+            })
+        })
+    }
+
+    /// Removes those directories again, unless a container of this or another run is in them.
+    pub fn retire(&self) -> io::Result<()> {
+        self.places.iter().try_for_each(|place| match std::fs::remove_dir(&place.parent) {
+            Err(error) if ![libc::EBUSY, libc::ENOENT].contains(&error.raw_os_error().unwrap_or(0)) => Err(
+                io::Error::new(error.kind(), format!("cannot remove `{}`: {error}", place.parent.display())),
+            ),
+            _ => Ok(()),
+        })
+    }
+
+    /// The cgroups of one container.
+    pub fn directories(&self, name: &str) -> Vec<PathBuf> {
+        self.places.iter().map(|place| place.parent.join(name)).collect()
+    }
+
+    /// The version 2 cgroup of one container, into which it is born.
+    pub fn version_2(&self, name: &str) -> Option<PathBuf> {
+        let place = self.places.iter().find(|place| place.hierarchy.version == Version::V2)?;
+        Some(place.parent.join(name))
+    }
+
+    /// Steps for the parent: make the container's cgroups.
+    pub fn creation(&self, name: &str) -> Vec<Step> {
+        self.directories(name).iter().map(|path| Step::mkdir(CREATE, path, 0o755)).collect()
+    }
+
+    /// Steps for the child: enter the version 1 cgroups, and the one of version 2 too if it was
+    /// not born there.
+    pub fn entering(&self, name: &str, birth: Birth) -> Vec<Step> {
+        let file = |place: &Place| match (&place.hierarchy.version, birth) {
+            (Version::V1(_), _) => Some(place.parent.join(name).join("tasks")),
+            (Version::V2, Birth::Outside) => Some(place.parent.join(name).join("cgroup.procs")),
+            (Version::V2, Birth::Inside) => None,
+        };
+        let write = |path: PathBuf| {
+            let open = Step::open("enter cgroup", &path, libc::O_WRONLY);
+            [open, Step::write("enter cgroup", &path, "0"), Step::close()]
+        };
+        self.places.iter().filter_map(file).flat_map(write).collect()
+    }
+
+    /// Steps for the parent, after the container has been reaped: remove its cgroups.
+    pub fn removal(&self, name: &str) -> Vec<Step> {
+        self.directories(name).iter().map(|path| Step::rmdir("remove cgroup", path)).collect()
+    }
+}
+
+/// Whether a container is born in its version 2 cgroup or enters it by a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Birth {
+    /// `CLONE_INTO_CGROUP`, from Linux 5.7 on.
+    Inside,
+    /// In its parent's cgroup.
+    Outside,
+}
+
+fn establish(place: &Place) -> io::Result<()> {
+    match std::fs::create_dir(&place.parent) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    if place.hierarchy.version == Version::V2 {
+        return delegate_controllers(&place.parent);
+    }
+    if place.hierarchy.has("cpuset") {
+        // A v1 cpuset begins empty and admits no process. Ours takes what its parent has; those
+        // of the containers then take it from ours in the kernel.
+        let above = place.parent.parent().unwrap_or(&place.hierarchy.mount);
+        for file in ["cpuset.cpus", "cpuset.mems"] {
+            if std::fs::read_to_string(place.parent.join(file))?.trim().is_empty() {
+                std::fs::write(place.parent.join(file), std::fs::read_to_string(above.join(file))?)?;
+            }
+        }
+        std::fs::write(place.parent.join("cgroup.clone_children"), "1")?;
+    }
+    Ok(())
+}
+
+/// Gives every controller that we were given to the containers' cgroups. One that refuses (the
+/// CPU controller does while real-time tasks run) is left out, as runc leaves it out.
+fn delegate_controllers(parent: &Path) -> io::Result<()> {
+    let available = std::fs::read_to_string(parent.join("cgroup.controllers"))?;
+    let control = parent.join("cgroup.subtree_control");
+    let all: Vec<_> = available.split_whitespace().map(|one| format!("+{one}")).collect();
+    if !all.is_empty() && std::fs::write(&control, all.join(" ")).is_err() {
+        all.iter().for_each(|one| std::fs::write(&control, one).unwrap_or(()));
+    }
+    Ok(())
+}
+
+/// Runs one step of a removal. Processes that are still in the cgroup are killed and waited for; a
+/// directory that is already away is no error.
+pub(in crate::sys) fn remove(step: &Step) -> Result<(), StepError> {
+    let mut result = step.run(&mut Descriptor::none());
+    let deadline = clock::now().0 as i64 + PATIENCE.0;
+    while result == Err(libc::EBUSY) && (clock::now().0 as i64) < deadline {
+        if empty(step.path(), Nanos(deadline - clock::now().0 as i64)).is_err() {
+            break;
+        }
+        result = step.run(&mut Descriptor::none());
+    }
+    match result {
+        Ok(_) | Err(libc::ENOENT) => Ok(()),
+        Err(errno) => Err(step.failed(errno)),
+    }
+}
+
+/// Kills the processes in a cgroup and waits for the first one's end by its pidfd: version 1 has no
+/// event for an empty cgroup, and that of version 2 says no more than the processes' own end.
+///
+/// A container that was reaped has left its cgroups: the kernel takes a task out of them before its
+/// parent may reap it, and reaps the init of a PID namespace last. So this is for a container
+/// without a PID namespace, and for kernels that take a task out only when it has left its CPU,
+/// shortly after it was reaped; those show an empty cgroup that is busy, and give no event.
+fn empty(directory: &Path, allowed: Nanos) -> io::Result<()> {
+    let listed = std::fs::read_to_string(directory.join("cgroup.procs"))?;
+    let members = || listed.lines().filter_map(|line| line.parse().ok());
+    let first: Option<i32> = members().next();
+    let Some(first) = first else {
+        std::thread::sleep(std::time::Duration::from_micros(100));
+        return Ok(());
+    };
+    let Ok(process) = pidfd(first) else { return Ok(()) };
+    members().for_each(|pid| kill_member(directory, pid));
+    let mut ended = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one valid pollfd.
+    unsafe { libc::poll(&mut ended, 1, (allowed.0 / 1_000_000) as libc::c_int) };
+    Ok(())
+}
+
+/// Kills a process if it is still in the cgroup once its number can no longer be given to another.
+fn kill_member(directory: &Path, pid: i32) {
+    let Ok(process) = pidfd(pid) else { return };
+    let listed = std::fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
+    if listed.lines().any(|line| line.parse() == Ok(pid)) {
+        // SAFETY: signals exactly the process behind the descriptor; no siginfo is passed.
+        unsafe {
+            let nothing = std::ptr::null::<libc::siginfo_t>();
+            libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), libc::SIGKILL, nothing, 0)
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> CgroupPlan {
+        let place = |version, mount: &str| Place {
+            hierarchy: Hierarchy { version, mount: mount.into(), own: None },
+            parent: Path::new(mount).join(LABEL),
+        };
+        CgroupPlan {
+            places: vec![place(Version::V1("cpu".into()), "/c/cpu"), place(Version::V2, "/c/unified")],
+            refused: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn every_directory_of_a_container_lies_in_ours() {
+        let paths = plan().directories("a");
+        assert_eq!(paths, [Path::new("/c/cpu/dunnage/a"), Path::new("/c/unified/dunnage/a")]);
+        assert_eq!(plan().version_2("a").unwrap(), paths[1]);
+    }
+
+    #[test]
+    fn version_1_is_entered_by_tasks_and_version_2_by_birth() {
+        let entered = |birth| {
+            let steps = plan().entering("a", birth);
+            steps.iter().filter(|step| step.opens()).map(|step| step.path().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(entered(Birth::Inside), [Path::new("/c/cpu/dunnage/a/tasks")]);
+        assert_eq!(entered(Birth::Outside)[1], Path::new("/c/unified/dunnage/a/cgroup.procs"));
+    }
+
+    #[test]
+    fn what_is_not_ours_to_write_is_refused() {
+        let nowhere = Hierarchy { version: Version::V2, mount: "/proc/1/nowhere".into(), own: None };
+        let plan = CgroupPlan::new(std::slice::from_ref(&nowhere));
+        assert_eq!((plan.places, plan.refused), (vec![], vec![nowhere]));
+    }
+}

@@ -1,0 +1,177 @@
+//! What the child does between its birth and its program, in the order in which crun does it, and
+//! with the values of Docker's default configuration. A pure list of steps; nothing is done here.
+//!
+//! Deliberately absent, because they belong to one engine and not to a container: a session
+//! keyring, device rules, resource limits, sysctls, and the files that engines lay over `/etc`.
+
+use std::ffi::OsString;
+use std::os::fd::RawFd;
+use std::path::Path;
+
+use super::super::steps::{Argument, Step, number, text};
+use super::pieces::Piece;
+use super::privileges::{prctl, privileges};
+use super::{Facts, Spec, filesystems, undo};
+
+/// For steps that concern no path, and calls that want an empty string.
+pub(super) const NOTHING: &str = "";
+/// The step that kernels refuse which have overlayfs for root only.
+pub(super) const MOUNT_OVERLAY: &str = "mount overlay";
+
+/// What differs between one container and the next of the same kind.
+#[derive(Debug, Clone, Copy)]
+pub struct Names<'a> {
+    /// Its name, which is its host name too.
+    pub name: &'a str,
+    /// Its directory in the scratch directory.
+    pub own: &'a Path,
+    /// What become its standard input, output and error.
+    pub streams: [RawFd; 3],
+}
+
+/// All steps of the child.
+pub fn steps(spec: &Spec, facts: &Facts, names: Names) -> Vec<Step> {
+    let has = |piece| spec.pieces.has(piece);
+    let mut all = session();
+    if has(Piece::User) {
+        all.extend(user_mapping(facts));
+    }
+    if has(Piece::Cgroup) {
+        all.extend(spec.cgroups.entering(names.name, facts.birth));
+    }
+    if has(Piece::Network) {
+        all.extend(loopback_up());
+    }
+    if has(Piece::CgroupNamespace) {
+        let flag = [number(libc::CLONE_NEWCGROUP)];
+        all.push(Step::call("make cgroup namespace", NOTHING, libc::SYS_unshare, flag));
+    }
+    if has(Piece::Mounts) {
+        all.extend(root(spec, facts, names));
+        if has(Piece::Filesystems) {
+            all.extend(filesystems::steps(spec, facts, names));
+        }
+        all.extend(pivot());
+    }
+    if has(Piece::Uts) {
+        let arguments = [text(names.name), number(names.name.len())];
+        all.push(Step::call("set host name", names.name, libc::SYS_sethostname, arguments));
+    }
+    all.extend(streams(names.streams));
+    all.extend(privileges(spec, facts));
+    all
+}
+
+/// A session of its own, out of reach of the terminal; death when its maker dies, since nobody
+/// else would end it; file modes as given.
+fn session() -> Vec<Step> {
+    vec![
+        prctl("tie life to the maker's", libc::PR_SET_PDEATHSIG, [libc::SIGKILL as usize, 0]),
+        Step::call("make session", NOTHING, libc::SYS_setsid, []),
+        Step::call("set umask", NOTHING, libc::SYS_umask, [number(0)]),
+    ]
+}
+
+/// Root inside is who we are outside; the one mapping that needs no privilege and no helper.
+fn user_mapping(facts: &Facts) -> Vec<Step> {
+    let (user, group) = facts.user;
+    let files = [
+        ("/proc/self/setgroups", "deny".to_owned()),
+        ("/proc/self/uid_map", format!("0 {user} 1")),
+        ("/proc/self/gid_map", format!("0 {group} 1")),
+    ];
+    let write = |(path, content): (&str, String)| {
+        let path = Path::new(path);
+        let name = "map user";
+        [Step::open(name, path, libc::O_WRONLY), Step::write(name, path, &content), Step::close()]
+    };
+    files.into_iter().flat_map(write).collect()
+}
+
+/// As `ip link set lo up` does, by the older of the two ways, which is a single call.
+fn loopback_up() -> Vec<Step> {
+    let request: Box<[u64]> = Box::new([
+        u64::from_ne_bytes(*b"lo\0\0\0\0\0\0"),
+        0,
+        (libc::IFF_UP | libc::IFF_RUNNING) as u64,
+        0,
+        0,
+    ]);
+    let socket = [number(libc::AF_INET), number(libc::SOCK_DGRAM | libc::SOCK_CLOEXEC), number(0)];
+    let up = [number(0), number(libc::SIOCSIFFLAGS), Argument::Words(request)];
+    vec![
+        Step::call("open socket", NOTHING, libc::SYS_socket, socket).opening(),
+        Step::call("set loopback up", "lo", libc::SYS_ioctl, up).on_descriptor(),
+        Step::close(),
+    ]
+}
+
+/// Nothing that happens here reaches the host's mounts; then the new root, and into it.
+fn root(spec: &Spec, facts: &Facts, names: Names) -> Vec<Step> {
+    let private = libc::MS_REC | libc::MS_PRIVATE;
+    let mut steps = vec![Step::mount("make mounts private", (NOTHING, Path::new("/")), None, private, None)];
+    let target = if spec.pieces.has(Piece::Overlay) {
+        let options = overlay_options(spec, facts, names.own);
+        steps.push(Step::mount(MOUNT_OVERLAY, ("overlay", names.own), Some("overlay"), 0, Some(&options)));
+        names.own
+    } else {
+        let flags = libc::MS_BIND | libc::MS_REC;
+        steps.push(Step::mount("bind image", (&spec.rootfs, spec.rootfs.as_path()), None, flags, None));
+        spec.rootfs.as_path()
+    };
+    steps.push(Step::call("enter root", target, libc::SYS_chdir, [text(target)]));
+    steps
+}
+
+/// The mount option string, in which overlayfs wants commas, colons and backslashes escaped.
+fn overlay_options(spec: &Spec, facts: &Facts, own: &Path) -> OsString {
+    let mut options = OsString::from("lowerdir=");
+    if let Some(layer) = &facts.mount_points {
+        options.push(escaped(layer));
+        options.push(":");
+    }
+    options.push(escaped(&spec.rootfs));
+    let [_, upper, work] = undo::overlay_directories(own);
+    for (key, value) in [(",upperdir=", &upper), (",workdir=", &work)] {
+        options.push(key);
+        options.push(escaped(value));
+    }
+    options.push(",index=off");
+    if spec.pieces.has(Piece::User) {
+        options.push(",userxattr");
+    }
+    options
+}
+
+fn escaped(path: &Path) -> OsString {
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    let escape = |byte: &u8| match byte {
+        b',' | b':' | b'\\' => vec![b'\\', *byte],
+        _ => vec![*byte],
+    };
+    OsString::from_vec(path.as_os_str().as_bytes().iter().flat_map(escape).collect())
+}
+
+/// The old root goes on top of the new one and is taken off at once, which needs no directory for
+/// it; what is left of it is freed in the background of the last unmount.
+fn pivot() -> [Step; 3] {
+    let here = || text(".");
+    [
+        Step::call("pivot root", NOTHING, libc::SYS_pivot_root, [here(), here()]),
+        Step::call("detach old root", NOTHING, libc::SYS_umount2, [here(), number(libc::MNT_DETACH)]),
+        Step::call("enter root", "/", libc::SYS_chdir, [text("/")]),
+    ]
+}
+
+/// Input, output and error; no other descriptor of ours reaches the program.
+fn streams(streams: [RawFd; 3]) -> Vec<Step> {
+    const CLOSE_ON_EXEC: u32 = 1 << 2;
+    let place = |(target, fd): (usize, RawFd)| {
+        Step::call("set up stream", NOTHING, libc::SYS_dup2, [number(fd), number(target)])
+    };
+    let mut steps: Vec<_> = streams.into_iter().enumerate().map(place).collect();
+    let others = [number(3), number(u32::MAX), number(CLOSE_ON_EXEC)];
+    // Before Linux 5.9 each of ours is closed by its own flag only.
+    steps.push(Step::call("close others", NOTHING, libc::SYS_close_range, others).or(libc::ENOSYS));
+    steps
+}

@@ -1,0 +1,366 @@
+//! A container made with bare system calls and nothing else: what the kernel alone charges for what
+//! an OCI runtime makes with Docker's default configuration.
+//!
+//! Everything that can be known before is written down before (`prepare`, and the lists of steps in
+//! `launch`); between the stamps lie only the kernel's work and the loop over those lists: the
+//! cgroups and the overlay's directories are made, a child is cloned that shares our memory, it
+//! builds its inside and executes the program; after it has been reaped they are removed again. What
+//! remains is undone also when any step fails, and can be undone from the name alone (`undo`).
+//!
+//! Deliberately absent: networks other than loopback, limits, a terminal.
+
+mod birth;
+mod filesystems;
+mod inside;
+mod pieces;
+mod privileges;
+mod rootless;
+mod undo;
+
+use std::ffi::{CString, OsString};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use thiserror::Error;
+
+use super::cgroup::{self, Birth, CgroupPlan, Hierarchy, Version};
+use super::clock;
+use super::signals::Interrupts;
+use super::spawn::{self, Child, Ended, Output, Unfinished};
+use super::steps::{Step, StepError, run_all};
+use crate::units::{Nanos, Stamp};
+use birth::{Born, Stack};
+use undo::Removal;
+
+pub use pieces::{ALL, Piece, Pieces};
+pub use privileges::DOCKER_CAPABILITIES;
+pub use rootless::{NoUserNamespaces, is_privileged, user_namespaces};
+pub use undo::{Leftovers, leftovers, undo};
+
+/// What a container is to be made of.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    /// The image, unpacked.
+    pub rootfs: PathBuf,
+    /// A directory of the caller's for the overlays' upper and work directories. On a memory
+    /// filesystem the price is the kernel's alone; on a disk it includes making and removing
+    /// directories there, and writing that filesystem out: unmounting an overlay does so unless
+    /// it is mounted `volatile`, which Docker's are not.
+    pub scratch: PathBuf,
+    /// What to execute, as seen inside.
+    pub program: PathBuf,
+    /// Its arguments, without its own name.
+    pub arguments: Vec<OsString>,
+    /// Its environment, `KEY=value`.
+    pub environment: Vec<OsString>,
+    /// The pieces to make.
+    pub pieces: Pieces,
+    /// The seccomp program; none for no filter.
+    pub seccomp: Option<Vec<libc::sock_filter>>,
+    /// Where cgroups go; established already.
+    pub cgroups: CgroupPlan,
+}
+
+/// What was found out about the host before the first launch.
+#[derive(Debug)]
+pub(in crate::sys) struct Facts {
+    birth: Birth,
+    hierarchies: Vec<Hierarchy>,
+    /// A layer with the mount points that the image lacks; engines have one like it.
+    mount_points: Option<PathBuf>,
+    masked: Vec<filesystems::Mask>,
+    read_only: Vec<&'static str>,
+    last_capability: usize,
+    user: (usize, usize),
+    arguments: Vec<CString>,
+    environment: Vec<CString>,
+}
+
+/// A container that can be launched many times, under different names.
+#[derive(Debug)]
+pub struct Prepared {
+    spec: Spec,
+    facts: Facts,
+    stack: Stack,
+}
+
+/// Why a container was not launched.
+#[derive(Debug, Error)]
+pub enum LaunchError {
+    /// The kernel refused a step.
+    #[error(transparent)]
+    Step(#[from] StepError),
+    /// The kernel mounts no overlay for users, or not on this filesystem.
+    #[error("cannot mount an overlay in a user namespace (Linux before 5.11, or its filesystem refuses)")]
+    OverlayInUserNamespace(#[source] StepError),
+    /// The kernel refused the clone.
+    #[error("cannot clone into new namespaces")]
+    Clone(#[source] std::io::Error),
+    /// Something around it failed.
+    #[error("cannot set up a launch")]
+    Setup(#[source] std::io::Error),
+    /// The name cannot be the name of a directory, a cgroup and a host.
+    #[error(
+        "`{0}` cannot name a container: 1 to 64 letters, digits, `-`, `_` or `.`, not beginning with `.`"
+    )]
+    Name(String),
+}
+
+/// A launch that failed, and what could not be cleaned up after it.
+#[derive(Debug, Error)]
+#[error("{error}{}", .cleanup.as_ref().map(|left| format!("; and then: {left}")).unwrap_or_default())]
+pub struct LaunchFailed {
+    /// Why.
+    #[source]
+    pub error: LaunchError,
+    /// What was left behind, if anything.
+    pub cleanup: Option<StepError>,
+}
+
+impl LaunchFailed {
+    fn lacks_parent(&self) -> bool {
+        let made_in = |error: &StepError| error.step == cgroup::CREATE && error.errno == libc::ENOENT;
+        matches!(&self.error, LaunchError::Step(error) if made_in(error))
+    }
+}
+
+/// A container whose program runs.
+#[derive(Debug)]
+#[must_use = "its cgroups and directories are removed by `wait`"]
+pub struct Running {
+    child: Child,
+    removal: Removal,
+    own_cpu: Nanos,
+}
+
+/// A container that is away, but for what `removed` names.
+#[derive(Debug)]
+pub struct Gone {
+    /// How its program ended. Its `returned` is the stamp below.
+    pub end: Result<Ended, Unfinished>,
+    /// Right after its first process was reaped.
+    pub reaped: Stamp,
+    /// When its cgroups and directories were removed too, as an OCI runtime's `run` returns then.
+    pub returned: Stamp,
+    /// CPU time of this thread in launch and removal.
+    pub own_cpu: Nanos,
+    /// What could not be removed.
+    pub removed: Result<(), StepError>,
+}
+
+/// Finds out what a launch needs to know, refuses what cannot work, and makes the layer of mount
+/// points in the scratch directory.
+pub fn prepare(mut spec: Spec) -> Result<Prepared> {
+    if !is_privileged() {
+        user_namespaces().context("containers of an ordinary user need user namespaces")?;
+        spec.pieces = spec.pieces.with(Piece::User);
+    }
+    for path in [&spec.rootfs, &spec.scratch] {
+        ensure!(path.is_absolute(), "`{}` is not an absolute path", path.display());
+        spawn::c_string(path.as_os_str())?;
+    }
+    let words = |list: &[OsString]| -> std::io::Result<Vec<CString>> {
+        list.iter().map(|word| spawn::c_string(word)).collect()
+    };
+    let mut arguments = vec![spawn::c_string(spec.program.as_os_str())?];
+    arguments.extend(words(&spec.arguments)?);
+    let facts = Facts {
+        birth: birth_of(&spec),
+        hierarchies: cgroup::mounted()?,
+        mount_points: mount_points(&spec)?,
+        masked: filesystems::masks(),
+        read_only: filesystems::read_only_paths(),
+        last_capability: last_capability()?,
+        user: super::raw::user_and_group(),
+        arguments,
+        environment: words(&spec.environment)?,
+    };
+    let stack = Stack::new().context("cannot map a stack")?;
+    Ok(Prepared { spec, facts, stack })
+}
+
+fn birth_of(spec: &Spec) -> Birth {
+    let second = |place: &cgroup::Place| place.hierarchy.version == Version::V2;
+    match spec.pieces.has(Piece::Cgroup) && spec.cgroups.places.iter().any(second) {
+        true => birth::possible_birth(),
+        false => Birth::Outside,
+    }
+}
+
+/// Mount points that the image lacks: a layer of their own under an overlay; else they are made in
+/// the image, as runc and crun make them.
+fn mount_points(spec: &Spec) -> Result<Option<PathBuf>> {
+    let lacks = |name: &&str| !spec.rootfs.join(name).is_dir();
+    let missing: Vec<_> = ["proc", "dev", "sys"].into_iter().filter(lacks).collect();
+    if missing.is_empty() || !spec.pieces.has(Piece::Filesystems) {
+        return Ok(None);
+    }
+    let layer = match spec.pieces.has(Piece::Overlay) {
+        true => spec.scratch.join(".mount-points"),
+        false => spec.rootfs.clone(),
+    };
+    for name in missing {
+        let path = layer.join(name);
+        std::fs::create_dir_all(&path).with_context(|| format!("cannot make `{}`", path.display()))?;
+    }
+    Ok(spec.pieces.has(Piece::Overlay).then_some(layer))
+}
+
+fn last_capability() -> Result<usize> {
+    let path = "/proc/sys/kernel/cap_last_cap";
+    let content = std::fs::read_to_string(path).with_context(|| format!("cannot read `{path}`"))?;
+    match content.trim().parse() {
+        Ok(last @ 0..=63) => Ok(last),
+        _ => bail!("`{path}` holds `{}`", content.trim()),
+    }
+}
+
+fn check_name(name: &str) -> Result<(), LaunchError> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    match (1..=64).contains(&name.len()) && name.chars().all(fits) && !name.starts_with('.') {
+        true => Ok(()),
+        false => Err(LaunchError::Name(name.to_owned())),
+    }
+}
+
+impl Prepared {
+    /// The pieces that will be made, a user namespace included where it is needed.
+    pub fn pieces(&self) -> Pieces {
+        self.spec.pieces
+    }
+
+    /// What a container of this name leaves, to be written down before it is launched.
+    pub fn leftovers(&self, name: &str) -> Leftovers {
+        leftovers(&self.spec.scratch, name, &self.spec.cgroups)
+    }
+
+    /// Launches a container; its program runs when this returns. It dies with the calling thread.
+    ///
+    /// The `spawned` stamp is taken before the first cgroup is made. If any step fails, everything
+    /// is undone before this returns.
+    pub fn launch(&mut self, name: &str) -> Result<Running, LaunchFailed> {
+        let first = self.attempt(name);
+        // Another run that ended since removed the directories that we share with it.
+        match &first {
+            Err(failed) if failed.lacks_parent() && self.spec.cgroups.establish().is_ok() => {
+                self.attempt(name)
+            }
+            _ => first,
+        }
+    }
+
+    fn attempt(&mut self, name: &str) -> Result<Running, LaunchFailed> {
+        let unharmed = |error| LaunchFailed { error, cleanup: None };
+        check_name(name).map_err(unharmed)?;
+        let setup = |error| unharmed(LaunchError::Setup(error));
+        let (stdout, stdout_writer) = Output::pipe().map_err(setup)?;
+        let (stderr, stderr_writer) = Output::pipe().map_err(setup)?;
+        let stdin = spawn::null_device().map_err(setup)?;
+        let own = self.spec.scratch.join(name);
+        let streams = [stdin.as_raw_fd(), stdout_writer.as_raw_fd(), stderr_writer.as_raw_fd()];
+        let names = inside::Names { name, own: &own, streams };
+        let before = self.before(name, &own);
+        let inside = inside::steps(&self.spec, &self.facts, names);
+        let removal = self.removal(name, &own);
+
+        let cpu = clock::thread_cpu();
+        let spawned = clock::now();
+        let (made, ready) = run_all(&before);
+        let born = ready.map_err(LaunchError::Step).and_then(|directory| {
+            let cgroup = (self.facts.birth == Birth::Inside).then(|| birth::owned(directory));
+            let namespaces = self.spec.pieces.namespaces();
+            let born = birth::give_birth(&mut self.stack, namespaces, cgroup.as_ref(), &inside);
+            born.map_err(|errno| LaunchError::Clone(std::io::Error::from_raw_os_error(errno)))
+        });
+        let own_cpu = Nanos(clock::thread_cpu().0 - cpu.0);
+
+        let adopted = match born {
+            Ok(Born::Alive(pid)) => Child::adopt(pid, spawned, stdout, stderr).map_err(LaunchError::Setup),
+            Ok(Born::Stillborn { pid, step, errno }) => {
+                spawn::reap(pid).ok();
+                Err(self.refused(inside[step].failed(errno)))
+            }
+            Err(error) => Err(error),
+        };
+        match adopted {
+            Ok(child) => Ok(Running { child, removal, own_cpu }),
+            Err(error) => Err(LaunchFailed { error, cleanup: removal.after(made).run().err() }),
+        }
+    }
+
+    /// Steps before the clone: cgroups, the overlay's directories; last, the cgroup to be born in.
+    fn before(&self, name: &str, own: &Path) -> Vec<Step> {
+        let mut steps = Vec::new();
+        if self.spec.pieces.has(Piece::Cgroup) {
+            steps.extend(self.spec.cgroups.creation(name));
+        }
+        if self.has_overlay() {
+            let make = |path: &PathBuf| Step::mkdir("make overlay directory", path, 0o755);
+            steps.extend(undo::overlay_directories(own).iter().map(make));
+        }
+        if let (Birth::Inside, Some(path)) = (self.facts.birth, self.spec.cgroups.version_2(name)) {
+            steps.push(Step::open("open cgroup", &path, libc::O_PATH | libc::O_DIRECTORY));
+        }
+        steps
+    }
+
+    fn removal(&self, name: &str, own: &Path) -> Removal {
+        let cgroups = match self.spec.pieces.has(Piece::Cgroup) {
+            true => self.spec.cgroups.removal(name),
+            false => Vec::new(),
+        };
+        Removal::new(cgroups, self.has_overlay().then_some(own))
+    }
+
+    fn has_overlay(&self) -> bool {
+        self.spec.pieces.has(Piece::Overlay) && self.spec.pieces.has(Piece::Mounts)
+    }
+
+    fn refused(&self, error: StepError) -> LaunchError {
+        match self.spec.pieces.has(Piece::User) && error.step == inside::MOUNT_OVERLAY {
+            true => LaunchError::OverlayInUserNamespace(error),
+            false => LaunchError::Step(error),
+        }
+    }
+
+    /// Removes the layer of mount points from the scratch directory.
+    pub fn dispose(self) -> Result<()> {
+        let Some(layer) = self.facts.mount_points else { return Ok(()) };
+        std::fs::remove_dir_all(&layer).with_context(|| format!("cannot remove `{}`", layer.display()))
+    }
+}
+
+impl Running {
+    /// The id of its first process, as we see it.
+    pub fn pid(&self) -> i32 {
+        self.child.pid
+    }
+
+    /// Waits for its end, or ends it at the deadline or when the person wants to stop, and removes it.
+    pub fn wait(self, allowed: Nanos, interrupts: Option<&Interrupts>) -> Gone {
+        let mut end = self.child.wait(allowed, interrupts);
+        let reaped = end.as_ref().map_or_else(|_| clock::now(), |ended| ended.returned);
+        let cpu = clock::thread_cpu();
+        let removed = self.removal.run();
+        let returned = clock::now();
+        let own_cpu = self.own_cpu + Nanos(clock::thread_cpu().0 - cpu.0);
+        if let Ok(ended) = &mut end {
+            ended.returned = returned;
+        }
+        Gone { end, reaped, returned, own_cpu, removed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_would_lead_elsewhere_are_refused() {
+        for name in ["", ".", "..", ".mount-points", "a/b", "a b", &"x".repeat(65)] {
+            assert!(matches!(check_name(name), Err(LaunchError::Name(_))), "`{name}` was accepted");
+        }
+        assert!(check_name("run-7f.floor_2").is_ok());
+    }
+}

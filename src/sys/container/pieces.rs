@@ -1,0 +1,120 @@
+//! The pieces of a container that can be left out, so that each can be priced by its absence.
+
+/// One piece of what an engine makes a container of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Piece {
+    /// A mount namespace with a root of its own and the filesystems in it; without it the program
+    /// runs on the host's root.
+    Mounts = 1 << 0,
+    /// A UTS namespace and a host name.
+    Uts = 1 << 1,
+    /// An IPC namespace.
+    Ipc = 1 << 2,
+    /// A network namespace whose loopback is up.
+    Network = 1 << 3,
+    /// A PID namespace.
+    Pid = 1 << 4,
+    /// A cgroup namespace.
+    CgroupNamespace = 1 << 5,
+    /// A user namespace in which we are root; added by itself where we may not do without.
+    User = 1 << 6,
+    /// A cgroup in every hierarchy of the plan.
+    Cgroup = 1 << 7,
+    /// An overlay over the image as root; without it the image itself, writable.
+    Overlay = 1 << 8,
+    /// proc, dev and what lies in it, sys, and the cgroup filesystems.
+    Filesystems = 1 << 9,
+    /// Paths that Docker hides.
+    MaskedPaths = 1 << 10,
+    /// Paths that Docker makes read-only.
+    ReadOnlyPaths = 1 << 11,
+    /// Docker's 14 capabilities instead of all.
+    Capabilities = 1 << 12,
+    /// `no_new_privs`.
+    NoNewPrivileges = 1 << 13,
+}
+
+impl Piece {
+    /// The flag of clone for a namespace that is made at birth. The cgroup namespace is not: its
+    /// root is the cgroup that its maker is in, so the container makes it after it entered its own.
+    pub const fn namespace(self) -> Option<i32> {
+        match self {
+            Piece::Mounts => Some(libc::CLONE_NEWNS),
+            Piece::Uts => Some(libc::CLONE_NEWUTS),
+            Piece::Ipc => Some(libc::CLONE_NEWIPC),
+            Piece::Network => Some(libc::CLONE_NEWNET),
+            Piece::Pid => Some(libc::CLONE_NEWPID),
+            Piece::User => Some(libc::CLONE_NEWUSER),
+            _ => None,
+        }
+    }
+}
+
+/// Every piece, in the order in which a container gets them.
+pub const ALL: [Piece; 14] = [
+    Piece::User,
+    Piece::Mounts,
+    Piece::Uts,
+    Piece::Ipc,
+    Piece::Network,
+    Piece::Pid,
+    Piece::Cgroup,
+    Piece::CgroupNamespace,
+    Piece::Overlay,
+    Piece::Filesystems,
+    Piece::MaskedPaths,
+    Piece::ReadOnlyPaths,
+    Piece::Capabilities,
+    Piece::NoNewPrivileges,
+];
+
+/// A set of pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pieces(u32);
+
+impl Pieces {
+    /// None: a process.
+    pub const NONE: Pieces = Pieces(0);
+
+    /// All that an engine run by root makes: everything but a user namespace.
+    pub fn engine() -> Pieces {
+        ALL.into_iter().fold(Pieces::NONE, Pieces::with).without(Piece::User)
+    }
+
+    /// This set and `piece`.
+    pub const fn with(self, piece: Piece) -> Pieces {
+        Pieces(self.0 | piece as u32)
+    }
+
+    /// This set less `piece`.
+    pub const fn without(self, piece: Piece) -> Pieces {
+        Pieces(self.0 & !(piece as u32))
+    }
+
+    /// Whether `piece` is among them.
+    pub const fn has(self, piece: Piece) -> bool {
+        self.0 & piece as u32 != 0
+    }
+
+    /// The flags of clone for the namespaces among them.
+    pub fn namespaces(self) -> u64 {
+        let flags = ALL.into_iter().filter(|piece| self.has(*piece)).filter_map(Piece::namespace);
+        flags.fold(0, |all, flag| all | flag as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_switched_one_by_one() {
+        let set = Pieces::engine();
+        assert!(set.has(Piece::Overlay) && !set.has(Piece::User));
+        assert!(!set.without(Piece::Overlay).has(Piece::Overlay));
+        assert_eq!(set.without(Piece::Pid).with(Piece::Pid), set);
+        assert_eq!(Pieces::NONE.with(Piece::Uts).namespaces(), libc::CLONE_NEWUTS as u64);
+        assert_eq!(set.namespaces() & libc::CLONE_NEWCGROUP as u64, 0);
+    }
+}

@@ -1,0 +1,87 @@
+//! What the program may do: capabilities, `no_new_privs`, the seccomp filter, and a clean start.
+
+use super::super::steps::{Argument, Step, number};
+use super::inside::NOTHING;
+use super::pieces::Piece;
+use super::{Facts, Spec};
+
+/// Docker's default capabilities: chown, dac_override, fowner, fsetid, kill, setgid, setuid,
+/// setpcap, net_bind_service, net_raw, sys_chroot, mknod, audit_write, setfcap.
+pub const DOCKER_CAPABILITIES: u64 = 0xa804_25fb;
+
+/// A `prctl` with up to two arguments besides its option.
+pub fn prctl(name: &'static str, option: i32, arguments: [usize; 2]) -> Step {
+    let [first, second] = arguments.map(Argument::Number);
+    Step::call(name, NOTHING, libc::SYS_prctl, [number(option), first, second])
+}
+
+/// Giving up privileges comes last, each in the order that leaves the right to take the next, and
+/// the filter after everything that it might forbid.
+pub fn privileges(spec: &Spec, facts: &Facts) -> Vec<Step> {
+    let pieces = spec.pieces;
+    let filter = || spec.seccomp.as_deref().map(Step::seccomp);
+    let mut steps = vec![Step::call("set umask", NOTHING, libc::SYS_umask, [number(0o22)])];
+    if !pieces.has(Piece::NoNewPrivileges) {
+        // Without it, only who may administrate may install a filter.
+        steps.extend(filter());
+    }
+    if pieces.has(Piece::Capabilities) {
+        steps.extend(capabilities(pieces.has(Piece::User), facts));
+    }
+    if pieces.has(Piece::NoNewPrivileges) {
+        steps.push(prctl("set no_new_privs", libc::PR_SET_NO_NEW_PRIVS, [1, 0]));
+        steps.extend(filter());
+    }
+    steps.extend(clean_signals());
+    steps.push(Step::execute(&spec.program, &facts.arguments, &facts.environment));
+    steps
+}
+
+fn capabilities(in_user_namespace: bool, facts: &Facts) -> Vec<Step> {
+    const VERSION_3: u64 = 0x2008_0522;
+    let drop = |capability: usize| prctl("drop capability", libc::PR_CAPBSET_DROP, [capability, 0]);
+    let kept = |capability: &usize| DOCKER_CAPABILITIES >> capability & 1 == 1;
+    let mut steps: Vec<_> =
+        (0..=facts.last_capability).filter(|capability| !kept(capability)).map(drop).collect();
+    if !in_user_namespace {
+        let groups = [number(1), Argument::Words(Box::new([0]))];
+        steps.push(Step::call("set groups", NOTHING, libc::SYS_setgroups, groups));
+    }
+    let root = || [number(0), number(0), number(0)];
+    let (low, high) = (DOCKER_CAPABILITIES & 0xffff_ffff, DOCKER_CAPABILITIES >> 32);
+    // Effective, permitted, inheritable (none), 32 bits each; then their upper halves.
+    let data: Box<[u64]> = Box::new([low | low << 32, high << 32, high]);
+    let set = [Argument::Words(Box::new([VERSION_3])), Argument::Words(data)];
+    steps.extend([
+        Step::call("set group", NOTHING, libc::SYS_setresgid, root()),
+        Step::call("set user", NOTHING, libc::SYS_setresuid, root()),
+        Step::call("set capabilities", NOTHING, libc::SYS_capset, set),
+        prctl(
+            "clear ambient capabilities",
+            libc::PR_CAP_AMBIENT,
+            [libc::PR_CAP_AMBIENT_CLEAR_ALL as usize, 0],
+        ),
+    ]);
+    steps
+}
+
+/// What we ignore and block is not the program's business.
+fn clean_signals() -> [Step; 2] {
+    let set_size = || number(size_of::<u64>());
+    let default = Argument::Words(Box::new([0; 4]));
+    let none = Argument::Words(Box::new([0]));
+    [
+        Step::call(
+            "reset signal",
+            NOTHING,
+            libc::SYS_rt_sigaction,
+            [number(libc::SIGPIPE), default, number(0), set_size()],
+        ),
+        Step::call(
+            "unblock signals",
+            NOTHING,
+            libc::SYS_rt_sigprocmask,
+            [number(libc::SIG_SETMASK), none, number(0), set_size()],
+        ),
+    ]
+}

@@ -1,0 +1,72 @@
+//! Whether this process may make a container as it is, needs a user namespace for it, or may not
+//! make one at all; and why.
+
+use std::fs;
+
+use thiserror::Error;
+
+use super::super::raw;
+
+/// Why this process cannot make user namespaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum NoUserNamespaces {
+    /// The kernel was built without them.
+    #[error("this kernel has no user namespaces (CONFIG_USER_NS)")]
+    NotBuilt,
+    /// Their number is limited to none.
+    #[error("user namespaces are limited to 0 (sysctl `user.max_user_namespaces`)")]
+    LimitedToNone,
+    /// Debian's switch.
+    #[error("user namespaces are for root only (sysctl `kernel.unprivileged_userns_clone` is 0)")]
+    RootOnly,
+    /// Ubuntu's switch.
+    #[error(
+        "AppArmor takes all capabilities away in user namespaces (sysctl `kernel.apparmor_restrict_unprivileged_userns` is 1)"
+    )]
+    AppArmor,
+}
+
+const CAP_SYS_ADMIN: u32 = 21;
+
+/// Whether this process may make namespaces, mounts and device nodes without a user namespace. Root
+/// of a user namespace may not, whatever its capabilities: it makes another one inside.
+pub fn is_privileged() -> bool {
+    let capable = raw::effective_capabilities().is_some_and(|set| set & 1 << CAP_SYS_ADMIN != 0);
+    capable && is_initial(&fs::read_to_string("/proc/self/uid_map").unwrap_or_default())
+}
+
+/// Whether a user mapping is that of the first user namespace: all users to themselves. A kernel
+/// without user namespaces has none.
+fn is_initial(uid_map: &str) -> bool {
+    uid_map.is_empty() || uid_map.split_whitespace().eq(["0", "0", "4294967295"])
+}
+
+/// What keeps an ordinary user from making user namespaces here, as far as the kernel says so.
+pub fn user_namespaces() -> Result<(), NoUserNamespaces> {
+    let switch = |path: &str| fs::read_to_string(path).ok().map(|value| value.trim().to_owned());
+    let is = |path: &str, value: &str| switch(path).as_deref() == Some(value);
+    if fs::symlink_metadata("/proc/self/ns/user").is_err() {
+        return Err(NoUserNamespaces::NotBuilt);
+    }
+    if is("/proc/sys/user/max_user_namespaces", "0") {
+        return Err(NoUserNamespaces::LimitedToNone);
+    }
+    if is("/proc/sys/kernel/unprivileged_userns_clone", "0") {
+        return Err(NoUserNamespaces::RootOnly);
+    }
+    if is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
+        return Err(NoUserNamespaces::AppArmor);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_initial;
+
+    #[test]
+    fn only_the_first_user_namespace_maps_everybody() {
+        assert!(is_initial("         0          0 4294967295\n") && is_initial(""));
+        assert!(!is_initial("0 1000 1\n1 100000 65536\n"));
+    }
+}

@@ -1,0 +1,62 @@
+//! What a filesystem has left, and whether we may write to it.
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// What is left of a filesystem for an ordinary user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Left {
+    /// Bytes that can be written.
+    pub bytes: u64,
+    /// Files that can be made; `None` where the filesystem sets no limit.
+    pub files: Option<u64>,
+}
+
+fn c_path(path: &Path) -> io::Result<CString> {
+    Ok(CString::new(path.as_os_str().as_bytes())?)
+}
+
+/// What is left of the filesystem that holds `path`.
+pub fn left(path: &Path) -> io::Result<Left> {
+    let path = c_path(path)?;
+    // SAFETY: an all-zero statvfs is valid storage for the kernel's answer.
+    let mut answer: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: a valid C string and a writable statvfs.
+    if unsafe { libc::statvfs(path.as_ptr(), &mut answer) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let files = (answer.f_files > 0).then_some(answer.f_favail);
+    Ok(Left { bytes: answer.f_bavail.saturating_mul(answer.f_frsize), files })
+}
+
+/// Whether files can be made in a directory, by its permissions and its mount; makes none.
+pub fn may_be_written(directory: &Path) -> io::Result<bool> {
+    let path = c_path(directory)?;
+    // SAFETY: a valid C string; the call only asks.
+    let answer =
+        unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK | libc::X_OK, libc::AT_EACCESS) };
+    if answer == 0 {
+        return Ok(true);
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM | libc::EROFS) => Ok(false),
+        _ => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_for_temporary_files_has_room_and_proc_takes_none() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(left(directory.path()).unwrap().bytes > 0);
+        assert!(may_be_written(directory.path()).unwrap());
+        assert!(left(Path::new("/no/such/place")).is_err());
+        assert!(may_be_written(Path::new("/no/such/place")).is_err());
+    }
+}

@@ -1,0 +1,307 @@
+//! System calls written down as data before a measured interval, and made within it one after the
+//! other, by us or by a child that shares our memory. Whoever makes them allocates nothing, touches
+//! no state of libc and cannot panic; what fails is named by its step.
+
+use std::ffi::{CString, OsStr};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use super::raw;
+
+/// A step that the kernel refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("cannot {step}{}: {}", shown(.path), io::Error::from_raw_os_error(*.errno))]
+pub struct StepError {
+    /// What was tried, such as `mount proc`.
+    pub step: &'static str,
+    /// On what.
+    pub path: PathBuf,
+    /// The kernel's error number.
+    pub errno: i32,
+}
+
+fn shown(path: &Path) -> String {
+    if path.as_os_str().is_empty() { String::new() } else { format!(" `{}`", path.display()) }
+}
+
+/// What a step has to do with the descriptor that an earlier one opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Uses {
+    Nothing,
+    /// Its result is the descriptor for the steps that follow.
+    Opens,
+    /// Its first argument is that descriptor.
+    Takes,
+}
+
+/// The descriptor that was opened last in a sequence of steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Descriptor(pub usize);
+
+impl Descriptor {
+    /// None was opened; an invalid number, so that a step which takes it is refused.
+    pub const fn none() -> Descriptor {
+        Descriptor(u32::MAX as usize)
+    }
+}
+
+/// One system call, with everything that its arguments point to. The kernel only reads from there.
+#[derive(Debug)]
+pub struct Step {
+    name: &'static str,
+    path: CString,
+    number: libc::c_long,
+    arguments: [usize; 6],
+    uses: Uses,
+    tolerated: i32,
+    _strings: Vec<CString>,
+    _words: Vec<Box<[u64]>>,
+}
+
+/// An argument of a call, before it is laid down in memory.
+#[derive(Debug)]
+pub enum Argument {
+    /// A plain number.
+    Number(usize),
+    /// A string that ends with a zero byte.
+    Text(CString),
+    /// A structure, as 64-bit words.
+    Words(Box<[u64]>),
+}
+
+/// A C string; the text is this program's own, or was checked for zero bytes when it came in.
+pub fn text(value: impl AsRef<OsStr>) -> Argument {
+    Argument::Text(c_string(value))
+}
+
+fn c_string(value: impl AsRef<OsStr>) -> CString {
+    CString::new(value.as_ref().as_bytes()).expect("zero bytes are refused before steps are written down")
+}
+
+/// A plain number.
+pub fn number(value: impl TryInto<usize>) -> Argument {
+    Argument::Number(value.try_into().unwrap_or(usize::MAX))
+}
+
+/// `AT_FDCWD`: paths are relative to the working directory.
+fn here() -> Argument {
+    Argument::Number(libc::AT_FDCWD as usize)
+}
+
+impl Step {
+    /// A call that is named `name` in errors, and concerns `path` (which may be empty). For this room
+    /// only: it must be one that writes nothing into our memory.
+    pub(in crate::sys) fn call(
+        name: &'static str,
+        path: impl AsRef<OsStr>,
+        number: libc::c_long,
+        arguments: impl IntoIterator<Item = Argument>,
+    ) -> Step {
+        let mut step = Step {
+            name,
+            path: c_string(path),
+            number,
+            arguments: [0; 6],
+            uses: Uses::Nothing,
+            tolerated: 0,
+            _strings: Vec::new(),
+            _words: Vec::new(),
+        };
+        for (slot, argument) in step.arguments.iter_mut().zip(arguments) {
+            match argument {
+                Argument::Number(value) => *slot = value,
+                Argument::Text(string) => {
+                    *slot = string.as_ptr() as usize;
+                    step._strings.push(string);
+                }
+                Argument::Words(words) => {
+                    *slot = words.as_ptr() as usize;
+                    step._words.push(words);
+                }
+            }
+        }
+        step
+    }
+
+    /// Execution of a program: argument and environment vectors live in the step.
+    pub fn execute(program: &Path, arguments: &[CString], environment: &[CString]) -> Step {
+        let mut strings = Vec::new();
+        let mut vector = |list: &[CString]| -> Box<[u64]> {
+            let owned: Vec<CString> = list.to_vec();
+            let pointers = owned.iter().map(|one| one.as_ptr() as u64).chain([0]).collect();
+            strings.extend(owned);
+            pointers
+        };
+        let (arguments, environment) = (vector(arguments), vector(environment));
+        let list = [text(program), Argument::Words(arguments), Argument::Words(environment)];
+        let mut step = Step::call("execute", program, libc::SYS_execve, list);
+        step._strings.extend(strings);
+        step
+    }
+
+    /// A seccomp program for this process, as runc and crun install it.
+    pub fn seccomp(program: &[libc::sock_filter]) -> Step {
+        const ALLOW_SPECULATION: usize = 1 << 2;
+        let instruction = |one: &libc::sock_filter| {
+            u64::from(one.code) | u64::from(one.jt) << 16 | u64::from(one.jf) << 24 | u64::from(one.k) << 32
+        };
+        let instructions: Box<[u64]> = program.iter().map(instruction).collect();
+        let header = Box::new([instructions.len() as u64, instructions.as_ptr() as u64]);
+        let arguments = [
+            Argument::Number(libc::SECCOMP_SET_MODE_FILTER as usize),
+            Argument::Number(ALLOW_SPECULATION),
+            Argument::Words(header),
+        ];
+        let mut step = Step::call("install seccomp filter", "", libc::SYS_seccomp, arguments);
+        step._words.push(instructions);
+        step
+    }
+
+    /// `mkdir`.
+    pub fn mkdir(name: &'static str, path: &Path, mode: u32) -> Step {
+        Step::call(name, path, libc::SYS_mkdirat, [here(), text(path), number(mode)])
+    }
+
+    /// `rmdir`.
+    pub fn rmdir(name: &'static str, path: &Path) -> Step {
+        Step::call(name, path, libc::SYS_unlinkat, [here(), text(path), number(libc::AT_REMOVEDIR)])
+    }
+
+    /// `open`; the steps that follow take the descriptor.
+    pub fn open(name: &'static str, path: &Path, flags: i32) -> Step {
+        let arguments = [here(), text(path), number(flags | libc::O_CLOEXEC)];
+        Step { uses: Uses::Opens, ..Step::call(name, path, libc::SYS_openat, arguments) }
+    }
+
+    /// `write` to the descriptor opened last, which belongs to `path`.
+    pub fn write(name: &'static str, path: &Path, content: &str) -> Step {
+        let arguments = [number(0usize), text(content), number(content.len())];
+        Step::call(name, path, libc::SYS_write, arguments).on_descriptor()
+    }
+
+    /// `close` of the descriptor opened last.
+    pub fn close() -> Step {
+        Step::call("close", "", libc::SYS_close, []).on_descriptor()
+    }
+
+    /// `mount`, with the filesystem `kind` and its options, none of which has to be given.
+    pub fn mount(
+        name: &'static str,
+        (source, target): (impl AsRef<OsStr>, &Path),
+        kind: Option<&str>,
+        flags: libc::c_ulong,
+        options: Option<&OsStr>,
+    ) -> Step {
+        let optional = |value: Option<&OsStr>| value.map_or(Argument::Number(0), text);
+        let arguments =
+            [text(source), text(target), optional(kind.map(OsStr::new)), number(flags), optional(options)];
+        Step::call(name, target, libc::SYS_mount, arguments)
+    }
+
+    /// `symlink`.
+    pub fn symlink(name: &'static str, target: &str, path: &Path) -> Step {
+        Step::call(name, path, libc::SYS_symlinkat, [text(target), here(), text(path)])
+    }
+
+    /// `mknod`, for devices and empty files.
+    pub fn mknod(name: &'static str, path: &Path, mode: u32, device: u64) -> Step {
+        let arguments = [here(), text(path), number(mode), number(device)];
+        Step::call(name, path, libc::SYS_mknodat, arguments)
+    }
+
+    /// The same call, whose result is the descriptor for the steps that follow.
+    pub fn opening(self) -> Step {
+        Step { uses: Uses::Opens, ..self }
+    }
+
+    /// The same call on the descriptor that was opened last, in place of its first argument.
+    pub fn on_descriptor(self) -> Step {
+        Step { uses: Uses::Takes, ..self }
+    }
+
+    /// The same call, which may also be refused with this error.
+    pub fn or(self, tolerated: i32) -> Step {
+        Step { tolerated, ..self }
+    }
+
+    /// What the step concerns.
+    pub fn path(&self) -> &Path {
+        Path::new(OsStr::from_bytes(self.path.to_bytes()))
+    }
+
+    /// Whether later steps take its result.
+    pub fn opens(&self) -> bool {
+        self.uses == Uses::Opens
+    }
+
+    /// The error of this step.
+    pub fn failed(&self, errno: i32) -> StepError {
+        StepError { step: self.name, path: self.path().to_owned(), errno }
+    }
+
+    /// Makes the call. Fit for a child that shares its parent's memory: see the module.
+    #[inline(always)]
+    pub fn run(&self, descriptor: &mut Descriptor) -> Result<usize, i32> {
+        let mut arguments = self.arguments;
+        if let Uses::Takes = self.uses {
+            arguments[0] = descriptor.0;
+        }
+        // SAFETY: the pointers among the arguments were taken from heap memory that this step owns
+        // and that does not move with it; the kernel reads only.
+        match unsafe { raw::syscall(self.number, arguments) } {
+            Err(errno) if errno == self.tolerated => Ok(0),
+            Ok(value) => {
+                if let Uses::Opens = self.uses {
+                    *descriptor = Descriptor(value);
+                }
+                Ok(value)
+            }
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+/// Makes the calls in order up to the first that is refused. Returns how many were made, and the
+/// descriptor that was opened last.
+pub fn run_all(steps: &[Step]) -> (usize, Result<Descriptor, StepError>) {
+    let mut descriptor = Descriptor::none();
+    for (made, step) in steps.iter().enumerate() {
+        if let Err(errno) = step.run(&mut descriptor) {
+            return (made, Err(step.failed(errno)));
+        }
+    }
+    (steps.len(), Ok(descriptor))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_do_what_they_say_and_name_what_they_cannot() {
+        let top = tempfile::tempdir().unwrap();
+        let (directory, file) = (top.path().join("a"), top.path().join("a/f"));
+        let steps = [
+            Step::mkdir("make", &directory, 0o700),
+            Step::mkdir("make", &directory, 0o700).or(libc::EEXIST),
+            Step::mknod("touch", &file, libc::S_IFREG | 0o600, 0),
+            Step::open("open", &file, libc::O_WRONLY),
+            Step::write("fill", &file, "content"),
+            Step::close(),
+            Step::symlink("link", "f", &top.path().join("a/l")),
+        ];
+        assert_eq!(run_all(&steps).0, steps.len());
+        assert_eq!(std::fs::read_to_string(top.path().join("a/l")).unwrap(), "content");
+        let error = run_all(&[Step::rmdir("remove", &directory)]).1.unwrap_err();
+        assert_eq!((error.step, error.errno), ("remove", libc::ENOTEMPTY));
+        assert!(error.to_string().starts_with(&format!("cannot remove `{}`: ", directory.display())));
+    }
+
+    #[test]
+    fn a_step_that_takes_a_descriptor_before_one_was_opened_is_refused() {
+        assert_eq!(run_all(&[Step::close()]).1.unwrap_err().errno, libc::EBADF);
+    }
+}

@@ -1,0 +1,145 @@
+//! Images, scratch directories and launches for the tests of the floor.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use dunnage::probe::message::{self, Message};
+use dunnage::sys::cgroup::{self, CgroupPlan};
+use dunnage::sys::container::{Gone, Pieces, Prepared, Spec, is_privileged};
+use dunnage::sys::signals::Interrupts;
+use dunnage::sys::spawn::Status;
+use dunnage::units::Nanos;
+
+pub const PATIENCE: Nanos = Nanos::from_millis(10_000);
+
+/// The tests look at what the whole process leaves, so one runs at a time.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub fn skipped(test: &str, need: &str, reason: &str) {
+    println!("skipped: {test}: {need}: {reason}");
+}
+
+/// An image and a scratch directory, in a temporary directory that everybody may enter.
+pub struct Place {
+    pub top: tempfile::TempDir,
+    pub cgroups: CgroupPlan,
+}
+
+impl Place {
+    pub fn new() -> Place {
+        let top = tempfile::Builder::new().prefix("dunnage-floor-").tempdir().unwrap();
+        fs::set_permissions(top.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        for directory in ["rootfs", "scratch"] {
+            fs::create_dir(top.path().join(directory)).unwrap();
+        }
+        let executable = top.path().join("rootfs/dunnage");
+        fs::copy(env!("CARGO_BIN_EXE_dunnage"), &executable).unwrap();
+        fs::set_permissions(&executable, fs::Permissions::from_mode(0o755)).unwrap();
+        let cgroups = CgroupPlan::new(&cgroup::mounted().unwrap());
+        cgroups.establish().unwrap();
+        Place { top, cgroups }
+    }
+
+    pub fn spec(&self) -> Spec {
+        spec_in(self.top.path(), self.cgroups.clone())
+    }
+
+    /// What lies in the scratch directory and in our cgroup directories.
+    pub fn remains(&self) -> Vec<PathBuf> {
+        let scratch = [self.top.path().join("scratch")];
+        let parents = self.cgroups.places.iter().map(|place| place.parent.clone());
+        let entries = scratch.into_iter().chain(parents).flat_map(|path| fs::read_dir(path).unwrap());
+        let ours = |path: &PathBuf| path.to_string_lossy().contains("floor-test");
+        entries.map(|entry| entry.unwrap().path()).filter(ours).collect()
+    }
+}
+
+/// The probe in the image under `top`, made as an engine makes it.
+pub fn spec_in(top: &Path, cgroups: CgroupPlan) -> Spec {
+    Spec {
+        rootfs: top.join("rootfs"),
+        scratch: top.join("scratch"),
+        program: "/dunnage".into(),
+        arguments: vec!["probe".into(), "start".into()],
+        environment: vec!["PATH=/bin".into()],
+        pieces: Pieces::engine(),
+        seccomp: Some(allow_all()),
+        cgroups,
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.cgroups.retire().unwrap();
+    }
+}
+
+pub fn allow_all() -> Vec<libc::sock_filter> {
+    vec![libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0x7fff_0000 }]
+}
+
+pub fn run(prepared: &mut Prepared, name: &str) -> Gone {
+    let interrupts = Interrupts::install().unwrap();
+    prepared.launch(name).unwrap().wait(PATIENCE, Some(&interrupts))
+}
+
+pub fn message_of(gone: &Gone) -> Message {
+    let ended = gone.end.as_ref().unwrap();
+    assert_eq!(ended.status, Status::Exited(0), "{}", String::from_utf8_lossy(&ended.stderr));
+    gone.removed.clone().unwrap();
+    message::parse(&ended.stdout).unwrap()
+}
+
+pub fn own_namespaces() -> BTreeSet<u64> {
+    let names = ["cgroup", "ipc", "mnt", "net", "pid", "user", "uts"];
+    let inode = |name| {
+        let link = fs::read_link(format!("/proc/thread-self/ns/{name}")).unwrap();
+        link.to_string_lossy().chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap()
+    };
+    names.into_iter().map(inode).collect()
+}
+
+/// The mounts on the host that came from a test; other programs mount theirs meanwhile.
+pub fn mounts() -> Vec<String> {
+    let all = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    all.lines()
+        .filter(|line| line.contains("dunnage-floor-") || line.contains("floor-test"))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Whether this machine lets the tests make what root makes; says why not.
+pub fn as_root(test: &str) -> bool {
+    if !is_privileged() {
+        skipped(test, "root", "CAP_SYS_ADMIN is missing");
+    }
+    is_privileged()
+}
+
+/// Copies a program of the host with its libraries into an image; says whether there are any.
+pub fn copy_with_libraries(program: &str, rootfs: &Path) -> bool {
+    let Ok(output) = Command::new("ldd").arg(program).output() else { return false };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let libraries = text.split_whitespace().filter(|word| word.starts_with('/'));
+    output.status.success()
+        && libraries.chain([program]).all(|file| {
+            let target = rootfs.join(&file[1..]);
+            fs::create_dir_all(target.parent().unwrap()).is_ok() && fs::copy(file, target).is_ok()
+        })
+}
+
+/// The test executable itself, to run one test of it as another process.
+pub fn one_test(module: &str, test: &str) -> [String; 3] {
+    [
+        std::env::current_exe().unwrap().to_str().unwrap().to_owned(),
+        "--exact".into(),
+        format!("{module}::{test}"),
+    ]
+}

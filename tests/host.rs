@@ -1,0 +1,18 @@
+//! What does the doctor say of the machine that the tests run on? Shown with `--nocapture`.
+
+use dunnage::host::checks::{self, State, View};
+use dunnage::units::Nanos;
+
+#[test]
+fn every_finding_on_this_machine_is_one_line_and_says_how_to_mend() {
+    let view = View::gather(&std::env::temp_dir(), Nanos::from_millis(1000));
+    println!("{view:#?}");
+    for (check, finding) in checks::run(&view) {
+        println!("{:8} {:20} {}", finding.state.name(), check.name, finding.what);
+        if let Some(fix) = &finding.fix {
+            println!("{:29} fix: {fix}", "");
+        }
+        assert!(!finding.what.is_empty() && !finding.what.contains('\n'), "{}: {finding:?}", check.name);
+        assert_eq!(finding.fix.is_some(), finding.state > State::Ok, "{}: {finding:?}", check.name);
+    }
+}
