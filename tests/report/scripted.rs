@@ -20,7 +20,8 @@ pub fn entry(text: &str, layer: Layer, ladder: Ladder, runtime: Option<&str>) ->
     let spec = Spec::parse(text).expect("a subject");
     Entry {
         label: spec.shown(),
-        spec,
+        // Plans in files know specifications without the labels that stand beside them.
+        spec: Spec { label: None, ..spec },
         layer,
         ladder,
         twin_of: None,

@@ -78,7 +78,9 @@ fn alone() -> Recorded {
 fn builds() -> Recorded {
     let build = |text: &str| entry(text, Layer::Runtime, Ladder::AsInstalled, Some("crun"));
     let mut subjects = full_ladder()[..1].to_vec();
-    subjects.extend(["crun", "old=crun:bin=./crun-1.8", "slow=crun:bin=./crun-debug"].map(build));
+    subjects.extend(
+        ["crun", "again=crun:bin=./crun", "old=crun:bin=./crun-1.8", "slow=crun:bin=./crun-debug"].map(build),
+    );
     let mut run = run(plan(subjects, 40));
     for (label, factor) in [("old", 1.025), ("slow", 1.4)] {
         for cell in cells_of(&run, label) {

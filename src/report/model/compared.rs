@@ -186,6 +186,10 @@ fn one_key(key: &str, subject: &Entry, against: &Entry) -> String {
                 Some(value) => format!("{key}={value}"),
                 None => format!("the default {key}"),
             };
+            if is_named(subject) || is_named(against) {
+                let shown = |entry: &Entry| format!("{} ({})", short(entry), value(entry));
+                return format!("choosing {} instead of {}{keys}", shown(subject), shown(against));
+            }
             let (one, other) = (value(subject), value(against));
             format!("choosing {one} instead of {other} for {}{keys}", bare_name(subject))
         }
@@ -202,7 +206,12 @@ fn bare_name(entry: &Entry) -> String {
 
 /// The label, without keys where it was made of the specification.
 fn short(entry: &Entry) -> String {
-    if entry.label == entry.spec.shown() { bare_name(entry) } else { entry.label.clone() }
+    if is_named(entry) { entry.label.clone() } else { bare_name(entry) }
+}
+
+/// Whether the person gave it a label.
+fn is_named(entry: &Entry) -> bool {
+    entry.label != entry.spec.to_string()
 }
 
 /// The keys in which two subjects agree, in brackets; of a step the keys of the upper one, since
