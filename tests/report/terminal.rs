@@ -91,6 +91,17 @@ fn builds() -> Recorded {
     run
 }
 
+/// Two builds and nothing below them.
+fn pair() -> Recorded {
+    let build = |text: &str| entry(text, Layer::Runtime, Ladder::AsInstalled, Some("crun"));
+    let mut run = run(plan(["old=crun:bin=./crun-1.8", "new=crun"].map(build).to_vec(), 20));
+    for cell in cells_of(&run, "new") {
+        let columns = &mut run.series[cell].values;
+        columns.iter_mut().flatten().for_each(|value| *value *= 1.03);
+    }
+    run
+}
+
 fn all() -> Vec<(&'static str, Recorded)> {
     vec![
         ("full", run(plan(full_ladder(), 20))),
@@ -100,6 +111,7 @@ fn all() -> Vec<(&'static str, Recorded)> {
         ("alone", alone()),
         ("few", run(plan(full_ladder(), 4))),
         ("builds", builds()),
+        ("pair", pair()),
         ("without-engines", run(plan(full_ladder()[..4].to_vec(), 20))),
     ]
 }

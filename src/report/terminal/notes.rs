@@ -4,15 +4,18 @@
 use super::ladder::tone;
 use super::page::{Page, Tone};
 use crate::report::Look;
-use crate::report::model::{Experiment, Notice, Pair, PairKind, Report};
+use crate::report::model::{Change, Experiment, Notice, Pair, PairKind, Report};
 use crate::report::text::{left, percent, shorten, width, with_interval};
 use crate::verdict::Verdict;
 
 /// Warnings of one kind that are told in full.
 const IN_FULL: usize = 2;
 
+/// How a fact reads.
+type Shown = fn(&str) -> String;
+
 /// The facts about a machine that stand in the head, and how.
-const MACHINE: [(&str, fn(&str) -> String); 7] = [
+const MACHINE: [(&str, Shown); 7] = [
     ("distribution", str::to_owned),
     ("kernel", |release| format!("Linux {release}")),
     ("cpu", str::to_owned),
@@ -124,16 +127,27 @@ pub(super) fn differences(page: &mut Page, experiment: &Experiment) {
         "one thing differs: what it costs or saves",
         "what each step adds",
         "several things differ at once, so no cause is named",
+        "against the baseline",
     ];
     let group = |kind: &PairKind| match kind {
         PairKind::OneKey(_) => 0,
         PairKind::Step => 1,
         PairKind::Layer | PairKind::Twin => 2,
+        PairKind::Baseline => 3,
+    };
+    // That a layer is slower than the baseline stands in the ladders; what is open or the same
+    // needs more than a word, and so does a neighbour.
+    let is_told = |pair: &&Pair| {
+        let open = |change: &Change| matches!(change.verdict, Verdict::Undecided { .. } | Verdict::Same);
+        pair.kind != PairKind::Baseline
+            || pair.same_layer
+            || pair.changes.iter().any(|change| change.metric == 0 && open(change))
     };
     let metric = experiment.metrics.first().map_or("", |metric| metric.name);
     let mut titled = false;
     for (index, title) in groups.into_iter().enumerate() {
-        let pairs: Vec<&Pair> = experiment.pairs.iter().filter(|pair| group(&pair.kind) == index).collect();
+        let pairs: Vec<&Pair> =
+            experiment.pairs.iter().filter(|pair| group(&pair.kind) == index).filter(is_told).collect();
         if pairs.is_empty() {
             continue;
         }
@@ -158,8 +172,7 @@ fn pair_in_settings(page: &mut Page, experiment: &Experiment, pair: &Pair) {
         let first =
             if settings == 0 { "    ".to_owned() } else { format!("    {}  ", left(setting, settings)) };
         let other = |metric: usize| {
-            let fits =
-                |one: &&crate::report::model::Change| one.metric == metric && one.setting == change.setting;
+            let fits = |one: &&Change| one.metric == metric && one.setting == change.setting;
             let verdict = &pair.changes.iter().find(fits)?.verdict;
             let differs = verdict.word() != change.verdict.word() && experiment.metrics[metric].decisive;
             differs.then(|| format!("{} {}", experiment.metrics[metric].name, verdict.word()))
