@@ -12,6 +12,7 @@ pub mod plan;
 pub mod probe;
 pub mod progress;
 pub mod record;
+pub mod report;
 pub mod runner;
 pub mod session;
 pub mod stats;

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 
 use crate::experiment::{self, Experiment, Metric, Setting, Weight};
 use crate::stats::{Alpha, Family, Rng};
-use crate::subject::{Layer, Spec};
+pub use crate::subject::Layer;
+use crate::subject::Spec;
 use crate::units::Nanos;
 
 /// On which ladder a subject stands.

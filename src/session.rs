@@ -2,13 +2,15 @@
 //! finds the subjects and tries each of them once before it is planned with.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use crate::host;
 use crate::image::SmallImage;
 use crate::image::rootfs::unpack;
 use crate::outcome::Abort;
-use crate::plan::{Entry, Ladder, Plan};
+use crate::plan::{Entry, Ladder};
 use crate::record::{ComponentFacts, Environment, RoundContext, SubjectFacts, Timer};
 use crate::subject::{self, Place, Spec, Stage, Subject, Unavailable, stage};
 use crate::sweep;
@@ -96,6 +98,12 @@ pub fn begin(seed: u64, tell: Tell<'_>) -> Result<Stage> {
     Ok(stage)
 }
 
+/// Ends a session: nothing of it is left but the image.
+pub fn end(stage: Stage) {
+    stage.end();
+    subject::floor::retire();
+}
+
 /// The subjects of a run without `-s`.
 pub fn default_subjects() -> Vec<Wanted> {
     let mut wanted = Vec::new();
@@ -168,7 +176,9 @@ fn try_out(subject: &mut dyn Subject, stage: &mut Stage) -> Result<Nanos, Abort>
 /// A second instance of a subject, for its twin.
 pub fn twin(entry: &Entry, stage: &mut Stage) -> Result<Box<dyn Subject>> {
     let kind = subject::kind_of(&entry.spec)?;
-    let mut subject = (kind.build)(&entry.spec, &stage.place)
+    // Under its own label, so that scripted twins follow scripts of their own.
+    let spec = Spec { label: Some(entry.label.clone()), ..entry.spec.clone() };
+    let mut subject = (kind.build)(&spec, &stage.place)
         .map_err(|why| anyhow::anyhow!("`{}`: {}", entry.label, why.reason))?;
     match subject.prepare(stage) {
         Ok(()) => Ok(subject),
@@ -206,7 +216,7 @@ fn with_known_remedy(why: Unavailable) -> Unavailable {
 }
 
 /// What a reader must know about this machine and the programs to judge the run.
-pub fn environment(stage: &Stage, found: &Found, plan: &Plan) -> Environment {
+pub fn environment(stage: &Stage, found: &Found) -> Environment {
     let subjects =
         found.candidates.iter().map(|one| (one.entry.label.clone(), facts_of(one.subject.facts())));
     let unavailable = found.unavailable.iter().map(|(name, why)| {
@@ -214,7 +224,6 @@ pub fn environment(stage: &Stage, found: &Found, plan: &Plan) -> Environment {
         (name.clone(), format!("{}{remedy}", why.reason))
     });
     let floor = clock::timer_floor();
-    let _ = plan;
     Environment {
         dunnage: env!("CARGO_PKG_VERSION").into(),
         probe: stage.place.digest.clone(),
@@ -223,7 +232,7 @@ pub fn environment(stage: &Stage, found: &Found, plan: &Plan) -> Environment {
         started: jiff::Timestamp::now().to_string(),
         command: std::env::args().collect(),
         tags: BTreeMap::new(),
-        machine: BTreeMap::new(),
+        machine: machine(&stage.place.state),
         timer: Timer { step: floor.step.0, cost: floor.cost.0 },
         subjects: subjects.collect(),
         unavailable: unavailable.collect(),
@@ -243,7 +252,70 @@ fn facts_of(facts: &subject::Facts) -> SubjectFacts {
     SubjectFacts { components: facts.components.iter().map(component).collect(), notes }
 }
 
-/// Reads, at the end of every round, what the machine was like during it.
+/// Reads, at the end of every round, what the machine was like during it. Rounds are marked by a
+/// rule that is fixed in `host`; none is dropped.
 pub fn round_context() -> impl FnMut() -> RoundContext {
-    RoundContext::default
+    let mut watch = host::context::Watch::new();
+    move || {
+        let context = watch.read();
+        RoundContext {
+            disturbed: host::context::disturbed(&context),
+            steal: context.steal_share,
+            busy: context.busy_share,
+            load: context.load_1min,
+            cpu_pressure: context.cpu_pressure,
+            io_pressure: context.io_pressure,
+            containers: context.containers.map(u64::from),
+            frequency: context.cpu_hertz,
+            available_memory: context.available_memory_bytes,
+        }
+    }
+}
+
+/// The machine, by the names that stand in `env.json`. What is not known is left out.
+fn machine(state: &Path) -> BTreeMap<String, String> {
+    let facts = host::facts::Facts::gather(state);
+    let number = |value: Option<u32>| value.map(|value| value.to_string());
+    let joined = |list: &[String]| list.join(",");
+    let mut all: Vec<(&str, Option<String>)> = vec![
+        ("kernel", facts.kernel.release.clone()),
+        ("kernel_version", facts.kernel.version.clone()),
+        ("kernel_command_line", facts.kernel.command_line.clone()),
+        ("distribution", facts.distribution.clone()),
+        ("architecture", facts.architecture.clone()),
+        ("cpu", facts.cpu.model.clone()),
+        ("cpu_sockets", number(facts.cpu.sockets)),
+        ("cpu_cores", number(facts.cpu.cores)),
+        ("cpu_threads", number(facts.cpu.threads)),
+        ("cpu_usable", number(facts.cpu.usable)),
+        ("memory_bytes", facts.memory_bytes.map(|bytes| bytes.to_string())),
+        ("hypervisor", facts.virtualisation.hypervisor.clone()),
+        ("inside", facts.containment.kind().map(str::to_owned)),
+        ("clock_source", facts.clock_source.clone()),
+        ("cgroup_mode", Some(facts.cgroups.mode.name().to_owned())),
+        (
+            "cgroup_v1_controllers",
+            Some(facts.cgroups.v1.iter().map(|one| joined(&one.controllers)).collect::<Vec<_>>().join(",")),
+        ),
+        (
+            "cgroup_v2_controllers",
+            facts.cgroups.v2.as_ref().and_then(|v2| v2.controllers.as_deref().map(joined)),
+        ),
+        ("security_modules", facts.security.modules.as_deref().map(joined)),
+        ("user", number(facts.own.user)),
+        ("capabilities", facts.own.capabilities.map(|set| format!("{set:#x}"))),
+        ("boot_time", facts.boot_time.map(|seconds| seconds.to_string())),
+    ];
+    let mitigations: Vec<_> = facts
+        .kernel
+        .mitigations
+        .iter()
+        .map(|(name, state)| (format!("mitigation_{name}"), state.clone()))
+        .collect();
+    let storage = facts.storage.iter().map(|one| {
+        let device = format!("{} on {} ({})", one.filesystem, one.device, one.options.join(","));
+        (format!("storage_{}", one.purpose), format!("{}: {device}", one.path.display()))
+    });
+    let stated = all.drain(..).filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    stated.filter(|(_, value)| !value.is_empty()).chain(mitigations).chain(storage).collect()
 }

@@ -131,7 +131,7 @@ impl Unit {
 pub fn three_digits(value: f64) -> String {
     let size = value.abs();
     let decimals = match size {
-        s if s == 0.0 => 0,
+        0.0 => 0,
         s if s >= 99.95 => 0,
         s if s >= 9.995 => 1,
         s if s >= 0.9995 => 2,

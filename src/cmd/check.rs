@@ -54,12 +54,12 @@ pub fn run(selection: &Selection) -> Result<i32> {
             }
             Err(Abort::Interrupted) => {
                 session::finish(found.candidates, &mut stage);
-                stage.end();
+                session::end(stage);
                 return Ok(exit::INTERRUPTED);
             }
         }
     }
     session::finish(found.candidates, &mut stage);
-    stage.end();
+    session::end(stage);
     Ok(if failed { exit::ERROR } else { exit::FINE })
 }

@@ -19,7 +19,7 @@ pub fn run(selection: &Selection) -> Result<i32> {
     let planned = request::plan(&asked, &found);
     let text = planned.map(|(plan, left_out)| describe(&asked, &found, &plan, &left_out));
     session::finish(found.candidates, &mut stage);
-    stage.end();
+    session::end(stage);
     std::io::stdout().write_all(text?.as_bytes())?;
     Ok(exit::FINE)
 }

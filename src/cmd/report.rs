@@ -1,33 +1,77 @@
 //! `dunnage report`: shows the results of a run.
 
+use std::io::{BufWriter, IsTerminal, Write};
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
-use crate::{exit, record, verdict};
+use crate::exit::{self, Special};
+use crate::record::{self, Recorded};
+use crate::report::{self, Format, Glyphs, Look, Rendering, Report, Style};
+use crate::verdict;
 
-/// Runs the verb.
+/// Runs the verb. A run in which nothing was measured has a report too, and exit code 4.
 pub fn run(directory: &Path, format: &str, output: Option<&Path>) -> Result<i32> {
+    let Some(format) = report::find(format) else {
+        let valid: Vec<_> = report::FORMATS.iter().map(|format| format!("`{}`", format.name())).collect();
+        let text = format!("there is no format `{format}`\n\nhint: formats are {}", valid.join(", "));
+        return Err(Special::Usage(text).into());
+    };
     let recorded = record::load(directory)?;
-    let analysis = verdict::analyse(&recorded);
-    let _ = (format, output);
-    for (cell, summary) in recorded.plan.cells.iter().zip(&analysis.cells) {
-        let label = &recorded.plan.subjects[cell.subject].label;
-        let medians: Vec<_> = summary
-            .metrics
-            .iter()
-            .map(|one| {
-                one.as_ref()
-                    .map_or("-".to_owned(), |one| crate::units::Unit::Seconds.format(one.median.value))
-            })
-            .collect();
-        println!("{:<16} {:<34} {}", cell.setting.to_string(), label, medians.join("  "));
+    match output {
+        None => {
+            let mut out = BufWriter::new(std::io::stdout().lock());
+            let look = look(directory, std::io::stdout().is_terminal());
+            write(directory, &recorded, format, &look, &mut out)?;
+            out.flush()?;
+        }
+        Some(path) => {
+            let context = || format!("cannot write the report to `{}`", path.display());
+            let mut file = BufWriter::new(std::fs::File::create(path).with_context(context)?);
+            write(directory, &recorded, format, &look(directory, false), &mut file)?;
+            file.flush().with_context(context)?;
+        }
     }
-    for warning in &analysis.warnings {
-        println!("{warning:?}");
+    let measured = recorded.series.iter().flat_map(|series| &series.values).flatten().any(|value| value.is_finite());
+    Ok(if measured { exit::FINE } else { exit::NOTHING })
+}
+
+fn write(
+    directory: &Path,
+    recorded: &Recorded,
+    format: &dyn Format,
+    look: &Look,
+    out: &mut impl Write,
+) -> Result<()> {
+    match format.rendering() {
+        Rendering::Whole(render) => {
+            let analysis = verdict::analyse(recorded);
+            out.write_all(render(&Report::of(recorded, &analysis), look).as_bytes())?;
+        }
+        Rendering::Rows { header, lines } => {
+            out.write_all(header().as_bytes())?;
+            let mut text = String::new();
+            record::rows(directory, &mut |row| {
+                text.clear();
+                lines(recorded, row, &mut text);
+                out.write_all(text.as_bytes()).map_err(anyhow::Error::from)
+            })?;
+        }
     }
-    for suspect in &analysis.suspects {
-        println!("{suspect:?}");
+    Ok(())
+}
+
+/// How the report looks: as wide as the terminal, in colour unless somebody objects.
+fn look(directory: &Path, terminal: bool) -> Look {
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(variable).into_iter().find(|value| !value.is_empty());
+    let ascii = terminal && locale.is_some_and(|locale| matches!(locale.as_str(), "C" | "POSIX"));
+    let columns = variable("COLUMNS").parse().ok().or_else(|| terminal.then(crate::sys::terminal::columns).flatten());
+    let colour = terminal && variable("NO_COLOR").is_empty() && variable("TERM") != "dumb";
+    Look {
+        width: columns.unwrap_or(80).clamp(80, 160),
+        style: if colour { Style::Colour } else { Style::Plain },
+        glyphs: if ascii { Glyphs::Ascii } else { Glyphs::Unicode },
+        place: directory.display().to_string(),
     }
-    Ok(exit::FINE)
 }

@@ -23,7 +23,7 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
     };
     let mut stage = session::begin(plan.seed, &mut super::tell)?;
     if stage.place.digest != recorded.environment.probe {
-        stage.end();
+        session::end(stage);
         bail!(
             "`{}` was measured with another build of dunnage, so its samples and new ones would not be of the same bits\n\nhint: go on with the dunnage that began it, or begin a new run",
             directory.display()
@@ -41,7 +41,7 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
         let error =
             Special::Nothing(format!("cannot go on: `{name}` is no longer available: {}", why.reason));
         session::finish(found.candidates, &mut stage);
-        stage.end();
+        session::end(stage);
         return Err(error.into());
     }
     let mut writer =
@@ -51,6 +51,6 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
         None => Progress::for_person(&plan, first),
     };
     let ending = measure(&plan, first, found.candidates, &mut stage, &mut writer, progress);
-    stage.end();
+    session::end(stage);
     conclude(ending, directory, events)
 }

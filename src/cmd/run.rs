@@ -33,7 +33,7 @@ pub fn run(options: &cli::Run) -> Result<i32> {
         Ok(planned) => planned,
         Err(error) => {
             session::finish(found.candidates, &mut stage);
-            stage.end();
+            session::end(stage);
             return Err(error);
         }
     };
@@ -49,13 +49,13 @@ pub fn run(options: &cli::Run) -> Result<i32> {
         plan.predicted(),
         directory.display()
     ));
-    let environment = session::environment(&stage, &found, &plan);
+    let environment = session::environment(&stage, &found);
     let run = stage.run.clone();
     let mut writer = match record::create(&directory, &run, &environment, &plan) {
         Ok(writer) => writer,
         Err(error) => {
             session::finish(found.candidates, &mut stage);
-            stage.end();
+            session::end(stage);
             return Err(error);
         }
     };
@@ -64,7 +64,7 @@ pub fn run(options: &cli::Run) -> Result<i32> {
         None => Progress::for_person(&plan, 0),
     };
     let ending = measure(&plan, 0, found.candidates, &mut stage, &mut writer, progress);
-    stage.end();
+    session::end(stage);
     conclude(ending, &directory, options.events)
 }
 

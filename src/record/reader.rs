@@ -43,11 +43,15 @@ pub struct RoundContext {
     /// Load average over one minute.
     pub load: Option<f64>,
     /// Share of time in which something waited for a CPU.
-    pub pressure: Option<f64>,
+    pub cpu_pressure: Option<f64>,
+    /// Share of time in which something waited for a disk.
+    pub io_pressure: Option<f64>,
     /// Containers running at its end.
     pub containers: Option<u64>,
     /// Mean CPU frequency in hertz.
     pub frequency: Option<f64>,
+    /// Bytes of memory that could be had.
+    pub available_memory: Option<u64>,
     /// Why the round is marked as disturbed.
     pub disturbed: Option<String>,
 }
@@ -287,9 +291,11 @@ fn context(end: End) -> RoundContext {
         steal: end.steal,
         busy: end.busy,
         load: end.load,
-        pressure: end.pressure,
+        cpu_pressure: end.cpu_pressure,
+        io_pressure: end.io_pressure,
         containers: end.containers,
         frequency: end.frequency,
+        available_memory: end.available_memory,
         disturbed: end.disturbed,
     }
 }

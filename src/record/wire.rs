@@ -113,13 +113,19 @@ pub struct End {
     pub load: Option<f64>,
     /// Share of time in which something waited for a CPU.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub pressure: Option<f64>,
+    pub cpu_pressure: Option<f64>,
+    /// Share of time in which something waited for a disk.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub io_pressure: Option<f64>,
     /// Containers running at its end.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub containers: Option<u64>,
     /// Mean frequency in hertz.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub frequency: Option<f64>,
+    /// Bytes of memory that could be had.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub available_memory: Option<u64>,
     /// Why the round is marked as disturbed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub disturbed: Option<String>,

@@ -126,9 +126,11 @@ impl Writer {
             steal: context.steal,
             busy: context.busy,
             load: context.load,
-            pressure: context.pressure,
+            cpu_pressure: context.cpu_pressure,
+            io_pressure: context.io_pressure,
             containers: context.containers,
             frequency: context.frequency,
+            available_memory: context.available_memory,
             disturbed: context.disturbed.clone(),
         })
     }

@@ -155,8 +155,11 @@ pub struct Kind {
     /// What runs by default where it works, in the canonical grammar, as installed and equalised.
     pub defaults: fn() -> Defaults,
     /// Finds its programs and makes a subject of a checked specification.
-    pub build: fn(&Spec, &Place) -> Result<Box<dyn Subject>, Unavailable>,
+    pub build: Build,
 }
+
+/// Finds the programs of a kind and makes a subject.
+pub type Build = fn(&Spec, &Place) -> Result<Box<dyn Subject>, Unavailable>;
 
 /// The subjects of a kind that a run without `-s` takes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

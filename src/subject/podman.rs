@@ -144,5 +144,6 @@ fn limits_that_podman_may_set() -> Vec<String> {
         return Vec::new();
     }
     let option = |name: &str, hard: u64| ["--ulimit".to_owned(), format!("{name}={hard}:{hard}")];
-    [option("nofile", limits::open_files()), option("nproc", limits::processes().min(limits::process_ids()))].concat()
+    [option("nofile", limits::open_files()), option("nproc", limits::processes().min(limits::process_ids()))]
+        .concat()
 }

@@ -155,7 +155,7 @@ pub fn parse_size(text: &str) -> Option<u64> {
         _ => return None,
     };
     let bytes = number * factor;
-    (bytes >= 1.0 && bytes < 9e15).then_some(bytes as u64)
+    (1.0..9e15).contains(&bytes).then_some(bytes as u64)
 }
 
 /// A duration with its unit, in seconds.

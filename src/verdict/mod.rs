@@ -166,7 +166,7 @@ pub fn analyse(run: &Recorded) -> Analysis {
     let noise = noise(run, &cells, &findings);
     let suspects = suspect::all(run, &columns, &cells, &findings, &noise);
     for (index, suspect) in suspects.iter().enumerate() {
-        suspect.overrule(index, &run.plan, &mut findings);
+        suspect.overrule(index, &mut findings);
     }
     let (warnings, carry_over_tested) = warning::all(run, &columns, &cells);
     Analysis {
@@ -327,7 +327,7 @@ fn floor_shares(run: &Recorded, columns: &Columns) -> Vec<FloorShare> {
     let timer = run.environment.timer.step as f64 / 1e9;
     let share = |cell: usize| {
         let entry = &plan.subjects[plan.cells[cell].subject];
-        if entry.twin_of.is_some() || entry.layer <= crate::subject::Layer::Floor {
+        if entry.twin_of.is_some() || entry.layer <= crate::plan::Layer::Floor {
             return None;
         }
         let floor = sibling(plan, cell, floor)?;

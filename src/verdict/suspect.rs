@@ -15,6 +15,9 @@ pub struct Suspect {
     pub cells: Vec<usize>,
     /// Index into the experiment's metrics; none where all are in doubt.
     pub metric: Option<usize>,
+    /// Differences up to this size are in doubt, larger ones stand; none where no size helps. In
+    /// the unit of the metric.
+    pub up_to: Option<f64>,
     /// What was seen.
     pub evidence: String,
     /// What probably made it so.
@@ -22,14 +25,14 @@ pub struct Suspect {
 }
 
 impl Suspect {
-    /// Overrules every finding that rests on the numbers in doubt. The comparison of twins is the
-    /// evidence itself and keeps its numbers, but not its verdict.
-    pub(super) fn overrule(&self, index: usize, plan: &Plan, findings: &mut [Finding]) {
-        let _ = plan;
+    /// Overrules the findings that rest on the numbers in doubt.
+    pub(super) fn overrule(&self, index: usize, findings: &mut [Finding]) {
         for finding in findings {
             let concerned = self.cells.contains(&finding.cell) || self.cells.contains(&finding.against);
             let same_metric = self.metric.is_none_or(|metric| metric == finding.metric);
-            if concerned && same_metric && finding.verdict != Verdict::Context {
+            let size = finding.numbers.map_or(0.0, |numbers| numbers.difference.value.abs());
+            let in_reach = self.up_to.is_none_or(|reach| size <= reach);
+            if concerned && same_metric && in_reach && finding.verdict != Verdict::Context {
                 finding.verdict = Verdict::Suspect(index);
             }
         }
@@ -99,6 +102,7 @@ fn negative(view: &View<'_>) -> Vec<Suspect> {
                 rule: "negative",
                 cells: vec![cell],
                 metric: Some(metric),
+                up_to: None,
                 evidence: format!(
                     "{} reaches {}",
                     view.named(cell, metric),
@@ -120,7 +124,7 @@ fn shorter_than_a_bare_start(view: &View<'_>) -> Vec<Suspect> {
         let layer = view.plan().subjects[view.plan().cells[cell].subject].layer;
         let Some(metric) = view.metric_index(cell, "returned") else { continue };
         let Some(baseline) = view.baseline_cell(cell).filter(|baseline| *baseline != cell) else { continue };
-        if layer == crate::subject::Layer::Bare || !is_bare(view, baseline) {
+        if layer == crate::plan::Layer::Bare || !is_bare(view, baseline) {
             continue;
         }
         let range = |summary: &CellSummary| summary.metrics[metric].as_ref().map(|values| values.range);
@@ -130,6 +134,7 @@ fn shorter_than_a_bare_start(view: &View<'_>) -> Vec<Suspect> {
                 rule: "shorter than a bare start",
                 cells: vec![cell],
                 metric: Some(metric),
+                up_to: None,
                 evidence: format!(
                     "{} takes {} at least once, and no bare start took less than {}",
                     view.named(cell, metric),
@@ -144,7 +149,7 @@ fn shorter_than_a_bare_start(view: &View<'_>) -> Vec<Suspect> {
 }
 
 fn is_bare(view: &View<'_>, cell: usize) -> bool {
-    view.plan().subjects[view.plan().cells[cell].subject].layer == crate::subject::Layer::Bare
+    view.plan().subjects[view.plan().cells[cell].subject].layer == crate::plan::Layer::Bare
 }
 
 /// A part cannot take longer than the whole that holds it.
@@ -168,6 +173,7 @@ fn longer_than_the_whole(view: &View<'_>) -> Vec<Suspect> {
                 rule: "longer than the whole",
                 cells: vec![cell],
                 metric: Some(part),
+                up_to: None,
                 evidence: format!(
                     "{} takes {} in a round where {} takes {}",
                     view.named(cell, part),
@@ -207,6 +213,7 @@ fn faster_than_bare(view: &View<'_>) -> Vec<Suspect> {
             rule: "faster than bare",
             cells: vec![finding.cell],
             metric: Some(finding.metric),
+            up_to: None,
             evidence: format!(
                 "{} is {} from a bare process",
                 view.named(finding.cell, finding.metric),
@@ -232,6 +239,10 @@ fn control_moved(view: &View<'_>) -> Vec<Suspect> {
             rule: "control moved",
             cells: vec![finding.cell, finding.against],
             metric: Some(finding.metric),
+            // What the control did may have happened to others too, but not more than that.
+            up_to: Some(
+                numbers.difference.interval.map_or(numbers.difference.value.abs(), |all| all.farthest_end()),
+            ),
             evidence: format!(
                 "{} differs by {} from the same subject under its own label",
                 view.named(finding.cell, finding.metric),
@@ -265,6 +276,7 @@ fn copies(view: &View<'_>) -> Vec<Suspect> {
                 rule: "two columns that are copies",
                 cells: vec![first, second],
                 metric: None,
+                up_to: None,
                 evidence: format!(
                     "{} and {} have the same value in each of {values} rounds",
                     view.named(first, 0),

@@ -9,6 +9,8 @@
  * nanoseconds from before the first step to after the last is written. What the container writes goes
  * to a pipe that is emptied after the second stamp. Needs root and Linux 5.9; any refused step ends it.
  *
+ * One file, though a long one, so that it can be read from top to bottom beside `src/sys/container`.
+ *
  * Build: cc -std=c11 -O2 -static -o floor floor.c
  */
 #define _GNU_SOURCE

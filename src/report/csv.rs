@@ -1,0 +1,259 @@
+//! One line per sample and metric, for other programs: values in base units and as exact as they
+//! were derived. The columns are a promise.
+//!
+//! Rounds and positions count from 1, rounds within their phase. A cell without a sample gives one
+//! line without metric and value, with the class and the reason. Quoting follows RFC 4180, with
+//! line feeds as ends of lines.
+
+use std::fmt::Write as _;
+
+use super::text::clean;
+use super::{Format, Rendering};
+use crate::outcome::Outcome;
+use crate::plan::Cell;
+use crate::record::{Recorded, Row};
+
+/// The columns.
+pub const COLUMNS: [&str; 18] = [
+    "run",
+    "host",
+    "experiment",
+    "setting",
+    "subject",
+    "label",
+    "metric",
+    "unit",
+    "phase",
+    "round",
+    "position",
+    "predecessor",
+    "started",
+    "value",
+    "outcome",
+    "class",
+    "reason",
+    "flags",
+];
+
+/// The format `csv`.
+pub struct Csv;
+
+impl Format for Csv {
+    fn name(&self) -> &'static str {
+        "csv"
+    }
+
+    fn description(&self) -> &'static str {
+        "one line per sample and metric, in base units with full precision"
+    }
+
+    fn rendering(&self) -> Rendering {
+        Rendering::Rows { header, lines }
+    }
+}
+
+/// The first line.
+pub fn header() -> String {
+    COLUMNS.join(",") + "\n"
+}
+
+/// Appends the lines of one sample.
+pub fn lines(run: &Recorded, row: &Row<'_>, out: &mut String) {
+    let Some(cell) = run.plan.cells.get(row.cell) else { return };
+    let line = Line::of(run, row, cell);
+    match row.outcome.as_ref() {
+        Outcome::Measured(sample) => {
+            for metric in run.plan.metrics(cell) {
+                let value = (metric.derive)(sample).filter(|value| value.is_finite());
+                // Shortest text that reads back as the same number.
+                let shown = value.map(|value| value.to_string()).unwrap_or_default();
+                let missing = sample.missing.iter().find(|(name, _)| name == metric.name && value.is_none());
+                let reason = missing.map_or("", |(_, why)| why);
+                line.append([metric.name, metric.unit.name()], &shown, ["measured", "", reason], out);
+            }
+        }
+        Outcome::Skipped(reason) => line.append(["", ""], "", ["skipped", "", reason], out),
+        Outcome::Failed(failure) => {
+            let reason = match &failure.words {
+                Some(words) => format!("{}: {words}", failure.reason),
+                None => failure.reason.clone(),
+            };
+            line.append(["", ""], "", ["failed", failure.class.name(), &reason], out);
+        }
+    }
+}
+
+/// What the lines of one sample have in common, ready to be written.
+struct Line {
+    /// `run` to `label`.
+    subject: String,
+    /// `phase` to `started`.
+    place: String,
+    flags: &'static str,
+}
+
+impl Line {
+    fn of(run: &Recorded, row: &Row<'_>, cell: &Cell) -> Line {
+        let entry = &run.plan.subjects[cell.subject];
+        let (phase, round) = match row.round.checked_sub(run.plan.warmups) {
+            Some(counted) => ("measure", counted + 1),
+            None => ("warmup", row.round + 1),
+        };
+        let before = row.predecessor.and_then(|cell| run.plan.cells.get(cell));
+        let before = before.map_or("", |cell| run.plan.subjects[cell.subject].label.as_str());
+        Line {
+            subject: joined(&[
+                &clean(&run.run),
+                &clean(&run.environment.host),
+                cell.experiment,
+                &cell.setting.to_string(),
+                &clean(&entry.spec.to_string()),
+                &clean(&entry.label),
+            ]),
+            place: joined(&[
+                phase,
+                &round.to_string(),
+                &(row.position + 1).to_string(),
+                &clean(before),
+                &instant(row.started),
+            ]),
+            flags: flags(run, row.round),
+        }
+    }
+
+    fn append(&self, metric: [&str; 2], value: &str, outcome: [&str; 3], out: &mut String) {
+        let [outcome, class, reason] = outcome;
+        let reason = harmless(&clean(reason));
+        let parts = [&self.subject, &joined(&metric), &self.place];
+        for part in parts {
+            out.push_str(part);
+            out.push(',');
+        }
+        out.push_str(&joined(&[value, outcome, class, &reason, self.flags]));
+        out.push('\n');
+    }
+}
+
+/// `disturbed` for rounds in which the machine did other things too, `incomplete` for rounds that
+/// were never finished and count nowhere.
+fn flags(run: &Recorded, round: usize) -> &'static str {
+    match run.contexts.get(round) {
+        Some(Some(context)) if context.disturbed.is_some() => "disturbed",
+        Some(Some(_)) => "",
+        _ => "incomplete",
+    }
+}
+
+/// Fields with commas between them.
+fn joined(fields: &[&str]) -> String {
+    let mut text = String::new();
+    for (index, field) in fields.iter().enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        quote(field, &mut text);
+    }
+    text
+}
+
+/// Appends a field, in quotes where it needs them.
+fn quote(field: &str, out: &mut String) {
+    if !field.contains(['"', ',', '\n', '\r']) {
+        return out.push_str(field);
+    }
+    out.push('"');
+    for letter in field.chars() {
+        if letter == '"' {
+            out.push('"');
+        }
+        out.push(letter);
+    }
+    out.push('"');
+}
+
+/// A text in an engine's words that no spreadsheet takes for a formula.
+fn harmless(text: &str) -> String {
+    if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text.to_owned() }
+}
+
+/// Nanoseconds since 1970 as RFC 3339 in UTC.
+pub fn instant(nanoseconds: u64) -> String {
+    let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
+    let (days, time) = (seconds / 86400, seconds % 86400);
+    let (year, month, day) = date(days);
+    let mut text = String::with_capacity(30);
+    write!(
+        text,
+        "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{rest:09}Z",
+        time / 3600,
+        time / 60 % 60,
+        time % 60
+    )
+    .expect("writing to a string does not fail");
+    text
+}
+
+/// The date of a day counted from 1 January 1970. Years begin in March here, so that the day that
+/// some have more is their last (H. Hinnant, "chrono-compatible low-level date algorithms").
+fn date(days: u64) -> (u64, u64, u64) {
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn instants_are_rfc_3339() {
+        assert_eq!(instant(0), "1970-01-01T00:00:00.000000000Z");
+        assert_eq!(instant(951_782_400_000_000_001), "2000-02-29T00:00:00.000000001Z");
+        assert_eq!(instant(1_763_705_739_123_456_789), "2025-11-21T06:15:39.123456789Z");
+        assert_eq!(instant(u64::MAX), "2554-07-21T23:34:33.709551615Z");
+    }
+
+    #[test]
+    fn text_is_no_formula() {
+        assert_eq!(harmless("=cmd()"), "'=cmd()");
+        assert_eq!(harmless("a=b"), "a=b");
+    }
+
+    /// Takes a line apart as RFC 4180 says.
+    fn fields(line: &str) -> Vec<String> {
+        let mut fields = vec![String::new()];
+        let mut quoted = false;
+        let mut letters = line.chars().peekable();
+        while let Some(letter) = letters.next() {
+            match letter {
+                '"' if quoted && letters.next_if_eq(&'"').is_some() => fields.last_mut().unwrap().push('"'),
+                '"' => quoted = !quoted,
+                ',' if !quoted => fields.push(String::new()),
+                other => fields.last_mut().unwrap().push(other),
+            }
+        }
+        fields
+    }
+
+    proptest! {
+        #[test]
+        fn fields_come_back_as_they_went(texts in prop::collection::vec("(\\PC|[\",\n\r]){0,12}", 1..6)) {
+            let line = joined(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+            prop_assert_eq!(fields(&line), texts);
+        }
+
+        #[test]
+        fn days_follow_each_other(day in 0u64..200_000) {
+            let ((year, month, first), (next_year, next_month, next)) = (date(day), date(day + 1));
+            let follows = (year == next_year && month == next_month && next == first + 1)
+                || (next == 1 && first >= 28 && (next_month == month % 12 + 1));
+            prop_assert!(follows);
+        }
+    }
+}

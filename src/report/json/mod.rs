@@ -1,0 +1,264 @@
+//! The analysis for other programs: every number in base units with full precision and with its
+//! interval. The wire format stands apart, and is described in `docs/report-json.md`.
+
+mod wire;
+
+use self::wire::*;
+use super::model::{Change, Pair, PairKind, Report, Row, Value};
+use super::{Format, Look, Rendering};
+use crate::stats::{Estimate, Goal};
+use crate::verdict::Verdict;
+
+/// The name of the format with its version.
+pub const SCHEMA: &str = "dunnage-report/1";
+
+/// The format `json`.
+pub struct Json;
+
+impl Format for Json {
+    fn name(&self) -> &'static str {
+        "json"
+    }
+
+    fn description(&self) -> &'static str {
+        "every median, comparison, warning and suspect with its numbers, for other programs"
+    }
+
+    fn rendering(&self) -> Rendering {
+        Rendering::Whole(render)
+    }
+}
+
+/// The report as JSON.
+pub fn render(report: &Report, _: &Look) -> String {
+    let file = file(report);
+    let mut text = serde_json::to_string_pretty(&file).expect("plain data with text keys has a JSON form");
+    text.push('\n');
+    text
+}
+
+fn file(report: &Report) -> File<'_> {
+    File {
+        schema: SCHEMA,
+        run: &report.run,
+        dunnage: &report.dunnage,
+        started: &report.started,
+        command: &report.command,
+        tags: by_name(&report.tags),
+        host: &report.host,
+        machine: by_name(&report.machine),
+        timer_step_s: report.timer_step,
+        probe_sha256: &report.probe,
+        programs: report
+            .programs
+            .iter()
+            .map(|one| ProgramFile {
+                role: &one.role,
+                path: &one.path,
+                version: &one.version,
+                sha256: &one.sha256,
+            })
+            .collect(),
+        unavailable: by_name(&report.unavailable),
+        rounds: RoundsFile {
+            complete: report.rounds.complete,
+            planned: report.rounds.planned,
+            warmups: report.rounds.warmups,
+            seed: report.rounds.seed.to_string(),
+        },
+        verdict_level: report.level,
+        verdicts_in_family: report.family,
+        samples: report.samples,
+        carry_over_tested: report.carry_over_tested,
+        experiments: report.experiments.iter().map(experiment).collect(),
+        failures: report
+            .failures
+            .iter()
+            .map(|one| FailureFile {
+                experiment: one.experiment,
+                label: &one.label,
+                class: one.class,
+                settings: &one.settings,
+                times: one.times,
+                planned: one.planned,
+                reason: &one.reason,
+            })
+            .collect(),
+        warnings: report
+            .notices
+            .iter()
+            .map(|one| WarningFile {
+                kind: one.kind,
+                labels: &one.labels,
+                seen: &one.seen,
+                remedy: &one.remedy,
+            })
+            .collect(),
+        suspects: report
+            .suspects
+            .iter()
+            .map(|one| SuspectFile {
+                rule: one.rule,
+                labels: &one.labels,
+                metric: one.metric,
+                evidence: &one.evidence,
+                mechanism: &one.mechanism,
+            })
+            .collect(),
+    }
+}
+
+fn by_name(pairs: &[(String, String)]) -> Facts<'_> {
+    pairs.iter().map(|(name, fact)| (name.as_str(), fact.as_str())).collect()
+}
+
+fn experiment(one: &super::model::Experiment) -> ExperimentFile<'_> {
+    let metrics = one.metrics.iter().map(|metric| MetricFile {
+        name: metric.name,
+        unit: metric.unit.name(),
+        meaning: metric.meaning,
+        decisive: metric.decisive,
+        margin_absolute: metric.margin.0,
+        margin_relative: metric.margin.1,
+    });
+    let mut cells: Vec<CellFile<'_>> = Vec::new();
+    let mut comparisons: Vec<ComparisonFile<'_>> = Vec::new();
+    for (setting, ladder, row) in one.rows() {
+        let known = cells.iter_mut().find(|cell| cell.setting == setting.text && cell.label == row.label);
+        if let Some(cell) = known {
+            cell.ladders.push(ladder.name);
+            continue;
+        }
+        cells.push(cell(one, setting, ladder.name, row));
+        let against = row.against_baseline.iter().flatten();
+        comparisons.extend(against.map(|change| {
+            let sentence = format!("{} against {}: {}", row.label, ladder.baseline, change.predicate);
+            comparison(one, change, [&row.label, &ladder.baseline], ("baseline", None), sentence)
+        }));
+    }
+    for pair in one.pairs.iter().chain(&one.twins) {
+        let sentence = |change: &Change| format!("{} {}", pair.phrase, change.predicate);
+        let ends = [pair.subject.as_str(), pair.against.as_str()];
+        let of_pair = pair.changes.iter();
+        comparisons
+            .extend(of_pair.map(|change| comparison(one, change, ends, relation(pair), sentence(change))));
+    }
+    let noise = one.settings.iter().flat_map(|setting| {
+        setting.noise.iter().map(|noise| NoiseFile {
+            setting: &setting.text,
+            metric: one.metrics[noise.metric].name,
+            unit: one.metrics[noise.metric].unit.name(),
+            layer: noise.layer,
+            label: &noise.label,
+            floor: noise.units,
+            floor_share: noise.share,
+            holds_zero: noise.holds_zero,
+        })
+    });
+    ExperimentFile {
+        name: one.name,
+        question: one.question,
+        metrics: metrics.collect(),
+        noise_floors: noise.collect(),
+        cells,
+        comparisons,
+    }
+}
+
+fn relation(pair: &Pair) -> (&str, Option<&str>) {
+    match &pair.kind {
+        PairKind::OneKey(key) => ("one key", Some(key)),
+        PairKind::Step => ("step", None),
+        PairKind::Layer => ("layer", None),
+        PairKind::Twin => ("twin", None),
+    }
+}
+
+fn cell<'a>(
+    experiment: &'a super::model::Experiment,
+    setting: &'a super::model::Setting,
+    ladder: &'a str,
+    row: &'a Row,
+) -> CellFile<'a> {
+    let value = |(metric, value): (&super::model::Metric, &Option<Value>)| {
+        let value = value.as_ref()?;
+        Some(ValueFile {
+            metric: metric.name,
+            unit: metric.unit.name(),
+            median: estimate(&value.median),
+            smallest: value.range.0,
+            lower_quartile: value.quartiles.0,
+            upper_quartile: value.quartiles.1,
+            largest: value.range.1,
+        })
+    };
+    CellFile {
+        setting: &setting.text,
+        label: &row.label,
+        subject: &row.subject,
+        layer: row.layer,
+        ladders: vec![ladder],
+        runtime: row.runtime.as_deref(),
+        baseline: row.is_baseline,
+        lost_rounds: row.lost,
+        floor_share: row.floor_share.as_ref().map(estimate),
+        values: experiment.metrics.iter().zip(&row.values).filter_map(value).collect(),
+    }
+}
+
+fn estimate(one: &Estimate) -> EstimateFile {
+    EstimateFile {
+        estimate: one.value,
+        low: one.interval.map(|interval| interval.low),
+        high: one.interval.map(|interval| interval.high),
+        coverage: one.interval.map(|interval| interval.coverage),
+        level: one.alpha.get(),
+        rounds: one.rounds,
+    }
+}
+
+fn comparison<'a>(
+    experiment: &'a super::model::Experiment,
+    change: &Change,
+    [subject, against]: [&'a str; 2],
+    (relation, key): (&'a str, Option<&'a str>),
+    sentence: String,
+) -> ComparisonFile<'a> {
+    let metric = &experiment.metrics[change.metric];
+    let (smallest_visible, new_run) = match &change.verdict {
+        Verdict::Undecided { smallest_visible, new_run } => (Some(*smallest_visible), *new_run),
+        _ => (None, None),
+    };
+    let new_run = new_run.map(|run| NewRunFile {
+        rounds: run.rounds,
+        goal: match run.goal {
+            Goal::Same => "same",
+            Goal::Difference => "difference",
+        },
+    });
+    ComparisonFile {
+        setting: &experiment.settings[change.setting].text,
+        metric: metric.name,
+        unit: metric.unit.name(),
+        subject,
+        against,
+        relation,
+        key,
+        verdict: change.verdict.word(),
+        difference: change.difference.as_ref().map(estimate),
+        ratio: change.ratio.as_ref().map(estimate),
+        matters: change.matters,
+        smallest_visible,
+        new_run,
+        rounds_needed: match change.verdict {
+            Verdict::TooFew { need, .. } => Some(need),
+            _ => None,
+        },
+        suspect: match change.verdict {
+            Verdict::Suspect(index) => Some(index),
+            _ => None,
+        },
+        hidden_by_noise_floor: change.hidden_by_noise,
+        sentence,
+    }
+}

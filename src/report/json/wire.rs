@@ -1,0 +1,169 @@
+//! The wire format of the analysis, field by field as `docs/report-json.md` describes it. A change
+//! that breaks readers changes the name of the schema.
+
+use serde::Serialize;
+
+#[derive(Serialize)]
+pub(super) struct File<'a> {
+    pub schema: &'static str,
+    pub run: &'a str,
+    pub dunnage: &'a str,
+    pub started: &'a str,
+    pub command: &'a str,
+    pub tags: Facts<'a>,
+    pub host: &'a str,
+    pub machine: Facts<'a>,
+    pub timer_step_s: f64,
+    pub probe_sha256: &'a str,
+    pub programs: Vec<ProgramFile<'a>>,
+    pub unavailable: Facts<'a>,
+    pub rounds: RoundsFile,
+    pub verdict_level: f64,
+    pub verdicts_in_family: usize,
+    pub samples: usize,
+    pub carry_over_tested: usize,
+    pub experiments: Vec<ExperimentFile<'a>>,
+    pub failures: Vec<FailureFile<'a>>,
+    pub warnings: Vec<WarningFile<'a>>,
+    pub suspects: Vec<SuspectFile<'a>>,
+}
+
+pub(super) type Facts<'a> = std::collections::BTreeMap<&'a str, &'a str>;
+
+#[derive(Serialize)]
+pub(super) struct ProgramFile<'a> {
+    pub role: &'a str,
+    pub path: &'a str,
+    pub version: &'a str,
+    pub sha256: &'a str,
+}
+
+#[derive(Serialize)]
+pub(super) struct RoundsFile {
+    pub complete: usize,
+    pub planned: usize,
+    pub warmups: usize,
+    pub seed: String,
+}
+
+#[derive(Serialize)]
+pub(super) struct ExperimentFile<'a> {
+    pub name: &'a str,
+    pub question: &'a str,
+    pub metrics: Vec<MetricFile<'a>>,
+    pub cells: Vec<CellFile<'a>>,
+    pub comparisons: Vec<ComparisonFile<'a>>,
+    pub noise_floors: Vec<NoiseFile<'a>>,
+}
+
+#[derive(Serialize)]
+pub(super) struct MetricFile<'a> {
+    pub name: &'a str,
+    pub unit: &'a str,
+    pub meaning: &'a str,
+    pub decisive: bool,
+    pub margin_absolute: f64,
+    pub margin_relative: f64,
+}
+
+#[derive(Serialize)]
+pub(super) struct CellFile<'a> {
+    pub setting: &'a str,
+    pub label: &'a str,
+    pub subject: &'a str,
+    pub layer: &'a str,
+    pub ladders: Vec<&'a str>,
+    pub runtime: Option<&'a str>,
+    pub baseline: bool,
+    pub lost_rounds: usize,
+    pub floor_share: Option<EstimateFile>,
+    pub values: Vec<ValueFile<'a>>,
+}
+
+#[derive(Serialize)]
+pub(super) struct ValueFile<'a> {
+    pub metric: &'a str,
+    pub unit: &'a str,
+    pub median: EstimateFile,
+    pub smallest: f64,
+    pub lower_quartile: f64,
+    pub upper_quartile: f64,
+    pub largest: f64,
+}
+
+#[derive(Serialize)]
+pub(super) struct EstimateFile {
+    pub estimate: f64,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    pub coverage: Option<f64>,
+    pub level: f64,
+    pub rounds: usize,
+}
+
+#[derive(Serialize)]
+pub(super) struct ComparisonFile<'a> {
+    pub setting: &'a str,
+    pub metric: &'a str,
+    pub unit: &'a str,
+    pub subject: &'a str,
+    pub against: &'a str,
+    pub relation: &'a str,
+    pub key: Option<&'a str>,
+    pub verdict: &'static str,
+    pub difference: Option<EstimateFile>,
+    pub ratio: Option<EstimateFile>,
+    pub matters: Option<f64>,
+    pub smallest_visible: Option<f64>,
+    pub new_run: Option<NewRunFile>,
+    pub rounds_needed: Option<usize>,
+    pub suspect: Option<usize>,
+    pub hidden_by_noise_floor: Option<f64>,
+    pub sentence: String,
+}
+
+#[derive(Serialize)]
+pub(super) struct NewRunFile {
+    pub rounds: usize,
+    pub goal: &'static str,
+}
+
+#[derive(Serialize)]
+pub(super) struct NoiseFile<'a> {
+    pub setting: &'a str,
+    pub metric: &'a str,
+    pub unit: &'a str,
+    pub layer: &'a str,
+    pub label: &'a str,
+    pub floor: f64,
+    pub floor_share: Option<f64>,
+    pub holds_zero: bool,
+}
+
+#[derive(Serialize)]
+pub(super) struct FailureFile<'a> {
+    pub experiment: &'a str,
+    pub label: &'a str,
+    pub class: &'a str,
+    pub settings: &'a [String],
+    pub times: usize,
+    pub planned: usize,
+    pub reason: &'a str,
+}
+
+#[derive(Serialize)]
+pub(super) struct WarningFile<'a> {
+    pub kind: &'a str,
+    pub labels: &'a [String],
+    pub seen: &'a str,
+    pub remedy: &'a str,
+}
+
+#[derive(Serialize)]
+pub(super) struct SuspectFile<'a> {
+    pub rule: &'a str,
+    pub labels: &'a [String],
+    pub metric: Option<&'a str>,
+    pub evidence: &'a str,
+    pub mechanism: &'a str,
+}

@@ -1,0 +1,85 @@
+//! Reports: what a run showed, for people, tables and other programs. One model in words and
+//! numbers; every format renders it, and none decides anything.
+//!
+//! Pure functions of what was recorded: no clock, file, process or engine, and nothing is printed
+//! here; whoever calls writes the text where it belongs.
+
+pub mod csv;
+pub mod json;
+pub mod model;
+pub mod terminal;
+pub mod text;
+
+pub use model::Report;
+
+use crate::record::{Recorded, Row};
+
+/// How a report for people looks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Look {
+    /// Columns; fewer than 80 count as 80.
+    pub width: usize,
+    /// Whether colours help.
+    pub style: Style,
+    /// What drawings are made of.
+    pub glyphs: Glyphs,
+    /// Where the run lies, as the person would type it.
+    pub place: String,
+}
+
+impl Default for Look {
+    /// What any pipe can take.
+    fn default() -> Look {
+        Look { width: 80, style: Style::Plain, glyphs: Glyphs::Unicode, place: "DIR".into() }
+    }
+}
+
+/// Whether colours help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Text alone.
+    Plain,
+    /// Colours beside the words; they never say anything that the words do not.
+    Colour,
+}
+
+/// What drawings are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Glyphs {
+    /// Any character.
+    Unicode,
+    /// Only what every terminal has.
+    Ascii,
+}
+
+/// One way to show a run.
+pub trait Format: Sync {
+    /// Its name after `--format`.
+    fn name(&self) -> &'static str;
+    /// What it is, in a line.
+    fn description(&self) -> &'static str;
+    /// How it is made.
+    fn rendering(&self) -> Rendering;
+}
+
+/// How a format is made: from the analysis as a whole, or sample by sample, since a run can have
+/// more samples than fit into memory as text.
+pub enum Rendering {
+    /// The whole report.
+    Whole(fn(&Report, &Look) -> String),
+    /// A first line, then what each sample gives.
+    Rows {
+        /// The first line.
+        header: fn() -> String,
+        /// Appends the lines of one sample.
+        lines: fn(&Recorded, &Row<'_>, &mut String),
+    },
+}
+
+/// Every format there is, the one for people first.
+pub static FORMATS: &[&dyn Format] = &[&terminal::Terminal, &csv::Csv, &json::Json];
+
+/// The format with this name.
+pub fn find(name: &str) -> Option<&'static dyn Format> {
+    FORMATS.iter().copied().find(|format| format.name() == name)
+}

@@ -1,0 +1,315 @@
+//! What a report says, in words and numbers with their units, whatever it will look like: plain
+//! data, built once from a run and its analysis. All text in it is clean and can be shown as it is.
+//!
+//! Deliberately absent: layout, and any computing that decides something.
+
+mod build;
+mod compared;
+mod notices;
+
+use crate::stats::Estimate;
+use crate::units::Unit;
+use crate::verdict::Verdict;
+
+/// Everything that a rendering needs.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// The run's name.
+    pub run: String,
+    /// The version of dunnage that measured.
+    pub dunnage: String,
+    /// When it began, RFC 3339, in UTC.
+    pub started: String,
+    /// The command line that began it.
+    pub command: String,
+    /// Labels that the person gave the run.
+    pub tags: Vec<(String, String)>,
+    /// The host's name.
+    pub host: String,
+    /// Facts about the machine, by name.
+    pub machine: Vec<(String, String)>,
+    /// The smallest step of the clock, in seconds.
+    pub timer_step: f64,
+    /// SHA-256 of the executable that is probe everywhere.
+    pub probe: String,
+    /// The programs of all subjects, each once.
+    pub programs: Vec<Program>,
+    /// What was found but could not be used, with the reason.
+    pub unavailable: Vec<(String, String)>,
+    /// How it was measured.
+    pub rounds: Rounds,
+    /// The level of a single verdict.
+    pub level: f64,
+    /// How many verdicts share the level of 5 %.
+    pub family: usize,
+    /// By experiment.
+    pub experiments: Vec<Experiment>,
+    /// What qualifies the verdicts.
+    pub notices: Vec<Notice>,
+    /// What must not be believed.
+    pub suspects: Vec<Suspicion>,
+    /// What gave no sample.
+    pub failures: Vec<Failure>,
+    /// In how many cells carry-over was tested.
+    pub carry_over_tested: usize,
+    /// How many samples there are.
+    pub samples: usize,
+}
+
+/// A program that was measured, or took part in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// Its part.
+    pub role: String,
+    /// Where it lies.
+    pub path: String,
+    /// Its version in its own words.
+    pub version: String,
+    /// SHA-256, hexadecimal.
+    pub sha256: String,
+}
+
+/// How often was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rounds {
+    /// Complete rounds that count.
+    pub complete: usize,
+    /// Planned ones.
+    pub planned: usize,
+    /// Rounds before them.
+    pub warmups: usize,
+    /// The seed of every order.
+    pub seed: u64,
+}
+
+/// An experiment with its answers.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// Its name.
+    pub name: &'static str,
+    /// Its question.
+    pub question: &'static str,
+    /// What it measures, the most important first.
+    pub metrics: Vec<Metric>,
+    /// By setting.
+    pub settings: Vec<Setting>,
+    /// Comparisons other than with the baseline, each with what it says in all settings.
+    pub pairs: Vec<Pair>,
+    /// Comparisons of twins.
+    pub twins: Vec<Pair>,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    /// Its name.
+    pub name: &'static str,
+    /// The base unit of its values.
+    pub unit: Unit,
+    /// What lies inside the interval.
+    pub meaning: &'static str,
+    /// Whether verdicts are given about it.
+    pub decisive: bool,
+    /// The smallest difference that matters: absolute in the base unit, and as a share.
+    pub margin: (f64, f64),
+}
+
+/// All subjects in one setting of an experiment.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// The setting as `key=value` joined by `;`, empty when there is none.
+    pub text: String,
+    /// The same, only the values.
+    pub values: String,
+    /// From the lowest layer to the highest, and within a layer from quick to slow.
+    pub ladders: Vec<Ladder>,
+    /// What twins show.
+    pub noise: Vec<Noise>,
+}
+
+/// Subjects that can be seen as steps above each other.
+#[derive(Debug, Clone)]
+pub struct Ladder {
+    /// `as installed` or `equalised`.
+    pub name: &'static str,
+    /// Whether differences between engines were taken away.
+    pub equalised: bool,
+    /// The keys that all its engines share, as `key=value` joined by `, `.
+    pub shared_keys: String,
+    /// The label of what the multiples are of.
+    pub baseline: String,
+    /// The rungs.
+    pub rows: Vec<Row>,
+}
+
+/// One subject in one setting.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// Its label.
+    pub label: String,
+    /// Its label without the keys that the ladder's title tells.
+    pub short: String,
+    /// Its canonical specification.
+    pub subject: String,
+    /// Its layer.
+    pub layer: &'static str,
+    /// Whether it is what all others are compared with.
+    pub is_baseline: bool,
+    /// The runtime that does the work.
+    pub runtime: Option<String>,
+    /// By metric; none where there is no value at all.
+    pub values: Vec<Option<Value>>,
+    /// By metric, compared with the baseline; none for the baseline itself.
+    pub against_baseline: Vec<Option<Change>>,
+    /// Which share of the first metric the floor alone would take.
+    pub floor_share: Option<Estimate>,
+    /// Rounds that count without a sample.
+    pub lost: usize,
+}
+
+impl Row {
+    /// Whether its values of a metric must not be believed.
+    pub fn is_suspect(&self, metric: usize) -> bool {
+        let change = self.against_baseline.get(metric).and_then(Option::as_ref);
+        change.is_some_and(|change| matches!(change.verdict, Verdict::Suspect(_)))
+    }
+}
+
+/// The values of a metric in one cell.
+#[derive(Debug, Clone)]
+pub struct Value {
+    /// Median with its interval at 95 %.
+    pub median: Estimate,
+    /// The smallest and the largest value.
+    pub range: (f64, f64),
+    /// The quartiles.
+    pub quartiles: (f64, f64),
+    /// The single values, where they are too few for an interval.
+    pub points: Vec<f64>,
+}
+
+/// What one comparison says about one metric in one setting.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// Index into the experiment's settings.
+    pub setting: usize,
+    /// Index into the experiment's metrics.
+    pub metric: usize,
+    /// Median of the paired differences with its interval, unless no round has both values.
+    pub difference: Option<Estimate>,
+    /// Median of the paired ratios.
+    pub ratio: Option<Estimate>,
+    /// The smallest difference that matters, in the unit of the metric.
+    pub matters: Option<f64>,
+    /// What follows.
+    pub verdict: Verdict,
+    /// The noise floor of the layers concerned, in the unit of the metric, where the difference
+    /// does not rise above it.
+    pub hidden_by_noise: Option<f64>,
+    /// What is said of it in a sentence that begins with the pair's phrase.
+    pub predicate: String,
+}
+
+/// Two subjects that are compared.
+#[derive(Debug, Clone)]
+pub struct Pair {
+    /// Why.
+    pub kind: PairKind,
+    /// The label of the subject.
+    pub subject: String,
+    /// The label of what it is compared with.
+    pub against: String,
+    /// How a sentence about it begins. It names a cause only where one thing differs.
+    pub phrase: String,
+    /// By setting and metric.
+    pub changes: Vec<Change>,
+}
+
+/// What a pair can show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PairKind {
+    /// The effect of this one key.
+    OneKey(String),
+    /// What a layer adds to the one below.
+    Step,
+    /// That two things differ, as they were installed.
+    Layer,
+    /// Noise.
+    Twin,
+}
+
+/// The noise floor of a layer.
+#[derive(Debug, Clone)]
+pub struct Noise {
+    /// The layer.
+    pub layer: &'static str,
+    /// The subject that was measured twice.
+    pub label: String,
+    /// Index into the experiment's metrics.
+    pub metric: usize,
+    /// In the unit of the metric.
+    pub units: f64,
+    /// As a share of the median.
+    pub share: Option<f64>,
+    /// Whether zero lies in the interval of the twins' difference.
+    pub holds_zero: bool,
+}
+
+/// A warning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// One word for its kind.
+    pub kind: &'static str,
+    /// The labels of the subjects concerned.
+    pub labels: Vec<String>,
+    /// What was seen.
+    pub seen: String,
+    /// What can be done about it.
+    pub remedy: String,
+}
+
+/// A rule that found numbers that must not be believed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suspicion {
+    /// The name of the rule.
+    pub rule: &'static str,
+    /// The labels of the subjects concerned.
+    pub labels: Vec<String>,
+    /// The metric concerned; none where all are.
+    pub metric: Option<&'static str>,
+    /// What was seen.
+    pub evidence: String,
+    /// What probably made it so.
+    pub mechanism: String,
+}
+
+/// Cells that gave no sample, for one reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The experiment.
+    pub experiment: &'static str,
+    /// The subject's label.
+    pub label: String,
+    /// `skipped` or the class of the failure.
+    pub class: &'static str,
+    /// The settings in which it happened.
+    pub settings: Vec<String>,
+    /// How often.
+    pub times: usize,
+    /// Of how many planned samples in those settings.
+    pub planned: usize,
+    /// The first reason, with the engine's own words.
+    pub reason: String,
+}
+
+impl Experiment {
+    /// All rows with where they stand; subjects below the engines may stand on several ladders.
+    pub fn rows(&self) -> impl Iterator<Item = (&Setting, &Ladder, &Row)> {
+        self.settings.iter().flat_map(|setting| {
+            setting
+                .ladders
+                .iter()
+                .flat_map(move |ladder| ladder.rows.iter().map(move |row| (setting, ladder, row)))
+        })
+    }
+}

@@ -1,0 +1,65 @@
+//! The report for a person at a terminal, in 80 columns or more: what must not be believed, the
+//! ladders, what differs in sentences, what failed, warnings, tables, where to go from here.
+//!
+//! It is text, for whoever writes it to where it belongs: no terminal is asked anything here.
+
+mod axis;
+mod ladder;
+mod notes;
+mod page;
+mod tables;
+
+use super::model::Report;
+use super::{Format, Look, Rendering};
+use page::{Page, Tone};
+
+/// The format `terminal`.
+pub struct Terminal;
+
+impl Format for Terminal {
+    fn name(&self) -> &'static str {
+        "terminal"
+    }
+
+    fn description(&self) -> &'static str {
+        "ladders, verdicts and warnings for a person to read"
+    }
+
+    fn rendering(&self) -> Rendering {
+        Rendering::Whole(render)
+    }
+}
+
+/// The report as text.
+pub fn render(report: &Report, look: &Look) -> String {
+    let mut page = Page::new(look);
+    notes::head(&mut page, report);
+    notes::suspects(&mut page, report);
+    for experiment in &report.experiments {
+        for setting in &experiment.settings {
+            for one in &setting.ladders {
+                ladder::ladder(&mut page, experiment, setting, one);
+                ladder::floor_shares(&mut page, experiment, one);
+            }
+            ladder::noise(&mut page, experiment, setting);
+        }
+        if let Some((have, need)) = notes::too_few(experiment) {
+            page.gap();
+            let text = format!("no verdicts: there are {have} rounds, and this many comparisons need {need}");
+            page.paragraph(Tone::Open, "", &text);
+        }
+        page.gap();
+        notes::legend(&mut page, experiment);
+        notes::differences(&mut page, experiment);
+    }
+    notes::failures(&mut page, report);
+    notes::notices(&mut page, report);
+    for experiment in &report.experiments {
+        for setting in &experiment.settings {
+            tables::tables(&mut page, experiment, setting);
+        }
+    }
+    notes::in_short(&mut page, report);
+    notes::closing(&mut page, report, look);
+    page.finish()
+}

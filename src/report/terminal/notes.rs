@@ -1,0 +1,295 @@
+//! What stands around the ladders: what was measured where and how, what must not be believed,
+//! differences in sentences, failures, warnings, and where to go from here.
+
+use super::ladder::tone;
+use super::page::{Page, Tone};
+use crate::report::Look;
+use crate::report::model::{Experiment, Notice, Pair, PairKind, Report};
+use crate::report::text::{left, percent, shorten, width, with_interval};
+use crate::verdict::Verdict;
+
+/// Warnings of one kind that are told in full.
+const IN_FULL: usize = 2;
+
+/// What, where, how.
+pub(super) fn head(page: &mut Page, report: &Report) {
+    page.line(&[
+        (Tone::Strong, "dunnage "),
+        (Tone::Strong, &report.dunnage),
+        (Tone::Plain, &format!(" · run {} · {}", report.run, report.started)),
+    ]);
+    for experiment in &report.experiments {
+        page.paragraph(Tone::Plain, "what   ", &format!("{}: {}", experiment.name, experiment.question));
+    }
+    let fact = |name: &str| report.machine.iter().find(|(own, _)| own == name).map(|(_, fact)| fact.clone());
+    let place: Vec<String> = std::iter::once(Some(report.host.clone()))
+        .chain(["distribution", "kernel", "cpu", "cpus", "memory", "virtualisation"].map(fact))
+        .flatten()
+        .filter(|text| !text.is_empty())
+        .collect();
+    page.paragraph(Tone::Plain, "where  ", &place.join(" · "));
+    let mut versions: Vec<String> = Vec::new();
+    for program in &report.programs {
+        let name = program.path.rsplit('/').next().unwrap_or_default();
+        let version = &program.version;
+        let says_its_name = version.to_lowercase().contains(&name.to_lowercase());
+        let text = if says_its_name { version.clone() } else { format!("{name} {version}") };
+        if !version.is_empty() && !versions.contains(&text) {
+            versions.push(text);
+        }
+    }
+    if !versions.is_empty() {
+        page.paragraph(Tone::Plain, "with   ", &versions.join(" · "));
+    }
+    let rounds = report.rounds;
+    let done = if rounds.complete == rounds.planned {
+        format!("{} rounds", rounds.planned)
+    } else {
+        format!("{} of {} rounds", rounds.complete, rounds.planned)
+    };
+    let level = format!("{:.4}", (1.0 - report.level) * 100.0);
+    let level = level.trim_end_matches('0').trim_end_matches('.');
+    page.paragraph(
+        Tone::Plain,
+        "how    ",
+        &format!(
+            "{done} in shuffled order after {} to warm up, seed {}; {} verdicts, each at {level} % so that all \
+             together hold at 95 %; probe {}",
+            rounds.warmups,
+            rounds.seed,
+            report.family,
+            report.probe.chars().take(12).collect::<String>()
+        ),
+    );
+    if !report.tags.is_empty() {
+        let tags: Vec<_> = report.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        page.paragraph(Tone::Plain, "tags   ", &tags.join(" "));
+    }
+}
+
+/// What the words of the verdicts mean.
+pub(super) fn legend(page: &mut Page, experiment: &Experiment) {
+    let Some(metric) = experiment.metrics.first() else { return };
+    let (absolute, relative) = metric.margin;
+    let absolute = with_interval(metric.unit, absolute, None);
+    page.paragraph(
+        Tone::Faint,
+        "",
+        &format!(
+            "● median, ├─┤ its 95 % interval. Verdicts rest on differences round by round. slower, faster: the \
+             interval leaves zero and the difference exceeds {absolute} or {}, whichever is larger; same: the whole \
+             interval lies within that; undecided: neither.",
+            percent(relative)
+        ),
+    );
+}
+
+/// What must not be believed: first, and loud.
+pub(super) fn suspects(page: &mut Page, report: &Report) {
+    if report.suspects.is_empty() {
+        return;
+    }
+    page.title(Tone::Alarm, "SUSPECT: do not believe these numbers");
+    for (index, suspect) in report.suspects.iter().enumerate() {
+        page.paragraph(
+            Tone::Alarm,
+            &format!("{:2} ", index + 1),
+            &format!("{}: {}", suspect.rule, suspect.evidence),
+        );
+        page.paragraph(Tone::Plain, "   ", &format!("probably: {}", suspect.mechanism));
+    }
+}
+
+/// Pairs other than with the baseline, in sentences.
+pub(super) fn differences(page: &mut Page, experiment: &Experiment) {
+    let groups = [
+        "one thing differs: what it costs or saves",
+        "what each step adds",
+        "several things differ at once, so no cause is named",
+    ];
+    let group = |kind: &PairKind| match kind {
+        PairKind::OneKey(_) => 0,
+        PairKind::Step => 1,
+        PairKind::Layer | PairKind::Twin => 2,
+    };
+    let metric = experiment.metrics.first().map_or("", |metric| metric.name);
+    let mut titled = false;
+    for (index, title) in groups.into_iter().enumerate() {
+        let pairs: Vec<&Pair> = experiment.pairs.iter().filter(|pair| group(&pair.kind) == index).collect();
+        if pairs.is_empty() {
+            continue;
+        }
+        if !std::mem::replace(&mut titled, true) {
+            page.title(Tone::Strong, &format!("what differs in {metric} of {}", experiment.name));
+        }
+        page.gap();
+        page.line(&[(Tone::Faint, title)]);
+        for pair in pairs {
+            pair_in_settings(page, experiment, pair);
+        }
+    }
+}
+
+fn pair_in_settings(page: &mut Page, experiment: &Experiment, pair: &Pair) {
+    let mut name = pair.phrase.chars();
+    let capital: String = name.next().into_iter().flat_map(char::to_lowercase).chain(name).collect();
+    page.paragraph(Tone::Strong, "  ", &capital);
+    let settings = widest_setting(experiment);
+    for change in pair.changes.iter().filter(|change| change.metric == 0) {
+        let setting = experiment.settings.get(change.setting).map_or("", |setting| &setting.values);
+        let first =
+            if settings == 0 { "    ".to_owned() } else { format!("    {}  ", left(setting, settings)) };
+        let other = |metric: usize| {
+            let fits =
+                |one: &&crate::report::model::Change| one.metric == metric && one.setting == change.setting;
+            let verdict = &pair.changes.iter().find(fits)?.verdict;
+            let differs = verdict.word() != change.verdict.word() && experiment.metrics[metric].decisive;
+            differs.then(|| format!("{} {}", experiment.metrics[metric].name, verdict.word()))
+        };
+        let others: Vec<_> = (1..experiment.metrics.len()).filter_map(other).collect();
+        let others = if others.is_empty() { String::new() } else { format!(" (but {})", others.join(", ")) };
+        let tone = if change.hidden_by_noise.is_some() { Tone::Open } else { tone(&change.verdict) };
+        page.paragraph(tone, &first, &format!("{}{others}", change.predicate));
+    }
+}
+
+/// The columns that the values of settings take.
+fn widest_setting(experiment: &Experiment) -> usize {
+    experiment.settings.iter().map(|setting| width(&setting.values)).max().unwrap_or(0).min(24)
+}
+
+/// What gave no sample, and what could not be tried at all.
+pub(super) fn failures(page: &mut Page, report: &Report) {
+    if !report.failures.is_empty() {
+        page.title(Tone::Alarm, "failures");
+        for failure in &report.failures {
+            let often = format!("{} of {}", failure.times, failure.planned);
+            page.paragraph(
+                Tone::Strong,
+                "  ",
+                &format!("{}: {}, {often} samples", failure.label, failure.class),
+            );
+            page.paragraph(Tone::Plain, "    ", &failure.reason);
+        }
+        let checks = "`dunnage check` tries every cell once and says what is wrong";
+        page.paragraph(Tone::Faint, "  ", checks);
+    }
+    if !report.unavailable.is_empty() {
+        page.title(Tone::Strong, "found, but not usable");
+        for (name, why) in &report.unavailable {
+            page.paragraph(Tone::Plain, &format!("  {name}: "), why);
+        }
+    }
+}
+
+/// Warnings by kind; of many of one kind a few in full.
+pub(super) fn notices(page: &mut Page, report: &Report) {
+    let told: Vec<&Notice> =
+        report.notices.iter().filter(|notice| !matches!(notice.kind, "failures" | "skipped")).collect();
+    if told.is_empty() {
+        return;
+    }
+    page.title(Tone::Open, "warnings");
+    let mut kinds: Vec<&str> = Vec::new();
+    for notice in &told {
+        if !kinds.contains(&notice.kind) {
+            kinds.push(notice.kind);
+        }
+    }
+    for kind in kinds {
+        let same: Vec<_> = told.iter().filter(|notice| notice.kind == kind).collect();
+        for notice in same.iter().take(IN_FULL) {
+            page.paragraph(Tone::Plain, "  ", &notice.seen);
+        }
+        if same.len() > IN_FULL {
+            let mut labels: Vec<&str> = Vec::new();
+            for label in same[IN_FULL..].iter().flat_map(|notice| &notice.labels) {
+                if !labels.contains(&label.as_str()) {
+                    labels.push(label);
+                }
+            }
+            let rest = same.len() - IN_FULL;
+            let cells = if rest == 1 { "cell" } else { "cells" };
+            page.paragraph(
+                Tone::Plain,
+                "  ",
+                &format!("and {kind} in {rest} more {cells} of {}", labels.join(", ")),
+            );
+        }
+        if let Some(first) = same.first() {
+            page.paragraph(Tone::Faint, "    hint: ", &first.remedy);
+        }
+    }
+}
+
+/// The way up the ladder in a line or two, for whoever sees only the end of the page.
+pub(super) fn in_short(page: &mut Page, report: &Report) {
+    page.title(Tone::Strong, "in short");
+    if !report.suspects.is_empty() {
+        let many = format!("{} suspect findings stand at the top; read them first", report.suspects.len());
+        page.paragraph(Tone::Alarm, "  ", &many);
+    }
+    for experiment in &report.experiments {
+        let Some(metric) = experiment.metrics.first() else { continue };
+        let settings = widest_setting(experiment);
+        for setting in &experiment.settings {
+            let Some(ladder) = setting.ladders.first() else { continue };
+            let mut text = String::new();
+            let mut layer = "";
+            for row in &ladder.rows {
+                let Some(value) = row.values.first().and_then(Option::as_ref) else { continue };
+                text.push_str(match layer {
+                    "" => "",
+                    same if same == row.layer => ", ",
+                    _ => " → ",
+                });
+                layer = row.layer;
+                let shown = with_interval(metric.unit, value.median.value, None);
+                let doubt = if row.is_suspect(0) { " (suspect)" } else { "" };
+                text.push_str(&format!("{} {shown}{doubt}", row.short));
+            }
+            let first = format!("  {} {}  ", metric.name, left(&setting.values, settings));
+            page.paragraph(Tone::Plain, &shorten(&first, page.width / 2), &text);
+        }
+    }
+}
+
+/// Where to go from here.
+pub(super) fn closing(page: &mut Page, report: &Report, look: &Look) {
+    page.title(Tone::Strong, "and further");
+    let found: Vec<&Notice> = report.notices.iter().filter(|notice| notice.kind == "carry-over").collect();
+    let metric =
+        report.experiments.first().and_then(|one| one.metrics.first()).map_or("", |metric| metric.name);
+    let carried = match (report.carry_over_tested, found.len()) {
+        (0, _) => "carry-over could not be tested: too few rounds, or kinds of predecessors".to_owned(),
+        (tested, 0) => format!("carry-over tested in {tested} cells of {metric}: none found"),
+        (tested, some) => {
+            format!("carry-over tested in {tested} cells of {metric}: found in {some}, see warnings")
+        }
+    };
+    page.paragraph(Tone::Plain, "  ", &carried);
+    page.paragraph(
+        Tone::Plain,
+        "  ",
+        "one machine, one boot, and one daemon of each engine: n = 1 in each of these",
+    );
+    let place = crate::report::text::clean(&look.place);
+    page.paragraph(
+        Tone::Plain,
+        "  ",
+        &format!("{} samples in {place}; all of them: dunnage report {place} --format csv", report.samples),
+    );
+    page.paragraph(
+        Tone::Plain,
+        "  ",
+        &format!("every verdict with its interval: dunnage report {place} --format json"),
+    );
+}
+
+/// Whether no verdict could be given for want of rounds.
+pub(super) fn too_few(experiment: &Experiment) -> Option<(usize, usize)> {
+    experiment.rows().find_map(|(_, _, row)| match row.against_baseline.first()?.as_ref()?.verdict {
+        Verdict::TooFew { have, need } => Some((have, need)),
+        _ => None,
+    })
+}

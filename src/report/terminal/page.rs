@@ -1,0 +1,145 @@
+//! Lines of a page: pieces with tones, which become colours where they are asked for. Widths are
+//! settled before colours come in, so that they cannot disturb them.
+
+use crate::report::text::{shorten, width, wrap};
+use crate::report::{Glyphs, Look, Style};
+
+/// What a piece of text is for the eye.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// Nothing special.
+    Plain,
+    /// A title, or what is to be seen first.
+    Strong,
+    /// What helps reading and is not read.
+    Faint,
+    /// A difference for the worse.
+    Worse,
+    /// A difference for the better.
+    Better,
+    /// Open, or to be looked at.
+    Open,
+    /// Not to be believed, or broken.
+    Alarm,
+}
+
+impl Tone {
+    /// The arguments of the escape sequence (ECMA-48, SGR).
+    fn code(self) -> &'static str {
+        match self {
+            Tone::Plain => "",
+            Tone::Strong => "1",
+            Tone::Faint => "2",
+            Tone::Worse => "31",
+            Tone::Better => "32",
+            Tone::Open => "33",
+            Tone::Alarm => "1;31",
+        }
+    }
+}
+
+/// A page under construction.
+pub struct Page {
+    text: String,
+    /// Columns.
+    pub width: usize,
+    style: Style,
+    glyphs: Glyphs,
+}
+
+impl Page {
+    /// An empty page.
+    pub fn new(look: &Look) -> Page {
+        Page { text: String::new(), width: look.width.max(80), style: look.style, glyphs: look.glyphs }
+    }
+
+    /// Adds a line of pieces; what does not fit is cut.
+    pub fn line(&mut self, pieces: &[(Tone, &str)]) {
+        let mut room = self.width;
+        let last = pieces.iter().rposition(|(_, text)| !text.trim_end().is_empty());
+        for (index, (tone, text)) in pieces.iter().enumerate().take(last.map_or(0, |last| last + 1)) {
+            let text = if Some(index) == last { text.trim_end() } else { text };
+            let text = shorten(text, room);
+            room -= width(&text).min(room);
+            self.piece(*tone, &text);
+        }
+        self.text.push('\n');
+    }
+
+    fn piece(&mut self, tone: Tone, text: &str) {
+        let code = tone.code();
+        if self.style == Style::Colour && !code.is_empty() && !text.trim().is_empty() {
+            self.text.push_str(&format!("\x1b[{code}m{text}\x1b[0m"));
+        } else {
+            self.text.push_str(text);
+        }
+    }
+
+    /// Adds an empty line.
+    pub fn gap(&mut self) {
+        if !self.text.is_empty() && !self.text.ends_with("\n\n") {
+            self.text.push('\n');
+        }
+    }
+
+    /// Adds a title between two empty lines' worth of room.
+    pub fn title(&mut self, tone: Tone, text: &str) {
+        self.gap();
+        let rule = self.width.saturating_sub(width(text) + 1);
+        self.line(&[(tone, text), (Tone::Faint, &format!(" {}", "─".repeat(rule)))]);
+    }
+
+    /// Adds a text in as many lines as it needs, behind `first`, which stands in the first only.
+    pub fn paragraph(&mut self, tone: Tone, first: &str, text: &str) {
+        for (index, line) in wrap(first, text, self.width).into_iter().enumerate() {
+            match line.strip_prefix(first).filter(|_| index == 0) {
+                Some(rest) => self.line(&[(Tone::Plain, first), (tone, rest)]),
+                None => self.line(&[(tone, &line)]),
+            }
+        }
+    }
+
+    /// The page as text.
+    pub fn finish(self) -> String {
+        match self.glyphs {
+            Glyphs::Unicode => self.text,
+            Glyphs::Ascii => self.text.chars().map(ascii).collect(),
+        }
+    }
+}
+
+/// The nearest character that every terminal has, in the same column.
+fn ascii(letter: char) -> char {
+    match letter {
+        letter if letter.is_ascii() => letter,
+        '×' => 'x',
+        'µ' => 'u',
+        '−' | '–' | '─' | '—' => '-',
+        '├' | '┤' | '│' => '|',
+        '┼' | '┴' | '┬' => '+',
+        '●' => 'o',
+        '→' => '>',
+        '·' => '.',
+        '…' => '~',
+        _ => '?',
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_change_nothing_but_colours() {
+        let render = |style| {
+            let mut page = Page::new(&Look { style, ..Look::default() });
+            page.title(Tone::Alarm, "suspect");
+            page.line(&[(Tone::Worse, "slower  "), (Tone::Plain, "")]);
+            page.finish()
+        };
+        let (plain, coloured) = (render(Style::Plain), render(Style::Colour));
+        assert!(coloured.contains("\x1b[31mslower\x1b[0m\n"), "{coloured:?}");
+        let lines: Vec<_> = coloured.lines().map(crate::report::text::clean).collect();
+        assert_eq!(lines, plain.lines().collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,79 @@
+//! The analysis for other programs.
+
+use dunnage::report::{self, Look, Rendering};
+use serde_json::Value;
+
+use crate::scripted::{full_ladder, plan, run};
+use crate::{compare, report};
+
+fn rendered(rounds: usize) -> String {
+    report::json::render(&report(&run(plan(full_ladder()[..5].to_vec(), rounds))), &Look::default())
+}
+
+#[test]
+fn it_reads_as_it_did() {
+    let mut small = plan(full_ladder()[..2].to_vec(), 20);
+    small.cells.retain(|cell| cell.setting.get("prestate") == Some("primed"));
+    let run = run(small);
+    compare("report.json", &report::json::render(&report(&run), &Look::default()));
+}
+
+#[test]
+fn every_finding_has_its_numbers() {
+    for rounds in [2, 20] {
+        let file: Value = serde_json::from_str(&rendered(rounds)).unwrap();
+        assert_eq!(file["schema"], "dunnage-report/1");
+        let comparisons = file["experiments"][0]["comparisons"].as_array().unwrap();
+        let plan = plan(full_ladder()[..5].to_vec(), rounds);
+        assert_eq!(comparisons.len(), plan.comparisons.len() * 2 * 8);
+        for one in comparisons {
+            assert!(one["difference"]["estimate"].is_number(), "{one}");
+            assert_eq!(one["difference"]["low"].is_number(), rounds == 20, "{one}");
+            assert!(one["matters"].is_number());
+        }
+    }
+}
+
+#[test]
+fn the_documentation_names_every_field() {
+    let documentation = include_str!("../../docs/report-json.md");
+    let file: Value = serde_json::from_str(&rendered(20)).unwrap();
+    let mut names = Vec::new();
+    collect(&file, &mut names);
+    let free = ["tags", "machine", "unavailable"];
+    let missing: Vec<_> = names.iter().filter(|name| !documentation.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "not in docs/report-json.md: {missing:?}");
+    assert!(free.iter().all(|name| documentation.contains(&format!("`{name}`"))));
+}
+
+/// The names of all fields, without those inside of free maps.
+fn collect(value: &Value, names: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                if !names.contains(name) {
+                    names.push(name.clone());
+                }
+                if !["tags", "machine", "unavailable"].contains(&name.as_str()) {
+                    collect(value, names);
+                }
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| collect(value, names)),
+        _ => {}
+    }
+}
+
+#[test]
+fn formats_have_distinct_names_and_say_what_they_are() {
+    let mut names: Vec<_> = report::FORMATS.iter().map(|format| format.name()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), report::FORMATS.len());
+    for format in report::FORMATS {
+        assert_eq!(report::find(format.name()).map(|found| found.name()), Some(format.name()));
+        assert!(!format.description().is_empty());
+        let is_rows = matches!(format.rendering(), Rendering::Rows { .. });
+        assert_eq!(is_rows, format.name() == "csv");
+    }
+}

@@ -1,0 +1,35 @@
+//! Do reports say what a run showed, in every format, whatever the run was like? Runs are scripted
+//! and their reports compared with files under `tests/snapshots`; with `UPDATE_SNAPSHOTS` set, the
+//! files are written instead.
+
+mod csv;
+mod json;
+mod scripted;
+mod terminal;
+
+use std::path::Path;
+
+use dunnage::record::Recorded;
+use dunnage::report::Report;
+use dunnage::verdict::analyse;
+
+fn report(run: &Recorded) -> Report {
+    Report::of(run, &analyse(run))
+}
+
+/// Compares a text with what it was when somebody last looked at it.
+fn compare(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots").join(name);
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("it can be made");
+        return std::fs::write(&path, text).expect("it can be written");
+    }
+    let before = std::fs::read_to_string(&path).unwrap_or_default();
+    let difference = before.lines().zip(text.lines()).position(|(old, new)| old != new);
+    assert!(
+        before == text,
+        "`{}` differs from line {:?}; look at it, then run with UPDATE_SNAPSHOTS=1\n\n{text}",
+        path.display(),
+        difference.map(|line| line + 1)
+    );
+}

@@ -1,0 +1,167 @@
+//! The report for a person.
+
+use dunnage::outcome::{Failure, FailureClass};
+use dunnage::plan::Ladder;
+use dunnage::record::{Cause, FailureRow, Recorded};
+use dunnage::report::text::{clean, width};
+use dunnage::report::{Glyphs, Look, Style, terminal};
+use dunnage::subject::Layer;
+
+use crate::scripted::{cells_of, crash, entry, fail, full_ladder, metric, plan, run};
+use crate::{compare, report};
+
+fn look(width: usize) -> Look {
+    Look { width, place: "runs/r-7".into(), ..Look::default() }
+}
+
+fn shown(run: &Recorded) -> String {
+    terminal::render(&report(run), &look(80))
+}
+
+fn with_failures() -> Recorded {
+    let mut run = run(plan(full_ladder(), 20));
+    for cell in cells_of(&run, "docker+crun") {
+        for round in 0..20 {
+            fail(
+                &mut run,
+                cell,
+                round,
+                crash(
+                    "docker: Error response from daemon: unknown or invalid runtime name: crun.\nSee 'docker run --help'.",
+                ),
+            );
+        }
+    }
+    let idle = cells_of(&run, "podman")[0];
+    for round in [3, 11] {
+        fail(&mut run, idle, round, Failure::new(FailureClass::Timeout, "no end within 60 s"));
+    }
+    let skipped = cells_of(&run, "podman+runc")[0];
+    for column in &mut run.series[skipped].values {
+        column[5] = f64::NAN;
+    }
+    let cause = Cause::Skipped("`runc` was removed during the run".into());
+    run.failures.push(FailureRow { cell: skipped, round: 6, cause });
+    run.environment
+        .unavailable
+        .insert("youki".into(), "not built for cgroup v1; build it with the feature `v1`".into());
+    run
+}
+
+fn with_a_suspect() -> Recorded {
+    let mut run = run(plan(full_ladder(), 20));
+    let (primed, returned) = (cells_of(&run, "podman")[1], metric("returned"));
+    for value in &mut run.series[primed].values[returned] {
+        *value /= 900.0;
+    }
+    run
+}
+
+fn unfinished() -> Recorded {
+    let mut run = run(plan(full_ladder(), 20));
+    for round in 14..20 {
+        run.contexts[round + 1] = None;
+    }
+    if let Some(context) = &mut run.contexts[4] {
+        context.disturbed = Some("steal 12 %".into());
+    }
+    run.cut = true;
+    run.resumed = true;
+    run
+}
+
+fn alone() -> Recorded {
+    run(plan(vec![entry("docker", Layer::Engine, Ladder::AsInstalled, Some("runc"))], 20))
+}
+
+fn all() -> Vec<(&'static str, Recorded)> {
+    vec![
+        ("full", run(plan(full_ladder(), 20))),
+        ("failures", with_failures()),
+        ("suspect", with_a_suspect()),
+        ("unfinished", unfinished()),
+        ("alone", alone()),
+        ("few", run(plan(full_ladder(), 4))),
+        ("without-engines", run(plan(full_ladder()[..4].to_vec(), 20))),
+    ]
+}
+
+#[test]
+fn every_kind_of_run_reads_as_it_did() {
+    for (name, run) in all() {
+        compare(&format!("terminal-{name}.txt"), &shown(&run));
+    }
+}
+
+#[test]
+fn a_dumb_terminal_gets_ascii_in_the_same_columns() {
+    let report = report(&run(plan(full_ladder(), 20)));
+    let unicode = terminal::render(&report, &look(80));
+    let ascii = terminal::render(&report, &Look { glyphs: Glyphs::Ascii, ..look(80) });
+    assert!(ascii.is_ascii());
+    assert_eq!(ascii.matches("?").count(), unicode.matches("?").count(), "every drawing has an ASCII form");
+    assert!(ascii.lines().zip(unicode.lines()).all(|(one, other)| width(one) == width(other)));
+    compare("terminal-ascii.txt", &ascii);
+}
+
+#[test]
+fn colours_are_beside_the_words() {
+    let report = report(&with_a_suspect());
+    let plain = terminal::render(&report, &look(100));
+    let coloured = terminal::render(&report, &Look { style: Style::Colour, ..look(100) });
+    assert!(coloured.contains("\x1b["));
+    let words = |text: &str| text.lines().map(clean).collect::<Vec<_>>();
+    assert_eq!(words(&coloured), words(&plain));
+}
+
+fn hostile() -> Recorded {
+    let evil = "e\x1b[2J\x1b]0;owned\x07vil\u{202e}\u{9b}31m\r\n=cmd|日本語日本語日本語日本語日本語日本語日本語日本語日本語";
+    let mut subjects = full_ladder();
+    for (index, subject) in subjects.iter_mut().enumerate().skip(3) {
+        subject.label = format!("{evil}{index}");
+    }
+    subjects[5].spec.keys.push(("image".into(), format!("{evil}/x")));
+    let mut run = run(plan(subjects, 20));
+    for cell in cells_of(&run, &format!("{evil}4")) {
+        for round in 0..12 {
+            fail(&mut run, cell, round, crash(&evil.repeat(9)));
+        }
+    }
+    run.run = evil.into();
+    run.environment.host = evil.into();
+    run.environment.machine.insert("kernel".into(), evil.repeat(3));
+    run.environment.tags.insert(evil.into(), evil.into());
+    run.environment.unavailable.insert(evil.into(), evil.into());
+    run.missing.push((evil.into(), evil.into()));
+    run
+}
+
+#[test]
+fn no_line_is_wider_than_the_page_and_nothing_controls_the_terminal() {
+    let runs = all().into_iter().chain([("hostile", hostile())]);
+    for (name, run) in runs {
+        let report = report(&run);
+        for columns in [20, 80, 100, 120] {
+            let text = terminal::render(
+                &report,
+                &Look { place: "a\x1b[31m/very/long/place".repeat(9), ..look(columns) },
+            );
+            for line in text.lines() {
+                assert!(width(line) <= columns.max(80), "{name} at {columns}: {line:?}");
+                assert_eq!(line, line.trim_end(), "{name}");
+            }
+            let control = text.chars().find(|letter| letter.is_control() && *letter != '\n');
+            assert_eq!(control, None, "{name}");
+            assert!(!text.contains('\u{202e}'), "{name}");
+        }
+    }
+}
+
+#[test]
+fn causes_are_named_only_where_one_thing_differs() {
+    let text = shown(&run(plan(full_ladder(), 20)));
+    assert!(text.contains("choosing crun instead of runc under docker\n"), "{text}");
+    assert!(text.contains("podman against docker, as installed\n"));
+    assert!(text.contains("choosing podman instead of docker with crun (log=none, net=none)\n"));
+    assert!(!text.contains("choosing podman instead of docker with crun\n"));
+}

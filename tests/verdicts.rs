@@ -1,0 +1,307 @@
+//! Verdicts, warnings and suspects on planted data whose truth is known: each rule has a case in
+//! which it fires and a near miss in which it must not.
+
+use dunnage::outcome::{Failure, FailureClass};
+use dunnage::plan::{self, Entry, Ladder, Layer, Relation, Request, Rounds};
+use dunnage::record::{Cause, Environment, FailureRow, Recorded, RoundContext, Series, Timer};
+use dunnage::stats::Rng;
+use dunnage::subject::Spec;
+use dunnage::units::Nanos;
+use dunnage::verdict::{Analysis, Verdict, Warning, analyse};
+
+const ROUNDS: usize = 20;
+/// Positions of the metrics of `start`.
+const RETURNED: usize = 0;
+const FIRST: usize = 1;
+const GONE: usize = 2;
+
+fn entry(text: &str, layer: Layer) -> Entry {
+    let spec = Spec::parse(text).unwrap();
+    let launch = Nanos::from_millis(1);
+    Entry {
+        label: spec.shown(),
+        spec,
+        layer,
+        ladder: Ladder::AsInstalled,
+        twin_of: None,
+        runtime: None,
+        launch,
+    }
+}
+
+/// A run of `start`, idle, in which every subject takes about this many milliseconds.
+fn planted(subjects: &[(&str, Layer, f64)], noise: f64) -> Recorded {
+    let plan = plan::make(Request {
+        experiments: vec!["start"],
+        subjects: subjects.iter().map(|(name, layer, _)| entry(name, *layer)).collect(),
+        chosen: vec![("prestate".into(), vec!["idle".into()])],
+        seed: 3,
+        rounds: Rounds::Fixed(ROUNDS),
+    });
+    let series = plan.cells.iter().enumerate().map(|(cell, planned)| {
+        let entry = &plan.subjects[planned.subject];
+        let original = entry.twin_of.unwrap_or(planned.subject);
+        let mut rng = Rng::for_stream(11, cell as u64);
+        let mut values = vec![vec![f64::NAN; ROUNDS]; plan.metrics(planned).len()];
+        for round in 0..ROUNDS {
+            let returned = subjects[original].2 * 1e-3 * (noise * rng.standard_normal()).exp();
+            let shares = [1.0, 0.6, 1.1, 0.3, 0.1, 0.4, 0.02, 0.02];
+            for (column, share) in values.iter_mut().zip(shares) {
+                column[round] = returned * share;
+            }
+        }
+        let order = |round: usize| plan.order(plan.warmups + round);
+        let before = |round: usize| {
+            let order = order(round);
+            let position = order.iter().position(|other| *other == cell).unwrap();
+            position.checked_sub(1).map(|index| order[index])
+        };
+        Series { values, predecessors: (0..ROUNDS).map(before).collect(), treatments: vec![Some(0); ROUNDS] }
+    });
+    let series = series.collect();
+    Recorded {
+        run: "test".into(),
+        environment: Environment { timer: Timer { step: 30, cost: 30 }, ..Environment::default() },
+        series,
+        failures: Vec::new(),
+        contexts: vec![Some(RoundContext::default()); plan.warmups + plan.rounds],
+        treatments: vec![vec![("root_durability".into(), "ordinary".into())]],
+        missing: Vec::new(),
+        damaged: 0,
+        cut: false,
+        resumed: false,
+        plan,
+    }
+}
+
+fn ladder() -> Recorded {
+    let subjects = [("bare", Layer::Bare, 1.0), ("floor", Layer::Floor, 3.0), ("crun", Layer::Runtime, 20.0)];
+    planted(&subjects, 0.01)
+}
+
+fn cell_of(run: &Recorded, label: &str) -> usize {
+    let subject = run.plan.subjects.iter().position(|entry| entry.label == label).unwrap();
+    run.plan.cells.iter().position(|cell| cell.subject == subject).unwrap()
+}
+
+fn verdict<'a>(run: &Recorded, analysis: &'a Analysis, label: &str, against: &str) -> &'a Verdict {
+    let (cell, other) = (cell_of(run, label), cell_of(run, against));
+    let found = analysis
+        .findings
+        .iter()
+        .find(|one| one.cell == cell && one.against == other && one.metric == RETURNED);
+    &found.unwrap().verdict
+}
+
+fn rules(analysis: &Analysis) -> Vec<&'static str> {
+    analysis.suspects.iter().map(|suspect| suspect.rule).collect()
+}
+
+fn change(run: &mut Recorded, label: &str, metric: usize, round: usize, value: f64) {
+    let cell = cell_of(run, label);
+    run.series[cell].values[metric][round] = value;
+}
+
+#[test]
+fn planted_differences_are_found_and_nothing_is_suspect() {
+    let run = ladder();
+    let analysis = analyse(&run);
+    assert_eq!(verdict(&run, &analysis, "crun", "bare"), &Verdict::Slower);
+    assert_eq!(verdict(&run, &analysis, "crun", "floor"), &Verdict::Slower);
+    assert_eq!(verdict(&run, &analysis, "bare (twin)", "bare"), &Verdict::Same);
+    assert_eq!(rules(&analysis), [""; 0]);
+    assert_eq!(analysis.rounds, ROUNDS);
+}
+
+#[test]
+fn subjects_that_are_equal_are_the_same_and_a_small_difference_in_much_noise_is_undecided() {
+    let equal = planted(&[("bare", Layer::Bare, 10.0), ("crun", Layer::Runtime, 10.0)], 0.005);
+    assert_eq!(verdict(&equal, &analyse(&equal), "crun", "bare"), &Verdict::Same);
+    let noisy = planted(&[("bare", Layer::Bare, 10.0), ("crun", Layer::Runtime, 10.4)], 0.3);
+    let Verdict::Undecided { smallest_visible, new_run } = *verdict(&noisy, &analyse(&noisy), "crun", "bare")
+    else {
+        panic!("decided");
+    };
+    assert!(smallest_visible > 0.0 && new_run.is_none_or(|new| new.rounds > ROUNDS));
+}
+
+#[test]
+fn too_few_rounds_give_no_verdict() {
+    let mut run = ladder();
+    run.contexts.truncate(run.plan.warmups + 5);
+    run.contexts.resize(run.plan.warmups + ROUNDS, None);
+    let analysis = analyse(&run);
+    assert!(matches!(verdict(&run, &analysis, "crun", "bare"), Verdict::TooFew { have: 5, .. }));
+    assert!(analysis.warnings.contains(&Warning::Unfinished { have: 5, planned: ROUNDS }));
+}
+
+#[test]
+fn less_than_zero_is_suspect_and_zero_is_not() {
+    let mut run = ladder();
+    change(&mut run, "crun", 4, 3, 0.0);
+    assert_eq!(rules(&analyse(&run)), [""; 0]);
+    change(&mut run, "crun", 4, 3, -1e-9);
+    assert_eq!(rules(&analyse(&run)), ["negative"]);
+}
+
+#[test]
+fn shorter_than_the_shortest_bare_start_is_suspect_and_just_as_short_is_not() {
+    let mut run = ladder();
+    let bare = &run.series[cell_of(&run, "bare")].values[RETURNED];
+    let shortest = bare.iter().copied().fold(f64::INFINITY, f64::min);
+    for (metric, share) in [(RETURNED, 1.0), (FIRST, 0.5), (5, 0.3)] {
+        change(&mut run, "crun", metric, 0, shortest * share);
+    }
+    assert_eq!(rules(&analyse(&run)), [""; 0]);
+    change(&mut run, "crun", RETURNED, 0, shortest * 0.999);
+    let analysis = analyse(&run);
+    assert_eq!(rules(&analysis), ["shorter than a bare start"]);
+    assert_eq!(verdict(&run, &analysis, "crun", "bare"), &Verdict::Suspect(0));
+}
+
+#[test]
+fn a_part_that_is_longer_than_its_whole_is_suspect_and_one_as_long_is_not() {
+    let mut run = ladder();
+    let whole = run.series[cell_of(&run, "crun")].values[RETURNED][4];
+    change(&mut run, "crun", FIRST, 4, whole);
+    assert_eq!(rules(&analyse(&run)), [""; 0]);
+    change(&mut run, "crun", FIRST, 4, whole * 1.0001);
+    assert_eq!(rules(&analyse(&run)), ["longer than the whole"]);
+}
+
+#[test]
+fn a_container_that_is_faster_than_bare_beyond_the_noise_is_suspect_and_one_within_it_is_not() {
+    let faster = planted(&[("bare", Layer::Bare, 10.0), ("crun", Layer::Runtime, 8.0)], 0.005);
+    let analysis = analyse(&faster);
+    assert!(rules(&analysis).contains(&"faster than bare"), "{:?}", rules(&analysis));
+    assert!(matches!(verdict(&faster, &analysis, "crun", "bare"), Verdict::Suspect(_)));
+    // Within the noise floor of the twins, a little less is chance.
+    let mut within = planted(&[("bare", Layer::Bare, 10.0), ("crun", Layer::Runtime, 10.0)], 0.005);
+    let cell = cell_of(&within, "crun");
+    let bare = within.series[cell_of(&within, "bare")].values.clone();
+    for (metric, column) in within.series[cell].values.iter_mut().enumerate() {
+        column.iter_mut().zip(&bare[metric]).for_each(|(own, bare)| *own = bare * 0.9999);
+    }
+    let analysis = analyse(&within);
+    assert!(!rules(&analysis).contains(&"faster than bare"), "{:?}", rules(&analysis));
+}
+
+#[test]
+fn a_twin_that_differs_overrules_what_is_no_larger_and_leaves_the_rest() {
+    let mut run = ladder();
+    let twin = cell_of(&run, "bare (twin)");
+    for metric in [RETURNED, FIRST, GONE] {
+        run.series[twin].values[metric].iter_mut().for_each(|value| *value *= 1.1);
+    }
+    let analysis = analyse(&run);
+    let moved = rules(&analysis);
+    assert!(!moved.is_empty() && moved.iter().all(|rule| *rule == "control moved"), "{moved:?}");
+    assert!(matches!(verdict(&run, &analysis, "bare (twin)", "bare"), Verdict::Suspect(_)));
+    assert_eq!(verdict(&run, &analysis, "crun", "bare"), &Verdict::Slower);
+}
+
+#[test]
+fn columns_that_agree_to_the_last_digit_are_suspect_and_one_other_value_clears_them() {
+    let mut run = planted(
+        &[("bare", Layer::Bare, 1.0), ("crun", Layer::Runtime, 9.0), ("runc", Layer::Runtime, 9.0)],
+        0.01,
+    );
+    let (one, other) = (cell_of(&run, "crun"), cell_of(&run, "runc"));
+    run.series[other] = run.series[one].clone();
+    assert_eq!(rules(&analyse(&run)), ["two columns that are copies"]);
+    run.series[other].values[RETURNED][7] *= 1.0 + 1e-9;
+    assert_eq!(rules(&analyse(&run)), [""; 0]);
+}
+
+#[test]
+fn warnings_fire_on_what_was_planted_and_not_on_clean_data() {
+    let clean = analyse(&ladder());
+    assert_eq!(clean.warnings, []);
+    assert_eq!(clean.carry_over_tested, 6);
+
+    let mut drifting = ladder();
+    let cell = cell_of(&drifting, "crun");
+    let column = &mut drifting.series[cell].values[RETURNED];
+    column.iter_mut().enumerate().for_each(|(round, value)| *value *= 1.0 + 0.02 * round as f64);
+    assert!(
+        analyse(&drifting)
+            .warnings
+            .iter()
+            .any(|one| matches!(one, Warning::Drift { cell: own, .. } if *own == cell))
+    );
+
+    let mut spiky = ladder();
+    change(&mut spiky, "crun", RETURNED, 9, 0.2);
+    assert!(analyse(&spiky).warnings.iter().any(|one| matches!(one, Warning::Outliers { severe: 1, .. })));
+
+    let mut heaped = ladder();
+    for round in (0..ROUNDS).step_by(2) {
+        change(&mut heaped, "crun", RETURNED, round, 0.04 + 1e-5 * round as f64);
+    }
+    assert!(analyse(&heaped).warnings.iter().any(|one| matches!(one, Warning::TwoHeaps { .. })));
+
+    let mut volatile = ladder();
+    volatile.treatments[0][0].1 = "volatile".into();
+    assert!(analyse(&volatile).warnings.iter().any(|one| matches!(one, Warning::VolatileRoot { .. })));
+}
+
+#[test]
+fn carry_over_is_found_where_a_predecessor_makes_a_difference() {
+    let mut run = planted(
+        &[("bare", Layer::Bare, 1.0), ("floor", Layer::Floor, 3.0), ("crun", Layer::Runtime, 20.0)],
+        0.002,
+    );
+    let cell = cell_of(&run, "crun");
+    for round in 0..ROUNDS {
+        let Some(before) = run.series[cell].predecessors[round] else { continue };
+        if run.plan.subjects[run.plan.cells[before].subject].spec.name == "bare" {
+            run.series[cell].values[RETURNED][round] *= 1.3;
+        }
+    }
+    let analysis = analyse(&run);
+    let found = analysis.warnings.iter().find_map(|warning| match warning {
+        Warning::CarryOver { cell: own, predecessor, deviation, .. } if *own == cell => {
+            Some((predecessor, deviation))
+        }
+        _ => None,
+    });
+    let (predecessor, deviation) = found.expect("carry-over");
+    assert_eq!((predecessor.as_str(), *deviation > 0.0), ("bare", true));
+}
+
+#[test]
+fn failures_are_counted_by_class_and_leave_holes_not_numbers() {
+    let mut run = ladder();
+    let cell = cell_of(&run, "crun");
+    for round in [2, 5] {
+        for column in &mut run.series[cell].values {
+            column[round] = f64::NAN;
+        }
+        let failure = Failure::new(FailureClass::Crash, "boom");
+        run.failures.push(FailureRow {
+            cell,
+            round: run.plan.warmups + round,
+            cause: Cause::Failed(failure),
+        });
+    }
+    let analysis = analyse(&run);
+    assert_eq!(analysis.cells[cell].failures, [(FailureClass::Crash, 2, "crash: boom".to_owned())]);
+    let numbers =
+        analysis.findings.iter().find(|one| one.cell == cell && one.metric == RETURNED).unwrap().numbers;
+    assert_eq!(numbers.unwrap().difference.rounds, ROUNDS - 2);
+    assert!(analysis.warnings.iter().any(|one| matches!(one, Warning::Failures { rounds: 2, .. })));
+}
+
+#[test]
+fn the_floor_explains_its_share_of_what_stands_above_it() {
+    let run = ladder();
+    let analysis = analyse(&run);
+    let share = analysis.floor_shares.iter().find(|share| share.cell == cell_of(&run, "crun")).unwrap();
+    assert!((share.share.value - 0.15).abs() < 0.005, "{share:?}");
+}
+
+#[test]
+fn comparisons_with_a_cause_differ_in_one_thing() {
+    let run = ladder();
+    assert!(run.plan.comparisons.iter().all(|one| !matches!(one.relation, Relation::OneKey(_))));
+}
