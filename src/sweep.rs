@@ -90,7 +90,7 @@ pub fn everything(place: &Place) -> Result<Vec<String>> {
     let mut told = abandoned(place)?;
     let alive = living_runs(&place.state);
     for engine in engines() {
-        told.extend(sweep_engine(&engine, &alive));
+        told.extend(sweep_engine(&engine, &place.state, &alive));
     }
     if alive.is_empty() {
         let images = place.state.join("images");
@@ -118,11 +118,11 @@ fn engines() -> Vec<engine::Engine> {
     [docker, podman].into_iter().flatten().collect()
 }
 
-fn sweep_engine(engine: &engine::Engine, alive: &[String]) -> Vec<String> {
+fn sweep_engine(engine: &engine::Engine, state: &Path, alive: &[String]) -> Vec<String> {
     use crate::subject::Subject;
     let mut told = Vec::new();
     let name = &engine.spec.name;
-    for (container, run) in engine::labelled_containers(engine).unwrap_or_default() {
+    for (container, run) in engine::labelled_containers(engine, state).unwrap_or_default() {
         if alive.contains(&run) {
             continue;
         }

@@ -49,6 +49,13 @@ pub fn run(options: &cli::Run) -> Result<i32> {
         plan.predicted(),
         directory.display()
     ));
+    let promised = if asked.quick { Nanos::from_millis(60_000) } else { Nanos::from_millis(300_000) };
+    if options.selection.rounds.is_none() && plan.predicted() > promised {
+        super::tell(&format!(
+            "this takes longer than {promised}: verdicts on this many subjects need {} rounds; name fewer with `-s`, or one setting with `--set`",
+            plan.rounds_for_verdicts()
+        ));
+    }
     let environment = session::environment(&stage, &found);
     let run = stage.run.clone();
     let mut writer = match record::create(&directory, &run, &environment, &plan) {

@@ -44,7 +44,7 @@ impl Subject for Bare {
             &Call {
                 program: &self.program,
                 name: &name,
-                daemons: &[],
+                daemons: Ok(&[]),
                 expected: &expected,
                 runtime: None,
                 terminal: Terminal::No,

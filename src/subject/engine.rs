@@ -1,7 +1,7 @@
-//! Engines with a docker-like command line. What docker and podman have in common is here; what
-//! they do differently stands in their own files as a `Dialect`.
+//! Engines with a docker-like command line. What docker and podman have in common is here; how each
+//! is found, and what it needs beyond, stands in its own file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::client::{self, Call, Terminal};
 use super::component::ask;
@@ -15,6 +15,8 @@ use crate::sys::spawn::Program;
 
 /// The label that every container of ours carries; its value is the run.
 pub const RUN_LABEL: &str = "dunnage.run";
+/// Another label of theirs: the state directory, whose journals tell whether the run is alive.
+pub const STATE_LABEL: &str = "dunnage.state";
 
 /// An engine as it was found, ready to start containers.
 #[derive(Debug)]
@@ -27,8 +29,9 @@ pub struct Engine {
     pub global: Vec<String>,
     /// Arguments after `run` that this host makes necessary, whatever is asked for.
     pub always: Vec<String>,
-    /// The daemons that work for the client.
-    pub daemons: Vec<i32>,
+    /// The daemons that work for the client; why they are not known, where there are some that are
+    /// not.
+    pub daemons: Result<Vec<i32>, String>,
     /// The runtime's executable, where it is known.
     pub runtime: Option<PathBuf>,
     /// Whether the engine filters system calls unless told otherwise.
@@ -55,7 +58,9 @@ impl Engine {
         let mut all = self.global.clone();
         let mut add = |words: &[&str]| all.extend(words.iter().map(|word| (*word).to_owned()));
         let key = |key: &str| self.spec.get(key);
-        add(&["run", "--name", name, "--label", &format!("{RUN_LABEL}={}", stage.run)]);
+        let run = format!("{RUN_LABEL}={}", stage.run);
+        let state = format!("{STATE_LABEL}={}", stage.place.state.display());
+        add(&["run", "--name", name, "--label", &run, "--label", &state]);
         if key("rm") != Some("false") {
             add(&["--rm"]);
         }
@@ -123,6 +128,9 @@ impl Engine {
                 _ => Own::Any,
             },
             mount: Own::Private,
+            ipc: Own::Private,
+            uts: Own::Private,
+            no_new_privs: None,
             seccomp,
             capabilities: None,
             root: self.root,
@@ -184,7 +192,7 @@ impl Subject for Engine {
         let call = Call {
             program: &program,
             name: &name,
-            daemons: &self.daemons,
+            daemons: self.daemons.as_deref().map_err(String::as_str),
             expected: &self.expected(),
             runtime: self.runtime.as_deref(),
             terminal: if self.spec.get("tty") == Some("true") { Terminal::Yes } else { Terminal::No },
@@ -227,17 +235,15 @@ fn is_about_nothing(words: &str) -> bool {
         .any(|part| words.contains(part))
 }
 
-/// Containers with our label that this engine knows, running or not, with the run in the label.
-pub fn labelled_containers(engine: &Engine) -> Result<Vec<(String, String)>, Unavailable> {
+/// Containers with our label that were made from this state directory, running or not, with the
+/// run in the label.
+pub fn labelled_containers(engine: &Engine, state: &Path) -> Result<Vec<(String, String)>, Unavailable> {
     let format = format!("{{{{.Names}}}} {{{{.Label \"{RUN_LABEL}\"}}}}");
-    let filter = format!("label={RUN_LABEL}");
-    let listed = engine.ask(&["ps", "--all", "--filter", &filter, "--format", &format])?;
+    let (run, state) = (format!("label={RUN_LABEL}"), format!("label={STATE_LABEL}={}", state.display()));
+    let listed = engine.ask(&["ps", "--all", "--filter", &run, "--filter", &state, "--format", &format])?;
     let text = String::from_utf8_lossy(&listed);
-    Ok(text
-        .lines()
-        .filter_map(|line| line.split_once(' '))
-        .map(|(name, run)| (name.to_owned(), run.trim().to_owned()))
-        .collect())
+    let named = text.lines().filter_map(|line| line.split_once(' '));
+    Ok(named.map(|(name, run)| (name.to_owned(), run.trim().to_owned())).collect())
 }
 
 /// Images with our label that this engine holds.

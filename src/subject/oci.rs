@@ -88,6 +88,9 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         pid: if spec.get("pid") == Some("host") { Own::Host } else { Own::Private },
         user: if rootless { Own::Private } else { Own::Host },
         mount: Own::Private,
+        ipc: Own::Private,
+        uts: Own::Private,
+        no_new_privs: Some(1),
         seccomp: Some(if spec.get("seccomp") == Some("off") { 0 } else { 2 }),
         capabilities: Some(raw::DOCKER_CAPABILITIES),
         root: &[],
@@ -164,7 +167,7 @@ impl Subject for Oci {
             &Call {
                 program: &program,
                 name: &name,
-                daemons: &[],
+                daemons: Ok(&[]),
                 expected: &self.expected,
                 runtime: Some(&self.binary),
                 terminal: Terminal::No,

@@ -15,7 +15,7 @@ use crate::experiment::{Metric, Weight};
 use crate::outcome::FailureClass;
 use crate::plan::{Plan, Relation};
 use crate::record::{Cause, Recorded};
-use crate::stats::{self, Alpha, Decision, Estimate, NoiseFloor, Pairs, Sample};
+use crate::stats::{self, Alpha, Decision, Estimate, Margin, NoiseFloor, Pairs, Sample};
 
 /// Everything that can be said about a run.
 #[derive(Debug, Clone)]
@@ -260,8 +260,9 @@ fn findings(run: &Recorded, columns: &Columns, alpha: Alpha) -> Vec<Finding> {
     let timer = run.environment.timer.step as f64 / 1e9;
     let one = |&(comparison, cell, against, metric): &(usize, usize, usize, usize)| {
         let definition = &plan.metrics(&plan.cells[cell])[metric];
+        let margin = plan.margin_of(plan.cells[cell].experiment, definition);
         let pairs = Pairs::align(columns.get(against, metric), columns.get(cell, metric)).ok();
-        let (numbers, verdict) = judge(definition, pairs.as_ref(), timer, alpha);
+        let (numbers, verdict) = judge(definition, margin, pairs.as_ref(), timer, alpha);
         Finding { comparison, cell, against, metric, numbers, verdict }
     };
     in_parallel(&wanted, one)
@@ -286,9 +287,15 @@ fn in_parallel<T: Sync, U: Send>(items: &[T], apply: impl Fn(&T) -> U + Sync) ->
     })
 }
 
-fn judge(metric: &Metric, pairs: Option<&Pairs>, timer: f64, alpha: Alpha) -> (Option<Numbers>, Verdict) {
+fn judge(
+    metric: &Metric,
+    margin: Margin,
+    pairs: Option<&Pairs>,
+    timer: f64,
+    alpha: Alpha,
+) -> (Option<Numbers>, Verdict) {
     let Some(pairs) = pairs else { return (None, Verdict::NoData) };
-    let compared = stats::compare(pairs, metric.margin, alpha);
+    let compared = stats::compare(pairs, margin, alpha);
     let numbers = Numbers {
         difference: compared.difference,
         ratio: pairs.ratio(timer, alpha).ok(),
