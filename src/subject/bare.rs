@@ -1,6 +1,6 @@
 //! The probe as a process on the host: what every other subject is compared with.
 
-use super::client::{self, Call, Terminal};
+use super::client::{self, Call, Holds, Terminal};
 use super::treatment::Expected;
 use super::{Component, Defaults, Facts, Kind, Launch, Layer, Place, Spec, Stage, Subject, Unavailable};
 use crate::outcome::{Abort, Failure, FailureClass};
@@ -48,6 +48,7 @@ impl Subject for Bare {
                 expected: &expected,
                 runtime: None,
                 terminal: Terminal::No,
+                holds: Holds::OneProcess,
                 bundle: None,
                 limits: None,
             },

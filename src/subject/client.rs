@@ -30,10 +30,22 @@ pub struct Call<'a> {
     pub runtime: Option<&'a Path>,
     /// Whether a terminal stands between the probe and us.
     pub terminal: Terminal,
+    /// What it consists of, and so whether to look for remains of it.
+    pub holds: Holds,
     /// Another name that its cgroups and processes bear, where it has one.
     pub bundle: Option<&'a str>,
     /// The limits that must be found inside, where any were asked for.
     pub limits: Option<Limits>,
+}
+
+/// What a launch consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// The one process that is waited for: once reaped, nothing is left, and to look for remains
+    /// would only cool the caches for the next launch.
+    OneProcess,
+    /// Other processes, mounts and cgroups too.
+    More,
 }
 
 /// Limits on what a container may use.
@@ -79,7 +91,7 @@ pub enum Terminal {
 
 /// Carries a launch out.
 pub fn launch(stage: &mut Stage, call: &Call<'_>) -> Result<Launch, Abort> {
-    let remains = Remains::new();
+    let remains = (call.holds == Holds::More).then(Remains::new);
     if let Ok(listener) = &mut stage.listener {
         listener.begin(call.daemons.unwrap_or_default());
     }
@@ -89,7 +101,10 @@ pub fn launch(stage: &mut Stage, call: &Call<'_>) -> Result<Launch, Abort> {
         .wait(stage.allowed, Some(&stage.interrupts))
         .map_err(|why| unfinished(stage, call.program, why))?;
     let message = message_in(&call.program.shown(), &ended, call.terminal)?;
-    let gone = gone(&remains, call, &message, ended.returned)?;
+    let gone = match remains {
+        Some(remains) => gone(&remains, call, &message, ended.returned)?,
+        None => ended.returned,
+    };
     let (cpu, ran) = account(stage, pid, call.runtime);
     // Without its daemons the CPU time of an engine would be a part shown as the whole.
     let cpu = call.daemons.map_err(str::to_owned).and(cpu);

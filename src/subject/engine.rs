@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::client::{self, Call, Terminal};
+use super::client::{self, Call, Holds, Terminal};
 use super::component::ask;
 use super::treatment::{Expected, Network, Own};
 use super::{Facts, Launch, Spec, Stage, Subject, Unavailable};
@@ -196,6 +196,7 @@ impl Subject for Engine {
             expected: &self.expected(),
             runtime: self.runtime.as_deref(),
             terminal: if self.spec.get("tty") == Some("true") { Terminal::Yes } else { Terminal::No },
+            holds: Holds::More,
             bundle: None,
             limits: self.limits(),
         };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::client::{self, Call, Terminal};
+use super::client::{self, Call, Holds, Terminal};
 use super::component::ask;
 use super::spec::{Key, Values};
 use super::treatment::{Expected, Network, Own};
@@ -171,6 +171,7 @@ impl Subject for Oci {
                 expected: &self.expected,
                 runtime: Some(&self.binary),
                 terminal: Terminal::No,
+                holds: Holds::More,
                 bundle: Some(&bundle_name),
                 limits: None,
             },
