@@ -127,7 +127,7 @@ pub fn find(wanted: Vec<Wanted>, stage: &mut Stage, tell: Tell<'_>) -> Result<Fo
         let mut subject = match built {
             Ok(subject) => subject,
             Err(why) => {
-                found.unavailable.push((shown, why));
+                found.unavailable.push((shown, with_known_remedy(why)));
                 continue;
             }
         };
@@ -195,7 +195,7 @@ pub fn finish(candidates: Vec<Candidate>, stage: &mut Stage) {
 
 /// Adds the remedy to failures that we have met before.
 fn with_known_remedy(why: Unavailable) -> Unavailable {
-    const KNOWN: [(&str, &str); 4] = [
+    const KNOWN: [(&str, &str); 5] = [
         (
             "drop all controllers",
             "crun refuses a host whose cgroup v2 hierarchy still has controllers beside v1: mount each one left as v1, \
@@ -206,8 +206,15 @@ fn with_known_remedy(why: Unavailable) -> Unavailable {
             "the engine may not raise limits here (CAP_SYS_RESOURCE is missing): start it with the host's own",
         ),
         ("permission denied while trying to connect", "join the group `docker`, or run as root"),
+        (
+            "/dev/net/tun",
+            "slirp4netns and pasta need the tunnel device: `chmod 666 /dev/net/tun` as root, or choose `net=none`",
+        ),
         ("no space left", "free some disk space under the engine's storage"),
     ];
+    if why.remedy.is_some() {
+        return why;
+    }
     match KNOWN.iter().find(|(words, _)| why.reason.to_lowercase().contains(words)) {
         Some((_, remedy)) => why.with_remedy(*remedy),
         None => why,

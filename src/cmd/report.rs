@@ -32,7 +32,8 @@ pub fn run(directory: &Path, format: &str, output: Option<&Path>) -> Result<i32>
             file.flush().with_context(context)?;
         }
     }
-    let measured = recorded.series.iter().flat_map(|series| &series.values).flatten().any(|value| value.is_finite());
+    let measured =
+        recorded.series.iter().flat_map(|series| &series.values).flatten().any(|value| value.is_finite());
     Ok(if measured { exit::FINE } else { exit::NOTHING })
 }
 
@@ -66,7 +67,8 @@ fn look(directory: &Path, terminal: bool) -> Look {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(variable).into_iter().find(|value| !value.is_empty());
     let ascii = terminal && locale.is_some_and(|locale| matches!(locale.as_str(), "C" | "POSIX"));
-    let columns = variable("COLUMNS").parse().ok().or_else(|| terminal.then(crate::sys::terminal::columns).flatten());
+    let columns =
+        variable("COLUMNS").parse().ok().or_else(|| terminal.then(crate::sys::terminal::columns).flatten());
     let colour = terminal && variable("NO_COLOR").is_empty() && variable("TERM") != "dumb";
     Look {
         width: columns.unwrap_or(80).clamp(80, 160),

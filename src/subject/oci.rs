@@ -66,11 +66,14 @@ struct Oci {
     spec: Spec,
     binary: PathBuf,
     facts: Facts,
+    /// Arguments before the verb: an ordinary user's runtime keeps its notes in our own directory,
+    /// since its default one is root's.
+    global: Vec<String>,
     expected: Expected,
     bundle: Option<(Bundle, Entry)>,
 }
 
-fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
+fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     let binary = match spec.get("bin") {
         Some(path) => PathBuf::from(path),
         None => on_path(&spec.name).ok_or_else(|| {
@@ -89,10 +92,18 @@ fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         capabilities: Some(raw::DOCKER_CAPABILITIES),
         root: &[],
     };
-    Ok(Box::new(Oci { spec: spec.clone(), binary, facts, expected, bundle: None }))
+    let global = match rootless {
+        true => vec!["--root".to_owned(), place.state.join(&spec.name).display().to_string()],
+        false => Vec::new(),
+    };
+    Ok(Box::new(Oci { spec: spec.clone(), binary, facts, global, expected, bundle: None }))
 }
 
 impl Oci {
+    fn arguments<'a>(&'a self, verb: &[&'a str]) -> Vec<&'a str> {
+        self.global.iter().map(String::as_str).chain(verb.iter().copied()).collect()
+    }
+
     /// The bundle's description; `name` is the cgroup's and the host's.
     fn bundle_spec(&self, name: &str) -> bundle::Spec {
         let arguments = [Task::Start.argument().to_owned()];
@@ -146,7 +157,7 @@ impl Subject for Oci {
         let entry = stage.note(Resource::Container { subject: self.spec.to_string(), name: name.clone() })?;
         let directory = bundle.directory().to_string_lossy().into_owned();
         let bundle_name = bundle.directory().file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let program = Program::new(&self.binary, ["run", "--bundle", directory.as_str(), name.as_str()])
+        let program = Program::new(&self.binary, self.arguments(&["run", "--bundle", &directory, &name]))
             .map_err(|error| Failure::new(FailureClass::Environment, error.to_string()))?;
         let launched = client::launch(
             stage,
@@ -169,7 +180,7 @@ impl Subject for Oci {
     }
 
     fn remove(&self, name: &str) -> Result<(), Failure> {
-        match ask(&self.binary, &["delete", "--force", name]) {
+        match ask(&self.binary, &self.arguments(&["delete", "--force", name])) {
             Ok(_) => Ok(()),
             Err(why) if why.reason.contains("does not exist") || why.reason.contains("No such file") => {
                 Ok(())

@@ -133,11 +133,17 @@ pub fn facts(inside: &Inside, host: &Inside) -> Vec<(&'static str, String)> {
         Some(_) => "private",
     };
     let (root, options) = inside.root().unwrap_or_default();
+    // The host's own interfaces come and go with everybody's containers; only a private network's
+    // are part of the treatment.
+    let network = match owned("net") {
+        "private" => format!("private:{}", inside.interfaces.join(",")),
+        shared => shared.to_owned(),
+    };
     let volatile = options.split(',').any(|option| option == "volatile" || option == "fsync=volatile");
     let mut facts = vec![
         ("root", root),
         ("root_durability", if volatile { "volatile" } else { "ordinary" }.to_owned()),
-        ("network", format!("{}:{}", owned("net"), inside.interfaces.join(","))),
+        ("network", network),
         ("seccomp", inside.seccomp.to_string()),
         ("no_new_privs", inside.no_new_privs.to_string()),
         ("capabilities", format!("{:#x}", inside.capabilities)),

@@ -20,7 +20,8 @@ pub fn entry(text: &str, layer: Layer, ladder: Ladder, runtime: Option<&str>) ->
     let spec = Spec::parse(text).expect("a subject");
     Entry {
         label: spec.shown(),
-        spec,
+        // Plans in files know specifications without the labels that stand beside them.
+        spec: Spec { label: None, ..spec },
         layer,
         ladder,
         twin_of: None,
@@ -169,10 +170,12 @@ fn environment(plan: &Plan) -> Environment {
         tags: BTreeMap::from([fact(("purpose", "scripted"))]),
         machine: BTreeMap::from(
             [
-                ("kernel", "Linux 6.1.0-18-amd64"),
+                ("kernel", "6.1.0-18-amd64"),
                 ("distribution", "Debian GNU/Linux 12 (bookworm)"),
                 ("cpu", "AMD EPYC 7763 64-Core Processor"),
-                ("cpus", "2 CPUs"),
+                ("cpu_usable", "2"),
+                ("memory_bytes", "8328855552"),
+                ("hypervisor", "kvm"),
             ]
             .map(fact),
         ),

@@ -74,6 +74,34 @@ fn alone() -> Recorded {
     run(plan(vec![entry("docker", Layer::Engine, Ladder::AsInstalled, Some("runc"))], 20))
 }
 
+/// Builds of one runtime that are the same, nearly the same, and not.
+fn builds() -> Recorded {
+    let build = |text: &str| entry(text, Layer::Runtime, Ladder::AsInstalled, Some("crun"));
+    let mut subjects = full_ladder()[..1].to_vec();
+    subjects.extend(
+        ["crun", "again=crun:bin=./crun", "old=crun:bin=./crun-1.8", "slow=crun:bin=./crun-debug"].map(build),
+    );
+    let mut run = run(plan(subjects, 40));
+    for (label, factor) in [("old", 1.025), ("slow", 1.4)] {
+        for cell in cells_of(&run, label) {
+            let columns = &mut run.series[cell].values;
+            columns.iter_mut().flatten().for_each(|value| *value *= factor);
+        }
+    }
+    run
+}
+
+/// Two builds and nothing below them.
+fn pair() -> Recorded {
+    let build = |text: &str| entry(text, Layer::Runtime, Ladder::AsInstalled, Some("crun"));
+    let mut run = run(plan(["old=crun:bin=./crun-1.8", "new=crun"].map(build).to_vec(), 20));
+    for cell in cells_of(&run, "new") {
+        let columns = &mut run.series[cell].values;
+        columns.iter_mut().flatten().for_each(|value| *value *= 1.03);
+    }
+    run
+}
+
 fn all() -> Vec<(&'static str, Recorded)> {
     vec![
         ("full", run(plan(full_ladder(), 20))),
@@ -82,6 +110,8 @@ fn all() -> Vec<(&'static str, Recorded)> {
         ("unfinished", unfinished()),
         ("alone", alone()),
         ("few", run(plan(full_ladder(), 4))),
+        ("builds", builds()),
+        ("pair", pair()),
         ("without-engines", run(plan(full_ladder()[..4].to_vec(), 20))),
     ]
 }

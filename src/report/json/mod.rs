@@ -130,11 +130,6 @@ fn experiment(one: &super::model::Experiment) -> ExperimentFile<'_> {
             continue;
         }
         cells.push(cell(one, setting, ladder.name, row));
-        let against = row.against_baseline.iter().flatten();
-        comparisons.extend(against.map(|change| {
-            let sentence = format!("{} against {}: {}", row.label, ladder.baseline, change.predicate);
-            comparison(one, change, [&row.label, &ladder.baseline], ("baseline", None), sentence)
-        }));
     }
     for pair in one.pairs.iter().chain(&one.twins) {
         let sentence = |change: &Change| format!("{} {}", pair.phrase, change.predicate);
@@ -170,6 +165,7 @@ fn relation(pair: &Pair) -> (&str, Option<&str>) {
         PairKind::OneKey(key) => ("one key", Some(key)),
         PairKind::Step => ("step", None),
         PairKind::Layer => ("layer", None),
+        PairKind::Baseline => ("baseline", None),
         PairKind::Twin => ("twin", None),
     }
 }

@@ -227,7 +227,7 @@ fn row(
     let mut short = entry.spec.clone();
     short.keys.retain(|pair| !shared.contains(pair));
     let summary = &analysis.cells[cell];
-    let is_derived = entry.label == entry.spec.shown();
+    let is_derived = entry.label == entry.spec.to_string();
     let value = |(metric, summary): (usize, &Option<MetricSummary>)| {
         let summary = summary.as_ref()?;
         let points = if summary.median.interval.is_some() { Vec::new() } else { points(run, cell, metric) };
@@ -235,7 +235,7 @@ fn row(
         Some(Value { median, range, quartiles, points })
     };
     Row {
-        short: clean(&if is_derived { short.shown() } else { entry.label.clone() }),
+        short: clean(&if is_derived { short.to_string() } else { entry.label.clone() }),
         label: clean(&entry.label),
         subject: clean(&entry.spec.to_string()),
         layer: entry.layer.name(),

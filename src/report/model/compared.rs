@@ -40,13 +40,12 @@ impl Compared<'_> {
             .collect()
     }
 
-    /// All comparisons but those with the baseline, and those of twins apart; the most telling
-    /// first.
+    /// All comparisons, those of twins apart; the most telling first.
     pub fn pairs(&self) -> (Vec<Pair>, Vec<Pair>) {
         let mut pairs: Vec<Pair> = Vec::new();
         for (index, comparison) in self.plan.comparisons.iter().enumerate() {
             let kind = match &comparison.relation {
-                Relation::Baseline => continue,
+                Relation::Baseline => PairKind::Baseline,
                 Relation::Twin => PairKind::Twin,
                 Relation::Layer => PairKind::Layer,
                 Relation::Step => PairKind::Step,
@@ -63,6 +62,7 @@ impl Compared<'_> {
             pairs.push(Pair {
                 subject: clean(&subject.label),
                 against: clean(&against.label),
+                same_layer: subject.layer == against.layer,
                 phrase: clean(&phrase(&kind, subject, against)),
                 changes,
                 kind,
@@ -122,7 +122,8 @@ fn rank(pair: &Pair) -> usize {
         PairKind::OneKey(_) => 0,
         PairKind::Step => 1,
         PairKind::Layer => 2,
-        PairKind::Twin => 3,
+        PairKind::Baseline => 3,
+        PairKind::Twin => 4,
     }
 }
 
@@ -150,6 +151,7 @@ fn phrase(kind: &PairKind, subject: &Entry, against: &Entry) -> String {
         PairKind::Step => {
             format!("the step from {} to {}{}", short(against), short(subject), common_keys(subject, against))
         }
+        PairKind::Baseline => format!("{} against {}", subject.label, against.label),
         PairKind::Layer => {
             let ground = match subject.ladder {
                 Ladder::AsInstalled => ", as installed".to_owned(),
@@ -186,6 +188,10 @@ fn one_key(key: &str, subject: &Entry, against: &Entry) -> String {
                 Some(value) => format!("{key}={value}"),
                 None => format!("the default {key}"),
             };
+            if is_named(subject) || is_named(against) {
+                let shown = |entry: &Entry| format!("{} ({})", short(entry), value(entry));
+                return format!("choosing {} instead of {}{keys}", shown(subject), shown(against));
+            }
             let (one, other) = (value(subject), value(against));
             format!("choosing {one} instead of {other} for {}{keys}", bare_name(subject))
         }
@@ -202,7 +208,12 @@ fn bare_name(entry: &Entry) -> String {
 
 /// The label, without keys where it was made of the specification.
 fn short(entry: &Entry) -> String {
-    if entry.label == entry.spec.shown() { bare_name(entry) } else { entry.label.clone() }
+    if is_named(entry) { entry.label.clone() } else { bare_name(entry) }
+}
+
+/// Whether the person gave it a label.
+fn is_named(entry: &Entry) -> bool {
+    entry.label != entry.spec.to_string()
 }
 
 /// The keys in which two subjects agree, in brackets; of a step the keys of the upper one, since

@@ -93,7 +93,7 @@ pub struct Experiment {
     pub metrics: Vec<Metric>,
     /// By setting.
     pub settings: Vec<Setting>,
-    /// Comparisons other than with the baseline, each with what it says in all settings.
+    /// Comparisons of different subjects, each with what it says in all settings.
     pub pairs: Vec<Pair>,
     /// Comparisons of twins.
     pub twins: Vec<Pair>,
@@ -221,6 +221,8 @@ pub struct Pair {
     pub against: String,
     /// How a sentence about it begins. It names a cause only where one thing differs.
     pub phrase: String,
+    /// Whether both belong to one layer.
+    pub same_layer: bool,
     /// By setting and metric.
     pub changes: Vec<Change>,
 }
@@ -234,6 +236,8 @@ pub enum PairKind {
     Step,
     /// That two things differ, as they were installed.
     Layer,
+    /// How far it is from the baseline.
+    Baseline,
     /// Noise.
     Twin,
 }

@@ -115,7 +115,7 @@ fn multiple(row: &Row) -> String {
 pub(super) fn noise(page: &mut Page, experiment: &Experiment, setting: &Setting) {
     let Some(metric) = experiment.metrics.first() else { return };
     let of_layer = |noise: &crate::report::model::Noise| {
-        let moved = if noise.holds_zero { "" } else { " (a control that moved)" };
+        let moved = if noise.holds_zero { "" } else { " (its twins differ)" };
         format!("{} {}{moved}", noise.layer, with_interval(metric.unit, noise.units, None))
     };
     let parts: Vec<_> = setting.noise.iter().filter(|noise| noise.metric == 0).map(of_layer).collect();

@@ -4,12 +4,34 @@
 use super::ladder::tone;
 use super::page::{Page, Tone};
 use crate::report::Look;
-use crate::report::model::{Experiment, Notice, Pair, PairKind, Report};
+use crate::report::model::{Change, Experiment, Notice, Pair, PairKind, Report};
 use crate::report::text::{left, percent, shorten, width, with_interval};
 use crate::verdict::Verdict;
 
 /// Warnings of one kind that are told in full.
 const IN_FULL: usize = 2;
+
+/// How a fact reads.
+type Shown = fn(&str) -> String;
+
+/// The facts about a machine that stand in the head, and how.
+const MACHINE: [(&str, Shown); 7] = [
+    ("distribution", str::to_owned),
+    ("kernel", |release| format!("Linux {release}")),
+    ("cpu", str::to_owned),
+    ("cpu_usable", |count| format!("{count} CPU{}", if count == "1" { "" } else { "s" })),
+    ("memory_bytes", |bytes| bytes.parse().map_or_else(|_| bytes.to_owned(), memory)),
+    ("hypervisor", |name| format!("under {name}")),
+    ("inside", |name| format!("inside {name}")),
+];
+
+fn memory(bytes: f64) -> String {
+    format!("{} GiB", crate::units::three_digits(bytes / f64::from(1 << 30)))
+}
+
+fn fact<'a>(report: &'a Report, name: &str) -> Option<&'a str> {
+    report.machine.iter().find(|(own, _)| own == name).map(|(_, fact)| fact.as_str())
+}
 
 /// What, where, how.
 pub(super) fn head(page: &mut Page, report: &Report) {
@@ -21,9 +43,8 @@ pub(super) fn head(page: &mut Page, report: &Report) {
     for experiment in &report.experiments {
         page.paragraph(Tone::Plain, "what   ", &format!("{}: {}", experiment.name, experiment.question));
     }
-    let fact = |name: &str| report.machine.iter().find(|(own, _)| own == name).map(|(_, fact)| fact.clone());
     let place: Vec<String> = std::iter::once(Some(report.host.clone()))
-        .chain(["distribution", "kernel", "cpu", "cpus", "memory", "virtualisation"].map(fact))
+        .chain(MACHINE.map(|(name, shown)| fact(report, name).map(shown)))
         .flatten()
         .filter(|text| !text.is_empty())
         .collect();
@@ -106,16 +127,27 @@ pub(super) fn differences(page: &mut Page, experiment: &Experiment) {
         "one thing differs: what it costs or saves",
         "what each step adds",
         "several things differ at once, so no cause is named",
+        "against the baseline",
     ];
     let group = |kind: &PairKind| match kind {
         PairKind::OneKey(_) => 0,
         PairKind::Step => 1,
         PairKind::Layer | PairKind::Twin => 2,
+        PairKind::Baseline => 3,
+    };
+    // That a layer is slower than the baseline stands in the ladders; what is open or the same
+    // needs more than a word, and so does a neighbour.
+    let is_told = |pair: &&Pair| {
+        let open = |change: &Change| matches!(change.verdict, Verdict::Undecided { .. } | Verdict::Same);
+        pair.kind != PairKind::Baseline
+            || pair.same_layer
+            || pair.changes.iter().any(|change| change.metric == 0 && open(change))
     };
     let metric = experiment.metrics.first().map_or("", |metric| metric.name);
     let mut titled = false;
     for (index, title) in groups.into_iter().enumerate() {
-        let pairs: Vec<&Pair> = experiment.pairs.iter().filter(|pair| group(&pair.kind) == index).collect();
+        let pairs: Vec<&Pair> =
+            experiment.pairs.iter().filter(|pair| group(&pair.kind) == index).filter(is_told).collect();
         if pairs.is_empty() {
             continue;
         }
@@ -140,8 +172,7 @@ fn pair_in_settings(page: &mut Page, experiment: &Experiment, pair: &Pair) {
         let first =
             if settings == 0 { "    ".to_owned() } else { format!("    {}  ", left(setting, settings)) };
         let other = |metric: usize| {
-            let fits =
-                |one: &&crate::report::model::Change| one.metric == metric && one.setting == change.setting;
+            let fits = |one: &&Change| one.metric == metric && one.setting == change.setting;
             let verdict = &pair.changes.iter().find(fits)?.verdict;
             let differs = verdict.word() != change.verdict.word() && experiment.metrics[metric].decisive;
             differs.then(|| format!("{} {}", experiment.metrics[metric].name, verdict.word()))

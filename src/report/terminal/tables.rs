@@ -50,7 +50,7 @@ fn in_short(page: &mut Page, metric: &Metric, index: usize, setting: &Setting, b
     let Some(median) = value(row) else { return };
     let own = with_interval(metric.unit, median.value, median.interval.map(|one| (one.low, one.high)));
     let [low, high] = [low, high].map(|value| with_interval(metric.unit, *value, None));
-    let text = format!("{}: {own} in {}; medians of all subjects {low} to {high}", metric.name, row.short);
+    let text = format!("{}: {own} in {}; {low} to {high} over all", metric.name, row.short);
     page.paragraph(Tone::Plain, "", &text);
 }
 
