@@ -100,8 +100,7 @@ pub fn begin(seed: u64, tell: Tell<'_>) -> Result<Stage> {
 
 /// Ends a session: nothing of it is left but the image.
 pub fn end(stage: Stage) {
-    stage.end();
-    subject::floor::retire();
+    drop(stage);
 }
 
 /// The subjects of a run without `-s`.

@@ -137,6 +137,8 @@ pub(super) fn conclude(ending: Result<Ending>, directory: &Path, events: Option<
         Ok(Ending::Complete) => exit::FINE,
         Ok(Ending::Interrupted) => exit::INTERRUPTED,
         Err(error) if matches!(error.downcast_ref(), Some(Special::Interrupted)) => exit::INTERRUPTED,
+        // Whoever read the events has seen enough, which ends the run as Ctrl-C would.
+        Err(error) if super::is_closed_pipe(error) => exit::INTERRUPTED,
         Err(_) => exit::ERROR,
     };
     if code == exit::INTERRUPTED {

@@ -66,6 +66,9 @@ struct MarginFile {
     relative: f64,
 }
 
+/// As many as the command line takes; a reader makes room for all of them.
+const MOST_ROUNDS: usize = 1_000_000;
+
 const LAYERS: [Layer; 4] = [Layer::Bare, Layer::Floor, Layer::Runtime, Layer::Engine];
 
 fn ladder_name(ladder: Ladder) -> &'static str {
@@ -132,7 +135,14 @@ fn entry_to_wire(entry: &Entry) -> EntryFile {
 /// The plan in a file; every index in it is checked.
 pub fn from_wire(file: PlanFile) -> Result<Plan> {
     if file.version > super::FORMAT {
-        bail!("the plan has format version {}, and this dunnage reads up to {}", file.version, super::FORMAT);
+        bail!(
+            "the plan has format version {}, and this dunnage reads up to {}\n\nhint: use the dunnage that wrote it, or a newer one",
+            file.version,
+            super::FORMAT
+        );
+    }
+    if file.rounds > MOST_ROUNDS || file.warmups > MOST_ROUNDS {
+        bail!("the plan has {} rounds and {} to warm up, more than there can be", file.rounds, file.warmups);
     }
     let subjects: Vec<_> = file.subjects.into_iter().map(entry_from_wire).collect::<Result<_>>()?;
     let count = subjects.len();

@@ -175,7 +175,7 @@ pub fn load(directory: &Path) -> Result<Recorded> {
 }
 
 fn head(directory: &Path) -> Result<(Environment, Plan)> {
-    if !directory.is_dir() {
+    if ![ENVIRONMENT, PLAN, SAMPLES].iter().any(|file| directory.join(file).exists()) {
         bail!(
             "`{}` is not a run directory\n\nhint: a run directory is what `dunnage run` wrote, named in its last lines",
             directory.display()

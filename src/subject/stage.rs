@@ -86,11 +86,13 @@ impl Stage {
     pub fn workspace(&self) -> PathBuf {
         self.place.state.join("runs").join(&self.run)
     }
+}
 
-    /// Ends the run.
-    pub fn end(self) {
+/// Ends the run, also after an error or a panic. What could not be removed stays in the journal.
+impl Drop for Stage {
+    fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(self.workspace());
-        self.journal.end();
+        super::floor::retire();
     }
 }
 

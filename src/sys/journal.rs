@@ -106,8 +106,11 @@ impl Journal {
         self.open -= 1;
     }
 
-    /// Ends the journal. The file stays if something in it could not be removed.
-    pub fn end(self) {
+}
+
+/// Ends the journal. The file stays if something in it could not be removed.
+impl Drop for Journal {
+    fn drop(&mut self) {
         if self.open == 0 {
             let _ = fs::remove_file(&self.path);
         }
@@ -213,7 +216,7 @@ mod tests {
         let mut journal = Journal::begin(place.path(), "run1").unwrap();
         let entry = journal.note(directory("/a")).unwrap();
         journal.cross_out(entry);
-        journal.end();
+        drop(journal);
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     }
 

@@ -1,0 +1,144 @@
+//! Are planted effects found, and planted faults told?
+
+use std::path::Path;
+
+use dunnage::record::{self, Cause};
+use dunnage::stats::Sample;
+use dunnage::verdict::{self, Analysis, Warning};
+
+use crate::dunnage::Dunnage;
+
+/// A run of 20 rounds over these subjects; the first is the baseline.
+fn analysed(dunnage: &Dunnage, subjects: &str) -> (record::Recorded, Analysis) {
+    let ran = dunnage.run(&format!("run start {subjects} --rounds 20 --seed 7 -o DIR"));
+    assert_eq!(ran.code, 0, "{ran}");
+    let recorded = record::load(&dunnage.directory()).expect("a run directory");
+    let analysis = verdict::analyse(&recorded);
+    (recorded, analysis)
+}
+
+/// The verdicts about `returned` of this subject against the first, one for each setting.
+fn verdicts(recorded: &record::Recorded, analysis: &Analysis, label: &str) -> Vec<&'static str> {
+    let about = |cell: usize| recorded.plan.subjects[recorded.plan.cells[cell].subject].label.as_str();
+    let wanted = |cell: usize, metric: usize| metric == 0 && about(cell) == label;
+    let found = analysis.findings.iter().filter(|one| wanted(one.cell, one.metric));
+    found.map(|one| one.verdict.word()).collect()
+}
+
+#[test]
+fn planted_effects_get_their_verdicts() {
+    let (recorded, analysis) = analysed(
+        &Dunnage::new(),
+        "-s a=fake:time=1ms -s slower=fake:time=1.2ms -s faster=fake:time=0.8ms \
+         -s same=fake:time=1ms,noise=0.5 -s unclear=fake:time=1.02ms,noise=40",
+    );
+    let found = |label| verdicts(&recorded, &analysis, label)[..2].to_vec();
+    assert_eq!(found("slower"), ["slower", "slower"]);
+    assert_eq!(found("faster"), ["faster", "faster"]);
+    assert_eq!(found("unclear"), ["undecided", "undecided"]);
+    // With 3 % of noise on the other side, 20 rounds do not show that 3 % of difference are too much.
+    assert!(found("same").iter().all(|word| ["same", "undecided"].contains(word)), "{:?}", found("same"));
+    assert!(analysis.suspects.is_empty(), "{:?}", analysis.suspects);
+}
+
+#[test]
+fn equal_subjects_are_the_same() {
+    let subjects = "-s a=fake:time=1ms,noise=0.5 -s b=fake:time=1ms,noise=0.5";
+    let (recorded, analysis) = analysed(&Dunnage::new(), subjects);
+    assert_eq!(verdicts(&recorded, &analysis, "b"), ["same", "same"]);
+    assert_eq!(verdicts(&recorded, &analysis, "a (twin)"), ["same", "same"]);
+}
+
+#[test]
+fn failures_are_rows_and_the_other_cells_go_on() {
+    let (recorded, analysis) = analysed(&Dunnage::new(), "-s a=fake -s b=fake:fail=5");
+    let failed = recorded.failures.iter().filter(|row| matches!(row.cause, Cause::Failed(_))).count();
+    // Two trials, then three launches in each of 21 rounds; a failed first one saves the second.
+    assert!((10..=13).contains(&failed), "{failed} failures");
+    assert_eq!(recorded.complete_rounds(), 20);
+    let told = analysis
+        .warnings
+        .iter()
+        .any(|one| matches!(one, Warning::Failures { first, .. } if first.contains("scripted engine: boom")));
+    assert!(told, "{:?}", analysis.warnings);
+    let baseline = &recorded.series[0].values[0];
+    assert!(Sample::new(baseline.clone()).is_ok(), "a hole in the other subject: {baseline:?}");
+}
+
+#[test]
+fn a_subject_that_hangs_is_left_alone_after_two_timeouts() {
+    let dunnage = Dunnage::new();
+    let (recorded, analysis) = analysed(&dunnage, "-s a=fake -s b=fake:hang=12");
+    let count =
+        |wanted: fn(&Cause) -> bool| recorded.failures.iter().filter(|row| wanted(&row.cause)).count();
+    assert_eq!(count(|cause| matches!(cause, Cause::Failed(_))), 2);
+    let skipped = count(|cause| matches!(cause, Cause::Skipped(_)));
+    assert!(skipped > 25, "{skipped} skipped");
+    let told = analysis
+        .warnings
+        .iter()
+        .any(|one| matches!(one, Warning::Skipped { reason, .. } if reason.contains("timed out 2 times")));
+    assert!(told, "{:?}", analysis.warnings);
+}
+
+#[test]
+fn a_subject_that_is_not_as_asked_is_not_measured() {
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run("run start -s a=fake -s b=fake:treatment=wrong --rounds 2 -o DIR");
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stderr.contains("not available: b: treatment: not as asked, by its script"), "{ran}");
+    let checked = dunnage.run("check start -s a=fake -s b=fake:treatment=wrong");
+    assert_eq!(checked.code, 1, "{checked}");
+}
+
+#[test]
+fn drift_and_spikes_are_told() {
+    let (recorded, analysis) =
+        analysed(&Dunnage::new(), "-s a=fake:noise=1 -s b=fake:noise=1,drift=1 -s c=fake:noise=1,spike=10");
+    let label = |cell: usize| recorded.plan.subjects[recorded.plan.cells[cell].subject].label.as_str();
+    let drifts = |cell: &usize| label(*cell) == "b";
+    let drift =
+        analysis.warnings.iter().any(|one| matches!(one, Warning::Drift { cell, .. } if drifts(cell)));
+    let spiked = |cell: &usize| label(*cell) == "c";
+    let spike =
+        analysis.warnings.iter().any(|one| matches!(one, Warning::Outliers { cell, .. } if spiked(cell)));
+    assert!(drift && spike, "{:?}", analysis.warnings);
+}
+
+#[test]
+fn nothing_that_works_is_exit_code_4() {
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run("run start -s b=fake:fail=1 --rounds 2 -o DIR");
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(ran.stderr.contains("nothing can be measured"), "{ran}");
+    assert!(ran.stderr.contains("hint: `dunnage doctor` says more"), "{ran}");
+    assert!(!dunnage.directory().exists());
+    assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn the_same_seed_gives_the_same_samples() {
+    let subjects = "-s a=fake -s b=fake:noise=20,fail=7";
+    let [one, two] = [Dunnage::new(), Dunnage::new()];
+    analysed(&one, subjects);
+    analysed(&two, subjects);
+    let [one, two] = [one, two].map(|dunnage| without_clock(&dunnage.directory()));
+    assert!(one == two, "samples differ:\n{one:?}\n{two:?}");
+    assert!(one.len() > 20 * 6, "{} lines", one.len());
+}
+
+/// The lines of the samples without what the machine's clock and state put into them.
+fn without_clock(directory: &Path) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(directory.join("samples.jsonl")).expect("samples");
+    let lines = text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON"));
+    lines
+        .map(|mut line: serde_json::Value| {
+            let object = line.as_object_mut().expect("an object");
+            if object.contains_key("end") {
+                object.retain(|key, _| key == "end");
+            }
+            object.retain(|key, _| !["at", "started", "run"].contains(&key.as_str()));
+            line
+        })
+        .collect()
+}

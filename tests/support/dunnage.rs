@@ -1,0 +1,119 @@
+//! The built program as the tests call it: with a state directory of its own, and with everything
+//! that it said and did collected in one `Ran`.
+//!
+//! ```ignore
+//! let dunnage = Dunnage::new();
+//! let ran = dunnage.run("run start -s a=fake --rounds 20 --seed 7 -o DIR");
+//! assert_eq!(ran.code, 0, "{ran}");
+//! ```
+//! In arguments, `DIR` stands for a directory that is removed in the end.
+#![allow(dead_code, reason = "no test executable uses all of it")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+pub struct Dunnage {
+    place: TempDir,
+    environment: Vec<(String, String)>,
+}
+
+/// What became of one call.
+pub struct Ran {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Dunnage {
+    pub fn new() -> Dunnage {
+        Dunnage { place: tempfile::tempdir().expect("a directory"), environment: Vec::new() }
+    }
+
+    pub fn with(mut self, variable: &str, value: &str) -> Dunnage {
+        self.environment.push((variable.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Programs in this directory are found before all others.
+    pub fn with_first_on_path(self, directory: &Path) -> Dunnage {
+        let path = std::env::var("PATH").unwrap_or_default();
+        self.with("PATH", &format!("{}:{path}", directory.display()))
+    }
+
+    /// What `DIR` in arguments stands for.
+    pub fn directory(&self) -> PathBuf {
+        self.place.path().join("run")
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.place.path().join("state")
+    }
+
+    /// The program with these arguments, to be started; they are separated by spaces.
+    pub fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dunnage"));
+        self.dress(&mut command);
+        command.args(self.words(arguments));
+        command
+    }
+
+    /// The same through another program: `through("setpriv --reuid 1", "run …")`.
+    pub fn through(&self, wrapper: &str, arguments: &str) -> Ran {
+        let mut words = wrapper.split(' ');
+        let mut command = Command::new(words.next().expect("a program"));
+        self.dress(&mut command);
+        command.args(words).arg(env!("CARGO_BIN_EXE_dunnage")).args(self.words(arguments));
+        finished(command.output().expect("the program starts"))
+    }
+
+    pub fn run(&self, arguments: &str) -> Ran {
+        finished(self.command(arguments).output().expect("the program starts"))
+    }
+
+    fn words(&self, arguments: &str) -> Vec<String> {
+        let directory = self.directory().display().to_string();
+        arguments.split_whitespace().map(|word| word.replace("DIR", &directory)).collect()
+    }
+
+    fn dress(&self, command: &mut Command) {
+        command.env("DUNNAGE_STATE", self.state()).env("COLUMNS", "100").stdin(Stdio::null());
+        command.current_dir(self.place.path());
+        command.envs(self.environment.iter().map(|(variable, value)| (variable, value)));
+    }
+
+    /// What is in the state directory beside the unpacked image and empty directories.
+    pub fn left_in_state(&self) -> Vec<PathBuf> {
+        let mut open = vec![self.state()];
+        let mut left = Vec::new();
+        while let Some(directory) = open.pop() {
+            for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
+                let path = entry.path();
+                let is_image = path.starts_with(self.state().join("images"));
+                match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    true => open.push(path),
+                    false if !is_image => left.push(path),
+                    false => {}
+                }
+            }
+        }
+        left
+    }
+}
+
+pub fn finished(output: Output) -> Ran {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ran {
+        code: output.status.code().unwrap_or(-1),
+        stdout: text(&output.stdout),
+        stderr: text(&output.stderr),
+    }
+}
+
+/// Everything that a person who reads a failed test wants to see.
+impl std::fmt::Display for Ran {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "code {}\nstdout:\n{}\nstderr:\n{}", self.code, self.stdout, self.stderr)
+    }
+}

@@ -1,0 +1,95 @@
+//! The command line as a person meets it: transcripts that are tests and documentation at once.
+//!
+//! In a transcript `$ ` begins a command, `! ` a line of standard error, `? ` the exit code where
+//! it is not 0; every other line up to the next command is standard output. `[..]` stands for
+//! anything within a line. Made anew by the same test with `DUNNAGE_TEST_TRANSCRIPTS=write`.
+
+#[path = "../support/dunnage.rs"]
+mod dunnage;
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use dunnage::{Dunnage, Ran};
+
+fn transcript(dunnage: &Dunnage, old: &str) -> String {
+    let mut new = String::new();
+    for line in old.lines() {
+        if line.starts_with('#') {
+            writeln!(new, "{line}").expect("a string");
+        }
+        if let Some(arguments) = line.strip_prefix("$ dunnage") {
+            write(&mut new, line, &dunnage.run(arguments));
+        }
+    }
+    new
+}
+
+fn write(text: &mut String, command: &str, ran: &Ran) {
+    writeln!(text, "{command}").expect("a string");
+    for line in ran.stdout.lines() {
+        writeln!(text, "{line}").expect("a string");
+    }
+    for line in ran.stderr.lines() {
+        writeln!(text, "{}", format!("! {line}").trim_end()).expect("a string");
+    }
+    if ran.code != 0 {
+        writeln!(text, "? {}", ran.code).expect("a string");
+    }
+}
+
+/// What differs from machine to machine.
+fn without_paths(dunnage: &Dunnage, text: &str) -> String {
+    text.replace(&dunnage.directory().display().to_string(), "DIR")
+}
+
+fn matches(expected: &str, found: &str) -> bool {
+    let Some((first, rest)) = expected.split_once("[..]") else { return expected == found };
+    let Some(mut left) = found.strip_prefix(first) else { return false };
+    let parts: Vec<&str> = rest.split("[..]").collect();
+    let (last, middle) = parts.split_last().expect("a split has a part");
+    for part in middle {
+        let Some(at) = left.find(part) else { return false };
+        left = &left[at + part.len()..];
+    }
+    left.ends_with(last)
+}
+
+fn check(name: &str, dunnage: &Dunnage) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/transcripts/{name}.txt"));
+    let expected = fs::read_to_string(&path).expect("a transcript");
+    let found = without_paths(dunnage, &transcript(dunnage, &expected));
+    if std::env::var("DUNNAGE_TEST_TRANSCRIPTS").is_ok_and(|wish| wish == "write") {
+        return fs::write(&path, found).expect("a transcript of ours");
+    }
+    for (number, (expected, found)) in expected.lines().zip(found.lines()).enumerate() {
+        assert!(matches(expected, found), "{name}.txt:{}: expected\n{expected}\nfound\n{found}", number + 1);
+    }
+    assert_eq!(expected.lines().count(), found.lines().count(), "{name}.txt: found\n{found}");
+}
+
+#[test]
+fn what_was_typed_wrong_is_said_with_a_hint() {
+    let dunnage = Dunnage::new();
+    fs::create_dir_all(dunnage.directory().join("something")).expect("a directory");
+    check("usage", &dunnage);
+    assert!(!dunnage.state().exists(), "a usage error touched the machine");
+}
+
+#[test]
+fn lists_and_help() {
+    check("help", &Dunnage::new());
+}
+
+#[test]
+fn plans_and_runs() {
+    check("run", &Dunnage::new());
+}
+
+#[test]
+fn anything_within_a_line_is_any_text() {
+    assert!(matches("a[..]c", "a b c") && matches("[..]", "") && matches("a", "a"));
+    assert!(matches("[..]b[..]d", "a b c d") && !matches("[..]b[..]d", "a b c"));
+    assert!(!matches("a[..]c", "b c") && !matches("a[..]a", "a"));
+}
