@@ -103,7 +103,7 @@ pub fn launch(stage: &mut Stage, call: &Call<'_>) -> Result<Launch, Abort> {
     let message = message_in(&call.program.shown(), &ended, call.terminal)?;
     let gone = match remains {
         Some(remains) => gone(&remains, call, &message, ended.returned)?,
-        None => ended.returned,
+        None => Gone { at: ended.returned, look: Nanos(0), waited_for: Vec::new() },
     };
     let (cpu, ran) = account(stage, pid, call.runtime);
     // Without its daemons the CPU time of an engine would be a part shown as the whole.
