@@ -97,12 +97,6 @@ impl Bench {
             self.seed
         )
     }
-
-    /// Ends the run and removes its directories.
-    pub fn end(self) {
-        subject::floor::retire();
-        self.stage.end();
-    }
 }
 
 fn load() -> String {

@@ -174,6 +174,5 @@ fn run(asked: Asked) -> Result<()> {
     }
     println!("{}", bench.described());
     print!("{}", table::render(&rows));
-    bench.end();
     Ok(())
 }
