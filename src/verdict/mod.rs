@@ -161,7 +161,8 @@ pub struct FloorShare {
 pub fn analyse(run: &Recorded) -> Analysis {
     let columns = Columns::of(run);
     let alpha = run.plan.alpha();
-    let cells = (0..run.plan.cells.len()).map(|cell| summary(run, &columns, cell)).collect::<Vec<_>>();
+    let all: Vec<usize> = (0..run.plan.cells.len()).collect();
+    let cells = in_parallel(&all, |&cell| summary(run, &columns, cell));
     let mut findings = findings(run, &columns, alpha);
     let noise = noise(run, &cells, &findings);
     let suspects = suspect::all(run, &columns, &cells, &findings, &noise);
@@ -194,9 +195,8 @@ impl Columns {
             let counted = values.iter().zip(&complete).filter(|(_, complete)| **complete);
             counted.map(|(value, _)| Some(*value).filter(|value| value.is_finite())).collect()
         };
-        Columns {
-            by_cell: run.series.iter().map(|series| series.values.iter().map(column).collect()).collect(),
-        }
+        let by_cell = in_parallel(&run.series, |series| series.values.iter().map(column).collect());
+        Columns { by_cell }
     }
 
     /// The values of a metric in a cell by complete round.
@@ -272,7 +272,7 @@ fn findings(run: &Recorded, columns: &Columns, alpha: Alpha) -> Vec<Finding> {
 fn in_parallel<T: Sync, U: Send>(items: &[T], apply: impl Fn(&T) -> U + Sync) -> Vec<U> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8);
     let size = items.len().div_ceil(workers).max(1);
-    if items.len() < 64 {
+    if items.len() < 16 {
         return items.iter().map(apply).collect();
     }
     std::thread::scope(|scope| {
