@@ -136,7 +136,11 @@ pub fn find(wanted: Vec<Wanted>, stage: &mut Stage, tell: Tell<'_>) -> Result<Fo
             continue;
         }
         tell(&format!("trying {shown}"));
-        match try_out(subject.as_mut(), stage) {
+        let tried = match try_out(subject.as_mut(), stage) {
+            Ok(_) if stage.interrupts.asked() => Err(Abort::Interrupted),
+            tried => tried,
+        };
+        match tried {
             Ok(launch) => {
                 let entry =
                     Entry { label: shown, layer: kind.layer, ladder, twin_of: None, runtime, launch, spec };

@@ -10,11 +10,13 @@ use super::{Facts, Launch, Spec, Stage, Subject, Unavailable};
 use crate::image::SmallImage;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::{PROBE, Task};
-use crate::sys::journal::Resource;
+use crate::sys::journal::{Entry, Resource};
 use crate::sys::spawn::Program;
 
 /// The label that every container of ours carries; its value is the run.
 pub const RUN_LABEL: &str = "dunnage.run";
+/// The label that says which state directory holds the run's journal.
+pub const STATE_LABEL: &str = "dunnage.state";
 
 /// An engine as it was found, ready to start containers.
 #[derive(Debug)]
@@ -39,6 +41,9 @@ pub struct Engine {
     pub facts: Facts,
     /// The image to run, once `prepare` has found or loaded it.
     pub image: Option<String>,
+    /// Containers that were not there when their client was killed. A daemon may still have made
+    /// them afterwards.
+    pub unsure: Vec<(String, Entry)>,
 }
 
 impl Engine {
@@ -56,6 +61,7 @@ impl Engine {
         let mut add = |words: &[&str]| all.extend(words.iter().map(|word| (*word).to_owned()));
         let key = |key: &str| self.spec.get(key);
         add(&["run", "--name", name, "--label", &format!("{RUN_LABEL}={}", stage.run)]);
+        add(&["--label", &format!("{STATE_LABEL}={}", stage.place.state.display())]);
         if key("rm") != Some("false") {
             add(&["--rm"]);
         }
@@ -196,8 +202,13 @@ impl Subject for Engine {
             (Ok(_), Some("false")) | (Err(_), _) => self.remove(&name),
             _ => Ok(()),
         };
-        if removed.is_ok() {
-            stage.cross_out(entry);
+        match &launched {
+            Err(Abort::Interrupted) => self.unsure.push((name, entry)),
+            Err(Abort::Failed(failure)) if failure.class == FailureClass::Timeout => {
+                self.unsure.push((name, entry));
+            }
+            _ if removed.is_ok() => stage.cross_out(entry),
+            _ => {}
         }
         let launched = launched?;
         removed?;
@@ -212,7 +223,13 @@ impl Subject for Engine {
         }
     }
 
-    fn finish(&mut self, _: &mut Stage) {}
+    fn finish(&mut self, stage: &mut Stage) {
+        for (name, entry) in std::mem::take(&mut self.unsure) {
+            if self.remove(&name).is_ok() {
+                stage.cross_out(entry);
+            }
+        }
+    }
 
     fn facts(&self) -> &Facts {
         &self.facts
@@ -227,17 +244,28 @@ fn is_about_nothing(words: &str) -> bool {
         .any(|part| words.contains(part))
 }
 
-/// Containers with our label that this engine knows, running or not, with the run in the label.
-pub fn labelled_containers(engine: &Engine) -> Result<Vec<(String, String)>, Unavailable> {
-    let format = format!("{{{{.Names}}}} {{{{.Label \"{RUN_LABEL}\"}}}}");
+/// A container that carries our label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Labelled {
+    /// Its name.
+    pub name: String,
+    /// The run that made it.
+    pub run: String,
+    /// The state directory of that run.
+    pub state: PathBuf,
+}
+
+/// Containers with our label that this engine knows, running or not.
+pub fn labelled_containers(engine: &Engine) -> Result<Vec<Labelled>, Unavailable> {
+    let format = format!("{{{{.Names}}}} {{{{.Label \"{RUN_LABEL}\"}}}} {{{{.Label \"{STATE_LABEL}\"}}}}");
     let filter = format!("label={RUN_LABEL}");
     let listed = engine.ask(&["ps", "--all", "--filter", &filter, "--format", &format])?;
-    let text = String::from_utf8_lossy(&listed);
-    Ok(text
-        .lines()
-        .filter_map(|line| line.split_once(' '))
-        .map(|(name, run)| (name.to_owned(), run.trim().to_owned()))
-        .collect())
+    let labelled = |line: &str| {
+        let mut words = line.splitn(3, ' ');
+        let mut next = || words.next().map(|word| word.trim().to_owned());
+        Some(Labelled { name: next()?, run: next()?, state: next()?.into() })
+    };
+    Ok(String::from_utf8_lossy(&listed).lines().filter_map(labelled).collect())
 }
 
 /// Images with our label that this engine holds.

@@ -105,7 +105,6 @@ impl Journal {
         let _ = self.append(&Line::Gone(entry.0));
         self.open -= 1;
     }
-
 }
 
 /// Ends the journal. The file stays if something in it could not be removed.
