@@ -73,7 +73,13 @@ pub fn place() -> Result<Place> {
     })?;
     let own = std::fs::read("/proc/self/exe").context("cannot read `/proc/self/exe`")?;
     let image = SmallImage::new(&own);
-    let unpacked = unpack(&image, &state)?;
+    let unpacked = unpack(&image, &state).with_context(|| {
+        format!(
+            "cannot unpack the image in the state directory `{}`\n\nhint: set `$DUNNAGE_STATE` to a directory that you can write to, with {:.0} MB free",
+            state.display(),
+            (own.len() as f64 / 1e6).ceil()
+        )
+    })?;
     Ok(Place {
         executable: unpacked.executable(),
         rootfs: unpacked.root().to_owned(),
