@@ -88,7 +88,7 @@ pub fn run(
             let outcome = Cow::Owned(outcome);
             listen(&Event::CellEnds(&Row { cell, round, position, predecessor, started: 0, outcome }))?;
             predecessor = Some(cell);
-            if stage.interrupts.take() {
+            if stage.interrupts.asked() {
                 return Ok(Ending::Interrupted);
             }
         }

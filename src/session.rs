@@ -73,7 +73,13 @@ pub fn place() -> Result<Place> {
     })?;
     let own = std::fs::read("/proc/self/exe").context("cannot read `/proc/self/exe`")?;
     let image = SmallImage::new(&own);
-    let unpacked = unpack(&image, &state)?;
+    let unpacked = unpack(&image, &state).with_context(|| {
+        format!(
+            "cannot unpack the image in the state directory `{}`\n\nhint: set `$DUNNAGE_STATE` to a directory that you can write to, with {:.0} MB free",
+            state.display(),
+            (own.len() as f64 / 1e6).ceil()
+        )
+    })?;
     Ok(Place {
         executable: unpacked.executable(),
         rootfs: unpacked.root().to_owned(),
@@ -136,7 +142,11 @@ pub fn find(wanted: Vec<Wanted>, stage: &mut Stage, tell: Tell<'_>) -> Result<Fo
             continue;
         }
         tell(&format!("trying {shown}"));
-        match try_out(subject.as_mut(), stage) {
+        let tried = match try_out(subject.as_mut(), stage) {
+            Ok(_) if stage.interrupts.asked() => Err(Abort::Interrupted),
+            tried => tried,
+        };
+        match tried {
             Ok(launch) => {
                 let entry =
                     Entry { label: shown, layer: kind.layer, ladder, twin_of: None, runtime, launch, spec };

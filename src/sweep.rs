@@ -8,6 +8,13 @@ use anyhow::Result;
 use crate::outcome::FailureClass;
 use crate::subject::{self, Place, Spec, engine, stage};
 use crate::sys::journal::{self, Abandoned, Resource};
+use crate::sys::remains::{self, Tokens};
+use crate::sys::{clock, process};
+use crate::units::Stamp;
+
+/// How long the clients of a killed run may take to end by themselves. What they make is only
+/// complete, and what they remove only gone, when they have.
+const SURVIVORS: u64 = 10_000_000_000;
 
 /// Removes what is in abandoned journals and says what that was. A journal with something in it
 /// that cannot be removed now (a daemon that is away) stays for the next time.
@@ -23,6 +30,7 @@ fn clear(place: &Place, dead: Abandoned) -> Result<Vec<String>> {
     let run = dead.run();
     let mut told = Vec::new();
     let mut stuck = false;
+    wait_for_survivors(&run);
     for resource in &dead.left {
         match remove(place, resource) {
             Ok(()) => told.push(format!("removed {} of run {run}", named(resource))),
@@ -40,6 +48,16 @@ fn clear(place: &Place, dead: Abandoned) -> Result<Vec<String>> {
         dead.finish()?;
     }
     Ok(told)
+}
+
+/// Waits for clients and monitors that outlived the run: container names and the files that it
+/// gave to engines bear its id. One that does not end is the business of whoever removes its
+/// container.
+fn wait_for_survivors(run: &str) {
+    let deadline = Stamp(clock::now().0 + SURVIVORS);
+    if let Ok(tokens) = Tokens::new([format!("dunnage-{run}-"), format!("runs/{run}/")]) {
+        let _ = remains::outlive_processes(&tokens, deadline);
+    }
 }
 
 fn is_word(name: &str) -> bool {
@@ -63,6 +81,9 @@ fn remove(place: &Place, resource: &Resource) -> Result<(), String> {
             let spec = Spec::parse(subject).map_err(|error| error.to_string())?;
             let kind = subject::kind_of(&spec).map_err(|error| error.to_string())?;
             let built = (kind.build)(&spec, place).map_err(|why| why.reason)?;
+            for client in built.facts().components.iter().take(1) {
+                process::kill_clients(&client.path, name);
+            }
             match built.remove(name) {
                 Err(failure) if failure.class != FailureClass::Unsupported => Err(failure.to_string()),
                 _ => Ok(()),
@@ -89,20 +110,27 @@ fn remove_directory(state: &Path, path: &Path) -> Result<(), String> {
 pub fn everything(place: &Place) -> Result<Vec<String>> {
     let mut told = abandoned(place)?;
     let alive = living_runs(&place.state);
+    // Runs that keep their journals elsewhere use the same images in engines.
+    let in_use = !alive.is_empty() || another_dunnage();
     for engine in engines() {
-        told.extend(sweep_engine(&engine, &place.state, &alive));
-    }
-    if alive.is_empty() {
-        let images = place.state.join("images");
-        if images.exists() && std::fs::remove_dir_all(&images).is_ok() {
-            told.push(format!("removed `{}`", images.display()));
+        told.extend(sweep_containers(&engine, &place.state, &alive));
+        if !in_use {
+            told.extend(sweep_images(&engine));
         }
-        // Only while they are empty: what is in them is not known to be ours to remove.
-        for name in ["runs", "crun", "runc", "journal"] {
-            let _ = std::fs::remove_dir(place.state.join(name));
-        }
-        crate::subject::floor::retire();
     }
+    if in_use {
+        told.push("left the images, since another dunnage is running".into());
+        return Ok(told);
+    }
+    let images = place.state.join("images");
+    if images.exists() && std::fs::remove_dir_all(&images).is_ok() {
+        told.push(format!("removed `{}`", images.display()));
+    }
+    // Only while they are empty: what is in them is not known to be ours to remove.
+    for name in ["runs", "crun", "runc", "journal"] {
+        let _ = std::fs::remove_dir(place.state.join(name));
+    }
+    crate::subject::floor::retire();
     Ok(told)
 }
 
@@ -112,33 +140,43 @@ fn living_runs(state: &Path) -> Vec<String> {
     entries.filter_map(|entry| Some(entry.path().file_stem()?.to_str()?.to_owned())).collect()
 }
 
+fn another_dunnage() -> bool {
+    let own = std::process::id() as i32;
+    process::named(&["dunnage"]).iter().any(|other| other.pid != own)
+}
+
 fn engines() -> Vec<engine::Engine> {
     let docker = subject::docker::find(&Spec::plain("docker"));
     let podman = subject::podman::find(&Spec::plain("podman"));
     [docker, podman].into_iter().flatten().collect()
 }
 
-fn sweep_engine(engine: &engine::Engine, state: &Path, alive: &[String]) -> Vec<String> {
+/// Containers are left to their own state directory, which knows whether their run is alive, as
+/// long as it is there.
+fn sweep_containers(engine: &engine::Engine, state: &Path, alive: &[String]) -> Vec<String> {
     use crate::subject::Subject;
     let mut told = Vec::new();
     let name = &engine.spec.name;
-    for (container, run) in engine::labelled_containers(engine, state).unwrap_or_default() {
-        if alive.contains(&run) {
+    for container in engine::labelled_containers(engine).unwrap_or_default() {
+        let elsewhere = container.state != state && container.state.exists();
+        if elsewhere || alive.contains(&container.run) {
             continue;
         }
+        let container = container.name;
         told.push(match engine.remove(&container) {
             Ok(()) => format!("removed container `{container}` from {name}"),
             Err(failure) => format!("could not remove container `{container}` from {name}: {failure}"),
         });
     }
-    if !alive.is_empty() {
-        return told;
-    }
-    for image in engine::labelled_images(engine).unwrap_or_default() {
-        told.push(match engine::remove_image(engine, &image) {
-            Ok(()) => format!("removed image `{image}` from {name}"),
-            Err(why) => format!("could not remove image `{image}` from {name}: {}", why.reason),
-        });
-    }
     told
+}
+
+fn sweep_images(engine: &engine::Engine) -> Vec<String> {
+    let name = &engine.spec.name;
+    let images = engine::labelled_images(engine).unwrap_or_default();
+    let removed = images.into_iter().map(|image| match engine::remove_image(engine, &image) {
+        Ok(()) => format!("removed image `{image}` from {name}"),
+        Err(why) => format!("could not remove image `{image}` from {name}: {}", why.reason),
+    });
+    removed.collect()
 }

@@ -40,10 +40,19 @@ pub fn main() -> i32 {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => exit::FINE,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", with_hints_last(&error));
             exit::code_of(&error)
         }
     }
+}
+
+/// The chain of causes in one line, then the hints that any of them gives.
+fn with_hints_last(error: &anyhow::Error) -> String {
+    const HINT: &str = "\n\nhint: ";
+    let all: Vec<String> = error.chain().map(ToString::to_string).collect();
+    let causes: Vec<&str> = all.iter().filter_map(|text| text.split(HINT).next()).collect();
+    let hints = all.iter().flat_map(|text| text.split(HINT).skip(1));
+    causes.join(": ") + &hints.map(|hint| format!("{HINT}{hint}")).collect::<String>()
 }
 
 /// A reader that has seen enough is no error.

@@ -131,7 +131,8 @@ pub(super) fn measure(
 /// Shows what came out of a run, and says how it ended.
 pub(super) fn conclude(ending: Result<Ending>, directory: &Path, events: Option<Events>) -> Result<i32> {
     let ending = ending.with_context(|| {
-        format!("the run stopped; what was measured before is in `{}`", directory.display())
+        let directory = directory.display();
+        format!("the run stopped; what was measured before is in `{directory}`\n\nhint: with the cause mended, `dunnage resume {directory}` goes on")
     });
     let code = match &ending {
         Ok(Ending::Complete) => exit::FINE,

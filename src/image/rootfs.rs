@@ -63,7 +63,10 @@ pub fn unpack(image: &SmallImage<'_>, state: &Path) -> Result<Unpacked> {
     let damaged = images.join(format!("{name}.damaged"));
     remove(&fresh)?;
     remove(&damaged)?;
-    write_root(&fresh, image.executable())?;
+    write_root(&fresh, image.executable()).inspect_err(|_| {
+        // Half an image on a full disk is of no use to anybody; the first error is the one to tell.
+        let _ = remove(&fresh);
+    })?;
     match fs::rename(&place, &damaged) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         done => done.with_context(|| format!("cannot move `{}` away", place.display()))?,

@@ -1,7 +1,7 @@
 //! Engines with a docker-like command line. What docker and podman have in common is here; how each
 //! is found, and what it needs beyond, stands in its own file.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::client::{self, Call, Holds, Terminal};
 use super::component::ask;
@@ -10,12 +10,12 @@ use super::{Facts, Launch, Spec, Stage, Subject, Unavailable};
 use crate::image::SmallImage;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::{PROBE, Task};
-use crate::sys::journal::Resource;
+use crate::sys::journal::{Entry, Resource};
 use crate::sys::spawn::Program;
 
 /// The label that every container of ours carries; its value is the run.
 pub const RUN_LABEL: &str = "dunnage.run";
-/// Another label of theirs: the state directory, whose journals tell whether the run is alive.
+/// The label that says which state directory holds the run's journal.
 pub const STATE_LABEL: &str = "dunnage.state";
 
 /// An engine as it was found, ready to start containers.
@@ -42,6 +42,9 @@ pub struct Engine {
     pub facts: Facts,
     /// The image to run, once `prepare` has found or loaded it.
     pub image: Option<String>,
+    /// Containers that were not there when their client was killed. A daemon may still have made
+    /// them afterwards.
+    pub unsure: Vec<(String, Entry)>,
 }
 
 impl Engine {
@@ -58,9 +61,8 @@ impl Engine {
         let mut all = self.global.clone();
         let mut add = |words: &[&str]| all.extend(words.iter().map(|word| (*word).to_owned()));
         let key = |key: &str| self.spec.get(key);
-        let run = format!("{RUN_LABEL}={}", stage.run);
-        let state = format!("{STATE_LABEL}={}", stage.place.state.display());
-        add(&["run", "--name", name, "--label", &run, "--label", &state]);
+        add(&["run", "--name", name, "--label", &format!("{RUN_LABEL}={}", stage.run)]);
+        add(&["--label", &format!("{STATE_LABEL}={}", stage.place.state.display())]);
         if key("rm") != Some("false") {
             add(&["--rm"]);
         }
@@ -205,8 +207,13 @@ impl Subject for Engine {
             (Ok(_), Some("false")) | (Err(_), _) => self.remove(&name),
             _ => Ok(()),
         };
-        if removed.is_ok() {
-            stage.cross_out(entry);
+        match &launched {
+            Err(Abort::Interrupted) => self.unsure.push((name, entry)),
+            Err(Abort::Failed(failure)) if failure.class == FailureClass::Timeout => {
+                self.unsure.push((name, entry));
+            }
+            _ if removed.is_ok() => stage.cross_out(entry),
+            _ => {}
         }
         let launched = launched?;
         removed?;
@@ -221,7 +228,13 @@ impl Subject for Engine {
         }
     }
 
-    fn finish(&mut self, _: &mut Stage) {}
+    fn finish(&mut self, stage: &mut Stage) {
+        for (name, entry) in std::mem::take(&mut self.unsure) {
+            if self.remove(&name).is_ok() {
+                stage.cross_out(entry);
+            }
+        }
+    }
 
     fn facts(&self) -> &Facts {
         &self.facts
@@ -236,15 +249,28 @@ fn is_about_nothing(words: &str) -> bool {
         .any(|part| words.contains(part))
 }
 
-/// Containers with our label that were made from this state directory, running or not, with the
-/// run in the label.
-pub fn labelled_containers(engine: &Engine, state: &Path) -> Result<Vec<(String, String)>, Unavailable> {
-    let format = format!("{{{{.Names}}}} {{{{.Label \"{RUN_LABEL}\"}}}}");
-    let (run, state) = (format!("label={RUN_LABEL}"), format!("label={STATE_LABEL}={}", state.display()));
-    let listed = engine.ask(&["ps", "--all", "--filter", &run, "--filter", &state, "--format", &format])?;
-    let text = String::from_utf8_lossy(&listed);
-    let named = text.lines().filter_map(|line| line.split_once(' '));
-    Ok(named.map(|(name, run)| (name.to_owned(), run.trim().to_owned())).collect())
+/// A container that carries our label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Labelled {
+    /// Its name.
+    pub name: String,
+    /// The run that made it.
+    pub run: String,
+    /// The state directory of that run.
+    pub state: PathBuf,
+}
+
+/// Containers with our label that this engine knows, running or not.
+pub fn labelled_containers(engine: &Engine) -> Result<Vec<Labelled>, Unavailable> {
+    let format = format!("{{{{.Names}}}} {{{{.Label \"{RUN_LABEL}\"}}}} {{{{.Label \"{STATE_LABEL}\"}}}}");
+    let filter = format!("label={RUN_LABEL}");
+    let listed = engine.ask(&["ps", "--all", "--filter", &filter, "--format", &format])?;
+    let labelled = |line: &str| {
+        let mut words = line.splitn(3, ' ');
+        let mut next = || words.next().map(|word| word.trim().to_owned());
+        Some(Labelled { name: next()?, run: next()?, state: next()?.into() })
+    };
+    Ok(String::from_utf8_lossy(&listed).lines().filter_map(labelled).collect())
 }
 
 /// Images with our label that this engine holds.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -65,6 +66,24 @@ pub fn read(pid: i32) -> Option<Process> {
         start_ticks: fields.get(19)?.parse().ok()?,
         executable: fs::read_link(format!("/proc/{pid}/exe")).ok(),
     })
+}
+
+/// Kills every process that executes `client` (itself, or as a script) with `argument` among its
+/// arguments, as a whole. The argument must be one that nobody else uses.
+pub fn kill_clients(client: &Path, argument: &str) {
+    for process in all() {
+        let Ok(pidfd) = super::spawn::pidfd(process.pid) else { continue };
+        // Read after the process is held, so that its id cannot have become another's.
+        let line = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+        let words: Vec<&[u8]> = line.split(|&byte| byte == 0).collect();
+        let executes = words.iter().take(2).any(|word| *word == client.as_os_str().as_bytes());
+        if executes && words.contains(&argument.as_bytes()) {
+            // SAFETY: signals the process that the descriptor holds; no information goes with it.
+            unsafe {
+                libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), libc::SIGKILL, 0, 0);
+            }
+        }
+    }
 }
 
 impl Process {

@@ -1,6 +1,7 @@
 //! Ctrl-C, as something that can be waited for together with a child. The signals are blocked, so
 //! they interrupt no measurement at an arbitrary instruction; children start with a clean mask.
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
@@ -8,6 +9,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 #[derive(Debug)]
 pub struct Interrupts {
     fd: OwnedFd,
+    asked: Cell<bool>,
 }
 
 fn watched() -> libc::sigset_t {
@@ -37,22 +39,26 @@ impl Interrupts {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: signalfd just made this descriptor and nothing else owns it.
-        Ok(Interrupts { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        Ok(Interrupts { fd, asked: Cell::new(false) })
     }
 
-    /// Whether a stop was asked for since the last call.
-    pub fn take(&self) -> bool {
+    /// Whether a stop was ever asked for. The descriptor is readable again when it is asked for
+    /// once more.
+    pub fn asked(&self) -> bool {
         let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];
-        let mut seen = false;
         // SAFETY: the buffer has the size of the record that signalfd writes.
         while unsafe { libc::read(self.fd.as_raw_fd(), info.as_mut_ptr().cast(), info.len()) } > 0 {
-            seen = true;
+            self.asked.set(true);
         }
-        seen
+        self.asked.get()
     }
 
     /// Sleeps for `nanos`, or until a stop is asked for; says whether it was.
     pub fn sleep(&self, nanos: u64) -> bool {
+        if self.asked() {
+            return true;
+        }
         let time = libc::timespec {
             tv_sec: (nanos / 1_000_000_000) as i64,
             tv_nsec: (nanos % 1_000_000_000) as i64,

@@ -22,6 +22,10 @@ const DRAIN_EVERY: Nanos = Nanos::from_millis(250);
 /// The same for a program that has just been seen to fill them.
 const DRAIN_BUSY: Nanos = Nanos::from_millis(5);
 
+/// How long a program may go on after the person asked to stop. One that ends by itself leaves
+/// nothing half made, as killing the client of a daemon may.
+const GRACE: Nanos = Nanos::from_millis(5000);
+
 /// A program with its arguments and environment, converted once and started many times.
 #[derive(Debug, Clone)]
 pub struct Program {
@@ -319,21 +323,31 @@ impl Child {
         }
     }
 
-    /// Waits until it ends. At the deadline, or when the person wants to stop, it and its process
-    /// group are killed; what it started elsewhere is the caller's to clean up.
+    /// Waits until it ends. When the person wants to stop, it has a few seconds left, and none
+    /// when they insist. At the deadline it and its process group are killed; what it started
+    /// elsewhere is the caller's to clean up.
     pub fn wait(mut self, allowed: Nanos, interrupts: Option<&Interrupts>) -> Result<Ended, Unfinished> {
-        let deadline = clock::now().0 as i64 + allowed.0;
+        let mut deadline = clock::now().0 as i64 + allowed.0;
+        let grace = |deadline: i64| deadline.min(clock::now().0 as i64 + GRACE.0);
         let mut patience = DRAIN_EVERY;
+        let mut asked = interrupts.is_some_and(Interrupts::asked);
+        if asked {
+            deadline = grace(deadline);
+        }
         // A negative descriptor is one that poll passes over.
         let stop = interrupts.map_or(-1, |interrupts| interrupts.as_raw_fd());
         let interrupted = loop {
             let left = Nanos(deadline - clock::now().0 as i64);
             if left.0 <= 0 {
-                break false;
+                break asked;
             }
             match wait_for_either(self.pidfd.as_raw_fd(), stop, left.min(patience)) {
                 Event::Ended => return self.collect().map_err(Unfinished::Failed),
-                Event::Stop => break true,
+                Event::Stop if asked => break true,
+                Event::Stop => {
+                    asked = interrupts.is_some_and(Interrupts::asked);
+                    deadline = grace(deadline);
+                }
                 Event::Neither => {
                     let full = self.stdout.drain() + self.stderr.drain() >= KEPT_OUTPUT / 16;
                     patience = if full { DRAIN_BUSY } else { DRAIN_EVERY };

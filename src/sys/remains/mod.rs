@@ -212,6 +212,29 @@ impl Remains {
     }
 }
 
+/// Waits until no process bears one of the tokens, at most until `deadline`, and returns those that
+/// still do: pid and command line.
+///
+/// # Errors
+/// When `/proc` cannot be read.
+pub fn outlive_processes(tokens: &Tokens, deadline: Stamp) -> io::Result<Vec<Item>> {
+    let known = Known::new();
+    loop {
+        let mut watch = Watch::new()?;
+        let mut found = look::look(tokens, &known)?;
+        found.retain(|found| found.item.kind == Kind::Process);
+        if found.is_empty() {
+            return Ok(Vec::new());
+        }
+        watch.add(found, tokens)?;
+        while !watch.is_empty() {
+            if watch.next(deadline, tokens)?.is_none() {
+                return Ok(watch.items());
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,70 @@
+//! A disk that is full, and places that cannot be written to.
+
+use std::process::Command;
+
+use crate::dunnage::{Dunnage, finished};
+use crate::support::{Need, lacks};
+
+/// Calls the program where `mount` has put a small filesystem over `place`, then runs `after` there.
+fn in_a_small_world(dunnage: &Dunnage, size: &str, place: &str, script: &str) -> crate::dunnage::Ran {
+    let script = script.replace("DUNNAGE", env!("CARGO_BIN_EXE_dunnage"));
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c"]);
+    command.arg(format!("mkdir -p {place}; mount -t tmpfs -o size={size} tmpfs {place}; {script}"));
+    command.env("DUNNAGE_STATE", dunnage.state()).env("DIR", dunnage.directory());
+    finished(command.output().expect("unshare is there"))
+}
+
+#[test]
+fn a_full_disk_ends_the_run_and_keeps_the_samples() {
+    if lacks("a_full_disk_ends_the_run_and_keeps_the_samples", Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let ran = in_a_small_world(
+        &dunnage,
+        "64k",
+        "$DIR",
+        "DUNNAGE run start -s a=fake --rounds 500 -o $DIR/run >/dev/null; echo $?; DUNNAGE report $DIR/run",
+    );
+    assert!(ran.stdout.starts_with("1\n"), "{ran}");
+    assert_eq!(ran.stderr.matches("error: ").count(), 1, "{ran}");
+    assert!(ran.stderr.contains("error: the run stopped; what was measured before is in"), "{ran}");
+    assert!(ran.stderr.contains("No space left on device"), "{ran}");
+    assert!(ran.stderr.contains("hint: "), "{ran}");
+    assert!(ran.code == 0 && ran.stdout.contains("of 500 rounds"), "{ran}");
+    assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn a_full_state_directory_is_one_error_with_a_hint() {
+    if lacks("a_full_state_directory_is_one_error_with_a_hint", Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let ran = in_a_small_world(&dunnage, "16k", "$DUNNAGE_STATE", "DUNNAGE run start -s a=fake -o $DIR");
+    assert_eq!(ran.code, 1, "{ran}");
+    assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains("No space left on device"), "{ran}");
+    assert!(ran.stderr.contains("hint: ") && ran.stderr.contains("DUNNAGE_STATE"), "{ran}");
+    assert!(!dunnage.directory().exists());
+}
+
+#[test]
+fn a_state_directory_that_cannot_be_made_is_one_error_with_a_hint() {
+    let dunnage = Dunnage::new().with("DUNNAGE_STATE", "/proc/nowhere");
+    for verb in ["run start -s a=fake -o DIR", "sweep", "doctor", "plan start -s a=fake"] {
+        let ran = dunnage.run(verb);
+        assert_eq!(ran.code, 1, "{ran}");
+        let told = ran.stderr.contains("cannot make the state directory `/proc/nowhere`");
+        assert!(told && ran.stderr.contains("hint: set `$DUNNAGE_STATE`"), "{ran}");
+    }
+}
+
+#[test]
+fn a_run_directory_that_cannot_be_made_is_one_error() {
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run("run start -s a=fake --rounds 2 -o /proc/nowhere/run");
+    assert_eq!(ran.code, 1, "{ran}");
+    assert!(ran.stderr.contains("error: cannot make `/proc/nowhere/run`"), "{ran}");
+    assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new());
+}

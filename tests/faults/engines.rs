@@ -1,0 +1,1 @@
+//! Engines that misbehave: scripts in the place of the real ones.

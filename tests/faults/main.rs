@@ -1,0 +1,15 @@
+//! Faults for real: each gives one clear error or row with a hint, the other cells go on, every
+//! sample taken stays readable, and nothing is left behind.
+
+#[path = "../support/dunnage.rs"]
+mod dunnage;
+#[path = "../support/left.rs"]
+mod left;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod disk;
+mod engines;
+mod missing;
+mod stopped;
+mod two;

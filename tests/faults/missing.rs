@@ -1,0 +1,1 @@
+//! What is not there, and what may not be done.

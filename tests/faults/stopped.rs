@@ -1,0 +1,111 @@
+//! Ctrl-C and SIGTERM in the middle of real runs: exit code 5, the samples kept, nothing left.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+
+use dunnage::record;
+
+use crate::dunnage::{Dunnage, Ran};
+use crate::left;
+use crate::support::{Need, lacks};
+
+/// Sends the signal after so many lines of events, and once more if `insist`.
+fn stopped(dunnage: &Dunnage, subjects: &str, signal: i32, lines: usize, times: usize) -> Ran {
+    let arguments = format!("run start {subjects} --rounds 200 --events json -o DIR");
+    let mut command = dunnage.command(&arguments);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut events = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut line = String::new();
+    for _ in 0..lines {
+        line.clear();
+        assert!(events.read_line(&mut line).is_ok_and(|length| length > 0), "it ended early");
+    }
+    for _ in 0..times {
+        send(&child, signal);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let mut stdout = String::new();
+    events.read_to_string(&mut stdout).expect("text");
+    let ran = crate::dunnage::finished(child.wait_with_output().expect("it ends"));
+    Ran { stdout, ..ran }
+}
+
+fn send(child: &Child, signal: i32) {
+    // SAFETY: signals our own child, which has not been waited for.
+    unsafe { libc::kill(child.id() as i32, signal) };
+}
+
+fn nothing_is_left(dunnage: &Dunnage, ran: &Ran) {
+    assert_eq!(ran.code, 5, "{ran}");
+    assert!(ran.stderr.contains("interrupted; the samples are kept, and `dunnage resume "), "{ran}");
+    let recorded = record::load(&dunnage.directory()).expect("a run directory");
+    assert!(!recorded.cut && recorded.damaged == 0);
+    assert_eq!(left::of_run(&recorded.run), Vec::<String>::new(), "{ran}");
+    assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new(), "{ran}");
+}
+
+#[test]
+fn ctrl_c_ends_a_run_of_bare_and_floor() {
+    let dunnage = Dunnage::new();
+    let subjects = if Need::Root.ready().is_ok() { "-s bare -s floor" } else { "-s bare" };
+    for (signal, lines) in [(libc::SIGINT, 30), (libc::SIGTERM, 31), (libc::SIGHUP, 1)] {
+        nothing_is_left(&dunnage, &stopped(&dunnage, subjects, signal, lines, 1));
+        std::fs::remove_dir_all(dunnage.directory()).expect("the run");
+    }
+}
+
+#[test]
+fn a_stopped_run_goes_on() {
+    let dunnage = Dunnage::new();
+    let mut command = dunnage.command("run start -s bare --rounds 12 --events json -o DIR");
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut events = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    assert!(events.by_ref().take(40).all(|line| line.is_ok()));
+    send(&child, libc::SIGINT);
+    assert!(events.all(|line| line.is_ok()));
+    assert_eq!(child.wait().expect("it ends").code(), Some(5));
+    let ran = dunnage.run("resume DIR");
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(record::load(&dunnage.directory()).expect("a run directory").complete_rounds(), 12);
+}
+
+fn stop_while_it_runs(subject: &str) {
+    let dunnage = Dunnage::new();
+    let subjects = format!("-s {subject}");
+    // Once in the first launch, where the client is left to end; once insisting in a later one.
+    for (lines, times) in [(2, 1), (7, 2)] {
+        nothing_is_left(&dunnage, &stopped(&dunnage, &subjects, libc::SIGINT, lines, times));
+        std::fs::remove_dir_all(dunnage.directory()).expect("the run");
+    }
+}
+
+#[test]
+fn ctrl_c_ends_a_run_of_crun() {
+    if !lacks("ctrl_c_ends_a_run_of_crun", Need::Crun) && !lacks("ctrl_c_ends_a_run_of_crun", Need::Root) {
+        stop_while_it_runs("crun");
+    }
+}
+
+#[test]
+fn ctrl_c_ends_a_run_of_runc() {
+    if !lacks("ctrl_c_ends_a_run_of_runc", Need::Runc) && !lacks("ctrl_c_ends_a_run_of_runc", Need::Root) {
+        stop_while_it_runs("runc");
+    }
+}
+
+#[test]
+fn ctrl_c_ends_a_run_of_docker() {
+    if !lacks("ctrl_c_ends_a_run_of_docker", Need::Docker) {
+        stop_while_it_runs("docker");
+    }
+}
+
+#[test]
+fn ctrl_c_ends_a_run_of_podman() {
+    if !lacks("ctrl_c_ends_a_run_of_podman", Need::Podman)
+        && !lacks("ctrl_c_ends_a_run_of_podman", Need::Root)
+    {
+        stop_while_it_runs("podman");
+    }
+}

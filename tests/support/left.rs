@@ -1,0 +1,106 @@
+//! What is left of a run on the machine, looked for without the program's own eyes.
+#![allow(dead_code, reason = "no test executable uses all of it")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Everything that bears this run's id: containers, mounts, cgroups, processes, runtimes' states.
+pub fn of_run(run: &str) -> Vec<String> {
+    let name = format!("dunnage-{run}-");
+    let mut left = Vec::new();
+    let label = format!("label=dunnage.run={run}");
+    for engine in ["docker", "podman"] {
+        let listed = said(engine, &["ps", "--all", "--filter", &label, "--format", "{{.Names}}"]);
+        left.extend(listed.lines().map(|line| format!("{engine} container {line}")));
+    }
+    let mounts = fs::read_to_string("/proc/self/mountinfo").expect("our mounts");
+    let ours = mounts.lines().filter(|line| line.contains(&name) || line.contains(&format!("runs/{run}")));
+    left.extend(ours.map(|line| format!("mount {line}")));
+    left.extend(processes(&name));
+    cgroups(Path::new("/sys/fs/cgroup"), &name, &mut left);
+    for states in ["/run/crun", "/run/runc", "/run/netns"] {
+        let entries = fs::read_dir(states).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.path().display().to_string());
+        left.extend(names.filter(|path| path.contains(&name)));
+    }
+    left
+}
+
+fn processes(name: &str) -> Vec<String> {
+    let entries = fs::read_dir("/proc").expect("/proc").flatten();
+    let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines.filter(|line| line.contains(name)).map(|line| format!("process {line}")).collect()
+}
+
+fn cgroups(directory: &Path, name: &str, left: &mut Vec<String>) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            if entry.file_name().to_string_lossy().contains(name) {
+                left.push(format!("cgroup {}", entry.path().display()));
+            }
+            cgroups(&entry.path(), name, left);
+        }
+    }
+}
+
+/// Standard output of a command; empty where it fails or is not installed.
+pub fn said(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+    output.map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Things that look like ours and are somebody else's, removed in the end.
+pub struct Foreign {
+    image: String,
+    container: &'static str,
+    engines: Vec<&'static str>,
+    cgroups: Vec<&'static Path>,
+}
+
+impl Foreign {
+    pub fn plant(engines: Vec<&'static str>) -> Foreign {
+        let image = format!("localhost/dunnage-foreign:{}", std::process::id());
+        let container = "dunnage-deadbeef-1x";
+        for engine in &engines {
+            let script = format!(
+                "tar -cf - --files-from /dev/null | {engine} import - {image} && {engine} create --name {container} {image} /nothing"
+            );
+            let done = Command::new("sh").args(["-c", &script]).output().expect("sh is there");
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        }
+        let places = ["/sys/fs/cgroup/pids/dunnage-foreign", "/sys/fs/cgroup/dunnage-foreign"];
+        let cgroups = places.map(Path::new).into_iter().filter(|path| {
+            path.parent().is_some_and(|root| root.join("cgroup.procs").exists())
+                && fs::create_dir(path).is_ok()
+        });
+        Foreign { image, container, engines, cgroups: cgroups.collect() }
+    }
+
+    /// What of it was touched.
+    pub fn missing(&self) -> Vec<String> {
+        let mut missing = Vec::new();
+        for engine in &self.engines {
+            let names = said(engine, &["ps", "--all", "--format", "{{.Names}}"]);
+            if !names.lines().any(|name| name == self.container) {
+                missing.push(format!("{} of {engine}", self.container));
+            }
+        }
+        missing
+            .extend(self.cgroups.iter().filter(|path| !path.exists()).map(|path| path.display().to_string()));
+        missing
+    }
+}
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        for engine in &self.engines {
+            said(engine, &["rm", "--force", self.container]);
+            said(engine, &["rmi", &self.image]);
+        }
+        for path in &self.cgroups {
+            let _ = fs::remove_dir(path);
+        }
+    }
+}
