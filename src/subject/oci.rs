@@ -166,7 +166,8 @@ impl Subject for Oci {
                 name: &name,
                 daemons: &[],
                 expected: &self.expected,
-                runtime: Some(&self.binary),
+                // It is started here by its path; an own build may be a script around the program.
+                runtime: None,
                 terminal: Terminal::No,
                 bundle: Some(&bundle_name),
                 limits: None,
