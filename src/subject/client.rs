@@ -7,7 +7,7 @@ use std::path::Path;
 use super::treatment::{self, Expected, Network};
 use super::{Cpu, Launch, Stage};
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::probe::message::{self, Message};
+use crate::probe::message::{self, Inside, Message};
 use crate::sys::remains::{Remains, Tokens};
 use crate::sys::spawn::{self, Ended, Program, Status, Unfinished};
 use crate::units::{Nanos, Stamp};
@@ -89,7 +89,7 @@ pub fn launch(stage: &mut Stage, call: &Call<'_>) -> Result<Launch, Abort> {
         .wait(stage.allowed, Some(&stage.interrupts))
         .map_err(|why| unfinished(stage, call.program, why))?;
     let message = message_in(&call.program.shown(), &ended, call.terminal)?;
-    let gone = gone(&remains, call, &message, ended.returned)?;
+    let gone = gone(&remains, call, &message, &stage.host, ended.returned)?;
     let (cpu, ran) = account(stage, pid, call.runtime);
     if let (Some(runtime), Some(false)) = (call.runtime, ran) {
         let reason = format!("`{}` was asked for and did not run", runtime.display());
@@ -192,11 +192,19 @@ fn class_of(words: &[u8]) -> FailureClass {
 }
 
 /// When the last process, mount and cgroup of the container was away.
-fn gone(remains: &Remains, call: &Call<'_>, message: &Message, returned: Stamp) -> Result<Stamp, Failure> {
+fn gone(
+    remains: &Remains,
+    call: &Call<'_>,
+    message: &Message,
+    host: &Inside,
+    returned: Stamp,
+) -> Result<Stamp, Failure> {
     let environment = |reason: String| Failure::new(FailureClass::Environment, reason);
     let names = [Some(call.name.to_owned()), call.bundle.map(str::to_owned), message.inside.container_id()];
     let tokens = Tokens::new(names.into_iter().flatten()).map_err(|error| environment(error.to_string()))?;
-    let tokens = match (call.expected.network, message.inside.namespaces.get("net")) {
+    // Engines hold the host's own network namespace for good; a probe in it fails its treatment.
+    let own = message.inside.namespaces.get("net").filter(|inode| host.namespaces.get("net") != Some(inode));
+    let tokens = match (call.expected.network, own) {
         (Network::Loopback | Network::Connected, Some(inode)) => tokens.network_namespace(*inode),
         _ => tokens,
     };
