@@ -1,4 +1,4 @@
-//! Tells the linker where the executable starts, and refuses a build that could not be the probe.
+//! Tells the linker where the executable starts, and warns of a build that could not be the probe.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

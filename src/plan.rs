@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::experiment::{self, Experiment, Metric, Setting, Weight};
-use crate::stats::{Alpha, Family, Rng};
+use crate::stats::{Alpha, Family, Margin, Rng};
 pub use crate::subject::Layer;
 use crate::subject::Spec;
 use crate::units::Nanos;
@@ -109,6 +109,19 @@ pub struct Plan {
     pub baseline: usize,
     /// Verdicts that will be given: comparisons × settings × decisive metrics.
     pub family: usize,
+    /// The smallest differences that matter, by experiment and metric.
+    pub margins: Vec<FixedMargin>,
+}
+
+/// The smallest difference of a metric that matters, as fixed before the run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FixedMargin {
+    /// The experiment's name.
+    pub experiment: String,
+    /// The metric's name.
+    pub metric: String,
+    /// How much.
+    pub margin: Margin,
 }
 
 /// What a plan is made of.
@@ -174,8 +187,17 @@ pub fn make(request: Request) -> Plan {
             pairs.len() * settings_of(*experiment).len() * decisive
         })
         .sum();
-    let mut plan =
-        Plan { seed: request.seed, rounds: 0, warmups: 1, subjects, cells, comparisons, baseline, family };
+    let mut plan = Plan {
+        seed: request.seed,
+        rounds: 0,
+        warmups: 1,
+        subjects,
+        cells,
+        comparisons,
+        baseline,
+        family,
+        margins: margins(&experiments),
+    };
     plan.rounds = match request.rounds {
         Rounds::Fixed(rounds) => rounds,
         Rounds::Fit(time) => {
@@ -220,10 +242,29 @@ impl Plan {
         order
     }
 
+    /// The smallest difference of an experiment's metric that matters: as fixed in the plan, else as
+    /// this program would fix it.
+    pub fn margin_of(&self, experiment: &str, metric: &Metric) -> Margin {
+        let fits = |one: &&FixedMargin| one.experiment == experiment && one.metric == metric.name;
+        self.margins.iter().find(fits).map_or(metric.margin, |one| one.margin)
+    }
+
     /// The metrics of a cell.
     pub fn metrics(&self, cell: &Cell) -> &'static [Metric] {
         experiment::find(cell.experiment).expect("cells are made of known experiments").metrics()
     }
+}
+
+fn margins(experiments: &[&'static dyn Experiment]) -> Vec<FixedMargin> {
+    let fixed = |experiment: &&'static dyn Experiment| {
+        let name = experiment.name();
+        experiment.metrics().iter().map(move |metric| FixedMargin {
+            experiment: name.to_owned(),
+            metric: metric.name.to_owned(),
+            margin: metric.margin,
+        })
+    };
+    experiments.iter().flat_map(fixed).collect()
 }
 
 fn settings(experiment: &dyn Experiment, chosen: &[(String, Vec<String>)]) -> Vec<Setting> {
@@ -276,7 +317,8 @@ fn pairs(subjects: &[Entry], baseline: usize) -> Vec<(usize, usize, Relation)> {
         if let Some(original) = entry.twin_of {
             pairs.push((index, original, Relation::Twin));
         } else if index != baseline {
-            pairs.push((index, baseline, Relation::Baseline));
+            let reason = relation(entry, &subjects[baseline]).unwrap_or(Relation::Baseline);
+            pairs.push((index, baseline, reason));
         }
     }
     let originals: Vec<_> = (0..subjects.len()).filter(|&index| subjects[index].twin_of.is_none()).collect();

@@ -122,11 +122,13 @@ pub fn everything(place: &Place) -> Result<Vec<String>> {
         told.push("left the images, since another dunnage is running".into());
         return Ok(told);
     }
-    for name in ["images", "runs"] {
-        let path = place.state.join(name);
-        if path.exists() && std::fs::remove_dir_all(&path).is_ok() {
-            told.push(format!("removed `{}`", path.display()));
-        }
+    let images = place.state.join("images");
+    if images.exists() && std::fs::remove_dir_all(&images).is_ok() {
+        told.push(format!("removed `{}`", images.display()));
+    }
+    // Only while they are empty: what is in them is not known to be ours to remove.
+    for name in ["runs", "crun", "runc", "journal"] {
+        let _ = std::fs::remove_dir(place.state.join(name));
     }
     crate::subject::floor::retire();
     Ok(told)

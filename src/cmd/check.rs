@@ -26,7 +26,10 @@ pub fn run(selection: &Selection) -> Result<i32> {
             writeln!(out, "{:<13} remedy: {remedy}", "")?;
         }
     }
-    request::plan(&asked, &found)?;
+    if let Err(error) = request::plan(&asked, &found) {
+        session::end(stage);
+        return Err(error);
+    }
     let plan = plan::make(Request {
         experiments: asked.experiments.clone(),
         subjects: found.candidates.iter().map(|one| one.entry.clone()).collect(),

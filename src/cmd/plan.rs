@@ -61,7 +61,7 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
             Relation::OneKey(key) => format!("differ in one thing: {key}"),
             other => other.name().to_owned(),
         };
-        line(format_args!("  {} against {}: {why}", label(one.subject), label(one.against)));
+        line(format_args!("  `{}` against `{}`: {why}", label(one.subject), label(one.against)));
     }
     let order: Vec<_> = plan.order(plan.warmups).iter().map(|cell| cell.to_string()).collect();
     line(format_args!("seed         {}", plan.seed));

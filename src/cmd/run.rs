@@ -13,6 +13,7 @@ use crate::record::{self, Writer};
 use crate::runner::{self, Ending, Event};
 use crate::session::{self, Candidate, Found};
 use crate::subject::{Stage, Subject};
+use crate::sys::clock;
 use crate::units::Nanos;
 
 /// Runs the verb.
@@ -49,6 +50,13 @@ pub fn run(options: &cli::Run) -> Result<i32> {
         plan.predicted(),
         directory.display()
     ));
+    let promised = if asked.quick { Nanos::from_millis(60_000) } else { Nanos::from_millis(300_000) };
+    if options.selection.rounds.is_none() && plan.predicted() > promised {
+        super::tell(&format!(
+            "this takes longer than {promised}: verdicts on this many subjects need {} rounds; name fewer with `-s`, or one setting with `--set`",
+            plan.rounds_for_verdicts()
+        ));
+    }
     let environment = session::environment(&stage, &found);
     let run = stage.run.clone();
     let mut writer = match record::create(&directory, &run, &environment, &plan) {
@@ -63,7 +71,12 @@ pub fn run(options: &cli::Run) -> Result<i32> {
         Some(Events::Json) => Progress::Json,
         None => Progress::for_person(&plan, 0),
     };
+    let began = clock::now();
     let ending = measure(&plan, 0, found.candidates, &mut stage, &mut writer, progress);
+    if matches!(ending, Ok(Ending::Complete)) {
+        let took = clock::now().since(began);
+        super::tell(&format!("measured for {took}; {} were predicted", plan.predicted()));
+    }
     session::end(stage);
     conclude(ending, &directory, options.events)
 }

@@ -144,6 +144,7 @@ fn sample(launch: &Launch) -> Result<Sample, Failure> {
     let mut sample =
         Sample { stamps: order.map(|(name, stamp)| (name.into(), stamp)).to_vec(), ..Sample::default() };
     sample.treatment = launch.treatment.iter().map(|(name, fact)| ((*name).into(), fact.clone())).collect();
+    sample.counters.push(("look".into(), launch.look.0));
     match &launch.cpu {
         Ok(cpu) => {
             sample.counters.push(("client_cpu".into(), cpu.client.0));

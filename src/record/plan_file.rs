@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use anyhow::{Context, Result, bail};
 
 use crate::experiment;
-use crate::plan::{Cell, Comparison, Entry, Ladder, Plan, Relation};
+use crate::plan::{Cell, Comparison, Entry, FixedMargin, Ladder, Plan, Relation};
+use crate::stats::Margin;
 use crate::subject::{Layer, Spec};
 use crate::units::Nanos;
 
@@ -79,17 +80,9 @@ fn ladder_name(ladder: Ladder) -> &'static str {
 
 /// The file's form of a plan.
 pub fn to_wire(plan: &Plan) -> PlanFile {
-    let experiments: std::collections::BTreeSet<_> = plan.cells.iter().map(|cell| cell.experiment).collect();
-    let margins = experiments.into_iter().filter_map(experiment::find).flat_map(|experiment| {
-        experiment.metrics().iter().map(|metric| {
-            let (absolute, relative) = metric.margin.parts();
-            MarginFile {
-                experiment: experiment.name().into(),
-                metric: metric.name.into(),
-                absolute,
-                relative,
-            }
-        })
+    let margins = plan.margins.iter().map(|fixed| {
+        let (absolute, relative) = fixed.margin.parts();
+        MarginFile { experiment: fixed.experiment.clone(), metric: fixed.metric.clone(), absolute, relative }
     });
     PlanFile {
         version: super::FORMAT,
@@ -178,7 +171,12 @@ pub fn from_wire(file: PlanFile) -> Result<Plan> {
             relation,
         })
     });
+    let margins = file.margins.into_iter().map(|fixed| {
+        let margin = Margin::new(fixed.absolute, fixed.relative)?;
+        Ok(FixedMargin { experiment: fixed.experiment, metric: fixed.metric, margin })
+    });
     Ok(Plan {
+        margins: margins.collect::<Result<_>>()?,
         seed: file.seed,
         rounds: file.rounds,
         warmups: file.warmups,

@@ -358,8 +358,18 @@ fn outcome(line: SampleLine<'_>) -> Option<Outcome> {
 
 /// Names that experiments use are not copied for every sample.
 fn known(name: Cow<'_, str>) -> Cow<'static, str> {
-    const NAMES: [&str; 9] =
-        ["spawn", "first", "main", "ready", "returned", "gone", "client_cpu", "engine_cpu", "processes"];
+    const NAMES: [&str; 10] = [
+        "spawn",
+        "first",
+        "main",
+        "ready",
+        "returned",
+        "gone",
+        "look",
+        "client_cpu",
+        "engine_cpu",
+        "processes",
+    ];
     match NAMES.into_iter().find(|known| *known == name) {
         Some(known) => Cow::Borrowed(known),
         None => Cow::Owned(name.into_owned()),

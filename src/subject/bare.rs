@@ -1,6 +1,6 @@
 //! The probe as a process on the host: what every other subject is compared with.
 
-use super::client::{self, Call, Terminal};
+use super::client::{self, Call, Holds, Terminal};
 use super::treatment::Expected;
 use super::{Component, Defaults, Facts, Kind, Launch, Layer, Place, Spec, Stage, Subject, Unavailable};
 use crate::outcome::{Abort, Failure, FailureClass};
@@ -44,10 +44,11 @@ impl Subject for Bare {
             &Call {
                 program: &self.program,
                 name: &name,
-                daemons: &[],
+                daemons: Ok(&[]),
                 expected: &expected,
                 runtime: None,
                 terminal: Terminal::No,
+                holds: Holds::OneProcess,
                 bundle: None,
                 limits: None,
             },

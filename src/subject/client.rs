@@ -8,7 +8,7 @@ use super::treatment::{self, Expected, Network};
 use super::{Cpu, Launch, Stage};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::{self, Inside, Message};
-use crate::sys::remains::{Remains, Tokens};
+use crate::sys::remains::{Gone, Remains, Tokens};
 use crate::sys::spawn::{self, Ended, Program, Status, Unfinished};
 use crate::units::{Nanos, Stamp};
 
@@ -22,18 +22,30 @@ pub struct Call<'a> {
     pub program: &'a Program,
     /// The name under which it makes its container.
     pub name: &'a str,
-    /// The daemons that work for it.
-    pub daemons: &'a [i32],
+    /// The daemons that work for it; why they are not known, where there are some that are not.
+    pub daemons: Result<&'a [i32], &'a str>,
     /// What the probe must find inside.
     pub expected: &'a Expected,
     /// The runtime's executable, which must have run, where one is asked for.
     pub runtime: Option<&'a Path>,
     /// Whether a terminal stands between the probe and us.
     pub terminal: Terminal,
+    /// What it consists of, and so whether to look for remains of it.
+    pub holds: Holds,
     /// Another name that its cgroups and processes bear, where it has one.
     pub bundle: Option<&'a str>,
     /// The limits that must be found inside, where any were asked for.
     pub limits: Option<Limits>,
+}
+
+/// What a launch consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// The one process that is waited for: once reaped, nothing is left, and to look for remains
+    /// would only cool the caches for the next launch.
+    OneProcess,
+    /// Other processes, mounts and cgroups too.
+    More,
 }
 
 /// Limits on what a container may use.
@@ -79,9 +91,9 @@ pub enum Terminal {
 
 /// Carries a launch out.
 pub fn launch(stage: &mut Stage, call: &Call<'_>) -> Result<Launch, Abort> {
-    let remains = Remains::new();
+    let remains = (call.holds == Holds::More).then(Remains::new);
     if let Ok(listener) = &mut stage.listener {
-        listener.begin(call.daemons);
+        listener.begin(call.daemons.unwrap_or_default());
     }
     let child = spawn::start(call.program).map_err(|error| cannot_start(call.program, &error))?;
     let pid = child.pid;
@@ -89,8 +101,13 @@ pub fn launch(stage: &mut Stage, call: &Call<'_>) -> Result<Launch, Abort> {
         .wait(stage.allowed, Some(&stage.interrupts))
         .map_err(|why| unfinished(stage, call.program, why))?;
     let message = message_in(&call.program.shown(), &ended, call.terminal)?;
-    let gone = gone(&remains, call, &message, &stage.host, ended.returned)?;
+    let gone = match remains {
+        Some(remains) => gone(&remains, call, &message, &stage.host, ended.returned)?,
+        None => Gone { at: ended.returned, look: Nanos(0), waited_for: Vec::new() },
+    };
     let (cpu, ran) = account(stage, pid, call.runtime);
+    // Without its daemons the CPU time of an engine would be a part shown as the whole.
+    let cpu = call.daemons.map_err(str::to_owned).and(cpu);
     if let (Some(runtime), Some(false)) = (call.runtime, ran) {
         let reason = format!("`{}` was asked for and did not run", runtime.display());
         return Err(Failure::new(FailureClass::Treatment, reason).into());
@@ -102,7 +119,8 @@ pub fn launch(stage: &mut Stage, call: &Call<'_>) -> Result<Launch, Abort> {
     Ok(Launch {
         spawned: ended.spawned,
         returned: ended.returned,
-        gone,
+        gone: gone.at,
+        look: gone.look,
         treatment: treatment::facts(&message.inside, &stage.host),
         message,
         cpu,
@@ -198,7 +216,7 @@ fn gone(
     message: &Message,
     host: &Inside,
     returned: Stamp,
-) -> Result<Stamp, Failure> {
+) -> Result<Gone, Failure> {
     let environment = |reason: String| Failure::new(FailureClass::Environment, reason);
     let names = [Some(call.name.to_owned()), call.bundle.map(str::to_owned), message.inside.container_id()];
     let tokens = Tokens::new(names.into_iter().flatten()).map_err(|error| environment(error.to_string()))?;
@@ -209,7 +227,7 @@ fn gone(
         _ => tokens,
     };
     let deadline = Stamp(returned.0 + GOING.0 as u64);
-    remains.watch(&tokens, returned, deadline).map(|gone| gone.at).map_err(|error| {
+    remains.watch(&tokens, returned, deadline).map_err(|error| {
         let reason = format!("after `{}` returned, something of it stayed: {error}", call.program.shown());
         Failure { took: GOING, ..environment(reason) }
     })

@@ -10,6 +10,9 @@ use super::spec::{Key, Values};
 use super::{Component, Defaults, Facts, Kind, Layer, Place, Spec, Subject, Unavailable, on_path};
 use crate::sys::process;
 
+/// Where the client looks for its daemon unless told otherwise.
+const DEFAULT_SOCKET: &str = "unix:///var/run/docker.sock";
+
 static KEYS: [Key; 13] = [
     Key {
         name: "net",
@@ -103,7 +106,7 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
         if runtime_path.contains('/') { Some(PathBuf::from(runtime_path)) } else { on_path(runtime_path) };
 
     let mut components = vec![Component::asked("client", &client)?];
-    let daemons = daemons();
+    let daemons = daemons(spec.get("host"));
     for daemon in &daemons {
         let role = if daemon.name == "dockerd" { "daemon" } else { "containerd" };
         if let Some(path) = &daemon.executable {
@@ -134,7 +137,10 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
         client,
         global,
         always,
-        daemons: daemons.iter().map(|daemon| daemon.pid).collect(),
+        daemons: match daemons.is_empty() {
+            false => Ok(daemons.iter().map(|daemon| daemon.pid).collect()),
+            true => Err("it is not known which process is the daemon".into()),
+        },
         runtime: runtime_path,
         seccomp_by_default,
         root: if text("Driver").starts_with("overlay") { &["overlay"] } else { &[] },
@@ -174,16 +180,22 @@ fn unknown_runtime(runtime: &str, info: &Value) -> Unavailable {
         .with_remedy(format!("put `{config}` into /etc/docker/daemon.json and run `systemctl reload docker`, or start `dockerd --add-runtime {runtime}={}`", path.display()))
 }
 
-/// The daemons that work for the client: dockerd, and the containerd that it started or that the
-/// system runs.
-fn daemons() -> Vec<process::Process> {
+/// The daemons that work for the client: the dockerd that listens on its socket, and the containerd
+/// that it started or that the system runs. Where somebody else holds the socket for the daemon
+/// (systemd does), the only dockerd there is; with several, none, rather than a wrong one.
+fn daemons(host: Option<&str>) -> Vec<process::Process> {
+    let address = host.map(str::to_owned).or_else(|| std::env::var("DOCKER_HOST").ok());
+    let address = address.filter(|address| !address.is_empty()).unwrap_or_else(|| DEFAULT_SOCKET.to_owned());
+    let Some(socket) = address.strip_prefix("unix://") else { return Vec::new() };
     let all = process::named(&["dockerd", "containerd"]);
-    let own: Vec<_> = all.iter().filter(|one| one.name == "dockerd").cloned().collect();
-    let below = |one: &&process::Process| {
-        one.name == "containerd" && (own.iter().any(|daemon| daemon.pid == one.parent) || one.parent == 1)
-    };
-    let mut containerds: Vec<_> = all.iter().filter(below).cloned().collect();
-    let mut daemons = own.clone();
-    daemons.append(&mut containerds);
-    daemons
+    let dockerds: Vec<_> = all.iter().filter(|one| one.name == "dockerd").collect();
+    let listener = process::listening_on(Path::new(socket));
+    let own = dockerds.iter().find(|one| Some(one.pid) == listener).or(match dockerds[..] {
+        [_] => dockerds.first(),
+        _ => None,
+    });
+    let Some(own) = own else { return Vec::new() };
+    let below =
+        |one: &&process::Process| one.name == "containerd" && (one.parent == own.pid || one.parent == 1);
+    std::iter::once((*own).clone()).chain(all.iter().filter(below).cloned()).collect()
 }

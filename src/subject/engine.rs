@@ -1,9 +1,9 @@
-//! Engines with a docker-like command line. What docker and podman have in common is here; what
-//! they do differently stands in their own files as a `Dialect`.
+//! Engines with a docker-like command line. What docker and podman have in common is here; how each
+//! is found, and what it needs beyond, stands in its own file.
 
 use std::path::PathBuf;
 
-use super::client::{self, Call, Terminal};
+use super::client::{self, Call, Holds, Terminal};
 use super::component::ask;
 use super::treatment::{Expected, Network, Own};
 use super::{Facts, Launch, Spec, Stage, Subject, Unavailable};
@@ -29,8 +29,9 @@ pub struct Engine {
     pub global: Vec<String>,
     /// Arguments after `run` that this host makes necessary, whatever is asked for.
     pub always: Vec<String>,
-    /// The daemons that work for the client.
-    pub daemons: Vec<i32>,
+    /// The daemons that work for the client; why they are not known, where there are some that are
+    /// not.
+    pub daemons: Result<Vec<i32>, String>,
     /// The runtime's executable, where it is known.
     pub runtime: Option<PathBuf>,
     /// Whether the engine filters system calls unless told otherwise.
@@ -129,6 +130,9 @@ impl Engine {
                 _ => Own::Any,
             },
             mount: Own::Private,
+            ipc: Own::Private,
+            uts: Own::Private,
+            no_new_privs: None,
             seccomp,
             capabilities: None,
             root: self.root,
@@ -190,10 +194,11 @@ impl Subject for Engine {
         let call = Call {
             program: &program,
             name: &name,
-            daemons: &self.daemons,
+            daemons: self.daemons.as_deref().map_err(String::as_str),
             expected: &self.expected(),
             runtime: self.runtime.as_deref(),
             terminal: if self.spec.get("tty") == Some("true") { Terminal::Yes } else { Terminal::No },
+            holds: Holds::More,
             bundle: None,
             limits: self.limits(),
         };

@@ -113,6 +113,7 @@ impl Subject for Fake {
             spawned,
             returned: at(1.0),
             gone,
+            look: Nanos(0),
             message,
             cpu: Ok(Cpu {
                 client: Nanos::from_seconds(total * 0.5),

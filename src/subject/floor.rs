@@ -15,6 +15,7 @@ use crate::sys::container::{self, Piece, Pieces, Prepared};
 use crate::sys::journal::{Entry, Resource};
 use crate::sys::spawn::Unfinished;
 use crate::sys::{raw, seccomp};
+use crate::units::Nanos;
 
 static KEYS: [Key; 3] = [
     Key {
@@ -64,6 +65,9 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         pid: if spec.get("pid") == Some("host") { Own::Host } else { Own::Private },
         user: if container::is_privileged() { Own::Host } else { Own::Private },
         mount: Own::Private,
+        ipc: Own::Private,
+        uts: Own::Private,
+        no_new_privs: Some(1),
         seccomp: Some(if spec.get("seccomp") == Some("off") { 0 } else { 2 }),
         capabilities: Some(raw::DOCKER_CAPABILITIES),
         root: &["overlay"],
@@ -191,6 +195,7 @@ impl Subject for Floor {
             // Its mounts are in its own namespace, its processes were the one that was reaped, and
             // its cgroups are removed by the time it returns.
             gone: gone.returned,
+            look: Nanos(0),
             treatment: treatment::facts(&message.inside, &stage.host),
             message,
             cpu: cpu.map(|cpu| Cpu { client: cpu.client + gone.own_cpu, ..cpu }),

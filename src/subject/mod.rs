@@ -69,6 +69,9 @@ pub struct Launch {
     pub returned: Stamp,
     /// When its last process, mount and cgroup was away.
     pub gone: Stamp,
+    /// How long the first look for remains took: what vanished during it counts as gone when the
+    /// command returned.
+    pub look: Nanos,
     /// What the probe said from inside.
     pub message: Message,
     /// CPU time, or why there is none.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::client::{self, Call, Terminal};
+use super::client::{self, Call, Holds, Terminal};
 use super::component::ask;
 use super::spec::{Key, Values};
 use super::treatment::{Expected, Network, Own};
@@ -88,6 +88,9 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         pid: if spec.get("pid") == Some("host") { Own::Host } else { Own::Private },
         user: if rootless { Own::Private } else { Own::Host },
         mount: Own::Private,
+        ipc: Own::Private,
+        uts: Own::Private,
+        no_new_privs: Some(1),
         seccomp: Some(if spec.get("seccomp") == Some("off") { 0 } else { 2 }),
         capabilities: Some(raw::DOCKER_CAPABILITIES),
         root: &[],
@@ -164,11 +167,12 @@ impl Subject for Oci {
             &Call {
                 program: &program,
                 name: &name,
-                daemons: &[],
+                daemons: Ok(&[]),
                 expected: &self.expected,
                 // It is started here by its path; an own build may be a script around the program.
                 runtime: None,
                 terminal: Terminal::No,
+                holds: Holds::More,
                 bundle: Some(&bundle_name),
                 limits: None,
             },

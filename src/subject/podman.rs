@@ -116,7 +116,7 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
         client,
         global,
         always: limits_that_podman_may_set(),
-        daemons: Vec::new(),
+        daemons: Ok(Vec::new()),
         runtime: runtime_path,
         seccomp_by_default: info.pointer("/host/security/seccompEnabled") == Some(&Value::Bool(true)),
         root: if driver == "overlay" { &["overlay", "fuse.fuse-overlayfs", "fuse"] } else { &[] },

@@ -59,10 +59,11 @@ impl Stage {
         })
     }
 
-    /// A name for the next instance, which nobody else uses: `dunnage-RUN-NUMBER`.
+    /// A name for the next instance, which nobody else uses and which is no part of another one:
+    /// `dunnage-RUN-NUMBER`, with six digits at least.
     pub fn next_name(&mut self) -> String {
         self.instances += 1;
-        format!("dunnage-{}-{}", self.run, self.instances)
+        format!("dunnage-{}-{:06}", self.run, self.instances)
     }
 
     /// Writes a resource into the journal, before it is made.

@@ -39,6 +39,12 @@ pub struct Expected {
     pub user: Own,
     /// The mount namespace.
     pub mount: Own,
+    /// The namespace of inter-process communication.
+    pub ipc: Own,
+    /// The namespace of host names.
+    pub uts: Own,
+    /// `PR_GET_NO_NEW_PRIVS`, where it is asked for.
+    pub no_new_privs: Option<u64>,
     /// `PR_GET_SECCOMP`, where it is asked for.
     pub seccomp: Option<u64>,
     /// Effective capabilities, where they are asked for.
@@ -55,6 +61,9 @@ impl Expected {
             pid: Own::Host,
             user: Own::Host,
             mount: Own::Host,
+            ipc: Own::Host,
+            uts: Own::Host,
+            no_new_privs: None,
             seccomp: None,
             capabilities: None,
             root: &[],
@@ -65,7 +74,14 @@ impl Expected {
     pub fn check(&self, inside: &Inside, host: &Inside) -> Result<(), Failure> {
         let mut wrong = Vec::new();
         let namespace = |name: &str| inside.namespaces.get(name).copied();
-        for (name, asked) in [("pid", self.pid), ("user", self.user), ("mnt", self.mount)] {
+        let namespaces = [
+            ("pid", self.pid),
+            ("user", self.user),
+            ("mnt", self.mount),
+            ("ipc", self.ipc),
+            ("uts", self.uts),
+        ];
+        for (name, asked) in namespaces {
             let same = namespace(name) == host.namespaces.get(name).copied();
             match (asked, same) {
                 (Own::Private, true) => wrong.push(format!("its {name} namespace is the host's")),
@@ -79,6 +95,9 @@ impl Expected {
         }
         if let Some(asked) = self.seccomp.filter(|asked| *asked != inside.seccomp) {
             wrong.push(format!("seccomp mode {asked} was asked for and {} is in force", inside.seccomp));
+        }
+        if let Some(asked) = self.no_new_privs.filter(|asked| *asked != inside.no_new_privs) {
+            wrong.push(format!("no_new_privs {asked} was asked for and {} is in force", inside.no_new_privs));
         }
         if let Some(asked) = self.capabilities.filter(|asked| *asked != inside.capabilities) {
             wrong.push(format!(
@@ -166,6 +185,7 @@ mod tests {
             namespaces: all,
             interfaces: vec!["lo".into()],
             seccomp: 2,
+            no_new_privs: 1,
             mounts: vec!["1 0 0:5 / / rw - overlay overlay rw,volatile".into()],
             ..Inside::default()
         }
@@ -177,6 +197,9 @@ mod tests {
             pid: Own::Private,
             user: Own::Any,
             mount: Own::Private,
+            ipc: Own::Private,
+            uts: Own::Private,
+            no_new_privs: Some(1),
             seccomp: Some(2),
             capabilities: None,
             root: &["overlay"],
@@ -192,7 +215,12 @@ mod tests {
     #[test]
     fn each_deviation_is_a_failure_of_the_treatment_that_names_it() {
         type Planted = fn(&mut Inside);
-        let planted: [(Planted, &str); 6] = [
+        let planted: [(Planted, &str); 8] = [
+            (|view| view.no_new_privs = 0, "no_new_privs 1 was asked for and 0"),
+            (
+                |view| view.namespaces.insert("uts".into(), 105).map_or((), drop),
+                "uts namespace is the host's",
+            ),
             (
                 |view| view.namespaces.insert("pid".into(), 100).map_or((), drop),
                 "pid namespace is the host's",

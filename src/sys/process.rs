@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use crate::units::Nanos;
@@ -32,6 +33,24 @@ pub fn named(names: &[&str]) -> Vec<Process> {
 fn all() -> impl Iterator<Item = Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?))
+}
+
+/// The process that listens on a Unix socket, as the kernel remembers it from the call to `listen`.
+pub fn listening_on(socket: &Path) -> Option<i32> {
+    let stream = UnixStream::connect(socket).ok()?;
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut size = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: `peer` has the type and `size` the size that this option fills.
+    let done = unsafe {
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &mut size,
+        )
+    };
+    (done == 0 && peer.pid > 0).then_some(peer.pid)
 }
 
 /// One process, if it is there.

@@ -15,7 +15,7 @@ use crate::experiment::{Metric, Weight};
 use crate::outcome::FailureClass;
 use crate::plan::{Plan, Relation};
 use crate::record::{Cause, Recorded};
-use crate::stats::{self, Alpha, Decision, Estimate, NoiseFloor, Pairs, Sample};
+use crate::stats::{self, Alpha, Decision, Estimate, Margin, NoiseFloor, Pairs, Sample};
 
 /// Everything that can be said about a run.
 #[derive(Debug, Clone)]
@@ -161,7 +161,8 @@ pub struct FloorShare {
 pub fn analyse(run: &Recorded) -> Analysis {
     let columns = Columns::of(run);
     let alpha = run.plan.alpha();
-    let cells = (0..run.plan.cells.len()).map(|cell| summary(run, &columns, cell)).collect::<Vec<_>>();
+    let all: Vec<usize> = (0..run.plan.cells.len()).collect();
+    let cells = in_parallel(&all, |&cell| summary(run, &columns, cell));
     let mut findings = findings(run, &columns, alpha);
     let noise = noise(run, &cells, &findings);
     let suspects = suspect::all(run, &columns, &cells, &findings, &noise);
@@ -194,9 +195,8 @@ impl Columns {
             let counted = values.iter().zip(&complete).filter(|(_, complete)| **complete);
             counted.map(|(value, _)| Some(*value).filter(|value| value.is_finite())).collect()
         };
-        Columns {
-            by_cell: run.series.iter().map(|series| series.values.iter().map(column).collect()).collect(),
-        }
+        let by_cell = in_parallel(&run.series, |series| series.values.iter().map(column).collect());
+        Columns { by_cell }
     }
 
     /// The values of a metric in a cell by complete round.
@@ -260,8 +260,9 @@ fn findings(run: &Recorded, columns: &Columns, alpha: Alpha) -> Vec<Finding> {
     let timer = run.environment.timer.step as f64 / 1e9;
     let one = |&(comparison, cell, against, metric): &(usize, usize, usize, usize)| {
         let definition = &plan.metrics(&plan.cells[cell])[metric];
+        let margin = plan.margin_of(plan.cells[cell].experiment, definition);
         let pairs = Pairs::align(columns.get(against, metric), columns.get(cell, metric)).ok();
-        let (numbers, verdict) = judge(definition, pairs.as_ref(), timer, alpha);
+        let (numbers, verdict) = judge(definition, margin, pairs.as_ref(), timer, alpha);
         Finding { comparison, cell, against, metric, numbers, verdict }
     };
     in_parallel(&wanted, one)
@@ -271,7 +272,7 @@ fn findings(run: &Recorded, columns: &Columns, alpha: Alpha) -> Vec<Finding> {
 fn in_parallel<T: Sync, U: Send>(items: &[T], apply: impl Fn(&T) -> U + Sync) -> Vec<U> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8);
     let size = items.len().div_ceil(workers).max(1);
-    if items.len() < 64 {
+    if items.len() < 16 {
         return items.iter().map(apply).collect();
     }
     std::thread::scope(|scope| {
@@ -286,9 +287,15 @@ fn in_parallel<T: Sync, U: Send>(items: &[T], apply: impl Fn(&T) -> U + Sync) ->
     })
 }
 
-fn judge(metric: &Metric, pairs: Option<&Pairs>, timer: f64, alpha: Alpha) -> (Option<Numbers>, Verdict) {
+fn judge(
+    metric: &Metric,
+    margin: Margin,
+    pairs: Option<&Pairs>,
+    timer: f64,
+    alpha: Alpha,
+) -> (Option<Numbers>, Verdict) {
     let Some(pairs) = pairs else { return (None, Verdict::NoData) };
-    let compared = stats::compare(pairs, metric.margin, alpha);
+    let compared = stats::compare(pairs, margin, alpha);
     let numbers = Numbers {
         difference: compared.difference,
         ratio: pairs.ratio(timer, alpha).ok(),

@@ -190,7 +190,7 @@ fn of_values(run: &Recorded, columns: &Columns, cell: usize, level: f64) -> (Vec
         if definition.unit == Unit::Seconds { run.environment.timer.step as f64 / 1e9 } else { 0.0 };
     let spread = spread_evenly(columns.get(cell, 0).len());
     let series: Vec<_> = spread.iter().map(|&round| columns.get(cell, 0)[round]).collect();
-    let matters = definition.margin.at(sample.median());
+    let matters = run.plan.margin_of(planned.experiment, definition).at(sample.median());
     if let Ok(drift) = stats::drift(&series)
         && drift.p < level
         && drift.total.abs() > matters

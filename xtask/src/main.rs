@@ -3,6 +3,7 @@
 //! Deliberately absent: anything that measures. The helpers here may poll and may call the
 //! machine's own tools; dunnage itself may not.
 
+mod bench;
 mod cgroups;
 mod daemon;
 mod lint;
@@ -21,11 +22,13 @@ use crate::machine::Machine;
 const USAGE: &str = "\
 usage: cargo xtask test [--no-lint] [-- CARGO-TEST-ARGS…]
        cargo xtask ci [-- CARGO-TEST-ARGS…]
+       cargo xtask bench [NAME…] [--rounds N] | --help
 
 test   prepares the machine, checks format and lints, builds and runs every test.
        As root on Debian or Ubuntu it installs what the tests need; elsewhere it
        installs nothing and says what will be skipped.
-ci     the same, and a missing rustfmt or clippy is a failure";
+ci     the same, and a missing rustfmt or clippy is a failure
+bench  sets dunnage beside yardsticks and prints ratios; never fails because of a timing";
 
 fn main() -> ExitCode {
     match chore(std::env::args().skip(1).collect()) {
@@ -45,6 +48,7 @@ fn chore(args: Vec<String>) -> Result<ExitCode> {
     };
     let ours: Vec<&str> = ours.iter().map(String::as_str).collect();
     match ours.as_slice() {
+        ["bench", benchmarks @ ..] => bench::run(benchmarks),
         ["test"] => test(Lint::IfInstalled, for_cargo),
         ["test", "--no-lint"] => test(Lint::Skip, for_cargo),
         ["ci"] => test(Lint::Required, for_cargo),

@@ -96,7 +96,7 @@ fn one_experiment(run: &Recorded, analysis: &Analysis, name: &'static str) -> Op
         unit: metric.unit,
         meaning: metric.meaning,
         decisive: metric.weight == Weight::Verdict,
-        margin: metric.margin.parts(),
+        margin: run.plan.margin_of(name, metric).parts(),
     });
     let metrics: Vec<_> = metrics.collect();
     let settings = settings(&run.plan, name);

@@ -152,7 +152,7 @@ impl Listener {
     /// Begins to listen.
     ///
     /// # Errors
-    /// [`Unavailable`] with the kernel's answer; the caller falls back to `wait4`'s rusage, and says so.
+    /// [`Unavailable`] with the kernel's answer; the caller has no CPU time then, and says so.
     pub fn open() -> Result<Listener, Unavailable> {
         let cpus = online_cpus().map_err(Unavailable::Cpus)?;
         let size = (BUDGET / cpus.len().max(1)).clamp(256 << 10, 4 << 20);

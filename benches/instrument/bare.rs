@@ -1,0 +1,74 @@
+//! What does dunnage add to starting a process? Against a loop of posix_spawn and waitpid in C.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+use dunnage::probe::{PROBE, Task};
+
+use crate::bench::Bench;
+use crate::c::{Coprocess, Libc, compile};
+use crate::sides::take_turns;
+use crate::table::{Row, Target};
+
+/// From right before the spawn until the end was reported.
+pub fn whole(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
+    let spawn = compile("spawn", Libc::With, bench.scratch())?;
+    let mut command = Command::new(spawn);
+    command.arg(&bench.stage.place.executable).args([PROBE, Task::Start.argument()]);
+    let mut loop_in_c = Coprocess::start(command)?;
+    let mut bare = bench.subject("bare")?;
+    let pairs = take_turns(
+        bench,
+        rounds,
+        Box::new(|bench| {
+            bench.fall_silent();
+            loop_in_c.go::<1>()?;
+            loop_in_c.go().map(|[nanos]| nanos as f64 / 1e9)
+        }),
+        Box::new(|bench| {
+            bench.launch(bare.as_mut())?;
+            let launch = bench.launch(bare.as_mut())?;
+            Ok(launch.returned.since(launch.spawned).seconds())
+        }),
+    )?;
+    bare.finish(&mut bench.stage);
+    Ok(vec![Row::of_pairs("bare / C loop", bench, &pairs, &Target::Ratio(0.95, 1.05))])
+}
+
+/// From right before the spawn until the first instruction. Both sides follow an untimed launch of
+/// the probe: how quick an exec is depends on what the process before it has driven from the
+/// caches, 25 µs here, and the executable without libc drives out nothing.
+pub fn entry(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
+    let spawn = compile("spawn", Libc::With, bench.scratch())?;
+    // Beside the probe: the same filesystem, the same depth.
+    let beside = bench.stage.workspace();
+    std::fs::create_dir_all(&beside)?;
+    let smallest = compile("nolibc", Libc::Without, &beside)?;
+    let mut loop_in_c = Coprocess::start(entry_loop(&spawn, &smallest))?;
+    let mut probe_in_c = Coprocess::start(entry_loop(&spawn, &bench.stage.place.executable))?;
+    let mut bare = bench.subject("bare")?;
+    let pairs = take_turns(
+        bench,
+        rounds,
+        Box::new(|bench| {
+            bench.fall_silent();
+            probe_in_c.go::<2>()?;
+            loop_in_c.go().map(|[_, entry]| entry as f64 / 1e9)
+        }),
+        Box::new(|bench| {
+            bench.launch(bare.as_mut())?;
+            let launch = bench.launch(bare.as_mut())?;
+            Ok(launch.message.entry.since(launch.spawned).seconds())
+        }),
+    )?;
+    bare.finish(&mut bench.stage);
+    let target = Target::Difference(20e-6);
+    Ok(vec![Row::of_pairs("first instruction of bare / without libc", bench, &pairs, &target)])
+}
+
+fn entry_loop(spawn: &Path, program: &Path) -> Command {
+    let mut command = Command::new(spawn);
+    command.arg("--entry").arg(program).args([PROBE, Task::Start.argument()]);
+    command
+}

@@ -1,0 +1,129 @@
+//! What all benchmarks share: a stage like that of a run, with the measured executable as the
+//! probe, a directory for what is compiled, and the subjects as the program itself makes them.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow};
+use dunnage::image::{SmallImage, rootfs};
+use dunnage::outcome::Abort;
+use dunnage::session;
+use dunnage::subject::{self, Launch, Place, Spec, Stage, Subject, stage};
+use dunnage::sweep;
+use dunnage::sys::accounting::Listener;
+use dunnage::sys::clock;
+use dunnage::sys::signals::Interrupts;
+
+/// The executable that is measured: the program, and the probe.
+pub const DUNNAGE: &str = env!("CARGO_BIN_EXE_dunnage");
+
+/// What benchmarks work with.
+pub struct Bench {
+    /// As in a run.
+    pub stage: Stage,
+    /// The seed of every order.
+    pub seed: u64,
+    /// What the clock can resolve, in seconds.
+    pub timer: f64,
+    /// Whether the person asked to stop.
+    pub interrupted: bool,
+    scratch: tempfile::TempDir,
+    load: String,
+}
+
+impl Bench {
+    /// Clears what killed runs left, and unpacks the probe where a run would.
+    pub fn begin(seed: Option<u64>) -> Result<Bench> {
+        let seed = seed.map_or_else(session::random_seed, Ok)?;
+        let place = place()?;
+        for line in sweep::abandoned(&place)? {
+            eprintln!("bench: {line}");
+        }
+        let run = format!("{:08x}", session::random_seed()?);
+        let mut stage = Stage::begin(place, Interrupts::install()?, run, seed)?;
+        stage.host = subject::bare::view(&mut stage).map_err(explained)?;
+        Ok(Bench {
+            stage,
+            seed,
+            timer: clock::timer_floor().step.seconds(),
+            interrupted: false,
+            scratch: tempfile::Builder::new().prefix("dunnage-bench-").tempdir()?,
+            load: load(),
+        })
+    }
+
+    /// A directory for what is compiled or generated.
+    pub fn scratch(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// A subject as the program makes it, prepared.
+    pub fn subject(&mut self, text: &str) -> Result<Box<dyn Subject>> {
+        let spec = Spec::parse(text)?;
+        let kind = subject::kind_of(&spec)?;
+        let mut subject = (kind.build)(&spec, &self.stage.place).map_err(|why| anyhow!("{}", why.reason))?;
+        subject.prepare(&mut self.stage).map_err(explained)?;
+        Ok(subject)
+    }
+
+    /// One launch, with the listener for CPU time as in a run.
+    pub fn launch(&mut self, subject: &mut dyn Subject) -> Result<Launch> {
+        if self.stage.listener.is_err() {
+            self.stage.listener = Listener::open().map_err(|error| error.to_string());
+        }
+        if self.stage.interrupts.take() {
+            self.interrupted = true;
+        }
+        let launched = match self.interrupted {
+            true => Err(Abort::Interrupted),
+            false => subject.launch(&mut self.stage),
+        };
+        self.interrupted |= matches!(launched, Err(Abort::Interrupted));
+        launched.map_err(explained)
+    }
+
+    /// Stops listening: a yardstick pays for nothing that belongs to the instrument.
+    pub fn fall_silent(&mut self) {
+        self.stage.listener = Err("a yardstick is at work".into());
+    }
+
+    /// The circumstances of the numbers, in one line.
+    pub fn described(&self) -> String {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        format!(
+            "probe {}, {cpus} CPUs, load at the beginning {}, at the end {}, seed {}",
+            &self.stage.place.digest[..12],
+            self.load,
+            load(),
+            self.seed
+        )
+    }
+}
+
+fn load() -> String {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().unwrap_or_default().to_owned()
+}
+
+/// As `session::place`, but for another executable than this one.
+fn place() -> Result<Place> {
+    let state: PathBuf = stage::state_directory()?;
+    std::fs::create_dir_all(&state)?;
+    let bytes = std::fs::read(DUNNAGE)?;
+    let image = SmallImage::new(&bytes);
+    let unpacked = rootfs::unpack(&image, &state)?;
+    Ok(Place {
+        executable: unpacked.executable(),
+        rootfs: unpacked.root().to_owned(),
+        reference: image.reference().to_owned(),
+        digest: image.executable_digest().hex(),
+        state,
+    })
+}
+
+/// The reason why there is no launch.
+pub fn explained(abort: Abort) -> anyhow::Error {
+    match abort {
+        Abort::Failed(failure) => anyhow!("{failure}"),
+        Abort::Interrupted => anyhow!("interrupted"),
+    }
+}

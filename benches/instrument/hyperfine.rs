@@ -1,0 +1,119 @@
+//! Does dunnage see the same times as hyperfine, for the same command lines in the same prestate?
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use dunnage::probe::Task;
+use dunnage::subject::engine::{Engine, RUN_LABEL};
+use dunnage::subject::{Spec, Subject, docker, on_path, podman};
+use dunnage::sys::journal::Resource;
+use dunnage::sys::spawn::Program;
+use serde_json::Value;
+
+use crate::bench::Bench;
+use crate::sides::take_turns;
+use crate::table::{Row, Target};
+
+/// Timed launches of each side in each round, of which the mean counts: hyperfine takes no fewer.
+const LAUNCHES: usize = 2;
+
+/// `NAME run` on the bundle of the subject with this name.
+pub fn runtime(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>> {
+    let binary = on_path(name).with_context(|| format!("`{name}` is not installed"))?;
+    let mut subject = bench.subject(name)?;
+    let bundle = newest_bundle(&bench.stage.workspace())?;
+    let bundle = bundle.to_string_lossy();
+    let container = bench.stage.next_name();
+    let command = Program::new(&binary, ["run", "--bundle", &*bundle, &*container])?;
+    let row = compare(bench, rounds, name, subject.as_mut(), &container, &command.shown());
+    subject.finish(&mut bench.stage);
+    row.map(|pairs| {
+        vec![Row::of_pairs(&format!("{name} run / hyperfine"), bench, &pairs, &Target::Ratio(0.93, 1.07))]
+    })
+}
+
+/// The bundle that a subject has just made.
+fn newest_bundle(workspace: &Path) -> Result<PathBuf> {
+    let made = |path: &PathBuf| path.join("config.json").metadata().and_then(|file| file.modified()).ok();
+    let entries = std::fs::read_dir(workspace)?.filter_map(|entry| Some(entry.ok()?.path()));
+    let bundles = entries.filter_map(|path| Some((made(&path)?, path)));
+    bundles.max().map(|(_, path)| path).context("the subject made no bundle")
+}
+
+/// `NAME run --rm` with the arguments that the subject with this name uses.
+pub fn engine(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>> {
+    let spec = Spec::parse(name)?;
+    let found = if name == "docker" { docker::find(&spec) } else { podman::find(&spec) };
+    let engine = found.map_err(|why| anyhow!("{}", why.reason))?;
+    let mut subject = bench.subject(name)?;
+    let container = bench.stage.next_name();
+    let command = Program::new(&engine.client, arguments(&engine, bench, &container))?;
+    let row = compare(bench, rounds, name, subject.as_mut(), &container, &command.shown());
+    subject.finish(&mut bench.stage);
+    let target = Target::Either(0.93, 1.07, 0.010);
+    row.map(|pairs| vec![Row::of_pairs(&format!("{name} run --rm / hyperfine"), bench, &pairs, &target)])
+}
+
+/// As the subject without keys puts them together.
+fn arguments(engine: &Engine, bench: &Bench, container: &str) -> Vec<String> {
+    let label = format!("{RUN_LABEL}={}", bench.stage.run);
+    let mut all = engine.global.clone();
+    all.extend(["run", "--name", container, "--label", &label, "--rm"].map(str::to_owned));
+    all.extend(engine.always.iter().cloned());
+    all.extend([bench.stage.place.reference.clone(), Task::Start.argument().to_owned()]);
+    all
+}
+
+fn compare(
+    bench: &mut Bench,
+    rounds: usize,
+    name: &str,
+    subject: &mut dyn Subject,
+    container: &str,
+    command: &str,
+) -> Result<dunnage::stats::Pairs> {
+    let resource = Resource::Container { subject: name.into(), name: container.into() };
+    let noted = bench.stage.note(resource).map_err(|why| anyhow!("{why}"))?;
+    let times = bench.scratch().join("times.json");
+    let pairs = take_turns(
+        bench,
+        rounds,
+        Box::new(|bench| {
+            bench.fall_silent();
+            by_hyperfine(command, &times)
+        }),
+        Box::new(|bench| {
+            let mut sum = 0.0;
+            for _ in 0..LAUNCHES {
+                bench.launch(subject)?;
+                let launch = bench.launch(subject)?;
+                sum += launch.returned.since(launch.spawned).seconds();
+            }
+            Ok(sum / LAUNCHES as f64)
+        }),
+    );
+    // Both remove their containers; one is left only where a command was struck down.
+    if pairs.is_ok() || subject.remove(container).is_ok() {
+        bench.stage.cross_out(noted);
+    }
+    pairs
+}
+
+/// The mean of hyperfine's times, each after one untimed run of the same command.
+fn by_hyperfine(command: &str, times: &Path) -> Result<f64> {
+    let output = Command::new("hyperfine")
+        .args(["--shell=none", "--style=none", "--runs", &LAUNCHES.to_string()])
+        .args(["--prepare", command, "--export-json"])
+        .arg(times)
+        .arg(command)
+        .stdin(Stdio::null())
+        .output()
+        .context("cannot run `hyperfine`")?;
+    ensure!(output.status.success(), "hyperfine: {}", String::from_utf8_lossy(&output.stderr).trim());
+    let told: Value = serde_json::from_slice(&std::fs::read(times)?)?;
+    let values: Vec<f64> =
+        told["results"][0]["times"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
+    ensure!(values.len() == LAUNCHES, "hyperfine told {} times", values.len());
+    Ok(values.iter().sum::<f64>() / values.len() as f64)
+}

@@ -1,0 +1,178 @@
+//! How much does the instrument itself add? Each benchmark sets what dunnage measures, or takes,
+//! beside a yardstick that does the same with nothing around it, both in one interleaved run.
+//!
+//! `cargo xtask bench` runs them. Nothing here fails because of a timing: a target that was not
+//! reached is a line of the table, for a person to judge who knows what else the machine did.
+//!
+//! Deliberately absent: a harness that repeats until a number looks stable, and stored baselines.
+//! Only ratios of the same minutes on the same machine are told.
+
+mod bare;
+mod bench;
+mod c;
+mod floor;
+mod hyperfine;
+mod million;
+mod sides;
+mod table;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+use crate::bench::Bench;
+use crate::table::Row;
+
+/// A comparison of the instrument with a yardstick.
+struct Benchmark {
+    name: &'static str,
+    question: &'static str,
+    rounds: usize,
+    run: fn(&mut Bench, usize) -> Result<Vec<Row>>,
+}
+
+static ALL: [Benchmark; 9] = [
+    Benchmark {
+        name: "bare",
+        question: "the subject `bare` against a C loop of posix_spawn and waitpid of the same probe",
+        rounds: 300,
+        run: bare::whole,
+    },
+    Benchmark {
+        name: "entry",
+        question: "the probe's first stamp against that of an executable without libc",
+        rounds: 300,
+        run: bare::entry,
+    },
+    Benchmark {
+        name: "floor",
+        question: "the subject `floor` against a C program that takes the same steps",
+        rounds: 150,
+        run: floor::against_c,
+    },
+    Benchmark {
+        name: "floor-crun",
+        question: "the subject `floor` against `crun run` of the same root",
+        rounds: 60,
+        run: floor::against_crun,
+    },
+    Benchmark {
+        name: "crun",
+        question: "the subject `crun` against hyperfine on the same bundle",
+        rounds: 40,
+        run: |bench, rounds| hyperfine::runtime(bench, rounds, "crun"),
+    },
+    Benchmark {
+        name: "runc",
+        question: "the subject `runc` against hyperfine on the same bundle",
+        rounds: 40,
+        run: |bench, rounds| hyperfine::runtime(bench, rounds, "runc"),
+    },
+    Benchmark {
+        name: "docker",
+        question: "the subject `docker` against hyperfine with the same arguments",
+        rounds: 20,
+        run: |bench, rounds| hyperfine::engine(bench, rounds, "docker"),
+    },
+    Benchmark {
+        name: "podman",
+        question: "the subject `podman` against hyperfine with the same arguments",
+        rounds: 20,
+        run: |bench, rounds| hyperfine::engine(bench, rounds, "podman"),
+    },
+    Benchmark {
+        name: "million",
+        question: "1,000,000 samples to verdicts: time and memory of `dunnage report`",
+        rounds: 5,
+        run: million::run,
+    },
+];
+
+/// What was asked for.
+struct Asked {
+    benchmarks: Vec<&'static Benchmark>,
+    rounds: Option<usize>,
+    seed: Option<u64>,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["help" | "--help" | "-h"] => {
+            println!("{}", help());
+            Ok(())
+        }
+        [million::INSIDE, directory] => million::inside(directory),
+        _ => asked(&arguments).and_then(run),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn help() -> String {
+    let mut text = "\
+usage: cargo xtask bench [NAME…] [--rounds N] [--seed N]
+
+Sets dunnage beside yardsticks, both in one interleaved run: in every round each side takes its
+turn in a shuffled order, and each timed launch follows an untimed one of the same thing. Prints
+medians, the median of the paired ratios with its exact 95 % interval, and whether the target is
+reached. Timings never fail anything. Without names all benchmarks run, about ten minutes; as root.
+
+"
+    .to_owned();
+    for one in &ALL {
+        text.push_str(&format!("  {:<11} {} ({} rounds)\n", one.name, one.question, one.rounds));
+    }
+    text.push_str("\nexamples: cargo xtask bench\n          cargo xtask bench bare floor --rounds 50");
+    text
+}
+
+fn asked(arguments: &[String]) -> Result<Asked> {
+    let mut asked = Asked { benchmarks: Vec::new(), rounds: None, seed: None };
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let mut number = || -> Result<u64> {
+            let value = arguments.next().with_context(|| format!("`{argument}` needs a number"))?;
+            value.parse().ok().filter(|&number| number > 0).with_context(|| {
+                format!("`{argument} {value}` is not possible\n\nhint: it takes a number above zero")
+            })
+        };
+        match argument.as_str() {
+            "--rounds" => asked.rounds = Some(usize::try_from(number()?)?),
+            "--seed" => asked.seed = Some(number()?),
+            name => match ALL.iter().find(|one| one.name == name) {
+                Some(one) => asked.benchmarks.push(one),
+                None => bail!("there is no benchmark `{name}`\n\n{}", help()),
+            },
+        }
+    }
+    if asked.benchmarks.is_empty() {
+        asked.benchmarks = ALL.iter().collect();
+    }
+    Ok(asked)
+}
+
+fn run(asked: Asked) -> Result<()> {
+    let mut bench = Bench::begin(asked.seed)?;
+    let mut rows = Vec::new();
+    for one in &asked.benchmarks {
+        let rounds = asked.rounds.unwrap_or(one.rounds);
+        eprintln!("bench: {}: {} ({rounds} rounds)", one.name, one.question);
+        match (one.run)(&mut bench, rounds) {
+            Ok(own) => rows.extend(own),
+            Err(_) if bench.interrupted => {
+                eprintln!("bench: interrupted");
+                break;
+            }
+            Err(error) => rows.push(Row::not_measured(one.name, &format!("{error:#}"))),
+        }
+    }
+    println!("{}", bench.described());
+    print!("{}", table::render(&rows));
+    Ok(())
+}

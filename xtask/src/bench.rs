@@ -1,0 +1,16 @@
+//! Builds and runs the benchmarks of the instrument itself, in the profile of a release. They
+//! stand in `benches/instrument`, where they can use the program's own launches; none is made here.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+
+use crate::suite::cargo;
+
+/// Passes names and options on.
+pub fn run(arguments: &[&str]) -> Result<ExitCode> {
+    let mut command = cargo();
+    command.args(["bench", "--package", "dunnage", "--bench", "instrument", "--"]).args(arguments);
+    let status = command.status().context("cannot run `cargo bench`")?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
