@@ -205,7 +205,7 @@ pub fn finish(candidates: Vec<Candidate>, stage: &mut Stage) {
 
 /// Adds the remedy to failures that we have met before.
 fn with_known_remedy(why: Unavailable) -> Unavailable {
-    const KNOWN: [(&str, &str); 5] = [
+    const KNOWN: [(&str, &str); 6] = [
         (
             "drop all controllers",
             "crun refuses a host whose cgroup v2 hierarchy still has controllers beside v1: mount each one left as v1, \
@@ -214,6 +214,10 @@ fn with_known_remedy(why: Unavailable) -> Unavailable {
         (
             "rlimit",
             "the engine may not raise limits here (CAP_SYS_RESOURCE is missing): start it with the host's own",
+        ),
+        (
+            "cannot connect to the docker daemon",
+            "start the daemon: `systemctl start docker`, or `dockerd &` as root",
         ),
         ("permission denied while trying to connect", "join the group `docker`, or run as root"),
         (

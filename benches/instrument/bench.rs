@@ -70,7 +70,7 @@ impl Bench {
         if self.stage.listener.is_err() {
             self.stage.listener = Listener::open().map_err(|error| error.to_string());
         }
-        if self.stage.interrupts.take() {
+        if self.stage.interrupts.asked() {
             self.interrupted = true;
         }
         let launched = match self.interrupted {

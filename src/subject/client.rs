@@ -7,7 +7,7 @@ use std::path::Path;
 use super::treatment::{self, Expected, Network};
 use super::{Cpu, Launch, Stage};
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::probe::message::{self, Message};
+use crate::probe::message::{self, Inside, Message};
 use crate::sys::remains::{Gone, Remains, Tokens};
 use crate::sys::spawn::{self, Ended, Program, Status, Unfinished};
 use crate::units::{Nanos, Stamp};
@@ -102,7 +102,7 @@ pub fn launch(stage: &mut Stage, call: &Call<'_>) -> Result<Launch, Abort> {
         .map_err(|why| unfinished(stage, call.program, why))?;
     let message = message_in(&call.program.shown(), &ended, call.terminal)?;
     let gone = match remains {
-        Some(remains) => gone(&remains, call, &message, ended.returned)?,
+        Some(remains) => gone(&remains, call, &message, &stage.host, ended.returned)?,
         None => Gone { at: ended.returned, look: Nanos(0), waited_for: Vec::new() },
     };
     let (cpu, ran) = account(stage, pid, call.runtime);
@@ -210,11 +210,19 @@ fn class_of(words: &[u8]) -> FailureClass {
 }
 
 /// When the last process, mount and cgroup of the container was away.
-fn gone(remains: &Remains, call: &Call<'_>, message: &Message, returned: Stamp) -> Result<Gone, Failure> {
+fn gone(
+    remains: &Remains,
+    call: &Call<'_>,
+    message: &Message,
+    host: &Inside,
+    returned: Stamp,
+) -> Result<Gone, Failure> {
     let environment = |reason: String| Failure::new(FailureClass::Environment, reason);
     let names = [Some(call.name.to_owned()), call.bundle.map(str::to_owned), message.inside.container_id()];
     let tokens = Tokens::new(names.into_iter().flatten()).map_err(|error| environment(error.to_string()))?;
-    let tokens = match (call.expected.network, message.inside.namespaces.get("net")) {
+    // Engines hold the host's own network namespace for good; a probe in it fails its treatment.
+    let own = message.inside.namespaces.get("net").filter(|inode| host.namespaces.get("net") != Some(inode));
+    let tokens = match (call.expected.network, own) {
         (Network::Loopback | Network::Connected, Some(inode)) => tokens.network_namespace(*inode),
         _ => tokens,
     };

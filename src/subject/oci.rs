@@ -169,7 +169,8 @@ impl Subject for Oci {
                 name: &name,
                 daemons: Ok(&[]),
                 expected: &self.expected,
-                runtime: Some(&self.binary),
+                // It is started here by its path; an own build may be a script around the program.
+                runtime: None,
                 terminal: Terminal::No,
                 holds: Holds::More,
                 bundle: Some(&bundle_name),

@@ -1,1 +1,199 @@
-//! Engines that misbehave: scripts in the place of the real ones.
+//! Engines and runtimes that misbehave in the middle of a run: scripts in the place of the real
+//! ones, which they call until they do not.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use dunnage::outcome::FailureClass::{self, Crash, Environment, Timeout, Treatment, WrongOutput};
+use dunnage::record::{self, Cause, Recorded};
+use tempfile::TempDir;
+
+use crate::dunnage::Dunnage;
+use crate::left;
+use crate::support::{Need, lacks};
+
+/// How a program misbehaves, in shell, once it is asked to `run` more often than the trials do;
+/// and what its failures then are.
+const FAULTS: [(&str, &str, FailureClass, &str); 9] = [
+    ("dies", "echo 'it is broken' >&2; exit 1", Crash, "it is broken"),
+    ("killed", "kill -9 $$", Crash, "ended with signal 9"),
+    ("hangs", "exec sleep 1000", Timeout, "did not end within 2.00 s"),
+    ("silent", "exit 0", WrongOutput, "ended well, but"),
+    ("wrong-stream", "exec \"$real\" \"$@\" >&2", WrongOutput, "passed the probe's standard output on to"),
+    ("floods", "exec head -c 5000000 /dev/zero", WrongOutput, "ended well, but"),
+    ("chatters", "\"$real\" \"$@\"; echo and more", WrongOutput, "ended well, but"),
+    ("pretends", "exec DUNNAGE probe start", Treatment, "its pid namespace is the host's"),
+    ("forges", "\"$real\" \"$@\" | sed 's/^entry .*/entry 12/'", WrongOutput, "is stamped before `spawn`"),
+];
+
+/// A program that calls the real one for all but `run`, and for `run` as often as the trials do.
+fn script(directory: &Path, name: &str, real: &Path, fault: &str) -> PathBuf {
+    let path = directory.join(name);
+    let fault = fault.replace("DUNNAGE", env!("CARGO_BIN_EXE_dunnage"));
+    let real = real.display();
+    let text = format!(
+        "#!/bin/sh\nreal={real}\nfor word in \"$@\"; do\n  [ \"$word\" = run ] || continue\n  echo >> $0.runs\n  \
+         [ $(wc -l < $0.runs) -le 2 ] && break\n  {fault}\n  exit\ndone\nexec \"$real\" \"$@\"\n"
+    );
+    fs::write(&path, text).expect("a script");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("our file");
+    path
+}
+
+fn real(program: &str) -> PathBuf {
+    dunnage::subject::on_path(program).expect("it is installed")
+}
+
+/// What happened to the cells with this label, other than being measured.
+fn causes<'a>(recorded: &'a Recorded, label: &str) -> Vec<&'a Cause> {
+    let about = |cell: usize| recorded.plan.subjects[recorded.plan.cells[cell].subject].label == label;
+    recorded.failures.iter().filter(|row| about(row.cell)).map(|row| &row.cause).collect()
+}
+
+fn assert_all_failed(recorded: &Recorded, label: &str, class: FailureClass, words: &str) {
+    let found = causes(recorded, label);
+    assert_eq!(found.len(), 3, "{label}: {found:?}");
+    for cause in found {
+        match cause {
+            Cause::Failed(failure) => {
+                let told = failure.to_string();
+                assert!(failure.class == class && told.contains(words), "{label}: {told}");
+            }
+            Cause::Skipped(reason) => assert!(class == Timeout && reason.contains("timed out"), "{label}"),
+        }
+    }
+}
+
+fn assert_nothing_left(dunnage: &Dunnage, recorded: &Recorded) {
+    assert_eq!(left::of_run(&recorded.run), Vec::<String>::new());
+    assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
+}
+
+fn every_fault_of_a_runtime(runtime: &str) {
+    let dunnage = Dunnage::new();
+    let place = TempDir::new().expect("a directory");
+    let subjects = FAULTS.map(|(label, fault, ..)| {
+        let path = script(place.path(), label, &real(runtime), fault);
+        format!("-s {label}={runtime}:bin={}", path.display())
+    });
+    let ran = dunnage.run(&format!(
+        "run start -s bare {} --rounds 2 --set prestate=idle --timeout 2 -o DIR",
+        subjects.join(" ")
+    ));
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(!ran.stderr.contains("not available"), "{ran}");
+    let recorded = record::load(&dunnage.directory()).expect("a run directory");
+    for (label, _, class, words) in FAULTS {
+        assert_all_failed(&recorded, label, class, words);
+    }
+    assert!(causes(&recorded, "bare").is_empty());
+    assert_nothing_left(&dunnage, &recorded);
+}
+
+#[test]
+fn every_fault_of_crun_is_a_row_and_the_other_cells_go_on() {
+    const TEST: &str = "every_fault_of_crun_is_a_row_and_the_other_cells_go_on";
+    if !lacks(TEST, Need::Crun) && !lacks(TEST, Need::Root) {
+        every_fault_of_a_runtime("crun");
+    }
+}
+
+#[test]
+fn two_builds_of_a_runtime_stand_side_by_side() {
+    const TEST: &str = "two_builds_of_a_runtime_stand_side_by_side";
+    if lacks(TEST, Need::Runc) || lacks(TEST, Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let place = TempDir::new().expect("a directory");
+    let copy = place.path().join("runc-of-mine");
+    fs::copy(real("runc"), &copy).expect("a copy");
+    let subjects = format!("-s old=runc -s new=runc:bin={}", copy.display());
+    let ran = dunnage.run(&format!("run start {subjects} --rounds 2 --set prestate=idle -o DIR"));
+    assert_eq!(ran.code, 0, "{ran}");
+    let recorded = record::load(&dunnage.directory()).expect("a run directory");
+    assert_eq!(recorded.failures, Vec::new());
+    let path = |label: &str| recorded.environment.subjects[label].components[0].path.clone();
+    assert_eq!((path("old"), path("new")), (real("runc").display().to_string(), copy.display().to_string()));
+}
+
+/// The engine's client misbehaves from the third `run` on.
+fn fault_of_an_engine(engine: &str, label: &str, fault: &str, class: FailureClass, words: &str) {
+    let place = TempDir::new().expect("a directory");
+    script(place.path(), engine, &real(engine), fault);
+    let dunnage = Dunnage::new().with_first_on_path(place.path());
+    let subject = format!("-s bare -s {label}={engine}");
+    let ran = dunnage.run(&format!("run start {subject} --rounds 1 --set prestate=idle --timeout 4 -o DIR"));
+    assert_eq!(ran.code, 0, "{ran}");
+    let recorded = record::load(&dunnage.directory()).expect("a run directory");
+    let found = causes(&recorded, label);
+    assert_eq!(found.len(), 2, "{ran}");
+    for cause in found {
+        let Cause::Failed(failure) = cause else { panic!("{cause:?}") };
+        assert!(failure.class == class && failure.to_string().contains(words), "{failure}");
+    }
+    assert!(causes(&recorded, "bare").is_empty());
+    assert_nothing_left(&dunnage, &recorded);
+}
+
+const AWAY: &str = "echo 'Cannot connect to the Docker daemon at unix:///var/run/docker.sock.' >&2; exit 1";
+
+#[test]
+fn a_docker_that_dies_is_a_row() {
+    if !lacks("a_docker_that_dies_is_a_row", Need::Docker) {
+        fault_of_an_engine("docker", "dies", AWAY, Environment, "Cannot connect to the Docker daemon");
+    }
+}
+
+#[test]
+fn a_docker_that_pretends_is_a_row() {
+    if !lacks("a_docker_that_pretends_is_a_row", Need::Docker) {
+        fault_of_an_engine("docker", "pretends", "exec DUNNAGE probe start", Treatment, "did not run");
+    }
+}
+
+#[test]
+fn a_docker_that_hangs_after_its_work_leaves_nothing() {
+    if !lacks("a_docker_that_hangs_after_its_work_leaves_nothing", Need::Docker) {
+        let fault = "\"$real\" \"$@\"; exec sleep 1000";
+        fault_of_an_engine("docker", "hangs", fault, Timeout, "did not end within");
+    }
+}
+
+#[test]
+fn a_podman_that_hangs_leaves_nothing() {
+    if !lacks("a_podman_that_hangs_leaves_nothing", Need::Podman)
+        && !lacks("a_podman_that_hangs_leaves_nothing", Need::Root)
+    {
+        fault_of_an_engine("podman", "hangs", "exec sleep 1000", Timeout, "did not end within");
+    }
+}
+
+/// An engine that answers this when it is asked what it is.
+fn answers(engine: &str, answer: &str, words: &str) {
+    let place = TempDir::new().expect("a directory");
+    let path = place.path().join(engine);
+    fs::write(&path, format!("#!/bin/sh\n{answer}\n")).expect("a script");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("our file");
+    let dunnage = Dunnage::new().with_first_on_path(place.path());
+    let ran = dunnage.run(&format!("run start -s bare -s {engine} --rounds 1 --set prestate=idle -o DIR"));
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(
+        ran.stderr.contains(&format!("not available: {engine}: ")) && ran.stderr.contains(words),
+        "{ran}"
+    );
+    assert_eq!(dunnage.run("sweep").code, 0);
+}
+
+#[test]
+fn an_engine_that_answers_nonsense_is_not_available_and_says_why() {
+    for engine in ["docker", "podman"] {
+        answers(engine, "echo hello", &format!("`{engine} info` answered nonsense"));
+        answers(engine, "echo '[1, 2]'", "");
+        answers(engine, "echo '{}'", "");
+        answers(engine, "exit 0", &format!("`{engine} info` answered nonsense"));
+        answers(engine, "echo 'no way' >&2; exit 7", "exit code 7: no way");
+        answers(engine, "head -c 5000000 /dev/zero", &format!("`{engine} info` answered nonsense"));
+    }
+}

@@ -1,1 +1,92 @@
-//! What is not there, and what may not be done.
+//! What is not there, and what may not be done: one line says so, and the rest is measured.
+
+use std::os::unix::fs::PermissionsExt;
+
+use dunnage::record;
+
+use crate::dunnage::{Dunnage, Ran};
+use crate::support::{Need, lacks};
+
+/// The subjects that were measured, in every cell of every round.
+fn measured(dunnage: &Dunnage) -> Vec<String> {
+    let recorded = record::load(&dunnage.directory()).expect("a run directory");
+    assert_eq!(recorded.failures, Vec::new());
+    let originals = recorded.plan.subjects.iter().filter(|entry| entry.twin_of.is_none());
+    originals.map(|entry| entry.label.clone()).collect()
+}
+
+fn unavailable(ran: &Ran, subject: &str, words: &str) {
+    let line = ran.stderr.lines().find(|line| line.starts_with(&format!("not available: {subject}: ")));
+    assert!(line.is_some_and(|line| line.contains(words)), "{ran}");
+}
+
+#[test]
+fn without_any_engine_bare_and_floor_are_measured() {
+    let dunnage = Dunnage::new().with("PATH", "/nowhere");
+    let ran = dunnage.run("run start --rounds 1 --set prestate=idle -o DIR");
+    assert_eq!(ran.code, 0, "{ran}");
+    for subject in ["crun", "runc", "docker", "podman"] {
+        unavailable(&ran, subject, "not installed");
+    }
+    let floor_works = !ran.stderr.contains("not available: floor");
+    assert_eq!(measured(&dunnage), if floor_works { vec!["bare", "floor"] } else { vec!["bare"] });
+    assert!(floor_works || Need::Root.ready().is_err(), "{ran}");
+}
+
+#[test]
+fn an_image_that_is_missing_is_not_pulled() {
+    for (need, engine) in [(Need::Docker, "docker"), (Need::Podman, "podman")] {
+        if lacks("an_image_that_is_missing_is_not_pulled", need) {
+            continue;
+        }
+        let dunnage = Dunnage::new();
+        let subject = format!("{engine}:image=nosuch");
+        let ran = dunnage.run(&format!("run start -s bare -s {subject} --rounds 1 -o DIR"));
+        assert_eq!(ran.code, 0, "{ran}");
+        unavailable(&ran, &subject, "has no image `nosuch`");
+        assert_eq!(measured(&dunnage), ["bare"]);
+    }
+}
+
+#[test]
+fn a_daemon_that_is_not_there_is_said_with_the_remedy() {
+    if lacks("a_daemon_that_is_not_there_is_said_with_the_remedy", Need::Docker) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let subject = "docker:host=\"unix:///nonexistent.sock\"";
+    let ran = dunnage.run(&format!("run start -s bare -s {subject} --rounds 1 -o DIR"));
+    assert_eq!(ran.code, 0, "{ran}");
+    unavailable(&ran, subject, "unix:///nonexistent.sock");
+    assert!(ran.stderr.contains("remedy: start the daemon"), "{ran}");
+    assert_eq!(measured(&dunnage), ["bare"]);
+    let alone = dunnage.run(&format!("run start -s {subject} --rounds 1 -o elsewhere"));
+    assert_eq!(alone.code, 4, "{alone}");
+}
+
+#[test]
+fn nobody_measures_bare_and_floor_or_hears_why_not() {
+    const TEST: &str = "nobody_measures_bare_and_floor_or_hears_why_not";
+    if lacks(TEST, Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let place = dunnage.directory().parent().expect("a directory of the test").to_owned();
+    std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o777)).expect("our directory");
+    let copy = place.join("dunnage");
+    std::fs::copy(env!("CARGO_BIN_EXE_dunnage"), &copy).expect("a copy that everybody reaches");
+    let wrapper = "setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps -all";
+    let arguments = "run start --rounds 1 --set prestate=idle -o DIR";
+    let ran = dunnage.through(&format!("{wrapper} {}", copy.display()), arguments);
+    assert_eq!(ran.code, 0, "{ran}");
+    let measured = measured(&dunnage);
+    assert!(measured.contains(&"bare".to_owned()), "{ran}");
+    if !measured.contains(&"floor".to_owned()) {
+        unavailable(&ran, "floor", "");
+    }
+    if Need::Docker.ready().is_ok() {
+        unavailable(&ran, "docker", "permission denied");
+        assert!(ran.stderr.contains("remedy: join the group `docker`, or run as root"), "{ran}");
+    }
+    assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new(), "{ran}");
+}

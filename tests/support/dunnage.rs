@@ -59,12 +59,12 @@ impl Dunnage {
         command
     }
 
-    /// The same through another program: `through("setpriv --reuid 1", "run …")`.
+    /// The same through another command line: `through("setpriv --reuid 1 /copy/of/dunnage", "run …")`.
     pub fn through(&self, wrapper: &str, arguments: &str) -> Ran {
         let mut words = wrapper.split(' ');
         let mut command = Command::new(words.next().expect("a program"));
         self.dress(&mut command);
-        command.args(words).arg(env!("CARGO_BIN_EXE_dunnage")).args(self.words(arguments));
+        command.args(words).args(self.words(arguments));
         finished(command.output().expect("the program starts"))
     }
 
