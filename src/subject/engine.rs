@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use super::client::{self, Call, Holds, Terminal};
-use super::component::ask;
+use super::component::{ask, insist};
 use super::treatment::{Expected, Network, Own};
 use super::{Facts, Launch, Spec, Stage, Subject, Unavailable};
 use crate::image::SmallImage;
@@ -50,6 +50,10 @@ pub struct Engine {
 impl Engine {
     fn arguments<'a>(&'a self, verb: &[&'a str]) -> Vec<&'a str> {
         self.global.iter().map(String::as_str).chain(verb.iter().copied()).collect()
+    }
+
+    fn insist(&self, verb: &[&str]) -> Result<Vec<u8>, Unavailable> {
+        insist(&self.client, &self.arguments(verb))
     }
 
     fn ask(&self, verb: &[&str]) -> Result<Vec<u8>, Unavailable> {
@@ -221,7 +225,7 @@ impl Subject for Engine {
     }
 
     fn remove(&self, name: &str) -> Result<(), Failure> {
-        match self.ask(&["rm", "--force", "--volumes", name]) {
+        match self.insist(&["rm", "--force", "--volumes", name]) {
             Ok(_) => Ok(()),
             Err(why) if is_about_nothing(&why.reason) => Ok(()),
             Err(why) => Err(Failure::new(FailureClass::Environment, why.reason)),
