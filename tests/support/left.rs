@@ -54,7 +54,7 @@ pub fn said(program: &str, arguments: &[&str]) -> String {
 /// Things that look like ours and are somebody else's, removed in the end.
 pub struct Foreign {
     image: String,
-    container: &'static str,
+    container: String,
     engines: Vec<&'static str>,
     cgroups: Vec<&'static Path>,
 }
@@ -62,7 +62,7 @@ pub struct Foreign {
 impl Foreign {
     pub fn plant(engines: Vec<&'static str>) -> Foreign {
         let image = format!("localhost/dunnage-foreign:{}", std::process::id());
-        let container = "dunnage-deadbeef-1x";
+        let container = format!("dunnage-deadbeef-{}x", std::process::id());
         for engine in &engines {
             let script = format!(
                 "tar -cf - --files-from /dev/null | {engine} import - {image} && {engine} create --name {container} {image} /nothing"
@@ -96,7 +96,7 @@ impl Foreign {
 impl Drop for Foreign {
     fn drop(&mut self) {
         for engine in &self.engines {
-            said(engine, &["rm", "--force", self.container]);
+            said(engine, &["rm", "--force", &self.container]);
             said(engine, &["rmi", &self.image]);
         }
         for path in &self.cgroups {
