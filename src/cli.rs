@@ -102,6 +102,9 @@ pub struct Selection {
     /// The seed of every order; chosen by chance unless given.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Seconds after which a launch counts as hung.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub timeout: u32,
 }
 
 /// The options of `run`.
@@ -116,9 +119,6 @@ pub struct Run {
     /// The run directory to make; one named after the date unless given.
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Seconds after which a launch counts as hung.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
-    pub timeout: u32,
 }
 
 /// The form of the event stream.

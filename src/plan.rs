@@ -111,7 +111,12 @@ pub struct Plan {
     pub family: usize,
     /// The smallest differences that matter, by experiment and metric.
     pub margins: Vec<FixedMargin>,
+    /// How long one launch may take before it counts as hung.
+    pub allowed: Nanos,
 }
+
+/// How long a launch may take unless the person says otherwise.
+pub const ALLOWED: Nanos = Nanos::from_millis(60_000);
 
 /// The smallest difference of a metric that matters, as fixed before the run.
 #[derive(Debug, Clone, PartialEq)]
@@ -137,6 +142,8 @@ pub struct Request {
     pub seed: u64,
     /// How many rounds.
     pub rounds: Rounds,
+    /// How long one launch may take.
+    pub allowed: Nanos,
 }
 
 /// How the number of rounds is found.
@@ -179,14 +186,6 @@ pub fn make(request: Request) -> Plan {
             })
         })
         .collect();
-    let family = experiments
-        .iter()
-        .map(|experiment| {
-            let decisive =
-                experiment.metrics().iter().filter(|metric| metric.weight == Weight::Verdict).count();
-            pairs.len() * settings_of(*experiment).len() * decisive
-        })
-        .sum();
     let mut plan = Plan {
         seed: request.seed,
         rounds: 0,
@@ -195,9 +194,11 @@ pub fn make(request: Request) -> Plan {
         cells,
         comparisons,
         baseline,
-        family,
+        family: 0,
         margins: margins(&experiments),
+        allowed: request.allowed,
     };
+    plan.family = plan.count_family();
     plan.rounds = match request.rounds {
         Rounds::Fixed(rounds) => rounds,
         Rounds::Fit(time) => {
@@ -210,6 +211,22 @@ pub fn make(request: Request) -> Plan {
 }
 
 impl Plan {
+    /// How many verdicts there will be: each comparison gives one for every setting in which both
+    /// subjects have a cell, and every decisive metric.
+    pub fn count_family(&self) -> usize {
+        let settings = |one: &Comparison| {
+            let own = self
+                .cells
+                .iter()
+                .filter(|cell| cell.subject == one.subject && cell.experiment == one.experiment);
+            let decisive = |cell: &Cell| {
+                self.metrics(cell).iter().filter(|metric| metric.weight == Weight::Verdict).count()
+            };
+            own.map(decisive).sum::<usize>()
+        };
+        self.comparisons.iter().map(settings).sum()
+    }
+
     /// The level of a single verdict.
     pub fn alpha(&self) -> Alpha {
         Family::of(self.family).per_comparison()
@@ -375,6 +392,8 @@ fn only_difference(one: &Entry, other: &Entry) -> Option<String> {
     let equal_ground = one.spec.get("net").is_some() && one.spec.get("log").is_some();
     match differences[..] {
         ["engine"] if !equal_ground => None,
+        // Another daemon has its own version, storage and age; another image its own mount.
+        ["host" | "image"] => None,
         [only] => Some(only.to_owned()),
         _ => None,
     }
@@ -411,7 +430,14 @@ mod tests {
     }
 
     fn plan(rounds: Rounds) -> Plan {
-        make(Request { experiments: vec!["start"], subjects: ladder(), chosen: Vec::new(), seed: 7, rounds })
+        make(Request {
+            experiments: vec!["start"],
+            subjects: ladder(),
+            chosen: Vec::new(),
+            seed: 7,
+            rounds,
+            allowed: ALLOWED,
+        })
     }
 
     fn relation_of(plan: &Plan, subject: &str, against: &str) -> Option<Relation> {
@@ -477,6 +503,7 @@ mod tests {
             chosen,
             seed: 7,
             rounds: Rounds::Fixed(1),
+            allowed: ALLOWED,
         });
         assert_eq!(plan.cells.len(), plan.subjects.len());
     }

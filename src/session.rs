@@ -42,6 +42,17 @@ pub struct Wanted {
     pub spec: Spec,
     /// Where it stands.
     pub ladder: Ladder,
+    /// Who wants it.
+    pub origin: Origin,
+}
+
+/// Who wants a subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The default list, which holds every runtime of an engine.
+    Default,
+    /// The person, or a plan.
+    Named,
 }
 
 /// What is told to the person while a session gets ready.
@@ -114,7 +125,9 @@ pub fn default_subjects() -> Vec<Wanted> {
     let mut wanted = Vec::new();
     for kind in subject::shown_kinds() {
         let defaults = (kind.defaults)();
-        let on = |ladder, specs: Vec<Spec>| specs.into_iter().map(move |spec| Wanted { spec, ladder });
+        let on = |ladder, specs: Vec<Spec>| {
+            specs.into_iter().map(move |spec| Wanted { spec, ladder, origin: Origin::Default })
+        };
         wanted.extend(on(Ladder::AsInstalled, defaults.as_installed));
         wanted.extend(on(Ladder::Equalised, defaults.equalised));
     }
@@ -126,7 +139,11 @@ pub fn default_subjects() -> Vec<Wanted> {
 /// default anyway is not listed a second time under its name.
 pub fn find(wanted: Vec<Wanted>, stage: &mut Stage, tell: Tell<'_>) -> Result<Found> {
     let mut found = Found::default();
-    for Wanted { spec, ladder } in wanted {
+    for Wanted { spec, ladder, origin } in wanted {
+        if stage.interrupts.pending() {
+            finish(found.candidates, stage);
+            return Err(crate::exit::Special::Interrupted.into());
+        }
         let shown = spec.shown();
         let kind = subject::kind_of(&spec)?;
         let built = (kind.build)(&spec, &stage.place);
@@ -138,7 +155,7 @@ pub fn find(wanted: Vec<Wanted>, stage: &mut Stage, tell: Tell<'_>) -> Result<Fo
             }
         };
         let runtime = subject.facts().runtime.clone();
-        if spec.label.is_none() && is_default_runtime(&spec, &found) {
+        if origin == Origin::Default && is_default_runtime(&spec, &found) {
             continue;
         }
         tell(&format!("trying {shown}"));

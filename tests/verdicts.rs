@@ -37,6 +37,7 @@ fn planted(subjects: &[(&str, Layer, f64)], noise: f64) -> Recorded {
         chosen: vec![("prestate".into(), vec!["idle".into()])],
         seed: 3,
         rounds: Rounds::Fixed(ROUNDS),
+        allowed: dunnage::plan::ALLOWED,
     });
     let series = plan.cells.iter().enumerate().map(|(cell, planned)| {
         let entry = &plan.subjects[planned.subject];

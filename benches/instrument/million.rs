@@ -141,6 +141,7 @@ fn plan(seed: u64) -> Result<Plan> {
         chosen: Vec::new(),
         seed,
         rounds: Rounds::Fixed(ROUNDS),
+        allowed: dunnage::plan::ALLOWED,
     });
     ensure!(plan.cells.len() == CELLS, "the plan has {} cells", plan.cells.len());
     Ok(plan)

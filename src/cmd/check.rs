@@ -10,6 +10,7 @@ use crate::exit;
 use crate::experiment;
 use crate::outcome::Abort;
 use crate::plan::{self, Request, Rounds};
+use crate::report::text::clean;
 use crate::session;
 
 /// Runs the verb. The exit code is 0 when every cell of every subject that was found gave a sample
@@ -17,6 +18,7 @@ use crate::session;
 pub fn run(selection: &Selection) -> Result<i32> {
     let asked = request::asked(selection)?;
     let mut stage = session::begin(asked.seed, &mut super::tell)?;
+    stage.allowed = asked.allowed;
     let mut found = session::find(asked.subjects.clone(), &mut stage, &mut super::tell)?;
     let mut failed = asked.named && !found.unavailable.is_empty();
     let mut out = std::io::stdout().lock();
@@ -36,6 +38,7 @@ pub fn run(selection: &Selection) -> Result<i32> {
         chosen: asked.chosen.clone(),
         seed: asked.seed,
         rounds: Rounds::Fixed(1),
+        allowed: asked.allowed,
     });
     for cell in &plan.cells {
         let entry = &plan.subjects[cell.subject];
@@ -53,7 +56,7 @@ pub fn run(selection: &Selection) -> Result<i32> {
             }
             Err(Abort::Failed(failure)) => {
                 failed = true;
-                writeln!(out, "{:<13} {name}: {failure}", "failed")?;
+                writeln!(out, "{:<13} {name}: {}", "failed", clean(&failure.to_string()))?;
             }
             Err(Abort::Interrupted) => {
                 session::finish(found.candidates, &mut stage);

@@ -33,12 +33,12 @@ pub fn run() -> Result<i32> {
         let runtime =
             one.entry.runtime.as_deref().map(|name| format!(", runtime {name}")).unwrap_or_default();
         let words = format!("works: {} a launch until all is gone{runtime}", one.entry.launch);
-        writeln!(out, "  {:<8} {:<20} {words}", "ok", one.entry.label)?;
+        writeln!(out, "  {:<8} {:<34} {words}", "ok", one.entry.label)?;
     }
     for (name, why) in &found.unavailable {
-        writeln!(out, "  {:<8} {name:<20} {}", "problem", why.reason)?;
+        writeln!(out, "  {:<8} {name:<34} {}", "problem", why.reason)?;
         if let Some(remedy) = &why.remedy {
-            writeln!(out, "  {:<8} {:<20} fix: {remedy}", "", "")?;
+            writeln!(out, "  {:<8} {:<34} fix: {remedy}", "", "")?;
         }
     }
     if let Err(why) = &stage.listener {

@@ -15,6 +15,7 @@ use crate::session::{self, Found};
 pub fn run(selection: &Selection) -> Result<i32> {
     let asked = request::asked(selection)?;
     let mut stage = session::begin(asked.seed, &mut super::tell)?;
+    stage.allowed = asked.allowed;
     let found = session::find(asked.subjects.clone(), &mut stage, &mut super::tell)?;
     let planned = request::plan(&asked, &found);
     let text = planned.map(|(plan, left_out)| describe(&asked, &found, &plan, &left_out));
@@ -63,9 +64,11 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
         };
         line(format_args!("  `{}` against `{}`: {why}", label(one.subject), label(one.against)));
     }
-    let order: Vec<_> = plan.order(plan.warmups).iter().map(|cell| cell.to_string()).collect();
-    line(format_args!("seed         {}", plan.seed));
-    line(format_args!("first order  {}", order.join(" ")));
+    line(format_args!("seed         {}, which makes this the order of the first round:", plan.seed));
+    for cell in plan.order(plan.warmups) {
+        let cell = &plan.cells[cell];
+        line(format_args!("  {} {} {}", cell.experiment, cell.setting, label(cell.subject)));
+    }
     line(format_args!(
         "rounds       {} and {} to warm up; verdicts need {}",
         plan.rounds,

@@ -1,6 +1,7 @@
 //! `dunnage report`: shows the results of a run.
 
 use std::io::{BufWriter, IsTerminal, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -26,6 +27,7 @@ pub fn run(directory: &Path, format: &str, output: Option<&Path>) -> Result<i32>
             out.flush()?;
         }
         Some(path) => {
+            refuse_own_files(directory, path)?;
             let context = || format!("cannot write the report to `{}`", path.display());
             let mut file = BufWriter::new(std::fs::File::create(path).with_context(context)?);
             write(directory, &recorded, format, &look(directory, false), &mut file)?;
@@ -35,6 +37,17 @@ pub fn run(directory: &Path, format: &str, output: Option<&Path>) -> Result<i32>
     let measured =
         recorded.series.iter().flat_map(|series| &series.values).flatten().any(|value| value.is_finite());
     Ok(if measured { exit::FINE } else { exit::NOTHING })
+}
+
+/// A report must not be written over what it is made of.
+fn refuse_own_files(directory: &Path, path: &Path) -> Result<()> {
+    let identity = |path: &Path| path.metadata().ok().map(|file| (file.dev(), file.ino()));
+    let Some(target) = identity(path) else { return Ok(()) };
+    if record::files(directory).iter().any(|own| identity(own) == Some(target)) {
+        let text = format!("`{}` belongs to the run itself\n\nhint: choose another file", path.display());
+        return Err(Special::Usage(text).into());
+    }
+    Ok(())
 }
 
 fn write(

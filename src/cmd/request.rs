@@ -7,7 +7,7 @@ use crate::cli::Selection;
 use crate::exit::Special;
 use crate::experiment;
 use crate::plan::{self, Entry, Ladder, Plan, Request, Rounds};
-use crate::session::{self, Found, Wanted};
+use crate::session::{self, Found, Origin, Wanted};
 use crate::subject::{self, Layer, Spec};
 use crate::units::Nanos;
 
@@ -33,6 +33,8 @@ pub struct Asked {
     pub quick: bool,
     /// The seed.
     pub seed: u64,
+    /// How long one launch may take.
+    pub allowed: Nanos,
 }
 
 fn usage(text: String) -> anyhow::Error {
@@ -60,7 +62,8 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
         None => Rounds::Fit(DEFAULT_TIME),
     };
     let seed = selection.seed.map_or_else(session::random_seed, Ok)?;
-    Ok(Asked { experiments, subjects, named, chosen, rounds, quick: selection.quick, seed })
+    let allowed = Nanos::from_millis(i64::from(selection.timeout) * 1000);
+    Ok(Asked { allowed, experiments, subjects, named, chosen, rounds, quick: selection.quick, seed })
 }
 
 fn experiments(names: &[String]) -> Result<Vec<&'static str>> {
@@ -88,6 +91,7 @@ fn subjects(texts: &[String]) -> Result<Vec<Wanted>> {
     for text in texts {
         let spec = Spec::parse(text).map_err(|error| usage(error.to_string()))?;
         let kind = subject::kind_of(&spec).map_err(|error| usage(error.to_string()))?;
+        let spec = spec.without_defaults(kind.keys);
         if wanted.iter().any(|other| other.spec.shown() == spec.shown()) {
             return Err(usage(format!(
                 "two subjects are called `{}`\n\nhint: give one a label, as in `other={spec}`; every run measures one subject of each layer twice anyway",
@@ -97,7 +101,7 @@ fn subjects(texts: &[String]) -> Result<Vec<Wanted>> {
         let equalised = spec.get("net") == Some("none") && spec.get("log") == Some("none");
         let ladder =
             if kind.layer == Layer::Engine && equalised { Ladder::Equalised } else { Ladder::AsInstalled };
-        wanted.push(Wanted { spec, ladder });
+        wanted.push(Wanted { spec, ladder, origin: Origin::Named });
     }
     Ok(wanted)
 }
@@ -159,6 +163,7 @@ pub fn plan(asked: &Asked, found: &Found) -> Result<(Plan, Vec<String>)> {
             chosen: asked.chosen.clone(),
             seed: asked.seed,
             rounds: asked.rounds,
+            allowed: asked.allowed,
         });
         let fits = plan.predicted() <= QUICK_TIME || asked.named;
         if !asked.quick || fits || entries.len() <= 2 {

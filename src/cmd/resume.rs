@@ -10,7 +10,8 @@ use crate::exit::Special;
 use crate::plan::Entry;
 use crate::progress::Progress;
 use crate::record;
-use crate::session::{self, Wanted};
+use crate::session::{self, Origin, Wanted};
+use crate::subject::Spec;
 
 /// Runs the verb. The round that was interrupted is begun anew: half a round is none.
 pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
@@ -22,6 +23,7 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
         return conclude(Ok(crate::runner::Ending::Complete), directory, events);
     };
     let mut stage = session::begin(plan.seed, &mut super::tell)?;
+    stage.allowed = plan.allowed;
     if stage.place.digest != recorded.environment.probe {
         session::end(stage);
         bail!(
@@ -31,10 +33,8 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
     }
     let originals: Vec<&Entry> = plan.subjects.iter().filter(|entry| entry.twin_of.is_none()).collect();
     let wanted = originals.iter().map(|entry| {
-        let mut spec = entry.spec.clone();
-        // The label keeps a runtime that became the default meanwhile from being left out.
-        spec.label = Some(entry.label.clone());
-        Wanted { spec, ladder: entry.ladder }
+        let spec = Spec { label: Some(entry.label.clone()), ..entry.spec.clone() };
+        Wanted { spec, ladder: entry.ladder, origin: Origin::Named }
     });
     let found = session::find(wanted.collect(), &mut stage, &mut super::tell)?;
     if let Some((name, why)) = found.unavailable.first() {
@@ -43,6 +43,16 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
         session::finish(found.candidates, &mut stage);
         session::end(stage);
         return Err(error.into());
+    }
+    let changed = session::environment(&stage, &found).differences(&recorded.environment);
+    if !changed.is_empty() {
+        session::finish(found.candidates, &mut stage);
+        session::end(stage);
+        bail!(
+            "`{}` cannot be continued, since one run is one state of things and this changed: {}\n\nhint: begin a new run",
+            directory.display(),
+            changed.join("; ")
+        );
     }
     let mut writer =
         record::reopen(directory).with_context(|| format!("cannot go on with `{}`", directory.display()))?;

@@ -36,6 +36,43 @@ pub struct Environment {
     pub no_cpu_accounting: Option<String>,
 }
 
+/// Facts about the machine that hold for a whole run or make it two.
+const LASTING: [&str; 7] =
+    ["kernel", "kernel_version", "kernel_command_line", "boot_time", "cpu", "cpu_usable", "cgroup_mode"];
+
+impl Environment {
+    /// What differs from another environment so much that samples of both do not belong to one run:
+    /// the host, its kernel and boot, and the programs. Empty when nothing does.
+    pub fn differences(&self, other: &Environment) -> Vec<String> {
+        let mut all = Vec::new();
+        if self.host != other.host {
+            all.push(format!("the host (`{}` and `{}`)", other.host, self.host));
+        }
+        for name in LASTING {
+            // The kernel's boot time is computed from a clock that is being corrected.
+            let near = |one: &str, other: &str| match (one.parse::<i64>(), other.parse::<i64>()) {
+                (Ok(one), Ok(other)) if name == "boot_time" => one.abs_diff(other) <= 5,
+                _ => one == other,
+            };
+            let unknown = String::new();
+            let (new, old) =
+                (self.machine.get(name).unwrap_or(&unknown), other.machine.get(name).unwrap_or(&unknown));
+            if !near(new, old) {
+                all.push(format!("{name} (`{old}` and `{new}`)"));
+            }
+        }
+        for (label, old) in &other.subjects {
+            let new = self.subjects.get(label);
+            if new.map(|new| &new.components) != Some(&old.components) {
+                all.push(format!("the programs of `{label}`"));
+            } else if new.and_then(|new| new.notes.get("daemon started")) != old.notes.get("daemon started") {
+                all.push(format!("the daemon of `{label}` was started anew"));
+            }
+        }
+        all
+    }
+}
+
 /// The timer's floor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Timer {

@@ -14,6 +14,11 @@ pub use writer::{Writer, check_empty, create, reopen};
 /// The version of the formats, in the first line of the samples. A reader refuses newer ones.
 pub const FORMAT: u32 = 1;
 
+/// The files of a run in this directory.
+pub fn files(directory: &std::path::Path) -> [std::path::PathBuf; 3] {
+    [ENVIRONMENT, PLAN, SAMPLES].map(|name| directory.join(name))
+}
+
 const ENVIRONMENT: &str = "env.json";
 const PLAN: &str = "plan.json";
 const SAMPLES: &str = "samples.jsonl";

@@ -19,6 +19,8 @@ pub struct PlanFile {
     baseline: usize,
     /// Verdicts that will be given; the level of each is 0.05 divided by this.
     family: usize,
+    /// Nanoseconds after which a launch counts as hung.
+    allowed_ns: i64,
     /// Seconds, as predicted from the trial launches.
     predicted: f64,
     subjects: Vec<EntryFile>,
@@ -26,6 +28,12 @@ pub struct PlanFile {
     comparisons: Vec<ComparisonFile>,
     margins: Vec<MarginFile>,
 }
+
+const MOST_SUBJECTS: usize = 500;
+const MOST_CELLS: usize = 5_000;
+const MOST_COMPARISONS: usize = 20_000;
+const MOST_SAMPLES: usize = 20_000_000;
+const LONGEST_LABEL: usize = 300;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct EntryFile {
@@ -91,6 +99,7 @@ pub fn to_wire(plan: &Plan) -> PlanFile {
         warmups: plan.warmups,
         baseline: plan.baseline,
         family: plan.family,
+        allowed_ns: plan.allowed.0,
         predicted: plan.predicted().seconds(),
         subjects: plan.subjects.iter().map(entry_to_wire).collect(),
         cells: plan
@@ -146,6 +155,17 @@ pub fn from_wire(file: PlanFile) -> Result<Plan> {
     }
     let subjects: Vec<_> = file.subjects.into_iter().map(entry_from_wire).collect::<Result<_>>()?;
     let count = subjects.len();
+    check_size(count, file.cells.len(), file.comparisons.len(), file.rounds + file.warmups)?;
+    for (index, entry) in subjects.iter().enumerate() {
+        let twin_of_an_original =
+            |of: usize| of != index && subjects.get(of).is_some_and(|original| original.twin_of.is_none());
+        if entry.twin_of.is_some_and(|of| !twin_of_an_original(of)) {
+            bail!("subject {index} of the plan is the twin of no other subject");
+        }
+        if subjects[..index].iter().any(|other| other.label == entry.label) {
+            bail!("two subjects of the plan have the same label");
+        }
+    }
     let in_range = |index: usize| {
         if index < count { Ok(index) } else { bail!("the plan names subject {index} of {count}") }
     };
@@ -175,7 +195,8 @@ pub fn from_wire(file: PlanFile) -> Result<Plan> {
         let margin = Margin::new(fixed.absolute, fixed.relative)?;
         Ok(FixedMargin { experiment: fixed.experiment, metric: fixed.metric, margin })
     });
-    Ok(Plan {
+    let plan = Plan {
+        allowed: Nanos(file.allowed_ns),
         margins: margins.collect::<Result<_>>()?,
         seed: file.seed,
         rounds: file.rounds,
@@ -185,7 +206,25 @@ pub fn from_wire(file: PlanFile) -> Result<Plan> {
         baseline: in_range(file.baseline)?,
         family: file.family,
         subjects,
-    })
+    };
+    if plan.family != plan.count_family() {
+        bail!("the plan counts {} verdicts, and its comparisons make {}", plan.family, plan.count_family());
+    }
+    Ok(plan)
+}
+
+/// A plan that nobody could have measured is damaged or hostile; it must not fill the memory.
+fn check_size(subjects: usize, cells: usize, comparisons: usize, rounds: usize) -> Result<()> {
+    let fits = subjects <= MOST_SUBJECTS
+        && cells <= MOST_CELLS
+        && comparisons <= MOST_COMPARISONS
+        && cells.saturating_mul(rounds) <= MOST_SAMPLES;
+    if !fits {
+        bail!(
+            "the plan has {subjects} subjects, {cells} cells, {comparisons} comparisons and {rounds} rounds, more than can be analysed"
+        );
+    }
+    Ok(())
 }
 
 fn experiment_named(name: &str) -> Result<&'static dyn experiment::Experiment> {
@@ -193,6 +232,9 @@ fn experiment_named(name: &str) -> Result<&'static dyn experiment::Experiment> {
 }
 
 fn entry_from_wire(entry: EntryFile) -> Result<Entry> {
+    if entry.label.chars().count() > LONGEST_LABEL {
+        bail!("a label of the plan has more than {LONGEST_LABEL} characters");
+    }
     let layer = LAYERS.into_iter().find(|layer| layer.name() == entry.layer);
     let ladder =
         [Ladder::AsInstalled, Ladder::Equalised].into_iter().find(|one| ladder_name(*one) == entry.ladder);

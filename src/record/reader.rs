@@ -303,8 +303,12 @@ fn context(end: End) -> RoundContext {
 fn sample_line(line: &[u8], metrics: &[&'static [Metric]], items: &mut Vec<Item>) {
     let Ok(line) = serde_json::from_slice::<SampleLine<'_>>(line) else { return items.push(Item::Damaged) };
     let (cell, round) = (line.cell, line.round);
+    let cells = metrics.len();
     let Some(metrics) = metrics.get(cell) else { return items.push(Item::Damaged) };
     let (predecessor, treatment) = (line.predecessor, line.treatment);
+    if predecessor.is_some_and(|before| before >= cells) {
+        return items.push(Item::Damaged);
+    }
     let Some(outcome) = outcome(line) else { return items.push(Item::Damaged) };
     match outcome {
         Outcome::Measured(sample) => {

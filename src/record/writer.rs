@@ -9,7 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
 use super::wire::{Begin, End, FailureLine, HEADER_FORMAT, Header, Pairs, SampleLine, Treatment};
@@ -58,6 +58,7 @@ pub fn create(directory: &Path, run: &str, environment: &Environment, plan: &Pla
         .append(true)
         .open(&path)
         .with_context(|| format!("cannot make `{}`", path.display()))?;
+    claim(&samples, &path)?;
     let mut writer = Writer { path, samples, treatments: HashMap::new() };
     let header = Header {
         format: HEADER_FORMAT.into(),
@@ -75,18 +76,30 @@ pub fn reopen(directory: &Path) -> Result<Writer> {
     let path = directory.join(SAMPLES);
     let opened = OpenOptions::new().read(true).append(true).open(&path);
     let mut samples = opened.with_context(|| format!("cannot go on with `{}`", path.display()))?;
+    claim(&samples, &path)?;
     let mut last = [b'\n'];
     if samples.seek(SeekFrom::End(-1)).is_ok() {
         samples.read_exact(&mut last).with_context(|| format!("cannot read `{}`", path.display()))?;
     }
     // Numbers of treatments go on above those that the file may hold already.
-    let used = fs::read_to_string(&path).unwrap_or_default().matches("\"treatment\":").count();
+    let bytes = fs::read(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    let used = bytes.windows(TREATMENT.len()).filter(|window| *window == TREATMENT).count();
     let mut writer = Writer { path, samples, treatments: HashMap::new() };
     if last != *b"\n" {
         writer.write(b"\n")?;
     }
     writer.treatments.insert(Vec::new(), used);
     Ok(writer)
+}
+
+const TREATMENT: &[u8] = b"\"treatment\":";
+
+/// Takes the samples for this process alone, until it ends.
+fn claim(samples: &File, path: &Path) -> Result<()> {
+    if samples.try_lock().is_err() {
+        bail!("another dunnage is writing to `{}`", path.display());
+    }
+    Ok(())
 }
 
 fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 
 use super::{Component, Unavailable};
 use crate::image::Digest;
+use crate::sys::signals::Interrupts;
 use crate::sys::spawn::{self, Program, Status, Unfinished};
 use crate::units::Nanos;
 
@@ -31,13 +32,24 @@ impl Component {
     }
 }
 
-/// What a program answers on standard output to these arguments; its own words where it fails.
+/// What a program answers on standard output to these arguments; its own words where it fails. Ends
+/// at once when the person wants to stop.
 pub fn ask(path: &Path, arguments: &[&str]) -> Result<Vec<u8>, Unavailable> {
+    let interrupts = Interrupts::install().ok();
+    answer(path, arguments, interrupts.as_ref())
+}
+
+/// The same for what must be done even while stopping: removing things.
+pub fn insist(path: &Path, arguments: &[&str]) -> Result<Vec<u8>, Unavailable> {
+    answer(path, arguments, None)
+}
+
+fn answer(path: &Path, arguments: &[&str], interrupts: Option<&Interrupts>) -> Result<Vec<u8>, Unavailable> {
     let program = Program::new(path, arguments).map_err(|error| Unavailable::because(error.to_string()))?;
     let shown = program.shown();
     let started = spawn::start(&program);
     let child = started.map_err(|error| Unavailable::because(format!("cannot start `{shown}`: {error}")))?;
-    match child.wait(ANSWER, None) {
+    match child.wait(ANSWER, interrupts) {
         Ok(ended) if ended.status == Status::Exited(0) => Ok(ended.stdout),
         Ok(ended) => {
             let words = if ended.stderr.is_empty() { &ended.stdout } else { &ended.stderr };
@@ -47,6 +59,7 @@ pub fn ask(path: &Path, arguments: &[&str]) -> Result<Vec<u8>, Unavailable> {
         Err(Unfinished::TimedOut { .. }) => {
             Err(Unavailable::because(format!("`{shown}` gave no answer within {ANSWER}")))
         }
+        Err(Unfinished::Interrupted) => Err(Unavailable::because("interrupted")),
         Err(why) => Err(Unavailable::because(format!("`{shown}`: {why:?}"))),
     }
 }

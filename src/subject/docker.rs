@@ -18,46 +18,64 @@ static KEYS: [Key; 13] = [
         name: "net",
         values: Values::OneOf(&["none", "bridge", "host"]),
         meaning: "the network; `bridge` unless the daemon says otherwise",
+        default: None,
     },
     Key {
         name: "log",
         values: Values::OneOf(&["default", "none"]),
         meaning: "the log driver; `json-file` unless the daemon says otherwise",
+        default: Some("default"),
     },
-    Key { name: "seccomp", values: Values::OneOf(&["default", "off"]), meaning: "the system call filter" },
-    Key { name: "pid", values: Values::OneOf(&["private", "host"]), meaning: "the process id namespace" },
+    Key {
+        name: "seccomp",
+        values: Values::OneOf(&["default", "off"]),
+        meaning: "the system call filter",
+        default: Some("default"),
+    },
+    Key {
+        name: "pid",
+        values: Values::OneOf(&["private", "host"]),
+        meaning: "the process id namespace",
+        default: Some("private"),
+    },
     Key {
         name: "userns",
         values: Values::OneOf(&["host"]),
         meaning: "`host` switches a daemon-wide remapping off",
+        default: None,
     },
     Key {
         name: "rm",
         values: Values::OneOf(&["true", "false"]),
         meaning: "`true` (default): the command itself removes the container",
+        default: Some("true"),
     },
     Key {
         name: "tty",
         values: Values::OneOf(&["true", "false"]),
         meaning: "whether the container gets a terminal",
+        default: Some("false"),
     },
-    Key { name: "cpus", values: Values::Number, meaning: "a CPU limit" },
-    Key { name: "memory", values: Values::Size, meaning: "a memory limit" },
+    Key { name: "cpus", values: Values::Number, meaning: "a CPU limit", default: None },
+    Key { name: "memory", values: Values::Size, meaning: "a memory limit", default: None },
     Key {
         name: "image",
         values: Values::Text("small, or an image that the engine has"),
         meaning: "`small` (default): the probe and nothing else",
+        default: Some("small"),
     },
-    Key { name: "bin", values: Values::Path, meaning: "an own build of the client" },
+    Key { name: "bin", values: Values::Path, meaning: "an own build of the client", default: None },
     Key {
         name: "host",
         values: Values::Text("a socket such as unix:///run/docker.sock"),
         meaning: "another daemon",
+        default: None,
     },
     Key {
         name: "client",
         values: Values::OneOf(&["cli"]),
         meaning: "how the engine is asked: its command line",
+        default: Some("cli"),
     },
 ];
 
@@ -127,6 +145,7 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
         ("cgroup driver", text("CgroupDriver")),
         ("data root", text("DockerRootDir")),
         ("containers", info["Containers"].to_string()),
+        ("daemon started", daemons.first().map(|daemon| daemon.started().to_string()).unwrap_or_default()),
         ("daemon uptime", daemons.first().map(|daemon| daemon.uptime().to_string()).unwrap_or_default()),
     ];
     let seccomp_by_default = info["SecurityOptions"].as_array().is_some_and(|all| {

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use super::client::{self, Call, Holds, Terminal};
-use super::component::ask;
+use super::component::{ask, insist};
 use super::treatment::{Expected, Network, Own};
 use super::{Facts, Launch, Spec, Stage, Subject, Unavailable};
 use crate::image::SmallImage;
@@ -47,6 +47,10 @@ pub struct Engine {
 impl Engine {
     fn arguments<'a>(&'a self, verb: &[&'a str]) -> Vec<&'a str> {
         self.global.iter().map(String::as_str).chain(verb.iter().copied()).collect()
+    }
+
+    fn insist(&self, verb: &[&str]) -> Result<Vec<u8>, Unavailable> {
+        insist(&self.client, &self.arguments(verb))
     }
 
     fn ask(&self, verb: &[&str]) -> Result<Vec<u8>, Unavailable> {
@@ -99,7 +103,7 @@ impl Engine {
 
     /// Removes a container by force; an engine names what it has removed.
     fn rm(&self, name: &str) -> Result<Found, Failure> {
-        match self.ask(&["rm", "--force", "--volumes", name]) {
+        match self.insist(&["rm", "--force", "--volumes", name]) {
             Ok(words) if words.is_empty() => Ok(Found::No),
             Ok(_) => Ok(Found::Yes),
             Err(why) if is_about_nothing(&why.reason) => Ok(Found::No),

@@ -12,17 +12,38 @@ use crate::units::{Nanos, Stamp};
 pub const NAME: &str = "fake";
 
 static KEYS: [Key; 7] = [
-    Key { name: "time", values: Values::Duration, meaning: "the median of `returned`" },
-    Key { name: "noise", values: Values::Number, meaning: "the spread of its logarithm, in percent" },
+    Key { name: "time", values: Values::Duration, meaning: "the median of `returned`", default: None },
+    Key {
+        name: "noise",
+        values: Values::Number,
+        meaning: "the spread of its logarithm, in percent",
+        default: None,
+    },
     Key {
         name: "drift",
         values: Values::Number,
         meaning: "how much slower each launch is than the one before, in percent",
+        default: None,
     },
-    Key { name: "spike", values: Values::Number, meaning: "every so many launches take ten times as long" },
-    Key { name: "fail", values: Values::Number, meaning: "every so many launches fail" },
-    Key { name: "treatment", values: Values::OneOf(&["wrong"]), meaning: "every launch fails its treatment" },
-    Key { name: "hang", values: Values::Number, meaning: "this launch and all after it time out" },
+    Key {
+        name: "spike",
+        values: Values::Number,
+        meaning: "every so many launches take ten times as long",
+        default: None,
+    },
+    Key { name: "fail", values: Values::Number, meaning: "every so many launches fail", default: None },
+    Key {
+        name: "treatment",
+        values: Values::OneOf(&["wrong"]),
+        meaning: "every launch fails its treatment",
+        default: None,
+    },
+    Key {
+        name: "hang",
+        values: Values::Number,
+        meaning: "this launch and all after it time out",
+        default: None,
+    },
 ];
 
 /// The kind `fake`.

@@ -22,16 +22,19 @@ static KEYS: [Key; 3] = [
         name: "net",
         values: Values::OneOf(&["none", "host"]),
         meaning: "`none` (default): a new network namespace with loopback only",
+        default: Some("none"),
     },
     Key {
         name: "seccomp",
         values: Values::OneOf(&["default", "off"]),
         meaning: "`default`: the verdicts of Docker's default profile",
+        default: Some("default"),
     },
     Key {
         name: "pid",
         values: Values::OneOf(&["private", "host"]),
         meaning: "`private` (default): a process id namespace of its own",
+        default: Some("private"),
     },
 ];
 

@@ -135,7 +135,10 @@ pub struct Unavailable {
 impl Unavailable {
     /// Without a remedy.
     pub fn because(reason: impl Into<String>) -> Unavailable {
-        Unavailable { reason: reason.into(), remedy: None }
+        // Programs say what they like; in a line of ours it controls no terminal.
+        let reason: String = reason.into();
+        let reason = reason.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        Unavailable { reason, remedy: None }
     }
 
     /// With a remedy.

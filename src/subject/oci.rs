@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::client::{self, Call, Holds, Terminal};
-use super::component::ask;
+use super::component::insist;
 use super::spec::{Key, Values};
 use super::treatment::{Expected, Network, Own};
 use super::{
@@ -24,21 +24,25 @@ static KEYS: [Key; 4] = [
         name: "bin",
         values: Values::Path,
         meaning: "an own build of the runtime; without it the first on the search path",
+        default: None,
     },
     Key {
         name: "net",
         values: Values::OneOf(&["none", "host"]),
         meaning: "`none` (default): a new network namespace with loopback only",
+        default: Some("none"),
     },
     Key {
         name: "seccomp",
         values: Values::OneOf(&["default", "off"]),
         meaning: "`default`: Docker's default profile",
+        default: Some("default"),
     },
     Key {
         name: "pid",
         values: Values::OneOf(&["private", "host"]),
         meaning: "`private` (default): a process id namespace of its own",
+        default: Some("private"),
     },
 ];
 
@@ -185,7 +189,7 @@ impl Subject for Oci {
     }
 
     fn remove(&self, name: &str) -> Result<(), Failure> {
-        match ask(&self.binary, &self.arguments(&["delete", "--force", name])) {
+        match insist(&self.binary, &self.arguments(&["delete", "--force", name])) {
             Ok(_) => Ok(()),
             Err(why) if why.reason.contains("does not exist") || why.reason.contains("No such file") => {
                 Ok(())

@@ -105,7 +105,8 @@ impl Values {
     pub fn allow(self, value: &str) -> bool {
         match self {
             Values::OneOf(words) => words.contains(&value),
-            Values::Path | Values::Text(_) => !value.is_empty(),
+            // A leading hyphen would make an option of it.
+            Values::Path | Values::Text(_) => !value.is_empty() && !value.starts_with('-'),
             Values::Number => value.parse::<f64>().is_ok_and(|number| number.is_finite() && number > 0.0),
             Values::Size => parse_size(value).is_some(),
             Values::Duration => parse_duration(value).is_some(),
@@ -134,6 +135,8 @@ pub struct Key {
     pub values: Values,
     /// What it does, and what holds without it.
     pub meaning: &'static str,
+    /// The value that it has when it is not given, where that is always the same one.
+    pub default: Option<&'static str>,
 }
 
 fn split_number(text: &str) -> Option<(f64, &str)> {
@@ -223,6 +226,16 @@ impl Spec {
         all.keys.extend(keys.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
         all.keys.sort();
         all
+    }
+
+    /// The same subject without keys that only say what holds anyway, so that two ways of asking for
+    /// the same thing are one.
+    pub fn without_defaults(mut self, declared: &[Key]) -> Spec {
+        let says_nothing = |key: &str, value: &str| {
+            declared.iter().any(|known| known.name == key && known.default == Some(value))
+        };
+        self.keys.retain(|(key, value)| !says_nothing(key, value));
+        self
     }
 
     /// The label, or else the canonical text: what stands in tables.
@@ -331,7 +344,12 @@ mod tests {
 
     #[test]
     fn keys_and_values_are_checked_against_the_declared_ones() {
-        let declared = [Key { name: "net", values: Values::OneOf(&["none", "host"]), meaning: "" }];
+        let declared = [Key {
+            name: "net",
+            values: Values::OneOf(&["none", "host"]),
+            meaning: "",
+            default: Some("host"),
+        }];
         assert_eq!(parsed("x:net=none").check_keys(&declared), Ok(()));
         assert!(matches!(parsed("x:nut=none").check_keys(&declared), Err(SpecError::UnknownKey { .. })));
         let error = parsed("x:net=nine").check_keys(&declared).unwrap_err();

@@ -87,6 +87,11 @@ pub fn kill_clients(client: &Path, argument: &str) {
 }
 
 impl Process {
+    /// When it started, in clock ticks after boot: with the id, what tells it from all others.
+    pub fn started(&self) -> u64 {
+        self.start_ticks
+    }
+
     /// How long it has been running.
     pub fn uptime(&self) -> Nanos {
         let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();

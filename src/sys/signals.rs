@@ -54,6 +54,11 @@ impl Interrupts {
         self.asked.get()
     }
 
+    /// Whether a stop has been asked for and not been taken.
+    pub fn pending(&self) -> bool {
+        self.sleep(0)
+    }
+
     /// Sleeps for `nanos`, or until a stop is asked for; says whether it was.
     pub fn sleep(&self, nanos: u64) -> bool {
         if self.asked() {

@@ -140,7 +140,9 @@ fn of_the_record(run: &Recorded) -> Vec<Warning> {
     if let Some(first) = disturbed.first() {
         warnings.push(Warning::Disturbed { rounds: disturbed.len(), first: first.clone() });
     }
-    let missing = run.missing.iter();
+    // Why there is no CPU time at all is told once, with the environment.
+    let told = run.environment.no_cpu_accounting.as_ref();
+    let missing = run.missing.iter().filter(|(_, why)| Some(why) != told);
     warnings.extend(missing.map(|(name, why)| Warning::Missing { name: name.clone(), reason: why.clone() }));
     warnings
 }

@@ -57,6 +57,7 @@ pub fn plan(subjects: Vec<Entry>, rounds: usize) -> Plan {
         chosen: Vec::new(),
         seed: 7,
         rounds: Rounds::Fixed(rounds),
+        allowed: dunnage::plan::ALLOWED,
     })
 }
 
