@@ -109,11 +109,10 @@ fn remove_directory(state: &Path, path: &Path) -> Result<(), String> {
 /// longer alive, labelled images, and the unpacked image. Says what that was.
 pub fn everything(place: &Place) -> Result<Vec<String>> {
     let mut told = abandoned(place)?;
-    let alive = living_runs(&place.state);
     // Runs that keep their journals elsewhere use the same images in engines.
-    let in_use = !alive.is_empty() || another_dunnage();
+    let in_use = !living_runs(&place.state).is_empty() || another_dunnage();
     for engine in engines() {
-        told.extend(sweep_containers(&engine, &place.state, &alive));
+        told.extend(sweep_containers(&engine));
         if !in_use {
             told.extend(sweep_images(&engine));
         }
@@ -151,15 +150,15 @@ fn engines() -> Vec<engine::Engine> {
     [docker, podman].into_iter().flatten().collect()
 }
 
-/// Containers are left to their own state directory, which knows whether their run is alive, as
-/// long as it is there.
-fn sweep_containers(engine: &engine::Engine, state: &Path, alive: &[String]) -> Vec<String> {
+/// A run is alive as long as its journal is there, in whatever state directory that is.
+fn sweep_containers(engine: &engine::Engine) -> Vec<String> {
     use crate::subject::Subject;
     let mut told = Vec::new();
     let name = &engine.spec.name;
     for container in engine::labelled_containers(engine).unwrap_or_default() {
-        let elsewhere = container.state != state && container.state.exists();
-        if elsewhere || alive.contains(&container.run) {
+        let journal = stage::journals(&container.state).join(format!("{}.jsonl", container.run));
+        // What cannot be looked at is somebody else's.
+        if journal.try_exists().unwrap_or(true) {
             continue;
         }
         let container = container.name;

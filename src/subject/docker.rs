@@ -169,7 +169,6 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
             notes: notes.map(|(key, value)| (key.to_owned(), value)).to_vec(),
         },
         image: None,
-        unsure: Vec::new(),
     })
 }
 

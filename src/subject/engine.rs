@@ -10,7 +10,7 @@ use super::{Facts, Launch, Spec, Stage, Subject, Unavailable};
 use crate::image::SmallImage;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::{PROBE, Task};
-use crate::sys::journal::{Entry, Resource};
+use crate::sys::journal::Resource;
 use crate::sys::spawn::Program;
 
 /// The label that every container of ours carries; its value is the run.
@@ -42,9 +42,6 @@ pub struct Engine {
     pub facts: Facts,
     /// The image to run, once `prepare` has found or loaded it.
     pub image: Option<String>,
-    /// Containers that were not there when their client was killed. A daemon may still have made
-    /// them afterwards.
-    pub unsure: Vec<(String, Entry)>,
 }
 
 impl Engine {
@@ -102,6 +99,16 @@ impl Engine {
             add(&[crate::probe::LIMITS]);
         }
         all
+    }
+
+    /// Removes a container by force; an engine names what it has removed.
+    fn rm(&self, name: &str) -> Result<Found, Failure> {
+        match self.insist(&["rm", "--force", "--volumes", name]) {
+            Ok(words) if words.is_empty() => Ok(Found::No),
+            Ok(_) => Ok(Found::Yes),
+            Err(why) if is_about_nothing(&why.reason) => Ok(Found::No),
+            Err(why) => Err(Failure::new(FailureClass::Environment, why.reason)),
+        }
     }
 
     fn own_image(&self) -> bool {
@@ -208,16 +215,20 @@ impl Subject for Engine {
         };
         let launched = client::launch(stage, &call);
         let removed = match (&launched, self.spec.get("rm")) {
-            (Ok(_), Some("false")) | (Err(_), _) => self.remove(&name),
-            _ => Ok(()),
+            (Ok(_), Some("false")) | (Err(_), _) => self.rm(&name),
+            _ => Ok(Found::Yes),
         };
-        match &launched {
-            Err(Abort::Interrupted) => self.unsure.push((name, entry)),
-            Err(Abort::Failed(failure)) if failure.class == FailureClass::Timeout => {
-                self.unsure.push((name, entry));
-            }
-            _ if removed.is_ok() => stage.cross_out(entry),
-            _ => {}
+        let killed = match &launched {
+            Err(Abort::Interrupted) => true,
+            Err(Abort::Failed(failure)) => failure.class == FailureClass::Timeout,
+            Ok(_) => false,
+        };
+        // A daemon whose client was killed may still make the container that is not there yet: the
+        // journal keeps it for whoever comes next.
+        match removed {
+            Ok(Found::No) if killed => {}
+            Ok(_) => stage.cross_out(entry),
+            Err(_) => {}
         }
         let launched = launched?;
         removed?;
@@ -225,24 +236,21 @@ impl Subject for Engine {
     }
 
     fn remove(&self, name: &str) -> Result<(), Failure> {
-        match self.insist(&["rm", "--force", "--volumes", name]) {
-            Ok(_) => Ok(()),
-            Err(why) if is_about_nothing(&why.reason) => Ok(()),
-            Err(why) => Err(Failure::new(FailureClass::Environment, why.reason)),
-        }
+        self.rm(name).map(drop)
     }
 
-    fn finish(&mut self, stage: &mut Stage) {
-        for (name, entry) in std::mem::take(&mut self.unsure) {
-            if self.remove(&name).is_ok() {
-                stage.cross_out(entry);
-            }
-        }
-    }
+    fn finish(&mut self, _: &mut Stage) {}
 
     fn facts(&self) -> &Facts {
         &self.facts
     }
+}
+
+/// Whether a container that was to be removed was there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Yes,
+    No,
 }
 
 /// Whether an engine complains that the container to be removed is not there.

@@ -65,7 +65,9 @@ fn assert_all_failed(recorded: &Recorded, label: &str, class: FailureClass, word
     }
 }
 
+/// A daemon whose client was killed may do its work later; for that there is the sweep.
 fn assert_nothing_left(dunnage: &Dunnage, recorded: &Recorded) {
+    assert_eq!(dunnage.run("sweep").code, 0);
     assert_eq!(left::of_run(&recorded.run), Vec::<String>::new());
     assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
 }
