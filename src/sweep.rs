@@ -129,7 +129,9 @@ pub fn everything(place: &Place) -> Result<Vec<String>> {
     for name in ["runs", "crun", "runc", "journal"] {
         let _ = std::fs::remove_dir(place.state.join(name));
     }
-    crate::subject::floor::retire();
+    let orphans = subject::floor::remove_orphans();
+    told.extend(orphans.iter().map(|path| format!("removed cgroup `{}`", path.display())));
+    subject::floor::retire();
     Ok(told)
 }
 

@@ -103,6 +103,16 @@ pub fn retire() {
     }
 }
 
+/// Removes cgroups of containers whose run lost its journal, and returns their paths. Only to be
+/// called while no run is alive; one with a process in it stays.
+pub fn remove_orphans() -> Vec<std::path::PathBuf> {
+    let Ok(plan) = cgroups() else { return Vec::new() };
+    let parents = plan.directories("any").into_iter().filter_map(|path| Some(path.parent()?.to_owned()));
+    let entries = parents.filter_map(|parent| std::fs::read_dir(parent).ok()).flatten().flatten();
+    let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("dunnage-"));
+    ours.map(|entry| entry.path()).filter(|path| std::fs::remove_dir(path).is_ok()).collect()
+}
+
 impl Floor {
     fn pieces(&self) -> Pieces {
         let dropped = [
