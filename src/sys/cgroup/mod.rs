@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 pub use plan::{Birth, CgroupPlan, LABEL, Place};
-pub(in crate::sys) use plan::{CREATE, remove};
+pub(in crate::sys) use plan::{CREATE, ENTER, remove};
 
 /// The interface of a hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -25,6 +25,8 @@ use crate::units::Nanos;
 pub const LABEL: &str = "dunnage";
 /// The step that makes a cgroup.
 pub(in crate::sys) const CREATE: &str = "create cgroup";
+/// The step that enters one.
+pub(in crate::sys) const ENTER: &str = "enter cgroup";
 /// How long a cgroup may hold on to processes that have been killed.
 const PATIENCE: Nanos = Nanos::from_millis(2000);
 
@@ -107,8 +109,8 @@ impl CgroupPlan {
             (Version::V2, Birth::Inside) => None,
         };
         let write = |path: PathBuf| {
-            let open = Step::open("enter cgroup", &path, libc::O_WRONLY);
-            [open, Step::write("enter cgroup", &path, "0"), Step::close()]
+            let open = Step::open(ENTER, &path, libc::O_WRONLY);
+            [open, Step::write(ENTER, &path, "0"), Step::close()]
         };
         self.places.iter().filter_map(file).flat_map(write).collect()
     }

@@ -120,7 +120,11 @@ pub struct LaunchFailed {
 
 impl LaunchFailed {
     fn lacks_parent(&self) -> bool {
-        let made_in = |error: &StepError| error.step == cgroup::CREATE && error.errno == libc::ENOENT;
+        // Removed by another run; or, for a cpuset, made anew by a runtime without what it hands down.
+        let made_in = |error: &StepError| {
+            (error.step == cgroup::CREATE && error.errno == libc::ENOENT)
+                || (error.step == cgroup::ENTER && error.errno == libc::ENOSPC)
+        };
         matches!(&self.error, LaunchError::Step(error) if made_in(error))
     }
 }
