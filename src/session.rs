@@ -12,6 +12,7 @@ use crate::image::rootfs::unpack;
 use crate::outcome::Abort;
 use crate::plan::{Entry, Ladder};
 use crate::record::{ComponentFacts, Environment, RoundContext, SubjectFacts, Timer};
+use crate::subject::component::NO_ANSWER;
 use crate::subject::{self, Place, Spec, Stage, Subject, Unavailable, stage};
 use crate::sweep;
 use crate::sys::clock;
@@ -146,6 +147,10 @@ pub fn find(wanted: Vec<Wanted>, stage: &mut Stage, tell: Tell<'_>) -> Result<Fo
         }
         let shown = spec.shown();
         let kind = subject::kind_of(&spec)?;
+        if let Some(why) = hung(&spec, &found) {
+            found.unavailable.push((shown, why));
+            continue;
+        }
         let built = (kind.build)(&spec, &stage.place);
         let mut subject = match built {
             Ok(subject) => subject,
@@ -182,6 +187,18 @@ pub fn find(wanted: Vec<Wanted>, stage: &mut Stage, tell: Tell<'_>) -> Result<Fo
         }
     }
     Ok(found)
+}
+
+/// Why the same program, asked in the same way, is not asked once more: it gave no answer before, and
+/// every question costs as long as we wait.
+fn hung(spec: &Spec, found: &Found) -> Option<Unavailable> {
+    let alike = |other: &Spec| {
+        other.name == spec.name && ["bin", "host"].iter().all(|key| other.get(key) == spec.get(key))
+    };
+    let asked = found.unavailable.iter().find(|(name, why)| {
+        why.reason.contains(NO_ANSWER) && Spec::parse(name).is_ok_and(|other| alike(&other))
+    });
+    asked.map(|(_, why)| why.clone())
 }
 
 /// Whether the same engine without a runtime of one's choice is there already and takes this one.

@@ -11,6 +11,8 @@ use crate::sys::signals::Interrupts;
 use crate::sys::spawn::{self, Program, Status, Unfinished};
 use crate::units::Nanos;
 
+/// How a program is described that hangs when it is asked.
+pub const NO_ANSWER: &str = "gave no answer";
 /// How long a program may take to answer a question about itself.
 const ANSWER: Nanos = Nanos::from_millis(20_000);
 
@@ -57,7 +59,7 @@ fn answer(path: &Path, arguments: &[&str], interrupts: Option<&Interrupts>) -> R
             Err(Unavailable::because(format!("`{shown}` ended with {}: {}", ended.status, words.trim())))
         }
         Err(Unfinished::TimedOut { .. }) => {
-            Err(Unavailable::because(format!("`{shown}` gave no answer within {ANSWER}")))
+            Err(Unavailable::because(format!("`{shown}` {NO_ANSWER} within {ANSWER}")))
         }
         Err(Unfinished::Interrupted) => Err(Unavailable::because("interrupted")),
         Err(why) => Err(Unavailable::because(format!("`{shown}`: {why:?}"))),
