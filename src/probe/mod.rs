@@ -68,7 +68,7 @@ const FILES: [(&str, &CStr); 3] = [
 pub fn run(task: Option<&CStr>, detail: Option<&CStr>) -> ! {
     let main = raw::monotonic();
     match task.map(CStr::to_bytes) {
-        None | Some(b"start") => start(main, detail.map(CStr::to_bytes) == Some(LIMITS.as_bytes())),
+        None | Some(b"start") => start(main, detail),
         Some(_) => {
             let _ = raw::write_all(2, b"dunnage probe: unknown task\n");
             raw::exit(2)
@@ -76,13 +76,13 @@ pub fn run(task: Option<&CStr>, detail: Option<&CStr>) -> ! {
     }
 }
 
-fn start(main: u64, limits: bool) -> ! {
+fn start(main: u64, detail: Option<&CStr>) -> ! {
     let mut message = Message::new();
     message.line(MAGIC);
     message.number("entry", entry::stamp());
     message.number("main", main);
     treatment(&mut message);
-    if limits {
+    if detail.map(CStr::to_bytes) == Some(LIMITS.as_bytes()) {
         for (name, path) in LIMIT_FILES {
             message.file(name, path, |_, _| true);
         }
