@@ -68,6 +68,12 @@ pub enum Command {
     },
     /// Remove everything of ours that killed runs left, and the images in engines.
     Sweep,
+    /// Print a script with which a shell completes the command line.
+    Completions {
+        /// For which shell.
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
 }
 
 /// What `list` lists.

@@ -1,11 +1,16 @@
 //! Do the generated documents say what the program says?
 //!
 //! `docs/command-line.md` is the help of every verb as the program prints it; `docs/metrics.md` and
-//! `docs/subjects.md` are tables of the lists from which the program itself works. To write them
-//! anew: `DUNNAGE_BLESS=1 cargo test --test generated_docs`.
+//! `docs/subjects.md` are tables of the lists from which the program itself works; `docs/man` holds a
+//! manual page of the program and one of each verb. To write them anew:
+//! `DUNNAGE_BLESS=1 cargo test --test generated_docs`.
+
+#[path = "support/mod.rs"]
+mod support;
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -57,6 +62,84 @@ fn subjects_and_keys_are_documented_as_they_are() {
         describe_kind(&mut text, kind);
     }
     compare("docs/subjects.md", &text);
+}
+
+#[test]
+fn the_manual_pages_are_as_the_command_line_is() {
+    const PLACE: &str = "docs/man";
+    let made = manual_pages();
+    let there = Path::new(env!("CARGO_MANIFEST_DIR")).join(PLACE);
+    let blessing = std::env::var_os(BLESS).is_some();
+    if blessing {
+        fs::create_dir_all(&there).expect("the directory can be made");
+    }
+    for entry in fs::read_dir(&there).expect("`docs/man` is there").map(|entry| entry.expect("an entry")) {
+        let name = entry.file_name().into_string().expect("our own names");
+        let known = made.iter().any(|(page, _)| *page == name);
+        if !known && blessing {
+            fs::remove_file(entry.path()).expect("the page can be removed");
+        } else {
+            assert!(
+                known,
+                "`{PLACE}/{name}` is about no verb; run `{BLESS}=1 cargo test --test generated_docs`"
+            );
+        }
+    }
+    for (name, text) in &made {
+        compare(&format!("{PLACE}/{name}"), text);
+    }
+}
+
+#[test]
+fn manual_pages_are_typeset_without_a_warning() {
+    if support::lacks("manual_pages_are_typeset_without_a_warning", support::Need::Groff) {
+        return;
+    }
+    for (name, text) in manual_pages() {
+        let mut groff = Command::new("groff")
+            .args(["-man", "-ww", "-Tutf8", "-P-cbou"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("groff starts");
+        groff.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("groff reads");
+        let done = groff.wait_with_output().expect("groff ends");
+        let complaints = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success() && complaints.is_empty(), "{name}: {complaints}");
+        assert!(String::from_utf8_lossy(&done.stdout).contains("SYNOPSIS"), "{name} is not typeset");
+    }
+}
+
+/// A page of the program and one of each verb, by file name.
+fn manual_pages() -> Vec<(String, String)> {
+    let place = tempfile::tempdir().expect("a directory");
+    clap_mangen::generate_to(Cli::command(), place.path()).expect("pages can be made");
+    let entries = fs::read_dir(place.path()).expect("our directory").map(|entry| entry.expect("an entry"));
+    let page = |entry: fs::DirEntry| {
+        let name = entry.file_name().into_string().expect("our own names");
+        (name, typesettable(&fs::read_to_string(entry.path()).expect("a page is UTF-8")))
+    };
+    let mut pages: Vec<_> = entries.map(page).collect();
+    pages.sort();
+    pages
+}
+
+/// The page in ASCII, as every roff reads it, with examples in lines as they were written.
+fn typesettable(page: &str) -> String {
+    let unfilled =
+        page.replace(".SH EXTRA\n", ".SH NOTES\n.nf\n").replace(".SH VERSION\n", ".fi\n.SH VERSION\n");
+    // Pages of verbs are headed by the program too, of which they are a part.
+    let heading = |line: &str| match line.strip_prefix(".TH ").and_then(|rest| rest.split(' ').next()) {
+        Some(title) => format!(".TH {title} 1 \"\" \"dunnage {}\"\n", env!("CARGO_PKG_VERSION")),
+        None => format!("{line}\n"),
+    };
+    let unfilled: String = unfilled.lines().map(heading).collect();
+    let character = |c: char| match c {
+        c if c.is_ascii() => c.to_string(),
+        c => format!("\\[u{:04X}]", c as u32),
+    };
+    unfilled.chars().map(character).collect()
 }
 
 fn preface(title: &str, source: &str) -> String {

@@ -2,6 +2,7 @@
 //! of it into words on standard error and an exit code.
 
 mod check;
+mod completions;
 mod doctor;
 mod list;
 mod plan;
@@ -35,6 +36,7 @@ pub fn main() -> i32 {
         Command::Resume { directory, events } => resume::run(directory, *events),
         Command::Report { directory, format, output } => report::run(directory, format, output.as_deref()),
         Command::Sweep => sweep::run(),
+        Command::Completions { shell } => completions::run(*shell),
     };
     match done {
         Ok(code) => code,

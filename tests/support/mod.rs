@@ -26,6 +26,10 @@ pub enum Need {
     Userns,
     Hyperfine,
     Cc,
+    Groff,
+    Bash,
+    Zsh,
+    Fish,
 }
 
 impl Need {
@@ -42,6 +46,10 @@ impl Need {
             Need::Userns => "userns",
             Need::Hyperfine => "hyperfine",
             Need::Cc => "cc",
+            Need::Groff => "groff",
+            Need::Bash => "bash",
+            Need::Zsh => "zsh",
+            Need::Fish => "fish",
         }
     }
 
@@ -55,7 +63,9 @@ impl Need {
             Need::Root => root_ready(),
             Need::Cgroup => cgroup_ready(),
             Need::Userns => words("unshare", &["--user", "--map-root-user", "true"]).map(drop),
-            Need::Hyperfine | Need::Cc => words(self.name(), &["--version"]).map(drop),
+            Need::Hyperfine | Need::Cc | Need::Groff | Need::Bash | Need::Zsh | Need::Fish => {
+                words(self.name(), &["--version"]).map(drop)
+            }
         }
     }
 }

@@ -42,6 +42,8 @@ const PACKAGES: &[Package] = &[
     package("gcc", "gcc"),
     Package { name: "libc6-dev", or: None, in_every_release: true },
     package("iproute2", "ip"),
+    package("groff-base", "groff"),
+    package("bash", "bash"),
     Package { name: "ca-certificates", or: None, in_every_release: true },
 ];
 

@@ -1,0 +1,100 @@
+//! `dunnage completions`: prints a script with which a shell completes the command line.
+//!
+//! The script is made of the command line's definitions and of the program's own lists. Names are
+//! added to a copy of the definitions that only this verb sees: elsewhere the program's own errors,
+//! which say more than clap's, answer to a wrong name. Deliberately absent: what a script could only
+//! learn by calling the program at every key, such as the values of a subject's keys.
+
+use std::io::Write;
+
+use anyhow::Result;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Arg, Command, CommandFactory, ValueHint};
+use clap_complete::Shell;
+
+use crate::cli::Cli;
+use crate::{exit, experiment, report, subject};
+
+/// Runs the verb.
+pub fn run(shell: Shell) -> Result<i32> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut definitions(), "dunnage", &mut script);
+    std::io::stdout().write_all(&script)?;
+    Ok(exit::FINE)
+}
+
+/// The command line with every name that can be known beforehand.
+fn definitions() -> Command {
+    Cli::command().mut_subcommands(|verb| verb.mut_args(with_names))
+}
+
+/// Arguments are recognised by the field that they fill, so a new verb with the same argument is
+/// completed alike.
+fn with_names(argument: Arg) -> Arg {
+    match argument.get_id().as_str() {
+        "experiments" => argument.value_parser(PossibleValuesParser::new(experiments())),
+        "subjects" => argument.value_parser(PossibleValuesParser::new(subjects())),
+        "set" => argument.value_parser(PossibleValuesParser::new(settings())),
+        "format" => argument.value_parser(PossibleValuesParser::new(
+            report::FORMATS.iter().map(|format| PossibleValue::new(format.name())),
+        )),
+        "directory" => argument.value_hint(ValueHint::DirPath),
+        _ => argument,
+    }
+}
+
+fn experiments() -> Vec<PossibleValue> {
+    let named = experiment::ALL.iter().map(|one| PossibleValue::new(one.name()).help(one.question()));
+    named.chain([PossibleValue::new("all").help("every experiment")]).collect()
+}
+
+/// Each kind, and where its default list names runtimes, the kind with each of them.
+fn subjects() -> Vec<PossibleValue> {
+    let of = |kind: &'static subject::Kind| {
+        let mut specs: Vec<String> = vec![kind.name.to_owned()];
+        specs.extend((kind.defaults)().as_installed.iter().map(ToString::to_string));
+        specs.into_iter().map(|spec| PossibleValue::new(spec).help(kind.meaning))
+    };
+    unique(subject::shown_kinds().flat_map(of))
+}
+
+fn settings() -> Vec<PossibleValue> {
+    let keys = experiment::ALL.iter().flat_map(|one| one.setting_keys());
+    unique(keys.flat_map(|key| {
+        let value = |value: &&str| PossibleValue::new(format!("{}={value}", key.name)).help(key.meaning);
+        key.values.iter().map(value)
+    }))
+}
+
+/// The first of each name.
+fn unique(all: impl Iterator<Item = PossibleValue>) -> Vec<PossibleValue> {
+    let mut found: Vec<PossibleValue> = Vec::new();
+    for one in all {
+        if !found.iter().any(|known| known.get_name() == one.get_name()) {
+            found.push(one);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definitions_hold_together_with_the_names() {
+        definitions().debug_assert();
+    }
+
+    #[test]
+    fn names_come_from_the_lists_and_stand_once() {
+        let names = |values: Vec<PossibleValue>| -> Vec<String> {
+            values.iter().map(|value| value.get_name().to_owned()).collect()
+        };
+        let subjects = names(subjects());
+        assert!(subjects.contains(&"bare".to_owned()) && !subjects.contains(&"fake".to_owned()));
+        assert_eq!(subjects.iter().filter(|name| *name == "docker").count(), 1);
+        assert!(names(experiments()).ends_with(&["all".to_owned()]));
+        assert!(names(settings()).contains(&"prestate=idle".to_owned()));
+    }
+}
