@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use crate::experiment::{self, Experiment, Metric, Setting, Weight};
 use crate::stats::{Alpha, Family, Margin, Rng};
 pub use crate::subject::Layer;
-use crate::subject::Spec;
+use crate::subject::{Need, Spec};
 use crate::units::Nanos;
 
 /// On which ladder a subject stands.
@@ -38,6 +38,8 @@ pub struct Entry {
     pub runtime: Option<String>,
     /// The time of one launch until all is gone, as seen in a trial.
     pub launch: Nanos,
+    /// What it can do; experiments that need more have no cells with it.
+    pub offers: Vec<Need>,
 }
 
 /// An experiment, a setting and a subject.
@@ -169,23 +171,27 @@ const OVERHEAD: Nanos = Nanos(2_500_000);
 /// Makes the plan. Subjects must have distinct labels, and there must be at least one.
 pub fn make(request: Request) -> Plan {
     let subjects = with_twins(request.subjects);
-    let baseline = baseline(&subjects);
+    let everyone: Vec<_> = (0..subjects.len()).collect();
+    let baseline = baseline_among(&subjects, &everyone);
     let experiments: Vec<_> = request.experiments.iter().filter_map(|name| experiment::find(name)).collect();
     let settings_of = |experiment: &'static dyn Experiment| settings(experiment, &request.chosen);
     let cells = experiments
         .iter()
         .flat_map(|experiment| cells(*experiment, &settings_of(*experiment), &subjects))
         .collect();
-    let pairs = pairs::of(&subjects, baseline);
     let comparisons: Vec<_> = experiments
         .iter()
         .flat_map(|experiment| {
-            pairs.iter().map(|(subject, against, relation)| Comparison {
-                experiment: experiment.name(),
-                subject: *subject,
-                against: *against,
-                relation: relation.clone(),
-            })
+            let taking_part = |index: &usize| subjects[*index].offers.contains(&experiment.needs());
+            let members: Vec<_> = (0..subjects.len()).filter(taking_part).collect();
+            pairs::of(&subjects, &members, baseline_among(&subjects, &members)).into_iter().map(
+                |(subject, against, relation)| Comparison {
+                    experiment: experiment.name(),
+                    subject,
+                    against,
+                    relation,
+                },
+            )
         })
         .collect();
     let mut plan = Plan {
@@ -227,6 +233,16 @@ impl Plan {
             own.map(decisive).sum::<usize>()
         };
         self.comparisons.iter().map(settings).sum()
+    }
+
+    /// The subject that the others are compared with in an experiment: the run's baseline, unless it
+    /// lacks what the experiment needs.
+    pub fn baseline_of(&self, experiment: &str) -> usize {
+        let takes_part = |index: &usize| {
+            self.cells.iter().any(|cell| cell.subject == *index && cell.experiment == experiment)
+        };
+        let members: Vec<_> = (0..self.subjects.len()).filter(takes_part).collect();
+        baseline_among(&self.subjects, &members)
     }
 
     /// The level of a single verdict.
@@ -301,22 +317,28 @@ fn cells(experiment: &dyn Experiment, settings: &[Setting], subjects: &[Entry]) 
         setting: setting.clone(),
         subject,
     };
+    let members: Vec<_> = (0..subjects.len())
+        .filter(|&subject| subjects[subject].offers.contains(&experiment.needs()))
+        .collect();
     settings
         .iter()
-        .flat_map(|setting| (0..subjects.len()).map(|subject| cell(setting, subject)).collect::<Vec<_>>())
+        .flat_map(|setting| members.iter().map(|&subject| cell(setting, subject)).collect::<Vec<_>>())
         .collect()
 }
 
-/// `bare` if it is there, else `floor`, else the first.
-fn baseline(subjects: &[Entry]) -> usize {
-    let named =
-        |name: &str| subjects.iter().position(|entry| entry.spec.name == name && entry.twin_of.is_none());
-    named("bare").or_else(|| named("floor")).unwrap_or(0)
+/// `bare` if it is among the members, else `floor`, else the first of them.
+fn baseline_among(subjects: &[Entry], members: &[usize]) -> usize {
+    let original = |index: &usize| subjects[*index].twin_of.is_none();
+    let named = |name: &str| {
+        members.iter().copied().filter(original).find(|&index| subjects[index].spec.name == name)
+    };
+    named("bare").or_else(|| named("floor")).or_else(|| members.first().copied()).unwrap_or(0)
 }
 
 /// Adds a twin for the baseline and for the first subject of each layer.
 fn with_twins(mut subjects: Vec<Entry>) -> Vec<Entry> {
-    let mut doubled = BTreeSet::from([baseline(&subjects)]);
+    let everyone: Vec<_> = (0..subjects.len()).collect();
+    let mut doubled = BTreeSet::from([baseline_among(&subjects, &everyone)]);
     for layer in [Layer::Bare, Layer::Floor, Layer::Runtime, Layer::Engine] {
         doubled.extend(subjects.iter().position(|entry| entry.layer == layer));
     }
@@ -343,6 +365,7 @@ mod tests {
             twin_of: None,
             runtime: runtime.map(str::to_owned),
             launch: Nanos::from_millis(100),
+            offers: Need::ALL.to_vec(),
         }
     }
 

@@ -170,8 +170,10 @@ pub fn find(wanted: Vec<Wanted>, stage: &mut Stage, tell: Tell<'_>) -> Result<Fo
         };
         match tried {
             Ok(launch) => {
+                let offers = subject.offers().to_vec();
+                let layer = kind.layer;
                 let entry =
-                    Entry { label: shown, layer: kind.layer, ladder, twin_of: None, runtime, launch, spec };
+                    Entry { label: shown, layer, ladder, twin_of: None, runtime, launch, spec, offers };
                 found.candidates.push(Candidate { entry, subject });
             }
             Err(Abort::Failed(failure)) => {

@@ -10,7 +10,7 @@ use dunnage::outcome::{Failure, FailureClass, Outcome, Sample};
 use dunnage::plan::{Entry, Ladder, Layer, Plan, Request, Rounds, make};
 use dunnage::record::{self, Environment, RoundContext, Row as Record, Timer};
 use dunnage::stats::{Rng, Sample as Values};
-use dunnage::subject::Spec;
+use dunnage::subject::{Need, Spec};
 use dunnage::units::{Nanos, Stamp, Unit};
 use dunnage::verdict;
 
@@ -133,7 +133,16 @@ fn plan(seed: u64) -> Result<Plan> {
             Layer::Engine => Some(spec.runtime.clone().unwrap_or("crun".into())),
         };
         let label = spec.shown();
-        Ok(Entry { label, spec, layer, ladder, twin_of: None, runtime, launch: Nanos(micros * 1000) })
+        Ok(Entry {
+            label,
+            spec,
+            layer,
+            ladder,
+            twin_of: None,
+            runtime,
+            launch: Nanos(micros * 1000),
+            offers: vec![Need::Launch],
+        })
     };
     let plan = make(Request {
         experiments: vec!["start"],

@@ -68,7 +68,10 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
 
 fn experiments(names: &[String]) -> Result<Vec<&'static str>> {
     let all = || experiment::ALL.iter().map(|experiment| experiment.name());
-    if names.is_empty() || names.iter().any(|name| name == "all") {
+    if names.is_empty() {
+        return Ok(experiment::MAIN.to_vec());
+    }
+    if names.iter().any(|name| name == "all") {
         return Ok(all().collect());
     }
     let mut known = Vec::new();

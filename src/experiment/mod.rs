@@ -1,15 +1,20 @@
 //! Experiments: one question, one file. The list below is the only place that knows them all;
 //! help, plan, documentation and reports derive from it. No experiment names an engine.
 
+pub mod exec;
+pub mod lifecycle;
 pub mod start;
 
-use crate::outcome::{Abort, Sample};
+use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::stats::Margin;
-use crate::subject::{Stage, Subject};
-use crate::units::{Nanos, Unit};
+use crate::subject::{Need, Stage, Subject};
+use crate::units::{Nanos, Stamp, Unit};
 
 /// Every experiment there is.
-pub static ALL: &[&dyn Experiment] = &[&start::Start];
+pub static ALL: &[&dyn Experiment] = &[&start::Start, &lifecycle::Lifecycle, &exec::Exec];
+
+/// What a run takes on that names no experiment: the main job.
+pub static MAIN: &[&str] = &["start"];
 
 /// The experiment with this name.
 pub fn find(name: &str) -> Option<&'static dyn Experiment> {
@@ -77,6 +82,8 @@ pub trait Experiment: Sync {
     fn name(&self) -> &'static str;
     /// The question it answers, as a person would ask it.
     fn question(&self) -> &'static str;
+    /// What a subject must offer to have cells in it.
+    fn needs(&self) -> Need;
     /// What it measures, the most important first.
     fn metrics(&self) -> &'static [Metric];
     /// What it varies by itself.
@@ -92,6 +99,15 @@ pub trait Experiment: Sync {
     /// The time that one sample takes, given the time that one launch of the subject takes from
     /// the command until all is gone.
     fn cost(&self, setting: &Setting, launch: Nanos) -> Nanos;
+}
+
+/// Refuses stamps that cannot have come in this order from one clock.
+fn in_order(stamps: &[(&str, Stamp)]) -> Result<(), Failure> {
+    let Some(pair) = stamps.windows(2).find(|pair| pair[1].1 < pair[0].1) else { return Ok(()) };
+    let [(earlier, _), (later, _)] = [pair[0], pair[1]];
+    let reason =
+        format!("`{later}` is stamped before `{earlier}`: the clock inside is not the clock outside");
+    Err(Failure::new(FailureClass::WrongOutput, reason))
 }
 
 /// All combinations of the values of an experiment's keys, in the order of declaration.

@@ -2,9 +2,9 @@
 //! is gone? And how much CPU does that take, whoever's it is?
 
 use super::{Experiment, Metric, Setting, SettingKey, Weight};
-use crate::outcome::{Abort, Failure, FailureClass, Sample};
+use crate::outcome::{Abort, Failure, Sample};
 use crate::stats::Margin;
-use crate::subject::{Launch, Stage, Subject};
+use crate::subject::{Launch, Need, Stage, Subject};
 use crate::units::{Nanos, Unit};
 
 /// How long the kernel is left alone before an idle launch.
@@ -93,6 +93,10 @@ impl Experiment for Start {
         "how long from the command to the first instruction inside, to the client's return, until all is gone?"
     }
 
+    fn needs(&self) -> Need {
+        Need::Launch
+    }
+
     fn metrics(&self) -> &'static [Metric] {
         &METRICS
     }
@@ -135,12 +139,7 @@ fn sample(launch: &Launch) -> Result<Sample, Failure> {
         ("returned", launch.returned),
         ("gone", launch.gone),
     ];
-    if let Some(pair) = order.windows(2).find(|pair| pair[1].1 < pair[0].1) {
-        let [(earlier, _), (later, _)] = [pair[0], pair[1]];
-        let reason =
-            format!("`{later}` is stamped before `{earlier}`: the clock inside is not the clock outside");
-        return Err(Failure::new(FailureClass::WrongOutput, reason));
-    }
+    super::in_order(&order)?;
     let mut sample =
         Sample { stamps: order.map(|(name, stamp)| (name.into(), stamp)).to_vec(), ..Sample::default() };
     sample.treatment = launch.treatment.iter().map(|(name, fact)| ((*name).into(), fact.clone())).collect();

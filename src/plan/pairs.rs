@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 
 use super::{Entry, Ladder, Layer, Relation};
 
-/// Which subjects are compared with which, and why; each pair once, under its strongest reason.
-pub fn of(subjects: &[Entry], baseline: usize) -> Vec<(usize, usize, Relation)> {
+/// Which of the members are compared with which, and why; each pair once, under its strongest reason.
+pub fn of(subjects: &[Entry], members: &[usize], baseline: usize) -> Vec<(usize, usize, Relation)> {
     let mut pairs = Vec::new();
-    for (index, entry) in subjects.iter().enumerate() {
+    for &index in members {
+        let entry = &subjects[index];
         if let Some(original) = entry.twin_of {
             pairs.push((index, original, Relation::Twin));
         } else if index != baseline {
@@ -16,7 +17,8 @@ pub fn of(subjects: &[Entry], baseline: usize) -> Vec<(usize, usize, Relation)> 
             pairs.push((index, baseline, reason));
         }
     }
-    let originals: Vec<_> = (0..subjects.len()).filter(|&index| subjects[index].twin_of.is_none()).collect();
+    let originals: Vec<_> =
+        members.iter().copied().filter(|&index| subjects[index].twin_of.is_none()).collect();
     for (position, &first) in originals.iter().enumerate() {
         for &second in &originals[position + 1..] {
             if first == baseline || second == baseline {

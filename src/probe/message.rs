@@ -68,6 +68,9 @@ pub struct Inside {
     pub mounts: Vec<String>,
     /// Limits of its cgroup, a file's name and its first line each; only when asked for.
     pub limit_files: Vec<(String, String)>,
+    /// The signals that the process with the id 1 blocks, as a bit set; only when asked for, and where
+    /// it can be read.
+    pub blocked_by_init: Option<u64>,
 }
 
 /// The limits of the probe's own cgroup.
@@ -114,6 +117,11 @@ pub fn parse(bytes: &[u8]) -> Result<Message, NotAMessage> {
                 inside.limit_files.push((name.to_owned(), rest.to_owned()));
             }
             "mounts" => inside.mounts.push(rest.to_owned()),
+            "init" => {
+                let mask = rest.strip_prefix("SigBlk:").map(str::trim);
+                let mask = mask.and_then(|digits| u64::from_str_radix(digits, 16).ok());
+                inside.blocked_by_init = Some(mask.ok_or_else(|| NotAMessage::Invalid("init".into()))?);
+            }
             "interfaces" => {
                 inside.interfaces.extend(rest.split_once(':').map(|(name, _)| name.trim().to_owned()))
             }
@@ -147,6 +155,12 @@ impl Inside {
                 .or_else(|| file("memory.limit_in_bytes"))
                 .and_then(|line| line.parse().ok()),
         }
+    }
+
+    /// Whether the first process of the container waits for SIGTERM, where process ids are its own and
+    /// its state can be read.
+    pub fn awaits_term(&self) -> Option<bool> {
+        Some(self.blocked_by_init? & 1 << (libc::SIGTERM - 1) != 0)
     }
 
     /// The mount of the root: filesystem type, and all options of mount and superblock together.
@@ -204,6 +218,16 @@ mod tests {
         assert_eq!(parse(without.as_bytes()), Err(NotAMessage::Invalid("main".into())));
         let nonsense = WHOLE.replace("main 20", "main soon");
         assert_eq!(parse(nonsense.as_bytes()), Err(NotAMessage::Invalid("main".into())));
+    }
+
+    #[test]
+    fn the_mask_of_the_first_process_is_read() {
+        let with = |line: &str| parse(WHOLE.replace("ready 30", &format!("{line}\nready 30")).as_bytes());
+        let waiting = with("init SigBlk:\t0000000000004000").unwrap().inside;
+        assert_eq!(waiting.awaits_term(), Some(true));
+        assert_eq!(with("init SigBlk:\t0000000000000000").unwrap().inside.awaits_term(), Some(false));
+        assert_eq!(parse(WHOLE.as_bytes()).unwrap().inside.awaits_term(), None);
+        assert_eq!(with("init SigBlk:\tmuch"), Err(NotAMessage::Invalid("init".into())));
     }
 
     #[test]

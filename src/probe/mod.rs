@@ -22,6 +22,10 @@ pub const PROBE: &str = "probe";
 pub enum Task {
     /// Stamp the entry, read the treatment back, and end.
     Start,
+    /// The same as a second process, and say whether the first is ready to be asked to end.
+    Enter,
+    /// Wait for SIGTERM, then end well. Says nothing.
+    Stay,
 }
 
 impl Task {
@@ -29,6 +33,8 @@ impl Task {
     pub const fn argument(self) -> &'static str {
         match self {
             Task::Start => "start",
+            Task::Enter => "enter",
+            Task::Stay => "stay",
         }
     }
 }
@@ -69,6 +75,8 @@ pub fn run(task: Option<&CStr>, detail: Option<&CStr>) -> ! {
     let main = raw::monotonic();
     match task.map(CStr::to_bytes) {
         None | Some(b"start") => start(main, detail),
+        Some(b"enter") => enter(main, detail),
+        Some(b"stay") => stay(),
         Some(_) => {
             let _ = raw::write_all(2, b"dunnage probe: unknown task\n");
             raw::exit(2)
@@ -77,10 +85,35 @@ pub fn run(task: Option<&CStr>, detail: Option<&CStr>) -> ! {
 }
 
 fn start(main: u64, detail: Option<&CStr>) -> ! {
+    finish(begin(main), detail)
+}
+
+/// The first process of a container is the one with the id 1 where process ids are the container's
+/// own. Its mask tells whether SIGTERM waits for it: sent before it is ready, it would be lost.
+fn enter(main: u64, detail: Option<&CStr>) -> ! {
+    let mut message = begin(main);
+    message.file("init", c"/proc/1/status", |line, _| line.starts_with(b"SigBlk:"));
+    finish(message, detail)
+}
+
+/// Blocks SIGTERM, then waits for it: the first process of a PID namespace is sent only what it
+/// blocks or handles.
+fn stay() -> ! {
+    match raw::wait_for_signal(libc::SIGTERM) {
+        Ok(_) => raw::exit(0),
+        Err(_) => raw::exit(3),
+    }
+}
+
+fn begin(main: u64) -> Message {
     let mut message = Message::new();
     message.line(MAGIC);
     message.number("entry", entry::stamp());
     message.number("main", main);
+    message
+}
+
+fn finish(mut message: Message, detail: Option<&CStr>) -> ! {
     treatment(&mut message);
     if detail.map(CStr::to_bytes) == Some(LIMITS.as_bytes()) {
         for (name, path) in LIMIT_FILES {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::experiment;
 use crate::plan::{Cell, Comparison, Entry, FixedMargin, Ladder, Plan, Relation};
 use crate::stats::Margin;
-use crate::subject::{Layer, Spec};
+use crate::subject::{Layer, Need, Spec};
 use crate::units::Nanos;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -46,6 +46,13 @@ struct EntryFile {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     runtime: Option<String>,
     launch_ns: i64,
+    /// Runs from before there was more than one thing to offer have only that.
+    #[serde(default = "launches_only")]
+    offers: Vec<String>,
+}
+
+fn launches_only() -> Vec<String> {
+    vec![Need::Launch.name().to_owned()]
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -138,6 +145,7 @@ fn entry_to_wire(entry: &Entry) -> EntryFile {
         twin_of: entry.twin_of,
         runtime: entry.runtime.clone(),
         launch_ns: entry.launch.0,
+        offers: entry.offers.iter().map(|need| need.name().to_owned()).collect(),
     }
 }
 
@@ -246,5 +254,9 @@ fn entry_from_wire(entry: EntryFile) -> Result<Entry> {
         twin_of: entry.twin_of,
         runtime: entry.runtime,
         launch: Nanos(entry.launch_ns),
+        offers: Need::ALL
+            .into_iter()
+            .filter(|need| entry.offers.iter().any(|one| one == need.name()))
+            .collect(),
     })
 }

@@ -2,7 +2,10 @@
 //! started. The whole pipeline is tested with it, exactly and without a clock. Hidden from people.
 
 use super::spec::{Key, Values, parse_duration};
-use super::{Cpu, Defaults, Facts, Kind, Launch, Layer, Place, Spec, Stage, Subject, Unavailable};
+use super::{
+    Cpu, Defaults, Entered, Facts, Kind, Launch, Layer, Need, Place, Span, Spec, Stage, Subject, Unavailable,
+    Verbs,
+};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::{Inside, Message};
 use crate::stats::Rng;
@@ -94,23 +97,15 @@ fn number_of(text: &str) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-impl Subject for Fake {
-    fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
-        self.rng.get_or_insert_with(|| Rng::for_stream(stage.seed, number_of(&self.label)));
-        Ok(())
-    }
-
-    fn launch(&mut self, stage: &mut Stage) -> Result<Launch, Abort> {
+impl Fake {
+    /// The next time by the script: what it takes, or why it fails.
+    fn next(&mut self, stage: &Stage) -> Result<f64, Abort> {
         self.launches += 1;
         let every = |period: u64| period > 0 && self.launches.is_multiple_of(period);
         if every(self.fail) {
-            let failure =
-                Failure::new(FailureClass::Crash, format!("launch {} fails by its script", self.launches));
-            return Err(Failure {
-                took: Nanos::from_millis(1),
-                ..failure.with_words(b"scripted engine: boom")
-            }
-            .into());
+            let reason = format!("launch {} fails by its script", self.launches);
+            let failure = Failure::new(FailureClass::Crash, reason).with_words(b"scripted engine: boom");
+            return Err(Failure { took: Nanos::from_millis(1), ..failure }.into());
         }
         if self.hang > 0 && self.launches >= self.hang {
             let failure = Failure::new(FailureClass::Timeout, "hangs by its script");
@@ -119,12 +114,69 @@ impl Subject for Fake {
         if self.wrong {
             return Err(Failure::new(FailureClass::Treatment, "not as asked, by its script").into());
         }
-        let rng = self.rng.as_mut().expect("`prepare` seeds the generator before any launch");
+        let rng = self.rng.as_mut().expect("`prepare` seeds the generator before anything is started");
         let mut total = self.time * (self.noise * rng.standard_normal()).exp();
         total *= 1.0 + self.drift * self.launches as f64;
         if every(self.spike) {
             total *= 10.0;
         }
+        Ok(total)
+    }
+
+    /// A verb that takes this share of a launch.
+    fn verb(&mut self, stage: &mut Stage, share: f64) -> Result<Span, Abort> {
+        let took = self.next(stage)? * share;
+        let began = stage.scripted_now;
+        let ended = Stamp(began.0 + (took * 1e9) as u64);
+        stage.scripted_now = Stamp(ended.0 + 1_000_000);
+        Ok(Span { began, ended })
+    }
+}
+
+impl Verbs for Fake {
+    fn create(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+        self.verb(stage, 0.3)
+    }
+
+    fn start(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+        self.verb(stage, 0.4)
+    }
+
+    fn exec(&mut self, stage: &mut Stage) -> Result<Entered, Abort> {
+        let span = self.verb(stage, 0.2)?;
+        let at = |share: f64| Stamp(span.began.0 + (span.took().0 as f64 * share) as u64);
+        let message = Message { entry: at(0.6), main: at(0.62), ready: at(0.65), inside: Inside::default() };
+        let treatment = vec![("root", "script".to_owned())];
+        Ok(Entered { spawned: span.began, returned: span.ended, message, treatment })
+    }
+
+    fn stop(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+        self.verb(stage, 0.2)
+    }
+
+    fn delete(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+        self.verb(stage, 0.1)
+    }
+
+    fn discard(&mut self, _: &mut Stage) {}
+}
+
+impl Subject for Fake {
+    fn offers(&self) -> &'static [Need] {
+        &Need::ALL
+    }
+
+    fn verbs(&mut self) -> Option<&mut dyn Verbs> {
+        Some(self)
+    }
+
+    fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
+        self.rng.get_or_insert_with(|| Rng::for_stream(stage.seed, number_of(&self.label)));
+        Ok(())
+    }
+
+    fn launch(&mut self, stage: &mut Stage) -> Result<Launch, Abort> {
+        let total = self.next(stage)?;
         let spawned = stage.scripted_now;
         let at = |share: f64| Stamp(spawned.0 + (total * share * 1e9) as u64);
         let message = Message { entry: at(0.6), main: at(0.62), ready: at(0.65), inside: Inside::default() };

@@ -14,9 +14,11 @@ pub mod podman;
 pub mod spec;
 pub mod stage;
 pub mod treatment;
+pub mod verbs;
 
 pub use spec::{Key, Spec, SpecError, Values};
 pub use stage::Stage;
+pub use verbs::{Entered, Span, Verbs};
 
 use std::path::{Path, PathBuf};
 
@@ -104,8 +106,50 @@ pub struct Facts {
     pub notes: Vec<(String, String)>,
 }
 
+/// What an experiment needs of a subject beyond being found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Starts that end by themselves.
+    Launch,
+    /// A container made, started, stopped and removed by verbs of their own.
+    Lifecycle,
+    /// A place that runs and can be entered.
+    Exec,
+}
+
+impl Need {
+    /// All of them.
+    pub const ALL: [Need; 3] = [Need::Launch, Need::Lifecycle, Need::Exec];
+
+    /// The word used in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Need::Launch => "launch",
+            Need::Lifecycle => "lifecycle",
+            Need::Exec => "exec",
+        }
+    }
+
+    /// Why a subject without it has no cells.
+    pub const fn lacking(self) -> &'static str {
+        match self {
+            Need::Launch => "it starts nothing",
+            Need::Lifecycle => "it has no container that is created, started, stopped and removed apart",
+            Need::Exec => "nothing stays running in it that could be entered",
+        }
+    }
+}
+
 /// Something that can start a container, or stands in for one.
 pub trait Subject {
+    /// What it can do.
+    fn offers(&self) -> &'static [Need] {
+        &[Need::Launch]
+    }
+    /// The life of its containers, for subjects that offer it or can be entered.
+    fn verbs(&mut self) -> Option<&mut dyn Verbs> {
+        None
+    }
     /// Makes what all launches share: image, bundle. Called once before the first launch.
     fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort>;
     /// Starts the probe once, waits until all of it is gone, and checks the treatment. Leaves

@@ -123,6 +123,24 @@ pub fn effective_capabilities() -> Option<u64> {
     read.ok().map(|_| u64::from(data[0]) | u64::from(data[3]) << 32)
 }
 
+/// Blocks a signal in this thread and waits until it comes.
+pub fn wait_for_signal(signal: i32) -> Result {
+    let set: u64 = 1 << (signal - 1);
+    let pointer = &raw const set as usize;
+    let none = 0;
+    // SAFETY: both calls read one set of the size that is given with it, and write nothing.
+    unsafe {
+        let how = libc::SIG_BLOCK as usize;
+        syscall(libc::SYS_rt_sigprocmask, [how, pointer, none, size_of::<u64>(), 0, 0])?;
+        loop {
+            let waited = syscall(libc::SYS_rt_sigtimedwait, [pointer, none, none, size_of::<u64>(), 0, 0]);
+            if waited != Err(libc::EINTR) {
+                return waited;
+            }
+        }
+    }
+}
+
 /// Ends the whole process at once, running nothing.
 pub fn exit(status: i32) -> ! {
     loop {

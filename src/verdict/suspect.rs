@@ -87,7 +87,8 @@ impl View<'_> {
     }
 
     fn baseline_cell(&self, cell: usize) -> Option<usize> {
-        super::sibling(self.plan(), cell, self.plan().baseline)
+        let baseline = self.plan().baseline_of(self.plan().cells[cell].experiment);
+        super::sibling(self.plan(), cell, baseline)
     }
 }
 

@@ -194,7 +194,7 @@ fn ladder(
         name: if equalised { "equalised" } else { "as installed" },
         equalised,
         shared_keys: shown.join(", "),
-        baseline: clean(&plan.subjects[plan.baseline].label),
+        baseline: clean(&plan.subjects[plan.baseline_of(compared.name)].label),
         rows,
     })
 }
@@ -239,7 +239,7 @@ fn row(
         label: clean(&entry.label),
         subject: clean(&entry.spec.to_string()),
         layer: entry.layer.name(),
-        is_baseline: subject == plan.baseline,
+        is_baseline: subject == plan.baseline_of(compared.name),
         runtime: entry.runtime.as_deref().map(clean),
         values: summary.metrics.iter().enumerate().map(value).collect(),
         against_baseline: compared.with_baseline(subject, setting),

@@ -28,7 +28,7 @@ impl Compared<'_> {
             let comparison = &self.plan.comparisons[finding.comparison];
             let cell = &self.plan.cells[finding.cell];
             // Of a pair with several reasons the plan keeps one; what counts here is the baseline.
-            comparison.against == self.plan.baseline
+            comparison.against == self.plan.baseline_of(self.name)
                 && comparison.subject == subject
                 && cell.experiment == self.name
                 && cell.setting == self.settings[setting]

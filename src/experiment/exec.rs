@@ -1,0 +1,144 @@
+//! What does it cost to enter a running container? An engine's or runtime's `exec`; on the floor plain
+//! `setns`, fork and exec; on the host, where there is nothing to enter, fork and exec of the same
+//! program, which all others are compared with.
+//!
+//! Every sample has a container of its own, started just before and removed after it, outside of the
+//! timed interval.
+
+use super::lifecycle::{until_it_waits, verbs};
+use super::{Experiment, Metric, Setting, SettingKey, Weight};
+use crate::outcome::{Abort, Failure, Sample};
+use crate::stats::Margin;
+use crate::subject::{Entered, Need, Stage, Subject};
+use crate::units::{Nanos, Unit};
+
+/// How long the kernel is left alone before an idle entry.
+const QUIET: Nanos = Nanos::from_millis(100);
+
+/// The experiment `exec`.
+pub struct Exec;
+
+const fn time(
+    name: &'static str,
+    weight: Weight,
+    meaning: &'static str,
+    derive: fn(&Sample) -> Option<f64>,
+) -> Metric {
+    Metric { name, unit: Unit::Seconds, weight, margin: Margin::fixed(20e-6, 0.03), meaning, derive }
+}
+
+static METRICS: [Metric; 4] = [
+    time(
+        "returned",
+        Weight::Verdict,
+        "from right before the system call that starts the command until its end was reported; the probe inside has \
+         started, read its treatment back and ended by then",
+        |sample| sample.seconds("spawn", "returned"),
+    ),
+    time(
+        "first_instruction",
+        Weight::Verdict,
+        "from right before the system call that starts the command until the ELF entry of the probe inside, before \
+         libc's own start",
+        |sample| sample.seconds("spawn", "first"),
+    ),
+    time(
+        "return",
+        Weight::Context,
+        "from the moment the probe has its message ready until the command's end was reported",
+        |sample| sample.seconds("ready", "returned"),
+    ),
+    time(
+        "probe_work",
+        Weight::Context,
+        "from `main` until the probe's message is ready: reading the treatment back, inside `returned`",
+        |sample| sample.seconds("main", "ready"),
+    ),
+];
+
+static KEYS: [SettingKey; 1] = [SettingKey {
+    name: "prestate",
+    values: &["idle", "primed"],
+    meaning: "what ran just before: `idle` is at least 100 ms of quiet, `primed` one untimed entry into the same container",
+}];
+
+impl Experiment for Exec {
+    fn name(&self) -> &'static str {
+        "exec"
+    }
+
+    fn question(&self) -> &'static str {
+        "what does it cost to enter a running container?"
+    }
+
+    fn needs(&self) -> Need {
+        Need::Exec
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &METRICS
+    }
+
+    fn setting_keys(&self) -> &'static [SettingKey] {
+        &KEYS
+    }
+
+    fn measure(
+        &self,
+        subject: &mut dyn Subject,
+        setting: &Setting,
+        stage: &mut Stage,
+    ) -> Result<Sample, Abort> {
+        let passes_time = subject.has_a_clock();
+        let primed = setting.get("prestate") == Some("primed");
+        let verbs = verbs(subject)?;
+        let mut enter = || {
+            verbs.create(stage)?;
+            verbs.start(stage)?;
+            // The first entry also says that the program inside is ready to be stopped.
+            let first = verbs.exec(stage)?;
+            until_it_waits(verbs, stage, &first)?;
+            if primed {
+                verbs.exec(stage)?;
+            } else if passes_time {
+                stage.quiet(QUIET)?;
+            }
+            let entered = verbs.exec(stage)?;
+            verbs.stop(stage)?;
+            verbs.delete(stage)?;
+            Ok(sample(&entered)?)
+        };
+        let entered = enter();
+        if entered.is_err() {
+            verbs.discard(stage);
+        }
+        entered
+    }
+
+    fn cost(&self, setting: &Setting, launch: Nanos) -> Nanos {
+        let around = launch + launch + launch;
+        match setting.get("prestate") {
+            Some("primed") => around,
+            _ => around + QUIET,
+        }
+    }
+}
+
+/// The sample of an entry, if its stamps can be what they say they are.
+fn sample(entered: &Entered) -> Result<Sample, Failure> {
+    let message = &entered.message;
+    let order = [
+        ("spawn", entered.spawned),
+        ("first", message.entry),
+        ("main", message.main),
+        ("ready", message.ready),
+        ("returned", entered.returned),
+    ];
+    super::in_order(&order)?;
+    let treatment = entered.treatment.iter().map(|(name, fact)| ((*name).into(), fact.clone())).collect();
+    Ok(Sample {
+        stamps: order.map(|(name, stamp)| (name.into(), stamp)).to_vec(),
+        treatment,
+        ..Sample::default()
+    })
+}
