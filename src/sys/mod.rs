@@ -3,10 +3,12 @@
 
 pub mod accounting;
 pub mod audit;
+mod birth;
 pub mod cgroup;
 pub mod clock;
 pub mod container;
 pub mod filesystem;
+pub mod identity;
 pub mod journal;
 pub mod limits;
 pub mod process;

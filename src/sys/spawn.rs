@@ -3,15 +3,18 @@
 //! `posix_spawn` shares the parent's memory until the program is executed, so our own size does
 //! not enter the measurement. Output goes to pipes that are emptied only after the end, or every
 //! quarter of a second when a program writes so much that it would block: a reader that wakes up
-//! in the middle of a launch would compete with it. Deliberately absent: shells, and threads.
+//! in the middle of a launch would compete with it. A program of another user is started in the same
+//! way by `identity`. Deliberately absent: shells, and threads.
 
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::clock;
+use super::identity::{self, Identity};
 use super::signals::Interrupts;
 use crate::units::{Nanos, Stamp};
 
@@ -32,6 +35,8 @@ pub struct Program {
     path: CString,
     arguments: Vec<CString>,
     environment: Vec<CString>,
+    identity: Option<Arc<Identity>>,
+    input: Option<Arc<OwnedFd>>,
 }
 
 /// A C string of any text without zero bytes.
@@ -57,6 +62,8 @@ impl Program {
             path: first.clone(),
             arguments: std::iter::once(Ok(first)).chain(rest).collect::<io::Result<_>>()?,
             environment: environment.map(|entry| c_string(&entry)).collect::<io::Result<_>>()?,
+            identity: None,
+            input: None,
         })
     }
 
@@ -64,6 +71,16 @@ impl Program {
     pub fn with_environment<S: AsRef<OsStr>>(mut self, entries: &[S]) -> io::Result<Program> {
         self.environment = entries.iter().map(|entry| c_string(entry.as_ref())).collect::<io::Result<_>>()?;
         Ok(self)
+    }
+
+    /// The same program as somebody else.
+    pub fn with_identity(self, identity: &Arc<Identity>) -> Program {
+        Program { identity: Some(identity.clone()), ..self }
+    }
+
+    /// The same program with this file as its standard input, from where the file is read now.
+    pub fn reading(self, input: OwnedFd) -> Program {
+        Program { input: Some(Arc::new(input)), ..self }
     }
 
     /// The command line as a person would type it, for messages.
@@ -238,13 +255,13 @@ impl Drop for Attributes {
 struct Actions(libc::posix_spawn_file_actions_t);
 
 impl Actions {
-    fn new(stdin: RawFd, stdout: RawFd, stderr: RawFd) -> io::Result<Actions> {
+    fn new(streams: [RawFd; 3]) -> io::Result<Actions> {
         // SAFETY: posix_spawn_file_actions_init initialises the zeroed storage first.
         unsafe {
             let mut actions: libc::posix_spawn_file_actions_t = std::mem::zeroed();
             check(libc::posix_spawn_file_actions_init(&mut actions))?;
             let mut this = Actions(actions);
-            for (from, to) in [(stdin, 0), (stdout, 1), (stderr, 2)] {
+            for (from, to) in streams.into_iter().zip(0..) {
                 check(libc::posix_spawn_file_actions_adddup2(&mut this.0, from, to))?;
             }
             Ok(this)
@@ -272,12 +289,19 @@ pub fn null_device() -> io::Result<OwnedFd> {
     Ok(std::fs::File::open("/dev/null")?.into())
 }
 
-/// Starts a program; its input is empty and its output collected.
+/// Starts a program; its input is empty unless given, and its output collected.
 pub fn start(program: &Program) -> io::Result<Child> {
     let (stdout, stdout_writer) = Output::pipe()?;
     let (stderr, stderr_writer) = Output::pipe()?;
-    let stdin = null_device()?;
-    let actions = Actions::new(stdin.as_raw_fd(), stdout_writer.as_raw_fd(), stderr_writer.as_raw_fd())?;
+    let null = null_device()?;
+    let stdin = program.input.as_deref().unwrap_or(&null).as_raw_fd();
+    let streams = [stdin, stdout_writer.as_raw_fd(), stderr_writer.as_raw_fd()];
+    if let Some(identity) = &program.identity {
+        let words = [&program.arguments[..], &program.environment];
+        let (pid, spawned) = identity::start(identity, &program.path, words, streams)?;
+        return Child::adopt(pid, spawned, stdout, stderr);
+    }
+    let actions = Actions::new(streams)?;
     let attributes = Attributes::new()?;
     let arguments = pointers(&program.arguments);
     let environment = pointers(&program.environment);

@@ -9,7 +9,6 @@
 //!
 //! Deliberately absent: networks other than loopback, limits, a terminal.
 
-mod birth;
 mod filesystems;
 mod inside;
 mod pieces;
@@ -24,13 +23,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use thiserror::Error;
 
+use super::birth::{self, Born, Stack};
 use super::cgroup::{self, Birth, CgroupPlan, Hierarchy, Version};
 use super::clock;
 use super::signals::Interrupts;
 use super::spawn::{self, Child, Ended, Output, Unfinished};
 use super::steps::{Step, StepError, run_all};
 use crate::units::{Nanos, Stamp};
-use birth::{Born, Stack};
 use undo::Removal;
 
 pub use pieces::{ALL, Piece, Pieces};

@@ -1,4 +1,4 @@
-//! The clone that becomes a container: it shares our memory (`CLONE_VM`), so nothing is copied, and
+//! The clone that becomes a container, or another user's process: it shares our memory (`CLONE_VM`), so nothing is copied, and
 //! we stand still until it executes its program or ends (`CLONE_VFORK`), so what it reports lies in
 //! our memory when we go on. It runs on a stack of its own with all signals blocked, makes the
 //! system calls that were written down for it, and never returns.
@@ -7,9 +7,9 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-use super::super::raw;
-use super::super::steps::{Descriptor, Step};
-use crate::sys::cgroup::Birth;
+use super::cgroup::Birth;
+use super::raw;
+use super::steps::{Descriptor, Step};
 
 /// From `linux/sched.h`; the constant of the libc crate is too narrow for it.
 const CLONE_INTO_CGROUP: u64 = 1 << 33;

@@ -1,0 +1,193 @@
+//! Starts a program as another user, without a program in between that changes the user: nothing
+//! but the system calls of a login lies between the stamp and the program.
+//!
+//! `posix_spawn` cannot change the user. So the child is cloned as it clones it, sharing our memory
+//! while we stand still, and makes the calls that were written down before the stamp: limits, groups,
+//! user, working directory, streams, signals, program. What the kernel refuses is named by its step.
+//!
+//! Deliberately absent: who a user is and what limits a login has (the caller asks), a session, a
+//! keyring, a cgroup, a terminal.
+
+use std::ffi::{CStr, CString, OsStr};
+use std::io;
+use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::birth::{self, Born, Stack};
+use super::clock;
+use super::raw;
+use super::spawn;
+use super::steps::{Argument, Step, StepError, number, text};
+use crate::units::Stamp;
+
+/// For steps that concern no path.
+const NOTHING: &str = "";
+
+/// Who a program is to be, and with what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The user.
+    pub user: u32,
+    /// The user's own group.
+    pub group: u32,
+    /// All groups, the own one among them.
+    pub groups: Vec<u32>,
+    /// The limits to set; others stay as ours are.
+    pub limits: Vec<Limit>,
+    /// The working directory, which the user must be able to enter.
+    pub directory: PathBuf,
+    /// The file mode creation mask.
+    pub mask: u32,
+}
+
+/// A resource limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    /// The resource, by the kernel's number.
+    pub resource: u32,
+    /// The limit in force.
+    pub soft: u64,
+    /// How far the process itself may raise it.
+    pub hard: u64,
+}
+
+/// The resources, as `/proc/PID/limits` names them.
+const RESOURCES: [(&str, libc::__rlimit_resource_t); 16] = [
+    ("Max cpu time", libc::RLIMIT_CPU),
+    ("Max file size", libc::RLIMIT_FSIZE),
+    ("Max data size", libc::RLIMIT_DATA),
+    ("Max stack size", libc::RLIMIT_STACK),
+    ("Max core file size", libc::RLIMIT_CORE),
+    ("Max resident set", libc::RLIMIT_RSS),
+    ("Max processes", libc::RLIMIT_NPROC),
+    ("Max open files", libc::RLIMIT_NOFILE),
+    ("Max locked memory", libc::RLIMIT_MEMLOCK),
+    ("Max address space", libc::RLIMIT_AS),
+    ("Max file locks", libc::RLIMIT_LOCKS),
+    ("Max pending signals", libc::RLIMIT_SIGPENDING),
+    ("Max msgqueue size", libc::RLIMIT_MSGQUEUE),
+    ("Max nice priority", libc::RLIMIT_NICE),
+    ("Max realtime priority", libc::RLIMIT_RTPRIO),
+    ("Max realtime timeout", libc::RLIMIT_RTTIME),
+];
+
+/// The limits in the text of a `/proc/PID/limits`; nothing unless every known resource is in it.
+pub fn limits_in(text: &str) -> Option<Vec<Limit>> {
+    let value = |word: &str| if word == "unlimited" { Some(libc::RLIM_INFINITY) } else { word.parse().ok() };
+    let limit = |(name, resource): (&str, u32)| {
+        let mut words = text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace();
+        Some(Limit { resource, soft: value(words.next()?)?, hard: value(words.next()?)? })
+    };
+    RESOURCES.into_iter().map(limit).collect()
+}
+
+impl Identity {
+    /// The calls from the clone to the program; what root alone may do comes first.
+    fn steps(
+        &self,
+        path: &CStr,
+        [arguments, environment]: [&[CString]; 2],
+        streams: [RawFd; 3],
+    ) -> Vec<Step> {
+        let mut steps: Vec<Step> = self.limits.iter().map(set_limit).collect();
+        let user = || number(self.user);
+        let group = || number(self.group);
+        let groups = [number(self.groups.len()), Argument::Words(packed(&self.groups))];
+        steps.extend([
+            Step::call("set groups", NOTHING, libc::SYS_setgroups, groups),
+            Step::call("change group", NOTHING, libc::SYS_setresgid, [group(), group(), group()]),
+            Step::call("change user", NOTHING, libc::SYS_setresuid, [user(), user(), user()]),
+            Step::call("enter", &self.directory, libc::SYS_chdir, [text(&self.directory)]),
+            Step::call("set umask", NOTHING, libc::SYS_umask, [number(self.mask)]),
+            Step::call("make process group", NOTHING, libc::SYS_setpgid, [number(0), number(0)]),
+        ]);
+        steps.extend(streams.into_iter().enumerate().map(|(target, from)| {
+            Step::call("set up stream", NOTHING, libc::SYS_dup2, [number(from), number(target)])
+        }));
+        steps.extend([default_broken_pipe(), unblock_signals()]);
+        steps.push(Step::execute(Path::new(OsStr::from_bytes(path.to_bytes())), arguments, environment));
+        steps
+    }
+}
+
+/// As the kernel's structure of 32-bit numbers, in 64-bit words.
+fn packed(groups: &[u32]) -> Box<[u64]> {
+    let word = |pair: &[u32]| u64::from(pair[0]) | u64::from(pair.get(1).copied().unwrap_or(0)) << 32;
+    groups.chunks(2).map(word).collect()
+}
+
+fn set_limit(limit: &Limit) -> Step {
+    let values = Argument::Words(Box::new([limit.soft, limit.hard]));
+    let name = RESOURCES.iter().find(|(_, resource)| *resource == limit.resource);
+    let name = name.map_or("resource", |(name, _)| name);
+    Step::call("set the limit", name, libc::SYS_prlimit64, [number(0), number(limit.resource), values])
+}
+
+/// The kernel's own `sigaction`: handler, flags, restorer, mask; all zero is the default.
+fn default_broken_pipe() -> Step {
+    let action = Argument::Words(Box::new([0; 4]));
+    let arguments = [number(libc::SIGPIPE), action, number(0), number(size_of::<u64>())];
+    Step::call("reset signal", NOTHING, libc::SYS_rt_sigaction, arguments)
+}
+
+fn unblock_signals() -> Step {
+    let none = Argument::Words(Box::new([0]));
+    let arguments = [number(libc::SIG_SETMASK), none, number(0), number(size_of::<u64>())];
+    Step::call("unblock signals", NOTHING, libc::SYS_rt_sigprocmask, arguments)
+}
+
+/// Starts a program with arguments and environment. Returns its process id, and the moment right
+/// before the clone.
+pub(in crate::sys) fn start(
+    identity: &Identity,
+    path: &CStr,
+    words: [&[CString]; 2],
+    streams: [RawFd; 3],
+) -> io::Result<(i32, Stamp)> {
+    spawn::c_string(identity.directory.as_os_str())?;
+    let mut stack = Stack::new()?;
+    let steps = identity.steps(path, words, streams);
+    let spawned = clock::now();
+    let born = birth::give_birth(&mut stack, 0, None, &steps);
+    stay_readable();
+    match born.map_err(io::Error::from_raw_os_error)? {
+        Born::Alive(pid) => Ok((pid, spawned)),
+        Born::Stillborn { pid, step, errno } => {
+            spawn::reap(pid).ok();
+            Err(refused(steps[step].failed(errno)))
+        }
+    }
+}
+
+/// The error keeps its kind, by which callers tell missing from forbidden.
+fn refused(error: StepError) -> io::Error {
+    io::Error::new(io::Error::from_raw_os_error(error.errno).kind(), error)
+}
+
+/// A process whose memory is shared with one that changed its user counts as secret from then on:
+/// its files in `/proc` become root's, and nobody may trace it. Between clone and exec that is right;
+/// afterwards we are as open as before.
+fn stay_readable() {
+    let _ = raw::prctl(libc::PR_SET_DUMPABLE, 1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_limits_are_read_as_the_kernel_has_them() {
+        let all = limits_in(&std::fs::read_to_string("/proc/self/limits").unwrap()).unwrap();
+        assert_eq!(all.len(), RESOURCES.len());
+        let files = all.iter().find(|limit| limit.resource == libc::RLIMIT_NOFILE).unwrap();
+        assert_eq!(files.hard, crate::sys::limits::open_files());
+        assert_eq!(limits_in("Max open files 1 2 files\n"), None);
+    }
+
+    #[test]
+    fn groups_are_laid_down_as_the_kernel_reads_them() {
+        assert_eq!(*packed(&[1, 2, 3]), [1 | 2 << 32, 3]);
+        assert_eq!(*packed(&[]), [0u64; 0]);
+    }
+}
