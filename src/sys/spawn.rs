@@ -6,6 +6,8 @@
 //! in the middle of a launch would compete with it. A program of another user is started in the same
 //! way by `identity`. Deliberately absent: shells, and threads.
 
+mod attributes;
+
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -13,6 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use self::attributes::{Actions, Attributes};
 use super::clock;
 use super::identity::{self, Identity};
 use super::signals::Interrupts;
@@ -216,70 +219,6 @@ pub enum Unfinished {
     Failed(io::Error),
 }
 
-/// The attributes of a spawn, freed when dropped.
-struct Attributes(libc::posix_spawnattr_t);
-
-impl Attributes {
-    /// A process group of its own, so that the terminal's Ctrl-C reaches only us; no signal
-    /// blocked, the broken-pipe signal at its default.
-    fn new() -> io::Result<Attributes> {
-        // SAFETY: posix_spawnattr_init initialises the zeroed storage before anything else uses it;
-        // the signal sets are initialised by sigemptyset.
-        unsafe {
-            let mut attributes: libc::posix_spawnattr_t = std::mem::zeroed();
-            check(libc::posix_spawnattr_init(&mut attributes))?;
-            let mut this = Attributes(attributes);
-            let mut none: libc::sigset_t = std::mem::zeroed();
-            libc::sigemptyset(&mut none);
-            let mut broken_pipe = none;
-            libc::sigaddset(&mut broken_pipe, libc::SIGPIPE);
-            check(libc::posix_spawnattr_setsigmask(&mut this.0, &none))?;
-            check(libc::posix_spawnattr_setsigdefault(&mut this.0, &broken_pipe))?;
-            check(libc::posix_spawnattr_setpgroup(&mut this.0, 0))?;
-            let flags =
-                libc::POSIX_SPAWN_SETSIGMASK | libc::POSIX_SPAWN_SETSIGDEF | libc::POSIX_SPAWN_SETPGROUP;
-            check(libc::posix_spawnattr_setflags(&mut this.0, flags as libc::c_short))?;
-            Ok(this)
-        }
-    }
-}
-
-impl Drop for Attributes {
-    fn drop(&mut self) {
-        // SAFETY: initialised by `new`.
-        unsafe { libc::posix_spawnattr_destroy(&mut self.0) };
-    }
-}
-
-/// What happens to descriptors between clone and exec, freed when dropped.
-struct Actions(libc::posix_spawn_file_actions_t);
-
-impl Actions {
-    fn new(streams: [RawFd; 3]) -> io::Result<Actions> {
-        // SAFETY: posix_spawn_file_actions_init initialises the zeroed storage first.
-        unsafe {
-            let mut actions: libc::posix_spawn_file_actions_t = std::mem::zeroed();
-            check(libc::posix_spawn_file_actions_init(&mut actions))?;
-            let mut this = Actions(actions);
-            for (from, to) in streams.into_iter().zip(0..) {
-                check(libc::posix_spawn_file_actions_adddup2(&mut this.0, from, to))?;
-            }
-            Ok(this)
-        }
-    }
-}
-
-impl Drop for Actions {
-    fn drop(&mut self) {
-        // SAFETY: initialised by `new`.
-        unsafe { libc::posix_spawn_file_actions_destroy(&mut self.0) };
-    }
-}
-
-fn check(result: libc::c_int) -> io::Result<()> {
-    if result == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(result)) }
-}
-
 fn pointers(strings: &[CString]) -> Vec<*mut libc::c_char> {
     strings.iter().map(|one| one.as_ptr().cast_mut()).chain([std::ptr::null_mut()]).collect()
 }
@@ -319,7 +258,7 @@ pub fn start(program: &Program) -> io::Result<Child> {
             environment.as_ptr(),
         )
     };
-    check(result)?;
+    attributes::check(result)?;
     Child::adopt(pid, spawned, stdout, stderr)
 }
 
