@@ -11,6 +11,7 @@ pub mod filesystem;
 pub mod identity;
 pub mod journal;
 pub mod limits;
+pub mod link;
 pub mod process;
 pub mod raw;
 pub mod remains;

@@ -1,15 +1,18 @@
 //! System calls written down as data before a measured interval, and made within it one after the
 //! other, by us or by a child that shares our memory. Whoever makes them allocates nothing, touches
-//! no state of libc and cannot panic; what fails is named by its step.
+//! no state of libc and cannot panic; what fails is named by its step. A step can also read the
+//! clock, so that what a child does is timed where it is done.
 
 use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use thiserror::Error;
 
 use super::raw;
+use crate::units::Stamp;
 
 /// A step that the kernel refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -35,6 +38,8 @@ enum Uses {
     Opens,
     /// Its first argument is that descriptor.
     Takes,
+    /// Its answer is a netlink acknowledgement, whose error number is the step's.
+    Answers,
 }
 
 /// The descriptor that was opened last in a sequence of steps.
@@ -48,7 +53,8 @@ impl Descriptor {
     }
 }
 
-/// One system call, with everything that its arguments point to. The kernel only reads from there.
+/// One system call, with everything that its arguments point to. The kernel only reads from there,
+/// but for `_answer`, where it may write.
 #[derive(Debug)]
 pub struct Step {
     name: &'static str,
@@ -59,7 +65,11 @@ pub struct Step {
     tolerated: i32,
     _strings: Vec<CString>,
     _words: Vec<Box<[u64]>>,
+    _answer: Option<Box<Answer>>,
 }
+
+/// Room for a `timespec`, or for the head of a netlink acknowledgement.
+type Answer = [AtomicU64; 4];
 
 /// An argument of a call, before it is laid down in memory.
 #[derive(Debug)]
@@ -109,6 +119,7 @@ impl Step {
             tolerated: 0,
             _strings: Vec::new(),
             _words: Vec::new(),
+            _answer: None,
         };
         for (slot, argument) in step.arguments.iter_mut().zip(arguments) {
             match argument {
@@ -158,6 +169,35 @@ impl Step {
         let mut step = Step::call("install seccomp filter", "", libc::SYS_seccomp, arguments);
         step._words.push(instructions);
         step
+    }
+
+    /// A reading of `CLOCK_MONOTONIC` by a real system call, as the probe does it: [`Step::stamped`]
+    /// tells it.
+    pub fn stamp() -> Step {
+        let clock = [number(libc::CLOCK_MONOTONIC)];
+        Step::call("read clock", "", libc::SYS_clock_gettime, clock).answered_in(1)
+    }
+
+    /// The clock as this step read it last.
+    pub fn stamped(&self) -> Option<Stamp> {
+        let answer = self._answer.as_ref().filter(|_| self.number == libc::SYS_clock_gettime)?;
+        let [seconds, nanos] = [0, 1].map(|word| answer[word].load(Ordering::Acquire));
+        (seconds + nanos > 0).then_some(Stamp(seconds * 1_000_000_000 + nanos))
+    }
+
+    /// Receives the acknowledgement of the netlink request that was sent just before through this
+    /// descriptor; an error in it is an error of this step.
+    pub(in crate::sys) fn acknowledgement(name: &'static str, path: impl AsRef<OsStr>, socket: i32) -> Step {
+        let arguments = [number(socket), number(0usize), number(size_of::<Answer>())];
+        let call = Step::call(name, path, libc::SYS_recvfrom, arguments).answered_in(1);
+        Step { uses: Uses::Answers, ..call }
+    }
+
+    /// The same call, which writes into memory of its own that this argument points to.
+    fn answered_in(mut self, argument: usize) -> Step {
+        let answer: Box<Answer> = Box::default();
+        self.arguments[argument] = answer.as_ptr() as usize;
+        Step { _answer: Some(answer), ..self }
     }
 
     /// `mkdir`.
@@ -250,16 +290,32 @@ impl Step {
             arguments[0] = descriptor.0;
         }
         // SAFETY: the pointers among the arguments were taken from heap memory that this step owns
-        // and that does not move with it; the kernel reads only.
+        // and that does not move with it; the kernel reads only, and writes no more than its size into
+        // the answer, which is made of atomics.
         match unsafe { raw::syscall(self.number, arguments) } {
             Err(errno) if errno == self.tolerated => Ok(0),
             Ok(value) => {
-                if let Uses::Opens = self.uses {
-                    *descriptor = Descriptor(value);
+                match self.uses {
+                    Uses::Opens => *descriptor = Descriptor(value),
+                    Uses::Answers => self.acknowledged()?,
+                    Uses::Nothing | Uses::Takes => {}
                 }
                 Ok(value)
             }
             Err(errno) => Err(errno),
+        }
+    }
+
+    /// What the acknowledgement says: `nlmsghdr` with the type in its second 32 bits, then the error.
+    #[inline(always)]
+    fn acknowledged(&self) -> Result<(), i32> {
+        let Some(answer) = &self._answer else { return Err(libc::EPROTO) };
+        let kind = (answer[0].load(Ordering::Acquire) >> 32) as u16;
+        let error = answer[2].load(Ordering::Acquire) as u32 as i32;
+        match (i32::from(kind), error) {
+            (libc::NLMSG_ERROR, 0) => Ok(()),
+            (libc::NLMSG_ERROR, error) => Err(error.wrapping_neg()),
+            _ => Err(libc::EPROTO),
         }
     }
 }
@@ -298,6 +354,15 @@ mod tests {
         let error = run_all(&[Step::rmdir("remove", &directory)]).1.unwrap_err();
         assert_eq!((error.step, error.errno), ("remove", libc::ENOTEMPTY));
         assert!(error.to_string().starts_with(&format!("cannot remove `{}`: ", directory.display())));
+    }
+
+    #[test]
+    fn a_stamp_is_read_when_its_step_is_made() {
+        let steps = [Step::stamp(), Step::stamp()];
+        assert_eq!(steps[0].stamped(), None);
+        assert_eq!(run_all(&steps).0, 2);
+        assert!(steps[0].stamped().unwrap() <= steps[1].stamped().unwrap());
+        assert_eq!(Step::close().stamped(), None);
     }
 
     #[test]

@@ -2,4 +2,5 @@
 
 mod inside;
 mod place;
+mod primitive;
 mod remains;

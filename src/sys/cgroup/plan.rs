@@ -108,17 +108,30 @@ impl CgroupPlan {
             (Version::V2, Birth::Outside) => Some(place.parent.join(name).join("cgroup.procs")),
             (Version::V2, Birth::Inside) => None,
         };
-        let write = |path: PathBuf| {
-            let open = Step::open(ENTER, &path, libc::O_WRONLY);
-            [open, Step::write(ENTER, &path, "0"), Step::close()]
-        };
-        self.places.iter().filter_map(file).flat_map(write).collect()
+        self.places.iter().filter_map(file).flat_map(|path| write_zero(&path)).collect()
+    }
+
+    /// Steps for the child: enter all cgroups of the plan by writing into this file of each.
+    pub fn entering_through(&self, file: &str, name: &str) -> Vec<Step> {
+        let paths = self.places.iter().map(|place| place.parent.join(name).join(file));
+        paths.flat_map(|path| write_zero(&path)).collect()
+    }
+
+    /// The part of the plan that lies in hierarchies of one version.
+    pub fn of_version(&self, is_it: impl Fn(&Version) -> bool) -> CgroupPlan {
+        let places = self.places.iter().filter(|place| is_it(&place.hierarchy.version));
+        CgroupPlan { places: places.cloned().collect(), refused: Vec::new() }
     }
 
     /// Steps for the parent, after the container has been reaped: remove its cgroups.
     pub fn removal(&self, name: &str) -> Vec<Step> {
         self.directories(name).iter().map(|path| Step::rmdir("remove cgroup", path)).collect()
     }
+}
+
+/// Who writes 0 into such a file means itself.
+fn write_zero(path: &Path) -> [Step; 3] {
+    [Step::open(ENTER, path, libc::O_WRONLY), Step::write(ENTER, path, "0"), Step::close()]
 }
 
 /// Whether a container is born in its version 2 cgroup or enters it by a write.

@@ -64,7 +64,7 @@ pub fn steps(spec: &Spec, facts: &Facts, names: Names) -> Vec<Step> {
 
 /// A session of its own, out of reach of the terminal; death when its maker dies, since nobody
 /// else would end it; file modes as given.
-fn session() -> Vec<Step> {
+pub(super) fn session() -> Vec<Step> {
     vec![
         prctl("tie life to the maker's", libc::PR_SET_PDEATHSIG, [libc::SIGKILL as usize, 0]),
         Step::call("make session", NOTHING, libc::SYS_setsid, []),
@@ -73,7 +73,7 @@ fn session() -> Vec<Step> {
 }
 
 /// Root inside is who we are outside; the one mapping that needs no privilege and no helper.
-fn user_mapping(facts: &Facts) -> Vec<Step> {
+pub(super) fn user_mapping(facts: &Facts) -> Vec<Step> {
     let (user, group) = facts.user;
     let files = [
         ("/proc/self/setgroups", "deny".to_owned()),
@@ -107,7 +107,7 @@ fn loopback_up() -> Vec<Step> {
 }
 
 /// Nothing that happens here reaches the host's mounts; then the new root, and into it.
-fn root(spec: &Spec, facts: &Facts, names: Names) -> Vec<Step> {
+pub(super) fn root(spec: &Spec, facts: &Facts, names: Names) -> Vec<Step> {
     let private = libc::MS_REC | libc::MS_PRIVATE;
     let mut steps = vec![Step::mount("make mounts private", (NOTHING, Path::new("/")), None, private, None)];
     let target = if spec.pieces.has(Piece::Overlay) {
@@ -154,7 +154,7 @@ fn escaped(path: &Path) -> OsString {
 
 /// The old root goes on top of the new one and is taken off at once, which needs no directory for
 /// it; what is left of it is freed in the background of the last unmount.
-fn pivot() -> [Step; 3] {
+pub(super) fn pivot() -> [Step; 3] {
     let here = || text(".");
     [
         Step::call("pivot root", NOTHING, libc::SYS_pivot_root, [here(), here()]),
@@ -164,7 +164,7 @@ fn pivot() -> [Step; 3] {
 }
 
 /// Input, output and error; no other descriptor of ours reaches the program.
-fn streams(streams: [RawFd; 3]) -> Vec<Step> {
+pub(super) fn streams(streams: [RawFd; 3]) -> Vec<Step> {
     const CLOSE_ON_EXEC: u32 = 1 << 2;
     let place = |(target, fd): (usize, RawFd)| {
         Step::call("set up stream", NOTHING, libc::SYS_dup2, [number(fd), number(target)])

@@ -12,6 +12,7 @@
 mod filesystems;
 mod inside;
 mod pieces;
+mod primitive;
 mod privileges;
 mod rootless;
 mod undo;
@@ -33,6 +34,7 @@ use crate::units::{Nanos, Stamp};
 use undo::Removal;
 
 pub use pieces::{ALL, Piece, Pieces};
+pub use primitive::{PRIMITIVES, Primitive, Timed};
 pub use privileges::DOCKER_CAPABILITIES;
 pub use rootless::{NoUserNamespaces, is_privileged, user_namespaces};
 pub use undo::{Leftovers, leftovers, undo};
@@ -96,6 +98,9 @@ pub enum LaunchError {
     /// The kernel refused the clone.
     #[error("cannot clone into new namespaces")]
     Clone(#[source] std::io::Error),
+    /// This machine lacks what it takes.
+    #[error("{0}")]
+    Impossible(String),
     /// Something around it failed.
     #[error("cannot set up a launch")]
     Setup(#[source] std::io::Error),
@@ -155,7 +160,7 @@ pub struct Gone {
 /// Finds out what a launch needs to know, refuses what cannot work, and makes the layer of mount
 /// points in the scratch directory.
 pub fn prepare(mut spec: Spec) -> Result<Prepared> {
-    if !is_privileged() {
+    if !is_privileged() && spec.pieces != Pieces::NONE {
         user_namespaces().context("containers of an ordinary user need user namespaces")?;
         spec.pieces = spec.pieces.with(Piece::User);
     }
@@ -228,6 +233,11 @@ fn check_name(name: &str) -> Result<(), LaunchError> {
 }
 
 impl Prepared {
+    /// The same container made of other pieces, with a scratch directory that is shared.
+    pub fn vary(&self, pieces: Pieces) -> Result<Prepared> {
+        prepare(Spec { pieces, ..self.spec.clone() })
+    }
+
     /// The pieces that will be made, a user namespace included where it is needed.
     pub fn pieces(&self) -> Pieces {
         self.spec.pieces

@@ -33,6 +33,8 @@ pub enum Piece {
     Capabilities = 1 << 12,
     /// `no_new_privs`.
     NoNewPrivileges = 1 << 13,
+    /// The seccomp filter, where the container is to have one at all.
+    Seccomp = 1 << 14,
 }
 
 impl Piece {
@@ -52,7 +54,7 @@ impl Piece {
 }
 
 /// Every piece, in the order in which a container gets them.
-pub const ALL: [Piece; 14] = [
+pub const ALL: [Piece; 15] = [
     Piece::User,
     Piece::Mounts,
     Piece::Uts,
@@ -67,6 +69,7 @@ pub const ALL: [Piece; 14] = [
     Piece::ReadOnlyPaths,
     Piece::Capabilities,
     Piece::NoNewPrivileges,
+    Piece::Seccomp,
 ];
 
 /// A set of pieces.
@@ -95,6 +98,11 @@ impl Pieces {
     /// Whether `piece` is among them.
     pub const fn has(self, piece: Piece) -> bool {
         self.0 & piece as u32 != 0
+    }
+
+    /// This set and all of `others`.
+    pub const fn and(self, others: Pieces) -> Pieces {
+        Pieces(self.0 | others.0)
     }
 
     /// The flags of clone for the namespaces among them.

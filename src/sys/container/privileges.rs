@@ -19,7 +19,7 @@ pub fn prctl(name: &'static str, option: i32, arguments: [usize; 2]) -> Step {
 /// the filter after everything that it might forbid.
 pub fn privileges(spec: &Spec, facts: &Facts) -> Vec<Step> {
     let pieces = spec.pieces;
-    let filter = || spec.seccomp.as_deref().map(Step::seccomp);
+    let filter = || spec.seccomp.as_deref().filter(|_| pieces.has(Piece::Seccomp)).map(Step::seccomp);
     let mut steps = vec![Step::call("set umask", NOTHING, libc::SYS_umask, [number(0o22)])];
     if !pieces.has(Piece::NoNewPrivileges) {
         // Without it, only who may administrate may install a filter.
@@ -66,7 +66,7 @@ fn capabilities(in_user_namespace: bool, facts: &Facts) -> Vec<Step> {
 }
 
 /// What we ignore and block is not the program's business.
-fn clean_signals() -> [Step; 2] {
+pub(super) fn clean_signals() -> [Step; 2] {
     let set_size = || number(size_of::<u64>());
     let default = Argument::Words(Box::new([0; 4]));
     let none = Argument::Words(Box::new([0]));

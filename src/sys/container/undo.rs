@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use super::super::cgroup::{self, CgroupPlan, LABEL};
-use super::super::steps::{Descriptor, Step, StepError};
+use super::super::steps::{Descriptor, Step, StepError, number, text};
 
 /// Everything that one container leaves, to be written down before it is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +42,11 @@ pub fn undo(leftovers: &Leftovers) -> Result<()> {
 /// is also the mount point that hides the other two from it, the upper and the work directory.
 pub fn overlay_directories(own: &Path) -> [PathBuf; 3] {
     [own.to_owned(), own.join("upper"), own.join("work")]
+}
+
+/// The step that unmounts an overlay at once.
+pub(super) fn unmount(own: &Path) -> Step {
+    Step::call("unmount overlay", own, libc::SYS_umount2, [text(own), number(0usize)])
 }
 
 /// What overlayfs makes in its work directory; an ordinary user may remove but not enter it.

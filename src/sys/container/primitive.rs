@@ -1,0 +1,375 @@
+//! Pieces done by themselves, between two readings of the clock: what the kernel charges for exactly
+//! these system calls, without the launch around them.
+//!
+//! Each is done by us, where a runtime does it outside of the container, or by a child that shares our
+//! memory, in namespaces of its own that are made before the first stamp. It is undone at once:
+//! between two more stamps where undoing is a call of its own, else by the end of the child. Whatever
+//! has to do with the network is done in a network namespace that was made for it, and never in the
+//! host's, so nothing of it can outlive the child, however we end.
+//!
+//! Deliberately absent: waiting for what the kernel takes down in its own threads. It takes network
+//! namespaces apart after their last process has ended, and gives no sign when that is over.
+
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::Path;
+
+use super::super::cgroup::{self, CgroupPlan, Version};
+use super::super::link::{Index, Socket, keep_at};
+use super::super::spawn::{self, Child, Output, Status};
+use super::super::steps::{Step, StepError, number, run_all};
+use super::inside::{self, NOTHING, Names};
+use super::privileges::{clean_signals, prctl};
+use super::undo::{self, Removal};
+use super::{
+    Born, LaunchError, LaunchFailed, Nanos, Piece, Pieces, Prepared, Running, Stamp, birth, check_name, clock,
+};
+
+/// A piece that is done by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Primitive {
+    /// A cgroup in every hierarchy of the plan: made, and removed empty.
+    CgroupCreate,
+    /// Entering them in version 1 through `tasks`, which moves one thread.
+    CgroupEnterTasks,
+    /// Entering them in version 1 through `cgroup.procs`, which moves a process.
+    CgroupEnterProcesses,
+    /// Entering the one of version 2 through `cgroup.procs`.
+    CgroupEnterVersion2,
+    /// Removing cgroups in which a process was.
+    CgroupRemove,
+    /// An overlay over the image: mounted, and unmounted.
+    OverlayMount,
+    /// Changing the root: `pivot_root`, taking the old root off, and `chdir`.
+    PivotRoot,
+    /// Loading the seccomp filter.
+    SeccompLoad,
+    /// A time namespace.
+    TimeNamespace,
+    /// A pair of interfaces, one end of it in another network namespace, both set up; and removed.
+    VethPair,
+    /// Making one end of such a pair a port of a bridge; and taking it off.
+    BridgePort,
+}
+
+/// Every primitive.
+pub const PRIMITIVES: [Primitive; 11] = [
+    Primitive::CgroupCreate,
+    Primitive::CgroupEnterTasks,
+    Primitive::CgroupEnterProcesses,
+    Primitive::CgroupEnterVersion2,
+    Primitive::CgroupRemove,
+    Primitive::OverlayMount,
+    Primitive::PivotRoot,
+    Primitive::SeccompLoad,
+    Primitive::TimeNamespace,
+    Primitive::VethPair,
+    Primitive::BridgePort,
+];
+
+/// When a primitive was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timed {
+    /// Right before its first system call.
+    pub began: Stamp,
+    /// Right after its last.
+    pub made: Stamp,
+    /// Right before the first call that undoes it, and right after the last, where there are any.
+    pub undone: Option<(Stamp, Stamp)>,
+    /// When nothing was left of it but what the kernel takes down in its own threads.
+    pub gone: Stamp,
+}
+
+/// Numbers of descriptors in the child, beyond those of the streams; the child has its own table.
+const OUTER: RawFd = 100;
+const OUTER_SOCKET: Socket = Socket(101);
+const INNER: RawFd = 102;
+const INNER_SOCKET: Socket = Socket(103);
+const BRIDGE: Index = Index(100);
+const PORT: Index = Index(101);
+
+/// What is done for a primitive, by whom.
+#[derive(Default)]
+struct Lists {
+    /// By us, first.
+    before: Vec<Step>,
+    /// By the child; empty where there is none.
+    inside: Vec<Step>,
+    /// How many of these were made when the primitive is there and not yet undone.
+    until_made: usize,
+    /// Namespaces that the child is born into.
+    namespaces: Pieces,
+    /// By us, after the child was reaped.
+    after: Vec<Step>,
+    /// Whether the overlay's directories are made.
+    overlay: bool,
+}
+
+impl Prepared {
+    /// Does a primitive with the container's image, cgroups and filter, and undoes it. Nothing is left
+    /// of it when this returns, whatever it returns.
+    pub fn time(&mut self, primitive: Primitive, name: &str) -> Result<Timed, LaunchFailed> {
+        let (lists, removal) = self.lists_of(primitive, name)?;
+        let failed = |error: LaunchError, removal: Removal, made| LaunchFailed {
+            error,
+            cleanup: removal.after(made).run().err(),
+        };
+        let (made, ready) = run_all(&lists.before);
+        let removable = lists.before[..made].iter().filter(|step| step.stamped().is_none()).count();
+        if let Err(error) = ready {
+            return Err(failed(error.into(), removal, removable));
+        }
+        if !lists.inside.is_empty() {
+            let end = [Step::call("end", NOTHING, libc::SYS_exit_group, [number(0usize)])];
+            let steps: Vec<Step> = lists.inside.into_iter().chain(end).collect();
+            let ended = self.live(lists.namespaces, &steps).and_then(|pid| match spawn::reap(pid) {
+                Ok((Status::Exited(0), _)) => Ok(()),
+                Ok((status, _)) => Err(LaunchError::Impossible(format!("the child ended with {status}"))),
+                Err(error) => Err(LaunchError::Setup(error)),
+            });
+            if let Err(error) = ended {
+                return Err(failed(error, removal, usize::MAX));
+            }
+            return finish(removal, &lists.before, &steps, &lists.after);
+        }
+        finish(removal, &lists.before, &[], &lists.after)
+    }
+
+    /// Does a primitive and executes the container's program where it has not been undone: what the
+    /// program sees is what the primitive did. Only for those that a child does.
+    pub fn launch_in(&mut self, primitive: Primitive, name: &str) -> Result<Running, LaunchFailed> {
+        let (mut lists, removal) = self.lists_of(primitive, name)?;
+        let setup = |error| LaunchFailed { error: LaunchError::Setup(error), cleanup: None };
+        let (stdout, stdout_writer) = Output::pipe().map_err(setup)?;
+        let (stderr, stderr_writer) = Output::pipe().map_err(setup)?;
+        let stdin = spawn::null_device().map_err(setup)?;
+        let streams = [stdin.as_raw_fd(), stdout_writer.as_raw_fd(), stderr_writer.as_raw_fd()];
+        lists.inside.truncate(lists.until_made);
+        lists.inside.extend(inside::streams(streams));
+        lists.inside.extend(clean_signals());
+        lists.inside.push(Step::execute(&self.spec.program, &self.facts.arguments, &self.facts.environment));
+        let spawned = clock::now();
+        let (made, ready) = run_all(&lists.before);
+        let child = ready.map_err(LaunchError::Step).and_then(|_| {
+            let pid = self.live(lists.namespaces, &lists.inside)?;
+            Child::adopt(pid, spawned, stdout, stderr).map_err(LaunchError::Setup)
+        });
+        match child {
+            Ok(child) => Ok(Running { child, removal, own_cpu: Nanos(0) }),
+            Err(error) => Err(LaunchFailed { error, cleanup: removal.after(made).run().err() }),
+        }
+    }
+
+    /// A child that makes these steps.
+    fn live(&mut self, namespaces: Pieces, steps: &[Step]) -> Result<i32, LaunchError> {
+        let born = birth::give_birth(&mut self.stack, namespaces.namespaces(), None, steps);
+        match born.map_err(|errno| LaunchError::Clone(std::io::Error::from_raw_os_error(errno)))? {
+            Born::Alive(pid) => Ok(pid),
+            Born::Stillborn { pid, step, errno } => {
+                spawn::reap(pid).ok();
+                Err(self.refused(steps[step].failed(errno)))
+            }
+        }
+    }
+
+    fn lists_of(&self, primitive: Primitive, name: &str) -> Result<(Lists, Removal), LaunchFailed> {
+        let unharmed = |error| LaunchFailed { error, cleanup: None };
+        check_name(name).map_err(unharmed)?;
+        let own = self.spec.scratch.join(name);
+        let mut lists = self.lists(primitive, name, &own).map_err(unharmed)?;
+        // The directories are made last, as `Removal` wants it.
+        let cgroups = match lists.after.is_empty() {
+            true => Vec::new(),
+            false => self.cgroups_of(primitive).removal(name),
+        };
+        if lists.overlay {
+            let make = |path: &std::path::PathBuf| Step::mkdir("make overlay directory", path, 0o755);
+            lists.before.extend(undo::overlay_directories(&own).iter().map(make));
+        }
+        let removal = Removal::new(cgroups, lists.overlay.then_some(own.as_path()));
+        Ok((lists, removal))
+    }
+
+    /// The cgroups that a primitive is about.
+    fn cgroups_of(&self, primitive: Primitive) -> CgroupPlan {
+        let all = &self.spec.cgroups;
+        match primitive {
+            Primitive::CgroupEnterTasks | Primitive::CgroupEnterProcesses => {
+                all.of_version(|version| *version != Version::V2)
+            }
+            Primitive::CgroupEnterVersion2 => all.of_version(|version| *version == Version::V2),
+            _ => all.clone(),
+        }
+    }
+
+    fn lists(&self, primitive: Primitive, name: &str, own: &Path) -> Result<Lists, LaunchError> {
+        let cgroups = self.cgroups_of(primitive);
+        let needs_cgroups = matches!(
+            primitive,
+            Primitive::CgroupCreate
+                | Primitive::CgroupEnterTasks
+                | Primitive::CgroupEnterProcesses
+                | Primitive::CgroupEnterVersion2
+                | Primitive::CgroupRemove
+        );
+        if needs_cgroups && cgroups.places.is_empty() {
+            return Err(LaunchError::Impossible(
+                "there is no such cgroup hierarchy that may be written".into(),
+            ));
+        }
+        Ok(match primitive {
+            Primitive::CgroupCreate => Lists {
+                before: timed(cgroups.creation(name)),
+                after: timed(cgroups.removal(name)),
+                ..Lists::default()
+            },
+            Primitive::CgroupRemove => Lists {
+                before: cgroups.creation(name),
+                inside: cgroups.entering_through("cgroup.procs", name),
+                after: timed(cgroups.removal(name)),
+                ..Lists::default()
+            },
+            Primitive::CgroupEnterTasks => entering(&cgroups, "tasks", name),
+            Primitive::CgroupEnterProcesses | Primitive::CgroupEnterVersion2 => {
+                entering(&cgroups, "cgroup.procs", name)
+            }
+            Primitive::OverlayMount => {
+                let [private, mount, ..] = self.mounting(name, own)?;
+                let unmount = undo::unmount(own);
+                Lists {
+                    overlay: true,
+                    ..self.child(Piece::Mounts, vec![private], vec![mount], vec![unmount])
+                }
+            }
+            Primitive::PivotRoot => {
+                let mounting = Vec::from(self.mounting(name, own)?);
+                let pivot = Vec::from(inside::pivot());
+                Lists { overlay: true, ..self.child(Piece::Mounts, mounting, pivot, Vec::new()) }
+            }
+            Primitive::SeccompLoad => {
+                let filter = self.spec.seccomp.as_deref();
+                let filter = filter.ok_or(LaunchError::Impossible("there is no filter to load".into()))?;
+                let first = vec![prctl("set no_new_privs", libc::PR_SET_NO_NEW_PRIVS, [1, 0])];
+                self.child(None, first, vec![Step::seccomp(filter)], Vec::new())
+            }
+            Primitive::TimeNamespace => {
+                let flag = [number(libc::CLONE_NEWTIME)];
+                let make = Step::call("make time namespace", NOTHING, libc::SYS_unshare, flag);
+                self.child(None, Vec::new(), vec![make], Vec::new())
+            }
+            Primitive::VethPair => {
+                let undo = OUTER_SOCKET.delete(PORT);
+                self.child(Piece::Network, two_networks(), pair(), undo.into())
+            }
+            Primitive::BridgePort => {
+                let mut first = two_networks();
+                first.extend(OUTER_SOCKET.create_bridge(BRIDGE, "dunnage0"));
+                first.extend(OUTER_SOCKET.set_up(BRIDGE));
+                first.extend(pair());
+                let [on, off] = [Some(BRIDGE), None].map(|bridge| OUTER_SOCKET.set_bridge(PORT, bridge));
+                self.child(Piece::Network, first, on.into(), off.into())
+            }
+        })
+    }
+
+    /// Making mounts private, mounting the overlay, entering it.
+    fn mounting(&self, name: &str, own: &Path) -> Result<[Step; 3], LaunchError> {
+        let mut spec = self.spec.clone();
+        spec.pieces = spec.pieces.with(Piece::Overlay).with(Piece::Mounts);
+        let steps = inside::root(&spec, &self.facts, Names { name, own, streams: [0; 3] });
+        <[Step; 3]>::try_from(steps).map_err(|_| LaunchError::Impossible("the root is made otherwise".into()))
+    }
+
+    /// What a child does in a namespace of its own: `first`, then the primitive, then its undoing.
+    fn child(
+        &self,
+        namespace: impl Into<Option<Piece>>,
+        first: Vec<Step>,
+        make: Vec<Step>,
+        undo: Vec<Step>,
+    ) -> Lists {
+        // An ordinary user may do none of it outside of a user namespace.
+        let user = self.spec.pieces.has(Piece::User);
+        let own = if user { Pieces::NONE.with(Piece::User) } else { Pieces::NONE };
+        let namespaces = namespace.into().map_or(own, |piece| own.with(piece));
+        let mut steps = inside::session();
+        if user {
+            steps.extend(inside::user_mapping(&self.facts));
+        }
+        steps.extend(first);
+        steps.extend(timed(make));
+        let until_made = steps.len();
+        if !undo.is_empty() {
+            steps.extend(timed(undo));
+        }
+        Lists { inside: steps, until_made, namespaces, ..Lists::default() }
+    }
+}
+
+impl Default for Pieces {
+    fn default() -> Pieces {
+        Pieces::NONE
+    }
+}
+
+/// These steps between two readings of the clock.
+fn timed(steps: Vec<Step>) -> Vec<Step> {
+    std::iter::once(Step::stamp()).chain(steps).chain([Step::stamp()]).collect()
+}
+
+fn entering(cgroups: &CgroupPlan, file: &str, name: &str) -> Lists {
+    let mut inside = inside::session();
+    inside.extend(timed(cgroups.entering_through(file, name)));
+    Lists {
+        before: cgroups.creation(name),
+        until_made: inside.len(),
+        inside,
+        after: cgroups.removal(name),
+        ..Lists::default()
+    }
+}
+
+/// A second network namespace beside the one that the child was born into, and a netlink socket in
+/// each.
+fn two_networks() -> Vec<Step> {
+    let own = || Step::open("open network namespace", Path::new("/proc/self/ns/net"), libc::O_RDONLY);
+    let mut steps = vec![own()];
+    steps.extend(keep_at(OUTER));
+    steps.extend(OUTER_SOCKET.open());
+    steps.push(Step::call(
+        "make network namespace",
+        NOTHING,
+        libc::SYS_unshare,
+        [number(libc::CLONE_NEWNET)],
+    ));
+    steps.push(own());
+    steps.extend(keep_at(INNER));
+    steps.extend(INNER_SOCKET.open());
+    let back = [number(OUTER), number(libc::CLONE_NEWNET)];
+    steps.push(Step::call("enter network namespace", NOTHING, libc::SYS_setns, back));
+    steps
+}
+
+/// A pair of interfaces from one of them to the other, both set up.
+fn pair() -> Vec<Step> {
+    let create = OUTER_SOCKET.create_pair(PORT, ["dunnage1", "eth0"], INNER);
+    create.into_iter().chain(OUTER_SOCKET.set_up(PORT)).chain(INNER_SOCKET.set_up(PORT)).collect()
+}
+
+/// Removes what is left, and reads the stamps in the order in which they were taken.
+fn finish(removal: Removal, before: &[Step], inside: &[Step], after: &[Step]) -> Result<Timed, LaunchFailed> {
+    let mut first: Result<(), StepError> = Ok(());
+    for step in after {
+        first = first.and(cgroup::remove(step));
+    }
+    // The cgroups are away by now; the overlay's directories are not.
+    first = first.and(removal.run());
+    let gone = clock::now();
+    let stamps: Vec<Stamp> = before.iter().chain(inside).chain(after).filter_map(Step::stamped).collect();
+    let failed = |error| Err(LaunchFailed { error, cleanup: None });
+    match (first, &stamps[..]) {
+        (Err(error), _) => failed(error.into()),
+        (Ok(()), &[began, made]) => Ok(Timed { began, made, undone: None, gone }),
+        (Ok(()), &[began, made, from, to]) => Ok(Timed { began, made, undone: Some((from, to)), gone }),
+        (Ok(()), _) => failed(LaunchError::Impossible("a stamp is missing".into())),
+    }
+}
