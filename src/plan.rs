@@ -382,15 +382,19 @@ mod tests {
         ]
     }
 
-    fn plan(rounds: Rounds) -> Plan {
-        make(Request {
+    fn request(rounds: Rounds) -> Request {
+        Request {
             experiments: vec!["start"],
             subjects: ladder(),
             chosen: Vec::new(),
             seed: 7,
             rounds,
             allowed: ALLOWED,
-        })
+        }
+    }
+
+    fn plan(rounds: Rounds) -> Plan {
+        make(request(rounds))
     }
 
     fn relation_of(plan: &Plan, subject: &str, against: &str) -> Option<Relation> {
@@ -421,6 +425,27 @@ mod tests {
         assert_eq!(relation_of(&plan, "docker", "crun"), None);
         assert_eq!(relation_of(&plan, "docker", "bare"), Some(Relation::Baseline));
         assert_eq!(relation_of(&plan, "docker+crun:log=none,net=none", "docker+crun"), None);
+    }
+
+    #[test]
+    fn what_is_in_force_decides_and_not_what_was_typed() {
+        use Ladder::{AsInstalled, Equalised};
+        let relation = |upper: Entry, lower: Entry| {
+            let bare = entry("bare", Layer::Bare, AsInstalled, None);
+            let (one, other) = (upper.label.clone(), lower.label.clone());
+            let plan = make(Request { subjects: vec![bare, lower, upper], ..request(Rounds::Fixed(3)) });
+            relation_of(&plan, &one, &other)
+        };
+        let one = |key: &str| Some(Relation::OneKey(key.into()));
+        let docker = |keys: &str| entry(&format!("docker{keys}"), Layer::Engine, AsInstalled, Some("runc"));
+        let podman = |keys: &str| entry(&format!("podman{keys}"), Layer::Engine, Equalised, Some("runc"));
+        assert_eq!(relation(docker(":log=none,seccomp=default"), docker(":log=none")), Some(Relation::Layer));
+        assert_eq!(relation(docker(":log=default,seccomp=off"), docker("")), one("seccomp"));
+        assert_eq!(relation(podman(":log=none,net=none,seccomp=off"), docker(":log=none,net=none")), None);
+        assert_eq!(
+            relation(podman(":log=default,net=none"), docker(":net=none,seccomp=default")),
+            one("engine")
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use crate::outcome::FailureClass;
-use crate::subject::{self, Place, Spec, engine, stage};
+use crate::subject::{self, Company, Place, Spec, stage};
 use crate::sys::journal::{self, Abandoned, Resource};
 use crate::sys::remains::{self, Tokens};
 use crate::sys::{clock, process};
@@ -105,19 +105,18 @@ fn remove_directory(state: &Path, path: &Path) -> Result<(), String> {
     }
 }
 
-/// Removes everything of ours: what killed runs left, labelled containers of runs that are no
-/// longer alive, labelled images, and the unpacked image. Says what that was.
+/// Removes everything of ours: what killed runs left, what each kind of subject finds of runs that are
+/// no longer alive, images, and the unpacked image. Says what that was.
 pub fn everything(place: &Place) -> Result<Vec<String>> {
     let mut told = abandoned(place)?;
     // Runs that keep their journals elsewhere use the same images in engines.
-    let in_use = !living_runs(&place.state).is_empty() || another_dunnage();
-    for engine in engines() {
-        told.extend(sweep_containers(&engine));
-        if !in_use {
-            told.extend(sweep_images(&engine));
-        }
+    let alone = living_runs(&place.state).is_empty() && !another_dunnage();
+    let company = if alone { Company::Alone } else { Company::Others };
+    // The farthest from the kernel first: what is above goes before what it stands on.
+    for kind in subject::KINDS.iter().rev() {
+        told.extend((kind.sweep)(place, company));
     }
-    if in_use {
+    if company == Company::Others {
         told.push("left the images, since another dunnage is running".into());
         return Ok(told);
     }
@@ -126,12 +125,9 @@ pub fn everything(place: &Place) -> Result<Vec<String>> {
         told.push(format!("removed `{}`", images.display()));
     }
     // Only while they are empty: what is in them is not known to be ours to remove.
-    for name in ["runs", "crun", "runc", "journal"] {
+    for name in ["runs", "journal"] {
         let _ = std::fs::remove_dir(place.state.join(name));
     }
-    let orphans = subject::floor::remove_orphans();
-    told.extend(orphans.iter().map(|path| format!("removed cgroup `{}`", path.display())));
-    subject::floor::retire();
     Ok(told)
 }
 
@@ -144,40 +140,4 @@ fn living_runs(state: &Path) -> Vec<String> {
 fn another_dunnage() -> bool {
     let own = std::process::id() as i32;
     process::named(&["dunnage"]).iter().any(|other| other.pid != own)
-}
-
-fn engines() -> Vec<engine::Engine> {
-    let docker = subject::docker::find(&Spec::plain("docker"));
-    let podman = subject::podman::find(&Spec::plain("podman"));
-    [docker, podman].into_iter().flatten().collect()
-}
-
-/// A run is alive as long as its journal is there, in whatever state directory that is.
-fn sweep_containers(engine: &engine::Engine) -> Vec<String> {
-    use crate::subject::Subject;
-    let mut told = Vec::new();
-    let name = &engine.spec.name;
-    for container in engine::labelled_containers(engine).unwrap_or_default() {
-        let journal = stage::journals(&container.state).join(format!("{}.jsonl", container.run));
-        // What cannot be looked at is somebody else's.
-        if journal.try_exists().unwrap_or(true) {
-            continue;
-        }
-        let container = container.name;
-        told.push(match engine.remove(&container) {
-            Ok(()) => format!("removed container `{container}` from {name}"),
-            Err(failure) => format!("could not remove container `{container}` from {name}: {failure}"),
-        });
-    }
-    told
-}
-
-fn sweep_images(engine: &engine::Engine) -> Vec<String> {
-    let name = &engine.spec.name;
-    let images = engine::labelled_images(engine).unwrap_or_default();
-    let removed = images.into_iter().map(|image| match engine::remove_image(engine, &image) {
-        Ok(()) => format!("removed image `{image}` from {name}"),
-        Err(why) => format!("could not remove image `{image}` from {name}: {}", why.reason),
-    });
-    removed.collect()
 }

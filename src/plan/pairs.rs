@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{Entry, Ladder, Layer, Relation};
+use crate::subject::{self, Key, Spec};
 
 /// Which of the members are compared with which, and why; each pair once, under its strongest reason.
 pub fn of(subjects: &[Entry], members: &[usize], baseline: usize) -> Vec<(usize, usize, Relation)> {
@@ -52,24 +53,29 @@ fn relation(upper: &Entry, lower: &Entry) -> Option<Relation> {
     step.then_some(Relation::Step)
 }
 
-/// The one key, runtime, engine or build in which two subjects of a layer differ.
+/// The one key, runtime, engine or build in which two subjects of a layer differ. What counts is what
+/// is in force: a key that is not given has its kind's default, which need not be another kind's.
 fn only_difference(one: &Entry, other: &Entry) -> Option<String> {
     if one.layer != other.layer {
         return None;
     }
+    let engine_differs = one.spec.name != other.spec.name;
     let mut differences = Vec::new();
-    if one.spec.name != other.spec.name {
+    if engine_differs {
         differences.push(if one.layer == Layer::Engine { "engine" } else { return None });
     }
     if one.layer == Layer::Engine && one.runtime != other.runtime {
         differences.push("runtime");
     }
-    let keys: BTreeSet<_> =
-        one.spec.keys.iter().chain(&other.spec.keys).map(|(key, _)| key.as_str()).collect();
-    differences.extend(keys.into_iter().filter(|key| one.spec.get(key) != other.spec.get(key)));
-    // Engines differ in defaults that are not keys; only where these are set alike is the engine
-    // itself the one difference.
-    let equal_ground = one.spec.get("net").is_some() && one.spec.get("log").is_some();
+    let given = one.spec.keys.iter().chain(&other.spec.keys).map(|(key, _)| key.as_str());
+    let shared = declared(&one.spec).iter().map(|key| key.name);
+    let shared = shared.filter(|name| declared(&other.spec).iter().any(|key| key.name == *name));
+    let keys: BTreeSet<_> = given.chain(shared).collect();
+    differences.extend(keys.into_iter().filter(|key| in_force(one, key) != in_force(other, key)));
+    // Engines differ in defaults that nobody can name beforehand; only where those that cost time are
+    // known to be alike is the engine itself the one difference.
+    let known = |key: &&str| in_force(one, key).is_some() && in_force(other, key).is_some();
+    let equal_ground = ["net", "log", "seccomp"].iter().all(known);
     match differences[..] {
         ["engine"] if !equal_ground => None,
         // Another daemon has its own version, storage and age; another image its own mount.
@@ -77,4 +83,15 @@ fn only_difference(one: &Entry, other: &Entry) -> Option<String> {
         [only] => Some(only.to_owned()),
         _ => None,
     }
+}
+
+/// The keys of a subject's kind.
+fn declared(spec: &Spec) -> &'static [Key] {
+    subject::kind_of(spec).map(|kind| kind.keys).unwrap_or_default()
+}
+
+/// The value of a key as given, else the kind's default; none where that depends on the engine.
+fn in_force<'a>(entry: &'a Entry, key: &str) -> Option<&'a str> {
+    let default = || declared(&entry.spec).iter().find(|known| known.name == key)?.default;
+    entry.spec.get(key).or_else(default)
 }

@@ -16,6 +16,7 @@ pub static KIND: Kind = Kind {
     keys: &[],
     defaults: || Defaults { as_installed: vec![Spec::plain("bare")], equalised: Vec::new() },
     build,
+    sweep: super::leaves_nothing,
 };
 
 struct Bare {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::client::{self, Call, Holds, Terminal};
 use super::component::{ask, insist};
 use super::treatment::{Expected, Network, Own};
-use super::{Facts, Launch, Spec, Stage, Subject, Unavailable};
+use super::{Company, Facts, Launch, Spec, Stage, Subject, Unavailable, stage};
 use crate::image::SmallImage;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::{PROBE, Task};
@@ -262,18 +262,16 @@ fn is_about_nothing(words: &str) -> bool {
 }
 
 /// A container that carries our label.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Labelled {
-    /// Its name.
-    pub name: String,
+struct Labelled {
+    name: String,
     /// The run that made it.
-    pub run: String,
+    run: String,
     /// The state directory of that run.
-    pub state: PathBuf,
+    state: PathBuf,
 }
 
 /// Containers with our label that this engine knows, running or not.
-pub fn labelled_containers(engine: &Engine) -> Result<Vec<Labelled>, Unavailable> {
+fn labelled_containers(engine: &Engine) -> Result<Vec<Labelled>, Unavailable> {
     let format = format!("{{{{.Names}}}} {{{{.Label \"{RUN_LABEL}\"}}}} {{{{.Label \"{STATE_LABEL}\"}}}}");
     let filter = format!("label={RUN_LABEL}");
     let listed = engine.ask(&["ps", "--all", "--filter", &filter, "--format", &format])?;
@@ -286,13 +284,35 @@ pub fn labelled_containers(engine: &Engine) -> Result<Vec<Labelled>, Unavailable
 }
 
 /// Images with our label that this engine holds.
-pub fn labelled_images(engine: &Engine) -> Result<Vec<String>, Unavailable> {
+fn labelled_images(engine: &Engine) -> Result<Vec<String>, Unavailable> {
     let listed =
         engine.ask(&["images", "--filter", "label=dunnage.image", "--format", "{{.Repository}}:{{.Tag}}"])?;
     Ok(String::from_utf8_lossy(&listed).lines().map(str::to_owned).collect())
 }
 
-/// Removes an image; one that is in use by somebody's container stays, which is an error here.
-pub fn remove_image(engine: &Engine, reference: &str) -> Result<(), Unavailable> {
-    engine.ask(&["rmi", reference]).map(drop)
+/// Removes labelled containers of runs that are no longer alive and, where nobody else runs, labelled
+/// images. An image that is in use by somebody's container stays, and that is told.
+pub(super) fn sweep(found: Result<Engine, Unavailable>, company: Company) -> Vec<String> {
+    let Ok(engine) = found else { return Vec::new() };
+    let name = &engine.spec.name;
+    let mut told = Vec::new();
+    for Labelled { name: container, run, state } in labelled_containers(&engine).unwrap_or_default() {
+        if stage::may_be_alive(&state, &run) {
+            continue;
+        }
+        told.push(match engine.remove(&container) {
+            Ok(()) => format!("removed container `{container}` from {name}"),
+            Err(failure) => format!("could not remove container `{container}` from {name}: {failure}"),
+        });
+    }
+    if company == Company::Others {
+        return told;
+    }
+    for image in labelled_images(&engine).unwrap_or_default() {
+        told.push(match engine.ask(&["rmi", &image]) {
+            Ok(_) => format!("removed image `{image}` from {name}"),
+            Err(why) => format!("could not remove image `{image}` from {name}: {}", why.reason),
+        });
+    }
+    told
 }

@@ -57,6 +57,7 @@ pub static KIND: Kind = Kind {
     keys: &KEYS,
     defaults: Defaults::default,
     build,
+    sweep: super::leaves_nothing,
 };
 
 struct Fake {

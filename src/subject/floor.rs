@@ -6,7 +6,9 @@ use std::ffi::OsString;
 use super::client;
 use super::spec::{Key, Values};
 use super::treatment::{self, Expected, Network, Own};
-use super::{Component, Cpu, Defaults, Facts, Kind, Launch, Layer, Place, Spec, Stage, Subject, Unavailable};
+use super::{
+    Company, Component, Cpu, Defaults, Facts, Kind, Launch, Layer, Place, Spec, Stage, Subject, Unavailable,
+};
 use crate::image::{EXECUTABLE, PATH_VARIABLE};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::{PROBE, Task};
@@ -46,6 +48,7 @@ pub static KIND: Kind = Kind {
     keys: &KEYS,
     defaults: || Defaults { as_installed: vec![Spec::plain("floor")], equalised: Vec::new() },
     build,
+    sweep,
 };
 
 struct Floor {
@@ -96,6 +99,15 @@ fn cgroups() -> Result<CgroupPlan, Failure> {
     Ok(CgroupPlan::new(&mounted))
 }
 
+fn sweep(_: &Place, company: Company) -> Vec<String> {
+    if company == Company::Others {
+        return Vec::new();
+    }
+    let told = remove_orphans().iter().map(|path| format!("removed cgroup `{}`", path.display())).collect();
+    retire();
+    told
+}
+
 /// Removes the directories that hold our cgroups, unless something is in them.
 pub fn retire() {
     if let Ok(plan) = cgroups() {
@@ -105,7 +117,7 @@ pub fn retire() {
 
 /// Removes cgroups of containers whose run lost its journal, and returns their paths. Only to be
 /// called while no run is alive; one with a process in it stays.
-pub fn remove_orphans() -> Vec<std::path::PathBuf> {
+fn remove_orphans() -> Vec<std::path::PathBuf> {
     let Ok(plan) = cgroups() else { return Vec::new() };
     let parents = plan.directories("any").into_iter().filter_map(|path| Some(path.parent()?.to_owned()));
     let entries = parents.filter_map(|parent| std::fs::read_dir(parent).ok()).flatten().flatten();

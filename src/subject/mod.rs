@@ -206,10 +206,30 @@ pub struct Kind {
     pub defaults: fn() -> Defaults,
     /// Finds its programs and makes a subject of a checked specification.
     pub build: Build,
+    /// Removes what killed runs left with it.
+    pub sweep: Sweep,
 }
 
 /// Finds the programs of a kind and makes a subject.
 pub type Build = fn(&Spec, &Place) -> Result<Box<dyn Subject>, Unavailable>;
+
+/// Removes what is ours in a kind's programs and places and belongs to no run that is alive, and says
+/// what that was. What runs share (images) goes only where nobody runs.
+pub type Sweep = fn(&Place, Company) -> Vec<String>;
+
+/// Whether anybody else is running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Company {
+    /// Nobody: what runs share is ours to remove.
+    Alone,
+    /// Another dunnage, or it cannot be told.
+    Others,
+}
+
+/// The sweep of a kind that leaves nothing with anybody.
+pub fn leaves_nothing(_: &Place, _: Company) -> Vec<String> {
+    Vec::new()
+}
 
 /// The subjects of a kind that a run without `-s` takes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -54,6 +54,7 @@ pub static CRUN: Kind = Kind {
     keys: &KEYS,
     defaults: || Defaults { as_installed: vec![Spec::plain("crun")], equalised: Vec::new() },
     build,
+    sweep: |place, _| sweep(place, "crun"),
 };
 
 /// The kind `runc`.
@@ -64,6 +65,7 @@ pub static RUNC: Kind = Kind {
     keys: &KEYS,
     defaults: || Defaults { as_installed: vec![Spec::plain("runc")], equalised: Vec::new() },
     build,
+    sweep: |place, _| sweep(place, "runc"),
 };
 
 struct Oci {
@@ -104,6 +106,13 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         false => Vec::new(),
     };
     Ok(Box::new(Oci { spec: spec.clone(), binary, facts, global, expected, bundle: None }))
+}
+
+/// The directory in which an ordinary user's runtime keeps its notes; only while it is empty, since
+/// what is in it is not known to be ours to remove.
+fn sweep(place: &Place, runtime: &str) -> Vec<String> {
+    let _ = std::fs::remove_dir(place.state.join(runtime));
+    Vec::new()
 }
 
 impl Oci {

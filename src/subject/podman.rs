@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::component::ask;
-use super::engine::Engine;
+use super::engine::{self, Engine};
 use super::spec::{Key, Values};
 use super::{Component, Defaults, Facts, Kind, Layer, Place, Spec, Subject, Unavailable, on_path};
 use crate::sys::limits;
@@ -78,6 +78,7 @@ pub static KIND: Kind = Kind {
     keys: &KEYS,
     defaults,
     build,
+    sweep: |_, company| engine::sweep(find(&Spec::plain("podman")), company),
 };
 
 fn defaults() -> Defaults {

@@ -41,6 +41,12 @@ pub fn journals(state: &Path) -> PathBuf {
     state.join("journal")
 }
 
+/// Whether a run may still be going on: as long as its journal is there, in whatever state directory
+/// that is. What cannot be looked at is somebody else's.
+pub fn may_be_alive(state: &Path, run: &str) -> bool {
+    journals(state).join(format!("{run}.jsonl")).try_exists().unwrap_or(true)
+}
+
 impl Stage {
     /// Begins a run in this place.
     pub fn begin(place: Place, interrupts: Interrupts, run: String, seed: u64) -> Result<Stage> {
