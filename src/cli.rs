@@ -29,14 +29,14 @@ pub struct Cli {
 pub enum Command {
     /// Say what can be measured here, what would distort it, and how to mend it.
     Doctor,
-    /// List experiments, subjects or metrics.
+    /// List experiments, subjects, metrics or plans.
     List {
         /// What to list; everything unless given.
         #[arg(value_enum)]
         what: Option<Listed>,
     },
     /// Show the cells, the comparisons, the order and the time a run would take; measure nothing.
-    Plan(Selection),
+    Plan(Plan),
     /// Try every cell once and verify the treatment.
     Check(Selection),
     /// Measure.
@@ -45,6 +45,7 @@ pub enum Command {
   dunnage run --quick -o first-look
   dunnage run start -s bare -s floor -s crun --rounds 30
   dunnage run start -s docker -s docker:seccomp=off --set prestate=primed
+  dunnage run --plan ladder --rounds 30 --tag commit=1a2b3c
   dunnage run --events json > events.jsonl")]
     Run(Run),
     /// Go on with a run that was interrupted.
@@ -85,6 +86,8 @@ pub enum Listed {
     Subjects,
     /// What is measured, and what lies inside each number.
     Metrics,
+    /// The plans for `--plan` that the program brings with it.
+    Plans,
 }
 
 /// Which cells a run has.
@@ -93,6 +96,9 @@ pub struct Selection {
     /// Experiments, or `all`; the main ones unless given.
     #[arg(value_name = "EXPERIMENT")]
     pub experiments: Vec<String>,
+    /// Take what is not given here from a plan file (docs/plan-file.md): a path, or the name of a plan that `list plans` shows.
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<String>,
     /// A subject, `[LABEL=]NAME[+RUNTIME][:key=value,…]`; repeat for several. Everything that works here unless given.
     #[arg(short = 's', long = "subject", value_name = "SUBJECT")]
     pub subjects: Vec<String>,
@@ -108,9 +114,23 @@ pub struct Selection {
     /// The seed of every order; chosen by chance unless given.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Seconds after which a launch counts as hung.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
-    pub timeout: u32,
+    /// Seconds after which a launch counts as hung; 60 unless given.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub timeout: Option<u32>,
+    /// A label of the run, kept with it and shown in reports; repeat for several.
+    #[arg(long = "tag", value_name = "KEY=VALUE")]
+    pub tags: Vec<String>,
+}
+
+/// The options of `plan`.
+#[derive(Debug, Args)]
+pub struct Plan {
+    /// Which cells.
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Write the plan to this file too, for `--plan`.
+    #[arg(long, value_name = "FILE")]
+    pub write: Option<PathBuf>,
 }
 
 /// The options of `run`.

@@ -9,6 +9,7 @@ pub mod host;
 pub mod image;
 pub mod outcome;
 pub mod plan;
+pub mod plan_file;
 pub mod probe;
 pub mod progress;
 pub mod record;

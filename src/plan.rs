@@ -148,6 +148,8 @@ pub struct Request {
     pub rounds: Rounds,
     /// How long one launch may take.
     pub allowed: Nanos,
+    /// Margins that the person set; metrics without one keep their own.
+    pub margins: Vec<FixedMargin>,
 }
 
 /// How the number of rounds is found.
@@ -203,7 +205,7 @@ pub fn make(request: Request) -> Plan {
         comparisons,
         baseline,
         family: 0,
-        margins: margins(&experiments),
+        margins: margins(&experiments, request.margins),
         allowed: request.allowed,
     };
     plan.family = plan.count_family();
@@ -290,14 +292,19 @@ impl Plan {
     }
 }
 
-fn margins(experiments: &[&'static dyn Experiment]) -> Vec<FixedMargin> {
+/// The margins of all metrics: the person's where there is one, else the program's.
+fn margins(experiments: &[&'static dyn Experiment], given: Vec<FixedMargin>) -> Vec<FixedMargin> {
+    let own = |name: &str, metric: &Metric| {
+        given.iter().find(|one| one.experiment == name && one.metric == metric.name).map(|one| one.margin)
+    };
     let fixed = |experiment: &&'static dyn Experiment| {
         let name = experiment.name();
-        experiment.metrics().iter().map(move |metric| FixedMargin {
+        let one = move |metric: &Metric| FixedMargin {
             experiment: name.to_owned(),
             metric: metric.name.to_owned(),
-            margin: metric.margin,
-        })
+            margin: own(name, metric).unwrap_or(metric.margin),
+        };
+        experiment.metrics().iter().map(one).collect::<Vec<_>>()
     };
     experiments.iter().flat_map(fixed).collect()
 }
@@ -390,6 +397,7 @@ mod tests {
             seed: 7,
             rounds,
             allowed: ALLOWED,
+            margins: Vec::new(),
         }
     }
 
@@ -482,6 +490,7 @@ mod tests {
             seed: 7,
             rounds: Rounds::Fixed(1),
             allowed: ALLOWED,
+            margins: Vec::new(),
         });
         assert_eq!(plan.cells.len(), plan.subjects.len());
     }

@@ -127,6 +127,15 @@ impl Unit {
     }
 }
 
+/// A share written in percent, such as `5%` or `0.5 %`; not negative.
+pub fn parse_percent(text: &str) -> Option<f64> {
+    let number = text.trim().strip_suffix('%')?.trim_end();
+    // A sign or an exponent would be read by the parser, and is no percentage that a person means.
+    let plain = number.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let percent: f64 = number.parse().ok().filter(|_| plain)?;
+    Some(percent / 100.0)
+}
+
 /// A number with three significant digits and no exponent: `0.213`, `5.90`, `21.6`, `1240`.
 pub fn three_digits(value: f64) -> String {
     let size = value.abs();
@@ -154,6 +163,14 @@ mod tests {
         assert_eq!(shown(0.0216), "21.6 ms");
         assert_eq!(shown(0.2204), "220 ms");
         assert_eq!(shown(1.24), "1.24 s");
+    }
+
+    #[test]
+    fn percentages_have_their_sign() {
+        assert_eq!(["5%", "0.5 %", "7%"].map(parse_percent), [Some(0.05), Some(0.005), Some(0.07)]);
+        for wrong in ["5", "-5%", "%", "1e1%", "inf%", "5%%"] {
+            assert_eq!(parse_percent(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

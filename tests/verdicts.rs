@@ -39,6 +39,7 @@ fn planted(subjects: &[(&str, Layer, f64)], noise: f64) -> Recorded {
         seed: 3,
         rounds: Rounds::Fixed(ROUNDS),
         allowed: dunnage::plan::ALLOWED,
+        margins: Vec::new(),
     });
     let series = plan.cells.iter().enumerate().map(|(cell, planned)| {
         let entry = &plan.subjects[planned.subject];

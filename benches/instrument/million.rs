@@ -151,6 +151,7 @@ fn plan(seed: u64) -> Result<Plan> {
         seed,
         rounds: Rounds::Fixed(ROUNDS),
         allowed: dunnage::plan::ALLOWED,
+        margins: Vec::new(),
     });
     ensure!(plan.cells.len() == CELLS, "the plan has {} cells", plan.cells.len());
     Ok(plan)

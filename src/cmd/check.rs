@@ -9,7 +9,7 @@ use crate::cli::Selection;
 use crate::exit;
 use crate::experiment;
 use crate::outcome::Abort;
-use crate::plan::{self, Request, Rounds};
+use crate::plan::{self, Rounds};
 use crate::report::text::clean;
 use crate::session;
 
@@ -32,14 +32,8 @@ pub fn run(selection: &Selection) -> Result<i32> {
         session::end(stage);
         return Err(error);
     }
-    let plan = plan::make(Request {
-        experiments: asked.experiments.clone(),
-        subjects: found.candidates.iter().map(|one| one.entry.clone()).collect(),
-        chosen: asked.chosen.clone(),
-        seed: asked.seed,
-        rounds: Rounds::Fixed(1),
-        allowed: asked.allowed,
-    });
+    let subjects = found.candidates.iter().map(|one| one.entry.clone()).collect();
+    let plan = plan::make(request::request(&asked, subjects, Rounds::Fixed(1)));
     for cell in &plan.cells {
         let entry = &plan.subjects[cell.subject];
         if entry.twin_of.is_some() {

@@ -1,4 +1,4 @@
-//! `dunnage list`: experiments, subjects and metrics, from the lists that the program itself uses.
+//! `dunnage list`: experiments, subjects, metrics and plans, from the lists that the program itself uses.
 
 use std::io::Write;
 
@@ -6,6 +6,7 @@ use anyhow::Result;
 
 use crate::cli::Listed;
 use crate::experiment::{self, Weight};
+use crate::plan_file::shipped;
 use crate::subject::{self, Spec};
 use crate::{exit, session};
 
@@ -20,6 +21,10 @@ pub fn run(what: Option<Listed>) -> Result<i32> {
     if wanted(Listed::Metrics) {
         writeln!(out, "metrics")?;
         metrics(&mut out)?;
+    }
+    if wanted(Listed::Plans) {
+        writeln!(out, "plans")?;
+        plans(&mut out)?;
     }
     if wanted(Listed::Subjects) {
         writeln!(out, "subjects")?;
@@ -53,6 +58,16 @@ fn metrics(out: &mut impl Write) -> Result<()> {
             writeln!(out, "  {} {} [{}] ({weight})", experiment.name(), metric.name, metric.unit.name())?;
             writeln!(out, "    {}", metric.meaning)?;
         }
+    }
+    Ok(())
+}
+
+fn plans(out: &mut impl Write) -> Result<()> {
+    for plan in shipped::ALL {
+        let file = plan.read();
+        writeln!(out, "  {}\n    {}", plan.name, file.about.unwrap_or_default())?;
+        let subjects: Vec<_> = file.subjects.iter().map(|one| one.text.as_str()).collect();
+        writeln!(out, "    subjects: {}", subjects.join(" "))?;
     }
     Ok(())
 }

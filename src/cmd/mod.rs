@@ -30,7 +30,7 @@ pub fn main() -> i32 {
     let done = match &cli.command {
         Command::Doctor => doctor::run(),
         Command::List { what } => list::run(*what),
-        Command::Plan(selection) => plan::run(selection),
+        Command::Plan(options) => plan::run(options),
         Command::Check(selection) => check::run(selection),
         Command::Run(options) => run::run(options),
         Command::Resume { directory, events } => resume::run(directory, *events),

@@ -3,25 +3,38 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::request::{self, Asked};
-use crate::cli::Selection;
-use crate::exit;
+use crate::cli;
+use crate::exit::{self, Special};
 use crate::plan::{Plan, Relation};
+use crate::plan_file::{self, Written};
 use crate::session::{self, Found};
 
 /// Runs the verb.
-pub fn run(selection: &Selection) -> Result<i32> {
-    let asked = request::asked(selection)?;
+pub fn run(options: &cli::Plan) -> Result<i32> {
+    let asked = request::asked(&options.selection)?;
+    if let Some(path) = options.write.as_deref().filter(|path| path.exists()) {
+        let text = format!("`{}` is there already\n\nhint: choose another file", path.display());
+        return Err(Special::Usage(text).into());
+    }
     let mut stage = session::begin(asked.seed, &mut super::tell)?;
     stage.allowed = asked.allowed;
     let found = session::find(asked.subjects.clone(), &mut stage, &mut super::tell)?;
     let planned = request::plan(&asked, &found);
-    let text = planned.map(|(plan, left_out)| describe(&asked, &found, &plan, &left_out));
+    let text = planned.map(|(plan, left_out)| (describe(&asked, &found, &plan, &left_out), plan));
     session::finish(found.candidates, &mut stage);
     session::end(stage);
-    std::io::stdout().write_all(text?.as_bytes())?;
+    let (text, plan) = text?;
+    std::io::stdout().write_all(text.as_bytes())?;
+    if let Some(path) = &options.write {
+        let written = Written { tags: asked.tags, margins: asked.margins };
+        std::fs::File::create_new(path)
+            .and_then(|mut file| file.write_all(plan_file::write(&plan, &written).as_bytes()))
+            .with_context(|| format!("cannot write the plan file `{}`", path.display()))?;
+        super::tell(&format!("written to `{0}`; `dunnage run --plan {0}` measures it", path.display()));
+    }
     Ok(exit::FINE)
 }
 

@@ -1,20 +1,25 @@
-//! What the options of `plan`, `check` and `run` ask for, worked out once: experiments, subjects,
-//! settings, rounds. Everything that a person typed is checked before anything is touched.
+//! What the options of `plan`, `check` and `run` ask for, with what a plan file adds, worked out once:
+//! experiments, subjects, settings, rounds. Everything that a person wrote is checked before anything
+//! is touched. What single words may be stands in `words`.
+
+mod words;
 
 use anyhow::Result;
 
 use crate::cli::Selection;
 use crate::exit::Special;
 use crate::experiment;
-use crate::plan::{self, Entry, Ladder, Plan, Request, Rounds};
-use crate::session::{self, Found, Origin, Wanted};
-use crate::subject::{self, Layer, Spec};
+use crate::plan::{self, Entry, FixedMargin, Ladder, Plan, Request, Rounds};
+use crate::plan_file::{self, Length, PlanFile, Typed};
+use crate::session::{self, Found, Wanted};
 use crate::units::Nanos;
 
 /// How long a run takes without options, trials and report not counted.
 const DEFAULT_TIME: Nanos = Nanos::from_millis(265_000);
 /// The same with `--quick`.
 const QUICK_TIME: Nanos = Nanos::from_millis(45_000);
+/// Seconds after which a launch counts as hung, unless the person says otherwise.
+const TIMEOUT: u32 = (plan::ALLOWED.0 / 1_000_000_000) as u32;
 
 /// A checked command line.
 #[derive(Debug)]
@@ -35,78 +40,67 @@ pub struct Asked {
     pub seed: u64,
     /// How long one launch may take.
     pub allowed: Nanos,
+    /// Labels of the run.
+    pub tags: Vec<(String, String)>,
+    /// Margins that the person set.
+    pub margins: Vec<FixedMargin>,
 }
 
 fn usage(text: String) -> anyhow::Error {
     Special::Usage(text).into()
 }
 
-/// Checks what was typed.
+/// Checks what was written. The command line goes before the plan file: it replaces the file's
+/// experiments, its subjects, its number of rounds, and the values of the same setting or tag.
 pub fn asked(selection: &Selection) -> Result<Asked> {
-    let experiments = experiments(&selection.experiments)?;
-    let mut chosen = settings(&selection.set, &experiments)?;
-    if selection.quick {
-        for experiment in experiments.iter().filter_map(|name| experiment::find(name)) {
-            for key in experiment.setting_keys() {
-                if chosen.iter().all(|(own, _)| own != key.name) {
-                    chosen.push((key.name.to_owned(), vec![key.values[0].to_owned()]));
-                }
+    let file = selection.plan.as_deref().map(plan_file::open).transpose()?.unwrap_or_default();
+    let typed = |all: &[String]| all.iter().map(|one| Typed::on_command_line(one)).collect::<Vec<_>>();
+    let instead = |own: Vec<Typed>, files: &[Typed]| if own.is_empty() { files.to_vec() } else { own };
+    let experiments = words::experiments(&instead(typed(&selection.experiments), &file.experiments))?;
+    let pairs = key_by_key(typed(&selection.set), &file.settings);
+    let mut chosen = words::settings(&pairs, &experiments)?;
+    let length = length(selection, &file);
+    let quick = length == Some(Length::Quick);
+    if quick {
+        choose_first_values(&experiments, &mut chosen);
+    }
+    let names = instead(typed(&selection.subjects), &file.subjects);
+    let named = !names.is_empty();
+    let subjects = if named { words::subjects(&names)? } else { default_subjects(quick) };
+    let rounds = match length {
+        Some(Length::Rounds(rounds)) => Rounds::Fixed(rounds as usize),
+        Some(Length::Quick) => Rounds::Fit(QUICK_TIME),
+        None => Rounds::Fit(DEFAULT_TIME),
+    };
+    let tags = words::tags(&key_by_key(typed(&selection.tags), &file.tags))?;
+    let margins = words::margins(&file.margins)?;
+    let seed = selection.seed.or(file.seed).map_or_else(session::random_seed, Ok)?;
+    let timeout = selection.timeout.or(file.timeout).unwrap_or(TIMEOUT);
+    let allowed = Nanos::from_millis(i64::from(timeout) * 1000);
+    Ok(Asked { experiments, subjects, named, chosen, rounds, quick, seed, allowed, tags, margins })
+}
+
+fn length(selection: &Selection, file: &PlanFile) -> Option<Length> {
+    let own = selection.rounds.map(Length::Rounds).or(selection.quick.then_some(Length::Quick));
+    own.or_else(|| file.length.clone())
+}
+
+/// `key=value` pairs of the command line, and those of the file whose keys it does not name.
+fn key_by_key(own: Vec<Typed>, files: &[Typed]) -> Vec<Typed> {
+    let key = |one: &Typed| one.text.split('=').next().unwrap_or_default().to_owned();
+    let named: Vec<String> = own.iter().map(key).collect();
+    own.into_iter().chain(files.iter().filter(|one| !named.contains(&key(one))).cloned()).collect()
+}
+
+/// Where nothing was chosen, a quick run takes the first value of each setting.
+fn choose_first_values(experiments: &[&'static str], chosen: &mut Vec<(String, Vec<String>)>) {
+    for experiment in experiments.iter().filter_map(|name| experiment::find(name)) {
+        for key in experiment.setting_keys() {
+            if chosen.iter().all(|(own, _)| own != key.name) {
+                chosen.push((key.name.to_owned(), vec![key.values[0].to_owned()]));
             }
         }
     }
-    let named = !selection.subjects.is_empty();
-    let subjects = if named { subjects(&selection.subjects)? } else { default_subjects(selection.quick) };
-    let rounds = match selection.rounds {
-        Some(rounds) => Rounds::Fixed(rounds as usize),
-        None if selection.quick => Rounds::Fit(QUICK_TIME),
-        None => Rounds::Fit(DEFAULT_TIME),
-    };
-    let seed = selection.seed.map_or_else(session::random_seed, Ok)?;
-    let allowed = Nanos::from_millis(i64::from(selection.timeout) * 1000);
-    Ok(Asked { allowed, experiments, subjects, named, chosen, rounds, quick: selection.quick, seed })
-}
-
-fn experiments(names: &[String]) -> Result<Vec<&'static str>> {
-    let all = || experiment::ALL.iter().map(|experiment| experiment.name());
-    if names.is_empty() {
-        return Ok(experiment::MAIN.to_vec());
-    }
-    if names.iter().any(|name| name == "all") {
-        return Ok(all().collect());
-    }
-    let mut known = Vec::new();
-    for name in names {
-        let Some(experiment) = experiment::find(name) else {
-            let valid = all().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-            return Err(usage(format!(
-                "there is no experiment `{name}`\n\nhint: experiments are {valid}; `all` means every one"
-            )));
-        };
-        if !known.contains(&experiment.name()) {
-            known.push(experiment.name());
-        }
-    }
-    Ok(known)
-}
-
-fn subjects(texts: &[String]) -> Result<Vec<Wanted>> {
-    let mut wanted: Vec<Wanted> = Vec::new();
-    for text in texts {
-        let spec = Spec::parse(text).map_err(|error| usage(error.to_string()))?;
-        let kind = subject::kind_of(&spec).map_err(|error| usage(error.to_string()))?;
-        let spec = spec.without_defaults(kind.keys);
-        if wanted.iter().any(|other| other.spec.shown() == spec.shown()) {
-            return Err(usage(format!(
-                "two subjects are called `{}`\n\nhint: give one a label, as in `other={spec}`; every run measures one subject of each layer twice anyway",
-                spec.shown()
-            )));
-        }
-        let equalised = spec.get("net") == Some("none") && spec.get("log") == Some("none");
-        let ladder =
-            if kind.layer == Layer::Engine && equalised { Ladder::Equalised } else { Ladder::AsInstalled };
-        wanted.push(Wanted { spec, ladder, origin: Origin::Named });
-    }
-    Ok(wanted)
 }
 
 fn default_subjects(quick: bool) -> Vec<Wanted> {
@@ -117,31 +111,17 @@ fn default_subjects(quick: bool) -> Vec<Wanted> {
     all
 }
 
-/// `key=value` pairs, checked against the keys of the experiments; one key can be given several
-/// times.
-fn settings(pairs: &[String], experiments: &[&'static str]) -> Result<Vec<(String, Vec<String>)>> {
-    let mut chosen: Vec<(String, Vec<String>)> = Vec::new();
-    for pair in pairs {
-        let Some((key, value)) = pair.split_once('=') else {
-            return Err(usage(format!("`{pair}` is not a setting\n\nhint: the form is `--set key=value`")));
-        };
-        let keys = || {
-            experiments.iter().filter_map(|name| experiment::find(name)).flat_map(|one| one.setting_keys())
-        };
-        let Some(known) = keys().find(|known| known.name == key) else {
-            let valid = keys().map(|key| format!("`{}`", key.name)).collect::<Vec<_>>().join(", ");
-            return Err(usage(format!("there is no setting `{key}`\n\nhint: settings are {valid}")));
-        };
-        if !known.values.contains(&value) {
-            let valid = known.values.join(", ");
-            return Err(usage(format!("`{key}={value}` is not possible\n\nhint: `{key}` takes {valid}")));
-        }
-        match chosen.iter_mut().find(|(own, _)| own == key) {
-            Some((_, values)) => values.push(value.to_owned()),
-            None => chosen.push((key.to_owned(), vec![value.to_owned()])),
-        }
+/// What a plan of these subjects is made of.
+pub fn request(asked: &Asked, subjects: Vec<Entry>, rounds: Rounds) -> Request {
+    Request {
+        experiments: asked.experiments.clone(),
+        subjects,
+        chosen: asked.chosen.clone(),
+        seed: asked.seed,
+        rounds,
+        allowed: asked.allowed,
+        margins: asked.margins.clone(),
     }
-    Ok(chosen)
 }
 
 /// Makes the plan for the subjects that were found. With `--quick`, subjects are left out from the
@@ -160,14 +140,7 @@ pub fn plan(asked: &Asked, found: &Found) -> Result<(Plan, Vec<String>)> {
     let mut entries: Vec<Entry> = found.candidates.iter().map(|one| one.entry.clone()).collect();
     let mut left_out = Vec::new();
     loop {
-        let plan = plan::make(Request {
-            experiments: asked.experiments.clone(),
-            subjects: entries.clone(),
-            chosen: asked.chosen.clone(),
-            seed: asked.seed,
-            rounds: asked.rounds,
-            allowed: asked.allowed,
-        });
+        let plan = plan::make(request(asked, entries.clone(), asked.rounds));
         let fits = plan.predicted() <= QUICK_TIME || asked.named;
         if !asked.quick || fits || entries.len() <= 2 {
             return Ok((plan, left_out));

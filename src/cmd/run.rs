@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use super::{report, request};
 use crate::cli::{self, Events};
 use crate::exit::{self, Special};
-use crate::plan::Plan;
+use crate::plan::{Plan, Rounds};
 use crate::progress::Progress;
 use crate::record::{self, Writer};
 use crate::runner::{self, Ending, Event};
@@ -51,13 +51,14 @@ pub fn run(options: &cli::Run) -> Result<i32> {
         directory.display()
     ));
     let promised = if asked.quick { Nanos::from_millis(60_000) } else { Nanos::from_millis(300_000) };
-    if options.selection.rounds.is_none() && plan.predicted() > promised {
+    if matches!(asked.rounds, Rounds::Fit(_)) && plan.predicted() > promised {
         super::tell(&format!(
             "this takes longer than {promised}: verdicts on this many subjects need {} rounds; name fewer with `-s`, or one setting with `--set`",
             plan.rounds_for_verdicts()
         ));
     }
-    let environment = session::environment(&stage, &found);
+    let mut environment = session::environment(&stage, &found);
+    environment.tags = asked.tags.iter().cloned().collect();
     let run = stage.run.clone();
     let mut writer = match record::create(&directory, &run, &environment, &plan) {
         Ok(writer) => writer,

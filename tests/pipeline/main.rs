@@ -6,5 +6,6 @@ mod dunnage;
 
 mod damage;
 mod events;
+mod plan_files;
 mod resume;
 mod scripted;

@@ -59,6 +59,7 @@ pub fn plan(subjects: Vec<Entry>, rounds: usize) -> Plan {
         seed: 7,
         rounds: Rounds::Fixed(rounds),
         allowed: dunnage::plan::ALLOWED,
+        margins: Vec::new(),
     })
 }
 

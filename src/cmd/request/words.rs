@@ -1,0 +1,152 @@
+//! What the single words of a command line or plan file may be: experiments, subjects, settings, tags
+//! and margins. An unknown one is a usage error that names the valid ones, and its place in the file.
+
+use anyhow::Result;
+
+use super::usage;
+use crate::experiment::{self, Experiment};
+use crate::plan::{FixedMargin, Ladder};
+use crate::plan_file::{GivenMargin, Typed};
+use crate::session::{Origin, Wanted};
+use crate::stats::Margin;
+use crate::subject::spec::parse_duration;
+use crate::subject::{self, Layer, Spec};
+use crate::units::{Unit, parse_percent};
+
+/// The experiments of these names; the main ones where nothing is named.
+pub fn experiments(names: &[Typed]) -> Result<Vec<&'static str>> {
+    if names.is_empty() {
+        return Ok(experiment::MAIN.to_vec());
+    }
+    if names.iter().any(|name| name.text == "all") {
+        return Ok(experiment::ALL.iter().map(|experiment| experiment.name()).collect());
+    }
+    let mut known = Vec::new();
+    for name in names {
+        let experiment = experiment_named(name)?.name();
+        if !known.contains(&experiment) {
+            known.push(experiment);
+        }
+    }
+    Ok(known)
+}
+
+fn experiment_named(name: &Typed) -> Result<&'static dyn Experiment> {
+    experiment::find(&name.text).ok_or_else(|| {
+        let valid = quoted(experiment::ALL.iter().map(|experiment| experiment.name()));
+        let text = &name.text;
+        name.wrong(format!(
+            "there is no experiment `{text}`\n\nhint: experiments are {valid}; `all` means every one"
+        ))
+    })
+}
+
+fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// The subjects, each checked against what its kind declares.
+pub fn subjects(texts: &[Typed]) -> Result<Vec<Wanted>> {
+    let mut wanted: Vec<Wanted> = Vec::new();
+    for typed in texts {
+        let spec = Spec::parse(&typed.text).map_err(|error| typed.wrong(error))?;
+        let kind = subject::kind_of(&spec).map_err(|error| typed.wrong(error))?;
+        let spec = spec.without_defaults(kind.keys);
+        if wanted.iter().any(|other| other.spec.shown() == spec.shown()) {
+            return Err(typed.wrong(format!(
+                "two subjects are called `{}`\n\nhint: give one a label, as in `other={spec}`; every run measures one subject of each layer twice anyway",
+                spec.shown()
+            )));
+        }
+        let equalised = spec.get("net") == Some("none") && spec.get("log") == Some("none");
+        let ladder =
+            if kind.layer == Layer::Engine && equalised { Ladder::Equalised } else { Ladder::AsInstalled };
+        wanted.push(Wanted { spec, ladder, origin: Origin::Named });
+    }
+    Ok(wanted)
+}
+
+/// `key=value` pairs, checked against the keys of the experiments; one key can be given several
+/// times.
+pub fn settings(pairs: &[Typed], experiments: &[&'static str]) -> Result<Vec<(String, Vec<String>)>> {
+    let mut chosen: Vec<(String, Vec<String>)> = Vec::new();
+    for pair in pairs {
+        let Some((key, value)) = pair.text.split_once('=') else {
+            let text = &pair.text;
+            return Err(
+                pair.wrong(format!("`{text}` is not a setting\n\nhint: the form is `--set key=value`"))
+            );
+        };
+        let keys = || {
+            experiments.iter().filter_map(|name| experiment::find(name)).flat_map(|one| one.setting_keys())
+        };
+        let Some(known) = keys().find(|known| known.name == key) else {
+            let valid = quoted(keys().map(|key| key.name));
+            return Err(pair.wrong(format!("there is no setting `{key}`\n\nhint: settings are {valid}")));
+        };
+        if !known.values.contains(&value) {
+            let valid = known.values.join(", ");
+            return Err(pair.wrong(format!("`{key}={value}` is not possible\n\nhint: `{key}` takes {valid}")));
+        }
+        match chosen.iter_mut().find(|(own, _)| own == key) {
+            Some((_, values)) => values.push(value.to_owned()),
+            None => chosen.push((key.to_owned(), vec![value.to_owned()])),
+        }
+    }
+    Ok(chosen)
+}
+
+/// Labels of the run; each key once.
+pub fn tags(pairs: &[Typed]) -> Result<Vec<(String, String)>> {
+    let mut tags: Vec<(String, String)> = Vec::new();
+    for pair in pairs {
+        let Some((key, value)) = pair.text.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+            let text = &pair.text;
+            return Err(pair.wrong(format!("`{text}` is not a tag\n\nhint: the form is `--tag key=value`")));
+        };
+        if tags.iter().any(|(own, _)| own == key) {
+            return Err(pair.wrong(format!("the tag `{key}` is given twice")));
+        }
+        tags.push((key.to_owned(), value.to_owned()));
+    }
+    Ok(tags)
+}
+
+/// The margins in numbers.
+pub fn margins(given: &[GivenMargin]) -> Result<Vec<FixedMargin>> {
+    given.iter().map(margin).collect()
+}
+
+fn margin(given: &GivenMargin) -> Result<FixedMargin> {
+    let experiment = experiment_named(&given.experiment)?;
+    let name = &given.metric.text;
+    let Some(metric) = experiment.metrics().iter().find(|metric| metric.name == name) else {
+        let valid = quoted(experiment.metrics().iter().map(|metric| metric.name));
+        let of = experiment.name();
+        return Err(given
+            .metric
+            .wrong(format!("`{of}` has no metric `{name}`\n\nhint: its metrics are {valid}")));
+    };
+    let absolute = given.absolute.as_ref().map_or(Ok(0.0), |typed| {
+        let number = typed.text.parse().ok();
+        let value = number.or_else(|| (metric.unit == Unit::Seconds).then(|| parse_duration(&typed.text))?);
+        value.ok_or_else(|| {
+            let unit = metric.unit.name();
+            let text = &typed.text;
+            typed.wrong(format!(
+                "`{text}` is no size of `{name}`\n\nhint: a number is in {unit}; a time may have its unit, as in \"1ms\""
+            ))
+        })
+    })?;
+    let relative = given.relative.as_ref().map_or(Ok(0.0), |typed| {
+        parse_percent(&typed.text).ok_or_else(|| {
+            let text = &typed.text;
+            typed.wrong(format!("`{text}` is no share\n\nhint: write percent, as in \"5%\""))
+        })
+    })?;
+    let margin = Margin::new(absolute, relative).map_err(|error| match &given.absolute {
+        Some(typed) => typed.wrong(error),
+        None => usage(error.to_string()),
+    })?;
+    Ok(FixedMargin { experiment: experiment.name().to_owned(), metric: name.clone(), margin })
+}

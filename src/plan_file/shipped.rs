@@ -1,0 +1,45 @@
+//! The plans that the program brings with it: files under `plans/`, one line in the list each.
+//! Deliberately absent: what they mean, which is read from their text as from any other.
+
+use super::{PlanFile, parse};
+
+/// A plan that the program brings with it.
+#[derive(Debug)]
+pub struct Shipped {
+    /// Its name after `--plan`.
+    pub name: &'static str,
+    /// The plan file.
+    pub text: &'static str,
+}
+
+/// Every plan there is.
+pub static ALL: &[Shipped] = &[Shipped { name: "ladder", text: include_str!("../../plans/ladder.toml") }];
+
+/// The plan with this name.
+pub fn find(name: &str) -> Option<&'static Shipped> {
+    ALL.iter().find(|one| one.name == name)
+}
+
+impl Shipped {
+    /// The plan, read.
+    ///
+    /// # Panics
+    /// When a plan file of the repository is damaged, which a test of this module excludes.
+    pub fn read(&self) -> PlanFile {
+        parse(self.name, self.text).expect("shipped plans can be read")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shipped_plans_can_be_read_and_say_what_they_are_for() {
+        for one in ALL {
+            let read = parse(one.name, one.text).unwrap_or_else(|error| panic!("{}: {error}", one.name));
+            assert!(read.about.is_some_and(|about| !about.is_empty()), "{}", one.name);
+            assert!(!read.subjects.is_empty() && !one.name.contains(['/', '.']), "{}", one.name);
+        }
+    }
+}
