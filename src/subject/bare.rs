@@ -2,10 +2,14 @@
 
 use super::client::{self, Call, Holds, Terminal};
 use super::treatment::Expected;
-use super::{Component, Defaults, Facts, Kind, Launch, Layer, Place, Spec, Stage, Subject, Unavailable};
+use super::verbs::{self, Entered, Span, Verbs};
+use super::{
+    Component, Defaults, Facts, Kind, Launch, Layer, Need, Place, Spec, Stage, Subject, Unavailable,
+};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::Inside;
 use crate::probe::{PROBE, Task};
+use crate::sys::clock;
 use crate::sys::spawn::Program;
 
 /// The kind `bare`.
@@ -21,18 +25,63 @@ pub static KIND: Kind = Kind {
 
 struct Bare {
     program: Program,
+    second: Program,
     facts: Facts,
 }
 
 fn build(_: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
-    let program = Program::new(&place.executable, [PROBE, Task::Start.argument()])
-        .map_err(|error| Unavailable::because(error.to_string()))?;
+    let program = |task: Task| {
+        Program::new(&place.executable, [PROBE, task.argument()])
+            .map_err(|error| Unavailable::because(error.to_string()))
+    };
+    let (program, second) = (program(Task::Start)?, program(Task::Enter)?);
     let component = Component::of_file("probe", &place.executable, env!("CARGO_PKG_VERSION"))
         .map_err(|error| Unavailable::because(format!("{error:#}")))?;
-    Ok(Box::new(Bare { program, facts: Facts { components: vec![component], ..Facts::default() } }))
+    let facts = Facts { components: vec![component], ..Facts::default() };
+    Ok(Box::new(Bare { program, second, facts }))
+}
+
+/// The host always runs, so there is nothing to make, start, stop or remove; to enter it is to fork and
+/// to execute. These verbs take no time because nothing is done, which is why the life cycle is not
+/// offered.
+impl Verbs for Bare {
+    fn create(&mut self, _: &mut Stage) -> Result<Span, Abort> {
+        Ok(nothing_to_do())
+    }
+
+    fn start(&mut self, _: &mut Stage) -> Result<Span, Abort> {
+        Ok(nothing_to_do())
+    }
+
+    fn exec(&mut self, stage: &mut Stage) -> Result<Entered, Abort> {
+        verbs::enter(stage, &self.second, &Expected::bare(), Terminal::No)
+    }
+
+    fn stop(&mut self, _: &mut Stage) -> Result<Span, Abort> {
+        Ok(nothing_to_do())
+    }
+
+    fn delete(&mut self, _: &mut Stage) -> Result<Span, Abort> {
+        Ok(nothing_to_do())
+    }
+
+    fn discard(&mut self, _: &mut Stage) {}
+}
+
+fn nothing_to_do() -> Span {
+    let now = clock::now();
+    Span { began: now, ended: now }
 }
 
 impl Subject for Bare {
+    fn offers(&self) -> &'static [Need] {
+        &[Need::Launch, Need::Exec]
+    }
+
+    fn verbs(&mut self) -> Option<&mut dyn Verbs> {
+        Some(self)
+    }
+
     fn prepare(&mut self, _: &mut Stage) -> Result<(), Abort> {
         Ok(())
     }

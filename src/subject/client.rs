@@ -59,7 +59,7 @@ pub struct Limits {
 
 impl Limits {
     /// Compares with the limits of the probe's own cgroup, as mounted inside.
-    fn check(&self, message: &Message) -> Result<(), Failure> {
+    pub(super) fn check(&self, message: &Message) -> Result<(), Failure> {
         let found = message.inside.limits();
         let wrong = |what: &str, asked: &dyn std::fmt::Display, found: &dyn std::fmt::Debug| {
             let reason = format!("not as asked: {what} {asked} was asked for and {found:?} is in force");
@@ -127,7 +127,7 @@ pub fn launch(stage: &mut Stage, call: &Call<'_>) -> Result<Launch, Abort> {
     })
 }
 
-fn cannot_start(program: &Program, error: &std::io::Error) -> Failure {
+pub(super) fn cannot_start(program: &Program, error: &std::io::Error) -> Failure {
     let class = match error.kind() {
         std::io::ErrorKind::PermissionDenied => FailureClass::Permission,
         _ => FailureClass::Environment,
@@ -135,7 +135,7 @@ fn cannot_start(program: &Program, error: &std::io::Error) -> Failure {
     Failure::new(class, format!("cannot start `{}`: {error}", program.shown()))
 }
 
-fn unfinished(stage: &Stage, program: &Program, why: Unfinished) -> Abort {
+pub(super) fn unfinished(stage: &Stage, program: &Program, why: Unfinished) -> Abort {
     match why {
         Unfinished::Interrupted => Abort::Interrupted,
         Unfinished::TimedOut { stderr, .. } => {
@@ -150,19 +150,25 @@ fn unfinished(stage: &Stage, program: &Program, why: Unfinished) -> Abort {
     }
 }
 
+/// Whether the command `shown` ended as it should; else its own words.
+pub(super) fn ended_well(shown: &str, ended: &Ended) -> Result<(), Failure> {
+    if ended.status == Status::Exited(0) {
+        return Ok(());
+    }
+    let words = if ended.stderr.is_empty() { &ended.stdout } else { &ended.stderr };
+    let reason = format!("`{shown}` ended with {}", ended.status);
+    let failure = Failure::new(class_of(words), reason).with_words(words);
+    Err(Failure { took: ended.returned.since(ended.spawned), ..failure })
+}
+
 /// The probe's message, or what the command `shown` said in its stead.
 pub(super) fn message_in(shown: &str, ended: &Ended, terminal: Terminal) -> Result<Message, Failure> {
+    ended_well(shown, ended)?;
     let took = ended.returned.since(ended.spawned);
     let stdout = match terminal {
         Terminal::Yes => without_carriage_returns(&ended.stdout),
         Terminal::No => ended.stdout.clone(),
     };
-    if ended.status != Status::Exited(0) {
-        let words = if ended.stderr.is_empty() { &stdout } else { &ended.stderr };
-        let reason = format!("`{shown}` ended with {}", ended.status);
-        let failure = Failure::new(class_of(words), reason).with_words(words);
-        return Err(Failure { took, ..failure });
-    }
     message::parse(&stdout).map_err(|why| {
         let on_the_wrong_stream = message::parse(&ended.stderr).is_ok();
         let reason = match on_the_wrong_stream {

@@ -1,12 +1,15 @@
 //! Engines with a docker-like command line. What docker and podman have in common is here; how each
 //! is found, and what it needs beyond, stands in its own file.
 
+mod verbs;
+
 use std::path::PathBuf;
 
 use super::client::{self, Call, Holds, Terminal};
 use super::component::{ask, insist};
 use super::treatment::{Expected, Network, Own};
-use super::{Company, Facts, Launch, Spec, Stage, Subject, Unavailable, stage};
+use super::verbs::Standing;
+use super::{Company, Facts, Launch, Need, Spec, Stage, Subject, Unavailable, Verbs, stage};
 use crate::image::SmallImage;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::{PROBE, Task};
@@ -42,6 +45,8 @@ pub struct Engine {
     pub facts: Facts,
     /// The image to run, once `prepare` has found or loaded it.
     pub image: Option<String>,
+    /// The container that stays, while there is one.
+    pub(super) standing: Option<Standing>,
 }
 
 impl Engine {
@@ -57,16 +62,26 @@ impl Engine {
         ask(&self.client, &self.arguments(verb))
     }
 
-    /// The arguments of `run`, from the verb to the probe's task.
+    /// The arguments of `run`.
     fn run_arguments(&self, stage: &Stage, name: &str, image: &str) -> Vec<String> {
+        let rm: &[&str] = if self.spec.get("rm") == Some("false") { &["run"] } else { &["run", "--rm"] };
+        self.making_arguments(rm, stage, (name, image), Task::Start)
+    }
+
+    /// The arguments of a verb that makes a container, from the verb to the probe's task.
+    fn making_arguments(
+        &self,
+        verb: &[&str],
+        stage: &Stage,
+        (name, image): (&str, &str),
+        task: Task,
+    ) -> Vec<String> {
         let mut all = self.global.clone();
         let mut add = |words: &[&str]| all.extend(words.iter().map(|word| (*word).to_owned()));
         let key = |key: &str| self.spec.get(key);
-        add(&["run", "--name", name, "--label", &format!("{RUN_LABEL}={}", stage.run)]);
+        add(verb);
+        add(&["--name", name, "--label", &format!("{RUN_LABEL}={}", stage.run)]);
         add(&["--label", &format!("{STATE_LABEL}={}", stage.place.state.display())]);
-        if key("rm") != Some("false") {
-            add(&["--rm"]);
-        }
         for (key, option) in [("net", "--network"), ("cpus", "--cpus"), ("userns", "--userns")] {
             if let Some(value) = self.spec.get(key) {
                 add(&[option, value]);
@@ -94,7 +109,7 @@ impl Engine {
             let mount = format!("{}:/dunnage:ro", stage.place.executable.display());
             add(&["--volume", &mount, "--entrypoint", "/dunnage", image, PROBE]);
         }
-        add(&[Task::Start.argument()]);
+        add(&[task.argument()]);
         if self.limits().is_some() {
             add(&[crate::probe::LIMITS]);
         }
@@ -191,6 +206,14 @@ impl Engine {
 }
 
 impl Subject for Engine {
+    fn offers(&self) -> &'static [Need] {
+        &Need::ALL
+    }
+
+    fn verbs(&mut self) -> Option<&mut dyn Verbs> {
+        Some(self)
+    }
+
     fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
         self.image = Some(self.provide_image(stage)?);
         Ok(())
@@ -239,7 +262,9 @@ impl Subject for Engine {
         self.rm(name).map(drop)
     }
 
-    fn finish(&mut self, _: &mut Stage) {}
+    fn finish(&mut self, stage: &mut Stage) {
+        self.discard(stage);
+    }
 
     fn facts(&self) -> &Facts {
         &self.facts

@@ -1,5 +1,7 @@
 //! OCI runtimes, called with a bundle as an engine would call them: `runc` and `crun`.
 
+mod verbs;
+
 use std::path::PathBuf;
 
 use super::client::{self, Call, Holds, Terminal};
@@ -7,7 +9,8 @@ use super::component::insist;
 use super::spec::{Key, Values};
 use super::treatment::{Expected, Network, Own};
 use super::{
-    Component, Defaults, Facts, Kind, Launch, Layer, Place, Spec, Stage, Subject, Unavailable, on_path,
+    Component, Defaults, Facts, Kind, Launch, Layer, Need, Place, Spec, Stage, Subject, Unavailable, Verbs,
+    on_path,
 };
 use crate::image::SmallImage;
 use crate::image::bundle::{self, Bundle};
@@ -77,6 +80,7 @@ struct Oci {
     global: Vec<String>,
     expected: Expected,
     bundle: Option<(Bundle, Entry)>,
+    life: verbs::Life,
 }
 
 fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
@@ -105,7 +109,15 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         true => vec!["--root".to_owned(), place.state.join(&spec.name).display().to_string()],
         false => Vec::new(),
     };
-    Ok(Box::new(Oci { spec: spec.clone(), binary, facts, global, expected, bundle: None }))
+    Ok(Box::new(Oci {
+        spec: spec.clone(),
+        binary,
+        facts,
+        global,
+        expected,
+        bundle: None,
+        life: verbs::Life::default(),
+    }))
 }
 
 /// The directory in which an ordinary user's runtime keeps its notes; only while it is empty, since
@@ -121,8 +133,8 @@ impl Oci {
     }
 
     /// The bundle's description; `name` is the cgroup's and the host's.
-    fn bundle_spec(&self, name: &str) -> bundle::Spec {
-        let arguments = [Task::Start.argument().to_owned()];
+    fn bundle_spec(&self, name: &str, task: Task) -> bundle::Spec {
+        let arguments = [task.argument().to_owned()];
         let mut spec = bundle::Spec::like_docker(&arguments, "dunnage", &format!("/dunnage/{name}"));
         let dropped = |namespace| match namespace {
             bundle::Namespace::Network => self.spec.get("net") == Some("host"),
@@ -143,8 +155,9 @@ impl Oci {
     }
 }
 
-impl Subject for Oci {
-    fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
+impl Oci {
+    /// A bundle whose program is the probe with this task.
+    fn make_bundle(&self, stage: &mut Stage, task: Task) -> Result<(Bundle, Entry), Failure> {
         let name = stage.next_name();
         let directory = stage.workspace().join(&name);
         let entry = stage.note(Resource::Directory(directory.clone()))?;
@@ -152,19 +165,35 @@ impl Subject for Oci {
             let bytes = std::fs::read(&stage.place.executable)?;
             let unpacked = unpack(&SmallImage::new(&bytes), &stage.place.state)?;
             std::fs::create_dir_all(stage.workspace())?;
-            Bundle::write(&directory, &unpacked, &self.bundle_spec(&name))
+            Bundle::write(&directory, &unpacked, &self.bundle_spec(&name, task))
         })();
         match made {
-            Ok(bundle) => {
-                self.bundle = Some((bundle, entry));
-                Ok(())
-            }
+            Ok(bundle) => Ok((bundle, entry)),
             Err(error) => {
                 stage.cross_out(entry);
-                Err(Failure::new(FailureClass::Environment, format!("cannot make a bundle: {error:#}"))
-                    .into())
+                Err(Failure::new(FailureClass::Environment, format!("cannot make a bundle: {error:#}")))
             }
         }
+    }
+}
+
+fn remove_bundle((bundle, entry): (Bundle, Entry), stage: &mut Stage) {
+    let _ = std::fs::remove_dir_all(bundle.directory());
+    stage.cross_out(entry);
+}
+
+impl Subject for Oci {
+    fn offers(&self) -> &'static [Need] {
+        &Need::ALL
+    }
+
+    fn verbs(&mut self) -> Option<&mut dyn Verbs> {
+        Some(self)
+    }
+
+    fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
+        self.bundle = Some(self.make_bundle(stage, Task::Start)?);
+        Ok(())
     }
 
     fn launch(&mut self, stage: &mut Stage) -> Result<Launch, Abort> {
@@ -208,9 +237,9 @@ impl Subject for Oci {
     }
 
     fn finish(&mut self, stage: &mut Stage) {
-        if let Some((bundle, entry)) = self.bundle.take() {
-            let _ = std::fs::remove_dir_all(bundle.directory());
-            stage.cross_out(entry);
+        self.discard(stage);
+        for bundle in [self.bundle.take(), self.life.bundle.take()].into_iter().flatten() {
+            remove_bundle(bundle, stage);
         }
     }
 

@@ -152,6 +152,7 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
             notes: notes.map(|(key, value)| (key.to_owned(), value)).to_vec(),
         },
         image: None,
+        standing: None,
     })
 }
 

@@ -1,9 +1,13 @@
 //! The life of one container, verb by verb. A subject has one such container at a time and keeps its
 //! state itself. Deliberately absent: what the verbs are good for; experiments decide that.
 
-use super::Stage;
-use crate::outcome::Abort;
+use super::client::{self, Terminal};
+use super::treatment::{self, Expected};
+use super::{Spec, Stage};
+use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::Message;
+use crate::sys::journal::{Entry, Resource};
+use crate::sys::spawn::{self, Ended, Program};
 use crate::units::{Nanos, Stamp};
 
 /// One verb, carried out.
@@ -51,4 +55,68 @@ pub trait Verbs {
     /// Removes what is left of it, whatever state it is in; without one does nothing. What cannot be
     /// removed stays in the journal.
     fn discard(&mut self, stage: &mut Stage);
+}
+
+/// Carries out one command of a verb; one that fails is a failure in its own words.
+pub(super) fn carry_out(stage: &Stage, program: &Program) -> Result<Ended, Abort> {
+    let child = spawn::start(program).map_err(|error| client::cannot_start(program, &error))?;
+    let waited = child.wait(stage.allowed, Some(&stage.interrupts));
+    let ended = waited.map_err(|why| client::unfinished(stage, program, why))?;
+    client::ended_well(&program.shown(), &ended)?;
+    Ok(ended)
+}
+
+/// The span of a verb that is one command.
+pub(super) fn span(ended: &Ended) -> Span {
+    Span { began: ended.spawned, ended: ended.returned }
+}
+
+/// Carries out a command that runs the probe with the task to enter, and checks what it found.
+pub(super) fn enter(
+    stage: &Stage,
+    program: &Program,
+    expected: &Expected,
+    terminal: Terminal,
+) -> Result<Entered, Abort> {
+    let child = spawn::start(program).map_err(|error| client::cannot_start(program, &error))?;
+    let waited = child.wait(stage.allowed, Some(&stage.interrupts));
+    let ended = waited.map_err(|why| client::unfinished(stage, program, why))?;
+    Ok(entered(stage, &program.shown(), &ended, expected, terminal)?)
+}
+
+/// What the probe said that entered, if it is what was asked for.
+pub(super) fn entered(
+    stage: &Stage,
+    shown: &str,
+    ended: &Ended,
+    expected: &Expected,
+    terminal: Terminal,
+) -> Result<Entered, Failure> {
+    let message = client::message_in(shown, ended, terminal)?;
+    expected.check(&message.inside, &stage.host)?;
+    let treatment = treatment::facts(&message.inside, &stage.host);
+    Ok(Entered { spawned: ended.spawned, returned: ended.returned, message, treatment })
+}
+
+/// A container by its name, and its line in the journal.
+#[derive(Debug)]
+pub(super) struct Standing {
+    /// Its name.
+    pub name: String,
+    /// Its line.
+    pub entry: Entry,
+}
+
+impl Standing {
+    /// Names the container of a subject, before it is made.
+    pub fn announce(stage: &mut Stage, subject: &Spec) -> Result<Standing, Failure> {
+        let name = stage.next_name();
+        let entry = stage.note(Resource::Container { subject: subject.to_string(), name: name.clone() })?;
+        Ok(Standing { name, entry })
+    }
+}
+
+/// What a verb without a container says; experiments keep the order, so it is a fault of ours.
+pub(super) fn nothing_stands() -> Failure {
+    Failure::new(FailureClass::Environment, "there is no container for this verb")
 }

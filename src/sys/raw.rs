@@ -123,19 +123,21 @@ pub fn effective_capabilities() -> Option<u64> {
     read.ok().map(|_| u64::from(data[0]) | u64::from(data[3]) << 32)
 }
 
-/// Blocks a signal in this thread and waits until it comes.
+/// Blocks a signal in this thread and waits until it comes. It stays visible as blocked meanwhile, as it
+/// would not in `sigtimedwait`.
 pub fn wait_for_signal(signal: i32) -> Result {
     let set: u64 = 1 << (signal - 1);
     let pointer = &raw const set as usize;
-    let none = 0;
-    // SAFETY: both calls read one set of the size that is given with it, and write nothing.
+    let size = size_of::<u64>();
+    let mut record = [0u8; 128];
+    // SAFETY: the set has the size that is given with it; the buffer has the size of signalfd's record.
     unsafe {
-        let how = libc::SIG_BLOCK as usize;
-        syscall(libc::SYS_rt_sigprocmask, [how, pointer, none, size_of::<u64>(), 0, 0])?;
+        syscall(libc::SYS_rt_sigprocmask, [libc::SIG_BLOCK as usize, pointer, 0, size, 0, 0])?;
+        let fd = syscall(libc::SYS_signalfd4, [usize::MAX, pointer, size, libc::SFD_CLOEXEC as usize, 0, 0])?;
         loop {
-            let waited = syscall(libc::SYS_rt_sigtimedwait, [pointer, none, none, size_of::<u64>(), 0, 0]);
-            if waited != Err(libc::EINTR) {
-                return waited;
+            let read = read(fd as i32, &mut record);
+            if read != Err(libc::EINTR) {
+                return read;
             }
         }
     }

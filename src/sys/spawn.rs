@@ -358,6 +358,29 @@ fn wait_for_either(process: RawFd, stop: RawFd, time: Nanos) -> Event {
     }
 }
 
+/// What waiting for a process came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Awaited {
+    /// It has ended.
+    Ended,
+    /// The person asked to stop.
+    Interrupted,
+    /// The time allowed ran out.
+    TimedOut,
+}
+
+/// Waits until a process ends that is not a child of ours, and so is not ours to reap or to kill.
+pub fn await_end(process: &OwnedFd, allowed: Nanos, interrupts: &Interrupts) -> Awaited {
+    if interrupts.asked() {
+        return Awaited::Interrupted;
+    }
+    match wait_for_either(process.as_raw_fd(), interrupts.as_raw_fd(), allowed) {
+        Event::Ended => Awaited::Ended,
+        Event::Stop => Awaited::Interrupted,
+        Event::Neither => Awaited::TimedOut,
+    }
+}
+
 fn kill_group(pid: i32) {
     // SAFETY: signals only the child that we started and the group that it leads.
     unsafe {

@@ -1,0 +1,92 @@
+//! The life of a container by the verbs of a docker-like command line, each one command:
+//! `create`, `start`, `exec`, `stop`, `rm`. Never with `--rm`: a container that removes itself has no
+//! verb left to be measured.
+
+use super::super::client::Terminal;
+use super::super::verbs::{self, Entered, Span, Standing, Verbs};
+use super::{Engine, Found};
+use crate::image::EXECUTABLE;
+use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::{LIMITS, PROBE, Task};
+use crate::subject::Stage;
+use crate::sys::spawn::{Ended, Program};
+
+impl Engine {
+    fn program(&self, arguments: &[String]) -> Result<Program, Failure> {
+        Program::new(&self.client, arguments)
+            .map_err(|error| Failure::new(FailureClass::Environment, error.to_string()))
+    }
+
+    /// One verb on the container that stands.
+    fn on_it(&self, stage: &Stage, verb: &str) -> Result<Ended, Abort> {
+        let standing = self.standing.as_ref().ok_or_else(verbs::nothing_stands)?;
+        let arguments: Vec<_> =
+            self.arguments(&[verb, &standing.name]).into_iter().map(str::to_owned).collect();
+        verbs::carry_out(stage, &self.program(&arguments)?)
+    }
+}
+
+impl Verbs for Engine {
+    fn create(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+        let image = self.image.clone().expect("`prepare` provides the image before any verb");
+        let standing = Standing::announce(stage, &self.spec)?;
+        let names = (standing.name.as_str(), image.as_str());
+        let program = self.program(&self.making_arguments(&["create"], stage, names, Task::Stay));
+        self.standing = Some(standing);
+        let made = program.map_err(Abort::from).and_then(|program| verbs::carry_out(stage, &program));
+        // A command that ended by itself made nothing any more; one that was killed may have.
+        let killed = |failure: &Failure| failure.class == FailureClass::Timeout;
+        if matches!(&made, Err(Abort::Failed(failure)) if !killed(failure))
+            && let Some(standing) = self.standing.take()
+            && self.rm(&standing.name).is_ok()
+        {
+            stage.cross_out(standing.entry);
+        }
+        Ok(verbs::span(&made?))
+    }
+
+    fn start(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+        Ok(verbs::span(&self.on_it(stage, "start")?))
+    }
+
+    fn exec(&mut self, stage: &mut Stage) -> Result<Entered, Abort> {
+        let standing = self.standing.as_ref().ok_or_else(verbs::nothing_stands)?;
+        let tty = self.spec.get("tty") == Some("true");
+        let mut verb = vec!["exec"];
+        if tty {
+            verb.push("--tty");
+        }
+        verb.extend([standing.name.as_str(), EXECUTABLE, PROBE, Task::Enter.argument()]);
+        if self.limits().is_some() {
+            verb.push(LIMITS);
+        }
+        let arguments: Vec<_> = self.arguments(&verb).into_iter().map(str::to_owned).collect();
+        let terminal = if tty { Terminal::Yes } else { Terminal::No };
+        let entered = verbs::enter(stage, &self.program(&arguments)?, &self.expected(), terminal)?;
+        if let Some(limits) = self.limits() {
+            limits.check(&entered.message)?;
+        }
+        Ok(entered)
+    }
+
+    fn stop(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+        Ok(verbs::span(&self.on_it(stage, "stop")?))
+    }
+
+    fn delete(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+        let ended = self.on_it(stage, "rm")?;
+        if let Some(standing) = self.standing.take() {
+            stage.cross_out(standing.entry);
+        }
+        Ok(verbs::span(&ended))
+    }
+
+    fn discard(&mut self, stage: &mut Stage) {
+        let Some(standing) = self.standing.take() else { return };
+        // A daemon whose client was killed may still make the container that is not there yet: then
+        // the journal keeps it for whoever comes next.
+        if matches!(self.rm(&standing.name), Ok(Found::Yes)) {
+            stage.cross_out(standing.entry);
+        }
+    }
+}
