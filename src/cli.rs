@@ -28,7 +28,11 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Say what can be measured here, what would distort it, and how to mend it.
-    Doctor,
+    Doctor {
+        /// In which form.
+        #[arg(long, value_enum, default_value_t = Examined::Terminal)]
+        format: Examined,
+    },
     /// List experiments, subjects, metrics or plans.
     List {
         /// What to list; everything unless given.
@@ -75,6 +79,15 @@ pub enum Command {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
+}
+
+/// In which form `doctor` says what it found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Examined {
+    /// A page for people.
+    Terminal,
+    /// One object for other programs, described in docs/doctor-json.md.
+    Json,
 }
 
 /// What `list` lists.

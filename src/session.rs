@@ -135,10 +135,29 @@ pub fn default_subjects() -> Vec<Wanted> {
     wanted
 }
 
-/// Finds the wanted subjects, prepares them and tries each: one launch to warm it up, one to learn
-/// how long it takes. What fails is listed with its reason. A runtime that an engine takes by
-/// default anyway is not listed a second time under its name.
+/// How often a subject is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trial {
+    /// Once: whether it works.
+    Once,
+    /// Once to warm it up, and once to learn how long it takes.
+    Twice,
+}
+
+/// Finds the wanted subjects and tries each: one launch to warm it up, one to learn how long it
+/// takes.
 pub fn find(wanted: Vec<Wanted>, stage: &mut Stage, tell: Tell<'_>) -> Result<Found> {
+    find_by(wanted, Trial::Twice, stage, tell)
+}
+
+/// The same in half the time, by one launch of each: whether it works, not how long it takes.
+pub fn find_working(wanted: Vec<Wanted>, stage: &mut Stage, tell: Tell<'_>) -> Result<Found> {
+    find_by(wanted, Trial::Once, stage, tell)
+}
+
+/// Prepares the wanted subjects and tries each. What fails is listed with its reason. A runtime that an engine takes by
+/// default anyway is not listed a second time under its name.
+fn find_by(wanted: Vec<Wanted>, trial: Trial, stage: &mut Stage, tell: Tell<'_>) -> Result<Found> {
     let mut found = Found::default();
     for Wanted { spec, ladder, origin } in wanted {
         if stage.interrupts.pending() {
@@ -164,7 +183,7 @@ pub fn find(wanted: Vec<Wanted>, stage: &mut Stage, tell: Tell<'_>) -> Result<Fo
             continue;
         }
         tell(&format!("trying {shown}"));
-        let tried = match try_out(subject.as_mut(), stage) {
+        let tried = match try_out(subject.as_mut(), trial, stage) {
             Ok(_) if stage.interrupts.asked() => Err(Abort::Interrupted),
             tried => tried,
         };
@@ -211,10 +230,12 @@ fn is_default_runtime(spec: &Spec, found: &Found) -> bool {
 }
 
 /// How long a launch takes until all is gone.
-fn try_out(subject: &mut dyn Subject, stage: &mut Stage) -> Result<Nanos, Abort> {
+fn try_out(subject: &mut dyn Subject, trial: Trial, stage: &mut Stage) -> Result<Nanos, Abort> {
     subject.prepare(stage)?;
-    subject.launch(stage)?;
-    let launch = subject.launch(stage)?;
+    let mut launch = subject.launch(stage)?;
+    if trial == Trial::Twice {
+        launch = subject.launch(stage)?;
+    }
     Ok(launch.gone.since(launch.spawned))
 }
 

@@ -65,6 +65,26 @@ fn subjects_and_keys_are_documented_as_they_are() {
 }
 
 #[test]
+fn checks_are_documented_as_they_are() {
+    let mut text = preface("What the doctor looks at", "the program's own list of checks");
+    text.push_str("`dunnage doctor` says what it found of each, and how to mend what can be mended.\n");
+    let mut group = "";
+    for check in dunnage::host::checks::CHECKS {
+        if group != check.group.name() {
+            group = check.group.name();
+            write!(
+                text,
+                "\n## {}\n\n| check | what it matters for |\n| --- | --- |\n",
+                sentence(group).trim_end_matches('.')
+            )
+            .unwrap();
+        }
+        row(&mut text, &[&format!("`{}`", check.name), check.matters]);
+    }
+    compare("docs/doctor.md", &text);
+}
+
+#[test]
 fn the_manual_pages_are_as_the_command_line_is() {
     const PLACE: &str = "docs/man";
     let made = manual_pages();

@@ -31,6 +31,9 @@ fn definitions() -> Command {
 /// Arguments are recognised by the field that they fill, so a new verb with the same argument is
 /// completed alike.
 fn with_names(argument: Arg) -> Arg {
+    if !argument.get_possible_values().is_empty() {
+        return argument;
+    }
     match argument.get_id().as_str() {
         "experiments" => argument.value_parser(PossibleValuesParser::new(experiments())),
         "subjects" => argument.value_parser(PossibleValuesParser::new(subjects())),

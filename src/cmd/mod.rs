@@ -28,7 +28,7 @@ pub fn main() -> i32 {
         }
     };
     let done = match &cli.command {
-        Command::Doctor => doctor::run(),
+        Command::Doctor { format } => doctor::run(*format),
         Command::List { what } => list::run(*what),
         Command::Plan(options) => plan::run(options),
         Command::Check(selection) => check::run(selection),

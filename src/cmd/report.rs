@@ -76,7 +76,7 @@ fn write(
 }
 
 /// How the report looks: as wide as the terminal, in colour unless somebody objects.
-fn look(directory: &Path, terminal: bool) -> Look {
+pub(super) fn look(directory: &Path, terminal: bool) -> Look {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(variable).into_iter().find(|value| !value.is_empty());
     let ascii = terminal && locale.is_some_and(|locale| matches!(locale.as_str(), "C" | "POSIX"));

@@ -69,6 +69,13 @@ impl Kernel {
     pub fn was_told(&self, word: &str) -> bool {
         self.command_line.iter().flat_map(|line| line.split_whitespace()).any(|own| own == word)
     }
+
+    /// Whether the release is older than this one, where it is known.
+    pub fn is_before(&self, major: u32, minor: u32) -> Option<bool> {
+        let mut numbers = self.release.as_deref()?.split(|c: char| !c.is_ascii_digit());
+        let own: (u32, u32) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
+        Some(own < (major, minor))
+    }
 }
 
 /// The security modules.
@@ -203,6 +210,14 @@ mod tests {
         assert_eq!(meminfo_bytes(text, "MemTotal"), Some(24_684_084 * 1024));
         assert_eq!(meminfo_bytes(text, "Swap"), Some(2048));
         assert_eq!(meminfo_bytes(text, "Mem"), None);
+    }
+
+    #[test]
+    fn releases_are_compared_as_numbers() {
+        let kernel = |release: &str| Kernel { release: Some(release.to_owned()), ..Kernel::default() };
+        assert_eq!(kernel("5.9.16-generic").is_before(5, 16), Some(true));
+        assert_eq!(kernel("5.16").is_before(5, 16), Some(false));
+        assert_eq!(kernel("unknown").is_before(5, 16), None);
     }
 
     #[test]

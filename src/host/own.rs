@@ -5,6 +5,8 @@ use super::tree::Tree;
 /// Capabilities that measuring needs, with their bits (linux/capability.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capability {
+    /// Interfaces, addresses, routes.
+    NetAdmin = 12,
     /// Mounts, namespaces, control groups.
     SysAdmin = 21,
     /// Raising resource limits.

@@ -2,6 +2,7 @@
 //! a program that is not identified.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use anyhow::{Context, Result};
 
@@ -13,8 +14,13 @@ use crate::units::Nanos;
 
 /// How a program is described that hangs when it is asked.
 pub const NO_ANSWER: &str = "gave no answer";
-/// How long a program may take to answer a question about itself.
-const ANSWER: Nanos = Nanos::from_millis(20_000);
+/// How long a program may take to answer a question about itself, in nanoseconds.
+static ANSWER: AtomicI64 = AtomicI64::new(20_000_000_000);
+
+/// Sets how long programs may take to answer from now on, for a verb whose person waits.
+pub fn answer_within(time: Nanos) {
+    ANSWER.store(time.0, Ordering::Relaxed);
+}
 
 impl Component {
     /// A program in this file, with the version that it claims.
@@ -51,7 +57,8 @@ fn answer(path: &Path, arguments: &[&str], interrupts: Option<&Interrupts>) -> R
     let shown = program.shown();
     let started = spawn::start(&program);
     let child = started.map_err(|error| Unavailable::because(format!("cannot start `{shown}`: {error}")))?;
-    match child.wait(ANSWER, interrupts) {
+    let allowed = Nanos(ANSWER.load(Ordering::Relaxed));
+    match child.wait(allowed, interrupts) {
         Ok(ended) if ended.status == Status::Exited(0) => Ok(ended.stdout),
         Ok(ended) => {
             let words = if ended.stderr.is_empty() { &ended.stdout } else { &ended.stderr };
@@ -59,7 +66,7 @@ fn answer(path: &Path, arguments: &[&str], interrupts: Option<&Interrupts>) -> R
             Err(Unavailable::because(format!("`{shown}` ended with {}: {}", ended.status, words.trim())))
         }
         Err(Unfinished::TimedOut { .. }) => {
-            Err(Unavailable::because(format!("`{shown}` {NO_ANSWER} within {ANSWER}")))
+            Err(Unavailable::because(format!("`{shown}` {NO_ANSWER} within {allowed}")))
         }
         Err(Unfinished::Interrupted) => Err(Unavailable::because("interrupted")),
         Err(why) => Err(Unavailable::because(format!("`{shown}`: {why:?}"))),

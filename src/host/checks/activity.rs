@@ -18,7 +18,7 @@ pub(super) fn containers(view: &View) -> Finding {
             "{count} {} running: every round will be marked as disturbed",
             if count == 1 { "container is" } else { "containers are" }
         ))
-        .fix("stop them first; see `docker ps`, `podman ps` and `ctr -n k8s.io containers ls`"),
+        .advice("stop them first; see `docker ps`, `podman ps` and `ctr -n k8s.io containers ls`"),
         None => Finding::not_applicable("processes cannot be listed"),
     }
 }
@@ -28,7 +28,7 @@ pub(super) fn steal(view: &View) -> Finding {
     match view.context.steal_share {
         Some(share) if share > STEAL_LIMIT => {
             Finding::warning(format!("the hypervisor gives {} of the CPU time to others", percent(share)))
-                .fix("measure at another time, or on a guest with CPUs of its own")
+                .advice("measure at another time, or on a guest with CPUs of its own")
         }
         Some(share) => Finding::ok(format!("{} of the CPU time", percent(share))),
         None => Finding::not_applicable("not watched for long enough"),
@@ -42,7 +42,7 @@ pub(super) fn busy(view: &View) -> Finding {
     match view.context.busy_share {
         Some(share) if share > BUSY_LIMIT => {
             Finding::warning(format!("the CPUs are busy for {} of the time", percent(share)))
-                .fix("stop what runs; see `ps -eo pcpu,pid,comm --sort=-pcpu | head`")
+                .advice("stop what runs; see `ps -eo pcpu,pid,comm --sort=-pcpu | head`")
         }
         Some(share) => Finding::ok(format!("{} of the CPU time is in use", percent(share))),
         None => Finding::not_applicable("not watched for long enough"),
@@ -59,7 +59,7 @@ pub(super) fn load(view: &View) -> Finding {
     let what = format!("{load:.2} on {cpus} CPUs over the last minute");
     if load > f64::from(cpus) * LOAD_PER_CPU {
         return Finding::warning(what)
-            .fix("wait a minute, or stop what runs; see `ps -eo pcpu,pid,comm --sort=-pcpu | head`");
+            .advice("wait a minute, or stop what runs; see `ps -eo pcpu,pid,comm --sort=-pcpu | head`");
     }
     Finding::ok(what)
 }
@@ -80,7 +80,7 @@ pub(super) fn pressure(view: &View) -> Finding {
     let what = format!("tasks wait for CPU in {} and for I/O in {} of the time", percent(cpu), percent(io));
     if cpu > PRESSURE_LIMIT || io > PRESSURE_LIMIT {
         return Finding::warning(what)
-            .fix("stop what runs; see `ps -eo pcpu,stat,pid,comm --sort=-pcpu | head`");
+            .advice("stop what runs; see `ps -eo pcpu,stat,pid,comm --sort=-pcpu | head`");
     }
     Finding::ok(what)
 }
@@ -96,8 +96,8 @@ pub(super) fn memory(view: &View) -> Finding {
     let what = format!("{} MiB are available", bytes >> 20);
     let fix = "free memory; see `ps -eo rss,pid,comm --sort=-rss | head`";
     match bytes {
-        bytes if bytes < NEEDED_BYTES => Finding::problem(format!("only {what}")).fix(fix),
-        bytes if bytes < WANTED_BYTES => Finding::warning(format!("only {what}")).fix(fix),
+        bytes if bytes < NEEDED_BYTES => Finding::problem(format!("only {what}")).advice(fix),
+        bytes if bytes < WANTED_BYTES => Finding::warning(format!("only {what}")).advice(fix),
         _ => Finding::ok(what),
     }
 }
@@ -111,7 +111,7 @@ pub(super) fn swap(view: &View) -> Finding {
             "{} MiB are swapped out: a start may wait until pages of its engine are read back",
             bytes >> 20
         ))
-        .fix("sudo swapoff -a && sudo swapon -a"),
+        .command("sudo swapoff -a && sudo swapon -a"),
         Some(bytes) => Finding::ok(format!("{} MiB are swapped out", bytes >> 20)),
         None => Finding::not_applicable("the kernel does not tell"),
     }

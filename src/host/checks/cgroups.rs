@@ -2,6 +2,7 @@
 
 use super::{Finding, View};
 use crate::host::cgroups::CgroupMode;
+use crate::units::Nanos;
 
 /// Runtimes want either version whole; crun refuses a hybrid host whose v2 still has controllers.
 pub(super) fn mode(view: &View) -> Finding {
@@ -10,13 +11,13 @@ pub(super) fn mode(view: &View) -> Finding {
     match cgroups.mode {
         CgroupMode::Absent => {
             Finding::problem("no control groups are mounted: no runtime can limit a container")
-                .fix("mount -t cgroup2 none /sys/fs/cgroup")
+                .command("mount -t cgroup2 none /sys/fs/cgroup")
         }
         CgroupMode::Hybrid if !left.is_empty() => Finding::warning(format!(
             "hybrid, and v2 still has {}: crun refuses with \"drop all controllers from cgroupv2\"",
             left.join(", ")
         ))
-        .fix(mount_as_v1(left)),
+        .command(mount_as_v1(left)),
         CgroupMode::Hybrid => Finding::ok("hybrid, all controllers on v1"),
         CgroupMode::V1 => Finding::ok("v1"),
         CgroupMode::V2 => Finding::ok("v2"),
@@ -28,6 +29,36 @@ fn mount_as_v1(controllers: &[String]) -> String {
         format!("mkdir -p /sys/fs/cgroup/{name} && mount -t cgroup -o {name} {name} /sys/fs/cgroup/{name}")
     });
     each.collect::<Vec<_>>().join(" && ")
+}
+
+/// Not to be mended: it is how the machine is. But what is measured differs by it.
+pub(super) fn version(view: &View) -> Finding {
+    match view.facts.cgroups.mode {
+        CgroupMode::V1 | CgroupMode::Hybrid => Finding::note(
+            "controllers on version 1: no start inside a group (CLONE_INTO_CGROUP), so each container is moved; \
+             throttled time in ns; youki only with its feature `v1`",
+        ),
+        CgroupMode::V2 => Finding::ok("version 2: containers can start inside their group"),
+        CgroupMode::Absent => Finding::not_applicable("no control groups are mounted"),
+    }
+}
+
+/// Ten times, and a tenth of the quickest start of a runtime.
+const QUIET_FACTOR: i64 = 10;
+const QUIET_LIMIT: Nanos = Nanos(500_000);
+
+/// Measured just now with a move of dunnage to where it is, once after quiet and once right after.
+pub(super) fn quiet(view: &View) -> Finding {
+    let Some(moves) = view.measured.moves else {
+        return Finding::not_applicable("not measured: dunnage may not write to its own control group");
+    };
+    let what =
+        format!("a move takes {} after a quiet moment and {} right after another", moves.quiet, moves.soon);
+    if moves.quiet > QUIET_LIMIT && moves.quiet.0 > moves.soon.0 * QUIET_FACTOR {
+        return Finding::note(format!("{what}: compare idle starts with idle ones, primed with primed"))
+            .advice("nothing to mend: keep both values of `prestate`; `favordynmods` would take it away, and change the machine");
+    }
+    Finding::ok(what)
 }
 
 /// Limits need these; some kernels are booted without `memory`.
@@ -50,7 +81,7 @@ pub(super) fn controllers(view: &View) -> Finding {
             format!("boot the kernel with `{}` and without `cgroup_disable`", enable.join(" "))
         }
     };
-    Finding::warning(what).fix(fix)
+    Finding::warning(what).advice(fix)
 }
 
 /// `favordynmods` makes moving a process into a group, a large part of a start, many times quicker.
@@ -64,7 +95,7 @@ pub(super) fn moves(view: &View) -> Finding {
             "`{}` is mounted `favordynmods`: starts are quicker than on a default machine",
             point.display()
         ))
-        .fix(format!("mount -o remount,nofavordynmods {}", point.display())),
+        .command(format!("mount -o remount,nofavordynmods {}", point.display())),
         None if cgroups.mode == CgroupMode::Absent => {
             Finding::not_applicable("no control groups are mounted")
         }
@@ -74,6 +105,7 @@ pub(super) fn moves(view: &View) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Moves;
     use super::super::State::*;
     use super::super::view::planted;
     use super::*;
@@ -100,7 +132,7 @@ mod tests {
         let finding = mode(&hybrid(&["hugetlb", "rdma"]));
         assert_eq!(finding.state, Warning);
         assert_eq!(
-            finding.fix.unwrap(),
+            &*finding.fix.unwrap(),
             "mkdir -p /sys/fs/cgroup/hugetlb && mount -t cgroup -o hugetlb hugetlb /sys/fs/cgroup/hugetlb && \
              mkdir -p /sys/fs/cgroup/rdma && mount -t cgroup -o rdma rdma /sys/fs/cgroup/rdma"
         );
@@ -131,11 +163,33 @@ mod tests {
     }
 
     #[test]
+    fn version_1_is_noted_wherever_controllers_are_on_it() {
+        assert_eq!(version(&hybrid(&[])).state, Note);
+        assert_eq!(version(&planted()).state, Ok);
+        let mut view = planted();
+        view.facts.cgroups.mode = CgroupMode::V1;
+        assert_eq!(version(&view).state, Note);
+    }
+
+    #[test]
+    fn moves_that_wait_on_a_quiet_kernel_are_noted() {
+        let found = |quiet, soon| {
+            let mut view = planted();
+            view.measured.moves = Some(Moves { quiet: Nanos(quiet), soon: Nanos(soon) });
+            super::quiet(&view).state
+        };
+        assert_eq!(found(4_500_000, 7_000), Note);
+        assert_eq!(found(500_000, 7_000), Ok, "short in any case");
+        assert_eq!(found(4_500_000, 450_000), Ok, "slow in any case");
+        assert_eq!(quiet(&View { measured: Default::default(), ..planted() }).state, NotApplicable);
+    }
+
+    #[test]
     fn quicker_moves_are_told() {
         let mut view = planted();
         assert_eq!(moves(&view).state, Ok);
         view.facts.cgroups.v2.as_mut().unwrap().favours_moves = true;
         assert_eq!(moves(&view).state, Warning);
-        assert_eq!(moves(&view).fix.unwrap(), "mount -o remount,nofavordynmods /sys/fs/cgroup");
+        assert_eq!(&*moves(&view).fix.unwrap(), "mount -o remount,nofavordynmods /sys/fs/cgroup");
     }
 }

@@ -8,11 +8,11 @@ pub(super) fn rcu(view: &View) -> Finding {
         (Some(true), _) => Finding::warning(
             "rcu_normal is 1: nothing is hastened, so starts are slower than on a default machine",
         )
-        .fix("echo 0 | sudo tee /sys/kernel/rcu_normal"),
+        .command("echo 0 | sudo tee /sys/kernel/rcu_normal"),
         (_, Some(true)) => Finding::warning(
             "rcu_expedited is 1: waiting is hastened, so starts are quicker than on a default machine",
         )
-        .fix("echo 0 | sudo tee /sys/kernel/rcu_expedited"),
+        .command("echo 0 | sudo tee /sys/kernel/rcu_expedited"),
         (_, Some(false)) => Finding::ok("the kernel's default"),
         (_, None) => Finding::not_applicable("the kernel does not tell"),
     }
@@ -24,10 +24,10 @@ pub(super) fn ipv6(view: &View) -> Finding {
         (Some(false), _) => Finding::warning(
             "the kernel has no IPv6: starts with a network do less than on a default machine",
         )
-        .fix("boot without `ipv6.disable=1`, with the module `ipv6`"),
+        .advice("boot without `ipv6.disable=1`, with the module `ipv6`"),
         (_, Some(true)) => {
             Finding::warning("switched off: interfaces of bridges do less than on a default machine")
-                .fix("sudo sysctl -w net.ipv6.conf.all.disable_ipv6=0")
+                .command("sudo sysctl -w net.ipv6.conf.all.disable_ipv6=0")
         }
         (_, Some(false)) => Finding::ok("on, as by default"),
         (_, None) => Finding::not_applicable("the kernel does not tell"),
@@ -38,7 +38,7 @@ pub(super) fn ipv6(view: &View) -> Finding {
 pub(super) fn audit(view: &View) -> Finding {
     match view.settings.audit {
         Some(true) => Finding::warning("on: system calls take the slow way in and out of the kernel")
-            .fix("sudo auditctl -e 0"),
+            .command("sudo auditctl -e 0"),
         Some(false) => Finding::ok("off"),
         None => Finding::not_applicable("the kernel does not tell (no audit, or no CAP_AUDIT_CONTROL)"),
     }
@@ -50,7 +50,7 @@ pub(super) fn tracing(view: &View) -> Finding {
         Some("nop") => Finding::ok("no tracer is in force"),
         Some(tracer) => {
             Finding::warning(format!("the tracer `{tracer}` is in force and slows the kernel down"))
-                .fix("echo nop | sudo tee /sys/kernel/tracing/current_tracer")
+                .command("echo nop | sudo tee /sys/kernel/tracing/current_tracer")
         }
         None => Finding::not_applicable("tracefs is not mounted, or not readable"),
     }
@@ -61,7 +61,7 @@ pub(super) fn mitigations(view: &View) -> Finding {
     let kernel = &view.facts.kernel;
     if kernel.was_told("mitigations=off") {
         return Finding::warning("off: system calls are cheaper than on a default machine")
-            .fix("boot without `mitigations=off`");
+            .advice("boot without `mitigations=off`");
     }
     if kernel.command_line.is_none() {
         return Finding::not_applicable("the kernel's command line is unknown");

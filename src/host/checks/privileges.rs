@@ -10,13 +10,13 @@ pub(super) fn user(view: &View) -> Finding {
     let own = &view.facts.own;
     match (own.is_root(), own.initial_user_namespace) {
         (Some(true), Some(false)) => Finding::warning("root of a user namespace only, not of the machine")
-            .fix("run dunnage outside of the user namespace"),
+            .advice("run dunnage outside of the user namespace"),
         (Some(true), _) => Finding::ok("root"),
         (Some(false), _) => Finding::warning(format!(
             "user {}: runtimes and CPU accounting need root; bare, floor and rootless engines remain",
             own.user.unwrap_or_default()
         ))
-        .fix("run it as `sudo dunnage …`"),
+        .advice("run it as `sudo dunnage …`"),
         (None, _) => Finding::not_applicable("the user is unknown"),
     }
 }
@@ -37,8 +37,93 @@ pub(super) fn sys_admin(view: &View) -> Finding {
         Finding::problem(
             "root without CAP_SYS_ADMIN: no mounts, namespaces or control groups, so no containers",
         )
-        .fix("give it to this session; in a container: `--cap-add SYS_ADMIN` or `--privileged`")
+        .advice("give it to this session; in a container: `--cap-add SYS_ADMIN` or `--privileged`")
     })
+}
+
+/// Who may not make interfaces has containers without a network, or with the host's.
+pub(super) fn net_admin(view: &View) -> Finding {
+    of_root(view, Capability::NetAdmin, "CAP_NET_ADMIN", || {
+        Finding::warning("root without CAP_NET_ADMIN: no bridges, no veth pairs, no networks of engines")
+            .advice("give it to this session, or measure with `net=none` and `net=host` only")
+    })
+}
+
+/// The fourteen that Docker gives to every container, by their bits.
+const OF_CONTAINERS: [(u32, &str); 14] = [
+    (0, "CHOWN"),
+    (1, "DAC_OVERRIDE"),
+    (3, "FOWNER"),
+    (4, "FSETID"),
+    (5, "KILL"),
+    (6, "SETGID"),
+    (7, "SETUID"),
+    (8, "SETPCAP"),
+    (10, "NET_BIND_SERVICE"),
+    (13, "NET_RAW"),
+    (18, "SYS_CHROOT"),
+    (27, "MKNOD"),
+    (29, "AUDIT_WRITE"),
+    (31, "SETFCAP"),
+];
+
+/// Runtimes refuse to start a container that is to have more than they have.
+pub(super) fn container_capabilities(view: &View) -> Finding {
+    let own = &view.facts.own;
+    let (Some(set), Some(true)) = (own.capabilities, own.is_root()) else {
+        return Finding::not_applicable(match own.is_root() {
+            Some(false) => "not root",
+            _ => "our capabilities are unknown",
+        });
+    };
+    let missing: Vec<_> = OF_CONTAINERS.iter().filter(|(bit, _)| set >> bit & 1 == 0).collect();
+    if !missing.is_empty() {
+        let names: Vec<_> = missing.iter().map(|(_, name)| format!("CAP_{name}")).collect();
+        return Finding::problem(format!(
+            "root without {}: runtimes cannot give it to containers",
+            names.join(", ")
+        ))
+        .advice("give it to this session; in a container: `--cap-add` or `--privileged`");
+    }
+    let last = view.settings.last_capability.filter(|last| *last < 63);
+    let all = last.map(|last| (1u64 << (last + 1)) - 1);
+    match all {
+        Some(all) if set & all != all => Finding::note(
+            "all that containers get by default, but not all there are: `--privileged` fails (\"unable to apply caps\")",
+        ),
+        _ => Finding::ok("all that containers get by default"),
+    }
+}
+
+/// A machine with fewer can still measure; but not many containers at once.
+const NAMESPACES_WANTED: u64 = 1000;
+
+pub(super) fn namespace_limits(view: &View) -> Finding {
+    let limits = &view.settings.namespace_limits;
+    let Some((name, most)) = limits.iter().min_by_key(|(_, most)| *most) else {
+        return Finding::not_applicable("the kernel does not tell");
+    };
+    let more = format!("sudo sysctl -w user.{name}=100000");
+    match *most {
+        0 => Finding::problem(format!("user.{name} is 0: no container can be made")).command(more),
+        most if most < NAMESPACES_WANTED => {
+            Finding::warning(format!("user.{name} is {most}: few containers at once")).command(more)
+        }
+        most => Finding::ok(format!("at least {most} of each kind")),
+    }
+}
+
+/// Written by `useradd` and `usermod`; runtimes of dunnage itself do without.
+pub(super) fn subordinate_ids(view: &View) -> Finding {
+    match (view.settings.subordinate_ids, view.facts.own.is_root()) {
+        (None, _) => Finding::not_applicable("`/etc/subuid` cannot be read"),
+        (Some(0), Some(false)) => Finding::warning("nobody has any: rootless engines map no user but one")
+            .command("sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 \"$USER\""),
+        (Some(0), _) => Finding::note("nobody has any: no rootless engine for other users"),
+        (Some(count), _) => {
+            Finding::ok(format!("{count} {} some", if count == 1 { "user has" } else { "users have" }))
+        }
+    }
 }
 
 /// Without it limits can only be lowered, and engines like to raise them.
@@ -53,7 +138,7 @@ pub(super) fn sys_resource(view: &View) -> Finding {
             "root without CAP_SYS_RESOURCE: limits cannot be raised, so podman's default ulimits and \
              `--privileged` fail",
         )
-        .fix(format!("stay within this host's limits: `podman run{}`", limits.collect::<String>()))
+        .advice(format!("stay within this host's limits: `podman run{}`", limits.collect::<String>()))
     })
 }
 
@@ -64,7 +149,7 @@ pub(super) fn cpu_accounting(view: &View) -> Finding {
     let Some(paranoid) = view.settings.perf_event_paranoid else {
         return match own.capabilities {
             Some(_) => Finding::warning("the kernel has no perf events: CPU time cannot be accounted")
-                .fix("use a kernel with CONFIG_PERF_EVENTS"),
+                .advice("use a kernel with CONFIG_PERF_EVENTS"),
             None => Finding::not_applicable("perf events are unknown"),
         };
     };
@@ -79,7 +164,7 @@ pub(super) fn cpu_accounting(view: &View) -> Finding {
     Finding::warning(format!(
         "perf events on all CPUs are refused (no CAP_PERFMON, perf_event_paranoid {paranoid}): no CPU times"
     ))
-    .fix("sudo sysctl -w kernel.perf_event_paranoid=0")
+    .command("sudo sysctl -w kernel.perf_event_paranoid=0")
 }
 
 /// Needed by whoever is not root, and by rootless subjects.
@@ -90,7 +175,7 @@ pub(super) fn user_namespaces(view: &View) -> Finding {
             Some(false) => Finding::problem(format!("{what}: no container without root")),
             _ => Finding::warning(format!("{what}: rootless subjects cannot run")),
         };
-        finding.fix(fix)
+        finding.command(fix)
     };
     if settings.max_user_namespaces == Some(0) {
         return forbidden("user.max_user_namespaces is 0", "sudo sysctl -w user.max_user_namespaces=10000");
@@ -113,7 +198,7 @@ pub(super) fn user_namespaces(view: &View) -> Finding {
 pub(super) fn no_new_privileges(view: &View) -> Finding {
     match view.facts.own.no_new_privileges {
         Some(true) => Finding::warning("`no_new_privs` is set: `newuidmap` and `sudo` give nothing")
-            .fix("start dunnage from a session without it"),
+            .advice("start dunnage from a session without it"),
         Some(false) => Finding::ok("not set"),
         None => Finding::not_applicable("the kernel does not tell"),
     }
@@ -123,7 +208,9 @@ pub(super) fn no_new_privileges(view: &View) -> Finding {
 pub(super) fn seccomp(view: &View) -> Finding {
     match view.facts.own.seccomp_filtered {
         Some(true) => Finding::warning("a seccomp filter lies on dunnage itself: `bare` pays for it too")
-            .fix("run dunnage outside of the sandbox; in a container: `--security-opt seccomp=unconfined`"),
+            .advice(
+                "run dunnage outside of the sandbox; in a container: `--security-opt seccomp=unconfined`",
+            ),
         Some(false) => Finding::ok("no filter on dunnage itself"),
         None => Finding::not_applicable("the kernel has no seccomp, or does not tell"),
     }
@@ -134,7 +221,7 @@ pub(super) fn container(view: &View) -> Finding {
     match &view.facts.containment {
         Containment::Inside(kind) => {
             Finding::warning(format!("dunnage runs inside a container ({kind}): `bare` is not bare"))
-                .fix("run dunnage on the machine itself")
+                .advice("run dunnage on the machine itself")
         }
         Containment::Host => Finding::ok("dunnage runs on the machine itself"),
         Containment::Unknown => Finding::not_applicable("the kernel does not tell"),
@@ -146,7 +233,7 @@ pub(super) fn time_namespace(view: &View) -> Finding {
     match view.facts.own.initial_time_namespace {
         Some(false) => {
             Finding::warning("not the machine's time namespace: stamps of daemons' containers differ")
-                .fix("sudo nsenter --target 1 --time dunnage …")
+                .advice("run it as `sudo nsenter --target 1 --time dunnage …`")
         }
         Some(true) => Finding::ok("the machine's own"),
         None => Finding::not_applicable("the kernel has no time namespaces"),
@@ -158,12 +245,13 @@ mod tests {
     use super::super::State::{self, *};
     use super::super::view::planted;
     use super::*;
+    use crate::sys::raw;
 
     fn state(check: fn(&View) -> Finding, change: impl Fn(&mut View)) -> (State, String) {
         let mut view = planted();
         change(&mut view);
         let finding = check(&view);
-        (finding.state, finding.fix.unwrap_or_default())
+        (finding.state, finding.fix.map(|fix| fix.to_string()).unwrap_or_default())
     }
 
     fn without(view: &mut View, capability: Capability) {
@@ -187,6 +275,45 @@ mod tests {
         assert_eq!(state(sys_resource, |v| without(v, Capability::SysAdmin)).0, Ok);
         let user = |view: &mut View| (view.facts.own.user, view.facts.own.capabilities) = (Some(1), Some(0));
         assert_eq!(state(sys_resource, user).0, NotApplicable);
+    }
+
+    #[test]
+    fn networks_need_their_capability() {
+        assert_eq!(state(net_admin, |v| without(v, Capability::NetAdmin)).0, Warning);
+        assert_eq!(state(net_admin, |v| without(v, Capability::SysAdmin)).0, Ok);
+    }
+
+    #[test]
+    fn what_containers_get_must_be_there() {
+        assert_eq!(OF_CONTAINERS.iter().map(|(bit, _)| 1 << bit).sum::<u64>(), raw::DOCKER_CAPABILITIES);
+        let missing = |bit: u32| {
+            state(container_capabilities, |v| v.facts.own.capabilities = Some(((1 << 41) - 1) & !(1 << bit)))
+                .0
+        };
+        assert_eq!(missing(27), Problem);
+        assert_eq!(missing(24), Note, "not given by default, but `--privileged` wants it");
+        assert_eq!(missing(41), Ok, "the kernel knows no such one");
+        assert_eq!(state(container_capabilities, |v| v.facts.own.user = Some(1)).0, NotApplicable);
+    }
+
+    #[test]
+    fn the_smallest_limit_of_namespaces_counts() {
+        let limit = |most: u64| {
+            state(namespace_limits, |v| v.settings.namespace_limits.push(("max_net_namespaces".into(), most)))
+        };
+        assert_eq!(limit(0), (Problem, "sudo sysctl -w user.max_net_namespaces=100000".to_owned()));
+        assert_eq!((limit(999).0, limit(1000).0), (Warning, Ok));
+    }
+
+    #[test]
+    fn who_is_not_root_wants_subordinate_ids() {
+        assert_eq!(state(subordinate_ids, |v| v.settings.subordinate_ids = Some(0)).0, Note);
+        let user = |count| {
+            state(subordinate_ids, |v| {
+                (v.settings.subordinate_ids, v.facts.own.user) = (Some(count), Some(1000));
+            })
+        };
+        assert_eq!((user(0).0, user(1).0), (Warning, Ok));
     }
 
     #[test]

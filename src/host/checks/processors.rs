@@ -1,12 +1,13 @@
 //! Are there enough processors, of steady speed, with a clock that is cheap to read?
 
 use super::{Finding, View};
+use crate::units::Nanos;
 
 /// With one CPU the client waits for the engine that it waits for.
 pub(super) fn count(view: &View) -> Finding {
     match view.facts.cpu.usable.or(view.facts.cpu.threads) {
         Some(1) => Finding::warning("one CPU: client, engine and container take it from each other")
-            .fix("measure on a machine with at least two CPUs"),
+            .advice("measure on a machine with at least two CPUs"),
         Some(count) => Finding::ok(format!("{count} CPUs")),
         None => Finding::not_applicable("the number of CPUs is unknown"),
     }
@@ -18,7 +19,7 @@ pub(super) fn limit(view: &View) -> Finding {
         (Some(usable), Some(threads)) if usable < threads => Finding::warning(format!(
             "dunnage may use {usable} of {threads} CPUs; containers of daemons are not limited so"
         ))
-        .fix("run it without `taskset`, outside of a control group with a CPU limit"),
+        .advice("run it without `taskset`, outside of a control group with a CPU limit"),
         (Some(_), Some(threads)) => Finding::ok(format!("dunnage may use all {threads} CPUs")),
         _ => Finding::not_applicable("the number of CPUs is unknown"),
     }
@@ -30,7 +31,7 @@ pub(super) fn smt(view: &View) -> Finding {
         (Some(true), Some(1), Some(threads)) => Finding::warning(format!(
             "all {threads} CPUs are threads of one core: client and engine share it"
         ))
-        .fix("measure on a machine with at least two cores"),
+        .advice("measure on a machine with at least two cores"),
         (Some(true), Some(cores), Some(threads)) => {
             Finding::ok(format!("on: {threads} threads on {cores} cores"))
         }
@@ -50,14 +51,15 @@ pub(super) fn governor(view: &View) -> Finding {
         return Finding::ok("performance");
     }
     Finding::warning(format!("{}: the clock rate follows the load", governors.join(", ")))
-        .fix("echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor")
+        .command("echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor")
 }
 
 /// Rates beyond the nominal one depend on temperature and on what other cores do.
 pub(super) fn turbo(view: &View) -> Finding {
     match view.settings.turbo {
         Some(turbo) if turbo.on => {
-            Finding::warning("on: the clock rate depends on temperature and on other cores").fix(turbo.off_by)
+            Finding::warning("on: the clock rate depends on temperature and on other cores")
+                .command(turbo.off_by)
         }
         Some(_) => Finding::ok("off"),
         None => Finding::not_applicable("the kernel does not govern it here"),
@@ -84,13 +86,50 @@ pub(super) fn clock_source(view: &View) -> Finding {
         return Finding::ok(source);
     }
     let better = CHEAP.iter().find(|cheap| view.settings.clock_sources.iter().any(|other| other == *cheap));
-    let fix = match better {
-        Some(better) => format!(
+    let dear =
+        Finding::warning(format!("{source}: every stamp costs a system call of a microsecond or more"));
+    match better {
+        Some(better) => dear.command(format!(
             "echo {better} | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource"
-        ),
-        None => "the kernel found no better one here; see `dmesg | grep -i clocksource`".to_owned(),
+        )),
+        None => dear.advice("the kernel found no better one here; see `dmesg | grep -i clocksource`"),
+    }
+}
+
+/// Beyond it a duration of a few hundred nanoseconds is mostly the clock's.
+const STEP_LIMIT: Nanos = Nanos(1000);
+const COST_LIMIT: Nanos = Nanos(200);
+
+/// What the clock can tell, as measured just now.
+pub(super) fn timer(view: &View) -> Finding {
+    let Some(floor) = view.measured.timer else {
+        return Finding::not_applicable("not measured");
     };
-    Finding::warning(format!("{source}: every stamp costs a system call of a microsecond or more")).fix(fix)
+    let what = format!("steps of {}, {} a reading", floor.step, floor.cost);
+    if floor.step > STEP_LIMIT || floor.cost > COST_LIMIT {
+        return Finding::warning(format!("{what}: the shortest primitives drown in it"))
+            .advice("see `clock-source`; on a busy machine, look again when it is quiet");
+    }
+    Finding::ok(what)
+}
+
+/// Two thirds: less is more than what idling for a moment explains.
+const RATE_SHARE: f64 = 0.66;
+
+/// As the kernel governs it; what a hypervisor gives is not told.
+pub(super) fn clock_rate(view: &View) -> Finding {
+    let Some(rate) = view.context.cpu_hertz else {
+        return Finding::not_applicable("the kernel does not tell the clock rate here");
+    };
+    let now = format!("{:.2} GHz", rate / 1e9);
+    match view.settings.max_hertz {
+        Some(most) if rate < most * RATE_SHARE => {
+            Finding::note(format!("{now} of at most {:.2} GHz at this moment", most / 1e9))
+                .advice("with the governor `performance` the rate stays at its highest; see `governor`")
+        }
+        Some(most) => Finding::ok(format!("{now} of at most {:.2} GHz", most / 1e9)),
+        None => Finding::ok(now),
+    }
 }
 
 /// Nothing to mend; but figures of a guest hold for guests.
@@ -98,9 +137,9 @@ pub(super) fn virtualisation(view: &View) -> Finding {
     let found = &view.facts.virtualisation;
     match (found.guest, &found.hypervisor) {
         (Some(true), Some(hypervisor)) => {
-            Finding::ok(format!("a guest of {hypervisor}; figures hold for guests"))
+            Finding::note(format!("a guest of {hypervisor}; figures hold for guests"))
         }
-        (Some(true), None) => Finding::ok("a guest of an unknown hypervisor; figures hold for guests"),
+        (Some(true), None) => Finding::note("a guest of an unknown hypervisor; figures hold for guests"),
         (Some(false), _) => Finding::ok("no hypervisor makes itself known"),
         (None, _) => Finding::not_applicable("nothing tells"),
     }
@@ -111,6 +150,7 @@ mod tests {
     use super::super::State::{self, *};
     use super::super::{Turbo, view::planted};
     use super::*;
+    use crate::sys::clock::TimerFloor;
 
     fn finding(check: fn(&View) -> Finding, change: impl Fn(&mut View)) -> Finding {
         let mut view = planted();
@@ -164,12 +204,29 @@ mod tests {
     }
 
     #[test]
+    fn a_timer_at_its_limits_is_good_and_beyond_them_not() {
+        let floor = |step, cost| Some(TimerFloor { step: Nanos(step), cost: Nanos(cost) });
+        assert_eq!(state(timer, |v| v.measured.timer = floor(1000, 200)), Ok);
+        assert_eq!(state(timer, |v| v.measured.timer = floor(1001, 200)), Warning);
+        assert_eq!(state(timer, |v| v.measured.timer = floor(1000, 201)), Warning);
+        assert_eq!(state(timer, |v| v.measured.timer = None), NotApplicable);
+    }
+
+    #[test]
+    fn a_clock_rate_far_below_the_highest_is_noted() {
+        assert_eq!(state(clock_rate, |v| v.context.cpu_hertz = Some(1.9e9)), Note);
+        assert_eq!(state(clock_rate, |v| v.context.cpu_hertz = Some(2.0e9)), Ok);
+        assert_eq!(state(clock_rate, |v| v.settings.max_hertz = None), Ok);
+        assert_eq!(state(clock_rate, |v| v.context.cpu_hertz = None), NotApplicable);
+    }
+
+    #[test]
     fn a_guest_is_named_but_not_accused() {
         let guest = finding(virtualisation, |v| {
             (v.facts.virtualisation.guest, v.facts.virtualisation.hypervisor) =
                 (Some(true), Some("kvm".into()));
         });
-        assert_eq!((guest.state, guest.what.as_str()), (Ok, "a guest of kvm; figures hold for guests"));
+        assert_eq!((guest.state, guest.what.as_str()), (Note, "a guest of kvm; figures hold for guests"));
         assert_eq!(state(virtualisation, |v| v.facts.virtualisation.guest = None), NotApplicable);
     }
 }

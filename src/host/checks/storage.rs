@@ -8,12 +8,12 @@ pub(super) fn overlay(view: &View) -> Finding {
         Some(Overlay::Ready) => Finding::ok("the kernel has it"),
         Some(Overlay::Module) => {
             Finding::warning("a module that is not loaded: the first start would pay for it")
-                .fix("sudo modprobe overlay")
+                .command("sudo modprobe overlay")
         }
         Some(Overlay::Absent) => Finding::problem(
             "the kernel has no overlay filesystem: no floor, and engines fall back on copies",
         )
-        .fix("use a kernel with CONFIG_OVERLAY_FS"),
+        .advice("use a kernel with CONFIG_OVERLAY_FS"),
         None => Finding::not_applicable("the kernel does not tell"),
     }
 }
@@ -24,7 +24,7 @@ pub(super) fn writable(view: &View) -> Finding {
     match view.state.writable {
         Some(true) => Finding::ok(format!("`{path}`")),
         Some(false) => Finding::problem(format!("`{path}` cannot be written to"))
-            .fix(format!("sudo mkdir -p '{path}' && sudo chown \"$(id -u)\" '{path}'")),
+            .command(format!("sudo mkdir -p '{path}' && sudo chown \"$(id -u)\" '{path}'")),
         None => Finding::not_applicable(format!("`{path}` cannot be looked at")),
     }
 }
@@ -37,7 +37,7 @@ pub(super) fn exec(view: &View) -> Finding {
     let point = storage.mounted_on.display();
     if storage.has("noexec") {
         return Finding::problem(format!("`{point}` is mounted `noexec`: the probe cannot be started there"))
-            .fix(format!("sudo mount -o remount,exec '{point}'"));
+            .command(format!("sudo mount -o remount,exec '{point}'"));
     }
     Finding::ok(format!("programs can be started on `{point}`"))
 }
@@ -56,11 +56,11 @@ pub(super) fn space(view: &View) -> Finding {
     let fix = format!("make room below `{}`, or choose another state directory", view.state.path.display());
     if left.files.is_some_and(|files| files < NEEDED_FILES) {
         let files = left.files.unwrap_or_default();
-        return Finding::problem(format!("only {files} more files can be made")).fix(fix);
+        return Finding::problem(format!("only {files} more files can be made")).advice(fix);
     }
     match left.bytes {
-        bytes if bytes < NEEDED_BYTES => Finding::problem(format!("only {mib} MiB are left")).fix(fix),
-        bytes if bytes < WANTED_BYTES => Finding::warning(format!("only {mib} MiB are left")).fix(fix),
+        bytes if bytes < NEEDED_BYTES => Finding::problem(format!("only {mib} MiB are left")).advice(fix),
+        bytes if bytes < WANTED_BYTES => Finding::warning(format!("only {mib} MiB are left")).advice(fix),
         _ => Finding::ok(format!("{:.1} GiB are left", left.bytes as f64 / f64::from(1 << 30))),
     }
 }
@@ -75,19 +75,19 @@ pub(super) fn filesystem(view: &View) -> Finding {
     match kind {
         "tmpfs" | "ramfs" => {
             Finding::warning(format!("{kind}: bundles lie in memory, unlike those of the engines"))
-                .fix(elsewhere)
+                .advice(elsewhere)
         }
         "overlay" | "aufs" | "vfat" | "exfat" | "ecryptfs" => {
             Finding::problem(format!("{kind} cannot hold the upper directory of an overlay mount"))
-                .fix(elsewhere)
+                .advice(elsewhere)
         }
         "nfs" | "nfs4" | "cifs" | "smb3" | "9p" | "virtiofs" | "ceph" => {
             Finding::problem(format!("{kind} from `{device}`: neither an upper directory nor a local disk"))
-                .fix(elsewhere)
+                .advice(elsewhere)
         }
         _ if kind == "fuse" || kind.starts_with("fuse.") || kind == "fuseblk" => {
             Finding::problem(format!("{kind} from `{device}`: neither an upper directory nor a local disk"))
-                .fix(elsewhere)
+                .advice(elsewhere)
         }
         _ => Finding::ok(format!("{kind} on `{device}`")),
     }
@@ -120,12 +120,12 @@ mod tests {
         let finding = writable(&view);
         assert_eq!(finding.state, Problem);
         let fix = "sudo mkdir -p '/var/lib/dunnage' && sudo chown \"$(id -u)\" '/var/lib/dunnage'";
-        assert_eq!(finding.fix.unwrap(), fix);
+        assert_eq!(&*finding.fix.unwrap(), fix);
 
         view.facts.storage[0].options = vec!["rw".to_owned(), "nodev".to_owned()];
         assert_eq!(exec(&view).state, Ok);
         view.facts.storage[0].options.push("noexec".to_owned());
-        assert_eq!(exec(&view).fix.unwrap(), "sudo mount -o remount,exec '/'");
+        assert_eq!(&*exec(&view).fix.unwrap(), "sudo mount -o remount,exec '/'");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 mod axis;
 mod ladder;
 mod notes;
-mod page;
+pub(crate) mod page;
 mod tables;
 
 use super::model::Report;

@@ -75,6 +75,12 @@ impl Page {
         }
     }
 
+    /// Adds a line that is not cut, since it is to be copied.
+    pub fn uncut(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.text.push('\n');
+    }
+
     /// Adds an empty line.
     pub fn gap(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {

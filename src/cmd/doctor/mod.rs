@@ -1,0 +1,145 @@
+//! `dunnage doctor`: what can be measured here, what would distort it, and how to mend it.
+//!
+//! The checks of the machine and a trial of every subject become rows of one kind, which a page
+//! shows to people and a document to programs. Deliberately absent: the checks themselves.
+
+mod document;
+mod page;
+
+use std::io::{IsTerminal, Write};
+
+use anyhow::Result;
+
+use crate::cli::Examined;
+use crate::host::checks::{self, Finding, State, View};
+use crate::session::{self, Found};
+use crate::subject::component;
+use crate::units::Nanos;
+use crate::{exit, subject};
+
+/// How long the machine is watched for what else runs on it.
+const LOOK: Nanos = Nanos::from_millis(1000);
+/// How long a program may take to answer, and a launch to end: a person waits.
+const PATIENCE: Nanos = Nanos::from_millis(5000);
+
+/// What one check, or the trial of one subject, came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// The heading under which it stands.
+    pub group: &'static str,
+    /// What was looked at.
+    pub name: String,
+    /// What it matters for in measuring.
+    pub matters: &'static str,
+    /// What was found.
+    pub finding: Finding,
+}
+
+/// Runs the verb. The exit code is 4 when nothing can be measured here, 1 when something that is
+/// installed does not work, and 0 otherwise: what only distorts is the person's to weigh.
+pub fn run(format: Examined) -> Result<i32> {
+    component::answer_within(PATIENCE);
+    let state = subject::stage::state_directory()?;
+    let view = View::gather(&state, LOOK);
+    let mut rows: Vec<Row> = checks::run(&view).into_iter().map(of_check).collect();
+    let tried = subjects();
+    if let Ok(subjects) = &tried {
+        rows.extend(subjects.iter().cloned());
+    }
+    let text = match format {
+        Examined::Terminal => {
+            page::render(&rows, &super::report::look(&state, std::io::stdout().is_terminal()))
+        }
+        Examined::Json => document::render(&rows, view.facts.host_name.as_deref()),
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    tried.map(|subjects| verdict(&rows, &subjects))
+}
+
+fn verdict(rows: &[Row], subjects: &[Row]) -> i32 {
+    if subjects.iter().all(|row| row.finding.state != State::Ok) {
+        return exit::NOTHING;
+    }
+    if rows.iter().any(|row| row.finding.state == State::Problem) { exit::ERROR } else { exit::FINE }
+}
+
+fn of_check((check, finding): (&'static checks::Check, Finding)) -> Row {
+    Row { group: check.group.name(), name: check.name.to_owned(), matters: check.matters, finding }
+}
+
+/// Starts a container with every subject, as installed: nothing else proves that it works.
+fn subjects() -> Result<Vec<Row>> {
+    let mut stage = session::begin(0, &mut super::tell)?;
+    stage.allowed = PATIENCE;
+    let wanted =
+        session::default_subjects().into_iter().filter(|one| one.ladder == crate::plan::Ladder::AsInstalled);
+    let found = session::find_working(wanted.collect(), &mut stage, &mut super::tell);
+    let found = found.inspect_err(|_| super::tell("the search for subjects was stopped"))?;
+    let rows = of_subjects(&found);
+    session::finish(found.candidates, &mut stage);
+    session::end(stage);
+    Ok(rows)
+}
+
+fn of_subjects(found: &Found) -> Vec<Row> {
+    let row = |name: &str, finding| Row {
+        group: "subjects",
+        name: name.to_owned(),
+        matters: "a subject works when the probe was started in it and found there what was asked for",
+        finding,
+    };
+    let works = found.candidates.iter().map(|one| {
+        let runtime = one.entry.runtime.as_deref().filter(|runtime| !one.entry.label.ends_with(*runtime));
+        let runtime = runtime.map(|name| format!(", runtime {name}")).unwrap_or_default();
+        row(&one.entry.label, Finding::ok(format!("works: {} for a first launch{runtime}", one.entry.launch)))
+    });
+    let fails = found.unavailable.iter().map(|(name, why)| {
+        let absent = why.reason.ends_with("not installed");
+        let finding = match absent {
+            true => Finding::not_applicable(why.reason.clone()),
+            false => Finding::problem(why.reason.clone()),
+        };
+        row(name, why.remedy.iter().fold(finding, |finding, remedy| finding.advice(remedy.clone())))
+    });
+    works.chain(fails).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subject::Unavailable;
+
+    pub(super) fn row(name: &str, finding: Finding) -> Row {
+        Row { group: "group", name: name.to_owned(), matters: "it matters", finding }
+    }
+
+    #[test]
+    fn the_exit_code_tells_broken_from_distorted_and_from_nothing() {
+        let (ok, warning, problem) =
+            (row("a", Finding::ok("")), row("b", Finding::warning("")), row("c", Finding::problem("")));
+        let code = |rows: &[&Row]| {
+            let rows: Vec<Row> = rows.iter().map(|row| (*row).clone()).collect();
+            verdict(&rows, &rows)
+        };
+        assert_eq!(code(&[&ok, &warning]), exit::FINE);
+        assert_eq!(code(&[&ok, &warning, &problem]), exit::ERROR);
+        assert_eq!(code(&[&warning, &problem]), exit::NOTHING);
+        assert_eq!(code(&[]), exit::NOTHING);
+    }
+
+    #[test]
+    fn what_is_not_installed_is_no_problem_and_what_is_broken_is() {
+        let why = |reason: &str| Unavailable::because(reason).with_remedy("mend it");
+        let found = Found {
+            candidates: Vec::new(),
+            unavailable: vec![
+                ("podman".into(), why("not installed")),
+                ("podman+runc".into(), why("the runtime `runc` is not installed")),
+                ("docker".into(), why("the daemon gave no answer, is it installed?")),
+            ],
+        };
+        let states: Vec<_> = of_subjects(&found).into_iter().map(|row| row.finding.state).collect();
+        assert_eq!(states, [State::NotApplicable, State::NotApplicable, State::Problem]);
+        assert!(of_subjects(&found).iter().all(|row| row.finding.fix.as_deref() == Some("mend it")));
+    }
+}
