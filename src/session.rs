@@ -214,7 +214,8 @@ fn find_by(wanted: Vec<Wanted>, trial: Trial, stage: &mut Stage, tell: Tell<'_>)
 /// every question costs as long as we wait.
 fn hung(spec: &Spec, found: &Found) -> Option<Unavailable> {
     let alike = |other: &Spec| {
-        other.name == spec.name && ["bin", "host"].iter().all(|key| other.get(key) == spec.get(key))
+        other.name == spec.name
+            && ["bin", "host", "rootless"].iter().all(|key| other.get(key) == spec.get(key))
     };
     let asked = found.unavailable.iter().find(|(name, why)| {
         why.reason.contains(NO_ANSWER) && Spec::parse(name).is_ok_and(|other| alike(&other))
@@ -262,7 +263,7 @@ pub fn finish(candidates: Vec<Candidate>, stage: &mut Stage) {
 
 /// Adds the remedy to failures that we have met before.
 fn with_known_remedy(why: Unavailable) -> Unavailable {
-    const KNOWN: [(&str, &str); 6] = [
+    const KNOWN: [(&str, &str); 9] = [
         (
             "drop all controllers",
             "crun refuses a host whose cgroup v2 hierarchy still has controllers beside v1: mount each one left as v1, \
@@ -281,8 +282,18 @@ fn with_known_remedy(why: Unavailable) -> Unavailable {
             "/dev/net/tun",
             "slirp4netns and pasta need the tunnel device: `chmod 666 /dev/net/tun` as root, or choose `net=none`",
         ),
+        ("too many open files", TOO_FEW_FILES),
+        // So Go's runtime, which podman is written in, says that a process has no descriptor left.
+        ("failed with 24", TOO_FEW_FILES),
+        (
+            "resource temporarily unavailable",
+            "the limit of processes may be too low: for a user raise it in `/etc/security/limits.conf`, as in \
+             `USER hard nproc 4096`; for this shell with `ulimit -u`",
+        ),
         ("no space left", "free some disk space under the engine's storage"),
     ];
+    const TOO_FEW_FILES: &str = "the limit of open files is too low: for a user raise it in `/etc/security/limits.conf`, as in \
+        `USER hard nofile 4096`; for this shell with `ulimit -n`";
     if why.remedy.is_some() {
         return why;
     }

@@ -2,9 +2,14 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
 use anyhow::Result;
 use dunnage::probe::{PROBE, Task};
+use dunnage::sys::identity::{Identity, limits_in};
+use dunnage::sys::raw;
+use dunnage::sys::spawn::{self, Program};
+use dunnage::units::Nanos;
 
 use crate::bench::Bench;
 use crate::c::{Coprocess, Libc, compile};
@@ -65,6 +70,35 @@ pub fn entry(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     bare.finish(&mut bench.stage);
     let target = Target::Difference(20e-6);
     Ok(vec![Row::of_pairs("first instruction of bare / without libc", bench, &pairs, &target)])
+}
+
+/// The same probe by `posix_spawn`, and by the clone that changes the user on its way: what starting a
+/// program as somebody else adds to an interval.
+pub fn identity(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
+    let executable = bench.stage.place.executable.clone();
+    let plain = Program::new(&executable, [PROBE, Task::Start.argument()])?;
+    // To the user who we are, so that the way to the probe is open and no right is needed for it.
+    let (user, group) = raw::user_and_group();
+    let limits = limits_in(&std::fs::read_to_string("/proc/self/limits")?).unwrap_or_default();
+    let changed = plain.clone().with_identity(&Arc::new(Identity {
+        user: user as u32,
+        group: group as u32,
+        groups: vec![group as u32],
+        limits,
+        directory: "/".into(),
+        mask: 0o022,
+    }));
+    let started = |program: &Program| -> Result<f64> {
+        let launch = || {
+            let ended = spawn::start(program)?.wait(Nanos::from_millis(10_000), None);
+            ended.map_err(|why| anyhow::anyhow!("the probe did not end: {why:?}"))
+        };
+        launch()?;
+        let ended = launch()?;
+        Ok(ended.returned.since(ended.spawned).seconds())
+    };
+    let pairs = take_turns(bench, rounds, Box::new(|_| started(&plain)), Box::new(|_| started(&changed)))?;
+    Ok(vec![Row::of_pairs("as a user / posix_spawn", bench, &pairs, &Target::Ratio(0.95, 1.05))])
 }
 
 fn entry_loop(spawn: &Path, program: &Path) -> Command {

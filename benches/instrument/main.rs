@@ -31,7 +31,7 @@ struct Benchmark {
     run: fn(&mut Bench, usize) -> Result<Vec<Row>>,
 }
 
-static ALL: [Benchmark; 9] = [
+static ALL: [Benchmark; 10] = [
     Benchmark {
         name: "bare",
         question: "the subject `bare` against a C loop of posix_spawn and waitpid of the same probe",
@@ -43,6 +43,12 @@ static ALL: [Benchmark; 9] = [
         question: "the probe's first stamp against that of an executable without libc",
         rounds: 300,
         run: bare::entry,
+    },
+    Benchmark {
+        name: "identity",
+        question: "a probe that is started as a user against the same probe by posix_spawn",
+        rounds: 300,
+        run: bare::identity,
     },
     Benchmark {
         name: "floor",

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use anyhow::{Context, Result};
 
+use super::login::Login;
 use super::{Component, Unavailable};
 use crate::image::Digest;
 use crate::sys::signals::Interrupts;
-use crate::sys::spawn::{self, Program, Status, Unfinished};
+use crate::sys::spawn::{self, Ended, Program, Status, Unfinished};
 use crate::units::Nanos;
 
 /// How a program is described that hangs when it is asked.
@@ -34,7 +35,16 @@ impl Component {
 
     /// A program that says its version when asked with `--version`; the first line counts.
     pub fn asked(role: &'static str, path: &Path) -> Result<Component, Unavailable> {
-        let answer = ask(path, &["--version"])?;
+        Component::asked_as(None, role, path)
+    }
+
+    /// The same, asked as this user.
+    pub fn asked_as(
+        login: Option<&Login>,
+        role: &'static str,
+        path: &Path,
+    ) -> Result<Component, Unavailable> {
+        let answer = ask_as(login, path, &["--version"])?;
         let version = String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().trim().to_owned();
         Component::of_file(role, path, &version).map_err(|error| Unavailable::because(format!("{error:#}")))
     }
@@ -43,23 +53,53 @@ impl Component {
 /// What a program answers on standard output to these arguments; its own words where it fails. Ends
 /// at once when the person wants to stop.
 pub fn ask(path: &Path, arguments: &[&str]) -> Result<Vec<u8>, Unavailable> {
-    let interrupts = Interrupts::install().ok();
-    answer(path, arguments, interrupts.as_ref())
+    ask_as(None, path, arguments)
 }
 
 /// The same for what must be done even while stopping: removing things.
 pub fn insist(path: &Path, arguments: &[&str]) -> Result<Vec<u8>, Unavailable> {
-    answer(path, arguments, None)
+    insist_as(None, path, arguments)
 }
 
-fn answer(path: &Path, arguments: &[&str], interrupts: Option<&Interrupts>) -> Result<Vec<u8>, Unavailable> {
-    let program = Program::new(path, arguments).map_err(|error| Unavailable::because(error.to_string()))?;
+/// What a program answers this user.
+pub fn ask_as(login: Option<&Login>, path: &Path, arguments: &[&str]) -> Result<Vec<u8>, Unavailable> {
+    words_as(login, path, arguments).map(|(answer, _)| answer)
+}
+
+/// The same for what must be done even while stopping.
+pub fn insist_as(login: Option<&Login>, path: &Path, arguments: &[&str]) -> Result<Vec<u8>, Unavailable> {
+    answer(&question(login, path, arguments)?, None).map(|ended| ended.stdout)
+}
+
+/// The same with what the program says on standard error, although it did well.
+pub fn words_as(
+    login: Option<&Login>,
+    path: &Path,
+    arguments: &[&str],
+) -> Result<(Vec<u8>, String), Unavailable> {
+    let interrupts = Interrupts::install().ok();
+    let ended = answer(&question(login, path, arguments)?, interrupts.as_ref())?;
+    Ok((ended.stdout, String::from_utf8_lossy(&ended.stderr).trim().to_owned()))
+}
+
+/// The program of a question.
+pub fn question(login: Option<&Login>, path: &Path, arguments: &[&str]) -> Result<Program, Unavailable> {
+    let program = Program::new(path, arguments);
+    let dressed = match login {
+        Some(login) => program.and_then(|program| login.dress(program)),
+        None => program,
+    };
+    dressed.map_err(|error| Unavailable::because(error.to_string()))
+}
+
+/// Runs a program that is to answer soon.
+pub fn answer(program: &Program, interrupts: Option<&Interrupts>) -> Result<Ended, Unavailable> {
     let shown = program.shown();
-    let started = spawn::start(&program);
+    let started = spawn::start(program);
     let child = started.map_err(|error| Unavailable::because(format!("cannot start `{shown}`: {error}")))?;
     let allowed = Nanos(ANSWER.load(Ordering::Relaxed));
     match child.wait(allowed, interrupts) {
-        Ok(ended) if ended.status == Status::Exited(0) => Ok(ended.stdout),
+        Ok(ended) if ended.status == Status::Exited(0) => Ok(ended),
         Ok(ended) => {
             let words = if ended.stderr.is_empty() { &ended.stdout } else { &ended.stderr };
             let words = String::from_utf8_lossy(words);

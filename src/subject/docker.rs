@@ -155,6 +155,7 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
     Ok(Engine {
         spec: spec.clone(),
         client,
+        login: None,
         global,
         always,
         daemons: match daemons.is_empty() {

@@ -1,19 +1,23 @@
 //! Engines with a docker-like command line. What docker and podman have in common is here; how each
 //! is found, and what it needs beyond, stands in its own file.
 
+mod image;
 mod verbs;
 
 use std::path::PathBuf;
 
+pub use self::image::users_with_images;
 use super::client::{self, Call, Holds, Terminal};
-use super::component::{ask, insist};
+use super::component::{ask_as, insist_as, question};
+use super::login::Login;
 use super::treatment::{Expected, Network, Own};
 use super::verbs::Standing;
 use super::{Company, Facts, Launch, Need, Spec, Stage, Subject, Unavailable, Verbs, stage};
-use crate::image::SmallImage;
 use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::message::Inside;
 use crate::probe::{PROBE, Task};
 use crate::sys::journal::Resource;
+use crate::sys::raw;
 use crate::sys::spawn::Program;
 
 /// The label that every container of ours carries; its value is the run.
@@ -28,6 +32,8 @@ pub struct Engine {
     pub spec: Spec,
     /// The client program.
     pub client: PathBuf,
+    /// The user as whom the client is started, where that is not the one we are.
+    pub login: Option<Login>,
     /// Arguments before the verb.
     pub global: Vec<String>,
     /// Arguments after `run` that this host makes necessary, whatever is asked for.
@@ -55,11 +61,23 @@ impl Engine {
     }
 
     fn insist(&self, verb: &[&str]) -> Result<Vec<u8>, Unavailable> {
-        insist(&self.client, &self.arguments(verb))
+        insist_as(self.login.as_ref(), &self.client, &self.arguments(verb))
     }
 
     fn ask(&self, verb: &[&str]) -> Result<Vec<u8>, Unavailable> {
-        ask(&self.client, &self.arguments(verb))
+        ask_as(self.login.as_ref(), &self.client, &self.arguments(verb))
+    }
+
+    /// The client with these arguments (the global ones among them), as whoever starts it.
+    fn program(&self, arguments: &[String]) -> Result<Program, Failure> {
+        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        question(self.login.as_ref(), &self.client, &words)
+            .map_err(|why| Failure::new(FailureClass::Environment, why.reason))
+    }
+
+    /// Whether the engine works without root's privileges.
+    fn is_rootless(&self) -> bool {
+        self.spec.name == "podman" && (self.login.is_some() || raw::user_and_group().0 != 0)
     }
 
     /// The arguments of `run`.
@@ -151,6 +169,8 @@ impl Engine {
             },
             pid: if self.spec.get("pid") == Some("host") { Own::Host } else { Own::Private },
             user: match self.spec.get("userns") {
+                // The engine itself lives in one; to its containers that is the host's.
+                _ if self.is_rootless() => Own::Private,
                 Some("auto") => Own::Private,
                 Some("host") => Own::Host,
                 _ => Own::Any,
@@ -165,43 +185,26 @@ impl Engine {
         }
     }
 
-    /// The image to run, loaded if it is ours and not there yet.
-    fn provide_image(&self, stage: &mut Stage) -> Result<String, Failure> {
-        let environment = |reason: String| Failure::new(FailureClass::Environment, reason);
-        if !self.own_image() {
-            let reference = self.spec.get("image").expect("an image that is not ours was named");
-            let found = self.ask(&["image", "inspect", "--format", "{{.Id}}", reference]);
-            return match found {
-                Ok(_) => Ok(reference.to_owned()),
-                Err(why) => Err(environment(format!(
-                    "{} has no image `{reference}`: {}; dunnage pulls nothing, since a download is no part of a start",
-                    self.spec.name, why.reason
-                ))),
-            };
+    /// Checks that root inside is the user who was asked for.
+    fn check_mapping(&self, inside: &Inside) -> Result<(), Failure> {
+        let Some(login) = &self.login else { return Ok(()) };
+        let root = format!("0 {} 1", login.user());
+        // Root of `userns=auto` is one of the user's subordinate ids.
+        if self.spec.get("userns") == Some("auto") || inside.uid_map.first() == Some(&root) {
+            return Ok(());
         }
-        let reference = stage.place.reference.clone();
-        if self.ask(&["image", "inspect", "--format", "{{.Id}}", &reference]).is_ok() {
-            return Ok(reference);
+        let map = &inside.uid_map;
+        let reason = format!("not as asked: `{root}` should begin its user mapping, which is {map:?}");
+        Err(Failure::new(FailureClass::Treatment, reason))
+    }
+
+    /// The launch with its user mapping among the facts, where that was asked for.
+    fn with_mapping(&self, mut launch: Launch) -> Result<Launch, Abort> {
+        self.check_mapping(&launch.message.inside)?;
+        if self.login.is_some() {
+            launch.treatment.push(("user_mapping", launch.message.inside.uid_map.join(",")));
         }
-        let archive = stage.workspace().join("small.tar");
-        let entry = stage.note(Resource::Directory(stage.workspace()))?;
-        let written = (|| {
-            std::fs::create_dir_all(stage.workspace())?;
-            let bytes = std::fs::read(&stage.place.executable)?;
-            let mut file = std::io::BufWriter::new(std::fs::File::create(&archive)?);
-            SmallImage::new(&bytes).write_archive(&mut file)?;
-            std::io::Write::flush(&mut file)
-        })();
-        let loaded = written
-            .map_err(|error| format!("cannot write the image to `{}`: {error}", archive.display()))
-            .and_then(|()| {
-                self.ask(&["load", "--input", &archive.to_string_lossy()]).map_err(|why| why.reason)
-            });
-        let _ = std::fs::remove_file(&archive);
-        stage.cross_out(entry);
-        loaded
-            .map_err(|reason| environment(format!("{} does not take the image: {reason}", self.spec.name)))?;
-        Ok(reference)
+        Ok(launch)
     }
 }
 
@@ -222,8 +225,7 @@ impl Subject for Engine {
     fn launch(&mut self, stage: &mut Stage) -> Result<Launch, Abort> {
         let image = self.image.as_deref().expect("`prepare` provides the image before any launch");
         let name = stage.next_name();
-        let program = Program::new(&self.client, self.run_arguments(stage, &name, image))
-            .map_err(|error| Failure::new(FailureClass::Environment, error.to_string()))?;
+        let program = self.program(&self.run_arguments(stage, &name, image))?;
         let entry = stage.note(Resource::Container { subject: self.spec.to_string(), name: name.clone() })?;
         let call = Call {
             program: &program,
@@ -236,7 +238,7 @@ impl Subject for Engine {
             bundle: None,
             limits: self.limits(),
         };
-        let launched = client::launch(stage, &call);
+        let launched = client::launch(stage, &call).and_then(|launch| self.with_mapping(launch));
         let removed = match (&launched, self.spec.get("rm")) {
             (Ok(_), Some("false")) | (Err(_), _) => self.rm(&name),
             _ => Ok(Found::Yes),
@@ -319,7 +321,7 @@ fn labelled_images(engine: &Engine) -> Result<Vec<String>, Unavailable> {
 /// images. An image that is in use by somebody's container stays, and that is told.
 pub(super) fn sweep(found: Result<Engine, Unavailable>, company: Company) -> Vec<String> {
     let Ok(engine) = found else { return Vec::new() };
-    let name = &engine.spec.name;
+    let name = engine.spec.to_string();
     let mut told = Vec::new();
     for Labelled { name: container, run, state } in labelled_containers(&engine).unwrap_or_default() {
         if stage::may_be_alive(&state, &run) {

@@ -9,6 +9,7 @@ pub mod docker;
 pub mod engine;
 pub mod fake;
 pub mod floor;
+pub mod login;
 pub mod oci;
 pub mod podman;
 pub mod spec;

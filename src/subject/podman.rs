@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::component::ask;
+use super::component::words_as;
 use super::engine::{self, Engine};
+use super::login::{self, Login};
 use super::spec::{Key, Values};
-use super::{Component, Defaults, Facts, Kind, Layer, Place, Spec, Subject, Unavailable, on_path};
+use super::{Company, Component, Defaults, Facts, Kind, Layer, Place, Spec, Subject, Unavailable, on_path};
 use crate::sys::limits;
 
-static KEYS: [Key; 12] = [
+static KEYS: [Key; 13] = [
     Key {
         name: "net",
         values: Values::OneOf(&["none", "bridge", "host", "slirp4netns", "pasta"]),
@@ -39,6 +40,12 @@ static KEYS: [Key; 12] = [
         name: "userns",
         values: Values::OneOf(&["host", "auto"]),
         meaning: "the user namespace",
+        default: None,
+    },
+    Key {
+        name: "rootless",
+        values: Values::Text("a user other than root"),
+        meaning: "an ordinary user as whom podman is started, with the limits and environment of a login of theirs; needs root. Started by an ordinary user, dunnage runs podman as that user anyway",
         default: None,
     },
     Key {
@@ -78,7 +85,7 @@ pub static KIND: Kind = Kind {
     keys: &KEYS,
     defaults,
     build,
-    sweep: |_, company| engine::sweep(find(&Spec::plain("podman")), company),
+    sweep,
 };
 
 fn defaults() -> Defaults {
@@ -92,6 +99,22 @@ fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     find(spec).map(|engine| Box::new(engine) as Box<dyn Subject>)
 }
 
+/// Root's own podman, or that of the user who we are; and that of every user whose storage we loaded an
+/// image into. Of a user who is gone, the storage is too.
+fn sweep(place: &Place, company: Company) -> Vec<String> {
+    let mut told = engine::sweep(find(&Spec::plain("podman")), company);
+    let users = std::fs::read_dir(engine::users_with_images(&place.state)).into_iter().flatten().flatten();
+    let users = users.filter_map(|entry| entry.file_name().into_string().ok());
+    for user in users.filter(|user| login::exists(user)) {
+        let found = find(&Spec::plain("podman").with(&[("rootless", &user)]));
+        if let Err(why) = &found {
+            told.push(format!("could not look into the images of `{user}`: {}", why.reason));
+        }
+        told.extend(engine::sweep(found, company));
+    }
+    told
+}
+
 /// Finds podman and asks it what it is.
 pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
     let client = match spec.get("bin") {
@@ -100,6 +123,8 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
             Unavailable::because("not installed").with_remedy("install the package `podman`")
         })?,
     };
+    let login = spec.get("rootless").map(Login::of).transpose()?.flatten();
+    let login = login.as_ref();
     let mut global = Vec::new();
     if let Some(runtime) = &spec.runtime {
         if on_path(runtime).is_none() {
@@ -110,12 +135,16 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
     }
     let mut arguments: Vec<&str> = global.iter().map(String::as_str).collect();
     arguments.extend(["info", "--format", "json"]);
-    let info: Value = serde_json::from_slice(&ask(&client, &arguments)?)
+    let (answer, words) = words_as(login, &client, &arguments)?;
+    let info: Value = serde_json::from_slice(&answer)
         .map_err(|error| Unavailable::because(format!("`podman info` answered nonsense: {error}")))?;
+    if let Some(user) = spec.get("rootless") {
+        check_mapping(user, &info, &words)?;
+    }
     let text = |pointer: &str| info.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let runtime_path = Some(text("/host/ociRuntime/path")).filter(|path| !path.is_empty()).map(PathBuf::from);
 
-    let mut components = vec![Component::asked("client", &client)?];
+    let mut components = vec![Component::asked_as(login, "client", &client)?];
     let parts = [
         ("runtime", runtime_path.clone()),
         ("monitor", Some(PathBuf::from(text("/host/conmon/path")))),
@@ -126,7 +155,7 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
     ];
     for (role, path) in parts {
         if let Some(path) = path.filter(|path| path.is_file()) {
-            components.push(Component::asked(role, &path)?);
+            components.push(Component::asked_as(login, role, &path)?);
         }
     }
     let notes = [
@@ -136,24 +165,55 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
         ("graph root", text("/store/graphRoot")),
         ("rootless", info.pointer("/host/security/rootless").map(Value::to_string).unwrap_or_default()),
     ];
+    let notes = notes.map(|(key, value)| (key.to_owned(), value)).into_iter();
+    let notes = notes.chain(login.map(Login::notes).into_iter().flatten()).collect();
     let driver = text("/store/graphDriverName");
     Ok(Engine {
         spec: spec.clone(),
         client,
+        always: if login.is_some() { Vec::new() } else { limits_that_podman_may_set() },
+        login: login.cloned(),
         global,
-        always: limits_that_podman_may_set(),
         daemons: Ok(Vec::new()),
         runtime: runtime_path,
         seccomp_by_default: info.pointer("/host/security/seccompEnabled") == Some(&Value::Bool(true)),
         root: if driver == "overlay" { &["overlay", "fuse.fuse-overlayfs", "fuse"] } else { &[] },
-        facts: Facts {
-            components,
-            runtime: Some(text("/host/ociRuntime/name")),
-            notes: notes.map(|(key, value)| (key.to_owned(), value)).to_vec(),
-        },
+        facts: Facts { components, runtime: Some(text("/host/ociRuntime/name")), notes },
         image: None,
         standing: None,
     })
+}
+
+/// Refuses a user for whom podman maps nobody but the user: most images need more, and an engine
+/// that was not set up for users is not what was asked for.
+fn check_mapping(user: &str, info: &Value, words: &str) -> Result<(), Unavailable> {
+    let sizes = |kind: &str| -> u64 {
+        let ranges = info.pointer(&format!("/host/idMappings/{kind}")).and_then(Value::as_array);
+        ranges.into_iter().flatten().filter_map(|range| range["size"].as_u64()).sum()
+    };
+    if sizes("uidmap") > 1 && sizes("gidmap") > 1 {
+        return Ok(());
+    }
+    let said = if words.is_empty() { String::new() } else { format!(": {words}") };
+    Err(Unavailable::because(format!(
+        "podman has no subordinate user and group ids for `{user}` and maps only the user's own{said}"
+    ))
+    .with_remedy({
+        let first = first_free_id(["/etc/subuid", "/etc/subgid"].map(|path| std::fs::read_to_string(path).unwrap_or_default()));
+        let range = format!("{first}-{}", first + 65535);
+        format!(
+            "`usermod --add-subuids {range} --add-subgids {range} {user}`; then, as that user, `podman system migrate`"
+        )
+    }))
+}
+
+/// The first id after all that these lists of `user:first:count` give away.
+fn first_free_id(lists: [String; 2]) -> u64 {
+    let end = |line: &str| {
+        let mut fields = line.split(':').skip(1).map(|field| field.trim().parse::<u64>());
+        Some(fields.next()?.ok()? + fields.next()?.ok()?)
+    };
+    lists.iter().flat_map(|list| list.lines().filter_map(end)).fold(100_000, u64::max)
 }
 
 /// Network backends lie beside podman's other helpers, not on the search path.
@@ -173,4 +233,29 @@ fn limits_that_podman_may_set() -> Vec<String> {
     let option = |name: &str, hard: u64| ["--ulimit".to_owned(), format!("{name}={hard}:{hard}")];
     [option("nofile", limits::open_files()), option("nproc", limits::processes().min(limits::process_ids()))]
         .concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn ranges_in_a_remedy_are_nobodys() {
+        let lists = ["ann:100000:65536\nbob:165536:65536\n", "ann:300000:10\nnonsense\n"];
+        assert_eq!(first_free_id(lists.map(str::to_owned)), 300_010);
+        assert_eq!(first_free_id(Default::default()), 100_000);
+    }
+
+    #[test]
+    fn a_user_who_maps_only_themselves_is_refused_with_podmans_words() {
+        let one = json!([{"container_id": 0, "host_id": 1003, "size": 1}]);
+        let both = json!([{"size": 1}, {"size": 65536}]);
+        let info = |maps: &Value| json!({"host": {"idMappings": {"uidmap": maps, "gidmap": maps}}});
+        assert_eq!(check_mapping("ann", &info(&both), ""), Ok(()));
+        let why = check_mapping("ann", &info(&one), "no subuid ranges found").unwrap_err();
+        assert!(why.reason.ends_with("only the user's own: no subuid ranges found"), "{why:?}");
+        assert!(why.remedy.unwrap().contains("usermod --add-subuids "));
+    }
 }

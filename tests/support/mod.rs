@@ -30,6 +30,7 @@ pub enum Need {
     Bash,
     Zsh,
     Fish,
+    Useradd,
 }
 
 impl Need {
@@ -50,6 +51,7 @@ impl Need {
             Need::Bash => "bash",
             Need::Zsh => "zsh",
             Need::Fish => "fish",
+            Need::Useradd => "useradd",
         }
     }
 
@@ -63,6 +65,8 @@ impl Need {
             Need::Root => root_ready(),
             Need::Cgroup => cgroup_ready(),
             Need::Userns => words("unshare", &["--user", "--map-root-user", "true"]).map(drop),
+            // Complains about itself where it is asked for its version.
+            Need::Useradd => words(self.name(), &["--help"]).map(drop),
             Need::Hyperfine | Need::Cc | Need::Groff | Need::Bash | Need::Zsh | Need::Fish => {
                 words(self.name(), &["--version"]).map(drop)
             }

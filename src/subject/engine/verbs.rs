@@ -9,14 +9,9 @@ use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::{LIMITS, PROBE, Task};
 use crate::subject::Stage;
-use crate::sys::spawn::{Ended, Program};
+use crate::sys::spawn::Ended;
 
 impl Engine {
-    fn program(&self, arguments: &[String]) -> Result<Program, Failure> {
-        Program::new(&self.client, arguments)
-            .map_err(|error| Failure::new(FailureClass::Environment, error.to_string()))
-    }
-
     /// One verb on the container that stands.
     fn on_it(&self, stage: &Stage, verb: &str) -> Result<Ended, Abort> {
         let standing = self.standing.as_ref().ok_or_else(verbs::nothing_stands)?;
@@ -66,6 +61,7 @@ impl Verbs for Engine {
         if let Some(limits) = self.limits() {
             limits.check(&entered.message)?;
         }
+        self.check_mapping(&entered.message.inside)?;
         Ok(entered)
     }
 

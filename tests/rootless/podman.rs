@@ -1,0 +1,133 @@
+//! The real podman as an ordinary user, and what is said where that cannot be.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::dunnage::Dunnage;
+use crate::support::{self, Need};
+use crate::user::{Ids, User};
+
+#[test]
+fn podman_works_as_the_user_and_is_cleared_as_the_user() {
+    let test = "podman_works_as_the_user_and_is_cleared_as_the_user";
+    let Some(user) = User::new(test, 'a', Ids::Subordinate) else { return };
+    // Closed to everybody else: the image has to reach the user all the same.
+    let dunnage = Dunnage::new();
+    fs::create_dir(dunnage.state()).unwrap();
+    fs::set_permissions(dunnage.state(), fs::Permissions::from_mode(0o700)).unwrap();
+    let subject = format!("podman:net=none,rootless={}", user.name);
+
+    let ran = dunnage.run(&format!("run start -s bare -s {subject} --rounds 2 --set prestate=primed -o DIR"));
+    assert_eq!(ran.code, 0, "{ran}");
+    let environment = fs::read_to_string(dunnage.directory().join("env.json")).unwrap();
+    assert!(environment.contains(&format!("{} ({})", user.name, user.number)), "{environment}");
+    assert!(environment.contains("of a login, as `runuser` gives them"), "{environment}");
+    let samples = dunnage.run("report DIR --format csv").stdout;
+    let measured = |metric: &str| {
+        let ours = |line: &&str| line.contains(&subject) && line.contains(&format!(",{metric},"));
+        samples.lines().filter(ours).count()
+    };
+    assert!(measured("returned") >= 2 && measured("client_cpu") >= 2, "{samples}");
+    let treatment = fs::read_to_string(dunnage.directory().join("samples.jsonl")).unwrap();
+    assert!(treatment.contains(&format!("0 {} 1,1 ", user.number)), "{treatment}");
+
+    assert_eq!(user.podman(&["ps", "--all", "--quiet"]), Ok(String::new()));
+    let listed = ["images", "--filter", "label=dunnage.image", "--format", "{{.Repository}}:{{.Tag}}"];
+    let image = user.podman(&listed).unwrap().trim().to_owned();
+    assert!(image.starts_with("dunnage.local/small:"), "{image}");
+    assert!(dunnage.state().join("images/rootless").join(&user.name).exists());
+
+    // A run that was killed: its container is in the journal, and goes away as this user's.
+    let name = "dunnage-feedbeef-000001";
+    user.podman(&["create", "--name", name, "--net", "none", &image]).unwrap();
+    fs::create_dir_all(dunnage.state().join("journal")).unwrap();
+    let line = format!(
+        "{{\"made\":{{\"id\":0,\"resource\":{{\"container\":{{\"subject\":\"{subject}\",\"name\":\"{name}\"}}}}}}}}\n"
+    );
+    fs::write(dunnage.state().join("journal/feedbeef.jsonl"), line).unwrap();
+    let ran = dunnage.run("check start -s bare");
+    assert!(ran.stderr.contains(&format!("removed `{name}` ({subject}) of run feedbeef")), "{ran}");
+    assert_eq!(user.podman(&["ps", "--all", "--quiet"]), Ok(String::new()));
+
+    // Only this user's: the tests beside this one use the images of other engines.
+    let place = tempfile::tempdir().unwrap();
+    for engine in ["docker", "podman"] {
+        let path = place.path().join(engine);
+        let script =
+            "#!/bin/sh\n[ $(id -u) = 0 ] && exit 1\nPATH=/usr/local/bin:/usr/bin:/bin exec podman \"$@\"\n";
+        fs::write(&path, script).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let ran = dunnage.with_first_on_path(place.path()).run("sweep");
+    let alone = !ran.stderr.contains("another dunnage is running") && !ran.stdout.contains("another dunnage");
+    let rest = user.podman(&listed).unwrap();
+    assert_eq!(rest.is_empty(), alone, "{ran}");
+}
+
+#[test]
+fn a_user_without_subordinate_ids_is_told_how_to_get_them() {
+    let test = "a_user_without_subordinate_ids_is_told_how_to_get_them";
+    let Some(user) = User::new(test, 'b', Ids::Own) else { return };
+    let ran = Dunnage::new().run(&format!("check start -s podman:net=none,rootless={}", user.name));
+    assert_eq!(ran.code, 4, "{ran}");
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(said.contains("has no subordinate user and group ids"), "{ran}");
+    assert!(said.contains(&format!("no subuid ranges found for user \\\"{}\\\"", user.name)), "{ran}");
+    assert!(said.contains("remedy: `usermod --add-subuids "), "{ran}");
+}
+
+#[test]
+fn a_user_with_too_few_open_files_fails_with_class_and_remedy() {
+    let test = "a_user_with_too_few_open_files_fails_with_class_and_remedy";
+    let Some(mut user) = User::new(test, 'c', Ids::Subordinate) else { return };
+    // Enough for podman itself; the runtime has one more descriptor open for each mount.
+    user.limit("hard nofile 24\nsoft nofile 24");
+    let ran = Dunnage::new().run(&format!("check start -s podman:net=none,rootless={}", user.name));
+    assert_eq!(ran.code, 4, "{ran}");
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(said.contains("environment: ") && said.to_lowercase().contains("too many open files"), "{ran}");
+    assert!(said.contains("remedy: the limit of open files is too low"), "{ran}");
+}
+
+#[test]
+fn whoever_cannot_be_the_user_is_named_with_a_remedy() {
+    let test = "whoever_cannot_be_the_user_is_named_with_a_remedy";
+    if support::lacks(test, Need::Root) || support::lacks(test, Need::Podman) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let cases = [
+        ("dunnage-nobody", "there is no user `dunnage-nobody`", "useradd --create-home"),
+        ("root", "`root` is root", "plain `podman` runs as root"),
+    ];
+    for (user, reason, remedy) in cases {
+        let ran = dunnage.run(&format!("check start -s podman:rootless={user}"));
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        assert_eq!(ran.code, 4, "{ran}");
+        assert!(said.contains(reason) && said.contains(remedy), "{ran}");
+    }
+}
+
+#[test]
+fn an_ordinary_user_may_not_name_another() {
+    let test = "an_ordinary_user_may_not_name_another";
+    let Some(user) = User::new(test, 'd', Ids::Subordinate) else { return };
+    let Some(other) = User::new(test, 'e', Ids::Subordinate) else { return };
+    let copy = tempfile::Builder::new().prefix("dunnage-").tempdir_in("/tmp").unwrap();
+    fs::set_permissions(copy.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let program = copy.path().join("dunnage");
+    fs::copy(env!("CARGO_BIN_EXE_dunnage"), &program).unwrap();
+    let dunnage = Dunnage::new().with("HOME", &format!("/home/{}", user.name));
+    fs::set_permissions(dunnage.directory().parent().unwrap(), fs::Permissions::from_mode(0o777)).unwrap();
+    let wrapper = format!("runuser -u {} -- {}", user.name, program.display());
+    let ran = dunnage.through(&wrapper, &format!("check start -s podman:net=none,rootless={}", other.name));
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(said.contains(&format!("permission: only root may start programs as `{}`", other.name)), "{ran}");
+    // Their own name changes nothing: podman runs as they do.
+    let ran = dunnage.through(&wrapper, &format!("check start -s podman:net=none,rootless={}", user.name));
+    assert_eq!(ran.code, 0, "{ran}");
+    let ran = dunnage.through(&wrapper, "check start -s podman:net=none");
+    assert_eq!(ran.code, 0, "{ran}");
+}

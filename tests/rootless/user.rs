@@ -1,0 +1,93 @@
+//! A user of the test's own, made and removed with everything that podman keeps for them.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::support::{self, Need};
+
+/// The user database is locked by whoever changes it, and a second one gives up at once.
+static DATABASE: Mutex<()> = Mutex::new(());
+
+fn database() -> MutexGuard<'static, ()> {
+    DATABASE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub struct User {
+    pub name: String,
+    pub number: u32,
+    files: Vec<String>,
+}
+
+/// What a user has from the beginning.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Ids {
+    Subordinate,
+    Own,
+}
+
+impl User {
+    /// A new user; nothing where none can be made, which is told as a skip.
+    pub fn new(test: &str, letter: char, ids: Ids) -> Option<User> {
+        for need in [Need::Root, Need::Podman, Need::Useradd] {
+            if support::lacks(test, need) {
+                return None;
+            }
+        }
+        let name = format!("dunnage-{letter}{}", std::process::id());
+        let _alone = database();
+        assert_eq!(said("useradd", &["--create-home", "--shell", "/bin/sh", &name]), Ok(String::new()));
+        let number = said("id", &["-u", &name]).unwrap().trim().parse().unwrap();
+        let user = User { name, number, files: Vec::new() };
+        if ids == Ids::Own {
+            for list in ["/etc/subuid", "/etc/subgid"] {
+                let own = format!("/^{}:/d", user.name);
+                assert_eq!(said("sed", &["-i", &own, list]), Ok(String::new()));
+            }
+        }
+        Some(user)
+    }
+
+    /// Sets what a login of this user gets by PAM.
+    pub fn limit(&mut self, limits: &str) {
+        let path = format!("/etc/security/limits.d/{}.conf", self.name);
+        let lines: Vec<_> = limits.lines().map(|line| format!("{} {line}\n", self.name)).collect();
+        fs::write(&path, lines.concat()).unwrap();
+        self.files.push(path);
+    }
+
+    /// Podman as this user by another way than the program's own.
+    pub fn podman(&self, arguments: &[&str]) -> Result<String, String> {
+        let mut all = vec!["-u", &self.name, "--", "podman"];
+        all.extend(arguments);
+        said("runuser", &all)
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        // Podman leaves a process of its own behind that holds the user namespace.
+        let state = format!("/tmp/podman-run-{}", self.number);
+        let pause = fs::read_to_string(format!("{state}/libpod/tmp/pause.pid")).unwrap_or_default();
+        let _ = said("kill", &["-9", pause.trim()]);
+        for path in &self.files {
+            let _ = fs::remove_file(path);
+        }
+        let _alone = database();
+        let _ = said("userdel", &["--remove", "--force", &self.name]);
+        for path in [state, format!("/tmp/containers-user-{}", self.number)] {
+            let _ = fs::remove_dir_all(path);
+        }
+    }
+}
+
+/// Standard output of a command, or what it complained about.
+pub fn said(program: &str, arguments: &[&str]) -> Result<String, String> {
+    // Root's working directory may be closed to the user.
+    let output = Command::new(program).args(arguments).current_dir("/").stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("{program}: {error}"))?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    }
+}
