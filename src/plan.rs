@@ -3,6 +3,7 @@
 //! options and seed.
 
 mod pairs;
+mod parts;
 
 use std::collections::BTreeSet;
 
@@ -11,6 +12,7 @@ use crate::stats::{Alpha, Family, Margin, Rng};
 pub use crate::subject::Layer;
 use crate::subject::{Need, Spec};
 use crate::units::Nanos;
+use parts::{baseline_among, members};
 
 /// On which ladder a subject stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -184,8 +186,7 @@ pub fn make(request: Request) -> Plan {
     let comparisons: Vec<_> = experiments
         .iter()
         .flat_map(|experiment| {
-            let taking_part = |index: &usize| subjects[*index].offers.contains(&experiment.needs());
-            let members: Vec<_> = (0..subjects.len()).filter(taking_part).collect();
+            let members = members(*experiment, &subjects);
             pairs::of(&subjects, &members, baseline_among(&subjects, &members)).into_iter().map(
                 |(subject, against, relation)| Comparison {
                     experiment: experiment.name(),
@@ -235,16 +236,6 @@ impl Plan {
             own.map(decisive).sum::<usize>()
         };
         self.comparisons.iter().map(settings).sum()
-    }
-
-    /// The subject that the others are compared with in an experiment: the run's baseline, unless it
-    /// lacks what the experiment needs.
-    pub fn baseline_of(&self, experiment: &str) -> usize {
-        let takes_part = |index: &usize| {
-            self.cells.iter().any(|cell| cell.subject == *index && cell.experiment == experiment)
-        };
-        let members: Vec<_> = (0..self.subjects.len()).filter(takes_part).collect();
-        baseline_among(&self.subjects, &members)
     }
 
     /// The level of a single verdict.
@@ -324,22 +315,11 @@ fn cells(experiment: &dyn Experiment, settings: &[Setting], subjects: &[Entry]) 
         setting: setting.clone(),
         subject,
     };
-    let members: Vec<_> = (0..subjects.len())
-        .filter(|&subject| subjects[subject].offers.contains(&experiment.needs()))
-        .collect();
+    let members = members(experiment, subjects);
     settings
         .iter()
         .flat_map(|setting| members.iter().map(|&subject| cell(setting, subject)).collect::<Vec<_>>())
         .collect()
-}
-
-/// `bare` if it is among the members, else `floor`, else the first of them.
-fn baseline_among(subjects: &[Entry], members: &[usize]) -> usize {
-    let original = |index: &usize| subjects[*index].twin_of.is_none();
-    let named = |name: &str| {
-        members.iter().copied().filter(original).find(|&index| subjects[index].spec.name == name)
-    };
-    named("bare").or_else(|| named("floor")).or_else(|| members.first().copied()).unwrap_or(0)
 }
 
 /// Adds a twin for the baseline and for the first subject of each layer.

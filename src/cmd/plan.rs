@@ -54,6 +54,9 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
     for label in left_out {
         line(format_args!("  {label:<44} left out: a minute would not be enough"));
     }
+    for (experiment, label, why) in plan.lacking(&asked.experiments) {
+        line(format_args!("  {label:<44} no part in {experiment}: {why}"));
+    }
     for (name, why) in &found.unavailable {
         line(format_args!("  {name:<44} not available: {}", why.reason));
         if let Some(remedy) = &why.remedy {

@@ -142,6 +142,14 @@ pub fn plan(asked: &Asked, found: &Found) -> Result<(Plan, Vec<String>)> {
     loop {
         let plan = plan::make(request(asked, entries.clone(), asked.rounds));
         let fits = plan.predicted() <= QUICK_TIME || asked.named;
+        if plan.cells.is_empty() {
+            let lacking: Vec<_> = plan
+                .lacking(&asked.experiments)
+                .map(|(experiment, label, why)| format!("{experiment} of `{label}`: {why}"))
+                .collect();
+            let text = format!("nothing can be measured: {}", lacking.join("; "));
+            return Err(Special::Nothing(text).into());
+        }
         if !asked.quick || fits || entries.len() <= 2 {
             return Ok((plan, left_out));
         }

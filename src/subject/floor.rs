@@ -1,13 +1,16 @@
 //! A container that dunnage makes itself, with bare system calls: what the kernel alone charges
 //! for what engines ask of it. Needs no engine, and no root where user namespaces are allowed.
 
+mod verbs;
+
 use std::ffi::OsString;
 
 use super::client;
 use super::spec::{Key, Values};
 use super::treatment::{self, Expected, Network, Own};
 use super::{
-    Company, Component, Cpu, Defaults, Facts, Kind, Launch, Layer, Place, Spec, Stage, Subject, Unavailable,
+    Company, Component, Cpu, Defaults, Facts, Kind, Launch, Layer, Need, Place, Spec, Stage, Subject,
+    Unavailable, Verbs,
 };
 use crate::image::{EXECUTABLE, PATH_VARIABLE};
 use crate::outcome::{Abort, Failure, FailureClass};
@@ -57,6 +60,7 @@ struct Floor {
     expected: Expected,
     prepared: Option<(Prepared, Entry)>,
     scratch: std::path::PathBuf,
+    life: verbs::Life,
 }
 
 fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
@@ -85,6 +89,7 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         expected,
         prepared: None,
         scratch: place.state.join("floor"),
+        life: verbs::Life::default(),
     }))
 }
 
@@ -138,7 +143,8 @@ impl Floor {
             .fold(all, |pieces, (piece, _)| pieces.without(piece))
     }
 
-    fn container(&self, stage: &Stage) -> Result<Prepared, Failure> {
+    /// A container in this scratch directory, whose program is the probe with this task.
+    fn container(&self, stage: &Stage, scratch: &std::path::Path, task: Task) -> Result<Prepared, Failure> {
         let cgroups = cgroups()?;
         cgroups.establish().map_err(|error| environment(error.to_string()))?;
         let filter = match self.spec.get("seccomp") {
@@ -150,13 +156,13 @@ impl Floor {
                 Some(filter.instructions().to_vec())
             }
         };
-        std::fs::create_dir_all(&self.scratch)
-            .map_err(|error| environment(format!("cannot make `{}`: {error}", self.scratch.display())))?;
+        std::fs::create_dir_all(scratch)
+            .map_err(|error| environment(format!("cannot make `{}`: {error}", scratch.display())))?;
         container::prepare(container::Spec {
             rootfs: stage.place.rootfs.clone(),
-            scratch: self.scratch.clone(),
+            scratch: scratch.to_owned(),
             program: EXECUTABLE.into(),
-            arguments: [PROBE, Task::Start.argument()].map(OsString::from).to_vec(),
+            arguments: [PROBE, task.argument()].map(OsString::from).to_vec(),
             environment: vec![PATH_VARIABLE.into()],
             pieces: self.pieces(),
             seccomp: filter,
@@ -167,10 +173,18 @@ impl Floor {
 }
 
 impl Subject for Floor {
+    fn offers(&self) -> &'static [Need] {
+        &Need::ALL
+    }
+
+    fn verbs(&mut self) -> Option<&mut dyn Verbs> {
+        Some(self)
+    }
+
     fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
         self.scratch = stage.workspace().join(stage.next_name());
         let entry = stage.note(Resource::Directory(self.scratch.clone()))?;
-        match self.container(stage) {
+        match self.container(stage, &self.scratch, Task::Start) {
             Ok(prepared) => {
                 self.prepared = Some((prepared, entry));
                 Ok(())
@@ -234,6 +248,7 @@ impl Subject for Floor {
     }
 
     fn finish(&mut self, stage: &mut Stage) {
+        self.finish_life(stage);
         if let Some((prepared, entry)) = self.prepared.take() {
             let disposed = prepared.dispose();
             let removed = std::fs::remove_dir_all(&self.scratch);

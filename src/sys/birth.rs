@@ -57,6 +57,17 @@ struct Task {
     count: usize,
     failed: usize,
     errno: i32,
+    /// The child of this child, born when all steps are made; null where there is none.
+    heir: *mut Heir,
+}
+
+/// A child of the child, which becomes ours when its maker ends.
+#[repr(C)]
+struct Heir {
+    task: *mut Task,
+    stack_top: usize,
+    /// What its clone returned; zero before.
+    pid: isize,
 }
 
 /// How the child got on before its program was executed.
@@ -104,7 +115,7 @@ pub fn give_birth(
     cgroup: Option<&OwnedFd>,
     steps: &[Step],
 ) -> Result<Born, i32> {
-    let mut task = Task { steps: steps.as_ptr(), count: steps.len(), failed: usize::MAX, errno: 0 };
+    let mut task = Task::of(steps);
     let shared = (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
     let lowest = stack.base as u64 + GUARD as u64;
     let arguments = CloneArguments {
@@ -135,6 +146,60 @@ pub fn give_birth(
         unsafe { (ptr::read_volatile(&raw const task.failed), ptr::read_volatile(&raw const task.errno)) };
     let pid = pid as i32;
     Ok(if failed == usize::MAX { Born::Alive(pid) } else { Born::Stillborn { pid, step: failed, errno } })
+}
+
+/// Clones a child that makes the steps `joining` and then, if all were made, clones another one, which
+/// is a child of ours, makes the steps `executing`, the last of which executes a program, and is in the
+/// namespaces that the first has joined, its PID namespace too. The first has ended and been reaped when
+/// this returns. A step that was refused is counted over both lists.
+pub fn give_birth_within(
+    stack: &mut Stack,
+    joining: &[Step],
+    second_stack: &mut Stack,
+    executing: &[Step],
+) -> Result<Born, i32> {
+    let mut second = Task::of(executing);
+    let stack_top = second_stack.base as usize + GUARD + STACK;
+    let mut heir = Heir { task: &raw mut second, stack_top, pid: 0 };
+    let mut first = Task { heir: &raw mut heir, ..Task::of(joining) };
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    let top = stack.base as usize + GUARD + STACK;
+    let blocked = block_all_signals();
+    // SAFETY: both stacks are mapped, borrowed exclusively and not in use; tasks, heir and steps outlive
+    // the children's use of our memory: the first ends only after the second's exec or end, and this
+    // thread goes on only after the end of the first.
+    let pid = unsafe { clone_onto((libc::SYS_clone, flags as usize, top), &raw mut first) };
+    restore_signals(blocked);
+    if pid < 0 {
+        return Err(-pid as i32);
+    }
+    // SAFETY: all of it is ours; the reads are volatile because other processes wrote it.
+    let (failed, errno, heir_pid, heir_failed, heir_errno) = unsafe {
+        (
+            ptr::read_volatile(&raw const first.failed),
+            ptr::read_volatile(&raw const first.errno),
+            ptr::read_volatile(&raw const heir.pid),
+            ptr::read_volatile(&raw const second.failed),
+            ptr::read_volatile(&raw const second.errno),
+        )
+    };
+    let pid = pid as i32;
+    if failed != usize::MAX {
+        return Ok(Born::Stillborn { pid, step: failed, errno });
+    }
+    super::spawn::reap(pid).map_err(|error| error.raw_os_error().unwrap_or(libc::ECHILD))?;
+    Ok(match heir_pid as i32 {
+        refused @ ..=0 => return Err(-refused),
+        pid if heir_failed == usize::MAX => Born::Alive(pid),
+        pid => Born::Stillborn { pid, step: joining.len() + heir_failed, errno: heir_errno },
+    })
+}
+
+impl Task {
+    fn of(steps: &[Step]) -> Task {
+        let (steps, count) = (steps.as_ptr(), steps.len());
+        Task { steps, count, failed: usize::MAX, errno: 0, heir: ptr::null_mut() }
+    }
 }
 
 /// Makes the call; the child goes to `live` on its own stack, the parent returns the child's id or
@@ -180,8 +245,14 @@ unsafe extern "C" fn live(task: *mut Task) -> ! {
             if let Err(errno) = step.run(&mut descriptor) {
                 ptr::write_volatile(&raw mut (*task).errno, errno);
                 ptr::write_volatile(&raw mut (*task).failed, index);
-                break;
+                raw::exit(127);
             }
+        }
+        let heir = (*task).heir;
+        if !heir.is_null() {
+            let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PARENT | libc::SIGCHLD;
+            let pid = clone_onto((libc::SYS_clone, flags as usize, (*heir).stack_top), (*heir).task);
+            ptr::write_volatile(&raw mut (*heir).pid, pid);
         }
     }
     raw::exit(127)

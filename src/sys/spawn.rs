@@ -286,6 +286,17 @@ impl Child {
         }
     }
 
+    /// Sends it a signal.
+    pub fn signal(&self, signal: i32) -> io::Result<()> {
+        let arguments = (self.pidfd.as_raw_fd(), signal, std::ptr::null::<libc::siginfo_t>(), 0);
+        // SAFETY: the descriptor is ours and stands for a child that we have not reaped; no record is
+        // given with the signal.
+        let sent = unsafe {
+            libc::syscall(libc::SYS_pidfd_send_signal, arguments.0, arguments.1, arguments.2, arguments.3)
+        };
+        if sent == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+
     /// Waits until it ends. When the person wants to stop, it has a few seconds left, and none
     /// when they insist. At the deadline it and its process group are killed; what it started
     /// elsewhere is the caller's to clean up.

@@ -11,6 +11,7 @@
 
 mod filesystems;
 mod inside;
+mod life;
 mod pieces;
 mod primitive;
 mod privileges;
@@ -33,6 +34,7 @@ use super::steps::{Step, StepError, run_all};
 use crate::units::{Nanos, Stamp};
 use undo::Removal;
 
+pub use life::{Entrance, Made};
 pub use pieces::{ALL, Piece, Pieces};
 pub use primitive::{PRIMITIVES, Primitive, Timed};
 pub use privileges::DOCKER_CAPABILITIES;
@@ -64,7 +66,7 @@ pub struct Spec {
 }
 
 /// What was found out about the host before the first launch.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(in crate::sys) struct Facts {
     birth: Birth,
     hierarchies: Vec<Hierarchy>,
@@ -348,6 +350,16 @@ impl Running {
     /// The id of its first process, as we see it.
     pub fn pid(&self) -> i32 {
         self.child.pid
+    }
+
+    /// Right before the first system call that started it.
+    pub fn spawned(&self) -> Stamp {
+        self.child.spawned
+    }
+
+    /// Sends its first process a signal.
+    pub fn signal(&self, signal: i32) -> std::io::Result<()> {
+        self.child.signal(signal)
     }
 
     /// Waits for its end, or ends it at the deadline or when the person wants to stop, and removes it.

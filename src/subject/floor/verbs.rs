@@ -1,0 +1,161 @@
+//! The life of a container of the floor, cut where a runtime's verbs cut it: `create` makes the cgroups
+//! and directories, `start` clones the child that builds its inside and executes, `exec` is `setns`,
+//! fork and exec, `stop` sends SIGTERM and reaps, `delete` removes cgroups and directories.
+
+use std::ffi::CString;
+use std::path::PathBuf;
+
+use super::super::verbs::{self, Entered, Span, Standing, Verbs};
+use super::{Floor, environment};
+use crate::image::EXECUTABLE;
+use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::{PROBE, Task};
+use crate::subject::Stage;
+use crate::sys::clock;
+use crate::sys::container::{Entrance, LaunchError, Made, Prepared, Running};
+use crate::sys::journal::{Entry, Resource};
+use crate::sys::spawn::Unfinished;
+use crate::units::Nanos;
+
+/// What stays between the verbs.
+#[derive(Debug, Default)]
+pub(super) struct Life {
+    /// What containers that stay are made with, once the first was wanted.
+    kind: Option<StayingKind>,
+    /// The container, while there is one.
+    standing: Option<Standing>,
+    made: Option<Made>,
+    running: Option<Running>,
+}
+
+#[derive(Debug)]
+struct StayingKind {
+    prepared: Prepared,
+    entrance: Entrance,
+    scratch: PathBuf,
+    entry: Entry,
+}
+
+fn refused(error: LaunchError) -> Failure {
+    environment(format!("cannot make a container: {:#}", anyhow::Error::new(error)))
+}
+
+fn unfinished(why: Unfinished) -> Abort {
+    match why {
+        Unfinished::Interrupted => Abort::Interrupted,
+        why => Failure::new(FailureClass::Timeout, format!("the probe inside did not end: {why:?}")).into(),
+    }
+}
+
+impl Floor {
+    fn staying_kind(&mut self, stage: &mut Stage) -> Result<&mut StayingKind, Failure> {
+        if self.life.kind.is_none() {
+            let scratch = stage.workspace().join(stage.next_name());
+            let entry = stage.note(Resource::Directory(scratch.clone()))?;
+            let made = self.container(stage, &scratch, Task::Stay).and_then(|prepared| {
+                let words = [EXECUTABLE, PROBE, Task::Enter.argument()];
+                let arguments = words.map(|word| CString::new(word).expect("these words hold no zero byte"));
+                let entrance = prepared.entrance(arguments.to_vec());
+                let entrance =
+                    entrance.map_err(|error| environment(format!("cannot map a stack: {error}")))?;
+                Ok((prepared, entrance))
+            });
+            let (prepared, entrance) = match made {
+                Ok(both) => both,
+                Err(failure) => {
+                    let _ = std::fs::remove_dir_all(&scratch);
+                    stage.cross_out(entry);
+                    return Err(failure);
+                }
+            };
+            self.life.kind = Some(StayingKind { prepared, entrance, scratch, entry });
+        }
+        Ok(self.life.kind.as_mut().expect("made right before"))
+    }
+
+    /// Ends the life, and what lives were made with.
+    pub(super) fn finish_life(&mut self, stage: &mut Stage) {
+        self.discard(stage);
+        if let Some(kind) = self.life.kind.take() {
+            let disposed = kind.prepared.dispose();
+            if std::fs::remove_dir_all(&kind.scratch).is_ok() || disposed.is_ok() {
+                stage.cross_out(kind.entry);
+            }
+        }
+    }
+}
+
+impl Verbs for Floor {
+    fn create(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+        self.staying_kind(stage)?;
+        let standing = Standing::announce(stage, &self.spec)?;
+        let kind = self.staying_kind(stage)?;
+        match kind.prepared.make(&standing.name) {
+            Ok(made) => {
+                let span = Span { began: made.began, ended: made.ended };
+                self.life.made = Some(made);
+                self.life.standing = Some(standing);
+                Ok(span)
+            }
+            Err(failed) => {
+                stage.cross_out(standing.entry);
+                Err(environment(format!("cannot make a container: {:#}", anyhow::Error::new(failed))).into())
+            }
+        }
+    }
+
+    fn start(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+        self.staying_kind(stage)?;
+        let Life { kind: Some(kind), made: Some(made), running, .. } = &mut self.life else {
+            return Err(verbs::nothing_stands().into());
+        };
+        let started = kind.prepared.start(made).map_err(refused)?;
+        let ended = clock::now();
+        let span = Span { began: started.spawned(), ended };
+        *running = Some(started);
+        Ok(span)
+    }
+
+    fn exec(&mut self, stage: &mut Stage) -> Result<Entered, Abort> {
+        let Life { kind: Some(kind), made: Some(made), running: Some(running), .. } = &mut self.life else {
+            return Err(verbs::nothing_stands().into());
+        };
+        let child = kind.prepared.enter(made, running.pid(), &mut kind.entrance).map_err(refused)?;
+        let ended = child.wait(stage.allowed, Some(&stage.interrupts)).map_err(unfinished)?;
+        let terminal = super::client::Terminal::No;
+        Ok(verbs::entered(stage, "the probe that entered", &ended, &self.expected, terminal)?)
+    }
+
+    fn stop(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+        let running = self.life.running.take().ok_or_else(verbs::nothing_stands)?;
+        let began = clock::now();
+        let sent = running.signal(libc::SIGTERM);
+        let gone = running.wait(stage.allowed, Some(&stage.interrupts));
+        sent.map_err(|error| environment(format!("cannot send SIGTERM: {error}")))?;
+        gone.end.map_err(unfinished)?;
+        Ok(Span { began, ended: gone.reaped })
+    }
+
+    fn delete(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+        let made = self.life.made.take().ok_or_else(verbs::nothing_stands)?;
+        let began = clock::now();
+        let removed = made.remove();
+        let ended = clock::now();
+        removed.map_err(|why| environment(format!("a container was left behind: {why}")))?;
+        if let Some(standing) = self.life.standing.take() {
+            stage.cross_out(standing.entry);
+        }
+        Ok(Span { began, ended })
+    }
+
+    fn discard(&mut self, stage: &mut Stage) {
+        if let Some(running) = self.life.running.take() {
+            // At a deadline that is over, it is killed and reaped.
+            let _ = running.wait(Nanos(0), None);
+        }
+        let removed = self.life.made.take().is_none_or(|made| made.remove().is_ok());
+        if let Some(standing) = self.life.standing.take().filter(|_| removed) {
+            stage.cross_out(standing.entry);
+        }
+    }
+}

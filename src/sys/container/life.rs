@@ -1,0 +1,155 @@
+//! The life of a container of the floor in parts: made, started, entered, asked to end, removed. The
+//! same steps as in a launch, cut where a runtime's verbs cut them.
+//!
+//! A container is entered as runtimes enter it, with the fewest system calls: a child joins the
+//! container's cgroups and namespaces, and since a PID namespace takes in only children, forks a
+//! second one, which gives up the privileges that the container's own program gave up and executes.
+
+use std::ffi::CString;
+use std::os::fd::AsRawFd;
+
+use super::super::birth::{self, Born, Stack};
+use super::super::cgroup::Birth;
+use super::super::clock;
+use super::super::spawn::{self, Child, Output};
+use super::super::steps::{Step, number, run_all};
+use super::inside::{self, NOTHING, Names};
+use super::undo::Removal;
+use super::{Facts, LaunchError, LaunchFailed, Piece, Prepared, Running, check_name, privileges};
+use crate::units::Stamp;
+
+/// A container whose cgroups and directories are there, and whose program does not run yet.
+#[derive(Debug)]
+#[must_use = "what was made is removed by `remove`"]
+pub struct Made {
+    name: String,
+    removal: Removal,
+    /// Right before the first system call that made it.
+    pub began: Stamp,
+    /// Right after the last.
+    pub ended: Stamp,
+}
+
+impl Made {
+    /// Removes what was made.
+    pub fn remove(self) -> Result<(), super::super::steps::StepError> {
+        self.removal.run()
+    }
+}
+
+/// The steps of one entry, and the stack of its second child.
+#[derive(Debug)]
+pub struct Entrance {
+    facts: Facts,
+    stack: Stack,
+}
+
+impl Prepared {
+    /// Makes what lies outside of the container: its cgroups and the overlay's directories.
+    pub fn make(&mut self, name: &str) -> Result<Made, LaunchFailed> {
+        let first = self.attempt_to_make(name);
+        // As for a launch: another run that ended since removed the directories shared with it.
+        match &first {
+            Err(failed) if failed.lacks_parent() && self.spec.cgroups.establish().is_ok() => {
+                self.attempt_to_make(name)
+            }
+            _ => first,
+        }
+    }
+
+    fn attempt_to_make(&mut self, name: &str) -> Result<Made, LaunchFailed> {
+        check_name(name).map_err(|error| LaunchFailed { error, cleanup: None })?;
+        let own = self.spec.scratch.join(name);
+        let mut steps = self.before(name, &own);
+        // The descriptor of the cgroup that it is born in belongs to the start.
+        steps.retain(|step| !step.opens());
+        let removal = self.removal(name, &own);
+        let began = clock::now();
+        let (made, done) = run_all(&steps);
+        let ended = clock::now();
+        match done {
+            Ok(_) => Ok(Made { name: name.to_owned(), removal, began, ended }),
+            Err(error) => Err(LaunchFailed { error: error.into(), cleanup: removal.after(made).run().err() }),
+        }
+    }
+
+    /// Starts the program of a container that was made; it runs when this returns. What was made
+    /// stays, whatever this returns.
+    pub fn start(&mut self, made: &Made) -> Result<Running, LaunchError> {
+        let own = self.spec.scratch.join(&made.name);
+        let (stdout, stdout_writer) = Output::pipe().map_err(LaunchError::Setup)?;
+        let (stderr, stderr_writer) = Output::pipe().map_err(LaunchError::Setup)?;
+        let stdin = spawn::null_device().map_err(LaunchError::Setup)?;
+        let streams = [stdin.as_raw_fd(), stdout_writer.as_raw_fd(), stderr_writer.as_raw_fd()];
+        let inside = inside::steps(&self.spec, &self.facts, Names { name: &made.name, own: &own, streams });
+        let opening: Vec<_> = self.before(&made.name, &own).into_iter().filter(Step::opens).collect();
+        let cpu = clock::thread_cpu();
+        let spawned = clock::now();
+        let (_, directory) = run_all(&opening);
+        let directory = directory?;
+        let cgroup = (self.facts.birth == Birth::Inside).then(|| birth::owned(directory));
+        let namespaces = self.spec.pieces.namespaces();
+        let born = birth::give_birth(&mut self.stack, namespaces, cgroup.as_ref(), &inside);
+        let own_cpu = crate::units::Nanos(clock::thread_cpu().0 - cpu.0);
+        match born.map_err(|errno| LaunchError::Clone(std::io::Error::from_raw_os_error(errno)))? {
+            Born::Alive(pid) => {
+                let child = Child::adopt(pid, spawned, stdout, stderr).map_err(LaunchError::Setup)?;
+                Ok(Running { child, removal: Removal::new(Vec::new(), None), own_cpu })
+            }
+            Born::Stillborn { pid, step, errno } => {
+                spawn::reap(pid).ok();
+                Err(self.refused(inside[step].failed(errno)))
+            }
+        }
+    }
+
+    /// An entrance into containers of this kind, for a program with these arguments, its own name
+    /// among them.
+    pub fn entrance(&self, arguments: Vec<CString>) -> std::io::Result<Entrance> {
+        let facts = Facts { arguments, ..self.facts.clone() };
+        Ok(Entrance { facts, stack: Stack::new()? })
+    }
+
+    /// Runs the entrance's program as another process of the container whose first process is `first`.
+    /// It runs when this returns; the child between us and it has ended and been reaped.
+    pub fn enter(&mut self, made: &Made, first: i32, entrance: &mut Entrance) -> Result<Child, LaunchError> {
+        let (stdout, stdout_writer) = Output::pipe().map_err(LaunchError::Setup)?;
+        let (stderr, stderr_writer) = Output::pipe().map_err(LaunchError::Setup)?;
+        let stdin = spawn::null_device().map_err(LaunchError::Setup)?;
+        let streams = [stdin.as_raw_fd(), stdout_writer.as_raw_fd(), stderr_writer.as_raw_fd()];
+        let joining = self.joining(&made.name, first, streams);
+        let executing = privileges::privileges(&self.spec, &entrance.facts);
+        let spawned = clock::now();
+        let born = birth::give_birth_within(&mut self.stack, &joining, &mut entrance.stack, &executing);
+        match born.map_err(|errno| LaunchError::Clone(std::io::Error::from_raw_os_error(errno)))? {
+            Born::Alive(pid) => Child::adopt(pid, spawned, stdout, stderr).map_err(LaunchError::Setup),
+            Born::Stillborn { pid, step, errno } => {
+                spawn::reap(pid).ok();
+                let refused = joining.iter().chain(&executing).nth(step);
+                Err(refused.map_or_else(
+                    || LaunchError::Clone(std::io::Error::from_raw_os_error(errno)),
+                    |step| LaunchError::Step(step.failed(errno)),
+                ))
+            }
+        }
+    }
+
+    /// What the first child does: a session of its own, the cgroups, the namespaces, the streams.
+    fn joining(&self, name: &str, first: i32, streams: [i32; 3]) -> Vec<Step> {
+        let pieces = self.spec.pieces;
+        let mut steps = inside::session();
+        if pieces.has(Piece::Cgroup) {
+            steps.extend(self.spec.cgroups.entering(name, Birth::Outside));
+        }
+        let cgroup_namespace =
+            if pieces.has(Piece::CgroupNamespace) { libc::CLONE_NEWCGROUP as u64 } else { 0 };
+        let namespaces = pieces.namespaces() | cgroup_namespace;
+        let process = [number(first), number(0)];
+        steps.push(Step::call("open process", NOTHING, libc::SYS_pidfd_open, process).opening());
+        let all = [number(0), number(namespaces)];
+        steps.push(Step::call("enter namespaces", NOTHING, libc::SYS_setns, all).on_descriptor());
+        steps.push(Step::close());
+        steps.extend(inside::streams(streams));
+        steps
+    }
+}

@@ -1,0 +1,177 @@
+//! Containers that live by verbs, for real: every subject that works here is created, started, entered,
+//! stopped and removed, under the treatment that was asked for, and leaves nothing, however it ends.
+
+#[path = "../support/dunnage.rs"]
+mod dunnage;
+#[path = "../support/left.rs"]
+mod left;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use ::dunnage::outcome::FailureClass;
+use ::dunnage::plan::Cell;
+use ::dunnage::record::{self, Cause, Recorded};
+use dunnage::{Dunnage, Ran};
+use support::{Need, lacks};
+
+fn recorded(dunnage: &Dunnage, ran: &Ran) -> Recorded {
+    let recorded = record::load(&dunnage.directory()).expect("a run directory");
+    assert_eq!(left::of_run(&recorded.run), Vec::<String>::new(), "{ran}");
+    assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new(), "{ran}");
+    recorded
+}
+
+/// The values of a metric, by cell of the experiment and subject.
+fn values(run: &Recorded, experiment: &str, subject: &str, metric: &str) -> Vec<f64> {
+    let found = run.plan.cells.iter().enumerate().filter(|(_, cell)| {
+        cell.experiment == experiment && run.plan.subjects[cell.subject].label == subject
+    });
+    let of_cell = |(index, cell): (usize, &Cell)| {
+        let metrics = run.plan.metrics(cell);
+        let metric = metrics.iter().position(|one| one.name == metric).expect("a metric");
+        run.series[index].values[metric].clone()
+    };
+    found.flat_map(of_cell).collect()
+}
+
+fn lives(subject: &str) {
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run(&format!("run lifecycle exec -s bare -s {subject} --rounds 2 -o DIR"));
+    assert_eq!(ran.code, 0, "{ran}");
+    let run = recorded(&dunnage, &ran);
+    assert!(run.failures.is_empty(), "{:?}", run.failures);
+    for verb in ["create", "start", "exec", "stop", "remove"] {
+        let values = values(&run, "lifecycle", subject, verb);
+        assert_eq!(values.len(), 2);
+        assert!(values.iter().all(|value| *value > 0.0 && *value < 8.0), "{verb}: {values:?}");
+    }
+    // Nobody enters a container sooner than a process is born.
+    let least = |subject: &str| {
+        let values = values(&run, "exec", subject, "returned");
+        assert_eq!(values.len(), 4);
+        values.into_iter().fold(f64::INFINITY, f64::min)
+    };
+    assert!(least(subject) > 0.0 && least("bare") > 0.0);
+    assert!(values(&run, "lifecycle", "bare", "create").is_empty(), "a process has no life cycle");
+}
+
+#[test]
+fn the_floor_lives_by_verbs() {
+    lives("floor");
+    for subject in ["floor:pid=host", "floor:net=host,seccomp=off"] {
+        let dunnage = Dunnage::new();
+        let ran = dunnage.run(&format!("check lifecycle exec -s {subject} --set prestate=primed"));
+        assert_eq!(ran.code, 0, "{ran}");
+    }
+}
+
+#[test]
+fn runc_lives_by_verbs() {
+    if !lacks("runc_lives_by_verbs", Need::Runc) {
+        lives("runc");
+    }
+}
+
+#[test]
+fn crun_lives_by_verbs() {
+    if !lacks("crun_lives_by_verbs", Need::Crun) {
+        lives("crun");
+    }
+}
+
+#[test]
+fn docker_lives_by_verbs() {
+    if !lacks("docker_lives_by_verbs", Need::Docker) {
+        lives("docker");
+    }
+}
+
+#[test]
+fn podman_lives_by_verbs() {
+    if !lacks("podman_lives_by_verbs", Need::Podman) {
+        lives("podman");
+    }
+}
+
+/// Stops a run of both experiments with this signal after so many lines of events.
+fn broken_off(dunnage: &Dunnage, subject: &str, signal: i32, lines: usize) -> String {
+    let arguments = format!("run lifecycle exec -s {subject} --rounds 50 --events json -o DIR");
+    let mut child =
+        dunnage.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+    let events = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    assert_eq!(events.take(lines).filter(|line| line.is_ok()).count(), lines);
+    // Somewhere in the next cell.
+    std::thread::sleep(std::time::Duration::from_millis(130));
+    // SAFETY: signals our own child, which has not been waited for.
+    unsafe { libc::kill(child.id() as i32, signal) };
+    child.wait().expect("it ends");
+    record::load(&dunnage.directory()).expect("a run directory").run
+}
+
+fn leaves_nothing_when_stopped(subject: &str) {
+    for lines in [3, 5, 8] {
+        let dunnage = Dunnage::new();
+        let run = broken_off(&dunnage, subject, libc::SIGINT, lines);
+        assert_eq!(left::of_run(&run), Vec::<String>::new());
+        assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
+    }
+    for lines in [4, 6] {
+        let dunnage = Dunnage::new();
+        let run = broken_off(&dunnage, subject, libc::SIGKILL, lines);
+        let swept = dunnage.run("sweep");
+        assert_eq!(swept.code, 0, "{swept}");
+        assert_eq!(left::of_run(&run), Vec::<String>::new(), "{swept}");
+    }
+}
+
+#[test]
+fn a_stopped_or_killed_life_of_the_floor_leaves_nothing() {
+    leaves_nothing_when_stopped("floor");
+}
+
+#[test]
+fn a_stopped_or_killed_life_of_crun_leaves_nothing() {
+    if !lacks("a_stopped_or_killed_life_of_crun_leaves_nothing", Need::Crun) {
+        leaves_nothing_when_stopped("crun");
+    }
+}
+
+#[test]
+fn a_stopped_or_killed_life_of_podman_leaves_nothing() {
+    if !lacks("a_stopped_or_killed_life_of_podman_leaves_nothing", Need::Podman) {
+        leaves_nothing_when_stopped("podman:net=none");
+    }
+}
+
+/// Its script makes `stop` take a fifth of a minute, as an engine waits for a program that ignores
+/// SIGTERM.
+#[test]
+fn the_patience_of_an_engine_is_not_the_price_of_stopping() {
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run("run lifecycle -s fake:time=60s,noise=1 --rounds 1 -o DIR");
+    let run = recorded(&dunnage, &ran);
+    let causes: Vec<_> = run.failures.iter().map(|row| &row.cause).collect();
+    assert!(!causes.is_empty(), "{ran}");
+    for cause in causes {
+        let Cause::Failed(failure) = cause else { panic!("{cause:?}") };
+        assert_eq!(failure.class, FailureClass::Treatment);
+        assert!(failure.reason.contains("SIGTERM"), "{failure}");
+    }
+    // A container that stops in a fifth of ten seconds is as it should be.
+    let ran = Dunnage::new().run("check lifecycle -s fake:time=10s,noise=1");
+    assert_eq!(ran.code, 0, "{ran}");
+}
+
+#[test]
+fn what_has_no_life_cycle_is_said_to_have_none() {
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run("run lifecycle -s bare --rounds 1 -o DIR");
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(ran.stderr.contains("lifecycle of `bare`: it has no container"), "{ran}");
+    let ran = dunnage.run("plan lifecycle -s bare -s floor");
+    assert!(ran.stdout.contains("no part in lifecycle"), "{ran}");
+}
