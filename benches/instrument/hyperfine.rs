@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use dunnage::probe::Task;
+use dunnage::image::EXECUTABLE;
+use dunnage::outcome::Abort;
+use dunnage::probe::{PROBE, Task};
 use dunnage::subject::engine::{Engine, RUN_LABEL};
 use dunnage::subject::{Spec, Subject, docker, on_path, podman};
 use dunnage::sys::journal::Resource;
@@ -53,6 +55,49 @@ pub fn engine(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>> 
     subject.finish(&mut bench.stage);
     let target = Target::Either(0.93, 1.07, 0.010);
     row.map(|pairs| vec![Row::of_pairs(&format!("{name} run --rm / hyperfine"), bench, &pairs, &target)])
+}
+
+/// `NAME exec` into one running container of the subject with this name, which both sides enter.
+pub fn exec(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>> {
+    let client = on_path(name).with_context(|| format!("`{name}` is not installed"))?;
+    let mut subject = bench.subject(name)?;
+    let verbs = subject.verbs().context("it has no verbs")?;
+    let failed = |abort: Abort| anyhow!("{abort:?}");
+    let started = verbs.create(&mut bench.stage).and_then(|_| verbs.start(&mut bench.stage));
+    let row = started.map_err(failed).and_then(|_| {
+        let container = named_last(bench)?;
+        let command =
+            Program::new(&client, ["exec", &container, EXECUTABLE, PROBE, Task::Enter.argument()])?.shown();
+        let times = bench.scratch().join("times.json");
+        take_turns(
+            bench,
+            rounds,
+            Box::new(|bench| {
+                bench.fall_silent();
+                by_hyperfine(&command, &times)
+            }),
+            Box::new(|bench| {
+                let mut sum = 0.0;
+                for _ in 0..LAUNCHES {
+                    verbs.exec(&mut bench.stage).map_err(failed)?;
+                    let entered = verbs.exec(&mut bench.stage).map_err(failed)?;
+                    sum += entered.returned.since(entered.spawned).seconds();
+                }
+                Ok(sum / LAUNCHES as f64)
+            }),
+        )
+    });
+    verbs.discard(&mut bench.stage);
+    subject.finish(&mut bench.stage);
+    let target = Target::Either(0.93, 1.07, 0.005);
+    row.map(|pairs| vec![Row::of_pairs(&format!("{name} exec / hyperfine"), bench, &pairs, &target)])
+}
+
+/// The name that was given last: the one before the next.
+fn named_last(bench: &mut Bench) -> Result<String> {
+    let next = bench.stage.next_name();
+    let (run, number) = next.rsplit_once('-').context("names end in a number")?;
+    Ok(format!("{run}-{:06}", number.parse::<u64>()? - 1))
 }
 
 /// As the subject without keys puts them together.

@@ -31,7 +31,7 @@ struct Benchmark {
     run: fn(&mut Bench, usize) -> Result<Vec<Row>>,
 }
 
-static ALL: [Benchmark; 10] = [
+static ALL: [Benchmark; 12] = [
     Benchmark {
         name: "bare",
         question: "the subject `bare` against a C loop of posix_spawn and waitpid of the same probe",
@@ -85,6 +85,18 @@ static ALL: [Benchmark; 10] = [
         question: "the subject `podman` against hyperfine with the same arguments",
         rounds: 20,
         run: |bench, rounds| hyperfine::engine(bench, rounds, "podman"),
+    },
+    Benchmark {
+        name: "exec-docker",
+        question: "entering a container of `docker` against hyperfine on the same `docker exec`",
+        rounds: 20,
+        run: |bench, rounds| hyperfine::exec(bench, rounds, "docker"),
+    },
+    Benchmark {
+        name: "exec-podman",
+        question: "entering a container of `podman` against hyperfine on the same `podman exec`",
+        rounds: 20,
+        run: |bench, rounds| hyperfine::exec(bench, rounds, "podman"),
     },
     Benchmark {
         name: "million",
