@@ -118,6 +118,9 @@ pub struct Selection {
     /// Rounds to measure; as many as fit the time unless given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000), conflicts_with = "quick")]
     pub rounds: Option<u32>,
+    /// As many rounds as a pilot finds necessary so that differences from the baseline are known to within P % of the longer median.
+    #[arg(long, value_name = "P%", conflicts_with_all = ["quick", "rounds"])]
+    pub precision: Option<String>,
     /// At most a minute: fewer subjects and settings, enough rounds for verdicts.
     #[arg(long)]
     pub quick: bool,

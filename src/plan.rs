@@ -4,6 +4,8 @@
 
 mod pairs;
 mod parts;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 
@@ -119,6 +121,22 @@ pub struct Plan {
     pub margins: Vec<FixedMargin>,
     /// How long one launch may take before it counts as hung.
     pub allowed: Nanos,
+    /// The precision for which the number of rounds was computed from a pilot.
+    pub precision: Option<Precision>,
+}
+
+/// A precision that a person asked for: half the width of the intervals of differences from the
+/// baseline, as a share of the longer of the two medians.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Precision {
+    /// What was asked for.
+    pub asked: f64,
+    /// Rounds that the pilot had; they are not part of the run.
+    pub pilot_rounds: usize,
+    /// What the pilot foretold for the rounds of the plan; none if it gave too few samples to say.
+    pub predicted: Option<f64>,
+    /// Whether more rounds would have been needed than the run may have.
+    pub capped: bool,
 }
 
 /// How long a launch may take unless the person says otherwise.
@@ -155,13 +173,22 @@ pub struct Request {
 }
 
 /// How the number of rounds is found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rounds {
     /// Given.
     Fixed(usize),
     /// As many as fit into this time, but enough for a verdict, and not more than are of use.
     Fit(Nanos),
+    /// As many as a pilot finds necessary for this precision; until it has run, the fewest.
+    Precise(f64),
 }
+
+/// Rounds of a pilot.
+pub const PILOT_ROUNDS: usize = 15;
+/// A run for a precision takes no longer than this, unless verdicts need it.
+pub const PRECISE_TIME: Nanos = Nanos::from_millis(3_600_000);
+/// And it has no more rounds than this.
+pub const MOST_PRECISE_ROUNDS: usize = 1000;
 
 /// Rounds beyond this narrow no interval that a start needs.
 const MOST_ROUNDS: usize = 40;
@@ -208,15 +235,13 @@ pub fn make(request: Request) -> Plan {
         family: 0,
         margins: margins(&experiments, request.margins),
         allowed: request.allowed,
+        precision: None,
     };
     plan.family = plan.count_family();
     plan.rounds = match request.rounds {
         Rounds::Fixed(rounds) => rounds,
-        Rounds::Fit(time) => {
-            let for_rounds = time.0 - plan.round_time().0 * plan.warmups as i64;
-            let fitting = (for_rounds / plan.round_time().0.max(1)).max(0) as usize;
-            fitting.clamp(plan.rounds_for_verdicts(), MOST_ROUNDS.max(plan.rounds_for_verdicts()))
-        }
+        Rounds::Fit(time) => plan.rounds_within(time, MOST_ROUNDS),
+        Rounds::Precise(_) => plan.rounds_for_verdicts(),
     };
     plan
 }
@@ -246,6 +271,14 @@ impl Plan {
     /// The fewest rounds that leave room for verdicts.
     pub fn rounds_for_verdicts(&self) -> usize {
         Family::of(self.family).min_rounds() + SPARE_ROUNDS
+    }
+
+    /// The rounds that fit into this time beside the warm-ups, but enough for verdicts, and else no more
+    /// than `most`.
+    pub fn rounds_within(&self, time: Nanos, most: usize) -> usize {
+        let for_rounds = time.0 - self.round_time().0 * self.warmups as i64;
+        let fitting = (for_rounds / self.round_time().0.max(1)).max(0) as usize;
+        fitting.clamp(self.rounds_for_verdicts(), most.max(self.rounds_for_verdicts()))
     }
 
     /// The time that one round takes.
@@ -336,142 +369,4 @@ fn with_twins(mut subjects: Vec<Entry>) -> Vec<Entry> {
         subjects.push(twin);
     }
     subjects
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entry(text: &str, layer: Layer, ladder: Ladder, runtime: Option<&str>) -> Entry {
-        let spec = Spec::parse(text).unwrap();
-        Entry {
-            label: spec.shown(),
-            spec,
-            layer,
-            ladder,
-            twin_of: None,
-            runtime: runtime.map(str::to_owned),
-            launch: Nanos::from_millis(100),
-            offers: Need::ALL.to_vec(),
-        }
-    }
-
-    fn ladder() -> Vec<Entry> {
-        use Ladder::{AsInstalled, Equalised};
-        vec![
-            entry("bare", Layer::Bare, AsInstalled, None),
-            entry("floor", Layer::Floor, AsInstalled, None),
-            entry("crun", Layer::Runtime, AsInstalled, Some("crun")),
-            entry("docker", Layer::Engine, AsInstalled, Some("runc")),
-            entry("docker+crun", Layer::Engine, AsInstalled, Some("crun")),
-            entry("docker+crun:log=none,net=none", Layer::Engine, Equalised, Some("crun")),
-            entry("podman:log=none,net=none", Layer::Engine, Equalised, Some("crun")),
-        ]
-    }
-
-    fn request(rounds: Rounds) -> Request {
-        Request {
-            experiments: vec!["start"],
-            subjects: ladder(),
-            chosen: Vec::new(),
-            seed: 7,
-            rounds,
-            allowed: ALLOWED,
-            margins: Vec::new(),
-        }
-    }
-
-    fn plan(rounds: Rounds) -> Plan {
-        make(request(rounds))
-    }
-
-    fn relation_of(plan: &Plan, subject: &str, against: &str) -> Option<Relation> {
-        let label = |index: usize| plan.subjects[index].label.as_str();
-        let found = |one: &&Comparison| label(one.subject) == subject && label(one.against) == against;
-        plan.comparisons.iter().find(found).map(|one| one.relation.clone())
-    }
-
-    #[test]
-    fn the_baseline_and_one_subject_of_each_layer_have_a_twin() {
-        let plan = plan(Rounds::Fixed(3));
-        let twins: Vec<_> = plan.subjects.iter().filter(|entry| entry.twin_of.is_some()).collect();
-        let labels: Vec<_> = twins.iter().map(|entry| entry.label.as_str()).collect();
-        assert_eq!(labels, ["bare (twin)", "floor (twin)", "crun (twin)", "docker (twin)"]);
-    }
-
-    #[test]
-    fn causes_are_named_only_where_one_thing_differs() {
-        let plan = plan(Rounds::Fixed(3));
-        let one = |key: &str| Some(Relation::OneKey(key.into()));
-        assert_eq!(relation_of(&plan, "docker+crun", "docker"), one("runtime"));
-        assert_eq!(
-            relation_of(&plan, "podman:log=none,net=none", "docker+crun:log=none,net=none"),
-            one("engine")
-        );
-        assert_eq!(relation_of(&plan, "crun", "floor"), Some(Relation::Step));
-        assert_eq!(relation_of(&plan, "docker+crun:log=none,net=none", "crun"), Some(Relation::Step));
-        assert_eq!(relation_of(&plan, "docker", "crun"), None);
-        assert_eq!(relation_of(&plan, "docker", "bare"), Some(Relation::Baseline));
-        assert_eq!(relation_of(&plan, "docker+crun:log=none,net=none", "docker+crun"), None);
-    }
-
-    #[test]
-    fn what_is_in_force_decides_and_not_what_was_typed() {
-        use Ladder::{AsInstalled, Equalised};
-        let relation = |upper: Entry, lower: Entry| {
-            let bare = entry("bare", Layer::Bare, AsInstalled, None);
-            let (one, other) = (upper.label.clone(), lower.label.clone());
-            let plan = make(Request { subjects: vec![bare, lower, upper], ..request(Rounds::Fixed(3)) });
-            relation_of(&plan, &one, &other)
-        };
-        let one = |key: &str| Some(Relation::OneKey(key.into()));
-        let docker = |keys: &str| entry(&format!("docker{keys}"), Layer::Engine, AsInstalled, Some("runc"));
-        let podman = |keys: &str| entry(&format!("podman{keys}"), Layer::Engine, Equalised, Some("runc"));
-        assert_eq!(relation(docker(":log=none,seccomp=default"), docker(":log=none")), Some(Relation::Layer));
-        assert_eq!(relation(docker(":log=default,seccomp=off"), docker("")), one("seccomp"));
-        assert_eq!(relation(podman(":log=none,net=none,seccomp=off"), docker(":log=none,net=none")), None);
-        assert_eq!(
-            relation(podman(":log=default,net=none"), docker(":net=none,seccomp=default")),
-            one("engine")
-        );
-    }
-
-    #[test]
-    fn every_verdict_counts_in_the_family() {
-        let plan = plan(Rounds::Fixed(3));
-        assert_eq!(plan.family, plan.comparisons.len() * 2 * 3);
-    }
-
-    #[test]
-    fn orders_are_permutations_that_the_seed_fixes() {
-        let plan = plan(Rounds::Fixed(3));
-        let mut sorted = plan.order(0);
-        assert_eq!(plan.order(0), plan.clone().order(0));
-        assert_ne!(plan.order(0), plan.order(1));
-        sorted.sort_unstable();
-        assert_eq!(sorted, (0..plan.cells.len()).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn rounds_fit_the_time_but_never_fall_below_what_verdicts_need() {
-        let short = plan(Rounds::Fit(Nanos::from_millis(1000)));
-        assert_eq!(short.rounds, short.rounds_for_verdicts());
-        let long = plan(Rounds::Fit(Nanos::from_millis(10_000_000)));
-        assert_eq!(long.rounds, MOST_ROUNDS);
-    }
-
-    #[test]
-    fn chosen_values_restrict_the_settings() {
-        let chosen = vec![("prestate".to_owned(), vec!["idle".to_owned()])];
-        let plan = make(Request {
-            experiments: vec!["start"],
-            subjects: ladder(),
-            chosen,
-            seed: 7,
-            rounds: Rounds::Fixed(1),
-            allowed: ALLOWED,
-            margins: Vec::new(),
-        });
-        assert_eq!(plan.cells.len(), plan.subjects.len());
-    }
 }

@@ -45,6 +45,8 @@ impl Typed {
 pub enum Length {
     /// So many rounds.
     Rounds(u32),
+    /// What a pilot finds necessary for this precision, in percent.
+    Precision(Typed),
     /// What fits into a minute.
     Quick,
 }

@@ -24,6 +24,8 @@ pub enum Progress {
     },
     /// JSON on standard output.
     Json,
+    /// Nothing.
+    Quiet,
 }
 
 impl Progress {
@@ -48,6 +50,7 @@ impl Progress {
             Progress::Bar(bar) => bar_event(bar, plan, event),
             Progress::Lines { began } => line_event(began, plan, event),
             Progress::Json => json_event(plan, event)?,
+            Progress::Quiet => {}
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ mod check;
 mod completions;
 mod doctor;
 mod list;
+mod pilot;
 mod plan;
 mod report;
 mod request;

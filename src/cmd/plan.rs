@@ -8,8 +8,9 @@ use anyhow::{Context, Result};
 use super::request::{self, Asked};
 use crate::cli;
 use crate::exit::{self, Special};
-use crate::plan::{Plan, Relation};
+use crate::plan::{self, Plan, Relation, Rounds};
 use crate::plan_file::{self, Written};
+use crate::report::text::percent;
 use crate::session::{self, Found};
 
 /// Runs the verb.
@@ -29,7 +30,11 @@ pub fn run(options: &cli::Plan) -> Result<i32> {
     let (text, plan) = text?;
     std::io::stdout().write_all(text.as_bytes())?;
     if let Some(path) = &options.write {
-        let written = Written { tags: asked.tags, margins: asked.margins };
+        let precision = match asked.rounds {
+            Rounds::Precise(share) => Some(share),
+            Rounds::Fixed(_) | Rounds::Fit(_) => None,
+        };
+        let written = Written { tags: asked.tags, margins: asked.margins, precision };
         std::fs::File::create_new(path)
             .and_then(|mut file| file.write_all(plan_file::write(&plan, &written).as_bytes()))
             .with_context(|| format!("cannot write the plan file `{}`", path.display()))?;
@@ -91,6 +96,14 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
         plan.warmups,
         plan.rounds_for_verdicts()
     ));
+    if let Rounds::Precise(share) = asked.rounds {
+        line(format_args!(
+            "             at least; for ±{}, a pilot of {} rounds finds how many, up to {}",
+            percent(share),
+            plan::PILOT_ROUNDS,
+            plan.rounds_within(plan::PRECISE_TIME, plan::MOST_PRECISE_ROUNDS)
+        ));
+    }
     line(format_args!(
         "time         {} a round, {} in all, and the trials before",
         plan.round_time(),

@@ -69,6 +69,7 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
     let subjects = if named { words::subjects(&names)? } else { default_subjects(quick) };
     let rounds = match length {
         Some(Length::Rounds(rounds)) => Rounds::Fixed(rounds as usize),
+        Some(Length::Precision(typed)) => Rounds::Precise(words::precision(&typed)?),
         Some(Length::Quick) => Rounds::Fit(QUICK_TIME),
         None => Rounds::Fit(DEFAULT_TIME),
     };
@@ -81,8 +82,9 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
 }
 
 fn length(selection: &Selection, file: &PlanFile) -> Option<Length> {
+    let precision = || Some(Length::Precision(Typed::on_command_line(selection.precision.as_deref()?)));
     let own = selection.rounds.map(Length::Rounds).or(selection.quick.then_some(Length::Quick));
-    own.or_else(|| file.length.clone())
+    own.or_else(precision).or_else(|| file.length.clone())
 }
 
 /// `key=value` pairs of the command line, and those of the file whose keys it does not name.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::run::{conclude, measure};
+use super::run::{carry_out, conclude, dismiss, man};
 use crate::cli::Events;
 use crate::exit::Special;
 use crate::plan::Entry;
@@ -60,7 +60,11 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
         Some(Events::Json) => Progress::Json,
         None => Progress::for_person(&plan, first),
     };
-    let ending = measure(&plan, first, found.candidates, &mut stage, &mut writer, progress);
+    let ending = man(&plan, found.candidates, &mut stage).and_then(|mut subjects| {
+        let ending = carry_out(&plan, first, &mut subjects, &mut stage, &mut writer, progress);
+        dismiss(subjects, &mut stage);
+        ending
+    });
     session::end(stage);
     conclude(ending, directory, events)
 }

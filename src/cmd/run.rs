@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::{report, request};
+use super::request::{self, Asked};
+use super::{pilot, report};
 use crate::cli::{self, Events};
 use crate::exit::{self, Special};
 use crate::plan::{Plan, Rounds};
 use crate::progress::Progress;
-use crate::record::{self, Writer};
+use crate::record::{self, Environment, Writer};
 use crate::runner::{self, Ending, Event};
 use crate::session::{self, Candidate, Found};
 use crate::subject::{Stage, Subject};
@@ -30,7 +31,7 @@ pub fn run(options: &cli::Run) -> Result<i32> {
             super::tell(&format!("       remedy: {remedy}"));
         }
     }
-    let (plan, left_out) = match request::plan(&asked, &found) {
+    let (mut plan, left_out) = match request::plan(&asked, &found) {
         Ok(planned) => planned,
         Err(error) => {
             session::finish(found.candidates, &mut stage);
@@ -42,14 +43,6 @@ pub fn run(options: &cli::Run) -> Result<i32> {
         super::tell(&format!("left out, since a minute would not be enough: {}", left_out.join(", ")));
         leave_out(&mut found, &left_out, &mut stage);
     }
-    super::tell(&format!(
-        "{} cells, {} rounds and {} to warm up: about {} (results in `{}`)",
-        plan.cells.len(),
-        plan.rounds,
-        plan.warmups,
-        plan.predicted(),
-        directory.display()
-    ));
     let promised = if asked.quick { Nanos::from_millis(60_000) } else { Nanos::from_millis(300_000) };
     if matches!(asked.rounds, Rounds::Fit(_)) && plan.predicted() > promised {
         super::tell(&format!(
@@ -59,27 +52,65 @@ pub fn run(options: &cli::Run) -> Result<i32> {
     }
     let mut environment = session::environment(&stage, &found);
     environment.tags = asked.tags.iter().cloned().collect();
-    let run = stage.run.clone();
-    let mut writer = match record::create(&directory, &run, &environment, &plan) {
-        Ok(writer) => writer,
+    let mut subjects = match man(&plan, found.candidates, &mut stage) {
+        Ok(subjects) => subjects,
         Err(error) => {
-            session::finish(found.candidates, &mut stage);
             session::end(stage);
             return Err(error);
         }
     };
+    let ended =
+        carry_out_new(&mut plan, &asked, &mut subjects, &mut stage, &environment, &directory, options);
+    dismiss(subjects, &mut stage);
+    session::end(stage);
+    match ended {
+        Ok(ending) => conclude(ending, &directory, options.events),
+        Err(error) => Err(error),
+    }
+}
+
+/// Fixes the rounds by a pilot, where a precision was asked for, and carries the plan out. What ended the
+/// run itself is inside; the outer error is of what came before it.
+fn carry_out_new(
+    plan: &mut Plan,
+    asked: &Asked,
+    subjects: &mut [Box<dyn Subject>],
+    stage: &mut Stage,
+    environment: &Environment,
+    directory: &Path,
+    options: &cli::Run,
+) -> Result<Result<Ending>> {
+    let run = stage.run.clone();
+    let mut writer = if let Rounds::Precise(share) = asked.rounds {
+        let events = options.events;
+        let piloted = pilot::fix_rounds(plan, share, subjects, stage, environment, directory, events)?;
+        if piloted == Ending::Interrupted {
+            super::tell("the pilot was interrupted; it is no part of the run, so nothing was kept");
+            return Err(Special::Interrupted.into());
+        }
+        record::create_beside_pilot(directory, &run, environment, plan)?
+    } else {
+        record::create(directory, &run, environment, plan)?
+    };
+    super::tell(&format!(
+        "{} cells, {} rounds and {} to warm up: about {} (results in `{}`)",
+        plan.cells.len(),
+        plan.rounds,
+        plan.warmups,
+        plan.predicted(),
+        directory.display()
+    ));
     let progress = match options.events {
         Some(Events::Json) => Progress::Json,
-        None => Progress::for_person(&plan, 0),
+        None => Progress::for_person(plan, 0),
     };
     let began = clock::now();
-    let ending = measure(&plan, 0, found.candidates, &mut stage, &mut writer, progress);
+    let ending = carry_out(plan, 0, subjects, stage, &mut writer, progress);
     if matches!(ending, Ok(Ending::Complete)) {
         let took = clock::now().since(began);
         super::tell(&format!("measured for {took}; {} were predicted", plan.predicted()));
     }
-    session::end(stage);
-    conclude(ending, &directory, options.events)
+    Ok(ending)
 }
 
 fn named_after_the_date() -> PathBuf {
@@ -96,36 +127,53 @@ fn leave_out(found: &mut Found, labels: &[String], stage: &mut Stage) {
     found.candidates = kept;
 }
 
-/// Carries out the plan from round `first` on, writing every sample down. The subjects are
-/// finished when this returns, whatever it returns.
-pub(super) fn measure(
+/// The subjects of a plan, by index: those that were found, and a second instance of each that has a
+/// twin. After an error none is left.
+pub(super) fn man(
+    plan: &Plan,
+    candidates: Vec<Candidate>,
+    stage: &mut Stage,
+) -> Result<Vec<Box<dyn Subject>>> {
+    let mut subjects: Vec<Box<dyn Subject>> = candidates.into_iter().map(|one| one.subject).collect();
+    for entry in plan.subjects.iter().filter(|entry| entry.twin_of.is_some()) {
+        match session::twin(entry, stage) {
+            Ok(twin) => subjects.push(twin),
+            Err(error) => {
+                dismiss(subjects, stage);
+                return Err(error);
+            }
+        }
+    }
+    Ok(subjects)
+}
+
+/// Removes what the subjects prepared.
+pub(super) fn dismiss(subjects: Vec<Box<dyn Subject>>, stage: &mut Stage) {
+    for mut subject in subjects {
+        subject.finish(stage);
+    }
+}
+
+/// Carries out the plan from round `first` on, writing every sample down.
+pub(super) fn carry_out(
     plan: &Plan,
     first: usize,
-    candidates: Vec<Candidate>,
+    subjects: &mut [Box<dyn Subject>],
     stage: &mut Stage,
     writer: &mut Writer,
     mut progress: Progress,
 ) -> Result<Ending> {
-    let mut subjects: Vec<Box<dyn Subject>> = candidates.into_iter().map(|one| one.subject).collect();
-    let ending = (|| {
-        for entry in plan.subjects.iter().filter(|entry| entry.twin_of.is_some()) {
-            subjects.push(session::twin(entry, stage)?);
+    let mut context = session::round_context();
+    let ending = runner::run(plan, first, subjects, stage, &mut context, &mut |event| {
+        match event {
+            Event::RoundBegins { round } => writer.begin_round(*round)?,
+            Event::CellEnds(row) => writer.sample(row)?,
+            Event::RoundEnds { round, context } => writer.end_round(*round, context)?,
+            Event::CellBegins { .. } => {}
         }
-        let mut context = session::round_context();
-        runner::run(plan, first, &mut subjects, stage, &mut context, &mut |event| {
-            match event {
-                Event::RoundBegins { round } => writer.begin_round(*round)?,
-                Event::CellEnds(row) => writer.sample(row)?,
-                Event::RoundEnds { round, context } => writer.end_round(*round, context)?,
-                Event::CellBegins { .. } => {}
-            }
-            progress.show(plan, event)
-        })
-    })();
+        progress.show(plan, event)
+    });
     progress.finish();
-    for mut subject in subjects {
-        subject.finish(stage);
-    }
     ending
 }
 

@@ -10,10 +10,21 @@ use toml::de::{DeTable, DeValue};
 use super::{GivenMargin, Length, PlanFile, Typed};
 use crate::exit::Special;
 
-const KEYS: [&str; 10] =
-    ["about", "experiments", "subjects", "settings", "rounds", "quick", "seed", "timeout", "tags", "margins"];
+const KEYS: [&str; 11] = [
+    "about",
+    "experiments",
+    "subjects",
+    "settings",
+    "rounds",
+    "precision",
+    "quick",
+    "seed",
+    "timeout",
+    "tags",
+    "margins",
+];
 /// The keys that say how long to measure; one is enough.
-const LENGTHS: [&str; 2] = ["rounds", "quick"];
+const LENGTHS: [&str; 3] = ["rounds", "precision", "quick"];
 const MARGIN_KEYS: [&str; 2] = ["absolute", "relative"];
 /// As on the command line.
 const MOST_ROUNDS: u64 = 1_000_000;
@@ -35,6 +46,7 @@ pub fn parse(name: &str, text: &str) -> Result<PlanFile> {
                 let rounds = source.whole(key.get_ref(), value, 1..=MOST_ROUNDS)?;
                 file.length = Some(Length::Rounds(rounds as u32));
             }
+            "precision" => file.length = Some(Length::Precision(source.text(key.get_ref(), value)?)),
             "quick" => {
                 let quick = value.get_ref().as_bool();
                 let quick = quick.ok_or_else(|| source.not_a(key.get_ref(), value, "`true` or `false`"))?;

@@ -15,6 +15,8 @@ pub struct Written {
     pub tags: Vec<(String, String)>,
     /// Margins that the person set.
     pub margins: Vec<FixedMargin>,
+    /// The precision from which a pilot will find the rounds.
+    pub precision: Option<f64>,
 }
 
 /// The text of the plan file.
@@ -33,7 +35,10 @@ pub fn write(plan: &Plan, written: &Written) -> String {
     let subjects: Vec<String> = originals.map(subject).collect();
     let quoted: String = subjects.iter().map(|one| format!("    {},\n", quote(one))).collect();
     line(&mut text, "subjects", &format!("[\n{quoted}]"));
-    line(&mut text, "rounds", &plan.rounds.to_string());
+    match written.precision {
+        Some(share) => line(&mut text, "precision", &percent(share)),
+        None => line(&mut text, "rounds", &plan.rounds.to_string()),
+    }
     line(&mut text, "seed", &plan.seed.to_string());
     line(&mut text, "timeout", &(plan.allowed.0 / 1_000_000_000).to_string());
     let settings = settings(plan);
@@ -54,9 +59,7 @@ pub fn write(plan: &Plan, written: &Written) -> String {
             let _ = writeln!(text, "\n[margins.{}]", one.experiment);
         }
         let (absolute, relative) = one.margin.parts();
-        // A share as percent has digits that only its binary form makes.
-        let percent = format!("{:.10}", relative * 100.0);
-        let relative = quote(&format!("{}%", percent.trim_end_matches('0').trim_end_matches('.')));
+        let relative = percent(relative);
         line(&mut text, &one.metric, &format!("{{ absolute = {absolute:?}, relative = {relative} }}"));
     }
     text
@@ -64,6 +67,12 @@ pub fn write(plan: &Plan, written: &Written) -> String {
 
 fn line(text: &mut String, key: &str, value: &str) {
     let _ = writeln!(text, "{key} = {value}");
+}
+
+/// A share, without the digits that only its binary form makes.
+fn percent(share: f64) -> String {
+    let digits = format!("{:.10}", share * 100.0);
+    quote(&format!("{}%", digits.trim_end_matches('0').trim_end_matches('.')))
 }
 
 fn quote(text: &str) -> String {

@@ -9,7 +9,7 @@ mod writer;
 
 pub use environment::{ComponentFacts, Environment, SubjectFacts, Timer};
 pub use reader::{Cause, FailureRow, Recorded, RoundContext, Row, Series, load, rows};
-pub use writer::{Writer, check_empty, create, reopen};
+pub use writer::{Writer, check_empty, create, create_beside_pilot, reopen};
 
 /// The version of the formats, in the first line of the samples. A reader refuses newer ones.
 pub const FORMAT: u32 = 1;
@@ -18,6 +18,9 @@ pub const FORMAT: u32 = 1;
 pub fn files(directory: &std::path::Path) -> [std::path::PathBuf; 3] {
     [ENVIRONMENT, PLAN, SAMPLES].map(|name| directory.join(name))
 }
+
+/// The run directory of a pilot, in that of its run.
+pub const PILOT: &str = "pilot";
 
 const ENVIRONMENT: &str = "env.json";
 const PLAN: &str = "plan.json";

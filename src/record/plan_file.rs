@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use anyhow::{Context, Result, bail};
 
 use crate::experiment;
-use crate::plan::{Cell, Comparison, Entry, FixedMargin, Ladder, Plan, Relation};
+use crate::plan::{Cell, Comparison, Entry, FixedMargin, Ladder, Plan, Precision, Relation};
 use crate::stats::Margin;
 use crate::subject::{Layer, Need, Spec};
 use crate::units::Nanos;
@@ -27,6 +27,18 @@ pub struct PlanFile {
     cells: Vec<CellFile>,
     comparisons: Vec<ComparisonFile>,
     margins: Vec<MarginFile>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    precision: Option<PrecisionFile>,
+}
+
+/// What was asked of a pilot, and what it foretold.
+#[derive(Debug, Serialize, Deserialize)]
+struct PrecisionFile {
+    asked: f64,
+    pilot_rounds: usize,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    predicted: Option<f64>,
+    capped: bool,
 }
 
 const MOST_SUBJECTS: usize = 500;
@@ -133,6 +145,12 @@ pub fn to_wire(plan: &Plan) -> PlanFile {
             })
             .collect(),
         margins: margins.collect(),
+        precision: plan.precision.map(|one| PrecisionFile {
+            asked: one.asked,
+            pilot_rounds: one.pilot_rounds,
+            predicted: one.predicted,
+            capped: one.capped,
+        }),
     }
 }
 
@@ -213,6 +231,12 @@ pub fn from_wire(file: PlanFile) -> Result<Plan> {
         comparisons: comparisons.collect::<Result<_>>()?,
         baseline: in_range(file.baseline)?,
         family: file.family,
+        precision: file.precision.map(|one| Precision {
+            asked: one.asked,
+            pilot_rounds: one.pilot_rounds,
+            predicted: one.predicted,
+            capped: one.capped,
+        }),
         subjects,
     };
     if plan.family != plan.count_family() {

@@ -32,8 +32,15 @@ fn since_1970() -> u64 {
 
 /// Whether a directory can hold a new run: it is empty, or not there yet.
 pub fn check_empty(directory: &Path) -> Result<()> {
+    check_holds_only(directory, &[])
+}
+
+fn check_holds_only(directory: &Path, expected: &[&str]) -> Result<()> {
+    let is_foreign = |entry: &io::Result<fs::DirEntry>| {
+        entry.as_ref().map_or(true, |one| expected.iter().all(|own| one.file_name() != **own))
+    };
     match fs::read_dir(directory) {
-        Ok(mut entries) => match entries.next() {
+        Ok(mut entries) => match entries.find(is_foreign) {
             None => Ok(()),
             Some(_) => Err(Special::Usage(format!(
                 "`{}` is not empty\n\nhint: choose another directory with `-o`, or go on with an unfinished run there with `dunnage resume`",
@@ -49,6 +56,21 @@ pub fn check_empty(directory: &Path) -> Result<()> {
 /// Makes a run directory, which must not hold anything yet.
 pub fn create(directory: &Path, run: &str, environment: &Environment, plan: &Plan) -> Result<Writer> {
     check_empty(directory)?;
+    begin(directory, run, environment, plan)
+}
+
+/// Makes a run directory in which only the run's pilot lies.
+pub fn create_beside_pilot(
+    directory: &Path,
+    run: &str,
+    environment: &Environment,
+    plan: &Plan,
+) -> Result<Writer> {
+    check_holds_only(directory, &[super::PILOT])?;
+    begin(directory, run, environment, plan)
+}
+
+fn begin(directory: &Path, run: &str, environment: &Environment, plan: &Plan) -> Result<Writer> {
     fs::create_dir_all(directory).with_context(|| format!("cannot make `{}`", directory.display()))?;
     write_json(&directory.join(ENVIRONMENT), environment)?;
     write_json(&directory.join(PLAN), &plan_file::to_wire(plan))?;

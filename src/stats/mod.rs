@@ -21,6 +21,8 @@ pub mod decide;
 
 pub mod noise;
 
+pub mod precision;
+
 pub mod outliers;
 
 pub mod heaps;
@@ -40,5 +42,6 @@ pub use noise::NoiseFloor;
 pub use order::{Estimate, Interval, MedianRanks, median_ranks, min_rounds};
 pub use outliers::{OutlierClass, Outliers};
 pub use paired::{NoRatio, PairError, Pairs, Side};
+pub use precision::{Spread, decisive};
 pub use rng::Rng;
 pub use sample::{Sample, SampleError};

@@ -1,4 +1,5 @@
-//! How improbable is a normal deviate? (The standard library has no error function.)
+//! How improbable is a normal deviate, and which one is so improbable? (The standard library has no
+//! error function.)
 
 /// The probability that a standard normal number is at least as far from zero as `z`: erfc(|z|/√2).
 ///
@@ -24,9 +25,34 @@ pub(super) fn two_sided(z: f64) -> f64 {
     }
 }
 
+/// The normal deviate that is exceeded with probability `p`, for p from 10^−300 to ½: the inverse of
+/// half of [`two_sided`], by halving an interval until it is below rounding.
+pub(super) fn exceeded_with(p: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 38.0);
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        if two_sided(middle) / 2.0 > p { low = middle } else { high = middle }
+    }
+    f64::midpoint(low, high)
+}
+
+/// The density of the standard normal distribution.
+pub(super) fn density(z: f64) -> f64 {
+    (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::two_sided;
+    use super::{density, exceeded_with, two_sided};
+
+    #[test]
+    fn quantiles_and_densities_are_those_of_the_tables() {
+        let quantiles = [(0.5, 0.0), (0.2, 0.841_621_233_572_914_2), (0.025, 1.959_963_984_540_054)];
+        for (p, z) in quantiles.into_iter().chain([(1e-9, 5.997_807_015_007_683)]) {
+            assert!((exceeded_with(p) - z).abs() < 1e-9, "{p}: {}", exceeded_with(p));
+        }
+        assert!((density(1.0) - 0.241_970_724_519_143_37).abs() < 1e-15);
+    }
 
     #[test]
     fn tails_are_those_of_the_tables() {

@@ -5,6 +5,7 @@
 //! says is decided in `stats`; what overrides it stands in `suspect`, what qualifies it in
 //! `warning`.
 
+pub mod precision;
 pub mod suspect;
 pub mod warning;
 
@@ -38,6 +39,8 @@ pub struct Analysis {
     pub suspects: Vec<Suspect>,
     /// In how many cells carry-over was tested.
     pub carry_over_tested: usize,
+    /// How narrow the comparisons with the baseline are.
+    pub precision: Option<precision::Reached>,
 }
 
 /// One cell's own values.
@@ -174,6 +177,7 @@ pub fn analyse(run: &Recorded) -> Analysis {
         rounds: run.complete_rounds(),
         alpha,
         floor_shares: floor_shares(run, &columns),
+        precision: precision::reached(&run.plan, &columns, &findings),
         cells,
         findings,
         noise,

@@ -7,5 +7,6 @@ mod dunnage;
 mod damage;
 mod events;
 mod plan_files;
+mod precision;
 mod resume;
 mod scripted;

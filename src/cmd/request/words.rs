@@ -112,6 +112,14 @@ pub fn tags(pairs: &[Typed]) -> Result<Vec<(String, String)>> {
     Ok(tags)
 }
 
+/// A precision as a share, from 0.01 % on.
+pub fn precision(typed: &Typed) -> Result<f64> {
+    parse_percent(&typed.text).filter(|share| (0.0001..1.0).contains(share)).ok_or_else(|| {
+        let text = &typed.text;
+        typed.wrong(format!("`{text}` is no precision\n\nhint: write percent from 0.01% to 99%, as in `5%`"))
+    })
+}
+
 /// The margins in numbers.
 pub fn margins(given: &[GivenMargin]) -> Result<Vec<FixedMargin>> {
     given.iter().map(margin).collect()

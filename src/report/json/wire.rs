@@ -18,6 +18,7 @@ pub(super) struct File<'a> {
     pub programs: Vec<ProgramFile<'a>>,
     pub unavailable: Facts<'a>,
     pub rounds: RoundsFile,
+    pub precision: Option<PrecisionFile<'a>>,
     pub verdict_level: f64,
     pub verdicts_in_family: usize,
     pub samples: usize,
@@ -44,6 +45,16 @@ pub(super) struct RoundsFile {
     pub planned: usize,
     pub warmups: usize,
     pub seed: String,
+}
+
+#[derive(Serialize)]
+pub(super) struct PrecisionFile<'a> {
+    pub asked: f64,
+    pub pilot_rounds: usize,
+    pub predicted: Option<f64>,
+    pub capped: bool,
+    pub reached: Option<f64>,
+    pub sentence: &'a str,
 }
 
 #[derive(Serialize)]

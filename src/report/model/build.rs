@@ -36,6 +36,7 @@ impl Report {
                 warmups: plan.warmups,
                 seed: plan.seed,
             },
+            precision: super::precision::precision(run, analysis),
             level: analysis.alpha.get(),
             family: plan.family,
             experiments: experiments(run, analysis),

@@ -6,6 +6,7 @@
 mod build;
 mod compared;
 mod notices;
+mod precision;
 
 use crate::stats::Estimate;
 use crate::units::Unit;
@@ -38,6 +39,8 @@ pub struct Report {
     pub unavailable: Vec<(String, String)>,
     /// How it was measured.
     pub rounds: Rounds,
+    /// The precision that the number of rounds was computed for.
+    pub precision: Option<Precision>,
     /// The level of a single verdict.
     pub level: f64,
     /// How many verdicts share the level of 5 %.
@@ -80,6 +83,24 @@ pub struct Rounds {
     pub warmups: usize,
     /// The seed of every order.
     pub seed: u64,
+}
+
+/// A precision that was asked for: half the width of the intervals of differences from the baseline, as a
+/// share of the longer of the two medians.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Precision {
+    /// What was asked for.
+    pub asked: f64,
+    /// Rounds of the pilot.
+    pub pilot_rounds: usize,
+    /// What the pilot foretold.
+    pub predicted: Option<f64>,
+    /// Whether the run was not allowed as many rounds as the pilot asked for.
+    pub capped: bool,
+    /// What the widest comparison reached; none if there is no interval.
+    pub reached: Option<f64>,
+    /// All of it in words.
+    pub sentence: String,
 }
 
 /// An experiment with its answers.

@@ -82,6 +82,9 @@ pub(super) fn head(page: &mut Page, report: &Report) {
             report.probe.chars().take(12).collect::<String>()
         ),
     );
+    if let Some(precision) = &report.precision {
+        page.paragraph(Tone::Plain, "       ", &precision.sentence);
+    }
     if !report.tags.is_empty() {
         let tags: Vec<_> = report.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
         page.paragraph(Tone::Plain, "tags   ", &tags.join(" "));

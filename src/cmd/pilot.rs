@@ -1,0 +1,73 @@
+//! The pilot of `run --precision`: a few rounds before the run, in a run directory of their own, from
+//! which the number of rounds is computed. None of its samples counts in the run.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::run::carry_out;
+use crate::cli::Events;
+use crate::plan::{MOST_PRECISE_ROUNDS, PILOT_ROUNDS, PRECISE_TIME, Plan};
+use crate::progress::Progress;
+use crate::record::{self, Environment};
+use crate::report::text::percent;
+use crate::runner::Ending;
+use crate::stats::Rng;
+use crate::subject::{Stage, Subject};
+use crate::verdict::precision::forecast;
+
+/// Runs the pilot of `plan` and fixes the plan's number of rounds. The ending is that of the pilot: after
+/// an interruption nothing of it is left, since it is no part of any run.
+pub(super) fn fix_rounds(
+    plan: &mut Plan,
+    asked: f64,
+    subjects: &mut [Box<dyn Subject>],
+    stage: &mut Stage,
+    environment: &Environment,
+    directory: &Path,
+    events: Option<Events>,
+) -> Result<Ending> {
+    // An order of its own, or the run would repeat the pilot's.
+    let seed = Rng::for_stream(plan.seed, u64::MAX).next_u64();
+    let pilot = Plan { rounds: PILOT_ROUNDS, seed, ..plan.clone() };
+    super::tell(&format!(
+        "a pilot of {PILOT_ROUNDS} rounds, about {}, finds the rounds for ±{}",
+        pilot.predicted(),
+        percent(asked)
+    ));
+    let place = directory.join(record::PILOT);
+    let was_there = directory.exists();
+    let ended = (|| {
+        let mut writer = record::create(&place, &stage.run.clone(), environment, &pilot)?;
+        // The event stream tells of the run alone.
+        let progress = match events {
+            Some(Events::Json) => Progress::Quiet,
+            None => Progress::for_person(&pilot, 0),
+        };
+        carry_out(&pilot, 0, subjects, stage, &mut writer, progress)
+    })();
+    if !matches!(ended, Ok(Ending::Complete)) {
+        let _ = fs::remove_dir_all(&place);
+        if !was_there {
+            let _ = fs::remove_dir(directory);
+        }
+        return ended;
+    }
+    let most = plan.rounds_within(PRECISE_TIME, MOST_PRECISE_ROUNDS);
+    let (rounds, precision) = forecast(&record::load(&place)?, asked, plan.rounds_for_verdicts(), most);
+    plan.rounds = rounds;
+    plan.precision = Some(precision);
+    let foretold = match precision.predicted {
+        Some(share) => format!("{rounds} rounds, which should reach ±{}", percent(share)),
+        None => format!("{rounds} rounds; the pilot gave too few samples to foretell what they reach"),
+    };
+    let asked = percent(asked);
+    super::tell(&match precision.capped {
+        true => format!(
+            "the pilot finds no number of rounds within an hour, or up to {MOST_PRECISE_ROUNDS}, that reaches ±{asked}: {foretold}"
+        ),
+        false => format!("the pilot finds {foretold}, for the ±{asked} asked for"),
+    });
+    Ok(Ending::Complete)
+}

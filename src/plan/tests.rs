@@ -1,0 +1,133 @@
+//! What a plan of some subjects holds, tested without any machine.
+
+use super::*;
+
+fn entry(text: &str, layer: Layer, ladder: Ladder, runtime: Option<&str>) -> Entry {
+    let spec = Spec::parse(text).unwrap();
+    Entry {
+        label: spec.shown(),
+        spec,
+        layer,
+        ladder,
+        twin_of: None,
+        runtime: runtime.map(str::to_owned),
+        launch: Nanos::from_millis(100),
+        offers: Need::ALL.to_vec(),
+    }
+}
+
+fn ladder() -> Vec<Entry> {
+    use Ladder::{AsInstalled, Equalised};
+    vec![
+        entry("bare", Layer::Bare, AsInstalled, None),
+        entry("floor", Layer::Floor, AsInstalled, None),
+        entry("crun", Layer::Runtime, AsInstalled, Some("crun")),
+        entry("docker", Layer::Engine, AsInstalled, Some("runc")),
+        entry("docker+crun", Layer::Engine, AsInstalled, Some("crun")),
+        entry("docker+crun:log=none,net=none", Layer::Engine, Equalised, Some("crun")),
+        entry("podman:log=none,net=none", Layer::Engine, Equalised, Some("crun")),
+    ]
+}
+
+fn request(rounds: Rounds) -> Request {
+    Request {
+        experiments: vec!["start"],
+        subjects: ladder(),
+        chosen: Vec::new(),
+        seed: 7,
+        rounds,
+        allowed: ALLOWED,
+        margins: Vec::new(),
+    }
+}
+
+fn plan(rounds: Rounds) -> Plan {
+    make(request(rounds))
+}
+
+fn relation_of(plan: &Plan, subject: &str, against: &str) -> Option<Relation> {
+    let label = |index: usize| plan.subjects[index].label.as_str();
+    let found = |one: &&Comparison| label(one.subject) == subject && label(one.against) == against;
+    plan.comparisons.iter().find(found).map(|one| one.relation.clone())
+}
+
+#[test]
+fn the_baseline_and_one_subject_of_each_layer_have_a_twin() {
+    let plan = plan(Rounds::Fixed(3));
+    let twins: Vec<_> = plan.subjects.iter().filter(|entry| entry.twin_of.is_some()).collect();
+    let labels: Vec<_> = twins.iter().map(|entry| entry.label.as_str()).collect();
+    assert_eq!(labels, ["bare (twin)", "floor (twin)", "crun (twin)", "docker (twin)"]);
+}
+
+#[test]
+fn causes_are_named_only_where_one_thing_differs() {
+    let plan = plan(Rounds::Fixed(3));
+    let one = |key: &str| Some(Relation::OneKey(key.into()));
+    assert_eq!(relation_of(&plan, "docker+crun", "docker"), one("runtime"));
+    assert_eq!(
+        relation_of(&plan, "podman:log=none,net=none", "docker+crun:log=none,net=none"),
+        one("engine")
+    );
+    assert_eq!(relation_of(&plan, "crun", "floor"), Some(Relation::Step));
+    assert_eq!(relation_of(&plan, "docker+crun:log=none,net=none", "crun"), Some(Relation::Step));
+    assert_eq!(relation_of(&plan, "docker", "crun"), None);
+    assert_eq!(relation_of(&plan, "docker", "bare"), Some(Relation::Baseline));
+    assert_eq!(relation_of(&plan, "docker+crun:log=none,net=none", "docker+crun"), None);
+}
+
+#[test]
+fn what_is_in_force_decides_and_not_what_was_typed() {
+    use Ladder::{AsInstalled, Equalised};
+    let relation = |upper: Entry, lower: Entry| {
+        let bare = entry("bare", Layer::Bare, AsInstalled, None);
+        let (one, other) = (upper.label.clone(), lower.label.clone());
+        let plan = make(Request { subjects: vec![bare, lower, upper], ..request(Rounds::Fixed(3)) });
+        relation_of(&plan, &one, &other)
+    };
+    let one = |key: &str| Some(Relation::OneKey(key.into()));
+    let docker = |keys: &str| entry(&format!("docker{keys}"), Layer::Engine, AsInstalled, Some("runc"));
+    let podman = |keys: &str| entry(&format!("podman{keys}"), Layer::Engine, Equalised, Some("runc"));
+    assert_eq!(relation(docker(":log=none,seccomp=default"), docker(":log=none")), Some(Relation::Layer));
+    assert_eq!(relation(docker(":log=default,seccomp=off"), docker("")), one("seccomp"));
+    assert_eq!(relation(podman(":log=none,net=none,seccomp=off"), docker(":log=none,net=none")), None);
+    assert_eq!(relation(podman(":log=default,net=none"), docker(":net=none,seccomp=default")), one("engine"));
+}
+
+#[test]
+fn every_verdict_counts_in_the_family() {
+    let plan = plan(Rounds::Fixed(3));
+    assert_eq!(plan.family, plan.comparisons.len() * 2 * 3);
+}
+
+#[test]
+fn orders_are_permutations_that_the_seed_fixes() {
+    let plan = plan(Rounds::Fixed(3));
+    let mut sorted = plan.order(0);
+    assert_eq!(plan.order(0), plan.clone().order(0));
+    assert_ne!(plan.order(0), plan.order(1));
+    sorted.sort_unstable();
+    assert_eq!(sorted, (0..plan.cells.len()).collect::<Vec<_>>());
+}
+
+#[test]
+fn rounds_fit_the_time_but_never_fall_below_what_verdicts_need() {
+    let short = plan(Rounds::Fit(Nanos::from_millis(1000)));
+    assert_eq!(short.rounds, short.rounds_for_verdicts());
+    let long = plan(Rounds::Fit(Nanos::from_millis(10_000_000)));
+    assert_eq!(long.rounds, MOST_ROUNDS);
+}
+
+#[test]
+fn chosen_values_restrict_the_settings() {
+    let chosen = vec![("prestate".to_owned(), vec!["idle".to_owned()])];
+    let plan = make(Request {
+        experiments: vec!["start"],
+        subjects: ladder(),
+        chosen,
+        seed: 7,
+        rounds: Rounds::Fixed(1),
+        allowed: ALLOWED,
+        margins: Vec::new(),
+    });
+    assert_eq!(plan.cells.len(), plan.subjects.len());
+}

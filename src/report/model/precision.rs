@@ -1,0 +1,42 @@
+//! The precision that was asked for and what became of it, in words.
+
+use super::Precision;
+use crate::plan;
+use crate::record::Recorded;
+use crate::report::text::{clean, percent};
+use crate::verdict::Analysis;
+
+/// What is said of a run whose rounds were computed for a precision.
+pub(super) fn precision(run: &Recorded, analysis: &Analysis) -> Option<Precision> {
+    let plan::Precision { asked, pilot_rounds, predicted, capped } = run.plan.precision?;
+    let reached = analysis.precision;
+    let foretold = match (predicted, capped) {
+        (Some(share), true) => {
+            format!(
+                "a pilot of {pilot_rounds} rounds found too many rounds necessary, and foretold ±{} for as many as the run may have",
+                percent(share)
+            )
+        }
+        (Some(share), false) => format!("a pilot of {pilot_rounds} rounds foretold ±{}", percent(share)),
+        (None, _) => format!("a pilot of {pilot_rounds} rounds gave too few samples to foretell anything"),
+    };
+    let became = match reached {
+        None => "no comparison with the baseline has an interval".to_owned(),
+        Some(reached) => {
+            let finding = &analysis.findings[reached.finding];
+            let cell = &run.plan.cells[finding.cell];
+            let setting =
+                if cell.setting.0.is_empty() { String::new() } else { format!(" ({})", cell.setting) };
+            let metric = run.plan.metrics(cell)[finding.metric].name;
+            let label = clean(&run.plan.subjects[cell.subject].label);
+            let verb = if reached.share <= asked { "reached" } else { "not reached, but" };
+            format!("{verb} ±{}, the widest being {metric} of `{label}`{setting}", percent(reached.share))
+        }
+    };
+    let reached = reached.map(|one| one.share);
+    let sentence = format!(
+        "±{} of the longer median was asked for in differences from the baseline; {foretold}; {became}",
+        percent(asked)
+    );
+    Some(Precision { asked, pilot_rounds, predicted, capped, reached, sentence })
+}
