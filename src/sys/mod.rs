@@ -17,6 +17,7 @@ pub mod raw;
 pub mod remains;
 pub mod seccomp;
 pub mod signals;
+pub mod socket;
 pub mod spawn;
 pub mod steps;
 pub mod terminal;

@@ -336,6 +336,19 @@ impl Child {
         Err(Unfinished::TimedOut { stdout: self.stdout.finish(), stderr: self.stderr.finish() })
     }
 
+    /// Takes what it has written so far, so that a program that goes on never blocks on a full pipe.
+    pub fn drain(&mut self) {
+        self.stdout.drain();
+        self.stderr.drain();
+    }
+
+    /// Asks it to end and waits; one that does not is killed after `allowed`.
+    pub fn end(self, allowed: Nanos) -> Result<Ended, Unfinished> {
+        // SAFETY: signals a child that we started and have not reaped.
+        unsafe { libc::kill(self.pid, libc::SIGTERM) };
+        self.wait(allowed, None)
+    }
+
     fn collect(self) -> io::Result<Ended> {
         let (status, waited_cpu) = reap(self.pid)?;
         let returned = clock::now();
@@ -347,6 +360,13 @@ impl Child {
             stdout: self.stdout.finish(),
             stderr: self.stderr.finish(),
         })
+    }
+}
+
+/// Becomes readable when the child ends.
+impl AsRawFd for Child {
+    fn as_raw_fd(&self) -> RawFd {
+        self.pidfd.as_raw_fd()
     }
 }
 

@@ -192,6 +192,22 @@ impl Listener {
     /// # Panics
     /// Without a `begin` before it.
     pub fn finish(&mut self, client: i32) -> Result<LaunchCpu, Incomplete> {
+        self.close(Some(client))
+    }
+
+    /// The same where this process is the client itself: the client's tree is empty, and what this thread
+    /// used is the caller's to add.
+    ///
+    /// # Errors
+    /// As [`Listener::finish`].
+    ///
+    /// # Panics
+    /// Without a `begin` before it.
+    pub fn finish_alone(&mut self) -> Result<LaunchCpu, Incomplete> {
+        self.close(None)
+    }
+
+    fn close(&mut self, client: Option<i32>) -> Result<LaunchCpu, Incomplete> {
         let end = clock::now();
         let begin = self.begin.take().expect("`begin` opens the window that `finish` ends");
         let mut events = Vec::new();

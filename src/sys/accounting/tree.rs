@@ -60,8 +60,8 @@ pub struct Sums {
 pub struct Roots<'a> {
     /// The process that starts the client: ours.
     pub launcher: i32,
-    /// The client that it started within the window.
-    pub client: i32,
+    /// The client that it started within the window; none where the launcher is the client itself.
+    pub client: Option<i32>,
     /// Processes that live since before the window.
     pub daemons: &'a [i32],
 }
@@ -228,7 +228,7 @@ pub fn sum(events: &mut Vec<Event>, begin: Stamp, end: Stamp, roots: Roots<'_>) 
         match &event.kind {
             &Kind::Fork { pid, tid, by_pid } => {
                 world.forked(event.time, pid, tid, by_pid);
-                if pid == tid && pid == roots.client && by_pid == roots.launcher && client.is_none() {
+                if pid == tid && Some(pid) == roots.client && by_pid == roots.launcher && client.is_none() {
                     client = Some(world.by_pid[&pid]);
                 }
             }
@@ -256,7 +256,9 @@ pub fn sum(events: &mut Vec<Event>, begin: Stamp, end: Stamp, roots: Roots<'_>) 
     for state in running {
         leave(&mut world, state, end.0, &mut unattributed);
     }
-    let client = client.ok_or(Defect::NoClient(roots.client))?;
+    if let (Some(pid), None) = (roots.client, client) {
+        return Err(Defect::NoClient(pid));
+    }
     Ok(gather(world, client, launcher, &daemons, Nanos(unattributed as i64)))
 }
 
@@ -298,13 +300,13 @@ fn leave(world: &mut World, (running, since): (Running, u64), time: u64, unattri
 
 fn gather(
     world: World,
-    client: usize,
+    client: Option<usize>,
     launcher: usize,
     daemons: &HashSet<usize>,
     unattributed: Nanos,
 ) -> Sums {
     let mut roots = daemons.clone();
-    roots.insert(client);
+    roots.extend(client);
     let owners: Vec<Option<usize>> =
         (0..world.processes.len()).map(|index| world.root_of(index, &roots)).collect();
     let mut sums = Sums {
@@ -320,7 +322,7 @@ fn gather(
             account.ended = Some(Stamp(process.last_on_cpu));
         }
         match owner {
-            Some(root) if root == client => sums.client.push(account),
+            Some(root) if Some(root) == client => sums.client.push(account),
             Some(_) => sums.daemons.push(account),
             None if index == launcher => sums.launcher = account.cpu,
             None => sums.elsewhere.0 += account.cpu.0,
