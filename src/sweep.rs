@@ -30,9 +30,17 @@ fn clear(place: &Place, dead: Abandoned) -> Result<Vec<String>> {
     let run = dead.run();
     let mut told = Vec::new();
     let mut stuck = false;
+    // A service ends by itself only when it is told to, unlike the clients of the run.
+    for resource in &dead.left {
+        if let Resource::Service { program, argument } = resource
+            && is_of_run(&place.state, &run, argument)
+        {
+            process::kill_clients(program, argument);
+        }
+    }
     wait_for_survivors(&run);
     for resource in &dead.left {
-        match remove(place, resource) {
+        match remove(place, &run, resource) {
             Ok(()) => told.push(format!("removed {} of run {run}", named(resource))),
             Err(why) => {
                 stuck = true;
@@ -64,15 +72,26 @@ fn is_word(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
+/// Whether a service listens where this run kept its things, and so is ours.
+fn is_of_run(state: &Path, run: &str, argument: &str) -> bool {
+    let directory = state.join("runs").join(run);
+    is_word(run)
+        && argument.strip_prefix("unix://").is_some_and(|path| Path::new(path).starts_with(directory))
+}
+
 fn named(resource: &Resource) -> String {
     match resource {
+        Resource::Service { program, argument } => format!("the service `{} {argument}`", program.display()),
         Resource::Directory(path) => format!("`{}`", path.display()),
         Resource::Container { subject, name } => format!("`{name}` ({subject})"),
     }
 }
 
-fn remove(place: &Place, resource: &Resource) -> Result<(), String> {
+fn remove(place: &Place, run: &str, resource: &Resource) -> Result<(), String> {
     match resource {
+        // It was killed before everything else.
+        Resource::Service { argument, .. } if is_of_run(&place.state, run, argument) => Ok(()),
+        Resource::Service { .. } => Err("it does not listen where the run kept its things".into()),
         Resource::Directory(path) => remove_directory(&place.state, path),
         Resource::Container { subject, name } => {
             if !name.starts_with("dunnage-") {

@@ -8,6 +8,7 @@ use super::treatment::{self, Expected, Network};
 use super::{Cpu, Launch, Stage};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::{self, Inside, Message};
+use crate::sys::accounting::{Incomplete, LaunchCpu};
 use crate::sys::remains::{Gone, Remains, Tokens};
 use crate::sys::spawn::{self, Ended, Program, Status, Unfinished};
 use crate::units::{Nanos, Stamp};
@@ -102,7 +103,14 @@ pub fn launch(stage: &mut Stage, call: &Call<'_>) -> Result<Launch, Abort> {
         .map_err(|why| unfinished(stage, call.program, why))?;
     let message = message_in(&call.program.shown(), &ended, call.terminal)?;
     let gone = match remains {
-        Some(remains) => gone(&remains, call, &message, &stage.host, ended.returned)?,
+        Some(remains) => {
+            let trace = Trace {
+                names: [Some(call.name), call.bundle],
+                network: call.expected.network,
+                shown: &call.program.shown(),
+            };
+            gone(&remains, &trace, &message, &stage.host, ended.returned)?
+        }
         None => Gone { at: ended.returned, look: Nanos(0), waited_for: Vec::new() },
     };
     let (cpu, ran) = account(stage, pid, call.runtime);
@@ -117,6 +125,7 @@ pub fn launch(stage: &mut Stage, call: &Call<'_>) -> Result<Launch, Abort> {
         limits.check(&message)?;
     }
     Ok(Launch {
+        parts: Vec::new(),
         spawned: ended.spawned,
         returned: ended.returned,
         gone: gone.at,
@@ -185,7 +194,7 @@ fn without_carriage_returns(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// The class of a failure that the command explained in its own words.
-fn class_of(words: &[u8]) -> FailureClass {
+pub(super) fn class_of(words: &[u8]) -> FailureClass {
     let text = String::from_utf8_lossy(words).to_lowercase();
     let says = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
     if says(&[
@@ -218,26 +227,36 @@ fn class_of(words: &[u8]) -> FailureClass {
     }
 }
 
+/// How a container's remains are recognised, and what made them.
+pub(super) struct Trace<'a> {
+    /// Names that its cgroups and processes bear.
+    pub names: [Option<&'a str>; 2],
+    /// The network that it was to have.
+    pub network: Network,
+    /// What was asked for it, for messages.
+    pub shown: &'a str,
+}
+
 /// When the last process, mount and cgroup of the container was away.
-fn gone(
+pub(super) fn gone(
     remains: &Remains,
-    call: &Call<'_>,
+    trace: &Trace<'_>,
     message: &Message,
     host: &Inside,
     returned: Stamp,
 ) -> Result<Gone, Failure> {
     let environment = |reason: String| Failure::new(FailureClass::Environment, reason);
-    let names = [Some(call.name.to_owned()), call.bundle.map(str::to_owned), message.inside.container_id()];
-    let tokens = Tokens::new(names.into_iter().flatten()).map_err(|error| environment(error.to_string()))?;
+    let names = trace.names.iter().map(|name| name.map(str::to_owned)).chain([message.inside.container_id()]);
+    let tokens = Tokens::new(names.flatten()).map_err(|error| environment(error.to_string()))?;
     // Engines hold the host's own network namespace for good; a probe in it fails its treatment.
     let own = message.inside.namespaces.get("net").filter(|inode| host.namespaces.get("net") != Some(inode));
-    let tokens = match (call.expected.network, own) {
+    let tokens = match (trace.network, own) {
         (Network::Loopback | Network::Connected, Some(inode)) => tokens.network_namespace(*inode),
         _ => tokens,
     };
     let deadline = Stamp(returned.0 + GOING.0 as u64);
     remains.watch(&tokens, returned, deadline).map_err(|error| {
-        let reason = format!("after `{}` returned, something of it stayed: {error}", call.program.shown());
+        let reason = format!("after `{}` returned, something of it stayed: {error}", trace.shown);
         Failure { took: GOING, ..environment(reason) }
     })
 }
@@ -252,7 +271,28 @@ pub(super) fn account(
         Ok(listener) => listener,
         Err(why) => return (Err(why.clone()), None),
     };
-    match listener.finish(pid) {
+    accounted(listener.finish(pid), runtime)
+}
+
+/// The same where dunnage is the client itself, which used `own` of its thread's time.
+pub(super) fn account_alone(
+    stage: &mut Stage,
+    own: Nanos,
+    runtime: Option<&Path>,
+) -> (Result<Cpu, String>, Option<bool>) {
+    let listener = match &mut stage.listener {
+        Ok(listener) => listener,
+        Err(why) => return (Err(why.clone()), None),
+    };
+    let (cpu, ran) = accounted(listener.finish_alone(), runtime);
+    (cpu.map(|cpu| Cpu { client: cpu.client + own, ..cpu }), ran)
+}
+
+fn accounted(
+    finished: Result<LaunchCpu, Incomplete>,
+    runtime: Option<&Path>,
+) -> (Result<Cpu, String>, Option<bool>) {
+    match finished {
         Ok(all) => {
             let processes = (all.client.processes.len() + all.daemons.processes.len()) as i64;
             let ran = runtime.and_then(|path| {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::api;
 use super::component::ask;
 use super::engine::{self, Engine};
 use super::spec::{Key, Values};
@@ -73,8 +74,8 @@ static KEYS: [Key; 13] = [
     },
     Key {
         name: "client",
-        values: Values::OneOf(&["cli"]),
-        meaning: "how the engine is asked: its command line",
+        values: Values::OneOf(&["cli", "api"]),
+        meaning: "how the engine is asked: by its command line, or by dunnage itself over its API",
         default: Some("cli"),
     },
 ];
@@ -97,7 +98,10 @@ fn defaults() -> Defaults {
     Defaults { as_installed, equalised }
 }
 
-fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
+fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
+    if spec.get("client") == Some("api") {
+        return api::docker(spec, place);
+    }
     find(spec).map(|engine| Box::new(engine) as Box<dyn Subject>)
 }
 
@@ -115,16 +119,28 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
         global.extend(["--host".to_owned(), host.to_owned()]);
     }
     let info = info(&client, &global)?;
+    let component = Component::asked("client", &client)?;
+    of_info(spec, &info, client, global, component)
+}
+
+/// Docker as its daemon describes it, whichever client asked.
+pub fn of_info(
+    spec: &Spec,
+    info: &Value,
+    client: PathBuf,
+    global: Vec<String>,
+    component: Component,
+) -> Result<Engine, Unavailable> {
     let text = |key: &str| info[key].as_str().unwrap_or_default().to_owned();
     let runtime = spec.runtime.clone().unwrap_or_else(|| text("DefaultRuntime"));
     let Some(known) = info["Runtimes"].get(&runtime) else {
-        return Err(unknown_runtime(&runtime, &info));
+        return Err(unknown_runtime(&runtime, info));
     };
     let runtime_path = known["path"].as_str().filter(|path| !path.is_empty()).unwrap_or(&runtime);
     let runtime_path =
         if runtime_path.contains('/') { Some(PathBuf::from(runtime_path)) } else { on_path(runtime_path) };
 
-    let mut components = vec![Component::asked("client", &client)?];
+    let mut components = vec![component];
     let daemons = daemons(spec.get("host"));
     for daemon in &daemons {
         let role = if daemon.name == "dockerd" { "daemon" } else { "containerd" };
@@ -201,12 +217,17 @@ fn unknown_runtime(runtime: &str, info: &Value) -> Unavailable {
         .with_remedy(format!("put `{config}` into /etc/docker/daemon.json and run `systemctl reload docker`, or start `dockerd --add-runtime {runtime}={}`", path.display()))
 }
 
+/// Where the daemon is looked for.
+pub fn address(host: Option<&str>) -> String {
+    let address = host.map(str::to_owned).or_else(|| std::env::var("DOCKER_HOST").ok());
+    address.filter(|address| !address.is_empty()).unwrap_or_else(|| DEFAULT_SOCKET.to_owned())
+}
+
 /// The daemons that work for the client: the dockerd that listens on its socket, and the containerd
 /// that it started or that the system runs. Where somebody else holds the socket for the daemon
 /// (systemd does), the only dockerd there is; with several, none, rather than a wrong one.
 fn daemons(host: Option<&str>) -> Vec<process::Process> {
-    let address = host.map(str::to_owned).or_else(|| std::env::var("DOCKER_HOST").ok());
-    let address = address.filter(|address| !address.is_empty()).unwrap_or_else(|| DEFAULT_SOCKET.to_owned());
+    let address = address(host);
     let Some(socket) = address.strip_prefix("unix://") else { return Vec::new() };
     let all = process::named(&["dockerd", "containerd"]);
     let dockerds: Vec<_> = all.iter().filter(|one| one.name == "dockerd").collect();

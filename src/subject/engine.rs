@@ -135,7 +135,7 @@ impl Engine {
     }
 
     /// Removes a container by force; an engine names what it has removed.
-    fn rm(&self, name: &str) -> Result<Found, Failure> {
+    pub(super) fn rm(&self, name: &str) -> Result<Found, Failure> {
         match self.insist(&["rm", "--force", "--volumes", name]) {
             Ok(words) if words.is_empty() => Ok(Found::No),
             Ok(_) => Ok(Found::Yes),
@@ -144,17 +144,17 @@ impl Engine {
         }
     }
 
-    fn own_image(&self) -> bool {
+    pub(super) fn own_image(&self) -> bool {
         matches!(self.spec.get("image"), None | Some("small"))
     }
 
-    fn limits(&self) -> Option<client::Limits> {
+    pub(super) fn limits(&self) -> Option<client::Limits> {
         let cpus = self.spec.get("cpus").and_then(|value| value.parse().ok());
         let memory = self.spec.get("memory").and_then(super::spec::parse_size);
         (cpus.is_some() || memory.is_some()).then_some(client::Limits { cpus, memory })
     }
 
-    fn expected(&self) -> Expected {
+    pub(super) fn expected(&self) -> Expected {
         let seccomp = match self.spec.get("seccomp") {
             Some("off") => Some(0),
             Some(_) => Some(2),
@@ -275,13 +275,15 @@ impl Subject for Engine {
 
 /// Whether a container that was to be removed was there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
+pub(super) enum Found {
+    /// It was, and is removed.
     Yes,
+    /// It was not.
     No,
 }
 
 /// Whether an engine complains that the container to be removed is not there.
-fn is_about_nothing(words: &str) -> bool {
+pub(super) fn is_about_nothing(words: &str) -> bool {
     let words = words.to_lowercase();
     ["no such container", "no container with name", "is already in progress"]
         .iter()

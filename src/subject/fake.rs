@@ -188,6 +188,7 @@ impl Subject for Fake {
             returned: at(1.0),
             gone,
             look: Nanos(0),
+            parts: Vec::new(),
             message,
             cpu: Ok(Cpu {
                 client: Nanos::from_seconds(total * 0.5),

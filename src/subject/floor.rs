@@ -235,6 +235,7 @@ impl Subject for Floor {
             // its cgroups are removed by the time it returns.
             gone: gone.returned,
             look: Nanos(0),
+            parts: Vec::new(),
             treatment: treatment::facts(&message.inside, &stage.host),
             message,
             cpu: cpu.map(|cpu| Cpu { client: cpu.client + gone.own_cpu, ..cpu }),

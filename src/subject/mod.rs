@@ -2,6 +2,7 @@
 //! names an experiment. What is common to all that are started through a command line is in
 //! `client`, what a run lends to its subjects is in `stage`.
 
+pub mod api;
 pub mod bare;
 pub mod client;
 pub mod component;
@@ -72,6 +73,9 @@ pub struct Launch {
     pub returned: Stamp,
     /// When its last process, mount and cgroup was away.
     pub gone: Stamp,
+    /// Ends of the steps of the command that can be told apart, in order, by name; none where it is
+    /// seen from outside only.
+    pub parts: Vec<(&'static str, Stamp)>,
     /// How long the first look for remains took: what vanished during it counts as gone when the
     /// command returned.
     pub look: Nanos,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use super::api;
 use super::component::words_as;
 use super::engine::{self, Engine};
 use super::login::{self, Login};
@@ -71,8 +72,8 @@ static KEYS: [Key; 13] = [
     Key { name: "bin", values: Values::Path, meaning: "an own build of podman", default: None },
     Key {
         name: "client",
-        values: Values::OneOf(&["cli"]),
-        meaning: "how the engine is asked: its command line",
+        values: Values::OneOf(&["cli", "api"]),
+        meaning: "how the engine is asked: by its command line, or by dunnage itself over the API of `podman system service`",
         default: Some("cli"),
     },
 ];
@@ -95,7 +96,10 @@ fn defaults() -> Defaults {
     Defaults { as_installed, equalised }
 }
 
-fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
+fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
+    if spec.get("client") == Some("api") {
+        return api::podman(spec, place);
+    }
     find(spec).map(|engine| Box::new(engine) as Box<dyn Subject>)
 }
 
@@ -171,7 +175,7 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
     Ok(Engine {
         spec: spec.clone(),
         client,
-        always: if login.is_some() { Vec::new() } else { limits_that_podman_may_set() },
+        always: if login.is_some() { Vec::new() } else { as_options(&limits_to_ask_for()) },
         login: login.cloned(),
         global,
         daemons: Ok(Vec::new()),
@@ -225,14 +229,17 @@ fn library_program(name: &str) -> Option<PathBuf> {
 /// Podman raises the limits of open files and processes by default, which fails for root without
 /// CAP_SYS_RESOURCE. There the limits in force are asked for instead; for processes no more than
 /// the kernel has ids, to which podman lowers its own limit before it calls the runtime.
-fn limits_that_podman_may_set() -> Vec<String> {
+pub fn limits_to_ask_for() -> Vec<(&'static str, u64)> {
     let is_root = crate::sys::raw::user_and_group().0 == 0;
     if !is_root || limits::may_be_raised() {
         return Vec::new();
     }
-    let option = |name: &str, hard: u64| ["--ulimit".to_owned(), format!("{name}={hard}:{hard}")];
-    [option("nofile", limits::open_files()), option("nproc", limits::processes().min(limits::process_ids()))]
-        .concat()
+    vec![("nofile", limits::open_files()), ("nproc", limits::processes().min(limits::process_ids()))]
+}
+
+fn as_options(limits: &[(&str, u64)]) -> Vec<String> {
+    let option = |(name, limit): &(&str, u64)| ["--ulimit".to_owned(), format!("{name}={limit}:{limit}")];
+    limits.iter().flat_map(option).collect()
 }
 
 #[cfg(test)]

@@ -28,6 +28,13 @@ pub enum Resource {
         /// The name that we gave it.
         name: String,
     },
+    /// A program that serves us until it is ended.
+    Service {
+        /// What is executed.
+        program: PathBuf,
+        /// The argument that no other process has: the socket that it listens on.
+        argument: String,
+    },
 }
 
 #[derive(Serialize, Deserialize)]

@@ -42,7 +42,21 @@ impl Engine {
     }
 
     /// The image to run, loaded if it is ours and not there yet.
-    pub(super) fn provide_image(&self, stage: &mut Stage) -> Result<String, Failure> {
+    pub(in crate::subject) fn provide_image(&self, stage: &mut Stage) -> Result<String, Failure> {
+        let holds = |reference: &str| {
+            let asked = self.ask(&["image", "inspect", "--format", "{{.Id}}", reference]);
+            asked.map(drop).map_err(|why| why.reason)
+        };
+        self.provide_image_by(stage, &holds, &|archive| self.load(archive))
+    }
+
+    /// The same, by whoever can say whether the engine holds an image, and can load an archive.
+    pub(in crate::subject) fn provide_image_by(
+        &self,
+        stage: &mut Stage,
+        holds: &dyn Fn(&str) -> Result<(), String>,
+        load: &dyn Fn(&Path) -> Result<(), String>,
+    ) -> Result<String, Failure> {
         let environment = |reason: String| Failure::new(FailureClass::Environment, reason);
         if !self.own_image() {
             let reference = self.spec.get("image").expect("an image that is not ours was named");
@@ -57,18 +71,17 @@ impl Engine {
                     ),
                 ));
             }
-            let found = self.ask(&["image", "inspect", "--format", "{{.Id}}", reference]);
-            return match found {
-                Ok(_) => Ok(reference.to_owned()),
+            return match holds(reference) {
+                Ok(()) => Ok(reference.to_owned()),
                 Err(why) => Err(environment(format!(
-                    "{} has no image `{reference}`: {}; dunnage pulls nothing, since a download is no part of a start",
-                    self.spec.name, why.reason
+                    "{} has no image `{reference}`: {why}; dunnage pulls nothing, since a download is no part of a start",
+                    self.spec.name
                 ))),
             };
         }
         let reference = stage.place.reference.clone();
         self.remember_user(stage).map_err(environment)?;
-        if self.ask(&["image", "inspect", "--format", "{{.Id}}", &reference]).is_ok() {
+        if holds(&reference).is_ok() {
             return Ok(reference);
         }
         let archive = stage.workspace().join("small.tar");
@@ -82,7 +95,7 @@ impl Engine {
         })();
         let loaded = written
             .map_err(|error| format!("cannot write the image to `{}`: {error}", archive.display()))
-            .and_then(|()| self.load(&archive));
+            .and_then(|()| load(&archive));
         let _ = std::fs::remove_file(&archive);
         stage.cross_out(entry);
         loaded

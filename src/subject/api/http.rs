@@ -1,0 +1,381 @@
+//! As much of HTTP/1.1 as an engine's API needs: one request after the other on a connection that
+//! is kept, answers with a length, in chunks or until the connection ends, and connections that
+//! an engine turns into a stream of a container's output.
+//!
+//! Deliberately absent: TLS, redirects, compression, pipelining, and an opinion on what an answer
+//! means.
+
+use std::path::Path;
+
+use crate::sys::socket::{Patience, READABLE, Socket, Stopped, Waited};
+use crate::units::Nanos;
+
+/// A head or a body beyond this is not read to its end.
+const MOST: usize = 16 << 20;
+/// The same for a head.
+const MOST_OF_A_HEAD: usize = 64 << 10;
+/// Headers that an answer may have.
+const MOST_HEADERS: usize = 64;
+/// Output of a container beyond this is read and thrown away.
+const KEPT_OUTPUT: usize = 1 << 20;
+/// How long a container's output may fill the socket before it is emptied, as with a pipe.
+const DRAIN_EVERY: Nanos = Nanos::from_millis(250);
+/// The same for a container that has just been seen to fill it.
+const DRAIN_BUSY: Nanos = Nanos::from_millis(5);
+/// How much counts as filling it: a part of the least buffer that kernels give.
+const FULL: usize = 64 << 10;
+
+/// A request, ready to be sent.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Method and path, for messages.
+    pub shown: String,
+    bytes: Vec<u8>,
+}
+
+impl Request {
+    /// A request without a body.
+    pub fn plain(method: &str, target: &str) -> Request {
+        Request::made(method, target, "Content-Length: 0\r\n", &[])
+    }
+
+    /// A request with a body of this type.
+    pub fn with_body(method: &str, target: &str, kind: &str, body: &[u8]) -> Request {
+        let headers = format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", body.len());
+        Request::made(method, target, &headers, body)
+    }
+
+    /// A request that asks to turn the connection into a stream.
+    pub fn upgrading(target: &str, body: &[u8]) -> Request {
+        let headers = format!(
+            "Content-Type: application/json\r\nContent-Length: {}\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n",
+            body.len()
+        );
+        Request::made("POST", target, &headers, body)
+    }
+
+    fn made(method: &str, target: &str, headers: &str, body: &[u8]) -> Request {
+        let agent = concat!("dunnage/", env!("CARGO_PKG_VERSION"));
+        let head =
+            format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: {agent}\r\n{headers}\r\n");
+        Request { shown: format!("{method} {target}"), bytes: [head.as_bytes(), body].concat() }
+    }
+}
+
+/// What was answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    /// The words that go with it.
+    pub reason: String,
+    /// Everything after the head.
+    pub body: Vec<u8>,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub enum Fault {
+    /// It did not come in time, or nobody wants it any more, or the socket is broken.
+    Stopped(Stopped),
+    /// The connection ended, before the answer or within it.
+    Closed(&'static str),
+    /// It is not HTTP, or too much of it.
+    Garbage(String),
+}
+
+impl From<Stopped> for Fault {
+    fn from(stopped: Stopped) -> Fault {
+        Fault::Stopped(stopped)
+    }
+}
+
+/// How the end of a body is recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Body {
+    Nothing,
+    Length(usize),
+    Chunks,
+    UntilTheEnd,
+}
+
+/// The head of an answer.
+#[derive(Debug, PartialEq, Eq)]
+struct Head {
+    status: u16,
+    reason: String,
+    /// Its own length in bytes.
+    length: usize,
+    body: Body,
+    /// Whether the connection ends after it.
+    last: bool,
+}
+
+/// A connection to an engine.
+#[derive(Debug)]
+pub struct Connection {
+    socket: Socket,
+    /// What was read and belongs to no answer yet.
+    read: Vec<u8>,
+    /// Whether the engine ends the connection after its last answer.
+    over: bool,
+}
+
+impl Connection {
+    /// Connects to the engine that listens at this path.
+    pub fn open(path: &Path, patience: &mut Patience<'_>) -> Result<Connection, Stopped> {
+        Ok(Connection { socket: Socket::connect(path, patience)?, read: Vec::new(), over: false })
+    }
+
+    /// Whether the engine said that it takes no more requests on this connection.
+    pub fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Sends a request and waits for the whole answer; a container's output is kept from filling
+    /// up meanwhile.
+    pub fn exchange(
+        &mut self,
+        request: &Request,
+        patience: &mut Patience<'_>,
+        mut output: Option<&mut Stream>,
+    ) -> Result<Answer, Fault> {
+        self.send(request, patience)?;
+        let head = self.head(patience, &mut output)?;
+        self.over = head.last;
+        self.body(head, patience, &mut output)
+    }
+
+    /// Sends a request that turns the connection into a stream; where the engine refuses, its
+    /// answer comes back.
+    pub fn hijack(
+        mut self,
+        request: &Request,
+        patience: &mut Patience<'_>,
+    ) -> Result<Result<Stream, Answer>, Fault> {
+        self.send(request, patience)?;
+        let head = self.head(patience, &mut None)?;
+        if head.status != 101 && head.status != 200 {
+            return self.body(head, patience, &mut None).map(Err);
+        }
+        self.read.drain(..head.length);
+        Ok(Ok(Stream { socket: self.socket, kept: self.read, ended: false }))
+    }
+
+    fn send(&mut self, request: &Request, patience: &mut Patience<'_>) -> Result<(), Fault> {
+        match self.socket.write_all(&request.bytes, patience) {
+            // An engine that refuses a request may answer before it has read all of it.
+            Err(Stopped::Failed(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            sent => Ok(sent?),
+        }
+    }
+
+    /// The head of the next answer that is not just informal; it stays in front of what was read.
+    fn head(&mut self, patience: &mut Patience<'_>, output: &mut Option<&mut Stream>) -> Result<Head, Fault> {
+        loop {
+            match head(&self.read).map_err(Fault::Garbage)? {
+                Some(head) if head.status < 200 && head.status != 101 => {
+                    self.read.drain(..head.length);
+                }
+                Some(head) => return Ok(head),
+                None if self.read.len() > MOST_OF_A_HEAD => {
+                    return Err(Fault::Garbage("the head of its answer has no end".into()));
+                }
+                None => {
+                    let began = !self.read.is_empty();
+                    if self.more(patience, output)? == 0 {
+                        return Err(Fault::Closed(if began { "in the middle of" } else { "before" }));
+                    }
+                }
+            }
+        }
+    }
+
+    fn body(
+        &mut self,
+        head: Head,
+        patience: &mut Patience<'_>,
+        output: &mut Option<&mut Stream>,
+    ) -> Result<Answer, Fault> {
+        self.read.drain(..head.length);
+        let mut ended = false;
+        loop {
+            let whole = match head.body {
+                Body::Nothing => Some((Vec::new(), 0)),
+                Body::Length(length) if length > MOST => None,
+                Body::Length(length) => self.read.get(..length).map(|body| (body.to_vec(), length)),
+                Body::Chunks => chunks(&self.read).map_err(Fault::Garbage)?,
+                Body::UntilTheEnd => ended.then(|| (self.read.clone(), self.read.len())),
+            };
+            if let Some((body, length)) = whole {
+                self.read.drain(..length);
+                return Ok(Answer { status: head.status, reason: head.reason, body });
+            }
+            if ended {
+                return Err(Fault::Closed("in the middle of"));
+            }
+            if self.read.len() > MOST || matches!(head.body, Body::Length(length) if length > MOST) {
+                return Err(Fault::Garbage(format!("its answer is larger than {MOST} bytes")));
+            }
+            ended = self.more(patience, output)? == 0;
+        }
+    }
+
+    /// Reads what comes next; how many bytes that was, zero at the end.
+    fn more(
+        &mut self,
+        patience: &mut Patience<'_>,
+        output: &mut Option<&mut Stream>,
+    ) -> Result<usize, Fault> {
+        let mut buffer = [0u8; 16384];
+        let mut slice = DRAIN_EVERY;
+        loop {
+            if let Waited::Ready = patience.wait(&self.socket, READABLE, slice)? {
+                match self.socket.read_now(&mut buffer) {
+                    Ok(Some(count)) => {
+                        self.read.extend_from_slice(&buffer[..count]);
+                        return Ok(count);
+                    }
+                    Ok(None) => {}
+                    Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return Ok(0),
+                    Err(error) => return Err(Fault::Stopped(Stopped::Failed(error))),
+                }
+            }
+            if let Some(output) = output.as_mut() {
+                slice = if output.drain() >= FULL { DRAIN_BUSY } else { DRAIN_EVERY };
+            }
+        }
+    }
+}
+
+/// The head at the beginning of these bytes, once it is whole.
+fn head(bytes: &[u8]) -> Result<Option<Head>, String> {
+    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut answer = httparse::Response::new(&mut headers);
+    let length = match answer.parse(bytes) {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(error) => return Err(format!("its answer is not HTTP: {error}")),
+    };
+    let status = answer.code.unwrap_or_default();
+    let header = |name: &str| {
+        let found = answer.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
+        found.map(|header| String::from_utf8_lossy(header.value).trim().to_ascii_lowercase())
+    };
+    let has = |name: &str, word: &str| {
+        header(name).is_some_and(|value| value.split(',').any(|part| part.trim() == word))
+    };
+    let body = match (status, header("content-length")) {
+        (100..=199 | 204 | 304, _) => Body::Nothing,
+        _ if has("transfer-encoding", "chunked") => Body::Chunks,
+        (_, Some(length)) => match length.parse() {
+            Ok(length) => Body::Length(length),
+            Err(_) => return Err(format!("its answer has the length `{length}`")),
+        },
+        (_, None) => Body::UntilTheEnd,
+    };
+    let old = answer.version == Some(0) && !has("connection", "keep-alive");
+    let last = old || has("connection", "close") || body == Body::UntilTheEnd;
+    Ok(Some(Head { status, reason: answer.reason.unwrap_or_default().to_owned(), length, body, last }))
+}
+
+/// The content of the chunks at the beginning of these bytes and how many bytes they take, once the
+/// last one is whole.
+fn chunks(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>, String> {
+    let mut content = Vec::new();
+    let mut at = 0;
+    loop {
+        let (begin, size) = match httparse::parse_chunk_size(&bytes[at..]) {
+            Ok(httparse::Status::Complete((length, size))) => (at + length, size),
+            Ok(httparse::Status::Partial) => return Ok(None),
+            Err(_) => return Err("its answer has a chunk without a size".into()),
+        };
+        if size > MOST as u64 {
+            return Err(format!("its answer is larger than {MOST} bytes"));
+        }
+        if size == 0 {
+            return Ok(trailer(&bytes[begin..]).map(|length| (content, begin + length)));
+        }
+        let end = begin + size as usize;
+        match bytes.get(end..end + 2) {
+            None => return Ok(None),
+            Some(b"\r\n") => content.extend_from_slice(&bytes[begin..end]),
+            Some(_) => return Err("its answer has a chunk that is longer than its size".into()),
+        }
+        at = end + 2;
+    }
+}
+
+/// How long the lines after the last chunk are, of which the last is empty.
+fn trailer(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let end = at + bytes[at..].windows(2).position(|two| two == b"\r\n")?;
+        if end == at {
+            return Some(at + 2);
+        }
+        at = end + 2;
+    }
+}
+
+/// A container's output, as an engine passes it on.
+#[derive(Debug)]
+pub struct Stream {
+    socket: Socket,
+    kept: Vec<u8>,
+    ended: bool,
+}
+
+impl Stream {
+    /// Takes what is there now, without waiting, and returns how many bytes that was.
+    pub fn drain(&mut self) -> usize {
+        let mut buffer = [0u8; 16384];
+        let mut total = 0;
+        while !self.ended {
+            match self.socket.read_now(&mut buffer) {
+                Ok(Some(0)) | Err(_) => self.ended = true,
+                Ok(Some(count)) => {
+                    total += count;
+                    let room = KEPT_OUTPUT.saturating_sub(self.kept.len());
+                    self.kept.extend_from_slice(&buffer[..count.min(room)]);
+                }
+                Ok(None) => break,
+            }
+        }
+        total
+    }
+
+    /// Everything until its end, as it came.
+    pub fn into_bytes(mut self, patience: &mut Patience<'_>) -> Result<Vec<u8>, Stopped> {
+        loop {
+            self.drain();
+            if self.ended {
+                return Ok(self.kept);
+            }
+            patience.wait(&self.socket, READABLE, DRAIN_EVERY)?;
+        }
+    }
+}
+
+/// Standard output and standard error out of a stream in which each piece says which it is (eight
+/// bytes: the stream, three zeros, the length).
+pub fn demultiplexed(mut bytes: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    while !bytes.is_empty() {
+        let (head, rest) = bytes.split_at_checked(8)?;
+        let length = u32::from_be_bytes([head[4], head[5], head[6], head[7]]) as usize;
+        // Of a stream that was cut, what is there counts.
+        let (piece, rest) = rest.split_at(length.min(rest.len()));
+        match head[..4] {
+            [1, 0, 0, 0] => stdout.extend_from_slice(piece),
+            [2, 0, 0, 0] => stderr.extend_from_slice(piece),
+            _ => return None,
+        }
+        bytes = rest;
+    }
+    Some((stdout, stderr))
+}
+
+#[cfg(test)]
+#[path = "http_tests.rs"]
+mod tests;

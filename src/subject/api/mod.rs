@@ -1,0 +1,334 @@
+//! Engines asked over their API instead of by their command line (`client=api`): dunnage itself is
+//! the client, speaks HTTP over the engine's Unix socket, and so sees how long each request takes.
+//!
+//! Deliberately absent: TCP, TLS and SSH, an async runtime, threads, and a library of an engine's.
+
+mod http;
+mod launch;
+mod requests;
+mod service;
+mod talk;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use self::http::Request;
+use self::requests::{Life, Wish};
+use self::service::Service;
+use self::talk::{Address, ask_once, json, refused};
+use super::engine::{Engine, Found, is_about_nothing};
+use super::{Component, Facts, Launch, Place, Spec, Stage, Subject, Unavailable, component, docker, podman};
+use crate::outcome::{Abort, Failure, FailureClass};
+use crate::sys::journal::Resource;
+use crate::sys::signals::Interrupts;
+use crate::sys::socket::Patience;
+use crate::units::Nanos;
+
+/// The newest version of the API that is spoken here; an engine's own counts where it is older.
+const NEWEST: (u32, u32) = (1, 51);
+/// The oldest one that has all the requests that are made.
+const OLDEST: (u32, u32) = (1, 24);
+/// How long an engine may take to answer a question about itself.
+const ANSWER: Nanos = Nanos::from_millis(20_000);
+
+/// Who answers.
+#[derive(Debug)]
+enum Server {
+    /// A daemon that runs.
+    Daemon(Address),
+    /// The engine's own program, once it is started.
+    Own(Option<Service>),
+}
+
+/// An engine that is asked over its API.
+#[derive(Debug)]
+struct Api {
+    engine: Engine,
+    server: Server,
+    /// The version of the API that both sides speak.
+    version: String,
+    /// Limits of the kernel's own that the engine must be told.
+    ulimits: Vec<(&'static str, u64)>,
+}
+
+/// Docker: asks its daemon what it is.
+pub fn docker(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
+    if spec.get("bin").is_some() {
+        return Err(Unavailable::because(
+            "`bin` is a build of the client, and with `client=api` there is none",
+        )
+        .with_remedy("leave `bin` away, or choose `client=cli`"));
+    }
+    let address = Address { engine: "docker", socket: socket_of(&docker::address(spec.get("host")))? };
+    let interrupts = Interrupts::install().ok();
+    let mut patience = Patience::new(ANSWER, interrupts.as_ref());
+    let version = negotiated(&address, &mut patience).map_err(unavailable)?;
+    let request = Request::plain("GET", &format!("/v{version}/info"));
+    let answered = ask_once(&address, &request, &mut patience).map_err(unavailable)?;
+    let info = json(&answered, &request).map_err(|failure| unavailable(failure.into()))?;
+    if !info["ServerVersion"].is_string() {
+        return Err(Unavailable::because("the daemon did not say what it is"));
+    }
+    let mut engine =
+        docker::of_info(spec, &info, place.executable.clone(), Vec::new(), own_component(place)?)?;
+    engine.facts.notes.push(("api version".into(), version.clone()));
+    Ok(Box::new(Api { engine, server: Server::Daemon(address), version, ulimits: Vec::new() }))
+}
+
+/// Podman: its program serves the API once the subject is prepared.
+pub fn podman(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
+    if spec.get("rootless").is_some() {
+        return Err(Unavailable::because(
+            "`client=api` serves whoever starts dunnage, and `rootless` names another user",
+        )
+        .with_remedy("leave `rootless` away and start dunnage as that user, or choose `client=cli`"));
+    }
+    let mut engine = podman::find(spec)?;
+    for component in &mut engine.facts.components {
+        if component.role == "client" {
+            component.role = "daemon";
+        }
+    }
+    engine.facts.components.insert(0, own_component(place)?);
+    let ulimits = podman::limits_to_ask_for();
+    Ok(Box::new(Api { engine, server: Server::Own(None), version: String::new(), ulimits }))
+}
+
+/// This program, which is the client.
+fn own_component(place: &Place) -> Result<Component, Unavailable> {
+    let version = concat!("dunnage ", env!("CARGO_PKG_VERSION"));
+    Component::of_file("client", &place.executable, version)
+        .map_err(|error| Unavailable::because(format!("{error:#}")))
+}
+
+fn socket_of(address: &str) -> Result<PathBuf, Unavailable> {
+    let Some(path) = address.strip_prefix("unix://").filter(|path| path.starts_with('/')) else {
+        let reason = format!("`client=api` speaks over Unix sockets only, and `{address}` is none");
+        return Err(Unavailable::because(reason)
+            .with_remedy("name a socket, as in `host=\"unix:///run/docker.sock\"`, or choose `client=cli`"));
+    };
+    Ok(PathBuf::from(path))
+}
+
+fn unavailable(abort: Abort) -> Unavailable {
+    match abort {
+        Abort::Interrupted => Unavailable::because("interrupted"),
+        Abort::Failed(failure) if failure.class == FailureClass::Timeout => {
+            Unavailable::because(format!("{} ({failure})", component::NO_ANSWER))
+        }
+        Abort::Failed(Failure { reason, words, .. }) => {
+            Unavailable::because(words.map_or(reason.clone(), |words| format!("{reason}: {words}")))
+        }
+    }
+}
+
+/// The newest version of the API that both sides speak.
+fn negotiated(address: &Address, patience: &mut Patience<'_>) -> Result<String, Abort> {
+    let request = Request::plain("GET", "/version");
+    let answered = json(&ask_once(address, &request, patience)?, &request)?;
+    common_version(&answered).map_err(|reason| Failure::new(FailureClass::Unsupported, reason).into())
+}
+
+fn common_version(answered: &Value) -> Result<String, String> {
+    let told = |key: &str| answered[key].as_str().and_then(parse_version);
+    let Some(newest) = told("ApiVersion") else {
+        return Err("the engine does not say which version of the API it speaks".into());
+    };
+    let oldest = told("MinAPIVersion").unwrap_or(OLDEST).max(OLDEST);
+    let (major, minor) = newest.min(NEWEST);
+    if (major, minor) < oldest {
+        let shown = |(major, minor): (u32, u32)| format!("{major}.{minor}");
+        return Err(format!(
+            "the engine speaks versions {} to {} of the API, and dunnage {} to {}",
+            answered["MinAPIVersion"].as_str().unwrap_or("?"),
+            shown(newest),
+            shown(OLDEST),
+            shown(NEWEST)
+        ));
+    }
+    Ok(format!("{major}.{minor}"))
+}
+
+fn parse_version(text: &str) -> Option<(u32, u32)> {
+    let (major, minor) = text.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+impl Api {
+    fn address(&self) -> Address {
+        match &self.server {
+            Server::Daemon(address) => address.clone(),
+            Server::Own(service) => Address {
+                engine: "podman",
+                socket: service.as_ref().map(|service| service.socket.clone()).unwrap_or_default(),
+            },
+        }
+    }
+
+    /// The processes that work for it.
+    fn daemons(&self) -> Result<&[i32], &str> {
+        match &self.server {
+            Server::Daemon(_) => self.engine.daemons.as_deref().map_err(String::as_str),
+            Server::Own(service) => Ok(service.as_ref().map_or(&[], |service| &service.processes)),
+        }
+    }
+
+    fn wish<'a>(&'a self, stage: &'a Stage, image: &'a str) -> Wish<'a> {
+        Wish {
+            spec: &self.engine.spec,
+            image,
+            executable: (!self.engine.own_image()).then_some(&stage.place.executable),
+            reads_limits: self.engine.limits().is_some(),
+            ulimits: &self.ulimits,
+            run: &stage.run,
+            state: &stage.place.state,
+        }
+    }
+
+    /// Starts the service, where the engine has no daemon.
+    fn serve(&mut self, stage: &mut Stage) -> Result<(), Abort> {
+        let Server::Own(service @ None) = &mut self.server else { return Ok(()) };
+        let verb = ["system", "service", "--time=0"].map(str::to_owned);
+        let arguments = [self.engine.global.as_slice(), &verb].concat();
+        let name = stage.next_name();
+        let started = service.insert(Service::start(stage, &self.engine.client, &arguments, &name)?);
+        let start_up = started.start_up.to_string();
+        let address = self.address();
+        let mut patience = Patience::new(ANSWER, Some(&stage.interrupts));
+        self.version = negotiated(&address, &mut patience)?;
+        let notes = &mut self.engine.facts.notes;
+        notes.push(("service start-up".into(), start_up));
+        notes.push(("api version".into(), self.version.clone()));
+        Ok(())
+    }
+
+    /// The image to run. A daemon is given it over its socket; an engine without one has a command
+    /// line that reaches the same storage.
+    fn provide_image(&self, stage: &mut Stage) -> Result<String, Failure> {
+        let Server::Daemon(address) = &self.server else { return self.engine.provide_image(stage) };
+        let holds = |reference: &str| {
+            let request = Request::plain("GET", &format!("/v{}/images/{reference}/json", self.version));
+            self.told(address, &request)
+        };
+        let load = |archive: &Path| {
+            let bytes = std::fs::read(archive).map_err(|error| error.to_string())?;
+            let target = format!("/v{}/images/load?quiet=1", self.version);
+            self.told(address, &Request::with_body("POST", &target, "application/x-tar", &bytes))
+        };
+        self.engine.provide_image_by(stage, &holds, &load)
+    }
+
+    /// Whether the engine says yes, else its words.
+    fn told(&self, address: &Address, request: &Request) -> Result<(), String> {
+        let interrupts = Interrupts::install().ok();
+        let mut patience = Patience::new(ANSWER, interrupts.as_ref());
+        ask_once(address, request, &mut patience).map(drop).map_err(|abort| match abort {
+            Abort::Failed(failure) => failure.words.unwrap_or(failure.reason),
+            Abort::Interrupted => "interrupted".into(),
+        })
+    }
+
+    /// Removes a container by force, also while stopping.
+    fn rm(&self, name: &str) -> Result<Found, Failure> {
+        let Server::Daemon(address) = &self.server else { return self.engine.rm(name) };
+        let request = Life::of(&self.version, name).remove_by_force();
+        let mut patience = Patience::new(ANSWER, None);
+        let answered = talk::Talk::begin(address, &mut patience)
+            .and_then(|mut talk| talk.exchange(&request, &mut patience, None));
+        let answer = match answered {
+            Ok(answer) => answer,
+            Err(Abort::Failed(failure)) => return Err(failure),
+            Err(Abort::Interrupted) => unreachable!("nobody is listened to here"),
+        };
+        match answer.status {
+            200..=299 => Ok(Found::Yes),
+            404 => Ok(Found::No),
+            _ => match refused(&answer, &request) {
+                failure if failure.words.as_deref().is_some_and(is_about_nothing) => Ok(Found::No),
+                failure => Err(failure),
+            },
+        }
+    }
+}
+
+impl Subject for Api {
+    fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
+        self.engine.image = Some(self.provide_image(stage)?);
+        self.serve(stage)
+    }
+
+    fn launch(&mut self, stage: &mut Stage) -> Result<Launch, Abort> {
+        let name = stage.next_name();
+        let resource = Resource::Container { subject: self.engine.spec.to_string(), name: name.clone() };
+        let entry = stage.note(resource)?;
+        let launched = launch::launch(stage, self, &name);
+        let removed = match (&launched, self.engine.spec.get("rm")) {
+            (Ok(_), Some("false")) | (Err(_), _) => self.rm(&name),
+            _ => Ok(Found::Yes),
+        };
+        let cut_short = match &launched {
+            Err(Abort::Interrupted) => true,
+            Err(Abort::Failed(failure)) => failure.class == FailureClass::Timeout,
+            Ok(_) => false,
+        };
+        // A daemon that was not waited for may still make the container that is not there yet: the
+        // journal keeps it for whoever comes next.
+        match removed {
+            Ok(Found::No) if cut_short => {}
+            Ok(_) => stage.cross_out(entry),
+            Err(_) => {}
+        }
+        if let Server::Own(Some(service)) = &mut self.server {
+            service.drain();
+        }
+        let launched = launched?;
+        removed?;
+        Ok(launched)
+    }
+
+    fn remove(&self, name: &str) -> Result<(), Failure> {
+        self.rm(name).map(drop)
+    }
+
+    fn finish(&mut self, stage: &mut Stage) {
+        if let Server::Own(service) = &mut self.server
+            && let Some(service) = service.take()
+        {
+            service.end(stage);
+        }
+    }
+
+    fn facts(&self) -> &Facts {
+        &self.engine.facts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_newest_version_that_both_speak_is_chosen() {
+        let of = |newest: &str, oldest: &str| {
+            common_version(&json!({ "ApiVersion": newest, "MinAPIVersion": oldest }))
+        };
+        assert_eq!(of("1.41", "1.12").as_deref(), Ok("1.41"));
+        assert_eq!(of("1.99", "1.24").as_deref(), Ok("1.51"));
+        assert!(of("1.99", "1.60").unwrap_err().contains("versions 1.60 to 1.99"));
+        assert!(of("1.18", "1.12").is_err());
+        assert!(common_version(&json!({})).is_err());
+        assert_eq!(common_version(&json!({ "ApiVersion": "1.40" })).as_deref(), Ok("1.40"));
+    }
+
+    #[test]
+    fn only_unix_sockets_are_spoken_to() {
+        assert_eq!(socket_of("unix:///run/docker.sock"), Ok(PathBuf::from("/run/docker.sock")));
+        for other in ["tcp://127.0.0.1:2375", "ssh://host", "/run/docker.sock", "unix://relative"] {
+            let why = socket_of(other).unwrap_err();
+            assert!(why.reason.contains(other) && why.remedy.is_some());
+        }
+    }
+}

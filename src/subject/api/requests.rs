@@ -1,0 +1,192 @@
+//! The requests of one container's life, as the engine's own command line client makes them of the
+//! same keys. They are serialised before the first stamp.
+//!
+//! Deliberately absent: `AutoRemove`. The client asks for it with `--rm`; here the container is
+//! removed by a request of its own, so that its time can be told apart.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::http::Request;
+use crate::probe::{LIMITS, PROBE, Task};
+use crate::subject::engine::{RUN_LABEL, STATE_LABEL};
+use crate::subject::{Spec, spec};
+
+/// What a container is to be, beside the keys of its subject.
+#[derive(Debug)]
+pub struct Wish<'a> {
+    /// What was asked for.
+    pub spec: &'a Spec,
+    /// The image to run.
+    pub image: &'a str,
+    /// The executable to lay into an image that is not ours.
+    pub executable: Option<&'a Path>,
+    /// Whether the probe is to read its limits back.
+    pub reads_limits: bool,
+    /// Limits of the kernel's own, soft and hard alike, where the engine must be told.
+    pub ulimits: &'a [(&'static str, u64)],
+    /// The run that makes it.
+    pub run: &'a str,
+    /// Where the run keeps its journal.
+    pub state: &'a Path,
+}
+
+impl Wish<'_> {
+    /// The body of the request that makes the container.
+    pub fn body(&self, task: Task) -> Value {
+        let mut arguments = vec![task.argument()];
+        if self.executable.is_some() {
+            arguments.insert(0, PROBE);
+        }
+        if self.reads_limits {
+            arguments.push(LIMITS);
+        }
+        let entrypoint = self.executable.map(|_| ["/dunnage"]);
+        json!({
+            "AttachStdin": false,
+            "AttachStdout": true,
+            "AttachStderr": true,
+            "Tty": self.spec.get("tty") == Some("true"),
+            "Cmd": arguments,
+            "Image": self.image,
+            "Entrypoint": entrypoint,
+            "Labels": { RUN_LABEL: self.run, STATE_LABEL: self.state.to_string_lossy() },
+            "HostConfig": self.host_config(),
+        })
+    }
+
+    fn host_config(&self) -> Value {
+        let key = |key: &str| self.spec.get(key);
+        let bind = self.executable.map(|path| vec![format!("{}:/dunnage:ro", path.display())]);
+        let cpus: f64 = key("cpus").and_then(|value| value.parse().ok()).unwrap_or(0.0);
+        let ulimits: Vec<_> = self
+            .ulimits
+            .iter()
+            .map(|(name, limit)| json!({ "Name": name, "Soft": limit, "Hard": limit }))
+            .collect();
+        let mut all = json!({
+            "Binds": bind,
+            "NetworkMode": key("net").unwrap_or("default"),
+            "LogConfig": { "Type": if key("log") == Some("none") { "none" } else { "" }, "Config": {} },
+            "SecurityOpt": (key("seccomp") == Some("off")).then_some(["seccomp=unconfined"]),
+            "PidMode": if key("pid") == Some("host") { "host" } else { "" },
+            "UsernsMode": key("userns").unwrap_or(""),
+            "NanoCpus": (cpus * 1e9).round() as i64,
+            "Memory": key("memory").and_then(spec::parse_size).unwrap_or(0),
+            "MemorySwappiness": -1,
+            "RestartPolicy": { "Name": "no", "MaximumRetryCount": 0 },
+            "Ulimits": ulimits,
+        });
+        if let Some(runtime) = &self.spec.runtime {
+            all["Runtime"] = json!(runtime);
+        }
+        all
+    }
+}
+
+/// The requests about one container, which is named in them rather than known by its id, so that
+/// none of them has to wait for an answer to be written.
+#[derive(Debug)]
+pub struct Life {
+    prefix: String,
+    name: String,
+}
+
+impl Life {
+    /// Of the container with this name, in this version of the API.
+    pub fn of(version: &str, name: &str) -> Life {
+        Life { prefix: format!("/v{version}"), name: name.to_owned() }
+    }
+
+    fn of_container(&self, method: &str, rest: &str) -> Request {
+        Request::plain(method, &format!("{}/containers/{}{rest}", self.prefix, self.name))
+    }
+
+    /// Makes it.
+    pub fn create(&self, body: &Value) -> Request {
+        let target = format!("{}/containers/create?name={}", self.prefix, self.name);
+        Request::with_body("POST", &target, "application/json", body.to_string().as_bytes())
+    }
+
+    /// Turns a connection into the stream of its output.
+    pub fn attach(&self) -> Request {
+        let target = format!("{}/containers/{}/attach?stderr=1&stdout=1&stream=1", self.prefix, self.name);
+        Request::upgrading(&target, b"")
+    }
+
+    /// Starts it.
+    pub fn start(&self) -> Request {
+        self.of_container("POST", "/start")
+    }
+
+    /// Is answered when it does not run.
+    pub fn wait(&self) -> Request {
+        self.of_container("POST", "/wait")
+    }
+
+    /// Removes it with its volumes, now that it does not run.
+    pub fn remove(&self) -> Request {
+        self.of_container("DELETE", "?v=1")
+    }
+
+    /// Removes it whatever it does.
+    pub fn remove_by_force(&self) -> Request {
+        self.of_container("DELETE", "?v=1&force=1")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(text: &str, executable: Option<&Path>) -> Value {
+        let spec = Spec::parse(text).unwrap();
+        let wish = Wish {
+            spec: &spec,
+            image: "image:tag",
+            executable,
+            reads_limits: spec.get("memory").is_some(),
+            ulimits: &[("nofile", 1024)],
+            run: "12345678",
+            state: Path::new("/state"),
+        };
+        wish.body(Task::Start)
+    }
+
+    #[test]
+    fn every_key_arrives() {
+        let body = body(
+            "docker+crun:net=none,log=none,seccomp=off,pid=host,userns=host,cpus=0.5,memory=64MiB,tty=true",
+            None,
+        );
+        let host = &body["HostConfig"];
+        assert_eq!((&host["NetworkMode"], &host["LogConfig"]["Type"]), (&json!("none"), &json!("none")));
+        assert_eq!((&host["NanoCpus"], &host["Memory"]), (&json!(500_000_000), &json!(67_108_864)));
+        assert_eq!(host["SecurityOpt"], json!(["seccomp=unconfined"]));
+        assert_eq!((&host["PidMode"], &host["UsernsMode"]), (&json!("host"), &json!("host")));
+        assert_eq!((&host["Runtime"], &body["Tty"]), (&json!("crun"), &json!(true)));
+        assert_eq!(host["Ulimits"], json!([{ "Name": "nofile", "Soft": 1024, "Hard": 1024 }]));
+        assert_eq!(body["Cmd"], json!(["start", LIMITS]));
+        assert_eq!(body["Labels"], json!({ "dunnage.run": "12345678", "dunnage.state": "/state" }));
+    }
+
+    #[test]
+    fn an_image_that_is_not_ours_gets_the_probe_mounted() {
+        let body = body("docker:image=theirs", Some(Path::new("/host/dunnage")));
+        assert_eq!(body["Entrypoint"], json!(["/dunnage"]));
+        assert_eq!(body["Cmd"], json!(["probe", "start"]));
+        assert_eq!(body["HostConfig"]["Binds"], json!(["/host/dunnage:/dunnage:ro"]));
+        assert!(body["HostConfig"]["Runtime"].is_null());
+    }
+
+    #[test]
+    fn requests_name_the_container_and_the_version() {
+        let life = Life::of("1.41", "dunnage-12345678-000001");
+        assert_eq!(
+            life.create(&json!({})).shown,
+            "POST /v1.41/containers/create?name=dunnage-12345678-000001"
+        );
+        assert_eq!(life.remove().shown, "DELETE /v1.41/containers/dunnage-12345678-000001?v=1");
+    }
+}
