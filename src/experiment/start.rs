@@ -5,7 +5,7 @@ use super::{Experiment, Metric, Setting, SettingKey, Weight};
 use crate::outcome::{Abort, Failure, Sample};
 use crate::stats::Margin;
 use crate::subject::{Launch, Need, Stage, Subject};
-use crate::units::{Nanos, Unit};
+use crate::units::{Nanos, Stamp, Unit};
 
 /// How long the kernel is left alone before an idle launch.
 const QUIET: Nanos = Nanos::from_millis(100);
@@ -22,7 +22,7 @@ const fn time(
     Metric { name, unit: Unit::Seconds, weight, margin: Margin::fixed(20e-6, 0.03), meaning, derive }
 }
 
-static METRICS: [Metric; 8] = [
+static METRICS: [Metric; 13] = [
     time(
         "returned",
         Weight::Verdict,
@@ -48,7 +48,8 @@ static METRICS: [Metric; 8] = [
         "client_cpu",
         Weight::Context,
         "CPU time of the command and of every process that descends from it, the container's included unless a \
-         daemon starts it, counted by the scheduler in nanoseconds until all is gone",
+         daemon starts it, counted by the scheduler in nanoseconds until all is gone; where dunnage itself is the client \
+         (`floor`, engines over their API), that of its own thread until the command's end",
         |sample| Some(Nanos(sample.counter("client_cpu")?).seconds()),
     ),
     time(
@@ -75,6 +76,41 @@ static METRICS: [Metric; 8] = [
         Weight::Context,
         "from `main` until the probe's message is ready: reading the treatment back, inside `returned` and `gone`",
         |sample| sample.seconds("main", "ready"),
+    ),
+    time(
+        "create_request",
+        Weight::Context,
+        "only where dunnage itself asks the engine over its API: the request that makes the container, from right \
+         before it connects until the answer is read",
+        |sample| sample.seconds("spawn", "created"),
+    ),
+    time(
+        "attach_request",
+        Weight::Context,
+        "over an API only: from the end of `create_request` until a second connection has become the stream of the \
+         container's output",
+        |sample| sample.seconds("created", "attached"),
+    ),
+    time(
+        "start_request",
+        Weight::Context,
+        "over an API only: from the end of `attach_request` until the request that starts the container is answered; \
+         the first instruction inside may come before that",
+        |sample| sample.seconds("attached", "started"),
+    ),
+    time(
+        "wait_request",
+        Weight::Context,
+        "over an API only: from the end of `start_request` until the engine answers that the container does not run \
+         any more",
+        |sample| sample.seconds("started", "waited"),
+    ),
+    time(
+        "remove_request",
+        Weight::Context,
+        "over an API only: from the end of `wait_request` until the request that removes the container is answered; \
+         none with `rm=false`, where it is removed untimed",
+        |sample| sample.seconds("waited", "removed"),
     ),
 ];
 
@@ -128,6 +164,13 @@ impl Experiment for Start {
     }
 }
 
+/// The command's own steps between its ends. The container runs in the middle of them, so its
+/// stamps stand in an order of their own.
+fn parts(launch: &Launch) -> Vec<(&'static str, Stamp)> {
+    let ends = [("spawn", launch.spawned), ("returned", launch.returned)];
+    [&ends[..1], &launch.parts, &ends[1..]].concat()
+}
+
 /// The sample of a launch, if its stamps can be what they say they are.
 fn sample(launch: &Launch) -> Result<Sample, Failure> {
     let message = &launch.message;
@@ -140,8 +183,10 @@ fn sample(launch: &Launch) -> Result<Sample, Failure> {
         ("gone", launch.gone),
     ];
     super::in_order(&order)?;
+    super::in_order(&parts(launch))?;
     let mut sample =
         Sample { stamps: order.map(|(name, stamp)| (name.into(), stamp)).to_vec(), ..Sample::default() };
+    sample.stamps.extend(launch.parts.iter().map(|(name, stamp)| ((*name).into(), *stamp)));
     sample.treatment = launch.treatment.iter().map(|(name, fact)| ((*name).into(), fact.clone())).collect();
     sample.counters.push(("look".into(), launch.look.0));
     match &launch.cpu {

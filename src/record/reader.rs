@@ -139,7 +139,7 @@ enum Item {
 
 /// The values of a sample; experiments have few metrics, so they stand in the item itself.
 type Values = [f64; MOST_METRICS];
-const MOST_METRICS: usize = 12;
+const MOST_METRICS: usize = 16;
 
 /// Reads a run directory.
 pub fn load(directory: &Path) -> Result<Recorded> {
@@ -362,7 +362,7 @@ fn outcome(line: SampleLine<'_>) -> Option<Outcome> {
 
 /// Names that experiments use are not copied for every sample.
 fn known(name: Cow<'_, str>) -> Cow<'static, str> {
-    const NAMES: [&str; 10] = [
+    const NAMES: [&str; 15] = [
         "spawn",
         "first",
         "main",
@@ -373,6 +373,11 @@ fn known(name: Cow<'_, str>) -> Cow<'static, str> {
         "client_cpu",
         "engine_cpu",
         "processes",
+        "created",
+        "attached",
+        "started",
+        "waited",
+        "removed",
     ];
     match NAMES.into_iter().find(|known| *known == name) {
         Some(known) => Cow::Borrowed(known),

@@ -1,5 +1,6 @@
 //! One line per sample and metric, for other programs: values in base units and as exact as they
-//! were derived. The columns are a promise.
+//! were derived. The columns are a promise. A number that could not be had is a line without value and
+//! with the reason; a metric that a subject cannot have is no line.
 //!
 //! Rounds and positions count from 1, rounds within their phase. A cell without a sample gives one
 //! line without metric and value, with the class and the reason. Quoting follows RFC 4180, with
@@ -68,6 +69,10 @@ pub fn lines(run: &Recorded, row: &Row<'_>, out: &mut String) {
                 // Shortest text that reads back as the same number.
                 let shown = value.map(|value| value.to_string()).unwrap_or_default();
                 let missing = sample.missing.iter().find(|(name, _)| name == metric.name && value.is_none());
+                // What a subject of this kind cannot have is not missing.
+                if value.is_none() && missing.is_none() {
+                    continue;
+                }
                 let reason = missing.map_or("", |(_, why)| why);
                 line.append([metric.name, metric.unit.name()], &shown, ["measured", "", reason], out);
             }

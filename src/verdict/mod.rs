@@ -269,7 +269,12 @@ fn findings(run: &Recorded, columns: &Columns, alpha: Alpha) -> Vec<Finding> {
         let (numbers, verdict) = judge(definition, margin, pairs.as_ref(), timer, alpha);
         Finding { comparison, cell, against, metric, numbers, verdict }
     };
-    in_parallel(&wanted, one)
+    let mut findings = in_parallel(&wanted, one);
+    // What only one side can have (the requests of one that is asked over an API) is no gap.
+    let is_context =
+        |finding: &Finding| plan.metrics(&plan.cells[finding.cell])[finding.metric].weight == Weight::Context;
+    findings.retain(|finding| finding.numbers.is_some() || !is_context(finding));
+    findings
 }
 
 /// Applies a pure function to all items, on all CPUs, keeping their order.

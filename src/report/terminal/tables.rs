@@ -14,7 +14,7 @@ const BESIDE: usize = 3;
 
 /// The tables of a setting: metrics with verdicts, then the first of the others.
 pub(super) fn tables(page: &mut Page, experiment: &Experiment, setting: &Setting) {
-    let baseline = setting.ladders.iter().flat_map(|ladder| &ladder.rows).find(|row| row.is_baseline);
+    let baseline = rows(setting).find(|row| row.is_baseline);
     let size = |metric: &usize| {
         let value = baseline.and_then(|row| row.values.get(*metric)?.as_ref());
         value.map_or(f64::INFINITY, |value| value.median.value)
@@ -31,13 +31,23 @@ pub(super) fn tables(page: &mut Page, experiment: &Experiment, setting: &Setting
         decisive.sort_by(|one, other| size(one).total_cmp(&size(other)));
     }
     let context = of_weight(false);
+    let has = |row: &Row, metric: usize| row.values.get(metric).is_some_and(Option::is_some);
+    let of_some = |metric: &usize| {
+        !baseline.is_some_and(|row| has(row, *metric)) && rows(setting).any(|row| has(row, *metric))
+    };
+    let (of_some, context): (Vec<usize>, Vec<usize>) = context.into_iter().partition(of_some);
     let (context, rest) = context.split_at(context.len().min(BESIDE));
     let named = if setting.text.is_empty() { String::new() } else { format!(", {}", setting.text) };
     for (metrics, what) in [(&decisive[..], "times"), (context, "CPU and parts, for context")] {
         for beside in metrics.chunks(BESIDE) {
             page.title(Tone::Strong, &format!("{} {what}{named}", experiment.name));
-            table(page, experiment, setting, beside);
+            table(page, experiment, lines(setting), beside);
         }
+    }
+    for beside in of_some.chunks(BESIDE) {
+        page.title(Tone::Strong, &format!("{} parts that only some have{named}", experiment.name));
+        let concerned = |row: &Row| beside.iter().any(|metric| has(row, *metric));
+        table(page, experiment, only(lines(setting), concerned), beside);
     }
     for &metric in rest {
         in_short(page, &experiment.metrics[metric], metric, setting, baseline);
@@ -47,8 +57,7 @@ pub(super) fn tables(page: &mut Page, experiment: &Experiment, setting: &Setting
 /// A metric that deserves no table: its value in the baseline, and the range over all subjects.
 fn in_short(page: &mut Page, metric: &Metric, index: usize, setting: &Setting, baseline: Option<&Row>) {
     let value = |row: &Row| row.values.get(index).and_then(Option::as_ref).map(|value| value.median);
-    let rows = setting.ladders.iter().flat_map(|ladder| &ladder.rows);
-    let mut medians: Vec<f64> = rows.filter_map(value).map(|median| median.value).collect();
+    let mut medians: Vec<f64> = rows(setting).filter_map(value).map(|median| median.value).collect();
     medians.sort_by(f64::total_cmp);
     let (Some(row), [low, .., high]) = (baseline, &medians[..]) else { return };
     let Some(median) = value(row) else { return };
@@ -64,8 +73,7 @@ enum Line<'a> {
     Title(String),
 }
 
-fn table(page: &mut Page, experiment: &Experiment, setting: &Setting, metrics: &[usize]) {
-    let lines = lines(setting);
+fn table(page: &mut Page, experiment: &Experiment, lines: Vec<Line<'_>>, metrics: &[usize]) {
     let rows: Vec<&Row> = lines
         .iter()
         .filter_map(|line| if let Line::Subject(row) = line { Some(*row) } else { None })
@@ -126,6 +134,28 @@ fn lines(setting: &Setting) -> Vec<Line<'_>> {
         lines.extend(fresh.into_iter().map(Line::Subject));
     }
     lines
+}
+
+/// All rows, those on two ladders twice.
+fn rows(setting: &Setting) -> impl Iterator<Item = &Row> {
+    setting.ladders.iter().flat_map(|ladder| &ladder.rows)
+}
+
+/// The lines of some subjects, with the titles that still have one below them.
+fn only<'a>(lines: Vec<Line<'a>>, is_wanted: impl Fn(&Row) -> bool) -> Vec<Line<'a>> {
+    let mut kept: Vec<Line<'a>> = Vec::new();
+    for line in lines {
+        match &line {
+            Line::Subject(row) if !is_wanted(row) => continue,
+            Line::Title(_) if matches!(kept.last(), Some(Line::Title(_))) => drop(kept.pop()),
+            _ => {}
+        }
+        kept.push(line);
+    }
+    if matches!(kept.last(), Some(Line::Title(_))) {
+        kept.pop();
+    }
+    kept
 }
 
 /// One metric as it stands in the table.
