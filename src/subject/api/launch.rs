@@ -9,7 +9,6 @@ use super::talk::{Talk, json};
 use super::{Address, Api};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::Task;
-use crate::probe::message::Message;
 use crate::subject::client::{self, Terminal, Trace};
 use crate::subject::{Launch, Stage, treatment};
 use crate::sys::clock;
@@ -61,7 +60,10 @@ pub(super) fn launch(stage: &mut Stage, api: &Api, name: &str) -> Result<Launch,
         Abort::Interrupted => Abort::Interrupted,
     })?;
     let returned = answered.parts.last().map_or(spawned, |(_, at)| *at);
-    let message = message_of(api, &requests, &answered, spawned, returned)?;
+    let tty = api.engine.spec.get("tty") == Some("true");
+    let (outputs, terminal) = streams(answered.output, tty, &requests.attach)?;
+    let ended = ended((spawned, returned), answered.status, outputs);
+    let message = client::message_in(&requests.start.shown, &ended, terminal)?;
     let expected = api.engine.expected();
     let trace = Trace {
         names: [Some(name), None],
@@ -111,13 +113,7 @@ fn carry_out(requests: &Requests, address: &Address, patience: &mut Patience<'_>
         parts.push(("removed", clock::now()));
     }
     let own_cpu = Nanos(clock::thread_cpu().0 - before.0);
-    let output = output.into_bytes(patience).map_err(|stopped| match stopped {
-        Stopped::Interrupted => Abort::Interrupted,
-        _ => {
-            let reason = format!("the stream of `{}` does not end with the container", requests.attach.shown);
-            Failure::new(FailureClass::Timeout, reason).into()
-        }
-    })?;
+    let output = output.into_bytes(patience).map_err(|stopped| endless(stopped, &requests.attach))?;
     let said = json(&waited, &requests.wait)?;
     let Some(status) = said["StatusCode"].as_i64() else {
         let reason = format!("the answer to `{}` does not say how the container ended", requests.wait.shown);
@@ -133,25 +129,41 @@ fn carry_out(requests: &Requests, address: &Address, patience: &mut Patience<'_>
     Ok(Answered { parts, status, output, own_cpu })
 }
 
-/// The probe's message out of the container's output.
-fn message_of(
-    api: &Api,
-    requests: &Requests,
-    answered: &Answered,
-    spawned: Stamp,
-    returned: Stamp,
-) -> Result<Message, Failure> {
-    let is_terminal = api.engine.spec.get("tty") == Some("true");
-    let (stdout, stderr) = match (is_terminal, demultiplexed(&answered.output)) {
-        (true, _) => (answered.output.clone(), Vec::new()),
-        (false, Some(both)) => both,
-        (false, None) => {
-            let reason = format!("the stream of `{}` does not say what is which", requests.attach.shown);
-            return Err(Failure::new(FailureClass::WrongOutput, reason).with_words(&answered.output));
+/// A stream that did not end.
+pub(super) fn endless(stopped: Stopped, request: &Request) -> Abort {
+    match stopped {
+        Stopped::Interrupted => Abort::Interrupted,
+        _ => {
+            let reason = format!("the stream of `{}` does not end with the process", request.shown);
+            Failure::new(FailureClass::Timeout, reason).into()
         }
-    };
-    let status = Status::Exited(i32::try_from(answered.status).unwrap_or(-1));
-    let ended = Ended { spawned, returned, status, waited_cpu: Nanos(0), stdout, stderr };
-    let terminal = if is_terminal { Terminal::Yes } else { Terminal::No };
-    client::message_in(&requests.start.shown, &ended, terminal)
+    }
+}
+
+/// Standard output and standard error out of a stream, and whether they are one, as of a terminal.
+pub(super) fn streams(
+    output: Vec<u8>,
+    tty: bool,
+    request: &Request,
+) -> Result<([Vec<u8>; 2], Terminal), Failure> {
+    if tty {
+        return Ok(([output, Vec::new()], Terminal::Yes));
+    }
+    match demultiplexed(&output) {
+        Some((stdout, stderr)) => Ok(([stdout, stderr], Terminal::No)),
+        None => {
+            let reason = format!("the stream of `{}` does not say what is which", request.shown);
+            Err(Failure::new(FailureClass::WrongOutput, reason).with_words(&output))
+        }
+    }
+}
+
+/// A process of the engine's as if it had been one of ours.
+pub(super) fn ended(
+    (spawned, returned): (Stamp, Stamp),
+    status: i64,
+    [stdout, stderr]: [Vec<u8>; 2],
+) -> Ended {
+    let status = Status::Exited(i32::try_from(status).unwrap_or(-1));
+    Ended { spawned, returned, status, waited_cpu: Nanos(0), stdout, stderr }
 }

@@ -8,6 +8,7 @@ mod launch;
 mod requests;
 mod service;
 mod talk;
+mod verbs;
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +19,10 @@ use self::requests::{Life, Wish};
 use self::service::Service;
 use self::talk::{Address, ask_once, json, refused};
 use super::engine::{Engine, Found, is_about_nothing};
-use super::{Component, Facts, Launch, Place, Spec, Stage, Subject, Unavailable, component, docker, podman};
+use super::{
+    Component, Facts, Launch, Need, Place, Spec, Stage, Subject, Unavailable, Verbs, component, docker,
+    podman,
+};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::sys::journal::Resource;
 use crate::sys::signals::Interrupts;
@@ -253,6 +257,14 @@ impl Api {
 }
 
 impl Subject for Api {
+    fn offers(&self) -> &'static [Need] {
+        &Need::ALL
+    }
+
+    fn verbs(&mut self) -> Option<&mut dyn Verbs> {
+        Some(self)
+    }
+
     fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
         self.engine.image = Some(self.provide_image(stage)?);
         self.serve(stage)
@@ -292,6 +304,7 @@ impl Subject for Api {
     }
 
     fn finish(&mut self, stage: &mut Stage) {
+        self.discard(stage);
         if let Server::Own(service) = &mut self.server
             && let Some(service) = service.take()
         {

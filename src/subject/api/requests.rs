@@ -125,6 +125,27 @@ impl Life {
         self.of_container("POST", "/wait")
     }
 
+    /// Ends its program by SIGTERM, and by SIGKILL where the engine's patience ends.
+    pub fn stop(&self) -> Request {
+        self.of_container("POST", "/stop")
+    }
+
+    /// Makes a second process in it, which does not run yet.
+    pub fn make_exec(&self, body: &Value) -> Request {
+        let target = format!("{}/containers/{}/exec", self.prefix, self.name);
+        Request::with_body("POST", &target, "application/json", body.to_string().as_bytes())
+    }
+
+    /// Starts a second process and turns the connection into the stream of its output.
+    pub fn start_exec(&self, id: &str, body: &Value) -> Request {
+        Request::upgrading(&format!("{}/exec/{id}/start", self.prefix), body.to_string().as_bytes())
+    }
+
+    /// Says what became of a second process.
+    pub fn inspect_exec(&self, id: &str) -> Request {
+        Request::plain("GET", &format!("{}/exec/{id}/json", self.prefix))
+    }
+
     /// Removes it with its volumes, now that it does not run.
     pub fn remove(&self) -> Request {
         self.of_container("DELETE", "?v=1")

@@ -1,0 +1,149 @@
+//! The life of a container by requests: each verb connects anew, as a command of its own would.
+//! To enter is three requests: one makes the process, one starts it and becomes the stream of its
+//! output, and when that has ended one asks how it ended.
+
+use serde_json::json;
+
+use super::http::Request;
+use super::launch::{ended, streams};
+use super::requests::Life;
+use super::talk::{Address, Talk, json};
+use super::{Api, Found};
+use crate::image::EXECUTABLE;
+use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::{LIMITS, PROBE, Task};
+use crate::subject::Stage;
+use crate::subject::verbs::{self, Entered, Span, Standing, Verbs};
+use crate::sys::clock;
+use crate::sys::socket::Patience;
+use crate::units::{Nanos, Stamp};
+
+impl Api {
+    /// The requests about the container that stands.
+    fn life(&self) -> Result<Life, Failure> {
+        let standing = self.engine.standing.as_ref().ok_or_else(verbs::nothing_stands)?;
+        Ok(Life::of(&self.version, &standing.name))
+    }
+}
+
+/// A verb that is one request.
+fn carry_out(stage: &Stage, address: &Address, request: &Request) -> Result<Span, Abort> {
+    let mut patience = Patience::new(stage.allowed, Some(&stage.interrupts));
+    let began = clock::now();
+    let answered =
+        Talk::begin(address, &mut patience).and_then(|mut talk| talk.ask(request, &mut patience, None));
+    let span = Span { began, ended: clock::now() };
+    answered.map_err(|abort| taking(abort, span.took()))?;
+    Ok(span)
+}
+
+/// A failure that says how long it took.
+fn taking(abort: Abort, took: Nanos) -> Abort {
+    match abort {
+        Abort::Failed(failure) => Failure { took, ..failure }.into(),
+        Abort::Interrupted => Abort::Interrupted,
+    }
+}
+
+/// What a second process wrote, how it ended, and when that was known.
+struct Visit {
+    output: Vec<u8>,
+    status: i64,
+    returned: Stamp,
+}
+
+fn visit(
+    address: &Address,
+    life: &Life,
+    make: &Request,
+    tty: bool,
+    patience: &mut Patience<'_>,
+) -> Result<Visit, Abort> {
+    let mut talk = Talk::begin(address, patience)?;
+    let made = json(&talk.ask(make, patience, None)?, make)?;
+    let Some(id) = made["Id"].as_str() else {
+        let reason = format!("the answer to `{}` names no process", make.shown);
+        return Err(Failure::new(FailureClass::WrongOutput, reason).into());
+    };
+    let start = life.start_exec(id, &json!({ "Detach": false, "Tty": tty }));
+    let stream = Talk::stream(address, &start, patience)?;
+    let output = stream.into_bytes(patience).map_err(|stopped| super::launch::endless(stopped, &start))?;
+    let inspect = life.inspect_exec(id);
+    let told = talk.ask(&inspect, patience, None)?;
+    let returned = clock::now();
+    let told = json(&told, &inspect)?;
+    match told["ExitCode"].as_i64() {
+        Some(status) => Ok(Visit { output, status, returned }),
+        None => {
+            let reason = format!("the answer to `{}` does not say how the process ended", inspect.shown);
+            Err(Failure::new(FailureClass::WrongOutput, reason).into())
+        }
+    }
+}
+
+impl Verbs for Api {
+    fn create(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+        let image = self.engine.image.clone().expect("`prepare` provides the image before any verb");
+        let standing = Standing::announce(stage, &self.engine.spec)?;
+        let life = Life::of(&self.version, &standing.name);
+        let request = life.create(&self.wish(stage, &image).body(Task::Stay));
+        self.engine.standing = Some(standing);
+        let made = carry_out(stage, &self.address(), &request);
+        // A request that was answered made nothing any more; one that was given up may have.
+        if matches!(&made, Err(Abort::Failed(failure)) if failure.class != FailureClass::Timeout)
+            && let Some(standing) = self.engine.standing.take()
+            && self.rm(&standing.name).is_ok()
+        {
+            stage.cross_out(standing.entry);
+        }
+        made
+    }
+
+    fn start(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+        carry_out(stage, &self.address(), &self.life()?.start())
+    }
+
+    fn exec(&mut self, stage: &mut Stage) -> Result<Entered, Abort> {
+        let life = self.life()?;
+        let tty = self.engine.spec.get("tty") == Some("true");
+        let mut command = vec![EXECUTABLE, PROBE, Task::Enter.argument()];
+        if self.engine.limits().is_some() {
+            command.push(LIMITS);
+        }
+        let make = life
+            .make_exec(&json!({ "AttachStdout": true, "AttachStderr": true, "Tty": tty, "Cmd": command }));
+        let address = self.address();
+        let mut patience = Patience::new(stage.allowed, Some(&stage.interrupts));
+        let spawned = clock::now();
+        let visited = visit(&address, &life, &make, tty, &mut patience)
+            .map_err(|abort| taking(abort, clock::now().since(spawned)))?;
+        let (outputs, terminal) = streams(visited.output, tty, &make)?;
+        let ended = ended((spawned, visited.returned), visited.status, outputs);
+        let entered = verbs::entered(stage, &make.shown, &ended, &self.engine.expected(), terminal)?;
+        if let Some(limits) = self.engine.limits() {
+            limits.check(&entered.message)?;
+        }
+        Ok(entered)
+    }
+
+    fn stop(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+        carry_out(stage, &self.address(), &self.life()?.stop())
+    }
+
+    fn delete(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+        let span = carry_out(stage, &self.address(), &self.life()?.remove())?;
+        if let Some(standing) = self.engine.standing.take() {
+            stage.cross_out(standing.entry);
+        }
+        Ok(span)
+    }
+
+    fn discard(&mut self, stage: &mut Stage) {
+        let Some(standing) = self.engine.standing.take() else { return };
+        // A daemon that was not waited for may still make the container that is not there yet: then
+        // the journal keeps it for whoever comes next.
+        if matches!(self.rm(&standing.name), Ok(Found::Yes)) {
+            stage.cross_out(standing.entry);
+        }
+    }
+}
