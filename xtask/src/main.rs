@@ -6,6 +6,7 @@
 mod bench;
 mod cgroups;
 mod daemon;
+mod guest;
 mod lint;
 mod machine;
 mod packages;
@@ -16,6 +17,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
+use crate::guest::Guest;
 use crate::lint::Lint;
 use crate::machine::Machine;
 
@@ -63,20 +65,20 @@ fn chore(args: Vec<String>) -> Result<ExitCode> {
 fn test(lint: Lint, for_cargo: &[String]) -> Result<ExitCode> {
     let machine = Machine::read();
     let scratch = suite::scratch()?;
-    let daemon = match &machine {
+    let (daemon, guest) = match &machine {
         Machine::Ours => {
             packages::install_missing()?;
             cgroups::mend();
-            daemon::ensure(&scratch)
+            (daemon::ensure(&scratch), guest::ensure())
         }
         Machine::Foreign(why) => {
             eprintln!("xtask: installing nothing and starting nothing: {why}");
             eprintln!("xtask: a test whose docker, podman, runc or crun is missing will be skipped");
-            daemon::Docker::look()
+            (daemon::Docker::look(), Guest::look())
         }
     };
     let lints = lint::run(lint)?;
-    let totals = suite::run(&machine, &daemon, &scratch, for_cargo)?;
+    let totals = suite::run(suite::required(&machine, &daemon, guest), &scratch, for_cargo)?;
     daemon.end();
     suite::conclude(&totals, lints, &scratch)
 }

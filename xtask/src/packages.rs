@@ -44,6 +44,7 @@ const PACKAGES: &[Package] = &[
     package("iproute2", "ip"),
     package("groff-base", "groff"),
     package("bash", "bash"),
+    package("qemu-system-x86", "qemu-system-x86_64"),
     Package { name: "ca-certificates", or: None, in_every_release: true },
 ];
 
@@ -124,7 +125,8 @@ fn output_of(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn apt_get(args: &[&str]) -> Result<()> {
+/// Runs `apt-get`; that it fails is told and not fatal.
+pub fn apt_get(args: &[&str]) -> Result<()> {
     eprintln!("xtask: apt-get {}", args.join(" "));
     let status = Command::new("apt-get")
         .args(["-qq", "-o", "DPkg::Lock::Timeout=120", "-o", "Acquire::Retries=3"])

@@ -8,6 +8,7 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context, Result};
 
 use crate::daemon::Docker;
+use crate::guest::Guest;
 use crate::lint::Lints;
 use crate::machine::Machine;
 use crate::totals::Totals;
@@ -30,11 +31,11 @@ pub fn scratch() -> Result<PathBuf> {
 }
 
 /// Runs every test in the release profile, the one whose probe is measured.
-pub fn run(machine: &Machine, docker: &Docker, scratch: &Path, for_cargo: &[String]) -> Result<Totals> {
+pub fn run(required: String, scratch: &Path, for_cargo: &[String]) -> Result<Totals> {
     let mut child = cargo()
         .args(["test", "--workspace", "--release", "--no-fail-fast"])
         .args(for_cargo)
-        .env(REQUIRE, required(machine, docker))
+        .env(REQUIRE, required)
         .env(SKIPS, skips(scratch))
         .stdout(Stdio::piped())
         .spawn()
@@ -73,17 +74,23 @@ pub fn conclude(totals: &Totals, lints: Lints, scratch: &Path) -> Result<ExitCod
     Ok(if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What the caller asks for in the environment wins, even when that is nothing.
-fn required(machine: &Machine, docker: &Docker) -> String {
+/// The needs whose absence fails a test, comma-separated. What the caller asks for in the environment
+/// wins, even when that is nothing.
+pub fn required(machine: &Machine, docker: &Docker, guest: Guest) -> String {
     if let Ok(asked) = std::env::var(REQUIRE) {
         return asked;
     }
-    match machine {
-        Machine::Foreign(_) => String::new(),
-        Machine::Ours if docker.knows_crun => "docker,podman,runc,crun,docker+crun".to_owned(),
-        // Somebody's own daemon may go without crun: that test then skips with its reason.
-        Machine::Ours => "docker,podman,runc,crun".to_owned(),
+    let Machine::Ours = machine else { return String::new() };
+    let mut needs = vec!["docker", "podman", "runc", "crun"];
+    // Somebody's own daemon may go without crun: that test then skips with its reason.
+    if docker.knows_crun {
+        needs.push("docker+crun");
     }
+    // Debian's archive may be out of reach, and other distributions have no such kernel.
+    if guest == Guest::Ready {
+        needs.push("guest");
+    }
+    needs.join(",")
 }
 
 fn skips(scratch: &Path) -> PathBuf {
