@@ -7,6 +7,8 @@
 //! `DUNNAGE_TEST_SKIPS`. A need listed in `DUNNAGE_TEST_REQUIRE` (comma-separated) panics instead.
 #![allow(dead_code, reason = "no test executable has all needs")]
 
+pub mod guest;
+
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -31,6 +33,7 @@ pub enum Need {
     Zsh,
     Fish,
     Useradd,
+    Guest,
 }
 
 impl Need {
@@ -52,6 +55,7 @@ impl Need {
             Need::Zsh => "zsh",
             Need::Fish => "fish",
             Need::Useradd => "useradd",
+            Need::Guest => "guest",
         }
     }
 
@@ -70,6 +74,7 @@ impl Need {
             Need::Hyperfine | Need::Cc | Need::Groff | Need::Bash | Need::Zsh | Need::Fish => {
                 words(self.name(), &["--version"]).map(drop)
             }
+            Need::Guest => guest::ready(),
         }
     }
 }

@@ -1,0 +1,9 @@
+//! Whole sessions on a machine of our own with pure cgroup v2, whatever this one has.
+
+mod faults;
+mod whole;
+
+#[path = "../support/dunnage.rs"]
+mod dunnage;
+#[path = "../support/mod.rs"]
+mod support;

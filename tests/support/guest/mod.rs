@@ -1,0 +1,305 @@
+//! A machine of our own for a few seconds: a stock Debian kernel under emulation, with pure cgroup v2,
+//! all capabilities, and only the files that a test puts there.
+//!
+//! ```ignore
+//! if support::lacks("it_works_there", Need::Guest) { return; }
+//! let done = Guest::new().program("crun").run("crun --version", Duration::from_secs(60));
+//! ```
+//! The script is run by busybox' shell as pid 1's child, in `/out`; what it puts there comes back, with
+//! everything that it said and its exit code. A guest that does not boot, or does not end within
+//! its deadline, is an error with the console's last lines; nothing here waits for ever.
+//!
+//! Deliberately absent: acceleration by hardware, which most test machines refuse; a network; a disk.
+#![allow(dead_code, reason = "no test executable uses all of it")]
+
+mod contents;
+pub mod cpio;
+
+use std::fmt;
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use cpio::Archive;
+
+const QEMU: &str = "qemu-system-x86_64";
+/// How many of the console's last lines an error shows.
+const LAST_LINES: usize = 40;
+
+/// A machine that is being put together.
+pub struct Guest {
+    qemu: PathBuf,
+    kernel: PathBuf,
+    modules: Vec<&'static str>,
+    memory: u32,
+    contents: Archive,
+    initramfs: Option<Vec<u8>>,
+}
+
+/// What a script that ended came to.
+pub struct Done {
+    /// Its exit code.
+    pub code: i32,
+    /// Its standard output and error, as they came.
+    pub output: String,
+    /// Everything on the console, the kernel's words included.
+    pub console: String,
+    /// From the start of the emulator to its end.
+    pub took: Duration,
+    files: TempDir,
+}
+
+impl Done {
+    /// What the script left in `/out`.
+    pub fn files(&self) -> PathBuf {
+        self.files.path().join("out")
+    }
+}
+
+/// Everything that a person who reads a failed test wants to see.
+impl fmt::Display for Done {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "code {} after {:?}\noutput:\n{}", self.code, self.took, self.output)?;
+        write!(out, "console:\n{}", last_lines(&self.console))
+    }
+}
+
+/// Why there is no result, in words, and the end of what the console said.
+#[derive(Debug)]
+pub struct Fault {
+    pub what: String,
+    pub console: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let console = match self.console.trim() {
+            "" => "the console stayed silent".to_owned(),
+            _ => format!("the console's last lines:\n{}", last_lines(&self.console)),
+        };
+        write!(out, "{}; {console}", self.what)
+    }
+}
+
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
+}
+
+/// Where `cargo xtask test` puts a kernel, its modules and a static busybox.
+fn prepared(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("target/guest").join(name)
+}
+
+/// The kernel that is booted.
+pub fn kernel() -> PathBuf {
+    prepared("vmlinuz")
+}
+
+/// The shell and all commands of the guest, one static executable.
+pub fn busybox() -> PathBuf {
+    prepared("busybox")
+}
+
+/// The reason in words where no guest can be started here.
+pub fn ready() -> Result<(), String> {
+    let told = Command::new(QEMU).arg("--version").stdin(Stdio::null()).output();
+    told.map_err(|error| format!("{QEMU}: {error}"))?;
+    let kernel = kernel();
+    match kernel.is_file() {
+        true => Ok(()),
+        false => Err(format!("no kernel at `{}`, where `cargo xtask test` puts one", kernel.display())),
+    }
+}
+
+impl Guest {
+    /// With a shell and the modules that containers need.
+    pub fn new() -> Guest {
+        let guest = Guest {
+            qemu: QEMU.into(),
+            kernel: kernel(),
+            modules: vec!["overlay", "veth", "bridge"],
+            memory: 1024,
+            contents: Archive::default(),
+            initramfs: None,
+        };
+        guest.file(&busybox(), "/bin/busybox")
+    }
+
+    /// Also this module, with all that it depends on.
+    pub fn module(mut self, name: &'static str) -> Guest {
+        self.modules.push(name);
+        self
+    }
+
+    /// A file of this machine at a path in the guest.
+    pub fn file(self, from: &Path, to: &str) -> Guest {
+        let bytes = fs::read(from).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
+        self.content(to, &bytes)
+    }
+
+    /// A file with this content.
+    pub fn content(mut self, to: &str, bytes: &[u8]) -> Guest {
+        self.contents.add(&Path::new("guest").join(to.trim_start_matches('/')), bytes);
+        self
+    }
+
+    /// A program of this machine's search path at the same place in the guest, with its libraries.
+    pub fn program(self, name: &str) -> Guest {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let found =
+            std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| path.is_file());
+        let found = found.unwrap_or_else(|| panic!("`{name}` is not on the search path"));
+        let libraries = contents::libraries(&found);
+        let all = libraries.iter().chain([&found]);
+        all.fold(self, |guest, path| guest.file(path, &path.to_string_lossy()))
+    }
+
+    /// With this many MiB of memory; 1024 otherwise, of which four fifths can hold files.
+    pub fn memory(self, memory: u32) -> Guest {
+        Guest { memory, ..self }
+    }
+
+    /// Another emulator.
+    pub fn with_qemu(self, qemu: &str) -> Guest {
+        Guest { qemu: qemu.into(), ..self }
+    }
+
+    /// Another kernel.
+    pub fn with_kernel(self, kernel: &Path) -> Guest {
+        Guest { kernel: kernel.to_owned(), ..self }
+    }
+
+    /// Another initramfs than the one that runs the script.
+    pub fn with_initramfs(self, archive: Vec<u8>) -> Guest {
+        Guest { initramfs: Some(archive), ..self }
+    }
+
+    /// Boots, runs the script, and ends; or says why not.
+    pub fn run(mut self, script: &str, deadline: Duration) -> Result<Done, Fault> {
+        let place = tempfile::tempdir().expect("a directory");
+        let initramfs = self.initramfs.take().unwrap_or_else(|| self.pack(script));
+        fs::write(place.path().join("initramfs"), initramfs).expect("room for the initramfs");
+        let began = Instant::now();
+        let silent = |what| Fault { what, console: String::new() };
+        let mut emulator = Emulator::start(self.command(place.path()))
+            .map_err(|error| silent(format!("cannot start `{}`: {error}", self.qemu.display())))?;
+        let status = emulator.wait(deadline);
+        let console = emulator.console();
+        let Some(status) = status else {
+            let what = format!("the guest did not end within {deadline:?}");
+            return Err(Fault { what, console });
+        };
+        let took = began.elapsed();
+        match unpacked(place.path()) {
+            Some((code, output)) => Ok(Done { code, output, console, took, files: place }),
+            None => {
+                let words = fs::read_to_string(place.path().join("stderr")).unwrap_or_default();
+                let what = format!("the guest ended without a result: {status}: {}", words.trim());
+                Err(Fault { what, console })
+            }
+        }
+    }
+
+    fn pack(&self, script: &str) -> Vec<u8> {
+        let mut archive = self.contents.clone();
+        archive.add(Path::new("busybox"), &fs::read(busybox()).expect("busybox"));
+        archive.add(Path::new("init"), include_bytes!("init.sh"));
+        archive.add(Path::new("guest/guest-init"), include_bytes!("guest-init.sh"));
+        archive.add(Path::new("guest/guest-script"), script.as_bytes());
+        let mut order = String::new();
+        for module in contents::modules(&prepared("modules"), &self.modules) {
+            let name = module.file_name().expect("a file").to_string_lossy().into_owned();
+            archive.add(&Path::new("guest/guest-modules").join(&name), &fs::read(&module).expect("a module"));
+            order += &format!("{name}\n");
+        }
+        archive.add(Path::new("guest/guest-modules/order"), order.as_bytes());
+        archive.finish()
+    }
+
+    fn command(&self, place: &Path) -> Command {
+        let mut command = Command::new(&self.qemu);
+        // The first serial line is the console, the second one brings the result.
+        let result = format!("file:{}", place.join("result.tar").display());
+        command.args(["-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"]);
+        command.args(["-accel", "tcg", "-cpu", "max", "-smp", "2", "-no-reboot"]);
+        command.args(["-m", &self.memory.to_string()]);
+        command.args(["-serial", "stdio", "-serial", &result]);
+        command.arg("-kernel").arg(&self.kernel).arg("-initrd").arg(place.join("initramfs"));
+        // A panic ends the machine at once. Emulation pays for mitigations and protects nothing with them.
+        command.args(["-append", "console=ttyS0 quiet panic=-1 mitigations=off"]);
+        let stderr = fs::File::create(place.join("stderr")).expect("a file for what the emulator says");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
+        command
+    }
+}
+
+/// The exit code and the output, where the archive with them has arrived whole.
+fn unpacked(place: &Path) -> Option<(i32, String)> {
+    let archive = fs::File::open(place.join("result.tar")).ok()?;
+    tar::Archive::new(archive).unpack(place).ok()?;
+    let code = fs::read_to_string(place.join("guest-code")).ok()?.trim().parse().ok()?;
+    let output = fs::read(place.join("guest-output")).ok()?;
+    Some((code, String::from_utf8_lossy(&output).into_owned()))
+}
+
+/// The emulator's process, which does not outlive this.
+struct Emulator {
+    process: Child,
+    console: Arc<Mutex<Vec<u8>>>,
+    closed: mpsc::Receiver<()>,
+}
+
+impl Emulator {
+    fn start(mut command: Command) -> std::io::Result<Emulator> {
+        // SAFETY: prctl is a single system call without memory, which may be made after a fork.
+        unsafe {
+            command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            })
+        };
+        let mut process = command.spawn()?;
+        let mut stdout = process.stdout.take().expect("a pipe");
+        let console = Arc::new(Mutex::new(Vec::new()));
+        let (tell, closed) = mpsc::channel();
+        let shared = Arc::clone(&console);
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(length @ 1..) = stdout.read(&mut buffer) {
+                shared.lock().expect("no panic").extend_from_slice(&buffer[..length]);
+            }
+            // Nobody listens any more after a deadline.
+            let _ = tell.send(());
+        });
+        Ok(Emulator { process, console, closed })
+    }
+
+    /// How it ended; none where it had to be killed.
+    fn wait(&mut self, deadline: Duration) -> Option<ExitStatus> {
+        let in_time = self.closed.recv_timeout(deadline).is_ok();
+        if !in_time {
+            self.process.kill().expect("our own child");
+        }
+        let status = self.process.wait().expect("our own child");
+        in_time.then_some(status)
+    }
+
+    fn console(&self) -> String {
+        let bytes = self.console.lock().expect("no panic");
+        String::from_utf8_lossy(&bytes).replace('\r', "")
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
