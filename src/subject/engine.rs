@@ -7,6 +7,7 @@ mod verbs;
 use std::path::PathBuf;
 
 pub use self::image::users_with_images;
+pub(super) use self::image::with_archive;
 use super::client::{self, Call, Holds, Terminal};
 use super::component::{ask_as, insist_as, question};
 use super::login::Login;

@@ -6,6 +6,7 @@ pub mod api;
 pub mod bare;
 pub mod client;
 pub mod component;
+pub mod containerd;
 pub mod docker;
 pub mod engine;
 pub mod fake;
@@ -261,8 +262,16 @@ pub struct Place {
 }
 
 /// Every kind of subject, the nearest to the kernel first.
-pub static KINDS: &[&Kind] =
-    &[&bare::KIND, &floor::KIND, &oci::CRUN, &oci::RUNC, &docker::KIND, &podman::KIND, &fake::KIND];
+pub static KINDS: &[&Kind] = &[
+    &bare::KIND,
+    &floor::KIND,
+    &oci::CRUN,
+    &oci::RUNC,
+    &containerd::KIND,
+    &docker::KIND,
+    &podman::KIND,
+    &fake::KIND,
+];
 
 /// The kinds that people are told about.
 pub fn shown_kinds() -> impl Iterator<Item = &'static Kind> {

@@ -84,24 +84,32 @@ impl Engine {
         if holds(&reference).is_ok() {
             return Ok(reference);
         }
-        let archive = stage.workspace().join("small.tar");
-        let entry = stage.note(Resource::Directory(stage.workspace()))?;
-        let written = (|| {
-            std::fs::create_dir_all(stage.workspace())?;
-            let bytes = std::fs::read(&stage.place.executable)?;
-            let mut file = std::io::BufWriter::new(std::fs::File::create(&archive)?);
-            SmallImage::new(&bytes).write_archive(&mut file)?;
-            std::io::Write::flush(&mut file)
-        })();
-        let loaded = written
-            .map_err(|error| format!("cannot write the image to `{}`: {error}", archive.display()))
-            .and_then(|()| load(&archive));
-        let _ = std::fs::remove_file(&archive);
-        stage.cross_out(entry);
-        loaded
+        with_archive(stage, load)
             .map_err(|reason| environment(format!("{} does not take the image: {reason}", self.spec.name)))?;
         Ok(reference)
     }
+}
+
+/// Writes the image `small` as an archive, has it loaded, and removes the archive.
+pub(in crate::subject) fn with_archive(
+    stage: &mut Stage,
+    load: impl FnOnce(&Path) -> Result<(), String>,
+) -> Result<(), String> {
+    let archive = stage.workspace().join("small.tar");
+    let entry = stage.note(Resource::Directory(stage.workspace())).map_err(|failure| failure.reason)?;
+    let written = (|| {
+        std::fs::create_dir_all(stage.workspace())?;
+        let bytes = std::fs::read(&stage.place.executable)?;
+        let mut file = std::io::BufWriter::new(std::fs::File::create(&archive)?);
+        SmallImage::new(&bytes).write_archive(&mut file)?;
+        std::io::Write::flush(&mut file)
+    })();
+    let loaded = written
+        .map_err(|error| format!("cannot write the image to `{}`: {error}", archive.display()))
+        .and_then(|()| load(&archive));
+    let _ = std::fs::remove_file(&archive);
+    stage.cross_out(entry);
+    loaded
 }
 
 /// The directory with one file, by their name, for each user whose storage holds images of ours.

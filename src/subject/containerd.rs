@@ -1,0 +1,381 @@
+//! containerd through `ctr`, the client that comes with it: what its keys mean, how it is found, and
+//! a launch. Everything of ours lies in a namespace of its own in containerd.
+//!
+//! `ctr` by itself gives a container no network, keeps no log and filters no system calls. It
+//! replaces the image's entry point by the arguments after the container's name. Deliberately absent:
+//! `tty`, since `ctr` allocates a terminal only when it has one itself, which a launch does not; and
+//! networks, which `ctr` leaves to plug-ins.
+
+mod ctr;
+mod sweep;
+
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use self::ctr::{Ctr, Found, NAMESPACE};
+use super::client::{self, Call, Holds, Limits, Terminal};
+use super::component::ask;
+use super::engine::{RUN_LABEL, STATE_LABEL};
+use super::spec::{Key, Values, parse_size};
+use super::treatment::{Expected, Network, Own};
+use super::{
+    Component, Defaults, Facts, Kind, Launch, Layer, Place, Spec, Stage, Subject, Unavailable, on_path,
+};
+use crate::image::EXECUTABLE;
+use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::{LIMITS, PROBE, Task};
+use crate::sys::journal::Resource;
+use crate::sys::process;
+use crate::sys::spawn::Program;
+
+/// Where containerd listens: the system's own, then the one that a dockerd started for itself.
+const SOCKETS: [&str; 2] = ["/run/containerd/containerd.sock", "/run/docker/containerd/containerd.sock"];
+
+static KEYS: [Key; 10] = [
+    Key {
+        name: "net",
+        values: Values::OneOf(&["none", "host"]),
+        meaning: "`none` (default): a new network namespace with loopback only, which is all that `ctr` gives",
+        default: Some("none"),
+    },
+    Key {
+        name: "log",
+        values: Values::OneOf(&["none"]),
+        meaning: "`none` (default): `ctr` has no log driver and keeps no log",
+        default: Some("none"),
+    },
+    Key {
+        name: "seccomp",
+        values: Values::OneOf(&["default", "off"]),
+        meaning: "the system call filter; `off` (default): `ctr` applies none unless it is asked to",
+        default: Some("off"),
+    },
+    Key {
+        name: "snapshotter",
+        values: Values::OneOf(&["overlayfs", "native"]),
+        meaning: "what makes the root; `native` copies files",
+        default: Some("overlayfs"),
+    },
+    Key { name: "cpus", values: Values::Number, meaning: "a CPU limit", default: None },
+    Key { name: "memory", values: Values::Size, meaning: "a memory limit", default: None },
+    Key {
+        name: "image",
+        values: Values::Text("small, or an image in containerd's namespace `dunnage`"),
+        meaning: "`small` (default): the probe and nothing else",
+        default: Some("small"),
+    },
+    Key { name: "bin", values: Values::Path, meaning: "an own build of `ctr`", default: None },
+    Key {
+        name: "host",
+        values: Values::Text("a socket such as /run/containerd/containerd.sock"),
+        meaning: "another daemon; without it the system's own, else the one that a dockerd started",
+        default: None,
+    },
+    Key {
+        name: "client",
+        values: Values::OneOf(&["ctr"]),
+        meaning: "how containerd is asked: its own command line",
+        default: Some("ctr"),
+    },
+];
+
+/// The kind `containerd`.
+pub static KIND: Kind = Kind {
+    name: "containerd",
+    layer: Layer::Engine,
+    meaning: "containerd through `ctr`; `containerd+RUNTIME` for any installed runtime that behaves as runc does",
+    keys: &KEYS,
+    defaults,
+    build,
+    sweep: |_, company| sweep::sweep(company),
+};
+
+fn defaults() -> Defaults {
+    let installed = Spec::plain("containerd");
+    // What others filter by default must be asked for here.
+    let equalised = installed.with(&[("net", "none"), ("log", "none"), ("seccomp", "default")]);
+    Defaults { as_installed: vec![installed], equalised: vec![equalised] }
+}
+
+/// containerd as it was found, ready to start containers.
+struct Containerd {
+    spec: Spec,
+    ctr: Ctr,
+    daemons: Result<Vec<i32>, String>,
+    runtime: Option<PathBuf>,
+    facts: Facts,
+    image: Option<String>,
+}
+
+fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
+    find(spec).map(|found| Box::new(found) as Box<dyn Subject>)
+}
+
+/// Finds `ctr` and asks its daemon what it is.
+fn find(spec: &Spec) -> Result<Containerd, Unavailable> {
+    let client = match spec.get("bin") {
+        Some(path) => PathBuf::from(path),
+        None => on_path("ctr").ok_or_else(|| {
+            Unavailable::because("`ctr` is not installed").with_remedy("install the package `containerd`")
+        })?,
+    };
+    let ctr = Ctr::new(client, address(spec.get("host"))?);
+    let runtime = runtime(spec.runtime.as_deref())?;
+    let version = String::from_utf8_lossy(&ctr.ask(&["version"])?).into_owned();
+    let server = version.split_once("Server:").and_then(|(_, server)| line_after(server, "Version:"));
+
+    let mut components = vec![Component::asked("client", ctr.program())?];
+    let socket = Path::new(ctr.address());
+    let daemon = process::listening_on(socket).and_then(process::read);
+    let daemon = daemon.filter(|one| one.name == "containerd");
+    if let Some(path) = daemon.as_ref().and_then(|daemon| daemon.executable.as_ref()) {
+        components.push(Component::asked("daemon", path)?);
+        components.extend(shim(path)?);
+    }
+    if let Some(path) = &runtime {
+        components.push(Component::asked("runtime", path)?);
+    }
+    let started_by = daemon.as_ref().and_then(|daemon| process::read(daemon.parent));
+    let notes = [
+        ("server", server),
+        ("socket", Some(ctr.address().to_owned())),
+        ("namespace", Some(NAMESPACE.to_owned())),
+        ("snapshotter", Some(spec.get("snapshotter").unwrap_or("overlayfs").to_owned())),
+        ("daemon started by", started_by.map(|parent| parent.name)),
+        ("daemon started", daemon.as_ref().map(|daemon| daemon.started().to_string())),
+        ("daemon uptime", daemon.as_ref().map(|daemon| daemon.uptime().to_string())),
+    ];
+    let known = |(key, value): (&str, Option<String>)| Some((key.to_owned(), value?));
+    Ok(Containerd {
+        spec: spec.clone(),
+        ctr,
+        daemons: match &daemon {
+            Some(daemon) => Ok(vec![daemon.pid]),
+            None => Err("it is not known which process is the daemon".into()),
+        },
+        runtime,
+        facts: Facts {
+            components,
+            runtime: Some(spec.runtime.clone().unwrap_or_else(|| "runc".into())),
+            notes: notes.into_iter().filter_map(known).collect(),
+        },
+        image: None,
+    })
+}
+
+/// The socket to ask: the one named, else `$CONTAINERD_ADDRESS` as `ctr` itself takes it, else the
+/// first one on which somebody listens. `ctr` tries a dead one for ten seconds; here it is known at once.
+fn address(named: Option<&str>) -> Result<String, Unavailable> {
+    let variable = std::env::var("CONTAINERD_ADDRESS").ok().filter(|address| !address.is_empty());
+    let named = named.map(str::to_owned).or(variable);
+    let candidates = match &named {
+        Some(address) => vec![address.strip_prefix("unix://").unwrap_or(address)],
+        None => SOCKETS.to_vec(),
+    };
+    let mut refusals = Vec::new();
+    for address in candidates {
+        match UnixStream::connect(address) {
+            Ok(_) => return Ok(address.to_owned()),
+            Err(error) => refusals.push((address, error)),
+        }
+    }
+    let is_denied = |error: &std::io::Error| error.kind() == std::io::ErrorKind::PermissionDenied;
+    let remedy = match refusals.iter().any(|(_, error)| is_denied(error)) {
+        true => "run as root: containerd's socket is root's",
+        false => "start the daemon: `systemctl start containerd`, or `containerd &` as root",
+    };
+    let told: Vec<_> = refusals.iter().map(|(address, error)| format!("`{address}`: {error}")).collect();
+    Err(Unavailable::because(format!("containerd does not answer: {}", told.join("; "))).with_remedy(remedy))
+}
+
+/// The executable of the runtime, where it is known; it must be when it was asked for.
+fn runtime(asked: Option<&str>) -> Result<Option<PathBuf>, Unavailable> {
+    match asked {
+        None => Ok(on_path("runc")),
+        Some("runsc") => Err(Unavailable::because(
+            "`runsc` does not take runc's place: containerd starts it through a shim of its own",
+        )
+        .with_remedy("measure the runtime itself: `runsc`")),
+        Some(name) => on_path(name).map(Some).ok_or_else(|| {
+            Unavailable::because(format!("the runtime `{name}` is not installed"))
+                .with_remedy(format!("install the package `{name}`"))
+        }),
+    }
+}
+
+/// The shim that the daemon starts for each container, beside it or on the search path.
+fn shim(daemon: &Path) -> Result<Option<Component>, Unavailable> {
+    let name = "containerd-shim-runc-v2";
+    let beside = daemon.parent().map(|directory| directory.join(name)).filter(|path| path.is_file());
+    let Some(path) = beside.or_else(|| on_path(name)) else { return Ok(None) };
+    let answer = ask(&path, &["-v"])?;
+    let version = line_after(&String::from_utf8_lossy(&answer), "Version:").unwrap_or_default();
+    let found = Component::of_file("shim", &path, &version);
+    found.map(Some).map_err(|error| Unavailable::because(format!("{error:#}")))
+}
+
+fn line_after(text: &str, word: &str) -> Option<String> {
+    text.split_once(word)?.1.lines().next().map(|line| line.trim().to_owned())
+}
+
+impl Containerd {
+    fn key(&self, key: &str) -> Option<&str> {
+        self.spec.get(key)
+    }
+
+    fn limits(&self) -> Option<Limits> {
+        let cpus = self.key("cpus").and_then(|value| value.parse().ok());
+        let memory = self.key("memory").and_then(parse_size);
+        (cpus.is_some() || memory.is_some()).then_some(Limits { cpus, memory })
+    }
+
+    /// The arguments of a verb that makes a container, from the verb to the probe's task.
+    fn making(&self, verb: &[&str], stage: &Stage, name: &str, task: Task) -> Vec<String> {
+        let image = self.image.as_deref().expect("`prepare` provides the image before any launch");
+        let mut all = self.ctr.arguments(verb);
+        let mut add = |words: &[&str]| all.extend(words.iter().map(|word| (*word).to_owned()));
+        add(&["--label", &format!("{RUN_LABEL}={}", stage.run)]);
+        add(&["--label", &format!("{STATE_LABEL}={}", stage.place.state.display())]);
+        if self.key("net") == Some("host") {
+            add(&["--net-host"]);
+        }
+        if self.key("seccomp") == Some("default") {
+            add(&["--seccomp"]);
+        }
+        if let Some(cpus) = self.key("cpus") {
+            add(&["--cpus", cpus]);
+        }
+        if let Some(bytes) = self.key("memory").and_then(parse_size) {
+            add(&["--memory-limit", &bytes.to_string()]);
+        }
+        if let Some(snapshotter) = self.key("snapshotter") {
+            add(&["--snapshotter", snapshotter]);
+        }
+        if let (Some(_), Some(path)) = (&self.spec.runtime, &self.runtime) {
+            add(&["--runc-binary", &path.to_string_lossy()]);
+        }
+        if self.limits().is_some() {
+            // Limits are read back from the cgroup itself, which `ctr` mounts for nobody.
+            add(&["--mount", "type=cgroup,src=cgroup,dst=/sys/fs/cgroup,options=ro:nosuid:noexec:nodev"]);
+        }
+        if self.key("image").is_some_and(|image| image != "small") {
+            let source = stage.place.executable.display();
+            add(&["--mount", &format!("type=bind,src={source},dst={EXECUTABLE},options=rbind:ro")]);
+        }
+        add(&[image, name, EXECUTABLE, PROBE, task.argument()]);
+        if self.limits().is_some() {
+            add(&[LIMITS]);
+        }
+        all
+    }
+
+    fn expected(&self) -> Expected {
+        let native = self.key("snapshotter") == Some("native");
+        Expected {
+            network: if self.key("net") == Some("host") { Network::Host } else { Network::Loopback },
+            pid: Own::Private,
+            user: Own::Host,
+            mount: Own::Private,
+            ipc: Own::Private,
+            uts: Own::Private,
+            no_new_privs: None,
+            seccomp: Some(if self.key("seccomp") == Some("default") { 2 } else { 0 }),
+            capabilities: None,
+            root: if native { &[] } else { &["overlay"] },
+        }
+    }
+
+    /// Whether the snapshotter that was asked for made the root: its name stands in the path from which
+    /// the root is mounted.
+    fn check_snapshotter(&self, launch: &Launch) -> Result<(), Failure> {
+        let Some(asked) = self.key("snapshotter") else { return Ok(()) };
+        let mounts = &launch.message.inside.mounts;
+        let root = mounts.iter().rfind(|line| line.split(' ').nth(4) == Some("/"));
+        match root {
+            Some(line) if line.contains(&format!("snapshotter.v1.{asked}/")) => Ok(()),
+            _ => {
+                let found = root.map_or("nothing that is known", String::as_str);
+                let reason =
+                    format!("not as asked: the snapshotter {asked} was asked for and the root is `{found}`");
+                Err(Failure::new(FailureClass::Treatment, reason))
+            }
+        }
+    }
+
+    /// The image to run, imported if it is ours and not there yet.
+    fn provide_image(&self, stage: &mut Stage) -> Result<String, Failure> {
+        let environment = |reason: String| Failure::new(FailureClass::Environment, reason);
+        let wanted = match self.key("image") {
+            None | Some("small") => stage.place.reference.clone(),
+            Some(named) => named.to_owned(),
+        };
+        if self.ctr.has_image(&wanted).map_err(|why| environment(why.reason))? {
+            return Ok(wanted);
+        }
+        if wanted != stage.place.reference {
+            return Err(environment(format!(
+                "containerd has no image `{wanted}` in its namespace `{NAMESPACE}`; `ctr --namespace {NAMESPACE} images \
+                 import` puts one there; dunnage pulls nothing, since a download is no part of a start"
+            )));
+        }
+        let import = |archive: &Path| self.ctr.import(archive, &wanted, self.key("snapshotter"));
+        super::engine::with_archive(stage, import)
+            .map_err(|reason| environment(format!("containerd does not take the image: {reason}")))?;
+        Ok(wanted)
+    }
+}
+
+impl Subject for Containerd {
+    fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
+        self.image = Some(self.provide_image(stage)?);
+        Ok(())
+    }
+
+    fn launch(&mut self, stage: &mut Stage) -> Result<Launch, Abort> {
+        let name = stage.next_name();
+        let program =
+            Program::new(self.ctr.program(), self.making(&["run", "--rm"], stage, &name, Task::Start))
+                .map_err(|error| Failure::new(FailureClass::Environment, error.to_string()))?;
+        let entry = stage.note(Resource::Container { subject: self.spec.to_string(), name: name.clone() })?;
+        let call = Call {
+            program: &program,
+            name: &name,
+            daemons: self.daemons.as_deref().map_err(String::as_str),
+            expected: &self.expected(),
+            runtime: self.runtime.as_deref(),
+            terminal: Terminal::No,
+            holds: Holds::More,
+            bundle: None,
+            limits: self.limits(),
+        };
+        let launched = client::launch(stage, &call);
+        let Err(abort) = &launched else {
+            stage.cross_out(entry);
+            let launch = launched?;
+            self.check_snapshotter(&launch)?;
+            return Ok(launch);
+        };
+        let killed = match abort {
+            Abort::Interrupted => true,
+            Abort::Failed(failure) => failure.class == FailureClass::Timeout,
+        };
+        // A daemon whose client was killed may still make the container that is not there yet: the
+        // journal keeps it for whoever comes next.
+        match self.ctr.remove(&name, self.key("snapshotter")) {
+            Ok(Found::No) if killed => {}
+            Ok(_) => stage.cross_out(entry),
+            Err(_) => {}
+        }
+        launched
+    }
+
+    fn remove(&self, name: &str) -> Result<(), Failure> {
+        self.ctr.remove(name, self.key("snapshotter")).map(drop)
+    }
+
+    fn finish(&mut self, _: &mut Stage) {}
+
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+}

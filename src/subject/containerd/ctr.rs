@@ -1,0 +1,125 @@
+//! The commands of `ctr` that are no part of a measurement: images in, containers out. All in our own
+//! namespace.
+
+use std::path::{Path, PathBuf};
+
+use super::super::Unavailable;
+use super::super::component::{ask, insist};
+use crate::image::archive::IMAGE_LABEL;
+use crate::outcome::{Failure, FailureClass};
+
+/// The namespace in containerd that holds everything of ours.
+pub const NAMESPACE: &str = "dunnage";
+
+/// Where `ctr` makes the pipes of its containers.
+const PIPES: &str = "/run/containerd/fifo";
+
+/// `ctr`, and the daemon that it asks.
+#[derive(Debug)]
+pub struct Ctr {
+    program: PathBuf,
+    address: String,
+}
+
+/// Whether something that was to be removed was there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// It was.
+    Yes,
+    /// It was not.
+    No,
+}
+
+impl Ctr {
+    /// `ctr` at this path, for the daemon that listens on this socket.
+    pub fn new(program: PathBuf, address: String) -> Ctr {
+        Ctr { program, address }
+    }
+
+    /// The executable.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// The socket.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The arguments before a verb, and the verb.
+    pub fn arguments(&self, verb: &[&str]) -> Vec<String> {
+        let global = ["--address", &self.address, "--namespace", NAMESPACE];
+        global.iter().chain(verb).map(|word| (*word).to_owned()).collect()
+    }
+
+    /// What it answers; ends at once when the person wants to stop.
+    pub fn ask(&self, verb: &[&str]) -> Result<Vec<u8>, Unavailable> {
+        let arguments = self.arguments(verb);
+        ask(&self.program, &arguments.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// The same for what must be done even while stopping.
+    pub fn insist(&self, verb: &[&str]) -> Result<Vec<u8>, Unavailable> {
+        let arguments = self.arguments(verb);
+        insist(&self.program, &arguments.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// The lines that it answers.
+    pub fn lines(&self, verb: &[&str]) -> Result<Vec<String>, Unavailable> {
+        let answer = self.ask(verb)?;
+        let text = String::from_utf8_lossy(&answer);
+        Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
+    }
+
+    /// Whether our namespace holds this image.
+    pub fn has_image(&self, reference: &str) -> Result<bool, Unavailable> {
+        Ok(self.lines(&["images", "ls", "--quiet"])?.iter().any(|line| line == reference))
+    }
+
+    /// Imports an archive and labels the image in it as ours.
+    pub fn import(&self, archive: &Path, reference: &str, snapshotter: Option<&str>) -> Result<(), String> {
+        let path = archive.to_string_lossy();
+        let with = snapshotter.map(|name| ["--snapshotter", name]);
+        let words: Vec<_> =
+            ["images", "import"].into_iter().chain(with.into_iter().flatten()).chain([&*path]).collect();
+        let (label, value) = IMAGE_LABEL;
+        self.ask(&words)
+            .and_then(|_| self.ask(&["images", "label", reference, &format!("{label}={value}")]))
+            .map(drop)
+            .map_err(|why| why.reason)
+    }
+
+    /// Removes whatever bears this name: the task with its processes, the container, and the snapshot
+    /// that a client made before it was killed.
+    pub fn remove(&self, name: &str, snapshotter: Option<&str>) -> Result<Found, Failure> {
+        let snapshotter = snapshotter.unwrap_or("overlayfs");
+        let verbs: [&[&str]; 3] = [
+            &["tasks", "delete", "--force", name],
+            &["containers", "delete", name],
+            &["snapshots", "--snapshotter", snapshotter, "delete", name],
+        ];
+        let mut found = Found::No;
+        for verb in verbs {
+            match self.insist(verb) {
+                Ok(_) => found = Found::Yes,
+                Err(why) if why.reason.contains("not found") => {}
+                Err(why) => return Err(Failure::new(FailureClass::Environment, why.reason)),
+            }
+        }
+        remove_pipes(name);
+        Ok(found)
+    }
+}
+
+/// Removes the pipes of a container whose client did not live to do it. They lie in a directory of
+/// their own, whose name is by chance.
+fn remove_pipes(name: &str) {
+    let directories = std::fs::read_dir(PIPES).into_iter().flatten().flatten();
+    for directory in directories.map(|entry| entry.path()) {
+        let files = std::fs::read_dir(&directory).into_iter().flatten().flatten();
+        let ours = files.filter(|file| file.file_name().to_string_lossy().starts_with(&format!("{name}-")));
+        if ours.map(|file| std::fs::remove_file(file.path())).count() > 0 {
+            let _ = std::fs::remove_dir(&directory);
+        }
+    }
+}

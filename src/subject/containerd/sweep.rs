@@ -1,0 +1,119 @@
+//! Clears what killed runs left in containerd: labelled containers, then, where nobody else runs, what
+//! has no labels and lies in our namespace under our names, labelled images, and the namespace itself
+//! once it is empty. What somebody else put into our namespace is left, and the namespace with it.
+
+use serde_json::Value;
+
+use super::super::engine::{RUN_LABEL, STATE_LABEL};
+use super::super::{Company, Unavailable, on_path, stage};
+use super::ctr::{Ctr, Found, NAMESPACE};
+use super::{SOCKETS, address};
+use crate::image::archive::IMAGE_LABEL;
+
+const SNAPSHOTTERS: [&str; 2] = ["overlayfs", "native"];
+/// What the runtime leaves for each namespace.
+const RUNTIME_STATE: &str = "/run/containerd/runc";
+
+/// Sweeps every containerd that is found without being told where.
+pub fn sweep(company: Company) -> Vec<String> {
+    let Some(program) = on_path("ctr") else { return Vec::new() };
+    let own = address(None).ok();
+    let mut addresses: Vec<_> = own.into_iter().chain(SOCKETS.map(str::to_owned)).collect();
+    addresses.dedup();
+    let mut told = Vec::new();
+    for address in addresses.iter().filter_map(|socket| address(Some(socket)).ok()) {
+        let ctr = Ctr::new(program.clone(), address);
+        let swept = one(&ctr, company);
+        told.extend(swept.unwrap_or_else(|why| vec![format!("could not sweep containerd: {}", why.reason)]));
+    }
+    told
+}
+
+fn one(ctr: &Ctr, company: Company) -> Result<Vec<String>, Unavailable> {
+    if !ctr.lines(&["namespaces", "ls", "--quiet"])?.iter().any(|name| name == NAMESPACE) {
+        return Ok(Vec::new());
+    }
+    let mut told = Vec::new();
+    let mut staying = Vec::new();
+    for container in ctr.lines(&["containers", "ls", "--quiet"])? {
+        match labels(ctr, &container) {
+            // A name of ours alone is not enough; somebody may have chosen the same one.
+            None => staying.push(container),
+            Some((state, run)) if stage::may_be_alive(state.as_ref(), &run) => staying.push(container),
+            Some(_) => told.push(told_of("container", &container, removed(ctr, &container))),
+        }
+    }
+    if company == Company::Others {
+        return Ok(told);
+    }
+    if staying.is_empty() {
+        told.extend(loose_ends(ctr)?);
+    }
+    told.extend(images(ctr)?);
+    match ctr.insist(&["namespaces", "remove", NAMESPACE]) {
+        Ok(_) => {
+            told.push(format!("removed namespace `{NAMESPACE}` from containerd"));
+            // Only while it is empty: what is in it is not known to be ours to remove.
+            let _ = std::fs::remove_dir(format!("{RUNTIME_STATE}/{NAMESPACE}"));
+        }
+        Err(why) => {
+            let holds =
+                if staying.is_empty() { why.reason } else { format!("it holds `{}`", staying.join("`, `")) };
+            told.push(format!("left namespace `{NAMESPACE}` in containerd: {holds}"));
+        }
+    }
+    Ok(told)
+}
+
+fn told_of(what: &str, name: &str, done: Result<(), String>) -> String {
+    match done {
+        Ok(()) => format!("removed {what} `{name}` from containerd"),
+        Err(why) => format!("could not remove {what} `{name}` from containerd: {why}"),
+    }
+}
+
+/// The state directory and the run of a container of ours.
+fn labels(ctr: &Ctr, container: &str) -> Option<(String, String)> {
+    let info: Value = serde_json::from_slice(&ctr.ask(&["containers", "info", container]).ok()?).ok()?;
+    let label = |name: &str| info["Labels"][name].as_str().map(str::to_owned);
+    Some((label(STATE_LABEL)?, label(RUN_LABEL)?))
+}
+
+/// Removes a container with its snapshot, whichever snapshotter made it.
+fn removed(ctr: &Ctr, name: &str) -> Result<(), String> {
+    SNAPSHOTTERS
+        .iter()
+        .try_for_each(|snapshotter| ctr.remove(name, Some(snapshotter)).map(drop))
+        .map_err(|why| why.to_string())
+}
+
+/// What a client leaves that was killed before its container was known: the snapshot, and the lease
+/// that keeps it. Only where no container is in the namespace to whom they could belong.
+fn loose_ends(ctr: &Ctr) -> Result<Vec<String>, Unavailable> {
+    let mut told = Vec::new();
+    for snapshotter in SNAPSHOTTERS {
+        let listed = ctr.lines(&["snapshots", "--snapshotter", snapshotter, "ls"]).unwrap_or_default();
+        let keys = listed.iter().filter_map(|line| line.split_whitespace().next());
+        for key in keys.filter(|key| key.starts_with("dunnage-")) {
+            if matches!(ctr.remove(key, Some(snapshotter)), Ok(Found::Yes)) {
+                told.push(format!("removed snapshot `{key}` from containerd"));
+            }
+        }
+    }
+    for lease in ctr.lines(&["leases", "ls", "--quiet"])? {
+        let done = ctr.insist(&["leases", "delete", &lease]).map(drop).map_err(|why| why.reason);
+        told.push(told_of("lease", &lease, done));
+    }
+    Ok(told)
+}
+
+/// Removes labelled images, and waits until what only they kept is collected.
+fn images(ctr: &Ctr) -> Result<Vec<String>, Unavailable> {
+    let (label, value) = IMAGE_LABEL;
+    let filter = format!("labels.\"{label}\"=={value}");
+    let removed = ctr.lines(&["images", "ls", "--quiet", &filter])?.into_iter().map(|image| {
+        let done = ctr.insist(&["images", "delete", "--sync", &image]).map(drop).map_err(|why| why.reason);
+        told_of("image", &image, done)
+    });
+    Ok(removed.collect())
+}
