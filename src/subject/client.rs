@@ -199,6 +199,7 @@ pub(super) fn class_of(words: &[u8]) -> FailureClass {
     let says = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
     if says(&[
         "cannot connect to the docker daemon",
+        "failed to dial",
         "connection refused",
         "no space left",
         "too many open files",

@@ -8,6 +8,7 @@
 
 mod ctr;
 mod sweep;
+mod verbs;
 
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -19,10 +20,12 @@ use super::engine::{RUN_LABEL, STATE_LABEL};
 use super::spec::{Key, Values, parse_size};
 use super::treatment::{Expected, Network, Own};
 use super::{
-    Component, Defaults, Facts, Kind, Launch, Layer, Place, Spec, Stage, Subject, Unavailable, on_path,
+    Component, Defaults, Facts, Kind, Launch, Layer, Need, Place, Spec, Stage, Subject, Unavailable, Verbs,
+    on_path,
 };
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE, Task};
 use crate::sys::journal::Resource;
 use crate::sys::process;
@@ -105,6 +108,7 @@ struct Containerd {
     runtime: Option<PathBuf>,
     facts: Facts,
     image: Option<String>,
+    life: verbs::Life,
 }
 
 fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
@@ -160,6 +164,7 @@ fn find(spec: &Spec) -> Result<Containerd, Unavailable> {
             notes: notes.into_iter().filter_map(known).collect(),
         },
         image: None,
+        life: verbs::Life::default(),
     })
 }
 
@@ -287,10 +292,9 @@ impl Containerd {
 
     /// Whether the snapshotter that was asked for made the root: its name stands in the path from which
     /// the root is mounted.
-    fn check_snapshotter(&self, launch: &Launch) -> Result<(), Failure> {
+    fn check_snapshotter(&self, inside: &Inside) -> Result<(), Failure> {
         let Some(asked) = self.key("snapshotter") else { return Ok(()) };
-        let mounts = &launch.message.inside.mounts;
-        let root = mounts.iter().rfind(|line| line.split(' ').nth(4) == Some("/"));
+        let root = inside.mounts.iter().rfind(|line| line.split(' ').nth(4) == Some("/"));
         match root {
             Some(line) if line.contains(&format!("snapshotter.v1.{asked}/")) => Ok(()),
             _ => {
@@ -326,6 +330,14 @@ impl Containerd {
 }
 
 impl Subject for Containerd {
+    fn offers(&self) -> &'static [Need] {
+        self.offered()
+    }
+
+    fn verbs(&mut self) -> Option<&mut dyn Verbs> {
+        Some(self)
+    }
+
     fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
         self.image = Some(self.provide_image(stage)?);
         Ok(())
@@ -352,7 +364,7 @@ impl Subject for Containerd {
         let Err(abort) = &launched else {
             stage.cross_out(entry);
             let launch = launched?;
-            self.check_snapshotter(&launch)?;
+            self.check_snapshotter(&launch.message.inside)?;
             return Ok(launch);
         };
         let killed = match abort {
@@ -373,7 +385,10 @@ impl Subject for Containerd {
         self.ctr.remove(name, self.key("snapshotter")).map(drop)
     }
 
-    fn finish(&mut self, _: &mut Stage) {}
+    fn finish(&mut self, stage: &mut Stage) {
+        self.discard(stage);
+        self.forget(stage);
+    }
 
     fn facts(&self) -> &Facts {
         &self.facts

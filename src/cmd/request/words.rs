@@ -10,7 +10,7 @@ use crate::plan_file::{GivenMargin, Typed};
 use crate::session::{Origin, Wanted};
 use crate::stats::Margin;
 use crate::subject::spec::parse_duration;
-use crate::subject::{self, Layer, Spec};
+use crate::subject::{self, Kind, Layer, Spec};
 use crate::units::{Unit, parse_percent};
 
 /// The experiments of these names; the main ones where nothing is named.
@@ -51,19 +51,30 @@ pub fn subjects(texts: &[Typed]) -> Result<Vec<Wanted>> {
     for typed in texts {
         let spec = Spec::parse(&typed.text).map_err(|error| typed.wrong(error))?;
         let kind = subject::kind_of(&spec).map_err(|error| typed.wrong(error))?;
-        let spec = spec.without_defaults(kind.keys);
+        let (spec, ladder) = on_its_ladder(spec, kind);
         if wanted.iter().any(|other| other.spec.shown() == spec.shown()) {
             return Err(typed.wrong(format!(
                 "two subjects are called `{}`\n\nhint: give one a label, as in `other={spec}`; every run measures one subject of each layer twice anyway",
                 spec.shown()
             )));
         }
-        let equalised = spec.get("net") == Some("none") && spec.get("log") == Some("none");
-        let ladder =
-            if kind.layer == Layer::Engine && equalised { Ladder::Equalised } else { Ladder::AsInstalled };
         wanted.push(Wanted { spec, ladder, origin: Origin::Named });
     }
     Ok(wanted)
+}
+
+/// The canonical form of a subject, and the ladder that it stands on. An engine is on equal ground with
+/// the others where it has no network, keeps no log and filters system calls, whether by its own
+/// default or because it was asked to; there, network and log are named for all alike.
+fn on_its_ladder(spec: Spec, kind: &Kind) -> (Spec, Ladder) {
+    let default = |key: &str| kind.keys.iter().find(|known| known.name == key)?.default;
+    let in_force = |key: &str| spec.get(key).or_else(|| default(key)).unwrap_or("unknown");
+    let equalised = in_force("net") == "none" && in_force("log") == "none" && in_force("seccomp") != "off";
+    let spec = spec.clone().without_defaults(kind.keys);
+    match kind.layer == Layer::Engine && equalised {
+        true => (spec.with(&[("net", "none"), ("log", "none")]), Ladder::Equalised),
+        false => (spec, Ladder::AsInstalled),
+    }
 }
 
 /// `key=value` pairs, checked against the keys of the experiments; one key can be given several

@@ -1,12 +1,14 @@
 //! The commands of `ctr` that are no part of a measurement: images in, containers out. All in our own
 //! namespace.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::super::Unavailable;
 use super::super::component::{ask, insist};
 use crate::image::archive::IMAGE_LABEL;
 use crate::outcome::{Failure, FailureClass};
+use crate::sys::process;
 
 /// The namespace in containerd that holds everything of ours.
 pub const NAMESPACE: &str = "dunnage";
@@ -106,8 +108,19 @@ impl Ctr {
                 Err(why) => return Err(Failure::new(FailureClass::Environment, why.reason)),
             }
         }
+        end_stray_shim(name);
         remove_pipes(name);
         Ok(found)
+    }
+}
+
+/// Ends a shim that containerd has lost sight of: where a client dies while the daemon makes a task, the
+/// shim can stay without one. containerd then clears up after it.
+fn end_stray_shim(name: &str) {
+    let shims = process::named(&["containerd-shim"]);
+    let programs: BTreeSet<_> = shims.into_iter().filter_map(|shim| shim.executable).collect();
+    for program in programs {
+        process::kill_clients(&program, name);
     }
 }
 
@@ -118,7 +131,7 @@ fn remove_pipes(name: &str) {
     for directory in directories.map(|entry| entry.path()) {
         let files = std::fs::read_dir(&directory).into_iter().flatten().flatten();
         let ours = files.filter(|file| file.file_name().to_string_lossy().starts_with(&format!("{name}-")));
-        if ours.map(|file| std::fs::remove_file(file.path())).count() > 0 {
+        if ours.filter(|file| std::fs::remove_file(file.path()).is_ok()).count() > 0 {
             let _ = std::fs::remove_dir(&directory);
         }
     }
