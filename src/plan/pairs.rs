@@ -71,7 +71,8 @@ fn only_difference(one: &Entry, other: &Entry) -> Option<String> {
     let shared = declared(&one.spec).iter().map(|key| key.name);
     let shared = shared.filter(|name| declared(&other.spec).iter().any(|key| key.name == *name));
     let keys: BTreeSet<_> = given.chain(shared).collect();
-    differences.extend(keys.into_iter().filter(|key| in_force(one, key) != in_force(other, key)));
+    differences
+        .extend(keys.into_iter().filter(|key| !are_alike(key, in_force(one, key), in_force(other, key))));
     // Engines differ in defaults that nobody can name beforehand; only where those that cost time are
     // known to be alike is the engine itself the one difference.
     let known = |key: &&str| in_force(one, key).is_some() && in_force(other, key).is_some();
@@ -88,6 +89,12 @@ fn only_difference(one: &Entry, other: &Entry) -> Option<String> {
 /// The keys of a subject's kind.
 fn declared(spec: &Spec) -> &'static [Key] {
     subject::kind_of(spec).map(|kind| kind.keys).unwrap_or_default()
+}
+
+/// Whether two values say the same. Engines call their own command lines by different names.
+fn are_alike(key: &str, one: Option<&str>, other: Option<&str>) -> bool {
+    let is_command_line = |value: Option<&str>| matches!(value, Some("cli" | "ctr"));
+    one == other || (key == "client" && is_command_line(one) && is_command_line(other))
 }
 
 /// The value of a key as given, else the kind's default; none where that depends on the engine.
