@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use clap::CommandFactory as _;
 use dunnage::cli::Cli;
 use dunnage::experiment::{self, Experiment, Metric, Weight};
-use dunnage::subject::{self, Kind};
+use dunnage::subject::{self, Kind, survey};
 
 /// What asks for documents to be written instead of compared.
 const BLESS: &str = "DUNNAGE_BLESS";
@@ -66,7 +66,7 @@ fn subjects_and_keys_are_documented_as_they_are() {
 
 #[test]
 fn checks_are_documented_as_they_are() {
-    let mut text = preface("What the doctor looks at", "the program's own list of checks");
+    let mut text = preface("What the doctor looks at", "the program's own lists of checks");
     text.push_str("`dunnage doctor` says what it found of each, and how to mend what can be mended.\n");
     let mut group = "";
     for check in dunnage::host::checks::CHECKS {
@@ -81,6 +81,13 @@ fn checks_are_documented_as_they_are() {
         }
         row(&mut text, &[&format!("`{}`", check.name), check.matters]);
     }
+    let group = sentence(survey::GROUP);
+    write!(text, "\n## {}\n\n| check | what it matters for |\n| --- | --- |\n", group.trim_end_matches('.'))
+        .unwrap();
+    for question in survey::QUESTIONS {
+        row(&mut text, &[&format!("`{}`", question.name), question.matters]);
+    }
+    text.push_str("\n## Subjects\n\nEach default subject is started once, as installed: nothing else proves that it works.\n");
     compare("docs/doctor.md", &text);
 }
 

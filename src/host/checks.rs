@@ -18,6 +18,8 @@ mod view;
 
 pub use measured::{Measured, Moves};
 pub use settings::{Node, Overlay, Settings, Turbo};
+#[cfg(test)]
+pub(crate) use view::planted;
 pub use view::{StateDirectory, View};
 
 /// How things stand with one check.
@@ -272,7 +274,7 @@ pub static CHECKS: &[Check] = &[
     check(
         Group::Cgroups,
         "cgroup-quiet",
-        "on a quiet kernel such a move waits for all CPUs; so what ran before a launch belongs to its setting",
+        "on a quiet kernel such a move waits for a grace period (RCU), so what ran before a launch belongs to its setting",
         cgroups::quiet,
     ),
     check(Group::Storage, "overlay", "root filesystems of containers are overlay mounts", storage::overlay),

@@ -191,7 +191,8 @@ pub fn of_info(
     })
 }
 
-fn info(client: &Path, global: &[String]) -> Result<Value, Unavailable> {
+/// What the daemon says of itself.
+pub fn info(client: &Path, global: &[String]) -> Result<Value, Unavailable> {
     let mut arguments: Vec<&str> = global.iter().map(String::as_str).collect();
     arguments.extend(["info", "--format", "{{json .}}"]);
     let answer = ask(client, &arguments)?;

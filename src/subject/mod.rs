@@ -16,6 +16,7 @@ pub mod oci;
 pub mod podman;
 pub mod spec;
 pub mod stage;
+pub mod survey;
 pub mod treatment;
 pub mod verbs;
 

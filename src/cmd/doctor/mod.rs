@@ -12,8 +12,11 @@ use anyhow::Result;
 
 use crate::cli::Examined;
 use crate::host::checks::{self, Finding, State, View};
-use crate::session::{self, Found};
+use crate::plan::Ladder;
+use crate::session::{self, Found, Wanted};
+use crate::subject::Spec;
 use crate::subject::component;
+use crate::subject::survey::{self, Programs};
 use crate::units::Nanos;
 use crate::{exit, subject};
 
@@ -41,8 +44,10 @@ pub fn run(format: Examined) -> Result<i32> {
     component::answer_within(PATIENCE);
     let state = subject::stage::state_directory()?;
     let view = View::gather(&state, LOOK);
+    let programs = Programs::gather();
     let mut rows: Vec<Row> = checks::run(&view).into_iter().map(of_check).collect();
-    let tried = subjects();
+    rows.extend(survey::run(&view, &programs).into_iter().map(of_question));
+    let tried = subjects(&programs);
     if let Ok(subjects) = &tried {
         rows.extend(subjects.iter().cloned());
     }
@@ -67,31 +72,54 @@ fn of_check((check, finding): (&'static checks::Check, Finding)) -> Row {
     Row { group: check.group.name(), name: check.name.to_owned(), matters: check.matters, finding }
 }
 
-/// Starts a container with every subject, as installed: nothing else proves that it works.
-fn subjects() -> Result<Vec<Row>> {
+fn of_question((question, finding): (&'static survey::Question, Finding)) -> Row {
+    Row { group: survey::GROUP, name: question.name.to_owned(), matters: question.matters, finding }
+}
+
+/// Starts a container with every subject, as installed: nothing else proves that it works. Those of
+/// an engine that does not answer are not tried.
+fn subjects(programs: &Programs) -> Result<Vec<Row>> {
     let mut stage = session::begin(0, &mut super::tell)?;
     stage.allowed = PATIENCE;
-    let wanted =
-        session::default_subjects().into_iter().filter(|one| one.ladder == crate::plan::Ladder::AsInstalled);
-    let found = session::find_working(wanted.collect(), &mut stage, &mut super::tell);
+    let wanted = session::default_subjects().into_iter().filter(|one| one.ladder == Ladder::AsInstalled);
+    let (silent, wanted): (Vec<_>, Vec<_>) = wanted.partition(|one| why_not(one, programs).is_some());
+    let found = session::find_working(wanted, &mut stage, &mut super::tell);
     let found = found.inspect_err(|_| super::tell("the search for subjects was stopped"))?;
-    let rows = of_subjects(&found);
+    let mut rows = of_subjects(&found);
+    rows.extend(silent.iter().filter_map(|one| {
+        let question = why_not(one, programs)?;
+        let finding =
+            Finding::not_applicable(format!("not tried: its engine does not answer, see `{question}`"));
+        Some(of_subject(&one.spec.shown(), finding))
+    }));
     session::finish(found.candidates, &mut stage);
     session::end(stage);
     Ok(rows)
 }
 
-fn of_subjects(found: &Found) -> Vec<Row> {
-    let row = |name: &str, finding| Row {
+/// Only of a subject as it is by default: another host or user may have an engine that answers.
+fn why_not(wanted: &Wanted, programs: &Programs) -> Option<&'static str> {
+    let plain = Spec { runtime: wanted.spec.runtime.clone(), ..Spec::plain(&wanted.spec.name) };
+    programs.silent(&wanted.spec.name).filter(|_| wanted.spec == plain)
+}
+
+fn of_subject(name: &str, finding: Finding) -> Row {
+    Row {
         group: "subjects",
         name: name.to_owned(),
         matters: "a subject works when the probe was started in it and found there what was asked for",
         finding,
-    };
+    }
+}
+
+fn of_subjects(found: &Found) -> Vec<Row> {
     let works = found.candidates.iter().map(|one| {
         let runtime = one.entry.runtime.as_deref().filter(|runtime| !one.entry.label.ends_with(*runtime));
         let runtime = runtime.map(|name| format!(", runtime {name}")).unwrap_or_default();
-        row(&one.entry.label, Finding::ok(format!("works: {} for a first launch{runtime}", one.entry.launch)))
+        of_subject(
+            &one.entry.label,
+            Finding::ok(format!("works: {} for a first launch{runtime}", one.entry.launch)),
+        )
     });
     let fails = found.unavailable.iter().map(|(name, why)| {
         let absent = why.reason.ends_with("not installed");
@@ -99,7 +127,7 @@ fn of_subjects(found: &Found) -> Vec<Row> {
             true => Finding::not_applicable(why.reason.clone()),
             false => Finding::problem(why.reason.clone()),
         };
-        row(name, why.remedy.iter().fold(finding, |finding, remedy| finding.advice(remedy.clone())))
+        of_subject(name, why.remedy.iter().fold(finding, |finding, remedy| finding.advice(remedy.clone())))
     });
     works.chain(fails).collect()
 }

@@ -36,7 +36,7 @@ pub(super) fn version(view: &View) -> Finding {
     match view.facts.cgroups.mode {
         CgroupMode::V1 | CgroupMode::Hybrid => Finding::note(
             "controllers on version 1: no start inside a group (CLONE_INTO_CGROUP), so each container is moved; \
-             throttled time in ns; youki only with its feature `v1`",
+             throttled time in ns",
         ),
         CgroupMode::V2 => Finding::ok("version 2: containers can start inside their group"),
         CgroupMode::Absent => Finding::not_applicable("no control groups are mounted"),

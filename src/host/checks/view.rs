@@ -92,7 +92,7 @@ pub(super) fn silent() -> View {
 
 /// A quiet, ordinary machine on which nothing is to be mended; tests change one thing in it.
 #[cfg(test)]
-pub(super) fn planted() -> View {
+pub(crate) fn planted() -> View {
     use crate::host::cgroups::{CgroupMode, Cgroups, Unified};
     use crate::host::checks::{Moves, Node, Overlay, Turbo};
     use crate::host::isolation::Containment;

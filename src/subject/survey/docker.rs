@@ -1,0 +1,197 @@
+//! Docker: its daemon, its runtimes, its bridge, its storage.
+
+use super::{Daemon, Docker, Programs, numbers, storage as root};
+use crate::host::checks::{Finding, View};
+
+fn answering(programs: &Programs) -> Result<&Docker, Finding> {
+    match &programs.docker {
+        None => Err(Finding::not_applicable("not installed")),
+        Some(Err(_)) => Err(Finding::not_applicable("the daemon does not answer; see `docker-daemon`")),
+        Some(Ok(docker)) => Ok(docker),
+    }
+}
+
+pub(super) fn daemon(_: &View, programs: &Programs) -> Finding {
+    match &programs.docker {
+        None => Finding::not_applicable("not installed"),
+        Some(Ok(docker)) => Finding::ok(format!("{} answers", docker.server)),
+        Some(Err(why)) => {
+            let finding = Finding::problem(why.clone());
+            let lower = why.to_lowercase();
+            if lower.contains("permission denied") {
+                return finding.command("sudo usermod --append --groups docker \"$USER\" && newgrp docker");
+            }
+            match programs.daemons.is_empty() {
+                true => finding.advice("start the daemon: `systemctl start docker`, or `dockerd &` as root"),
+                false => {
+                    finding.advice("a daemon runs but does not answer: look at its log, then restart it")
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn versions(_: &View, programs: &Programs) -> Finding {
+    let docker = match answering(programs) {
+        Ok(docker) => docker,
+        Err(finding) => return finding,
+    };
+    let client = programs.find("docker").and_then(|program| program.version.as_ref().ok());
+    let (Some(client), Some(server)) = (client.and_then(|version| numbers(version)), numbers(&docker.server))
+    else {
+        return Finding::not_applicable("a version cannot be read");
+    };
+    let what = format!("client {}.{}, daemon {}.{}", client.0, client.1, server.0, server.1);
+    if client == server {
+        return Finding::ok(what);
+    }
+    Finding::note(format!("{what}: figures belong to the pair, and the difference to neither alone"))
+        .advice("install both from the same packages, or say so beside the figures")
+}
+
+/// Runtimes that dunnage knows how to start through an engine.
+const KNOWN: [&str; 4] = ["crun", "runc", "youki", "runsc"];
+
+pub(super) fn runtimes(_: &View, programs: &Programs) -> Finding {
+    let docker = match answering(programs) {
+        Ok(docker) => docker,
+        Err(finding) => return finding,
+    };
+    let known: Vec<_> = docker.runtimes.iter().map(|(name, _)| name.as_str()).collect();
+    let untold: Vec<_> =
+        programs.found.iter().filter(|one| KNOWN.contains(&one.name) && !known.contains(&one.name)).collect();
+    let what = format!("the daemon knows {}", known.join(", "));
+    if untold.is_empty() {
+        return Finding::ok(what);
+    }
+    let entries =
+        untold.iter().map(|one| format!("\"{}\": {{\"path\": \"{}\"}}", one.name, one.path.display()));
+    let entries = entries.collect::<Vec<_>>().join(", ");
+    let names = untold.iter().map(|one| one.name).collect::<Vec<_>>().join(", ");
+    Finding::note(format!("{what}, but was not told of {names}")).advice(format!(
+        "put `{{\"runtimes\": {{{entries}}}}}` into /etc/docker/daemon.json and run `sudo systemctl reload docker`"
+    ))
+}
+
+/// A daemon that is told to make no bridge removes the one that it finds under the usual name.
+pub(super) fn bridge(_: &View, programs: &Programs) -> Finding {
+    let here: Vec<&Daemon> = programs
+        .daemons
+        .iter()
+        .filter(|daemon| daemon.network.is_some() && daemon.network == programs.network)
+        .collect();
+    if here.is_empty() {
+        return Finding::not_applicable("no dockerd in this network namespace");
+    }
+    let mend = "stop the others and restart the daemon that is to keep its bridge: `sudo systemctl restart docker`; \
+                start a private daemon with `ip netns exec`, with data root, exec root, pid file and socket of its own";
+    let meant = here.iter().filter(|daemon| !daemon.bridgeless).count();
+    match (here.len(), programs.bridge) {
+        (_, None) => Finding::not_applicable("interfaces cannot be listed"),
+        (1, Some(true)) => Finding::ok("one daemon in this network namespace, and its bridge `docker0` is there"),
+        (1, Some(false)) if meant == 0 => Finding::note("the daemon makes no bridge: `docker` has no default network")
+            .advice("compare with `net=none` or `net=host`, or start the daemon without `--bridge none`"),
+        (1, Some(false)) => {
+            Finding::problem("`docker0` is missing: containers with the default network cannot start")
+                .command("sudo systemctl restart docker")
+        }
+        (count, Some(false)) if meant > 0 => Finding::problem(format!(
+            "{count} daemons in one network namespace, and `docker0` is missing: one took the other's bridge away"
+        ))
+        .advice(mend),
+        (count, Some(false)) => Finding::note(format!("{count} daemons, none with a bridge")).advice(mend),
+        (count, Some(true)) => Finding::warning(format!(
+            "{count} daemons in one network namespace: they share `docker0` and its firewall rules"
+        ))
+        .advice(mend),
+    }
+}
+
+pub(super) fn storage(_: &View, programs: &Programs) -> Finding {
+    match answering(programs) {
+        Ok(docker) => root(docker.root.as_ref(), &docker.driver),
+        Err(finding) => finding,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::planted;
+    use super::*;
+    use crate::host::checks::State::{self, *};
+
+    fn found(question: fn(&View, &Programs) -> Finding, change: impl Fn(&mut Programs)) -> Finding {
+        let mut programs = planted::all();
+        change(&mut programs);
+        question(&crate::host::checks::planted(), &programs)
+    }
+
+    fn state(question: fn(&View, &Programs) -> Finding, change: impl Fn(&mut Programs)) -> State {
+        found(question, change).state
+    }
+
+    #[test]
+    fn a_daemon_that_does_not_answer_is_the_one_problem() {
+        let silent =
+            |programs: &mut Programs| programs.docker = Some(Err("`docker info` gave no answer".into()));
+        assert_eq!(state(daemon, |_| ()), Ok);
+        assert!(found(daemon, silent).fix.unwrap().contains("a daemon runs but"));
+        let gone = |programs: &mut Programs| {
+            silent(programs);
+            programs.daemons.clear();
+        };
+        assert!(found(daemon, gone).fix.unwrap().contains("start the daemon"));
+        let denied =
+            |programs: &mut Programs| programs.docker = Some(Err("Permission denied: connect".into()));
+        assert!(found(daemon, denied).fix.unwrap().contains("usermod"));
+        for question in [versions, runtimes, storage] {
+            assert_eq!((state(question, silent), state(question, |_| ())), (NotApplicable, Ok));
+        }
+    }
+
+    fn with_server(version: &'static str) -> impl Fn(&mut Programs) {
+        move |programs| {
+            if let Some(Result::Ok(docker)) = &mut programs.docker {
+                docker.server = version.to_owned();
+            }
+        }
+    }
+
+    #[test]
+    fn client_and_daemon_of_one_release_differ_in_patches_only() {
+        assert_eq!(state(versions, with_server("20.10.24+dfsg1")), Note);
+        assert_eq!(state(versions, with_server("28.0.9")), Ok);
+    }
+
+    #[test]
+    fn a_runtime_that_the_daemon_was_not_told_of_is_named_with_the_file() {
+        let untold = |programs: &mut Programs| programs.found.push(planted::program("runsc", "1"));
+        let finding = found(runtimes, untold);
+        assert_eq!(finding.state, Note);
+        assert!(finding.fix.unwrap().contains("{\"runtimes\": {\"runsc\": {\"path\": \"/usr/bin/runsc\"}}}"));
+        assert_eq!(
+            state(runtimes, |programs| programs.found.push(planted::program("fuse-overlayfs", "1"))),
+            Ok
+        );
+    }
+
+    #[test]
+    fn a_second_daemon_in_the_same_network_namespace_is_told() {
+        let second = |programs: &mut Programs, bridge, network: &str| {
+            let network = Some(network.to_owned());
+            programs.daemons.push(Daemon { pid: 8, network, bridgeless: true });
+            programs.bridge = Some(bridge);
+        };
+        const OWN: &str = "net:[4026531840]";
+        assert_eq!(state(bridge, |programs| second(programs, false, OWN)), Problem);
+        assert_eq!(state(bridge, |programs| second(programs, true, OWN)), Warning);
+        assert_eq!(state(bridge, |programs| second(programs, true, "net:[1]")), Ok);
+        assert_eq!(state(bridge, |programs| programs.bridge = Some(false)), Problem);
+        let meant = |programs: &mut Programs| {
+            programs.bridge = Some(false);
+            programs.daemons[0].bridgeless = true;
+        };
+        assert_eq!((state(bridge, meant), state(bridge, |_| ())), (Note, Ok));
+        assert_eq!(state(bridge, |programs| programs.daemons.clear()), NotApplicable);
+    }
+}

@@ -1,0 +1,199 @@
+//! Looks at the machine: asks programs what they are, and reads what their daemons have made.
+
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{Daemon, Docker, Podman, Program, Programs, Root, Socket};
+use crate::host::mounts::{self, Storage};
+use crate::subject::component::ask;
+use crate::subject::{docker, on_path};
+use crate::sys::{cgroup, filesystem, process};
+
+/// Programs that are looked for, and how each is asked for its version; those without an answer of
+/// their own are only looked for.
+const WANTED: [(&str, Ask); 11] = [
+    ("docker", Ask::Version),
+    ("podman", Ask::Version),
+    ("ctr", Ask::Version),
+    ("containerd", Ask::Version),
+    ("crun", Ask::Features),
+    ("runc", Ask::Features),
+    ("youki", Ask::Features),
+    ("runsc", Ask::Version),
+    ("newuidmap", Ask::Nothing),
+    ("newgidmap", Ask::Nothing),
+    ("slirp4netns", Ask::Nothing),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ask {
+    Nothing,
+    Version,
+    /// The version, and the runtime's features (`features` of the OCI runtime specification).
+    Features,
+}
+
+pub(super) fn programs() -> Programs {
+    let mut found: Vec<Program> = WANTED.iter().filter_map(|(name, how)| program(name, *how)).collect();
+    found.extend(program("pasta", Ask::Nothing));
+    let path = |name: &str| found.iter().find(|one: &&Program| one.name == name).map(|one| one.path.clone());
+    Programs {
+        docker: path("docker").map(|client| ask_docker(&client)),
+        podman: path("podman").map(|client| ask_podman(&client)),
+        daemons: process::named(&["dockerd"]).iter().map(|one| daemon(one.pid)).collect(),
+        bridge: interfaces().map(|names| names.iter().any(|name| name == "docker0")),
+        network: network("self"),
+        sockets: SOCKETS.iter().filter_map(|path| socket(Path::new(path))).collect(),
+        left: left(),
+        found,
+    }
+}
+
+fn program(name: &'static str, how: Ask) -> Option<Program> {
+    let path = on_path(name)?;
+    let version = match how {
+        Ask::Nothing => Ok(String::new()),
+        _ => match ask(&path, &["--version"]) {
+            Ok(answer) => {
+                Ok(String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().trim().to_owned())
+            }
+            Err(why) => Err(why.reason),
+        },
+    };
+    let cgroups = match how {
+        Ask::Features if version.is_ok() => features(&path),
+        _ => None,
+    };
+    Some(Program { name, path, version, cgroups })
+}
+
+/// What a runtime says of control groups; older ones know no such question.
+fn features(path: &Path) -> Option<(bool, bool)> {
+    let answer: Value = serde_json::from_slice(&ask(path, &["features"]).ok()?).ok()?;
+    let has = |version: &str| answer.pointer("/linux/cgroup")?.get(version)?.as_bool();
+    Some((has("v1")?, has("v2")?))
+}
+
+fn ask_docker(client: &Path) -> Result<Docker, String> {
+    let info = docker::info(client, &[]).map_err(|why| why.reason)?;
+    let text = |key: &str| info[key].as_str().unwrap_or_default().to_owned();
+    let runtimes = info["Runtimes"].as_object().into_iter().flatten();
+    let runtimes = runtimes
+        .map(|(name, one)| (name.clone(), one["path"].as_str().unwrap_or(name).to_owned()))
+        // The daemon's own names for what containerd brings along.
+        .filter(|(name, _)| !name.starts_with("io.containerd."));
+    Ok(Docker {
+        server: text("ServerVersion"),
+        runtimes: runtimes.collect(),
+        driver: text("Driver"),
+        root: root("docker", &text("DockerRootDir")),
+    })
+}
+
+fn ask_podman(client: &Path) -> Result<Podman, String> {
+    let answer = ask(client, &["info", "--format", "json"]).map_err(|why| why.reason)?;
+    let info: Value = serde_json::from_slice(&answer)
+        .map_err(|error| format!("`podman info` answered nonsense: {error}"))?;
+    let text = |at: &str| info.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
+    Ok(Podman {
+        version: text("/version/Version"),
+        driver: text("/store/graphDriverName"),
+        root: root("podman", &text("/store/graphRoot")),
+    })
+}
+
+fn root(purpose: &str, path: &str) -> Option<Root> {
+    let path = Some(path).filter(|path| !path.is_empty()).map(Path::new)?;
+    let left = mounts::real(path).and_then(|real| filesystem::left(&real).ok());
+    Some(Root { storage: Storage::under(purpose, path)?, left })
+}
+
+fn network(process: &str) -> Option<String> {
+    let link = std::fs::read_link(format!("/proc/{process}/ns/net")).ok()?;
+    Some(link.to_string_lossy().into_owned())
+}
+
+fn daemon(pid: i32) -> Daemon {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Vec<String> =
+        line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+    Daemon { pid, network: network(&pid.to_string()), bridgeless: is_bridgeless(&words) }
+}
+
+fn is_bridgeless(words: &[String]) -> bool {
+    let apart = words.windows(2).any(|two| matches!(two[0].as_str(), "--bridge" | "-b") && two[1] == "none");
+    apart || words.iter().any(|word| matches!(word.as_str(), "--bridge=none" | "-b=none" | "-bnone"))
+}
+
+fn interfaces() -> Option<Vec<String>> {
+    let entries = std::fs::read_dir("/sys/class/net").ok()?;
+    Some(entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
+}
+
+/// Where containerd listens: the system's, that of docker, that of k3s.
+const SOCKETS: [&str; 3] = [
+    "/run/containerd/containerd.sock",
+    "/run/docker/containerd/containerd.sock",
+    "/run/k3s/containerd/containerd.sock",
+];
+
+fn socket(path: &Path) -> Option<Socket> {
+    match UnixStream::connect(path) {
+        Ok(_) => Some(Socket { path: path.to_owned(), answers: Ok(()) }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        // Nobody but root sees more than that there is a directory.
+        Err(_) if path.symlink_metadata().is_err() => None,
+        Err(error) => Some(Socket { path: path.to_owned(), answers: Err(error.to_string()) }),
+    }
+}
+
+/// Namespaces of containerd whose names become directories in every hierarchy.
+const NAMESPACES: [&str; 2] = ["default", "example"];
+
+fn left() -> Vec<PathBuf> {
+    let hierarchies = cgroup::mounted().unwrap_or_default();
+    let candidates =
+        hierarchies.iter().flat_map(|one| NAMESPACES.iter().map(|namespace| one.mount.join(namespace)));
+    candidates.filter(|path| path.is_dir() && is_empty(path)).collect()
+}
+
+/// Whether no process is in a control group, nor in any below it.
+fn is_empty(group: &Path) -> bool {
+    let procs = std::fs::read_to_string(group.join("cgroup.procs"));
+    let below = std::fs::read_dir(group).into_iter().flatten().flatten();
+    procs.is_ok_and(|procs| procs.trim().is_empty())
+        && below.map(|entry| entry.path()).filter(|path| path.is_dir()).all(|path| is_empty(&path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bridge_can_be_refused_in_each_way_of_writing() {
+        let told = |line: &str| is_bridgeless(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        assert!(
+            told("dockerd --bridge none") && told("dockerd -b none --debug") && told("dockerd --bridge=none")
+        );
+        assert!(!told("dockerd --bridge br0 none") && !told("dockerd --log-driver none") && !told("dockerd"));
+    }
+
+    #[test]
+    fn a_group_is_empty_when_all_below_it_are() {
+        let place = tempfile::tempdir().unwrap();
+        let below = place.path().join("one");
+        std::fs::create_dir(&below).unwrap();
+        std::fs::write(place.path().join("cgroup.procs"), "").unwrap();
+        std::fs::write(below.join("cgroup.procs"), "\n").unwrap();
+        assert!(is_empty(place.path()));
+        std::fs::write(below.join("cgroup.procs"), "12\n").unwrap();
+        assert!(!is_empty(place.path()));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_no_program() {
+        assert_eq!(program("dunnage-has-no-such-program", Ask::Version), None);
+    }
+}

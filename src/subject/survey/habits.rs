@@ -1,0 +1,76 @@
+//! Habits of engines that are nobody's fault and still make figures differ.
+
+use super::{Programs, numbers};
+use crate::host::checks::{Finding, View};
+
+/// The engines that answer, with their versions.
+fn engines(programs: &Programs) -> Vec<(&'static str, &str)> {
+    let docker = programs.docker.as_ref().and_then(|docker| docker.as_ref().ok());
+    let podman = programs.podman.as_ref().and_then(|podman| podman.as_ref().ok());
+    let docker = docker.map(|docker| ("docker", docker.server.as_str()));
+    docker.into_iter().chain(podman.map(|podman| ("podman", podman.version.as_str()))).collect()
+}
+
+pub(super) fn stats(_: &View, programs: &Programs) -> Finding {
+    match engines(programs)[..] {
+        [] | [_] => Finding::not_applicable("there are not two engines to compare"),
+        [(_, docker), (_, podman), ..] => Finding::note(format!(
+            "docker {docker} and podman {podman} may count page cache differently: the two columns are not one number"
+        ))
+        .advice("compare what dunnage reads from the control groups, not what `stats` prints"),
+    }
+}
+
+/// The oldest that are known to load an archive with an OCI layout beside docker's manifest.
+const OLDEST: [(&str, (u32, u32)); 3] = [("docker", (20, 10)), ("podman", (4, 3)), ("ctr", (1, 6))];
+
+pub(super) fn archive(_: &View, programs: &Programs) -> Finding {
+    let mut versions = engines(programs);
+    let ctr = programs.find("ctr").and_then(|program| program.version.as_ref().ok());
+    versions.extend(ctr.map(|version| ("ctr", version.as_str())));
+    if versions.is_empty() {
+        return Finding::not_applicable("no engine is installed, or none answers");
+    }
+    let oldest = |name: &str| OLDEST.iter().find(|(known, _)| *known == name).map(|(_, oldest)| *oldest);
+    let is_older = |name: &str, version: &str| {
+        numbers(version).zip(oldest(name)).is_some_and(|(own, oldest)| own < oldest)
+    };
+    let older: Vec<_> = versions.iter().filter(|(name, version)| is_older(name, version)).collect();
+    if older.is_empty() {
+        return Finding::ok("docker from 20.10, podman from 4.3 and ctr from 1.6 on load the same archive");
+    }
+    let names: Vec<_> = older.iter().map(|(name, version)| format!("{name} ({version})")).collect();
+    Finding::warning(format!("older than any that is known to load our archive: {}", names.join(", ")))
+        .advice("if loading fails, use an image of its own, as in `-s 'docker:image=\"debian:12\"'`")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::planted;
+    use super::*;
+    use crate::host::checks::State::*;
+
+    #[test]
+    fn two_engines_have_two_formulas() {
+        let view = crate::host::checks::planted();
+        assert_eq!(stats(&view, &planted::all()).state, Note);
+        assert_eq!(stats(&view, &Programs { podman: None, ..planted::all() }).state, NotApplicable);
+    }
+
+    #[test]
+    fn engines_older_than_those_that_were_tried_are_told() {
+        let view = crate::host::checks::planted();
+        let found = |version: &str| {
+            let mut programs = planted::all();
+            if let Some(Result::Ok(podman)) = &mut programs.podman {
+                podman.version = version.to_owned();
+            }
+            archive(&view, &programs).state
+        };
+        assert_eq!(
+            (found("4.2.9"), found("3.9"), found("4.3.0"), found("5.0.0")),
+            (Warning, Warning, Ok, Ok)
+        );
+        assert_eq!(archive(&view, &Programs::default()).state, NotApplicable);
+    }
+}

@@ -1,0 +1,364 @@
+//! Which engines and runtimes are there, are they as they should be, and which of their habits must
+//! a reader of figures know? The doctor's questions about programs, as `host::checks` are those
+//! about the machine.
+//!
+//! One explicit list. A question is a pure function of a [`View`] and of [`Programs`], which are
+//! gathered once; so every question is tested on planted programs. It is asked by what a program
+//! does, not by kinds of subjects: a new kind needs no line here. Deliberately absent: launches, by
+//! which the doctor tries every kind.
+
+mod containerd;
+mod docker;
+mod gather;
+mod habits;
+mod podman;
+mod runtimes;
+
+use std::path::{Path, PathBuf};
+
+use crate::host::checks::{Finding, View};
+use crate::host::mounts::Storage;
+use crate::sys::filesystem::Left;
+
+/// Everything that the questions look at, gathered once.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Programs {
+    /// Programs on the search path.
+    pub found: Vec<Program>,
+    /// What docker's daemon says of itself, or why it says nothing; `None` without a client.
+    pub docker: Option<Result<Docker, String>>,
+    /// What podman says of itself, or why it says nothing; `None` where it is not installed.
+    pub podman: Option<Result<Podman, String>>,
+    /// Docker's daemons that run here.
+    pub daemons: Vec<Daemon>,
+    /// The bridge `docker0` in our own network namespace; `None` where interfaces cannot be listed.
+    pub bridge: Option<bool>,
+    /// Our own network namespace.
+    pub network: Option<String>,
+    /// Sockets of containerd that are there.
+    pub sockets: Vec<Socket>,
+    /// Control groups named after containerd's namespaces with no process in them.
+    pub left: Vec<PathBuf>,
+}
+
+/// A program on the search path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// Its name.
+    pub name: &'static str,
+    /// Where it lies.
+    pub path: PathBuf,
+    /// What it answers to `--version`, in its first line, or why it does not.
+    pub version: Result<String, String>,
+    /// Of a runtime: whether it says that it can do with version 1 and with version 2 of control
+    /// groups.
+    pub cgroups: Option<(bool, bool)>,
+}
+
+/// What docker's daemon says of itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Docker {
+    /// Its version.
+    pub server: String,
+    /// Runtimes that it knows: name, and path or name of the executable.
+    pub runtimes: Vec<(String, String)>,
+    /// The storage driver.
+    pub driver: String,
+    /// Where its images and containers lie.
+    pub root: Option<Root>,
+}
+
+/// What podman says of itself.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Podman {
+    /// Its version.
+    pub version: String,
+    /// The storage driver.
+    pub driver: String,
+    /// Where its images and containers lie.
+    pub root: Option<Root>,
+}
+
+/// A directory in which an engine keeps images and containers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root {
+    /// What lies under it.
+    pub storage: Storage,
+    /// What is left there.
+    pub left: Option<Left>,
+}
+
+/// A `dockerd` that runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Daemon {
+    /// Its id.
+    pub pid: i32,
+    /// Its network namespace, where we may know.
+    pub network: Option<String>,
+    /// Whether it was told to make no bridge.
+    pub bridgeless: bool,
+}
+
+/// A Unix socket on which containerd should listen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Socket {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Whether somebody takes a connection, or why none can be made.
+    pub answers: Result<(), String>,
+}
+
+impl Programs {
+    /// Looks at the machine. Programs that hang are given up after as long as `component` allows.
+    pub fn gather() -> Programs {
+        gather::programs()
+    }
+
+    fn find(&self, name: &str) -> Option<&Program> {
+        self.found.iter().find(|program| program.name == name)
+    }
+
+    /// Which question says why a kind of subject cannot work, since its engine does not answer: to try
+    /// its subjects would only take as long, and say the same, once more.
+    pub fn silent(&self, kind: &str) -> Option<&'static str> {
+        let docker = matches!(self.docker, Some(Err(_))).then_some(("docker", "docker-daemon"));
+        let podman = matches!(self.podman, Some(Err(_))).then_some(("podman", "podman-answers"));
+        [docker, podman]
+            .into_iter()
+            .flatten()
+            .find(|(engine, _)| *engine == kind)
+            .map(|(_, question)| question)
+    }
+}
+
+/// What a question is about: the heading under which reports show it.
+pub const GROUP: &str = "engines and runtimes";
+
+/// A question about programs.
+#[derive(Debug, Clone, Copy)]
+pub struct Question {
+    /// Its name in reports.
+    pub name: &'static str,
+    /// What it matters for in measuring.
+    pub matters: &'static str,
+    /// Answers it.
+    pub run: fn(&View, &Programs) -> Finding,
+}
+
+const fn ask(name: &'static str, matters: &'static str, run: fn(&View, &Programs) -> Finding) -> Question {
+    Question { name, matters, run }
+}
+
+/// Every question, in the order of reports.
+pub static QUESTIONS: &[Question] = &[
+    ask("runtime-crun", "engines and dunnage itself start containers with it", runtimes::crun),
+    ask("runtime-runc", "engines and dunnage itself start containers with it", runtimes::runc),
+    ask("runtime-youki", "has version 1 of control groups only behind a build feature", runtimes::youki),
+    ask(
+        "runtime-runsc",
+        "gVisor makes a kernel of its own for each container, with clocks of its own",
+        runtimes::runsc,
+    ),
+    ask("docker-daemon", "the client does nothing by itself", docker::daemon),
+    ask(
+        "docker-versions",
+        "client and daemon are two programs, and either can be the slow one",
+        docker::versions,
+    ),
+    ask(
+        "docker-runtimes",
+        "`docker+RUNTIME` works with runtimes that the daemon was told of",
+        docker::runtimes,
+    ),
+    ask(
+        "docker-bridge",
+        "a second daemon in the same network namespace takes the bridge of the first away",
+        docker::bridge,
+    ),
+    ask("docker-storage", "images, roots and logs of containers lie there", docker::storage),
+    ask("podman-answers", "podman has no daemon: each command starts from nothing", podman::answers),
+    ask("podman-limits", "podman raises limits by default, which needs CAP_SYS_RESOURCE", podman::limits),
+    ask(
+        "podman-volatile",
+        "what is written in a root that is mounted volatile need never reach the disk",
+        podman::volatile,
+    ),
+    ask("podman-storage", "images, roots and logs of containers lie there", podman::storage),
+    ask(
+        "rootless-helpers",
+        "engines without root map users and make networks through helpers",
+        podman::helpers,
+    ),
+    ask("containerd-socket", "engines and `ctr` start containers through it", containerd::sockets),
+    ask(
+        "containerd-leftovers",
+        "`ctr` leaves control groups named after its namespaces",
+        containerd::leftovers,
+    ),
+    ask("stats-formulas", "`docker stats` and `podman stats` do not mean the same by memory", habits::stats),
+    ask("image-archive", "one archive is loaded into every engine", habits::archive),
+];
+
+/// Every question with its answer.
+pub fn run(view: &View, programs: &Programs) -> Vec<(&'static Question, Finding)> {
+    QUESTIONS.iter().map(|question| (question, (question.run)(view, programs))).collect()
+}
+
+/// The first two numbers of a version, wherever they stand in what a program says.
+fn numbers(version: &str) -> Option<(u32, u32)> {
+    let words = version.split(|c: char| c.is_whitespace() || c == ',' || c == '~' || c == '+' || c == '-');
+    words.into_iter().find_map(|word| {
+        let mut parts = word.trim_start_matches('v').split('.');
+        Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+    })
+}
+
+/// Less than a run of one engine needs, with images and logs.
+const NEEDED_BYTES: u64 = 256 << 20;
+const WANTED_BYTES: u64 = 1 << 30;
+
+/// How things stand with the directory of an engine.
+fn storage(root: Option<&Root>, driver: &str) -> Finding {
+    let Some(Root { storage, left }) = root else {
+        return Finding::not_applicable("the engine does not tell where its images lie");
+    };
+    let place = format!("`{}` on {} (`{}`)", storage.path.display(), storage.filesystem, storage.device);
+    let room = left.map_or(u64::MAX, |left| left.bytes);
+    let what = match left {
+        Some(left) => format!("{driver} in {place}, {:.1} GiB left", left.bytes as f64 / f64::from(1 << 30)),
+        None => format!("{driver} in {place}"),
+    };
+    let fix = format!("make room below `{}`", storage.path.display());
+    if room < NEEDED_BYTES {
+        return Finding::problem(what).advice(fix);
+    }
+    if room < WANTED_BYTES {
+        return Finding::warning(what).advice(fix);
+    }
+    match (driver, storage.filesystem.as_str()) {
+        ("vfs", _) => Finding::warning(format!("{what}: every container gets a whole copy of its image"))
+            .advice("use the storage driver overlay2 (docker) or overlay (podman)"),
+        (_, "tmpfs" | "ramfs") => {
+            Finding::warning(format!("{what}: nothing in it reaches a disk")).advice("keep images on a disk")
+        }
+        _ => Finding::ok(what),
+    }
+}
+
+fn is_below(path: &Path, directory: &str) -> bool {
+    path.starts_with(directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::checks::State;
+
+    #[test]
+    fn names_are_unique_also_among_the_checks_of_the_machine() {
+        let machine = crate::host::checks::CHECKS.iter().map(|check| check.name);
+        let mut names: Vec<_> = QUESTIONS.iter().map(|question| question.name).chain(machine).collect();
+        names.extend(crate::subject::KINDS.iter().map(|kind| kind.name));
+        let all = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+
+    #[test]
+    fn a_machine_without_engines_is_not_accused() {
+        let view = crate::host::checks::planted();
+        for (question, finding) in run(&view, &Programs::default()) {
+            assert!(finding.state <= State::Ok, "{}: {finding:?}", question.name);
+        }
+    }
+
+    #[test]
+    fn versions_are_found_wherever_they_stand() {
+        assert_eq!(numbers("Docker version 20.10.24+dfsg1, build 297e128"), Some((20, 10)));
+        assert_eq!(numbers("ctr github.com/containerd/containerd v1.6.20~ds1"), Some((1, 6)));
+        assert_eq!(numbers("podman version 4.3.1"), Some((4, 3)));
+        assert_eq!(numbers("runsc version VERSION_MISSING"), None);
+    }
+
+    #[test]
+    fn roots_of_engines_want_room_and_a_disk() {
+        let state = |bytes: u64, filesystem: &str, driver: &str| {
+            storage(Some(&planted::root(bytes, filesystem)), driver).state
+        };
+        assert_eq!(state(WANTED_BYTES, "ext4", "overlay2"), State::Ok);
+        assert_eq!(state(WANTED_BYTES - 1, "ext4", "overlay2"), State::Warning);
+        assert_eq!(state(NEEDED_BYTES - 1, "ext4", "overlay2"), State::Problem);
+        assert_eq!(state(WANTED_BYTES, "tmpfs", "overlay2"), State::Warning);
+        assert_eq!(state(WANTED_BYTES, "ext4", "vfs"), State::Warning);
+        assert_eq!(storage(None, "overlay2").state, State::NotApplicable);
+    }
+
+    #[test]
+    fn an_engine_that_does_not_answer_is_told_by_its_question() {
+        let broken = Programs { docker: Some(Err("permission denied".into())), ..planted::all() };
+        assert_eq!((broken.silent("docker"), broken.silent("podman")), (Some("docker-daemon"), None));
+        let absent = Programs::default();
+        assert_eq!((absent.silent("docker"), absent.silent("podman")), (None, None));
+        let questions: Vec<_> = QUESTIONS.iter().map(|question| question.name).collect();
+        let broken = Programs { podman: Some(Err("gone".into())), ..broken };
+        for kind in ["docker", "podman"] {
+            assert!(broken.silent(kind).is_some_and(|question| questions.contains(&question)), "{kind}");
+        }
+    }
+}
+
+/// Programs for tests: what a machine with everything looks like.
+#[cfg(test)]
+mod planted {
+    use super::*;
+
+    pub(super) fn program(name: &'static str, version: &str) -> Program {
+        let path = PathBuf::from(format!("/usr/bin/{name}"));
+        Program { name, path, version: Ok(version.to_owned()), cgroups: Some((true, true)) }
+    }
+
+    pub(super) fn root(bytes: u64, filesystem: &str) -> Root {
+        let storage = Storage {
+            purpose: "engine".into(),
+            path: "/var/lib/engine".into(),
+            mounted_on: "/".into(),
+            device: "/dev/sda1".into(),
+            filesystem: filesystem.into(),
+            options: Vec::new(),
+        };
+        Root { storage, left: Some(Left { bytes, files: None }) }
+    }
+
+    pub(super) fn all() -> Programs {
+        let network = Some("net:[4026531840]".to_owned());
+        let docker = Docker {
+            server: "28.0.1".into(),
+            runtimes: ["crun", "runc", "youki"].map(|name| (name.to_owned(), name.to_owned())).to_vec(),
+            driver: "overlay2".into(),
+            root: Some(root(8 << 30, "ext4")),
+        };
+        let podman =
+            Podman { version: "4.3.1".into(), driver: "overlay".into(), root: Some(root(8 << 30, "ext4")) };
+        Programs {
+            found: vec![
+                program("docker", "Docker version 28.0.1, build 1"),
+                program("podman", "podman version 4.3.1"),
+                program("crun", "crun version 1.8.1"),
+                program("runc", "runc version 1.1.5"),
+                program("youki", "youki version: 0.5.7"),
+                program("ctr", "ctr containerd.io 1.6.20"),
+                program("newuidmap", "?"),
+                program("newgidmap", "?"),
+                program("slirp4netns", "slirp4netns version 1.2.0"),
+            ],
+            docker: Some(Ok(docker)),
+            podman: Some(Ok(podman)),
+            daemons: vec![Daemon { pid: 7, network: network.clone(), bridgeless: false }],
+            bridge: Some(true),
+            network,
+            sockets: vec![Socket { path: "/run/containerd/containerd.sock".into(), answers: Ok(()) }],
+            left: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Podman: does it answer, what does it do by default that changes figures, and are the helpers of
+//! rootless engines there?
+
+use super::{Podman, Programs, storage as root};
+use crate::host::checks::{Finding, View};
+use crate::host::own::Capability;
+
+fn answering(programs: &Programs) -> Result<&Podman, Finding> {
+    match &programs.podman {
+        None => Err(Finding::not_applicable("not installed")),
+        Some(Err(_)) => Err(Finding::not_applicable("podman does not answer; see `podman-answers`")),
+        Some(Ok(podman)) => Ok(podman),
+    }
+}
+
+pub(super) fn answers(_: &View, programs: &Programs) -> Finding {
+    match &programs.podman {
+        None => Finding::not_applicable("not installed"),
+        Some(Ok(podman)) => Finding::ok(format!("{} answers", podman.version)),
+        Some(Err(why)) => Finding::problem(why.clone())
+            .advice("`podman info` must work first; `podman system migrate` or `podman system renumber` may mend its state"),
+    }
+}
+
+pub(super) fn limits(view: &View, programs: &Programs) -> Finding {
+    if let Err(finding) = answering(programs) {
+        return finding;
+    }
+    let own = &view.facts.own;
+    match (own.is_root(), own.can(Capability::SysResource)) {
+        (Some(true), Some(false)) => {
+            Finding::note("podman's default limits fail here; dunnage asks for those in force (`--ulimit`)")
+                .advice("by hand: `podman run --ulimit nofile=… --ulimit nproc=…`; see `cap-sys-resource`")
+        }
+        (Some(false), _) => Finding::ok("an ordinary user's podman leaves limits as they are"),
+        (_, Some(true)) => Finding::ok("podman may raise them"),
+        _ => Finding::not_applicable("our capabilities are unknown"),
+    }
+}
+
+/// Linux 5.10 brought the mount option.
+pub(super) fn volatile(view: &View, programs: &Programs) -> Finding {
+    let podman = match answering(programs) {
+        Ok(podman) => podman,
+        Err(finding) => return finding,
+    };
+    match (podman.driver.as_str(), view.facts.kernel.is_before(5, 10)) {
+        ("overlay", Some(false) | None) => Finding::note(
+            "podman mounts the root of `--rm` containers `volatile`: no fsync in it reaches the disk",
+        )
+        .advice("compare what is written with `rm=false`, or in a volume"),
+        ("overlay", Some(true)) => Finding::ok("this kernel has no volatile mounts"),
+        (driver, _) => Finding::ok(format!("the storage driver {driver} makes no volatile mounts")),
+    }
+}
+
+pub(super) fn storage(_: &View, programs: &Programs) -> Finding {
+    match answering(programs) {
+        Ok(podman) => root(podman.root.as_ref(), &podman.driver),
+        Err(finding) => finding,
+    }
+}
+
+/// Either of the last two makes a network.
+pub(super) fn helpers(view: &View, programs: &Programs) -> Finding {
+    if programs.docker.is_none() && programs.podman.is_none() {
+        return Finding::not_applicable("no engine is installed");
+    }
+    let has = |name: &str| programs.find(name).is_some();
+    let mut missing: Vec<&str> = ["newuidmap", "newgidmap"].into_iter().filter(|name| !has(name)).collect();
+    if !has("slirp4netns") && !has("pasta") {
+        missing.push("slirp4netns or pasta");
+    }
+    if missing.is_empty() {
+        return Finding::ok("user mapping and networks of rootless engines are there");
+    }
+    let what = format!("{} {} missing", missing.join(", "), if missing.len() == 1 { "is" } else { "are" });
+    let finding = match view.facts.own.is_root() {
+        Some(false) => {
+            Finding::warning(format!("{what}: engines without root do not work, or have no network"))
+        }
+        _ => Finding::note(format!("{what}: engines of other users do not work, or have no network")),
+    };
+    finding.advice("install the packages `uidmap` and `slirp4netns` (or `passt`)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::planted;
+    use super::*;
+    use crate::host::checks::State::*;
+
+    #[test]
+    fn a_podman_that_does_not_answer_is_the_one_problem() {
+        let view = crate::host::checks::planted();
+        let silent = Programs { podman: Some(Err("database is locked".into())), ..planted::all() };
+        assert_eq!(answers(&view, &silent).state, Problem);
+        assert_eq!(answers(&view, &planted::all()).state, Ok);
+        for question in [limits, volatile, storage] {
+            assert_eq!(question(&view, &silent).state, NotApplicable);
+        }
+    }
+
+    #[test]
+    fn root_without_the_capability_gets_other_limits() {
+        let mut view = crate::host::checks::planted();
+        assert_eq!(limits(&view, &planted::all()).state, Ok);
+        view.facts.own.capabilities = Some(!(1 << Capability::SysResource as u32));
+        assert_eq!(limits(&view, &planted::all()).state, Note);
+        view.facts.own.user = Some(1000);
+        assert_eq!(limits(&view, &planted::all()).state, Ok);
+    }
+
+    #[test]
+    fn volatile_roots_need_overlay_and_a_kernel_that_has_them() {
+        let mut view = crate::host::checks::planted();
+        let mut programs = planted::all();
+        assert_eq!(volatile(&view, &programs).state, Note);
+        view.facts.kernel.release = Some("5.9.16".to_owned());
+        assert_eq!(volatile(&view, &programs).state, Ok);
+        view.facts.kernel.release = Some("5.10.0".to_owned());
+        assert_eq!(volatile(&view, &programs).state, Note);
+        programs.podman = Some(Result::Ok(Podman { driver: "vfs".into(), ..Podman::default() }));
+        assert_eq!(volatile(&view, &programs).state, Ok);
+    }
+
+    #[test]
+    fn helpers_matter_most_to_who_is_not_root() {
+        let without = |name: &str, user: u32| {
+            let mut view = crate::host::checks::planted();
+            view.facts.own.user = Some(user);
+            let mut programs = planted::all();
+            programs.found.retain(|program| program.name != name);
+            helpers(&view, &programs)
+        };
+        assert_eq!((without("newuidmap", 0).state, without("newuidmap", 1000).state), (Note, Warning));
+        assert!(without("slirp4netns", 0).what.starts_with("slirp4netns or pasta is missing"));
+        assert_eq!(without("crun", 1000).state, Ok);
+    }
+}

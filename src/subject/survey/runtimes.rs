@@ -1,0 +1,153 @@
+//! OCI runtimes: there, answering, and fit for this machine's control groups?
+
+use super::{Programs, is_below};
+use crate::host::cgroups::CgroupMode;
+use crate::host::checks::{Finding, View};
+
+/// What holds for every runtime; `Err` is the answer, `Ok` what it says of itself.
+fn fit(view: &View, programs: &Programs, name: &str) -> Result<String, Finding> {
+    let Some(program) = programs.find(name) else {
+        return Err(Finding::not_applicable("not installed"));
+    };
+    let path = program.path.display();
+    let version = match &program.version {
+        Ok(version) => version,
+        Err(why) => {
+            return Err(
+                Finding::problem(why.clone()).advice(format!("install `{name}` anew, or remove `{path}`"))
+            );
+        }
+    };
+    let mode = view.facts.cgroups.mode;
+    let lacks = match (mode, program.cgroups) {
+        (CgroupMode::V1 | CgroupMode::Hybrid, Some((false, _))) => Some(1),
+        (CgroupMode::V2, Some((_, false))) => Some(2),
+        _ => None,
+    };
+    if let Some(lacks) = lacks {
+        return Err(Finding::problem(format!(
+            "{version} (`{path}`) was built without version {lacks} of control groups, which this machine has"
+        ))
+        .advice(format!("use a build with it, as in `-s {name}:bin=PATH`")));
+    }
+    Ok(format!("{version} (`{path}`)"))
+}
+
+pub(super) fn crun(view: &View, programs: &Programs) -> Finding {
+    let found = match fit(view, programs, "crun") {
+        Ok(found) => found,
+        Err(finding) => return finding,
+    };
+    let left = view.facts.cgroups.left_on_v2();
+    if !left.is_empty() {
+        return Finding::problem(format!(
+            "{found} refuses this hybrid host, since version 2 still has {}",
+            left.join(", ")
+        ))
+        .advice("see `cgroup-mode`: mount what is left as version 1");
+    }
+    Finding::ok(found)
+}
+
+pub(super) fn runc(view: &View, programs: &Programs) -> Finding {
+    fit(view, programs, "runc").map_or_else(|finding| finding, Finding::ok)
+}
+
+/// Its first releases with version 1 did not say so; what is not said is not assumed.
+pub(super) fn youki(view: &View, programs: &Programs) -> Finding {
+    let found = match fit(view, programs, "youki") {
+        Ok(found) => found,
+        Err(finding) => return finding,
+    };
+    let old = matches!(view.facts.cgroups.mode, CgroupMode::V1 | CgroupMode::Hybrid);
+    let said = programs.find("youki").and_then(|program| program.cgroups);
+    if old && said.is_none() {
+        return Finding::note(format!("{found} does not say whether it has version 1 of control groups"))
+            .advice("if it fails, build it with the feature `v1`");
+    }
+    Finding::ok(found)
+}
+
+pub(super) fn runsc(view: &View, programs: &Programs) -> Finding {
+    let found = match fit(view, programs, "runsc") {
+        Ok(found) => found,
+        Err(finding) => return finding,
+    };
+    let path = programs.find("runsc").map(|program| program.path.clone()).unwrap_or_default();
+    if is_below(&path, "/tmp") {
+        return Finding::problem(format!(
+            "{found} lies under `/tmp`, over which gVisor mounts a tmpfs while it sets up"
+        ))
+        .command(format!("sudo install {} /usr/local/bin/runsc", path.display()));
+    }
+    Finding::note(format!(
+        "{found}: its clocks begin at zero in each sandbox, so stamps from inside count only when they fit between those of the host"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::planted;
+    use super::*;
+    use crate::host::cgroups::Hierarchy;
+    use crate::host::checks::State::{self, *};
+
+    fn hybrid(left: &[&str]) -> View {
+        let mut view = crate::host::checks::planted();
+        let cgroups = &mut view.facts.cgroups;
+        cgroups.mode = CgroupMode::Hybrid;
+        cgroups.v1 = vec![Hierarchy {
+            mounted_on: "/sys/fs/cgroup/all".into(),
+            controllers: vec!["cpu".into()],
+            favours_moves: false,
+        }];
+        let v2 = cgroups.v2.as_mut().unwrap();
+        v2.controllers = Some(left.iter().map(|name| (*name).to_owned()).collect());
+        view
+    }
+
+    fn with(name: &str, cgroups: Option<(bool, bool)>) -> Programs {
+        let mut programs = planted::all();
+        programs.found.iter_mut().find(|program| program.name == name).unwrap().cgroups = cgroups;
+        programs
+    }
+
+    #[test]
+    fn crun_refuses_only_a_hybrid_host_with_something_left() {
+        assert_eq!(crun(&hybrid(&["hugetlb"]), &planted::all()).state, Problem);
+        assert_eq!(crun(&hybrid(&[]), &planted::all()).state, Ok);
+        assert_eq!(crun(&crate::host::checks::planted(), &planted::all()).state, Ok);
+        assert_eq!(runc(&hybrid(&["hugetlb"]), &planted::all()).state, Ok);
+    }
+
+    #[test]
+    fn a_runtime_must_know_the_machines_version_of_control_groups() {
+        let found = |view: &View, cgroups| -> State { youki(view, &with("youki", cgroups)).state };
+        let v2 = crate::host::checks::planted();
+        assert_eq!(found(&hybrid(&[]), Some((false, true))), Problem);
+        assert_eq!(found(&hybrid(&[]), Some((true, false))), Ok);
+        assert_eq!(found(&v2, Some((false, true))), Ok);
+        assert_eq!(found(&v2, Some((true, false))), Problem);
+        assert_eq!((found(&hybrid(&[]), None), found(&v2, None)), (Note, Ok));
+    }
+
+    #[test]
+    fn runsc_may_lie_anywhere_but_under_tmp() {
+        let found = |path: &str| {
+            let mut program = planted::program("runsc", "runsc version release-1");
+            program.path = path.into();
+            let programs = Programs { found: vec![program], ..Programs::default() };
+            runsc(&crate::host::checks::planted(), &programs)
+        };
+        assert_eq!(found("/tmp/runsc").state, Problem);
+        assert_eq!(&*found("/tmp/runsc").fix.unwrap(), "sudo install /tmp/runsc /usr/local/bin/runsc");
+        assert_eq!((found("/tmpfs/runsc").state, found("/usr/bin/runsc").state), (Note, Note));
+    }
+
+    #[test]
+    fn a_runtime_that_does_not_answer_is_a_problem() {
+        let mut programs = planted::all();
+        programs.found[3].version = Err("`runc --version` gave no answer".into());
+        assert_eq!(runc(&crate::host::checks::planted(), &programs).state, Problem);
+    }
+}
