@@ -7,7 +7,8 @@
 //! ```
 //! The script is run by busybox' shell as pid 1's child, in `/out`; what it puts there comes back, with
 //! everything that it said and its exit code. A guest that does not boot, or does not end within
-//! its deadline, is an error with the console's last lines; nothing here waits for ever.
+//! its deadline, is an error with the console's last lines; nothing here waits for ever. That shell prefers
+//! busybox' own commands: another `setpriv` or `sleep` that was brought along is called by its path.
 //!
 //! Deliberately absent: acceleration by hardware, which most test machines refuse; a network; a disk.
 #![allow(dead_code, reason = "no test executable uses all of it")]
