@@ -18,6 +18,7 @@ use crate::session;
 pub fn run(selection: &Selection) -> Result<i32> {
     let asked = request::asked(selection)?;
     let mut stage = session::begin(asked.seed, &mut super::tell)?;
+    stage.tell = super::tell;
     stage.allowed = asked.allowed;
     let mut found = session::find(asked.subjects.clone(), &mut stage, &mut super::tell)?;
     let mut failed = asked.named && !found.unavailable.is_empty();

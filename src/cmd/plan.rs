@@ -21,6 +21,7 @@ pub fn run(options: &cli::Plan) -> Result<i32> {
         return Err(Special::Usage(text).into());
     }
     let mut stage = session::begin(asked.seed, &mut super::tell)?;
+    stage.tell = super::tell;
     stage.allowed = asked.allowed;
     let found = session::find(asked.subjects.clone(), &mut stage, &mut super::tell)?;
     let planned = request::plan(&asked, &found);

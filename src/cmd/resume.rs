@@ -23,6 +23,7 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
         return conclude(Ok(crate::runner::Ending::Complete), directory, events);
     };
     let mut stage = session::begin(plan.seed, &mut super::tell)?;
+    stage.tell = super::tell;
     stage.allowed = plan.allowed;
     if stage.place.digest != recorded.environment.probe {
         session::end(stage);

@@ -23,6 +23,7 @@ pub fn run(options: &cli::Run) -> Result<i32> {
     let directory = options.output.clone().unwrap_or_else(named_after_the_date);
     record::check_empty(&directory)?;
     let mut stage = session::begin(asked.seed, &mut super::tell)?;
+    stage.tell = super::tell;
     stage.allowed = asked.allowed;
     let mut found = session::find(asked.subjects.clone(), &mut stage, &mut super::tell)?;
     for (name, why) in &found.unavailable {

@@ -15,7 +15,7 @@ use tar::{Builder, EntryType, Header};
 
 use super::{Digest, ENTRYPOINT, EXECUTABLE, MODE, PATH_VARIABLE, wire};
 
-const BLOCK: usize = 512;
+pub(super) const BLOCK: usize = 512;
 
 /// The registry and name of the image. No such registry exists: an engine that lacks the image
 /// fails instead of fetching something, and a full name keeps podman and containerd from putting
@@ -33,11 +33,8 @@ pub struct SmallImage<'a> {
     executable: &'a [u8],
     executable_digest: Digest,
     layer_header: Header,
-    layer_digest: Digest,
-    config: Vec<u8>,
-    config_digest: Digest,
-    manifest: Vec<u8>,
-    manifest_digest: Digest,
+    layer: Blob,
+    description: Description,
     reference: String,
 }
 
@@ -49,25 +46,10 @@ impl<'a> SmallImage<'a> {
         let layer_header = file_header(EXECUTABLE.trim_start_matches('/'), executable.len(), MODE);
         let layer_digest = Digest::of_reader(&mut layer(&layer_header, executable))
             .expect("reading from memory does not fail");
-        let config = config_json(executable_digest, layer_digest);
-        let config_digest = Digest::of(&config);
-        let manifest = to_json(&wire::Manifest {
-            schema_version: 2,
-            media_type: wire::MANIFEST_TYPE,
-            config: wire::Descriptor::new(wire::CONFIG_TYPE, config_digest, config.len()),
-            layers: [wire::Descriptor::new(wire::LAYER_TYPE, layer_digest, layer_size(executable))],
-        });
-        SmallImage {
-            executable,
-            executable_digest,
-            layer_header,
-            layer_digest,
-            config_digest,
-            manifest_digest: Digest::of(&manifest),
-            reference: format!("{REPOSITORY}:{}", config_digest.short()),
-            config,
-            manifest,
-        }
+        let layer = Blob { digest: layer_digest, size: layer_size(executable) as u64 };
+        let description = describe(IMAGE_LABEL.1, executable_digest, &[layer]);
+        let reference = format!("{REPOSITORY}:{}", description.config_digest.short());
+        SmallImage { executable, executable_digest, layer_header, layer, description, reference }
     }
 
     /// The executable that the image is made of.
@@ -85,12 +67,12 @@ impl<'a> SmallImage<'a> {
     ///
     /// [`manifest_digest`]: SmallImage::manifest_digest
     pub fn config_digest(&self) -> Digest {
-        self.config_digest
+        self.description.config_digest
     }
 
     /// The digest of the OCI manifest: what containerd shows as the image's target.
     pub fn manifest_digest(&self) -> Digest {
-        self.manifest_digest
+        self.description.manifest_digest
     }
 
     /// The name by which every engine knows the image once it is loaded. The tag is the beginning
@@ -101,45 +83,86 @@ impl<'a> SmallImage<'a> {
     }
 
     /// Writes the archive. The bytes depend on the executable and the architecture only.
-    pub fn write_archive(&self, out: &mut impl Write) -> io::Result<()> {
-        let layout = to_json(&wire::Layout { image_layout_version: "1.0.0" });
-        let index = to_json(&wire::Index {
-            schema_version: 2,
-            media_type: wire::INDEX_TYPE,
-            manifests: [wire::IndexEntry {
-                descriptor: wire::Descriptor::new(
-                    wire::MANIFEST_TYPE,
-                    self.manifest_digest,
-                    self.manifest.len(),
-                ),
-                platform: wire::Platform { architecture: architecture(), os: "linux" },
-                annotations: wire::Annotations {
-                    containerd_name: &self.reference,
-                    ref_name: &self.reference,
-                },
-            }],
-        });
-        let docker_manifest = to_json(&[wire::DockerManifest {
-            config: blob_path(self.config_digest),
-            repo_tags: [&self.reference],
-            layers: [blob_path(self.layer_digest)],
-        }]);
-
-        let mut archive = Builder::new(out);
-        // What names the image comes first, so that a reader that streams knows it early.
-        append_file(&mut archive, "oci-layout", &layout)?;
-        append_file(&mut archive, "index.json", &index)?;
-        append_file(&mut archive, "manifest.json", &docker_manifest)?;
-        append_directory(&mut archive, "blobs/")?;
-        append_directory(&mut archive, "blobs/sha256/")?;
-        append_file(&mut archive, &blob_path(self.manifest_digest), &self.manifest)?;
-        append_file(&mut archive, &blob_path(self.config_digest), &self.config)?;
-        archive.append(
-            &file_header(&blob_path(self.layer_digest), layer_size(self.executable), 0o644),
-            layer(&self.layer_header, self.executable),
-        )?;
-        archive.into_inner()?.flush()
+    pub fn write_archive(&self, mut out: &mut impl Write) -> io::Result<()> {
+        write(&mut out, &self.description, &self.reference, &[self.layer], &mut |_, out| {
+            io::copy(&mut layer(&self.layer_header, self.executable), out).map(drop)
+        })
     }
+}
+
+/// An uncompressed layer.
+#[derive(Clone, Copy)]
+pub(super) struct Blob {
+    pub digest: Digest,
+    pub size: u64,
+}
+
+/// What an image says of itself.
+pub(super) struct Description {
+    pub config: Vec<u8>,
+    pub config_digest: Digest,
+    pub manifest: Vec<u8>,
+    pub manifest_digest: Digest,
+}
+
+/// The description of the image of this name, around an executable, of these layers.
+pub(super) fn describe(name: &'static str, executable: Digest, layers: &[Blob]) -> Description {
+    let config = config_json(name, executable, layers);
+    let config_digest = Digest::of(&config);
+    let layer = |one: &Blob| wire::Descriptor::new(wire::LAYER_TYPE, one.digest, one.size as usize);
+    let manifest = to_json(&wire::Manifest {
+        schema_version: 2,
+        media_type: wire::MANIFEST_TYPE,
+        config: wire::Descriptor::new(wire::CONFIG_TYPE, config_digest, config.len()),
+        layers: layers.iter().map(layer).collect(),
+    });
+    Description { manifest_digest: Digest::of(&manifest), config_digest, config, manifest }
+}
+
+/// Writes an archive; `write_layer` writes the layer with this number, of just its size.
+pub(super) fn write(
+    out: &mut dyn Write,
+    image: &Description,
+    reference: &str,
+    layers: &[Blob],
+    write_layer: &mut dyn FnMut(usize, &mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let layout = to_json(&wire::Layout { image_layout_version: "1.0.0" });
+    let index = to_json(&wire::Index {
+        schema_version: 2,
+        media_type: wire::INDEX_TYPE,
+        manifests: [wire::IndexEntry {
+            descriptor: wire::Descriptor::new(
+                wire::MANIFEST_TYPE,
+                image.manifest_digest,
+                image.manifest.len(),
+            ),
+            platform: wire::Platform { architecture: architecture(), os: "linux" },
+            annotations: wire::Annotations { containerd_name: reference, ref_name: reference },
+        }],
+    });
+    let docker_manifest = to_json(&[wire::DockerManifest {
+        config: blob_path(image.config_digest),
+        repo_tags: [reference],
+        layers: layers.iter().map(|layer| blob_path(layer.digest)).collect(),
+    }]);
+
+    let mut archive = Builder::new(out);
+    // What names the image comes first, so that a reader that streams knows it early.
+    append_file(&mut archive, "oci-layout", &layout)?;
+    append_file(&mut archive, "index.json", &index)?;
+    append_file(&mut archive, "manifest.json", &docker_manifest)?;
+    append_directory(&mut archive, "blobs/")?;
+    append_directory(&mut archive, "blobs/sha256/")?;
+    append_file(&mut archive, &blob_path(image.manifest_digest), &image.manifest)?;
+    append_file(&mut archive, &blob_path(image.config_digest), &image.config)?;
+    for (number, layer) in layers.iter().enumerate() {
+        // A layer is a tar itself, so it fills whole blocks.
+        let out = archive.get_mut();
+        out.write_all(file_header(&blob_path(layer.digest), layer.size as usize, 0o644).as_bytes())?;
+        write_layer(number, out)?;
+    }
+    archive.into_inner()?.flush()
 }
 
 /// The uncompressed layer: a tar of its own with one entry.
@@ -153,7 +176,8 @@ fn layer_size(executable: &[u8]) -> usize {
     BLOCK + executable.len().next_multiple_of(BLOCK) + 2 * BLOCK
 }
 
-fn config_json(executable: Digest, layer: Digest) -> Vec<u8> {
+fn config_json(name: &'static str, executable: Digest, layers: &[Blob]) -> Vec<u8> {
+    let history = || wire::History { created: EPOCH, created_by: "dunnage" };
     to_json(&wire::Config {
         created: EPOCH,
         architecture: architecture(),
@@ -161,10 +185,13 @@ fn config_json(executable: Digest, layer: Digest) -> Vec<u8> {
         config: wire::Execution {
             env: [PATH_VARIABLE],
             entrypoint: ENTRYPOINT,
-            labels: wire::Labels { digest: executable.to_string(), image: IMAGE_LABEL.1 },
+            labels: wire::Labels { digest: executable.to_string(), image: name },
         },
-        rootfs: wire::RootFs { kind: "layers", diff_ids: [layer.to_string()] },
-        history: [wire::History { created: EPOCH, created_by: "dunnage" }],
+        rootfs: wire::RootFs {
+            kind: "layers",
+            diff_ids: layers.iter().map(|layer| layer.digest.to_string()).collect(),
+        },
+        history: layers.iter().map(|_| history()).collect(),
     })
 }
 
@@ -193,10 +220,15 @@ fn append_file(archive: &mut Builder<impl Write>, path: &str, content: &[u8]) ->
 }
 
 fn append_directory(archive: &mut Builder<impl Write>, path: &str) -> io::Result<()> {
-    archive.append(&header(path, 0, MODE, EntryType::Directory), io::empty())
+    archive.append(&directory_header(path), io::empty())
 }
 
-fn file_header(path: &str, size: usize, mode: u32) -> Header {
+/// The path ends with a slash.
+pub(super) fn directory_header(path: &str) -> Header {
+    header(path, 0, MODE, EntryType::Directory)
+}
+
+pub(super) fn file_header(path: &str, size: usize, mode: u32) -> Header {
     header(path, size, mode, EntryType::Regular)
 }
 
@@ -259,7 +291,7 @@ mod tests {
     fn the_layer_holds_the_executable_and_nothing_else() {
         let executable = b"not really an executable";
         let image = SmallImage::new(executable);
-        let layer = &entries(&archive(executable))[&blob_path(image.layer_digest)].4;
+        let layer = &entries(&archive(executable))[&blob_path(image.layer.digest)].4;
         let expected = (EntryType::Regular, 0o755, (0, 0), 0, executable.to_vec());
         assert_eq!(entries(layer), BTreeMap::from([("dunnage".to_owned(), expected)]));
     }
@@ -274,9 +306,9 @@ mod tests {
             "manifest.json".to_owned(),
             "blobs/".to_owned(),
             "blobs/sha256/".to_owned(),
-            blob_path(image.manifest_digest),
-            blob_path(image.config_digest),
-            blob_path(image.layer_digest),
+            blob_path(image.manifest_digest()),
+            blob_path(image.config_digest()),
+            blob_path(image.layer.digest),
         ];
         paths.sort();
         assert_eq!(entries.keys().cloned().collect::<Vec<_>>(), paths);
@@ -291,13 +323,13 @@ mod tests {
         }
         let docker = &json(&entries, "manifest.json")[0];
         let index = &json(&entries, "index.json")["manifests"][0];
-        let manifest = json(&entries, &blob_path(image.manifest_digest));
-        assert_eq!(index["digest"], image.manifest_digest.to_string());
-        assert_eq!(index["size"], image.manifest.len());
-        assert_eq!(manifest["config"]["digest"], image.config_digest.to_string());
+        let manifest = json(&entries, &blob_path(image.manifest_digest()));
+        assert_eq!(index["digest"], image.manifest_digest().to_string());
+        assert_eq!(index["size"], image.description.manifest.len());
+        assert_eq!(manifest["config"]["digest"], image.config_digest().to_string());
         assert_eq!(manifest["layers"][0]["size"], 512 + 512 + 1024);
-        assert_eq!(docker["Config"], blob_path(image.config_digest));
-        assert_eq!(docker["Layers"][0], blob_path(image.layer_digest));
+        assert_eq!(docker["Config"], blob_path(image.config_digest()));
+        assert_eq!(docker["Layers"][0], blob_path(image.layer.digest));
         assert_eq!(docker["RepoTags"][0], image.reference());
     }
 
@@ -308,10 +340,10 @@ mod tests {
             r#"{{"created":"1970-01-01T00:00:00Z","architecture":"{}","os":"linux","config":{{"Env":["{PATH_VARIABLE}"],"Entrypoint":["/dunnage","probe"],"Labels":{{"dunnage.digest":"{}","dunnage.image":"small"}}}},"rootfs":{{"type":"layers","diff_ids":["{}"]}},"history":[{{"created":"1970-01-01T00:00:00Z","created_by":"dunnage"}}]}}"#,
             architecture(),
             Digest::of(b"x"),
-            image.layer_digest,
+            image.layer.digest,
         );
-        assert_eq!(String::from_utf8_lossy(&image.config), expected);
-        assert_eq!(image.reference(), format!("dunnage.local/small:{}", image.config_digest.short()));
+        assert_eq!(String::from_utf8_lossy(&image.description.config), expected);
+        assert_eq!(image.reference(), format!("dunnage.local/small:{}", image.config_digest().short()));
     }
 
     #[test]
@@ -331,7 +363,7 @@ mod tests {
             prop_assert_eq!(first.len() % BLOCK, 0);
             let image = SmallImage::new(&executable);
             let entries = entries(&first);
-            prop_assert_eq!(Digest::of(&entries[&blob_path(image.layer_digest)].4), image.layer_digest);
+            prop_assert_eq!(Digest::of(&entries[&blob_path(image.layer.digest)].4), image.layer.digest);
         }
     }
 }

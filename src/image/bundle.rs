@@ -1,8 +1,8 @@
 //! The bundle that OCI runtimes start: `config.json` as Docker would write it, beside a root.
 //!
 //! A runtime makes the mount points that it misses inside the root, and leaves them there. So
-//! every bundle has a root of its own, made ready before the first start: the executable (a hard
-//! link to the unpacked image's, else a copy) and a mount point for each mount. Any number of
+//! every bundle has a root of its own, made ready before the first start: the image's files (hard
+//! links to the unpacked ones, else copies) and a mount point for each mount. Any number of
 //! containers, one after the other or at once, share it, and none finds or leaves a change.
 //!
 //! Deliberately absent: starting anything, and what stands in `config.json` (see `spec.rs`).
@@ -12,8 +12,7 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use super::EXECUTABLE;
-use super::rootfs::{Unpacked, inside, make_directory};
+use super::rootfs::{Unpacked, make_directory};
 
 pub use super::spec::{
     Access, CpuQuota, DEFAULT_CAPABILITIES, IdRange, MASKED_PATHS, Mount, Namespace, READONLY_PATHS, Spec,
@@ -54,7 +53,7 @@ impl Bundle {
     fn fill(&self, image: &Unpacked, spec: &Spec) -> Result<()> {
         let root = self.root();
         make_directory(&root)?;
-        place_executable(&image.executable(), &inside(&root, EXECUTABLE))?;
+        link_tree(image.root(), &root)?;
         make_mount_points(&root, &spec.mounts)?;
         let config = self.directory.join("config.json");
         let bytes = serde_json::to_vec(&spec.to_json(&root))
@@ -64,16 +63,24 @@ impl Bundle {
     }
 }
 
-/// A hard link costs nothing and shares the page cache with the other subjects; a copy does where
-/// a link cannot be had, as across filesystems or to somebody else's file. A container that wrote
-/// through the link would be found out when the image is next unpacked.
-fn place_executable(from: &Path, to: &Path) -> Result<()> {
-    if fs::hard_link(from, to).is_ok() {
-        return Ok(());
+/// Directories are made, files linked. A hard link costs nothing and shares the page cache with the
+/// other subjects; a copy does where a link cannot be had, as across filesystems or to somebody else's
+/// file. A container that wrote through the link would be found out when the image is next unpacked.
+fn link_tree(from: &Path, to: &Path) -> Result<()> {
+    let entries = fs::read_dir(from).with_context(|| format!("cannot list `{}`", from.display()))?;
+    for entry in entries {
+        let entry = entry.with_context(|| format!("cannot list `{}`", from.display()))?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if source.is_dir() {
+            make_directory(&target)?;
+            link_tree(&source, &target)?;
+        } else if fs::hard_link(&source, &target).is_err() {
+            fs::copy(&source, &target).with_context(|| {
+                format!("cannot link or copy `{}` to `{}`", source.display(), target.display())
+            })?;
+        }
     }
-    fs::copy(from, to)
-        .map(drop)
-        .with_context(|| format!("cannot link or copy `{}` to `{}`", from.display(), to.display()))
+    Ok(())
 }
 
 /// Makes what each mount covers, so that no runtime has to. A destination below an earlier one

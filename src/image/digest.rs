@@ -24,6 +24,11 @@ impl Digest {
         Ok(Digest(hasher.finalize().into()))
     }
 
+    /// The digest of what was given to a hasher.
+    pub(super) fn of_sum(hasher: Sha256) -> Digest {
+        Digest(hasher.finalize().into())
+    }
+
     /// The 64 hexadecimal digits without the algorithm.
     pub fn hex(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()

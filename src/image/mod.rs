@@ -1,4 +1,4 @@
-//! The test image `small` in the three forms that the subjects need: an archive that every engine
+//! The test images `small` and `fat` in the three forms that the subjects need: an archive that every engine
 //! loads, an unpacked root on disk, and a bundle for OCI runtimes.
 //!
 //! Everything here is made from the bytes of one executable, offline and reproducibly: the same
@@ -11,12 +11,14 @@
 pub mod archive;
 pub mod bundle;
 mod digest;
+pub mod fat;
 pub mod rootfs;
 mod spec;
 mod wire;
 
 pub use archive::SmallImage;
 pub use digest::Digest;
+pub use fat::FatImage;
 
 /// Where the executable lies inside every image and root that is made here.
 pub const EXECUTABLE: &str = "/dunnage";

@@ -25,7 +25,11 @@ pub struct Unpacked {
 }
 
 impl Unpacked {
-    /// The absolute path of the root directory. It holds the executable and nothing else; mount
+    pub(super) fn at(root: PathBuf) -> Unpacked {
+        Unpacked { root }
+    }
+
+    /// The absolute path of the root directory, that of `small` with the executable and nothing else. Mount
     /// something over it, but leave it as it is.
     pub fn root(&self) -> &Path {
         &self.root
@@ -100,7 +104,7 @@ fn write_root(place: &Path, executable: &[u8]) -> Result<()> {
     write_executable(&inside(&root, EXECUTABLE), executable)
 }
 
-fn write_executable(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(super) fn write_executable(path: &Path, bytes: &[u8]) -> Result<()> {
     let write = || -> io::Result<()> {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(path)?;
         file.write_all(bytes)?;
@@ -111,7 +115,7 @@ fn write_executable(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// The lock is on the directory itself and ends with the process that holds it, however it ends.
-fn lock(directory: &Path) -> Result<File> {
+pub(super) fn lock(directory: &Path) -> Result<File> {
     let lock = || -> io::Result<File> {
         let file = File::open(directory)?;
         file.lock()?;
@@ -120,7 +124,7 @@ fn lock(directory: &Path) -> Result<File> {
     lock().with_context(|| format!("cannot lock `{}`", directory.display()))
 }
 
-fn remove(path: &Path) -> Result<()> {
+pub(super) fn remove(path: &Path) -> Result<()> {
     let outcome = match fs::symlink_metadata(path) {
         Ok(facts) if facts.is_dir() => fs::remove_dir_all(path),
         Ok(_) => fs::remove_file(path),
@@ -130,7 +134,7 @@ fn remove(path: &Path) -> Result<()> {
     outcome.with_context(|| format!("cannot remove `{}`", path.display()))
 }
 
-fn make_directories(path: &Path) -> Result<()> {
+pub(super) fn make_directories(path: &Path) -> Result<()> {
     DirBuilder::new()
         .recursive(true)
         .mode(MODE)

@@ -1,5 +1,5 @@
-//! The documents of the OCI image specification 1.0 and of docker's archive, as far as the image
-//! `small` needs them. Structs and not free-form values, because the order of fields decides the
+//! The documents of the OCI image specification 1.0 and of docker's archive, as far as our
+//! images need them. Structs and not free-form values, because the order of fields decides the
 //! digests.
 //!
 //! Deliberately absent: reading them, and a use outside `archive.rs`.
@@ -70,7 +70,7 @@ pub struct Manifest {
     pub schema_version: u8,
     pub media_type: &'static str,
     pub config: Descriptor,
-    pub layers: [Descriptor; 1],
+    pub layers: Vec<Descriptor>,
 }
 
 #[derive(Serialize)]
@@ -78,7 +78,7 @@ pub struct Manifest {
 pub struct DockerManifest<'a> {
     pub config: String,
     pub repo_tags: [&'a str; 1],
-    pub layers: [String; 1],
+    pub layers: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -88,7 +88,7 @@ pub struct Config {
     pub os: &'static str,
     pub config: Execution,
     pub rootfs: RootFs,
-    pub history: [History; 1],
+    pub history: Vec<History>,
 }
 
 #[derive(Serialize)]
@@ -111,7 +111,7 @@ pub struct Labels {
 pub struct RootFs {
     #[serde(rename = "type")]
     pub kind: &'static str,
-    pub diff_ids: [String; 1],
+    pub diff_ids: Vec<String>,
 }
 
 #[derive(Serialize)]

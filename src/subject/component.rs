@@ -94,10 +94,18 @@ pub fn question(login: Option<&Login>, path: &Path, arguments: &[&str]) -> Resul
 
 /// Runs a program that is to answer soon.
 pub fn answer(program: &Program, interrupts: Option<&Interrupts>) -> Result<Ended, Unavailable> {
+    run_within(Nanos(ANSWER.load(Ordering::Relaxed)), program, interrupts)
+}
+
+/// Runs a program that may take this long.
+pub fn run_within(
+    allowed: Nanos,
+    program: &Program,
+    interrupts: Option<&Interrupts>,
+) -> Result<Ended, Unavailable> {
     let shown = program.shown();
     let started = spawn::start(program);
     let child = started.map_err(|error| Unavailable::because(format!("cannot start `{shown}`: {error}")))?;
-    let allowed = Nanos(ANSWER.load(Ordering::Relaxed));
     match child.wait(allowed, interrupts) {
         Ok(ended) if ended.status == Status::Exited(0) => Ok(ended),
         Ok(ended) => {

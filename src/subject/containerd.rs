@@ -323,7 +323,7 @@ impl Containerd {
             )));
         }
         let import = |archive: &Path| self.ctr.import(archive, &wanted, self.key("snapshotter"));
-        super::engine::with_archive(stage, import)
+        super::engine::with_archive(stage, &self.spec, import)
             .map_err(|reason| environment(format!("containerd does not take the image: {reason}")))?;
         Ok(wanted)
     }

@@ -14,6 +14,7 @@ use super::login::Login;
 use super::treatment::{Expected, Network, Own};
 use super::verbs::Standing;
 use super::{Company, Facts, Launch, Need, Spec, Stage, Subject, Unavailable, Verbs, stage};
+use crate::image::fat;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::Inside;
 use crate::probe::{PROBE, Task};
@@ -146,7 +147,7 @@ impl Engine {
     }
 
     pub(super) fn own_image(&self) -> bool {
-        matches!(self.spec.get("image"), None | Some("small"))
+        matches!(self.spec.get("image"), None | Some("small" | fat::NAME))
     }
 
     pub(super) fn limits(&self) -> Option<client::Limits> {

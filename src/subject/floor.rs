@@ -6,6 +6,7 @@ mod verbs;
 use std::ffi::OsString;
 
 use super::client;
+use super::roots;
 use super::spec::{Key, Values};
 use super::treatment::{self, Expected, Network, Own};
 use super::{
@@ -22,7 +23,8 @@ use crate::sys::spawn::Unfinished;
 use crate::sys::{raw, seccomp};
 use crate::units::Nanos;
 
-static KEYS: [Key; 3] = [
+static KEYS: [Key; 4] = [
+    roots::KEY,
     Key {
         name: "net",
         values: Values::OneOf(&["none", "host"]),
@@ -145,6 +147,13 @@ impl Floor {
 
     /// A container in this scratch directory, whose program is the probe with this task.
     fn container(&self, stage: &Stage, scratch: &std::path::Path, task: Task) -> Result<Prepared, Failure> {
+        let rootfs = match roots::is_fat(&self.spec) {
+            true => roots::root(&self.spec, stage)
+                .map_err(|error| environment(format!("{error:#}")))?
+                .root()
+                .to_owned(),
+            false => stage.place.rootfs.clone(),
+        };
         let cgroups = cgroups()?;
         cgroups.establish().map_err(|error| environment(error.to_string()))?;
         let filter = match self.spec.get("seccomp") {
@@ -159,7 +168,7 @@ impl Floor {
         std::fs::create_dir_all(scratch)
             .map_err(|error| environment(format!("cannot make `{}`: {error}", scratch.display())))?;
         container::prepare(container::Spec {
-            rootfs: stage.place.rootfs.clone(),
+            rootfs,
             scratch: scratch.to_owned(),
             program: EXECUTABLE.into(),
             arguments: [PROBE, task.argument()].map(OsString::from).to_vec(),

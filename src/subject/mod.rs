@@ -14,6 +14,7 @@ pub mod floor;
 pub mod login;
 pub mod oci;
 pub mod podman;
+pub mod roots;
 pub mod spec;
 pub mod stage;
 pub mod survey;

@@ -6,15 +6,14 @@ use std::path::PathBuf;
 
 use super::client::{self, Call, Holds, Terminal};
 use super::component::insist;
+use super::roots;
 use super::spec::{Key, Values};
 use super::treatment::{Expected, Network, Own};
 use super::{
     Component, Defaults, Facts, Kind, Launch, Layer, Need, Place, Spec, Stage, Subject, Unavailable, Verbs,
     on_path,
 };
-use crate::image::SmallImage;
 use crate::image::bundle::{self, Bundle};
-use crate::image::rootfs::unpack;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::Task;
 use crate::sys::journal::{Entry, Resource};
@@ -22,7 +21,8 @@ use crate::sys::raw;
 use crate::sys::seccomp;
 use crate::sys::spawn::Program;
 
-static KEYS: [Key; 4] = [
+static KEYS: [Key; 5] = [
+    roots::KEY,
     Key {
         name: "bin",
         values: Values::Path,
@@ -162,8 +162,7 @@ impl Oci {
         let directory = stage.workspace().join(&name);
         let entry = stage.note(Resource::Directory(directory.clone()))?;
         let made = (|| {
-            let bytes = std::fs::read(&stage.place.executable)?;
-            let unpacked = unpack(&SmallImage::new(&bytes), &stage.place.state)?;
+            let unpacked = roots::root(&self.spec, stage)?;
             std::fs::create_dir_all(stage.workspace())?;
             Bundle::write(&directory, &unpacked, &self.bundle_spec(&name, task))
         })();

@@ -30,6 +30,8 @@ pub struct Stage {
     pub allowed: Nanos,
     /// The seed of everything that is random in the run.
     pub seed: u64,
+    /// Tells the person what takes long, before it does and when it is done.
+    pub tell: fn(&str),
     /// The clock of scripted subjects.
     pub scripted_now: Stamp,
     journal: Journal,
@@ -60,6 +62,7 @@ impl Stage {
             host: Inside::default(),
             allowed: Nanos::from_millis(60_000),
             seed,
+            tell: |_| (),
             scripted_now: Stamp(1_000_000_000),
             instances: 0,
         })

@@ -5,13 +5,19 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::super::component::{answer, question};
+use super::super::component::{answer, question, run_within};
+use super::super::roots;
 use super::Engine;
-use crate::image::SmallImage;
+use crate::image::{FatImage, SmallImage, fat};
 use crate::outcome::{Failure, FailureClass};
-use crate::subject::Stage;
+use crate::subject::{Spec, Stage};
 use crate::sys::journal::Resource;
 use crate::sys::signals::Interrupts;
+use crate::sys::{clock, filesystem};
+use crate::units::Nanos;
+
+/// How long an engine may take to load the image `fat`.
+const LOADING_FAT: Nanos = Nanos::from_millis(600_000);
 
 impl Engine {
     /// Writes down for `sweep` whose storage holds images of ours.
@@ -26,19 +32,24 @@ impl Engine {
 
     /// Hands an archive over. Another user gets it opened, since the way to it may be closed to them.
     fn load(&self, archive: &Path) -> Result<(), String> {
-        if self.login.is_none() {
-            return self
-                .ask(&["load", "--input", &archive.to_string_lossy()])
-                .map(drop)
-                .map_err(|why| why.reason);
-        }
-        let opened = std::fs::set_permissions(archive, Permissions::from_mode(0o644))
-            .and_then(|()| std::fs::File::open(archive))
-            .map_err(|error| format!("cannot read `{}`: {error}", archive.display()))?;
-        let arguments = self.arguments(&["load", "--input", "/dev/stdin"]);
-        let program = question(self.login.as_ref(), &self.client, &arguments).map_err(|why| why.reason)?;
         let interrupts = Interrupts::install().ok();
-        answer(&program.reading(opened.into()), interrupts.as_ref()).map(drop).map_err(|why| why.reason)
+        let path = archive.to_string_lossy();
+        let program = match &self.login {
+            None => question(None, &self.client, &self.arguments(&["load", "--input", &path])),
+            Some(_) => {
+                let opened = std::fs::set_permissions(archive, Permissions::from_mode(0o644))
+                    .and_then(|()| std::fs::File::open(archive))
+                    .map_err(|error| format!("cannot read `{path}`: {error}"))?;
+                let arguments = self.arguments(&["load", "--input", "/dev/stdin"]);
+                question(self.login.as_ref(), &self.client, &arguments)
+                    .map(|program| program.reading(opened.into()))
+            }
+        };
+        let loaded = program.and_then(|program| match self.spec.get("image") {
+            Some(fat::NAME) => run_within(LOADING_FAT, &program, interrupts.as_ref()),
+            _ => answer(&program, interrupts.as_ref()),
+        });
+        loaded.map(drop).map_err(|why| why.reason)
     }
 
     /// The image to run, loaded if it is ours and not there yet.
@@ -79,29 +90,71 @@ impl Engine {
                 ))),
             };
         }
-        let reference = stage.place.reference.clone();
+        let bytes = std::fs::read(&stage.place.executable).map_err(|error| environment(error.to_string()))?;
+        let fat = roots::is_fat(&self.spec).then(|| FatImage::new(&bytes));
+        let reference = match &fat {
+            Some(image) => image.reference().to_owned(),
+            None => stage.place.reference.clone(),
+        };
         self.remember_user(stage).map_err(environment)?;
         if holds(&reference).is_ok() {
             return Ok(reference);
         }
-        with_archive(stage, load)
+        if let Some(image) = &fat {
+            self.check_space(image, stage).map_err(|error| environment(format!("{error:#}")))?;
+        }
+        with_archive(stage, &self.spec, load)
             .map_err(|reason| environment(format!("{} does not take the image: {reason}", self.spec.name)))?;
         Ok(reference)
     }
+
+    /// Room for the archive, and for what the engine makes of it, where its storage can be seen.
+    fn check_space(&self, image: &FatImage<'_>, stage: &Stage) -> anyhow::Result<()> {
+        image.check_space(&stage.place.state)?;
+        let note = |name: &str| {
+            let found = self.facts.notes.iter().find(|(own, _)| own == name);
+            found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+        };
+        let Some(storage) = note("data root").or_else(|| note("graph root")).map(Path::new) else {
+            return Ok(());
+        };
+        let Ok(left) = filesystem::left(storage) else { return Ok(()) };
+        // `vfs` keeps a whole copy of everything below for each layer, and for each container.
+        let copies = if note("storage driver") == Some("vfs") { image.layer_count() as u64 + 1 } else { 2 };
+        let needed = copies * image.bytes();
+        anyhow::ensure!(
+            left.bytes >= needed,
+            "the image {} needs {} MB free in the engine's storage, and `{}` has {} MB: no space left",
+            fat::NAME,
+            needed.div_ceil(1_000_000),
+            storage.display(),
+            left.bytes / 1_000_000
+        );
+        Ok(())
+    }
 }
 
-/// Writes the image `small` as an archive, has it loaded, and removes the archive.
+/// Writes the image of ours that a subject asks for as an archive, has it loaded, and removes the archive.
+/// How long that takes is told of the fat one.
 pub(in crate::subject) fn with_archive(
     stage: &mut Stage,
+    spec: &Spec,
     load: impl FnOnce(&Path) -> Result<(), String>,
 ) -> Result<(), String> {
-    let archive = stage.workspace().join("small.tar");
+    let archive = stage.workspace().join("image.tar");
     let entry = stage.note(Resource::Directory(stage.workspace())).map_err(|failure| failure.reason)?;
+    let began = clock::now();
     let written = (|| {
         std::fs::create_dir_all(stage.workspace())?;
         let bytes = std::fs::read(&stage.place.executable)?;
         let mut file = std::io::BufWriter::new(std::fs::File::create(&archive)?);
-        SmallImage::new(&bytes).write_archive(&mut file)?;
+        if roots::is_fat(spec) {
+            let image = FatImage::new(&bytes);
+            (stage.tell)(&roots::announcement(&image, &spec.to_string()));
+            image.write_archive(&mut file, &|| !stage.interrupts.pending())?;
+        } else {
+            SmallImage::new(&bytes).write_archive(&mut file)?;
+        }
         std::io::Write::flush(&mut file)
     })();
     let loaded = written
@@ -109,6 +162,9 @@ pub(in crate::subject) fn with_archive(
         .and_then(|()| load(&archive));
     let _ = std::fs::remove_file(&archive);
     stage.cross_out(entry);
+    if loaded.is_ok() && roots::is_fat(spec) {
+        (stage.tell)(&format!("made the image {} in {}", fat::NAME, clock::now().since(began)));
+    }
     loaded
 }
 
