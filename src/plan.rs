@@ -2,6 +2,7 @@
 //! the order of every round, and how long it will take. A pure function of subjects, experiments,
 //! options and seed.
 
+pub mod factors;
 mod pairs;
 mod parts;
 #[cfg(test)]
@@ -9,6 +10,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+pub use self::factors::{Factor, Factorial};
 use crate::experiment::{self, Experiment, Metric, Setting, Weight};
 use crate::stats::{Alpha, Family, Margin, Rng};
 pub use crate::subject::Layer;
@@ -115,7 +117,7 @@ pub struct Plan {
     pub comparisons: Vec<Comparison>,
     /// The index of the subject that all others are compared with.
     pub baseline: usize,
-    /// Verdicts that will be given: comparisons × settings × decisive metrics.
+    /// Verdicts that will be given: comparisons, and effects of the factorial, × settings × decisive metrics.
     pub family: usize,
     /// The smallest differences that matter, by experiment and metric.
     pub margins: Vec<FixedMargin>,
@@ -123,6 +125,8 @@ pub struct Plan {
     pub allowed: Nanos,
     /// The precision for which the number of rounds was computed from a pilot.
     pub precision: Option<Precision>,
+    /// The complete factorial among the subjects, where factors are declared.
+    pub factorial: Option<Factorial>,
 }
 
 /// A precision that a person asked for: half the width of the intervals of differences from the
@@ -170,6 +174,8 @@ pub struct Request {
     pub allowed: Nanos,
     /// Margins that the person set; metrics without one keep their own.
     pub margins: Vec<FixedMargin>,
+    /// The factorial among the subjects.
+    pub factorial: Option<Factorial>,
 }
 
 /// How the number of rounds is found.
@@ -236,6 +242,7 @@ pub fn make(request: Request) -> Plan {
         margins: margins(&experiments, request.margins),
         allowed: request.allowed,
         precision: None,
+        factorial: request.factorial,
     };
     plan.family = plan.count_family();
     plan.rounds = match request.rounds {
@@ -260,7 +267,7 @@ impl Plan {
             };
             own.map(decisive).sum::<usize>()
         };
-        self.comparisons.iter().map(settings).sum()
+        self.comparisons.iter().map(settings).sum::<usize>() + self.factorial_verdicts()
     }
 
     /// The level of a single verdict.

@@ -73,6 +73,8 @@ pub struct PlanFile {
     pub experiments: Vec<Typed>,
     /// The subjects, in the grammar of `-s`.
     pub subjects: Vec<Typed>,
+    /// The factors of which the subjects are a complete factorial.
+    pub factors: Vec<Typed>,
     /// Settings, each as `key=value`.
     pub settings: Vec<Typed>,
     /// How long.

@@ -40,6 +40,7 @@ fn planted(subjects: &[(&str, Layer, f64)], noise: f64) -> Recorded {
         rounds: Rounds::Fixed(ROUNDS),
         allowed: dunnage::plan::ALLOWED,
         margins: Vec::new(),
+        factorial: None,
     });
     let series = plan.cells.iter().enumerate().map(|(cell, planned)| {
         let entry = &plan.subjects[planned.subject];

@@ -152,6 +152,7 @@ fn plan(seed: u64) -> Result<Plan> {
         rounds: Rounds::Fixed(ROUNDS),
         allowed: dunnage::plan::ALLOWED,
         margins: Vec::new(),
+        factorial: None,
     });
     ensure!(plan.cells.len() == CELLS, "the plan has {} cells", plan.cells.len());
     Ok(plan)

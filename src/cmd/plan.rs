@@ -86,6 +86,19 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
         };
         line(format_args!("  `{}` against `{}`: {why}", label(one.subject), label(one.against)));
     }
+    if let Some(factorial) = &plan.factorial {
+        let factors: Vec<_> = factorial
+            .factors
+            .iter()
+            .map(|one| format!("{} ({}, {})", one.name, one.levels[0], one.levels[1]))
+            .collect();
+        line(format_args!(
+            "factors      {}: all {} combinations, {} effects in each setting, counted among the verdicts",
+            factors.join(", "),
+            factorial.subjects.len(),
+            factorial.effects().len()
+        ));
+    }
     line(format_args!("seed         {}, which makes this the order of the first round:", plan.seed));
     for cell in plan.order(plan.warmups) {
         let cell = &plan.cells[cell];

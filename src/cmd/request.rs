@@ -44,6 +44,8 @@ pub struct Asked {
     pub tags: Vec<(String, String)>,
     /// Margins that the person set.
     pub margins: Vec<FixedMargin>,
+    /// The factors of which the subjects are a complete factorial.
+    pub factors: Vec<String>,
 }
 
 fn usage(text: String) -> anyhow::Error {
@@ -67,6 +69,7 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
     let names = instead(typed(&selection.subjects), &file.subjects);
     let named = !names.is_empty();
     let subjects = if named { words::subjects(&names)? } else { default_subjects(quick) };
+    let factors = factors(&file, selection, &subjects)?;
     let rounds = match length {
         Some(Length::Rounds(rounds)) => Rounds::Fixed(rounds as usize),
         Some(Length::Precision(typed)) => Rounds::Precise(words::precision(&typed)?),
@@ -78,7 +81,21 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
     let seed = selection.seed.or(file.seed).map_or_else(session::random_seed, Ok)?;
     let timeout = selection.timeout.or(file.timeout).unwrap_or(TIMEOUT);
     let allowed = Nanos::from_millis(i64::from(timeout) * 1000);
-    Ok(Asked { experiments, subjects, named, chosen, rounds, quick, seed, allowed, tags, margins })
+    Ok(Asked { experiments, subjects, named, chosen, rounds, quick, seed, allowed, tags, margins, factors })
+}
+
+/// The factors of the file, whose subjects must be the complete factorial.
+fn factors(file: &PlanFile, selection: &Selection, subjects: &[Wanted]) -> Result<Vec<String>> {
+    let Some(first) = file.factors.first() else { return Ok(Vec::new()) };
+    if !selection.subjects.is_empty() {
+        return Err(first.wrong("`factors` speak of the subjects of the file, so `-s` cannot replace them\n\nhint: write the subjects into a plan file of your own"));
+    }
+    let names: Vec<String> = file.factors.iter().map(|one| one.text.clone()).collect();
+    let layer = |wanted: &Wanted| crate::subject::kind_of(&wanted.spec).map(|kind| kind.layer);
+    let with_layers = subjects.iter().map(|wanted| Ok((&wanted.spec, layer(wanted)?)));
+    let with_layers: Vec<_> = with_layers.collect::<Result<_>>()?;
+    plan::factors::complete(&names, &with_layers).map_err(|why| first.wrong(why))?;
+    Ok(names)
 }
 
 fn length(selection: &Selection, file: &PlanFile) -> Option<Length> {
@@ -123,7 +140,25 @@ pub fn request(asked: &Asked, subjects: Vec<Entry>, rounds: Rounds) -> Request {
         rounds,
         allowed: asked.allowed,
         margins: asked.margins.clone(),
+        factorial: None,
     }
+}
+
+/// The factorial among the subjects that were found, which needs every one of them.
+fn factorial(asked: &Asked, found: &Found) -> Result<Option<plan::Factorial>> {
+    if asked.factors.is_empty() {
+        return Ok(None);
+    }
+    let subjects: Vec<_> = found.candidates.iter().map(|one| (&one.entry.spec, one.entry.layer)).collect();
+    let complete = plan::factors::complete(&asked.factors, &subjects).map_err(|why| {
+        let reasons: Vec<_> =
+            found.unavailable.iter().map(|(name, why)| format!("{name}: {}", why.reason)).collect();
+        let lacking = reasons.join("; ");
+        Special::Nothing(format!(
+            "the factorial cannot be measured: {why}; not available: {lacking}\n\nhint: `dunnage doctor` says more"
+        ))
+    })?;
+    Ok(Some(complete))
 }
 
 /// Makes the plan for the subjects that were found. With `--quick`, subjects are left out from the
@@ -139,10 +174,14 @@ pub fn plan(asked: &Asked, found: &Found) -> Result<(Plan, Vec<String>)> {
         ))
         .into());
     }
+    let factorial = factorial(asked, found)?;
     let mut entries: Vec<Entry> = found.candidates.iter().map(|one| one.entry.clone()).collect();
     let mut left_out = Vec::new();
     loop {
-        let plan = plan::make(request(asked, entries.clone(), asked.rounds));
+        let plan = plan::make(Request {
+            factorial: factorial.clone(),
+            ..request(asked, entries.clone(), asked.rounds)
+        });
         let fits = plan.predicted() <= QUICK_TIME || asked.named;
         if plan.cells.is_empty() {
             let lacking: Vec<_> = plan

@@ -71,11 +71,11 @@ fn only_difference(one: &Entry, other: &Entry) -> Option<String> {
     let shared = declared(&one.spec).iter().map(|key| key.name);
     let shared = shared.filter(|name| declared(&other.spec).iter().any(|key| key.name == *name));
     let keys: BTreeSet<_> = given.chain(shared).collect();
-    differences
-        .extend(keys.into_iter().filter(|key| !are_alike(key, in_force(one, key), in_force(other, key))));
+    let alike = |key: &str| are_alike(key, in_force(&one.spec, key), in_force(&other.spec, key));
+    differences.extend(keys.into_iter().filter(|key| !alike(key)));
     // Engines differ in defaults that nobody can name beforehand; only where those that cost time are
     // known to be alike is the engine itself the one difference.
-    let known = |key: &&str| in_force(one, key).is_some() && in_force(other, key).is_some();
+    let known = |key: &&str| in_force(&one.spec, key).is_some() && in_force(&other.spec, key).is_some();
     let equal_ground = ["net", "log", "seccomp"].iter().all(known);
     match differences[..] {
         ["engine"] if !equal_ground => None,
@@ -87,18 +87,18 @@ fn only_difference(one: &Entry, other: &Entry) -> Option<String> {
 }
 
 /// The keys of a subject's kind.
-fn declared(spec: &Spec) -> &'static [Key] {
+pub(super) fn declared(spec: &Spec) -> &'static [Key] {
     subject::kind_of(spec).map(|kind| kind.keys).unwrap_or_default()
 }
 
 /// Whether two values say the same. Engines call their own command lines by different names.
-fn are_alike(key: &str, one: Option<&str>, other: Option<&str>) -> bool {
+pub(super) fn are_alike(key: &str, one: Option<&str>, other: Option<&str>) -> bool {
     let is_command_line = |value: Option<&str>| matches!(value, Some("cli" | "ctr"));
     one == other || (key == "client" && is_command_line(one) && is_command_line(other))
 }
 
 /// The value of a key as given, else the kind's default; none where that depends on the engine.
-fn in_force<'a>(entry: &'a Entry, key: &str) -> Option<&'a str> {
-    let default = || declared(&entry.spec).iter().find(|known| known.name == key)?.default;
-    entry.spec.get(key).or_else(default)
+pub(super) fn in_force<'a>(spec: &'a Spec, key: &str) -> Option<&'a str> {
+    let default = || declared(spec).iter().find(|known| known.name == key)?.default;
+    spec.get(key).or_else(default)
 }

@@ -38,6 +38,7 @@ fn request(rounds: Rounds) -> Request {
         rounds,
         allowed: ALLOWED,
         margins: Vec::new(),
+        factorial: None,
     }
 }
 
@@ -128,6 +129,7 @@ fn chosen_values_restrict_the_settings() {
         rounds: Rounds::Fixed(1),
         allowed: ALLOWED,
         margins: Vec::new(),
+        factorial: None,
     });
     assert_eq!(plan.cells.len(), plan.subjects.len());
 }

@@ -10,10 +10,11 @@ use toml::de::{DeTable, DeValue};
 use super::{GivenMargin, Length, PlanFile, Typed};
 use crate::exit::Special;
 
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "about",
     "experiments",
     "subjects",
+    "factors",
     "settings",
     "rounds",
     "precision",
@@ -41,6 +42,7 @@ pub fn parse(name: &str, text: &str) -> Result<PlanFile> {
             "about" => file.about = Some(source.text(key.get_ref(), value)?.text),
             "experiments" => file.experiments = source.texts(key.get_ref(), value)?,
             "subjects" => file.subjects = source.texts(key.get_ref(), value)?,
+            "factors" => file.factors = source.texts(key.get_ref(), value)?,
             "settings" => file.settings = settings(&source, value)?,
             "rounds" => {
                 let rounds = source.whole(key.get_ref(), value, 1..=MOST_ROUNDS)?;

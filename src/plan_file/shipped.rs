@@ -13,7 +13,10 @@ pub struct Shipped {
 }
 
 /// Every plan there is.
-pub static ALL: &[Shipped] = &[Shipped { name: "ladder", text: include_str!("../../plans/ladder.toml") }];
+pub static ALL: &[Shipped] = &[
+    Shipped { name: "ladder", text: include_str!("../../plans/ladder.toml") },
+    Shipped { name: "factorial", text: include_str!("../../plans/factorial.toml") },
+];
 
 /// The plan with this name.
 pub fn find(name: &str) -> Option<&'static Shipped> {

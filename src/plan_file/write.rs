@@ -35,6 +35,9 @@ pub fn write(plan: &Plan, written: &Written) -> String {
     let subjects: Vec<String> = originals.map(subject).collect();
     let quoted: String = subjects.iter().map(|one| format!("    {},\n", quote(one))).collect();
     line(&mut text, "subjects", &format!("[\n{quoted}]"));
+    if let Some(factorial) = &plan.factorial {
+        line(&mut text, "factors", &list(factorial.factors.iter().map(|factor| factor.name.as_str())));
+    }
     match written.precision {
         Some(share) => line(&mut text, "precision", &percent(share)),
         None => line(&mut text, "rounds", &plan.rounds.to_string()),

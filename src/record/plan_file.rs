@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use anyhow::{Context, Result, bail};
 
 use crate::experiment;
-use crate::plan::{Cell, Comparison, Entry, FixedMargin, Ladder, Plan, Precision, Relation};
+use crate::plan::{
+    Cell, Comparison, Entry, Factor, Factorial, FixedMargin, Ladder, Plan, Precision, Relation,
+};
 use crate::stats::Margin;
 use crate::subject::{Layer, Need, Spec};
 use crate::units::Nanos;
@@ -29,6 +31,22 @@ pub struct PlanFile {
     margins: Vec<MarginFile>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     precision: Option<PrecisionFile>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    factorial: Option<FactorialFile>,
+}
+
+/// A complete factorial: its factors, and the subject of each combination; bit i of the place in the list
+/// stands for the second level of factor i.
+#[derive(Debug, Serialize, Deserialize)]
+struct FactorialFile {
+    factors: Vec<FactorFile>,
+    subjects: Vec<usize>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct FactorFile {
+    name: String,
+    levels: [String; 2],
 }
 
 /// What was asked of a pilot, and what it foretold.
@@ -151,6 +169,14 @@ pub fn to_wire(plan: &Plan) -> PlanFile {
             predicted: one.predicted,
             capped: one.capped,
         }),
+        factorial: plan.factorial.as_ref().map(|one| FactorialFile {
+            factors: one
+                .factors
+                .iter()
+                .map(|factor| FactorFile { name: factor.name.clone(), levels: factor.levels.clone() })
+                .collect(),
+            subjects: one.subjects.clone(),
+        }),
     }
 }
 
@@ -221,7 +247,9 @@ pub fn from_wire(file: PlanFile) -> Result<Plan> {
         let margin = Margin::new(fixed.absolute, fixed.relative)?;
         Ok(FixedMargin { experiment: fixed.experiment, metric: fixed.metric, margin })
     });
+    let factorial = file.factorial.map(|one| factorial_from_wire(one, count)).transpose()?;
     let plan = Plan {
+        factorial,
         allowed: Nanos(file.allowed_ns),
         margins: margins.collect::<Result<_>>()?,
         seed: file.seed,
@@ -243,6 +271,19 @@ pub fn from_wire(file: PlanFile) -> Result<Plan> {
         bail!("the plan counts {} verdicts, and its comparisons make {}", plan.family, plan.count_family());
     }
     Ok(plan)
+}
+
+fn factorial_from_wire(file: FactorialFile, subjects: usize) -> Result<Factorial> {
+    let distinct: std::collections::BTreeSet<_> = file.subjects.iter().collect();
+    let is_complete = file.factors.len() <= 8
+        && file.subjects.len() == 1 << file.factors.len()
+        && distinct.len() == file.subjects.len()
+        && file.subjects.iter().all(|&index| index < subjects);
+    if !is_complete {
+        bail!("the plan's factorial is not complete");
+    }
+    let factors = file.factors.into_iter().map(|one| Factor { name: one.name, levels: one.levels });
+    Ok(Factorial { factors: factors.collect(), subjects: file.subjects })
 }
 
 /// A plan that nobody could have measured is damaged or hostile; it must not fill the memory.

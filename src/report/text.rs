@@ -3,6 +3,7 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::stats::Estimate;
 use crate::units::{Scale, Unit};
 
 /// Takes everything out of a text from outside that is not plainly visible: escape sequences with
@@ -221,6 +222,20 @@ pub fn percent(share: f64) -> String {
         _ => 3,
     };
     format!("{} %", number(value, decimals))
+}
+
+/// A ratio with its interval as percent more or less, such as `+12 % [+10, +15]`.
+pub fn in_percent(ratio: &Estimate) -> String {
+    let value = (ratio.value - 1.0) * 100.0;
+    let decimals = usize::from(value.abs() < 9.95);
+    let shown = |ratio: f64| {
+        let percent = (ratio - 1.0) * 100.0;
+        let sign = if percent > 0.0 { "+" } else { "" };
+        format!("{sign}{}", number(percent, decimals))
+    };
+    let interval =
+        ratio.interval.map(|one| format!(" [{}, {}]", shown(one.low), shown(one.high))).unwrap_or_default();
+    format!("{} %{interval}", shown(ratio.value))
 }
 
 /// The scale in which values of very different sizes can stand in one column: that of their

@@ -19,6 +19,8 @@ pub mod paired;
 
 pub mod decide;
 
+pub mod factorial;
+
 pub mod noise;
 
 pub mod precision;
@@ -36,6 +38,7 @@ mod normal;
 pub use carryover::{CarryOver, CarryOverError, carry_over};
 pub use decide::{Comparison, Decision, Goal, Margin, MarginError, NewRun, compare, decide};
 pub use drift::{Drift, DriftError, drift};
+pub use factorial::{Effect, effect};
 pub use heaps::{TwoHeaps, two_heaps};
 pub use level::{Alpha, Family};
 pub use noise::NoiseFloor;

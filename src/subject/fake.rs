@@ -14,7 +14,18 @@ use crate::units::{Nanos, Stamp};
 /// Its name on the command line.
 pub const NAME: &str = "fake";
 
-static KEYS: [Key; 7] = [
+const LEVELS: Values = Values::OneOf(&["low", "high"]);
+
+static KEYS: [Key; 11] = [
+    Key { name: "a", values: LEVELS, meaning: "a factor", default: None },
+    Key { name: "b", values: LEVELS, meaning: "a factor", default: None },
+    Key { name: "c", values: LEVELS, meaning: "a factor", default: None },
+    Key {
+        name: "effects",
+        values: Values::Text("times such as a=20ms;bc=-5ms"),
+        meaning: "what `returned` takes more when all of the named factors are high",
+        default: None,
+    },
     Key { name: "time", values: Values::Duration, meaning: "the median of `returned`", default: None },
     Key {
         name: "noise",
@@ -74,11 +85,23 @@ struct Fake {
     facts: Facts,
 }
 
+/// The planted effects of the factors that are high, added up, in seconds.
+fn planted(spec: &Spec) -> Option<f64> {
+    let one = |pair: &str| {
+        let (factors, time) = pair.split_once('=')?;
+        let is_high = factors.chars().all(|factor| spec.get(&factor.to_string()) == Some("high"));
+        let (sign, time) = time.strip_prefix('-').map_or((1.0, time), |time| (-1.0, time));
+        Some(if is_high { sign * parse_duration(time)? } else { 0.0 })
+    };
+    spec.get("effects").map_or(Some(0.0), |all| all.split(';').map(one).sum())
+}
+
 fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     let number = |key: &str| spec.get(key).and_then(|value| value.parse::<f64>().ok());
+    let effects = planted(spec).ok_or_else(|| Unavailable::because("its `effects` cannot be read"))?;
     let whole = |key: &str| number(key).map_or(0, |value| value as u64);
     Ok(Box::new(Fake {
-        time: spec.get("time").and_then(parse_duration).unwrap_or(0.001),
+        time: spec.get("time").and_then(parse_duration).unwrap_or(0.001) + effects,
         noise: number("noise").unwrap_or(3.0) / 100.0,
         drift: number("drift").unwrap_or(0.0) / 100.0,
         spike: whole("spike"),

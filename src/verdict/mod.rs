@@ -5,6 +5,7 @@
 //! says is decided in `stats`; what overrides it stands in `suspect`, what qualifies it in
 //! `warning`.
 
+pub mod factors;
 pub mod precision;
 pub mod suspect;
 pub mod warning;
@@ -39,6 +40,8 @@ pub struct Analysis {
     pub suspects: Vec<Suspect>,
     /// In how many cells carry-over was tested.
     pub carry_over_tested: usize,
+    /// Every effect of the factorial, in every setting and decisive metric.
+    pub factors: Vec<factors::FactorFinding>,
     /// How narrow the comparisons with the baseline are.
     pub precision: Option<precision::Reached>,
 }
@@ -172,11 +175,14 @@ pub fn analyse(run: &Recorded) -> Analysis {
     for (index, suspect) in suspects.iter().enumerate() {
         suspect.overrule(index, &mut findings);
     }
+    let mut effects = factors::findings(run, &columns, alpha);
+    factors::overrule(&suspects, &mut effects);
     let (warnings, carry_over_tested) = warning::all(run, &columns, &cells);
     Analysis {
         rounds: run.complete_rounds(),
         alpha,
         floor_shares: floor_shares(run, &columns),
+        factors: effects,
         precision: precision::reached(&run.plan, &columns, &findings),
         cells,
         findings,

@@ -6,6 +6,7 @@ mod dunnage;
 
 mod damage;
 mod events;
+mod factors;
 mod plan_files;
 mod precision;
 mod resume;

@@ -60,6 +60,7 @@ pub fn plan(subjects: Vec<Entry>, rounds: usize) -> Plan {
         rounds: Rounds::Fixed(rounds),
         allowed: dunnage::plan::ALLOWED,
         margins: Vec::new(),
+        factorial: None,
     })
 }
 

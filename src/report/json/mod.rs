@@ -165,7 +165,71 @@ fn experiment(one: &super::model::Experiment) -> ExperimentFile<'_> {
         noise_floors: noise.collect(),
         cells,
         comparisons,
+        factorial: one.factors.as_ref().map(|factors| factorial(one, factors)),
     }
+}
+
+fn factorial<'a>(
+    experiment: &'a super::model::Experiment,
+    factors: &'a super::model::Factors,
+) -> FactorialFile<'a> {
+    let effect = |one: &'a super::model::Effect| {
+        let (smallest_visible, new_run) = undecided(&one.verdict);
+        let name = |index: &usize| factors.factors[*index].0.as_str();
+        EffectFile {
+            setting: &experiment.settings[one.setting].text,
+            metric: experiment.metrics[one.metric].name,
+            unit: experiment.metrics[one.metric].unit.name(),
+            factors: one.factors.iter().map(name).collect(),
+            verdict: match one.verdict.word() {
+                "slower" | "faster" if one.factors.len() > 1 => "interaction",
+                "faster" => "slower",
+                word => word,
+            },
+            slower_level: one.slower.as_deref(),
+            difference: one.difference.as_ref().map(estimate),
+            ratio: one.ratio.as_ref().map(estimate),
+            matters: one.matters,
+            smallest_visible,
+            new_run,
+            rounds_needed: match one.verdict {
+                Verdict::TooFew { need, .. } => Some(need),
+                _ => None,
+            },
+            suspect: match one.verdict {
+                Verdict::Suspect(index) => Some(index),
+                _ => None,
+            },
+            sentence: &one.sentence,
+        }
+    };
+    FactorialFile {
+        question: &factors.question,
+        factors: factors.factors.iter().map(|(name, levels)| FactorFile { name, levels }).collect(),
+        answers: factors
+            .answers
+            .iter()
+            .map(|one| AnswerFile {
+                setting: &experiment.settings[one.setting].text,
+                metric: experiment.metrics[one.metric].name,
+                text: &one.text,
+            })
+            .collect(),
+        effects: factors.effects.iter().map(effect).collect(),
+    }
+}
+
+/// What an undecided verdict says of itself.
+fn undecided(verdict: &Verdict) -> (Option<f64>, Option<NewRunFile>) {
+    let Verdict::Undecided { smallest_visible, new_run } = verdict else { return (None, None) };
+    let new_run = new_run.map(|run| NewRunFile {
+        rounds: run.rounds,
+        goal: match run.goal {
+            Goal::Same => "same",
+            Goal::Difference => "difference",
+        },
+    });
+    (Some(*smallest_visible), new_run)
 }
 
 fn relation(pair: &Pair) -> (&str, Option<&str>) {
@@ -229,17 +293,7 @@ fn comparison<'a>(
     sentence: String,
 ) -> ComparisonFile<'a> {
     let metric = &experiment.metrics[change.metric];
-    let (smallest_visible, new_run) = match &change.verdict {
-        Verdict::Undecided { smallest_visible, new_run } => (Some(*smallest_visible), *new_run),
-        _ => (None, None),
-    };
-    let new_run = new_run.map(|run| NewRunFile {
-        rounds: run.rounds,
-        goal: match run.goal {
-            Goal::Same => "same",
-            Goal::Difference => "difference",
-        },
-    });
+    let (smallest_visible, new_run) = undecided(&change.verdict);
     ComparisonFile {
         setting: &experiment.settings[change.setting].text,
         metric: metric.name,

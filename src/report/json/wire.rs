@@ -65,6 +65,46 @@ pub(super) struct ExperimentFile<'a> {
     pub cells: Vec<CellFile<'a>>,
     pub comparisons: Vec<ComparisonFile<'a>>,
     pub noise_floors: Vec<NoiseFile<'a>>,
+    pub factorial: Option<FactorialFile<'a>>,
+}
+
+#[derive(Serialize)]
+pub(super) struct FactorialFile<'a> {
+    pub question: &'a str,
+    pub factors: Vec<FactorFile<'a>>,
+    pub answers: Vec<AnswerFile<'a>>,
+    pub effects: Vec<EffectFile<'a>>,
+}
+
+#[derive(Serialize)]
+pub(super) struct FactorFile<'a> {
+    pub name: &'a str,
+    pub levels: &'a [String; 2],
+}
+
+#[derive(Serialize)]
+pub(super) struct AnswerFile<'a> {
+    pub setting: &'a str,
+    pub metric: &'a str,
+    pub text: &'a str,
+}
+
+#[derive(Serialize)]
+pub(super) struct EffectFile<'a> {
+    pub setting: &'a str,
+    pub metric: &'a str,
+    pub unit: &'a str,
+    pub factors: Vec<&'a str>,
+    pub verdict: &'static str,
+    pub slower_level: Option<&'a str>,
+    pub difference: Option<EstimateFile>,
+    pub ratio: Option<EstimateFile>,
+    pub matters: Option<f64>,
+    pub smallest_visible: Option<f64>,
+    pub new_run: Option<NewRunFile>,
+    pub rounds_needed: Option<usize>,
+    pub suspect: Option<usize>,
+    pub sentence: &'a str,
 }
 
 #[derive(Serialize)]

@@ -104,7 +104,16 @@ fn one_experiment(run: &Recorded, analysis: &Analysis, name: &'static str) -> Op
     let compared = Compared { plan: &run.plan, analysis, name, metrics: &metrics, settings: &settings };
     let built = (0..settings.len()).map(|index| one_setting(run, analysis, &compared, index)).collect();
     let (pairs, twins) = compared.pairs();
-    Some(Experiment { name, question: definition.question(), settings: built, pairs, twins, metrics })
+    let factors = super::factors::factors(&compared);
+    Some(Experiment {
+        name,
+        question: definition.question(),
+        settings: built,
+        pairs,
+        twins,
+        factors,
+        metrics,
+    })
 }
 
 /// The settings of an experiment in the order of the plan.

@@ -5,7 +5,7 @@ use super::{Change, Metric, Pair, PairKind};
 use crate::experiment;
 use crate::plan::{Entry, Ladder, Plan, Relation};
 use crate::report::text::{clean, with_interval};
-use crate::stats::{Estimate, Goal};
+use crate::stats::{Estimate, Goal, NewRun};
 use crate::units::Unit;
 use crate::verdict::{Analysis, Finding, Verdict};
 
@@ -226,6 +226,20 @@ fn common_keys(subject: &Entry, against: &Entry) -> String {
     if keys.is_empty() { String::new() } else { format!(" ({})", keys.join(", ")) }
 }
 
+/// What a new run would need to decide.
+pub(super) fn how_to_decide(new_run: Option<NewRun>) -> String {
+    match new_run {
+        Some(run) if run.rounds <= HOPELESS => {
+            let goal = match run.goal {
+                Goal::Same => "that it does not matter",
+                Goal::Difference => "that there is a difference",
+            };
+            format!("a new run of {} rounds might show {goal}", run.rounds)
+        }
+        _ => "no number of rounds can be foretold to decide it".into(),
+    }
+}
+
 fn predicate(
     kind: &PairKind,
     unit: Unit,
@@ -255,16 +269,7 @@ fn predicate(
         }
         (Verdict::Undecided { smallest_visible, new_run }, _) => {
             let visible = with_interval(unit, *smallest_visible, None);
-            let need = match new_run {
-                Some(run) if run.rounds <= HOPELESS => {
-                    let goal = match run.goal {
-                        Goal::Same => "that it does not matter",
-                        Goal::Difference => "that there is a difference",
-                    };
-                    format!("a new run of {} rounds might show {goal}", run.rounds)
-                }
-                _ => "no number of rounds can be foretold to decide it".into(),
-            };
+            let need = how_to_decide(*new_run);
             format!("is undecided: {shown}; smallest visible effect {visible}; {need}")
         }
         (Verdict::TooFew { have, need }, _) => {

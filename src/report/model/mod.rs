@@ -5,6 +5,7 @@
 
 mod build;
 mod compared;
+mod factors;
 mod notices;
 mod precision;
 
@@ -118,6 +119,65 @@ pub struct Experiment {
     pub pairs: Vec<Pair>,
     /// Comparisons of twins.
     pub twins: Vec<Pair>,
+    /// What the factors of a complete factorial do.
+    pub factors: Option<Factors>,
+}
+
+/// What the factors of a complete factorial do.
+#[derive(Debug, Clone)]
+pub struct Factors {
+    /// Which factor it is, as a person would ask.
+    pub question: String,
+    /// The factors with their levels.
+    pub factors: Vec<(String, [String; 2])>,
+    /// The answer in each setting and decisive metric.
+    pub answers: Vec<FactorAnswer>,
+    /// Every effect, by setting and metric, the largest first.
+    pub effects: Vec<Effect>,
+}
+
+/// Which factor it is.
+#[derive(Debug, Clone)]
+pub struct FactorAnswer {
+    /// Index into the experiment's settings.
+    pub setting: usize,
+    /// Index into the experiment's metrics.
+    pub metric: usize,
+    /// In plain words.
+    pub text: String,
+}
+
+/// A main effect or an interaction.
+#[derive(Debug, Clone)]
+pub struct Effect {
+    /// Index into the experiment's settings.
+    pub setting: usize,
+    /// Index into the experiment's metrics.
+    pub metric: usize,
+    /// Indices of the factors concerned; several are an interaction.
+    pub factors: Vec<usize>,
+    /// Their names, joined by `×`.
+    pub name: String,
+    /// Median of the contrasts: second level minus first.
+    pub difference: Option<Estimate>,
+    /// The same of the logarithms, exponentiated.
+    pub ratio: Option<Estimate>,
+    /// The smallest effect that matters, in the unit of the metric.
+    pub matters: Option<f64>,
+    /// What follows.
+    pub verdict: Verdict,
+    /// Of a main effect that is decided, the slower level.
+    pub slower: Option<String>,
+    /// The same in words.
+    pub sentence: String,
+}
+
+impl Effect {
+    /// By how much it moves a single combination, twice.
+    fn size(&self) -> f64 {
+        let difference = self.difference.map_or(0.0, |difference| difference.value.abs());
+        difference / f64::from(1u32 << (self.factors.len() - 1))
+    }
 }
 
 /// What is measured.

@@ -4,6 +4,7 @@
 //! It is text, for whoever writes it to where it belongs: no terminal is asked anything here.
 
 mod axis;
+mod factors;
 mod ladder;
 mod notes;
 pub(crate) mod page;
@@ -50,6 +51,7 @@ pub fn render(report: &Report, look: &Look) -> String {
         }
         page.gap();
         notes::legend(&mut page, experiment);
+        factors::factors(&mut page, experiment);
         notes::differences(&mut page, experiment);
     }
     notes::failures(&mut page, report);

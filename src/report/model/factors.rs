@@ -1,0 +1,242 @@
+//! The effects of a complete factorial in words. Each sentence names levels and numbers; the answer to
+//! "which factor is it?" begins with the largest effect, and says honestly what is not decided.
+
+use super::compared::{Compared, how_to_decide};
+use super::{Effect, FactorAnswer, Factors, Metric};
+use crate::plan::{Factor, Factorial};
+use crate::report::text::{clean, in_percent, with_interval};
+use crate::stats::Estimate;
+use crate::verdict::Verdict;
+use crate::verdict::factors::FactorFinding;
+
+/// What the factorial of a run shows in one experiment.
+pub(super) fn factors(compared: &Compared<'_>) -> Option<Factors> {
+    let factorial = compared.plan.factorial.as_ref()?;
+    let own = |finding: &&FactorFinding| compared.plan.cells[finding.cells[0]].experiment == compared.name;
+    let mut effects: Vec<Effect> = compared
+        .analysis
+        .factors
+        .iter()
+        .filter(own)
+        .map(|finding| effect(compared, factorial, finding))
+        .collect();
+    if effects.is_empty() {
+        return None;
+    }
+    effects.sort_by(|one, other| {
+        (one.setting, one.metric)
+            .cmp(&(other.setting, other.metric))
+            .then(other.size().total_cmp(&one.size()))
+    });
+    let names: Vec<String> = factorial.factors.iter().map(|factor| called(&factor.name)).collect();
+    let groups = effects.chunk_by(|one, other| (one.setting, one.metric) == (other.setting, other.metric));
+    let answers = groups.map(|group| FactorAnswer {
+        setting: group[0].setting,
+        metric: group[0].metric,
+        text: answer(group, &factorial.factors),
+    });
+    Some(Factors {
+        answers: answers.collect(),
+        question: format!("is it {}?", joined(&names, "or")),
+        factors: factorial
+            .factors
+            .iter()
+            .map(|one| (clean(&one.name), one.levels.each_ref().map(|level| clean(level))))
+            .collect(),
+        effects,
+    })
+}
+
+/// What people call a factor.
+fn called(name: &str) -> String {
+    match name {
+        "engine" => "the engine".into(),
+        "runtime" => "the runtime".into(),
+        "net" => "the network".into(),
+        other => format!("`{}`", clean(other)),
+    }
+}
+
+/// Names in a row: `a, b or c`.
+fn joined(names: &[String], word: &str) -> String {
+    match names {
+        [] => String::new(),
+        [only] => only.clone(),
+        [most @ .., last] => format!("{} {word} {last}", most.join(", ")),
+    }
+}
+
+/// A level as it stands in a sentence.
+fn level(factor: &Factor, index: usize) -> String {
+    let level = clean(&factor.levels[index]);
+    if ["engine", "runtime"].contains(&factor.name.as_str()) {
+        level
+    } else {
+        format!("{}={level}", clean(&factor.name))
+    }
+}
+
+fn effect(compared: &Compared<'_>, factorial: &Factorial, finding: &FactorFinding) -> Effect {
+    let places: Vec<usize> =
+        (0..factorial.factors.len()).filter(|place| finding.factors >> place & 1 == 1).collect();
+    let concerned: Vec<&Factor> = places.iter().map(|&place| &factorial.factors[place]).collect();
+    let setting = &compared.plan.cells[finding.cells[0]].setting;
+    let difference = finding.effect.map(|effect| effect.difference);
+    let slower = match (&finding.verdict, &concerned[..]) {
+        (Verdict::Slower, [only]) => Some(clean(&only.levels[1])),
+        (Verdict::Faster, [only]) => Some(clean(&only.levels[0])),
+        _ => None,
+    };
+    let ratio = finding.effect.and_then(|effect| effect.ratio);
+    let matters = finding.effect.map(|effect| effect.matters);
+    let metric = &compared.metrics[finding.metric];
+    Effect {
+        setting: compared.settings.iter().position(|one| one == setting).unwrap_or(0),
+        metric: finding.metric,
+        name: concerned.iter().map(|one| clean(&one.name)).collect::<Vec<_>>().join(" × "),
+        sentence: sentence(&concerned, metric, difference, ratio, matters, &finding.verdict),
+        factors: places,
+        difference,
+        ratio,
+        matters,
+        slower,
+        verdict: finding.verdict.clone(),
+    }
+}
+
+/// What an effect says, as a sentence without its end.
+fn sentence(
+    factors: &[&Factor],
+    metric: &Metric,
+    difference: Option<Estimate>,
+    ratio: Option<Estimate>,
+    matters: Option<f64>,
+    verdict: &Verdict,
+) -> String {
+    let name = match factors {
+        [only] => called(&only.name),
+        several => format!(
+            "the interaction of {}",
+            joined(&several.iter().map(|one| called(&one.name)).collect::<Vec<_>>(), "and")
+        ),
+    };
+    let Some(difference) = difference else {
+        return format!("{name} cannot be told: no round has values of all combinations");
+    };
+    let interval = difference.interval.map(|one| (one.low, one.high));
+    let plain = with_interval(metric.unit, difference.value, interval);
+    let size = match difference.value < 0.0 {
+        true => with_interval(metric.unit, -difference.value, interval.map(|(low, high)| (-high, -low))),
+        false => plain.clone(),
+    };
+    // Which way a difference goes that is not decided.
+    let so = match factors {
+        [only] => format!("{} minus {} is {plain}", level(only, 1), level(only, 0)),
+        _ => plain.clone(),
+    };
+    let (high, low) = if difference.value < 0.0 { (0, 1) } else { (1, 0) };
+    match verdict {
+        Verdict::Slower | Verdict::Faster => match factors {
+            [only] => format!(
+                "{} takes {size} more than {}{}",
+                level(only, high),
+                level(only, low),
+                ratio.map_or(String::new(), |ratio| format!(" ({})", in_percent(&ratio)))
+            ),
+            [one, other] => format!(
+                "what {} takes more than {} is {size} larger with {} than with {}{}",
+                level(other, 1),
+                level(other, 0),
+                level(one, high),
+                level(one, low),
+                scale(ratio)
+            ),
+            [most @ .., last] => format!(
+                "the interaction of {} is {size} larger with {} than with {}{}",
+                joined(&most.iter().map(|one| called(&one.name)).collect::<Vec<_>>(), "and"),
+                level(last, high),
+                level(last, low),
+                scale(ratio)
+            ),
+            [] => String::new(),
+        },
+        Verdict::Same => {
+            let matters = with_interval(metric.unit, matters.unwrap_or(0.0), None);
+            format!("{name} makes no difference that matters: {so}, nowhere beyond {matters}")
+        }
+        Verdict::Undecided { smallest_visible, new_run } => {
+            let visible = with_interval(metric.unit, *smallest_visible, None);
+            format!(
+                "{name} is undecided: {so}; smallest visible effect {visible}; {}",
+                how_to_decide(*new_run)
+            )
+        }
+        Verdict::TooFew { have, need } => {
+            format!("{name} has no verdict: {have} whole rounds of the {need} that one needs; so far {so}")
+        }
+        Verdict::Suspect(index) => format!("{name} is suspect, see suspect {}: {so}", index + 1),
+        Verdict::NoData | Verdict::Context => format!("{name} cannot be told: {plain}"),
+    }
+}
+
+/// Whether an interaction is more than a matter of scale: of factors that multiply, the larger times differ by
+/// more, and the ratios by nothing.
+fn scale(ratio: Option<Estimate>) -> String {
+    let Some(ratio) = ratio else { return String::new() };
+    let shown = in_percent(&ratio);
+    match ratio.interval {
+        Some(interval) if interval.contains(1.0) => {
+            format!(" (as a ratio it is not seen, {shown}, so it may be a matter of scale)")
+        }
+        _ => format!(" (as a ratio too: {shown})"),
+    }
+}
+
+/// The answer in plain words, from the effects in one setting and metric, the largest first.
+fn answer(effects: &[Effect], factors: &[Factor]) -> String {
+    let is_decided = |one: &&Effect| matches!(one.verdict, Verdict::Slower | Verdict::Faster);
+    let (mains, interactions): (Vec<&Effect>, Vec<&Effect>) =
+        effects.iter().partition(|one| one.factors.len() == 1);
+    let name = |one: &Effect| called(&factors[one.factors[0]].name);
+    if let Some((have, need)) = effects.iter().find_map(|one| match one.verdict {
+        Verdict::TooFew { have, need } => Some((have, need)),
+        _ => None,
+    }) {
+        return format!("No verdict: there are {have} whole rounds, and one needs {need}.");
+    }
+    let mut parts: Vec<String> = Vec::new();
+    let decided: Vec<&Effect> = mains.iter().copied().filter(is_decided).collect();
+    for (index, one) in decided.iter().enumerate() {
+        let begin = match index {
+            0 => "Most of all it is",
+            1 => "Then it is",
+            _ => "And it is",
+        };
+        parts.push(format!("{begin} {}: {}.", name(one), one.sentence));
+    }
+    if decided.is_empty() {
+        parts.push("No factor alone is shown to make a difference that matters.".into());
+    }
+    let others = mains.iter().filter(|one| !is_decided(one));
+    parts.extend(others.map(|one| format!("{}.", capital(&one.sentence))));
+    let together: Vec<&Effect> = interactions.iter().copied().filter(is_decided).collect();
+    let open = interactions.iter().filter(|one| !is_decided(one) && one.verdict != Verdict::Same);
+    let open: Vec<_> = open.map(|one| one.name.as_str()).collect();
+    if together.is_empty() && open.is_empty() {
+        parts.push("They add up: no interaction matters.".into());
+    }
+    if !together.is_empty() {
+        let all: Vec<_> = together.iter().map(|one| one.sentence.as_str()).collect();
+        parts.push(format!("They do not simply add up: {}.", all.join("; ")));
+    }
+    if !open.is_empty() {
+        let rest = if together.is_empty() { "they add up" } else { "more of them interact" };
+        parts.push(format!("Whether {rest} is not decided ({}).", open.join(", ")));
+    }
+    parts.join(" ")
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+}

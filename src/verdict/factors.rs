@@ -1,0 +1,72 @@
+//! What each factor of a complete factorial does, alone and together with others: one finding for each
+//! effect, setting and decisive metric. As for comparisons, the level is that of the family, and suspects
+//! overrule.
+
+use super::{Columns, Suspect, Verdict};
+use crate::experiment::Weight;
+use crate::record::Recorded;
+use crate::stats::{self, Decision, Effect};
+
+/// What one effect comes to in one setting and metric.
+#[derive(Debug, Clone)]
+pub struct FactorFinding {
+    /// The cells of all combinations, by their place in the plan's factorial.
+    pub cells: Vec<usize>,
+    /// The factors whose effect it is: bit i stands for factor i.
+    pub factors: usize,
+    /// Index into the experiment's metrics.
+    pub metric: usize,
+    /// The numbers, unless no round has values of all combinations.
+    pub effect: Option<Effect>,
+    /// What follows from them; slower and faster are of the factor's second level. Of an interaction they
+    /// say that the difference of the first factor is larger or smaller at the second level of the other.
+    pub verdict: Verdict,
+}
+
+/// Every effect of the plan's factorial.
+pub(super) fn findings(run: &Recorded, columns: &Columns, alpha: stats::Alpha) -> Vec<FactorFinding> {
+    let plan = &run.plan;
+    let Some(factorial) = &plan.factorial else { return Vec::new() };
+    let timer = run.environment.timer.step as f64 / 1e9;
+    let mut all = Vec::new();
+    for cells in plan.factorial_cells() {
+        let planned = &plan.cells[cells[0]];
+        for (metric, definition) in plan.metrics(planned).iter().enumerate() {
+            if definition.weight != Weight::Verdict {
+                continue;
+            }
+            let values: Vec<_> = cells.iter().map(|&cell| columns.get(cell, metric)).collect();
+            let margin = plan.margin_of(planned.experiment, definition);
+            for factors in factorial.effects() {
+                let effect = stats::effect(&values, factors, margin, timer, alpha);
+                let verdict = effect.as_ref().map_or(Verdict::NoData, |effect| verdict(effect.decision));
+                all.push(FactorFinding { cells: cells.clone(), factors, metric, effect, verdict });
+            }
+        }
+    }
+    all
+}
+
+fn verdict(decision: Decision) -> Verdict {
+    match decision {
+        Decision::Same => Verdict::Same,
+        Decision::Less => Verdict::Faster,
+        Decision::More => Verdict::Slower,
+        Decision::Undecided { smallest_visible, new_run } => Verdict::Undecided { smallest_visible, new_run },
+        Decision::TooFew { have, need } => Verdict::TooFew { have, need },
+    }
+}
+
+/// Overrules the effects that rest on numbers in doubt.
+pub(super) fn overrule(suspects: &[Suspect], findings: &mut [FactorFinding]) {
+    for (index, suspect) in suspects.iter().enumerate() {
+        for finding in findings.iter_mut() {
+            let concerned = suspect.cells.iter().any(|cell| finding.cells.contains(cell));
+            let same_metric = suspect.metric.is_none_or(|metric| metric == finding.metric);
+            let size = finding.effect.map_or(0.0, |effect| effect.difference.value.abs());
+            if concerned && same_metric && suspect.up_to.is_none_or(|reach| size <= reach) {
+                finding.verdict = Verdict::Suspect(index);
+            }
+        }
+    }
+}
