@@ -5,13 +5,14 @@
 pub mod factors;
 mod pairs;
 mod parts;
+mod rounds;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
 
 pub use self::factors::{Factor, Factorial};
-use crate::experiment::{self, Experiment, Metric, Setting, Weight};
+use crate::experiment::{self, Experiment, Metric, Setting, SettingKey, Weight};
 use crate::stats::{Alpha, Family, Margin, Rng};
 pub use crate::subject::Layer;
 use crate::subject::{Need, Spec};
@@ -127,6 +128,8 @@ pub struct Plan {
     pub precision: Option<Precision>,
     /// The complete factorial among the subjects, where factors are declared.
     pub factorial: Option<Factorial>,
+    /// Experiments that are in fewer rounds than the others.
+    pub quotas: Vec<Quota>,
 }
 
 /// A precision that a person asked for: half the width of the intervals of differences from the
@@ -142,6 +145,8 @@ pub struct Precision {
     /// Whether more rounds would have been needed than the run may have.
     pub capped: bool,
 }
+
+pub use rounds::Quota;
 
 /// How long a launch may take unless the person says otherwise.
 pub const ALLOWED: Nanos = Nanos::from_millis(60_000);
@@ -164,7 +169,7 @@ pub struct Request {
     pub experiments: Vec<&'static str>,
     /// The subjects, without twins.
     pub subjects: Vec<Entry>,
-    /// Values chosen for keys of experiments, by key; others take all of theirs.
+    /// Values chosen for keys of experiments, by key or `experiment.key`; others take all of theirs.
     pub chosen: Vec<(String, Vec<String>)>,
     /// The seed.
     pub seed: u64,
@@ -218,6 +223,7 @@ pub fn make(request: Request) -> Plan {
         .collect();
     let comparisons: Vec<_> = experiments
         .iter()
+        .filter(|experiment| experiment::decides(**experiment))
         .flat_map(|experiment| {
             let members = members(*experiment, &subjects);
             pairs::of(&subjects, &members, baseline_among(&subjects, &members)).into_iter().map(
@@ -243,8 +249,10 @@ pub fn make(request: Request) -> Plan {
         allowed: request.allowed,
         precision: None,
         factorial: request.factorial,
+        quotas: Vec::new(),
     };
     plan.family = plan.count_family();
+    plan.quotas = rounds::quotas(&plan);
     plan.rounds = match request.rounds {
         Rounds::Fixed(rounds) => rounds,
         Rounds::Fit(time) => plan.rounds_within(time, MOST_ROUNDS),
@@ -280,32 +288,33 @@ impl Plan {
         Family::of(self.family).min_rounds() + SPARE_ROUNDS
     }
 
-    /// The rounds that fit into this time beside the warm-ups, but enough for verdicts, and else no more
-    /// than `most`.
-    pub fn rounds_within(&self, time: Nanos, most: usize) -> usize {
-        let for_rounds = time.0 - self.round_time().0 * self.warmups as i64;
-        let fitting = (for_rounds / self.round_time().0.max(1)).max(0) as usize;
-        fitting.clamp(self.rounds_for_verdicts(), most.max(self.rounds_for_verdicts()))
-    }
-
-    /// The time that one round takes.
+    /// The time that a round with all cells takes.
     pub fn round_time(&self) -> Nanos {
-        let cost = |cell: &Cell| {
-            let experiment = experiment::find(cell.experiment).expect("cells are made of known experiments");
-            experiment.cost(&cell.setting, self.subjects[cell.subject].launch) + OVERHEAD
-        };
-        self.cells.iter().map(cost).sum()
+        self.time_of(|_| true)
     }
 
     /// The time that all rounds take.
     pub fn predicted(&self) -> Nanos {
-        Nanos(self.round_time().0 * (self.rounds + self.warmups) as i64)
+        let counted = |experiment: &str| self.rounds_of(experiment) + self.warmups;
+        let names: BTreeSet<_> = self.cells.iter().map(|cell| cell.experiment).collect();
+        let of = |name| Nanos(self.time_of(|own| own == name).0 * counted(name) as i64);
+        names.into_iter().map(of).sum()
+    }
+
+    /// The time that the cells of these experiments take in one round.
+    fn time_of(&self, is_meant: impl Fn(&str) -> bool) -> Nanos {
+        let cost = |cell: &Cell| {
+            let experiment = experiment::find(cell.experiment).expect("cells are made of known experiments");
+            experiment.cost(&cell.setting, self.subjects[cell.subject].launch) + OVERHEAD
+        };
+        self.cells.iter().filter(|cell| is_meant(cell.experiment)).map(cost).sum()
     }
 
     /// The order of the cells in a round, warm-ups counted from 0 before the others. Every order
     /// is equally likely, and the same seed gives the same order.
     pub fn order(&self, round: usize) -> Vec<usize> {
-        let mut order: Vec<_> = (0..self.cells.len()).collect();
+        let mut order: Vec<_> =
+            (0..self.cells.len()).filter(|&cell| self.visits(self.cells[cell].experiment, round)).collect();
         Rng::for_stream(self.seed, round as u64).shuffle(&mut order);
         order
     }
@@ -340,13 +349,21 @@ fn margins(experiments: &[&'static dyn Experiment], given: Vec<FixedMargin>) -> 
     experiments.iter().flat_map(fixed).collect()
 }
 
-fn settings(experiment: &dyn Experiment, chosen: &[(String, Vec<String>)]) -> Vec<Setting> {
-    experiment::settings(experiment.setting_keys(), |key| {
-        let own = chosen.iter().find(|(name, _)| name == key.name);
+/// The settings of an experiment with these values chosen: by key, or by `experiment.key` where they
+/// are meant for one experiment only.
+pub fn settings(experiment: &dyn Experiment, chosen: &[(String, Vec<String>)]) -> Vec<Setting> {
+    experiment::settings_of(experiment, |key| {
+        let by = |name: &str| chosen.iter().find(|(own, _)| own == name);
+        let own = by(&key_of(experiment, key)).or_else(|| by(key.name));
         let wanted =
             |value: &&'static str| own.is_none_or(|(_, values)| values.iter().any(|one| one == value));
         key.values.iter().copied().filter(wanted).collect()
     })
+}
+
+/// How a key is named where it is meant for one experiment only.
+pub fn key_of(experiment: &dyn Experiment, key: &SettingKey) -> String {
+    format!("{}.{}", experiment.name(), key.name)
 }
 
 fn cells(experiment: &dyn Experiment, settings: &[Setting], subjects: &[Entry]) -> Vec<Cell> {

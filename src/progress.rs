@@ -34,12 +34,12 @@ impl Progress {
         if !std::io::stderr().is_terminal() {
             return Progress::Lines { began: std::time::Instant::now() };
         }
-        let cells = (plan.cells.len() * (plan.rounds + plan.warmups)) as u64;
+        let cells = plan.samples_before(plan.rounds + plan.warmups) as u64;
         let bar = ProgressBar::with_draw_target(Some(cells), ProgressDrawTarget::stderr_with_hz(4));
         let style =
             ProgressStyle::with_template("{prefix} {bar:24} {percent:>3} %  {eta:>4} left  {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
-        bar.set_position((done * plan.cells.len()) as u64);
+        bar.set_position(plan.samples_before(done) as u64);
         bar.reset_eta();
         Progress::Bar(bar)
     }

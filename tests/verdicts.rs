@@ -26,7 +26,7 @@ fn entry(text: &str, layer: Layer) -> Entry {
         twin_of: None,
         runtime: None,
         launch,
-        offers: dunnage::subject::Need::ALL.to_vec(),
+        offers: dunnage::subject::Need::CONTAINER.to_vec(),
     }
 }
 

@@ -47,7 +47,10 @@ pub fn run(selection: &Selection) -> Result<i32> {
             Ok(sample) => {
                 let facts: Vec<_> =
                     sample.treatment.iter().map(|(name, fact)| format!("{name}={fact}")).collect();
-                writeln!(out, "{:<13} {name}\n{:<13} {}", "ok", "", facts.join(" "))?;
+                writeln!(out, "{:<13} {name}", "ok")?;
+                if !facts.is_empty() {
+                    writeln!(out, "{:<13} {}", "", facts.join(" "))?;
+                }
             }
             Err(Abort::Failed(failure)) => {
                 failed = true;

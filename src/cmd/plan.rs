@@ -52,6 +52,9 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
     };
     let label = |index: usize| plan.subjects[index].label.as_str();
     line(format_args!("experiments  {}", asked.experiments.join(", ")));
+    for name in &asked.without {
+        line(format_args!("             {name} is left out: a minute would not be enough"));
+    }
     line(format_args!("subjects     baseline `{}`", label(plan.baseline)));
     for entry in &plan.subjects {
         let kind = if entry.twin_of.is_some() { "twin" } else { entry.layer.name() };
@@ -69,9 +72,10 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
             line(format_args!("  {:<44} remedy: {remedy}", ""));
         }
     }
-    let settings: std::collections::BTreeSet<_> =
-        plan.cells.iter().map(|cell| cell.setting.to_string()).collect();
-    line(format_args!("settings     {}", settings.into_iter().collect::<Vec<_>>().join(", ")));
+    for name in &asked.experiments {
+        let of = if asked.experiments.len() > 1 { format!("of {name}: ") } else { String::new() };
+        line(format_args!("settings     {of}{}", settings(plan, name)));
+    }
     line(format_args!("cells        {}", plan.cells.len()));
     line(format_args!(
         "comparisons  {}, which make {} verdicts at a level of {:.3} % each",
@@ -118,10 +122,40 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
             plan.rounds_within(plan::PRECISE_TIME, plan::MOST_PRECISE_ROUNDS)
         ));
     }
+    for quota in &plan.quotas {
+        line(format_args!("             {} of them with {}", quota.rounds, quota.experiment));
+    }
     line(format_args!(
         "time         {} a round, {} in all, and the trials before",
         plan.round_time(),
         plan.predicted()
     ));
     text
+}
+
+/// Settings that can be read at a glance.
+const FEW: usize = 8;
+
+/// The settings of an experiment; of many, how many and what they vary.
+fn settings(plan: &Plan, name: &str) -> String {
+    let own: Vec<_> = plan.cells.iter().filter(|cell| cell.experiment == name).collect();
+    let mut all: Vec<String> = own.iter().map(|cell| cell.setting.to_string()).collect();
+    all.sort_unstable();
+    all.dedup();
+    if all.is_empty() {
+        return "no subject can do it".to_owned();
+    }
+    if all.len() <= FEW {
+        return all.join(", ");
+    }
+    let mut keys: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (key, value) in own.iter().flat_map(|cell| &cell.setting.0) {
+        match keys.iter_mut().find(|(known, _)| known == key) {
+            Some((_, values)) if !values.contains(value) => values.push(value),
+            Some(_) => {}
+            None => keys.push((key, vec![value])),
+        }
+    }
+    let keys: Vec<_> = keys.iter().map(|(key, values)| format!("{key}={}", values.join("|"))).collect();
+    format!("{} of {}", all.len(), keys.join(";"))
 }

@@ -26,6 +26,8 @@ const TIMEOUT: u32 = (plan::ALLOWED.0 / 1_000_000_000) as u32;
 pub struct Asked {
     /// The experiments.
     pub experiments: Vec<&'static str>,
+    /// Those of the main job that a minute leaves no time for.
+    pub without: Vec<&'static str>,
     /// The subjects.
     pub subjects: Vec<Wanted>,
     /// Whether they were named one by one.
@@ -58,14 +60,21 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
     let file = selection.plan.as_deref().map(plan_file::open).transpose()?.unwrap_or_default();
     let typed = |all: &[String]| all.iter().map(|one| Typed::on_command_line(one)).collect::<Vec<_>>();
     let instead = |own: Vec<Typed>, files: &[Typed]| if own.is_empty() { files.to_vec() } else { own };
-    let experiments = words::experiments(&instead(typed(&selection.experiments), &file.experiments))?;
-    let pairs = key_by_key(typed(&selection.set), &file.settings);
-    let mut chosen = words::settings(&pairs, &experiments)?;
     let length = length(selection, &file);
     let quick = length == Some(Length::Quick);
-    if quick {
-        choose_first_values(&experiments, &mut chosen);
+    let names = instead(typed(&selection.experiments), &file.experiments);
+    let mut experiments = words::experiments(&names)?;
+    let mut without = Vec::new();
+    if quick && names.is_empty() {
+        let decides = |name: &&str| experiment::find(name).is_some_and(experiment::decides);
+        (experiments, without) = experiments.into_iter().partition(decides);
     }
+    let pairs = key_by_key(typed(&selection.set), &file.settings);
+    let mut chosen = words::settings(&pairs, &experiments)?;
+    if quick {
+        choose_quick_values(&experiments, &mut chosen);
+    }
+    some_settings(&experiments, &chosen)?;
     let names = instead(typed(&selection.subjects), &file.subjects);
     let named = !names.is_empty();
     let subjects = if named { words::subjects(&names)? } else { default_subjects(quick) };
@@ -81,7 +90,20 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
     let seed = selection.seed.or(file.seed).map_or_else(session::random_seed, Ok)?;
     let timeout = selection.timeout.or(file.timeout).unwrap_or(TIMEOUT);
     let allowed = Nanos::from_millis(i64::from(timeout) * 1000);
-    Ok(Asked { experiments, subjects, named, chosen, rounds, quick, seed, allowed, tags, margins, factors })
+    Ok(Asked {
+        experiments,
+        without,
+        subjects,
+        named,
+        chosen,
+        rounds,
+        quick,
+        seed,
+        allowed,
+        tags,
+        margins,
+        factors,
+    })
 }
 
 /// The factors of the file, whose subjects must be the complete factorial.
@@ -111,12 +133,13 @@ fn key_by_key(own: Vec<Typed>, files: &[Typed]) -> Vec<Typed> {
     own.into_iter().chain(files.iter().filter(|one| !named.contains(&key(one))).cloned()).collect()
 }
 
-/// Where nothing was chosen, a quick run takes the first value of each setting.
-fn choose_first_values(experiments: &[&'static str], chosen: &mut Vec<(String, Vec<String>)>) {
+/// Where nothing was chosen, a quick run takes few values of each setting.
+fn choose_quick_values(experiments: &[&'static str], chosen: &mut Vec<(String, Vec<String>)>) {
     for experiment in experiments.iter().filter_map(|name| experiment::find(name)) {
         for key in experiment.setting_keys() {
             if chosen.iter().all(|(own, _)| own != key.name) {
-                chosen.push((key.name.to_owned(), vec![key.values[0].to_owned()]));
+                let values = experiment.quick_values(key).into_iter().map(str::to_owned);
+                chosen.push((plan::key_of(experiment, key), values.collect()));
             }
         }
     }
@@ -159,6 +182,19 @@ fn factorial(asked: &Asked, found: &Found) -> Result<Option<plan::Factorial>> {
         ))
     })?;
     Ok(Some(complete))
+}
+
+/// Refuses values of which no two keys can be had together.
+fn some_settings(experiments: &[&'static str], chosen: &[(String, Vec<String>)]) -> Result<()> {
+    for experiment in experiments.iter().filter_map(|name| experiment::find(name)) {
+        if plan::settings(experiment, chosen).is_empty() {
+            let name = experiment.name();
+            return Err(usage(format!(
+                "`{name}` has no setting with all of these values\n\nhint: `dunnage plan {name}` lists its settings"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Makes the plan for the subjects that were found. With `--quick`, subjects are left out from the

@@ -40,6 +40,12 @@ pub fn run(options: &cli::Run) -> Result<i32> {
             return Err(error);
         }
     };
+    if !asked.without.is_empty() {
+        let names = asked.without.join(", ");
+        super::tell(&format!(
+            "left out, since a minute would not be enough: {names} (`dunnage run {names} --quick` measures it by itself)"
+        ));
+    }
     if !left_out.is_empty() {
         super::tell(&format!("left out, since a minute would not be enough: {}", left_out.join(", ")));
         leave_out(&mut found, &left_out, &mut stage);

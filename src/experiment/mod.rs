@@ -3,6 +3,7 @@
 
 pub mod exec;
 pub mod lifecycle;
+pub mod primitives;
 pub mod start;
 
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
@@ -11,10 +12,11 @@ use crate::subject::{Need, Stage, Subject};
 use crate::units::{Nanos, Stamp, Unit};
 
 /// Every experiment there is.
-pub static ALL: &[&dyn Experiment] = &[&start::Start, &lifecycle::Lifecycle, &exec::Exec];
+pub static ALL: &[&dyn Experiment] =
+    &[&start::Start, &primitives::Primitives, &lifecycle::Lifecycle, &exec::Exec];
 
 /// What a run takes on that names no experiment: the main job.
-pub static MAIN: &[&str] = &["start"];
+pub static MAIN: &[&str] = &["start", "primitives"];
 
 /// The experiment with this name.
 pub fn find(name: &str) -> Option<&'static dyn Experiment> {
@@ -88,6 +90,19 @@ pub trait Experiment: Sync {
     fn metrics(&self) -> &'static [Metric];
     /// What it varies by itself.
     fn setting_keys(&self) -> &'static [SettingKey];
+    /// Whether its keys can have these values together.
+    fn has(&self, _setting: &Setting) -> bool {
+        true
+    }
+    /// The values of a key that are enough where a minute must do.
+    fn quick_values(&self, key: &SettingKey) -> Vec<&'static str> {
+        key.values.iter().copied().take(1).collect()
+    }
+    /// The setting of which this one is told in difference, round by round and subject by subject: what
+    /// it has more is what is priced. None where the value itself is the price, or nothing is priced.
+    fn reference(&self, _setting: &Setting) -> Option<Setting> {
+        None
+    }
     /// Takes one sample of a subject. Everything that the subject leaves behind is gone when this
     /// returns, whatever it returns.
     fn measure(
@@ -126,9 +141,32 @@ pub fn settings(keys: &[SettingKey], chosen: impl Fn(&SettingKey) -> Vec<&'stati
     })
 }
 
+/// The settings of an experiment with values that were chosen, and with them the settings that they
+/// are told in difference of.
+pub fn settings_of(
+    experiment: &dyn Experiment,
+    chosen: impl Fn(&SettingKey) -> Vec<&'static str>,
+) -> Vec<Setting> {
+    let mut all = settings(experiment.setting_keys(), chosen);
+    all.retain(|setting| experiment.has(setting));
+    let mut at = 0;
+    while at < all.len() {
+        if let Some(reference) = experiment.reference(&all[at])
+            && !all.contains(&reference)
+        {
+            all.push(reference);
+        }
+        at += 1;
+    }
+    all
+}
+
+/// Whether an experiment gives verdicts; others show and price.
+pub fn decides(experiment: &dyn Experiment) -> bool {
+    experiment.metrics().iter().any(|metric| metric.weight == Weight::Verdict)
+}
+
 /// The setting of an experiment that prints as this text.
 pub fn parse_setting(experiment: &dyn Experiment, text: &str) -> Option<Setting> {
-    settings(experiment.setting_keys(), |key| key.values.to_vec())
-        .into_iter()
-        .find(|one| one.to_string() == text)
+    settings_of(experiment, |key| key.values.to_vec()).into_iter().find(|one| one.to_string() == text)
 }

@@ -5,9 +5,15 @@ use super::{Entry, Plan};
 use crate::experiment::{self, Experiment};
 use crate::subject::Need;
 
-/// The indices of the subjects that offer what an experiment needs.
+/// The indices of the subjects that offer what an experiment needs. Where nothing is decided, no twin is
+/// needed.
 pub(super) fn members(experiment: &dyn Experiment, subjects: &[Entry]) -> Vec<usize> {
-    (0..subjects.len()).filter(|&index| subjects[index].offers.contains(&experiment.needs())).collect()
+    let takes_part = |index: &usize| {
+        let entry = &subjects[*index];
+        let is_needed = entry.twin_of.is_none() || experiment::decides(experiment);
+        entry.offers.contains(&experiment.needs()) && is_needed
+    };
+    (0..subjects.len()).filter(takes_part).collect()
 }
 
 /// `bare` if it is among the members, else `floor`, else the first of them.

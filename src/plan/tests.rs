@@ -12,7 +12,7 @@ fn entry(text: &str, layer: Layer, ladder: Ladder, runtime: Option<&str>) -> Ent
         twin_of: None,
         runtime: runtime.map(str::to_owned),
         launch: Nanos::from_millis(100),
-        offers: Need::ALL.to_vec(),
+        offers: Need::CONTAINER.to_vec(),
     }
 }
 

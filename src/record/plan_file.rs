@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::experiment;
 use crate::plan::{
-    Cell, Comparison, Entry, Factor, Factorial, FixedMargin, Ladder, Plan, Precision, Relation,
+    Cell, Comparison, Entry, Factor, Factorial, FixedMargin, Ladder, Plan, Precision, Quota, Relation,
 };
 use crate::stats::Margin;
 use crate::subject::{Layer, Need, Spec};
@@ -33,6 +33,9 @@ pub struct PlanFile {
     precision: Option<PrecisionFile>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     factorial: Option<FactorialFile>,
+    /// Experiments that are in fewer rounds than there are.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    quotas: Vec<QuotaFile>,
 }
 
 /// A complete factorial: its factors, and the subject of each combination; bit i of the place in the list
@@ -57,6 +60,12 @@ struct PrecisionFile {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     predicted: Option<f64>,
     capped: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct QuotaFile {
+    experiment: String,
+    rounds: usize,
 }
 
 const MOST_SUBJECTS: usize = 500;
@@ -177,6 +186,11 @@ pub fn to_wire(plan: &Plan) -> PlanFile {
                 .collect(),
             subjects: one.subjects.clone(),
         }),
+        quotas: plan
+            .quotas
+            .iter()
+            .map(|quota| QuotaFile { experiment: quota.experiment.clone(), rounds: quota.rounds })
+            .collect(),
     }
 }
 
@@ -265,6 +279,11 @@ pub fn from_wire(file: PlanFile) -> Result<Plan> {
             predicted: one.predicted,
             capped: one.capped,
         }),
+        quotas: file
+            .quotas
+            .into_iter()
+            .map(|quota| Quota { experiment: quota.experiment, rounds: quota.rounds })
+            .collect(),
         subjects,
     };
     if plan.family != plan.count_family() {

@@ -362,7 +362,7 @@ fn outcome(line: SampleLine<'_>) -> Option<Outcome> {
 
 /// Names that experiments use are not copied for every sample.
 fn known(name: Cow<'_, str>) -> Cow<'static, str> {
-    const NAMES: [&str; 15] = [
+    const NAMES: [&str; 19] = [
         "spawn",
         "first",
         "main",
@@ -378,6 +378,10 @@ fn known(name: Cow<'_, str>) -> Cow<'static, str> {
         "started",
         "waited",
         "removed",
+        "began",
+        "made",
+        "undo",
+        "undone",
     ];
     match NAMES.into_iter().find(|known| *known == name) {
         Some(known) => Cow::Borrowed(known),

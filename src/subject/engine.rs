@@ -212,7 +212,7 @@ impl Engine {
 
 impl Subject for Engine {
     fn offers(&self) -> &'static [Need] {
-        &Need::ALL
+        &Need::CONTAINER
     }
 
     fn verbs(&mut self) -> Option<&mut dyn Verbs> {

@@ -187,7 +187,7 @@ impl Verbs for Fake {
 
 impl Subject for Fake {
     fn offers(&self) -> &'static [Need] {
-        &Need::ALL
+        &Need::CONTAINER
     }
 
     fn verbs(&mut self) -> Option<&mut dyn Verbs> {

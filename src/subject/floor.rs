@@ -1,6 +1,7 @@
 //! A container that dunnage makes itself, with bare system calls: what the kernel alone charges
 //! for what engines ask of it. Needs no engine, and no root where user namespaces are allowed.
 
+mod apart;
 mod verbs;
 
 use std::ffi::OsString;
@@ -10,14 +11,15 @@ use super::roots;
 use super::spec::{Key, Values};
 use super::treatment::{self, Expected, Network, Own};
 use super::{
-    Company, Component, Cpu, Defaults, Facts, Kind, Launch, Layer, Need, Place, Spec, Stage, Subject,
+    Apart, Company, Component, Cpu, Defaults, Facts, Kind, Launch, Layer, Need, Place, Spec, Stage, Subject,
     Unavailable, Verbs,
 };
 use crate::image::{EXECUTABLE, PATH_VARIABLE};
 use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::message::Inside;
 use crate::probe::{PROBE, Task};
 use crate::sys::cgroup::{self, CgroupPlan};
-use crate::sys::container::{self, Piece, Pieces, Prepared};
+use crate::sys::container::{self, LaunchFailed, Piece, Pieces, Prepared};
 use crate::sys::journal::{Entry, Resource};
 use crate::sys::spawn::Unfinished;
 use crate::sys::{raw, seccomp};
@@ -61,8 +63,12 @@ struct Floor {
     facts: Facts,
     expected: Expected,
     prepared: Option<(Prepared, Entry)>,
+    /// The same with other pieces, made when they are first asked for.
+    variants: Vec<(Pieces, Prepared)>,
     scratch: std::path::PathBuf,
     life: verbs::Life,
+    /// The executable of the image, as seen from the host.
+    executable: std::path::PathBuf,
 }
 
 fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
@@ -90,8 +96,10 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         facts,
         expected,
         prepared: None,
+        variants: Vec::new(),
         scratch: place.state.join("floor"),
         life: verbs::Life::default(),
+        executable: place.executable.clone(),
     }))
 }
 
@@ -181,12 +189,69 @@ impl Floor {
     }
 }
 
+/// Launches a container, waits until it is gone, and checks what the probe found inside.
+fn launch_prepared(
+    spec: &Spec,
+    prepared: &mut Prepared,
+    check: impl Fn(&Inside, &Inside) -> Result<(), Failure>,
+    class_of: impl Fn(&LaunchFailed) -> FailureClass,
+    stage: &mut Stage,
+) -> Result<Launch, Abort> {
+    let name = stage.next_name();
+    let entry = stage.note(Resource::Container { subject: spec.to_string(), name: name.clone() })?;
+    if let Ok(listener) = &mut stage.listener {
+        listener.begin(&[]);
+    }
+    let launched = prepared.launch(&name);
+    let running = match launched {
+        Ok(running) => running,
+        Err(failed) => {
+            if failed.cleanup.is_none() {
+                stage.cross_out(entry);
+            }
+            let class = class_of(&failed);
+            let reason = format!("cannot make a container: {}", failed.told());
+            return Err(Failure::new(class, reason).into());
+        }
+    };
+    let pid = running.pid();
+    let gone = running.wait(stage.allowed, Some(&stage.interrupts));
+    if let Err(why) = &gone.removed {
+        return Err(environment(format!("a container was left behind: {why}")).into());
+    }
+    stage.cross_out(entry);
+    let ended = gone.end.map_err(|why| match why {
+        Unfinished::Interrupted => Abort::Interrupted,
+        why => Failure::new(FailureClass::Timeout, format!("the probe inside did not end: {why:?}")).into(),
+    })?;
+    let message = client::message_in("the probe inside", &ended, client::Terminal::No)?;
+    let (cpu, _) = client::account(stage, pid, None);
+    check(&message.inside, &stage.host)?;
+    Ok(Launch {
+        spawned: ended.spawned,
+        returned: gone.returned,
+        // Its mounts are in its own namespace, its processes were the one that was reaped, and
+        // its cgroups are removed by the time it returns.
+        gone: gone.returned,
+        look: Nanos(0),
+        parts: Vec::new(),
+        treatment: treatment::facts(&message.inside, &stage.host),
+        message,
+        cpu: cpu.map(|cpu| Cpu { client: cpu.client + gone.own_cpu, ..cpu }),
+    })
+}
+
 impl Subject for Floor {
     fn offers(&self) -> &'static [Need] {
-        &Need::ALL
+        // A floor that was asked to leave something out is not the whole of which pieces are parts.
+        if self.spec.keys.is_empty() { &Need::ALL } else { &Need::CONTAINER }
     }
 
     fn verbs(&mut self) -> Option<&mut dyn Verbs> {
+        Some(self)
+    }
+
+    fn pieces(&mut self) -> Option<&mut dyn Apart> {
         Some(self)
     }
 
@@ -207,48 +272,9 @@ impl Subject for Floor {
     }
 
     fn launch(&mut self, stage: &mut Stage) -> Result<Launch, Abort> {
-        let name = stage.next_name();
-        let entry = stage.note(Resource::Container { subject: self.spec.to_string(), name: name.clone() })?;
-        if let Ok(listener) = &mut stage.listener {
-            listener.begin(&[]);
-        }
         let (prepared, _) = self.prepared.as_mut().expect("`prepare` comes before any launch");
-        let launched = prepared.launch(&name);
-        let running = match launched {
-            Ok(running) => running,
-            Err(failed) => {
-                stage.cross_out(entry);
-                let reason = format!("cannot make a container: {:#}", anyhow::Error::new(failed));
-                return Err(environment(reason).into());
-            }
-        };
-        let pid = running.pid();
-        let gone = running.wait(stage.allowed, Some(&stage.interrupts));
-        if let Err(why) = &gone.removed {
-            return Err(environment(format!("a container was left behind: {why}")).into());
-        }
-        stage.cross_out(entry);
-        let ended = gone.end.map_err(|why| match why {
-            Unfinished::Interrupted => Abort::Interrupted,
-            why => {
-                Failure::new(FailureClass::Timeout, format!("the probe inside did not end: {why:?}")).into()
-            }
-        })?;
-        let message = client::message_in("the probe inside", &ended, client::Terminal::No)?;
-        let (cpu, _) = client::account(stage, pid, None);
-        self.expected.check(&message.inside, &stage.host)?;
-        Ok(Launch {
-            spawned: ended.spawned,
-            returned: gone.returned,
-            // Its mounts are in its own namespace, its processes were the one that was reaped, and
-            // its cgroups are removed by the time it returns.
-            gone: gone.returned,
-            look: Nanos(0),
-            parts: Vec::new(),
-            treatment: treatment::facts(&message.inside, &stage.host),
-            message,
-            cpu: cpu.map(|cpu| Cpu { client: cpu.client + gone.own_cpu, ..cpu }),
-        })
+        let check = |inside: &Inside, host: &Inside| self.expected.check(inside, host);
+        launch_prepared(&self.spec, prepared, check, |_| FailureClass::Environment, stage)
     }
 
     fn remove(&self, name: &str) -> Result<(), Failure> {
@@ -259,6 +285,7 @@ impl Subject for Floor {
 
     fn finish(&mut self, stage: &mut Stage) {
         self.finish_life(stage);
+        self.variants.clear();
         if let Some((prepared, entry)) = self.prepared.take() {
             let disposed = prepared.dispose();
             let removed = std::fs::remove_dir_all(&self.scratch);

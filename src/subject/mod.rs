@@ -13,6 +13,7 @@ pub mod fake;
 pub mod floor;
 pub mod login;
 pub mod oci;
+pub mod pieces;
 pub mod podman;
 pub mod roots;
 pub mod spec;
@@ -21,6 +22,7 @@ pub mod survey;
 pub mod treatment;
 pub mod verbs;
 
+pub use pieces::Apart;
 pub use spec::{Key, Spec, SpecError, Values};
 pub use stage::Stage;
 pub use verbs::{Entered, Span, Verbs};
@@ -123,11 +125,15 @@ pub enum Need {
     Lifecycle,
     /// A place that runs and can be entered.
     Exec,
+    /// A container that is made of pieces, each of which can be left out.
+    Pieces,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 3] = [Need::Launch, Need::Lifecycle, Need::Exec];
+    pub const ALL: [Need; 4] = [Need::Launch, Need::Lifecycle, Need::Exec, Need::Pieces];
+    /// What whoever makes containers can do with them as a whole.
+    pub const CONTAINER: [Need; 3] = [Need::Launch, Need::Lifecycle, Need::Exec];
 
     /// The word used in files.
     pub const fn name(self) -> &'static str {
@@ -135,6 +141,7 @@ impl Need {
             Need::Launch => "launch",
             Need::Lifecycle => "lifecycle",
             Need::Exec => "exec",
+            Need::Pieces => "pieces",
         }
     }
 
@@ -144,6 +151,7 @@ impl Need {
             Need::Launch => "it starts nothing",
             Need::Lifecycle => "it has no container that is created, started, stopped and removed apart",
             Need::Exec => "nothing stays running in it that could be entered",
+            Need::Pieces => "it cannot be taken apart",
         }
     }
 }
@@ -156,6 +164,10 @@ pub trait Subject {
     }
     /// The life of its containers, for subjects that offer it or can be entered.
     fn verbs(&mut self) -> Option<&mut dyn Verbs> {
+        None
+    }
+    /// Its pieces, for subjects that offer them.
+    fn pieces(&mut self) -> Option<&mut dyn Apart> {
         None
     }
     /// Makes what all launches share: image, bundle. Called once before the first launch.

@@ -183,7 +183,7 @@ fn remove_bundle((bundle, entry): (Bundle, Entry), stage: &mut Stage) {
 
 impl Subject for Oci {
     fn offers(&self) -> &'static [Need] {
-        &Need::ALL
+        &Need::CONTAINER
     }
 
     fn verbs(&mut self) -> Option<&mut dyn Verbs> {

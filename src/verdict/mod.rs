@@ -7,9 +7,11 @@
 
 pub mod factors;
 pub mod precision;
+pub mod price;
 pub mod suspect;
 pub mod warning;
 
+pub use price::{Price, Sum};
 pub use suspect::Suspect;
 pub use warning::Warning;
 
@@ -34,6 +36,10 @@ pub struct Analysis {
     pub noise: Vec<Noise>,
     /// Which share of each subject's time the floor alone accounts for.
     pub floor_shares: Vec<FloorShare>,
+    /// What settings cost more than others, where an experiment tells them so.
+    pub prices: Vec<Price>,
+    /// Whether prices add up to the whole.
+    pub sums: Vec<Sum>,
     /// What qualifies the verdicts.
     pub warnings: Vec<Warning>,
     /// What must not be believed.
@@ -171,7 +177,16 @@ pub fn analyse(run: &Recorded) -> Analysis {
     let cells = in_parallel(&all, |&cell| summary(run, &columns, cell));
     let mut findings = findings(run, &columns, alpha);
     let noise = noise(run, &cells, &findings);
-    let suspects = suspect::all(run, &columns, &cells, &findings, &noise);
+    let prices = price::all(run, &columns);
+    let view = suspect::View {
+        run,
+        columns: &columns,
+        cells: &cells,
+        findings: &findings,
+        noise: &noise,
+        prices: &prices,
+    };
+    let suspects = suspect::all(&view);
     for (index, suspect) in suspects.iter().enumerate() {
         suspect.overrule(index, &mut findings);
     }
@@ -184,6 +199,8 @@ pub fn analyse(run: &Recorded) -> Analysis {
         floor_shares: floor_shares(run, &columns),
         factors: effects,
         precision: precision::reached(&run.plan, &columns, &findings),
+        sums: price::sums(run, &columns, &prices),
+        prices,
         cells,
         findings,
         noise,

@@ -1,7 +1,7 @@
 //! What must not be believed, whatever its interval says. Each rule names the evidence and the
 //! likely mechanism, and overrules the verdicts that rest on it.
 
-use super::{CellSummary, Columns, Finding, Noise, Verdict};
+use super::{CellSummary, Columns, Finding, Noise, Price, Verdict, price};
 use crate::plan::{Plan, Relation};
 use crate::record::Recorded;
 use crate::units::Unit;
@@ -42,32 +42,34 @@ impl Suspect {
 /// The rules, each from a run's numbers to what is suspect in them.
 type Rule = fn(&View<'_>) -> Vec<Suspect>;
 
-const RULES: [Rule; 6] =
-    [negative, shorter_than_a_bare_start, longer_than_the_whole, faster_than_bare, control_moved, copies];
+const RULES: [Rule; 8] = [
+    negative,
+    shorter_than_a_bare_start,
+    longer_than_the_whole,
+    faster_than_bare,
+    control_moved,
+    copies,
+    price::negative,
+    price::shorter_than_a_spawn,
+];
 
 /// What a rule may look at.
-struct View<'a> {
-    run: &'a Recorded,
-    columns: &'a Columns,
-    cells: &'a [CellSummary],
-    findings: &'a [Finding],
-    noise: &'a [Noise],
+pub(super) struct View<'a> {
+    pub run: &'a Recorded,
+    pub columns: &'a Columns,
+    pub cells: &'a [CellSummary],
+    pub findings: &'a [Finding],
+    pub noise: &'a [Noise],
+    pub prices: &'a [Price],
 }
 
 /// Applies all rules.
-pub(super) fn all(
-    run: &Recorded,
-    columns: &Columns,
-    cells: &[CellSummary],
-    findings: &[Finding],
-    noise: &[Noise],
-) -> Vec<Suspect> {
-    let view = View { run, columns, cells, findings, noise };
-    RULES.iter().flat_map(|rule| rule(&view)).collect()
+pub(super) fn all(view: &View<'_>) -> Vec<Suspect> {
+    RULES.iter().flat_map(|rule| rule(view)).collect()
 }
 
 impl View<'_> {
-    fn plan(&self) -> &Plan {
+    pub(super) fn plan(&self) -> &Plan {
         &self.run.plan
     }
 
@@ -79,7 +81,7 @@ impl View<'_> {
         &self.plan().subjects[self.plan().cells[cell].subject].label
     }
 
-    fn named(&self, cell: usize, metric: usize) -> String {
+    pub(super) fn named(&self, cell: usize, metric: usize) -> String {
         let planned = &self.plan().cells[cell];
         let setting =
             if planned.setting.0.is_empty() { String::new() } else { format!(" ({})", planned.setting) };

@@ -179,12 +179,12 @@ fn a_set_without_pieces_needs_no_rights_and_others_are_varied() {
     assert_eq!(prepared.pieces(), Pieces::NONE);
     if is_privileged() {
         assert_eq!(
-            prepared.vary(Pieces::NONE.with(Piece::Uts)).unwrap().pieces(),
+            prepared.vary(Pieces::NONE.with(Piece::Uts), Path::new("/p")).unwrap().pieces(),
             Pieces::NONE.with(Piece::Uts)
         );
     } else if user_namespaces().is_ok() {
         let both = Pieces::NONE.with(Piece::Uts).with(Piece::User);
-        assert_eq!(prepared.vary(Pieces::NONE.with(Piece::Uts)).unwrap().pieces(), both);
+        assert_eq!(prepared.vary(Pieces::NONE.with(Piece::Uts), Path::new("/p")).unwrap().pieces(), both);
     }
 }
 

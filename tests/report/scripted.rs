@@ -27,7 +27,7 @@ pub fn entry(text: &str, layer: Layer, ladder: Ladder, runtime: Option<&str>) ->
         twin_of: None,
         runtime: runtime.map(str::to_owned),
         launch: Nanos::from_millis(50),
-        offers: dunnage::subject::Need::ALL.to_vec(),
+        offers: dunnage::subject::Need::CONTAINER.to_vec(),
     }
 }
 

@@ -159,6 +159,8 @@ fn experiment(one: &super::model::Experiment) -> ExperimentFile<'_> {
         })
     });
     ExperimentFile {
+        prices: prices(one),
+        price_sums: price_sums(one),
         name: one.name,
         question: one.question,
         metrics: metrics.collect(),
@@ -230,6 +232,50 @@ fn undecided(verdict: &Verdict) -> (Option<f64>, Option<NewRunFile>) {
         },
     });
     (Some(*smallest_visible), new_run)
+}
+
+/// Every price in every metric that has one.
+fn prices(one: &super::model::Experiment) -> Vec<PriceFile<'_>> {
+    let mut prices = Vec::new();
+    for list in &one.price_lists {
+        for line in &list.lines {
+            for (prestate, amounts) in list.prestates.iter().zip(&line.amounts) {
+                let priced = one.metrics.iter().zip(amounts);
+                prices.extend(priced.filter_map(|(metric, amount)| {
+                    let amount = amount.as_ref()?;
+                    Some(PriceFile {
+                        label: &list.label,
+                        piece: line.piece,
+                        way: line.way,
+                        prestate,
+                        setting: &amount.setting,
+                        reference: amount.reference.as_deref(),
+                        metric: metric.name,
+                        unit: metric.unit.name(),
+                        price: estimate(&amount.price),
+                        below_zero: amount.below_zero,
+                        suspect: amount.suspect,
+                    })
+                }));
+            }
+        }
+    }
+    prices
+}
+
+fn price_sums(one: &super::model::Experiment) -> Vec<SumFile<'_>> {
+    let Some(metric) = one.metrics.first() else { return Vec::new() };
+    let totals = one.price_lists.iter().flat_map(|list| list.totals.iter().map(move |total| (list, total)));
+    totals
+        .map(|(list, total)| SumFile {
+            label: &list.label,
+            prestate: total.prestate,
+            unit: metric.unit.name(),
+            rungs: total.rungs,
+            last_rung: estimate(&total.last),
+            measured_whole: total.whole.as_ref().map(estimate),
+        })
+        .collect()
 }
 
 fn relation(pair: &Pair) -> (&str, Option<&str>) {

@@ -66,6 +66,10 @@ pub(super) struct ExperimentFile<'a> {
     pub comparisons: Vec<ComparisonFile<'a>>,
     pub noise_floors: Vec<NoiseFile<'a>>,
     pub factorial: Option<FactorialFile<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub prices: Vec<PriceFile<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub price_sums: Vec<SumFile<'a>>,
 }
 
 #[derive(Serialize)]
@@ -105,6 +109,31 @@ pub(super) struct EffectFile<'a> {
     pub rounds_needed: Option<usize>,
     pub suspect: Option<usize>,
     pub sentence: &'a str,
+}
+
+#[derive(Serialize)]
+pub(super) struct PriceFile<'a> {
+    pub label: &'a str,
+    pub piece: &'a str,
+    pub way: &'a str,
+    pub prestate: &'a str,
+    pub setting: &'a str,
+    pub reference: Option<&'a str>,
+    pub metric: &'a str,
+    pub unit: &'a str,
+    pub price: EstimateFile,
+    pub below_zero: bool,
+    pub suspect: bool,
+}
+
+#[derive(Serialize)]
+pub(super) struct SumFile<'a> {
+    pub label: &'a str,
+    pub prestate: &'a str,
+    pub unit: &'a str,
+    pub rungs: f64,
+    pub last_rung: EstimateFile,
+    pub measured_whole: Option<EstimateFile>,
 }
 
 #[derive(Serialize)]

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::compared::Compared;
-use super::{Experiment, Ladder, Metric, Noise, Program, Report, Rounds, Row, Setting, Value, notices};
+use super::{
+    Experiment, Ladder, Metric, Noise, Program, Report, Rounds, Row, Setting, Value, notices, priced,
+};
 use crate::experiment::{self, Weight};
 use crate::outcome::FailureClass;
 use crate::plan::{self, Entry, Plan};
@@ -105,6 +107,7 @@ fn one_experiment(run: &Recorded, analysis: &Analysis, name: &'static str) -> Op
     let built = (0..settings.len()).map(|index| one_setting(run, analysis, &compared, index)).collect();
     let (pairs, twins) = compared.pairs();
     let factors = super::factors::factors(&compared);
+    let price_lists = priced::price_lists(run, analysis, name);
     Some(Experiment {
         name,
         question: definition.question(),
@@ -113,6 +116,7 @@ fn one_experiment(run: &Recorded, analysis: &Analysis, name: &'static str) -> Op
         twins,
         factors,
         metrics,
+        price_lists,
     })
 }
 

@@ -8,6 +8,9 @@ mod compared;
 mod factors;
 mod notices;
 mod precision;
+mod priced;
+
+pub use priced::{Amount, Line, PriceList, Total};
 
 use crate::stats::Estimate;
 use crate::units::Unit;
@@ -121,6 +124,8 @@ pub struct Experiment {
     pub twins: Vec<Pair>,
     /// What the factors of a complete factorial do.
     pub factors: Option<Factors>,
+    /// What settings cost, by subject, where the experiment prices them.
+    pub price_lists: Vec<PriceList>,
 }
 
 /// What the factors of a complete factorial do.

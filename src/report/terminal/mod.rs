@@ -8,6 +8,7 @@ mod factors;
 mod ladder;
 mod notes;
 pub(crate) mod page;
+mod prices;
 mod tables;
 
 use super::model::Report;
@@ -37,6 +38,11 @@ pub fn render(report: &Report, look: &Look) -> String {
     notes::head(&mut page, report);
     notes::suspects(&mut page, report);
     for experiment in &report.experiments {
+        // Settings that are priced stand in a list, not in a ladder each.
+        if !experiment.price_lists.is_empty() {
+            prices::prices(&mut page, experiment);
+            continue;
+        }
         for setting in &experiment.settings {
             for one in &setting.ladders {
                 ladder::ladder(&mut page, experiment, setting, one);
@@ -56,7 +62,7 @@ pub fn render(report: &Report, look: &Look) -> String {
     }
     notes::failures(&mut page, report);
     notes::notices(&mut page, report);
-    for experiment in &report.experiments {
+    for experiment in report.experiments.iter().filter(|one| one.price_lists.is_empty()) {
         for setting in &experiment.settings {
             tables::tables(&mut page, experiment, setting);
         }

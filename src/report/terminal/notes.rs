@@ -265,6 +265,10 @@ pub(super) fn in_short(page: &mut Page, report: &Report) {
     }
     for experiment in &report.experiments {
         let Some(metric) = experiment.metrics.first() else { continue };
+        if !experiment.price_lists.is_empty() {
+            super::prices::in_short(page, experiment);
+            continue;
+        }
         let settings = widest_setting(experiment);
         for setting in &experiment.settings {
             let Some(ladder) = setting.ladders.first() else { continue };

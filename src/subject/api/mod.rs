@@ -258,7 +258,7 @@ impl Api {
 
 impl Subject for Api {
     fn offers(&self) -> &'static [Need] {
-        &Need::ALL
+        &Need::CONTAINER
     }
 
     fn verbs(&mut self) -> Option<&mut dyn Verbs> {

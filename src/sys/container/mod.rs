@@ -125,6 +125,12 @@ pub struct LaunchFailed {
 }
 
 impl LaunchFailed {
+    /// The whole chain of causes, each once.
+    pub fn told(self) -> String {
+        let left = self.cleanup.map(|left| format!("; and then: {left}")).unwrap_or_default();
+        format!("{:#}{left}", anyhow::Error::new(self.error))
+    }
+
     fn lacks_parent(&self) -> bool {
         // Removed by another run; or, for a cpuset, made anew by a runtime without what it hands down.
         let made_in = |error: &StepError| {
@@ -235,9 +241,10 @@ fn check_name(name: &str) -> Result<(), LaunchError> {
 }
 
 impl Prepared {
-    /// The same container made of other pieces, with a scratch directory that is shared.
-    pub fn vary(&self, pieces: Pieces) -> Result<Prepared> {
-        prepare(Spec { pieces, ..self.spec.clone() })
+    /// The same container made of other pieces, which executes `program`; they share the scratch
+    /// directory.
+    pub fn vary(&self, pieces: Pieces, program: &Path) -> Result<Prepared> {
+        prepare(Spec { pieces, program: program.to_owned(), ..self.spec.clone() })
     }
 
     /// The pieces that will be made, a user namespace included where it is needed.

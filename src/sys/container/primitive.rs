@@ -108,6 +108,17 @@ impl Prepared {
     /// Does a primitive with the container's image, cgroups and filter, and undoes it. Nothing is left
     /// of it when this returns, whatever it returns.
     pub fn time(&mut self, primitive: Primitive, name: &str) -> Result<Timed, LaunchFailed> {
+        let first = self.time_once(primitive, name);
+        // Another run that ended since removed the directories that we share with it.
+        match &first {
+            Err(failed) if failed.lacks_parent() && self.spec.cgroups.establish().is_ok() => {
+                self.time_once(primitive, name)
+            }
+            _ => first,
+        }
+    }
+
+    fn time_once(&mut self, primitive: Primitive, name: &str) -> Result<Timed, LaunchFailed> {
         let (lists, removal) = self.lists_of(primitive, name)?;
         let failed = |error: LaunchError, removal: Removal, made| LaunchFailed {
             error,

@@ -1,0 +1,159 @@
+//! The floor taken apart: launches with some of its pieces, and pieces by themselves.
+
+use super::{Floor, environment, launch_prepared};
+use crate::image::EXECUTABLE;
+use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::message::Inside;
+use crate::subject::pieces::{Apart, Piece, Pieces, Primitive, Timed};
+use crate::subject::treatment::{Expected, Network, Own};
+use crate::subject::{Launch, Stage};
+use crate::sys::container::{LaunchError, LaunchFailed, Prepared};
+use crate::sys::journal::Resource;
+use crate::sys::raw;
+
+impl Floor {
+    fn prepared(&self) -> &Prepared {
+        let (prepared, _) = self.prepared.as_ref().expect("`prepare` comes before any launch");
+        prepared
+    }
+}
+
+impl Apart for Floor {
+    fn whole(&self) -> Pieces {
+        self.prepared().pieces()
+    }
+
+    fn least(&self) -> Pieces {
+        match self.whole().has(Piece::User) {
+            true => Pieces::NONE.with(Piece::User),
+            false => Pieces::NONE,
+        }
+    }
+
+    fn get_ready(&mut self, pieces: Pieces) -> Result<(), Abort> {
+        let there = self.variants.iter().any(|(own, _)| *own == pieces);
+        if there || pieces == self.whole() {
+            return Ok(());
+        }
+        // Without a root of its own it runs on the host's, where the executable lies elsewhere.
+        let program = if pieces.has(Piece::Mounts) { EXECUTABLE.as_ref() } else { self.executable.as_path() };
+        let variant = self.prepared().vary(pieces, program);
+        let variant = variant.map_err(|error| environment(format!("{error:#}")))?;
+        self.variants.push((pieces, variant));
+        Ok(())
+    }
+
+    fn launch_with(&mut self, pieces: Pieces, stage: &mut Stage) -> Result<Launch, Abort> {
+        self.get_ready(pieces)?;
+        let expected = expected_of(pieces);
+        let own = self.prepared.iter_mut().map(|(prepared, _)| prepared);
+        let variants = self.variants.iter_mut().map(|(_, variant)| variant);
+        let mut all = own.chain(variants);
+        let prepared = all.find(|one| one.pieces() == pieces).expect("`get_ready` has made it");
+        let blind = pieces.has(Piece::Mounts) && !pieces.has(Piece::Filesystems);
+        let check = |inside: &Inside, host: &Inside| match blind {
+            true => without_a_view(&expected).check(&as_if_seen(inside, host), host),
+            false => expected.check(inside, host),
+        };
+        launch_prepared(&self.spec, prepared, check, class_of, stage)
+    }
+
+    fn time(&mut self, primitive: Primitive, stage: &mut Stage) -> Result<Timed, Abort> {
+        let name = stage.next_name();
+        let entry = stage.note(Resource::Container { subject: self.spec.to_string(), name: name.clone() })?;
+        let (prepared, _) = self.prepared.as_mut().expect("`prepare` comes before any launch");
+        let timed = prepared.time(primitive, &name);
+        let clean = timed.as_ref().err().is_none_or(|failed| failed.cleanup.is_none());
+        if clean {
+            stage.cross_out(entry);
+        }
+        timed.map_err(|failed| {
+            let class = class_of(&failed);
+            Failure::new(class, failed.told()).into()
+        })
+    }
+}
+
+/// What the probe must find where these pieces were made and no others.
+fn expected_of(pieces: Pieces) -> Expected {
+    let own = |piece| if pieces.has(piece) { Own::Private } else { Own::Host };
+    Expected {
+        network: if pieces.has(Piece::Network) { Network::Loopback } else { Network::Host },
+        pid: own(Piece::Pid),
+        user: own(Piece::User),
+        mount: own(Piece::Mounts),
+        ipc: own(Piece::Ipc),
+        uts: own(Piece::Uts),
+        no_new_privs: pieces.has(Piece::NoNewPrivileges).then_some(1),
+        seccomp: pieces.has(Piece::Seccomp).then_some(2),
+        capabilities: pieces.has(Piece::Capabilities).then_some(raw::DOCKER_CAPABILITIES),
+        root: if pieces.has(Piece::Overlay) { &["overlay"] } else { &[] },
+    }
+}
+
+/// In a root without `/proc` the probe sees what system calls tell it, and nothing of namespaces and
+/// mounts.
+fn without_a_view(expected: &Expected) -> Expected {
+    Expected {
+        no_new_privs: expected.no_new_privs,
+        seccomp: expected.seccomp,
+        capabilities: expected.capabilities,
+        network: Network::Any,
+        pid: Own::Any,
+        user: Own::Any,
+        mount: Own::Any,
+        ipc: Own::Any,
+        uts: Own::Any,
+        root: &[],
+    }
+}
+
+/// The floor makes no time namespace, so its stamps are the host's also where nobody can look.
+fn as_if_seen(inside: &Inside, host: &Inside) -> Inside {
+    let mut inside = inside.clone();
+    inside.namespaces.extend(host.namespaces.get_key_value("time").map(|(name, own)| (name.clone(), *own)));
+    inside
+}
+
+/// Why a piece could not be made.
+fn class_of(failed: &LaunchFailed) -> FailureClass {
+    let errno = match &failed.error {
+        LaunchError::Impossible(_) | LaunchError::OverlayInUserNamespace(_) => {
+            return FailureClass::Unsupported;
+        }
+        LaunchError::Step(error) => error.errno,
+        LaunchError::Clone(error) => error.raw_os_error().unwrap_or(0),
+        LaunchError::Setup(_) | LaunchError::Name(_) => 0,
+    };
+    match errno {
+        libc::EPERM | libc::EACCES => FailureClass::Permission,
+        libc::EOPNOTSUPP | libc::ENOSYS | libc::ENODEV | libc::EINVAL => FailureClass::Unsupported,
+        _ => FailureClass::Environment,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::steps::StepError;
+
+    #[test]
+    fn what_is_expected_follows_the_pieces() {
+        let all = expected_of(Pieces::engine());
+        assert_eq!((all.mount, all.user, all.seccomp), (Own::Private, Own::Host, Some(2)));
+        assert_eq!(all.root, ["overlay"]);
+        let none = expected_of(Pieces::NONE);
+        assert_eq!(none, Expected { network: Network::Host, ..Expected::bare() });
+        assert_eq!(without_a_view(&all).seccomp, Some(2));
+    }
+
+    #[test]
+    fn a_refusal_is_a_permission_and_a_lack_is_unsupported() {
+        let step = |errno| StepError { step: "make", path: "".into(), errno };
+        let class = |error: LaunchError| class_of(&LaunchFailed { error, cleanup: None });
+        assert_eq!(class(step(libc::EPERM).into()), FailureClass::Permission);
+        assert_eq!(class(step(libc::EOPNOTSUPP).into()), FailureClass::Unsupported);
+        assert_eq!(class(step(libc::ENOSPC).into()), FailureClass::Environment);
+        assert_eq!(class(LaunchError::Impossible("no".into())), FailureClass::Unsupported);
+    }
+}

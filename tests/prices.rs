@@ -1,0 +1,230 @@
+//! Prices on planted data whose truth is known: differences in the same rounds, the reference of each,
+//! what is below zero, whether the rungs add up; and how reports show them.
+
+use dunnage::experiment::{self, Setting};
+use dunnage::outcome::{Failure, FailureClass};
+use dunnage::plan::{self, Entry, Ladder, Layer, Plan, Request, Rounds};
+use dunnage::record::{Cause, Environment, FailureRow, Recorded, RoundContext, Series, Timer};
+use dunnage::report::{self, Look, Rendering, Report};
+use dunnage::stats::Rng;
+use dunnage::subject::{Need, Spec};
+use dunnage::units::Nanos;
+use dunnage::verdict::{Analysis, Price, analyse};
+
+const ROUNDS: usize = 16;
+/// What a launch without anything takes, in seconds.
+const SPAWN: f64 = 900e-6;
+/// What every piece costs, unless a test says otherwise.
+const PIECE: f64 = 100e-6;
+
+/// What a setting takes: the spawn, and the piece for each step of its chain of references.
+fn takes(setting: &Setting) -> f64 {
+    let definition = experiment::find("primitives").unwrap();
+    match definition.reference(setting) {
+        _ if setting.get("way") == Some("call") => PIECE,
+        Some(reference) if setting.get("piece") == Some("least") => takes(&reference),
+        Some(reference) => takes(&reference) + PIECE,
+        None => SPAWN,
+    }
+}
+
+/// A run of `start` and `primitives` on the floor and on bare; rounds have a pace of their own, which all
+/// cells share and which is larger than any price.
+fn planted(prestate: &str) -> Recorded {
+    let entry = |text: &str, layer, offers: &[Need]| Entry {
+        label: text.into(),
+        spec: Spec::parse(text).unwrap(),
+        layer,
+        ladder: Ladder::AsInstalled,
+        twin_of: None,
+        runtime: None,
+        launch: Nanos::from_millis(2),
+        offers: offers.to_vec(),
+    };
+    let plan = plan::make(Request {
+        experiments: vec!["start", "primitives"],
+        subjects: vec![
+            entry("bare", Layer::Bare, &[Need::Launch]),
+            entry("floor", Layer::Floor, &[Need::Launch, Need::Pieces]),
+        ],
+        chosen: vec![("prestate".into(), vec![prestate.into()])],
+        seed: 3,
+        rounds: Rounds::Fixed(ROUNDS),
+        allowed: plan::ALLOWED,
+        margins: Vec::new(),
+    });
+    let series = (0..plan.cells.len()).map(|cell| series(&plan, cell)).collect();
+    Recorded {
+        run: "test".into(),
+        environment: Environment { timer: Timer { step: 30, cost: 30 }, ..Environment::default() },
+        series,
+        failures: Vec::new(),
+        contexts: vec![Some(RoundContext::default()); plan.warmups + plan.rounds],
+        treatments: vec![vec![("root_durability".into(), "ordinary".into())]],
+        missing: Vec::new(),
+        damaged: 0,
+        cut: false,
+        resumed: false,
+        plan,
+    }
+}
+
+fn series(plan: &Plan, cell: usize) -> Series {
+    let planned = &plan.cells[cell];
+    let mut own = Rng::for_stream(11, cell as u64);
+    let mut values = vec![vec![f64::NAN; ROUNDS]; plan.metrics(planned).len()];
+    for round in (0..ROUNDS).filter(|round| plan.visits(planned.experiment, plan.warmups + round)) {
+        let pace = 5e-3 * Rng::for_stream(7, round as u64).standard_normal().abs();
+        let noise = 1e-6 * own.standard_normal();
+        let (time, second) = match planned.experiment {
+            // The probe's own work, the last of its metrics, is a fifth of a millisecond of it.
+            "start" if plan.subjects[planned.subject].layer == Layer::Floor => {
+                (SPAWN + 14.0 * PIECE + 200e-6, f64::NAN)
+            }
+            "start" => (SPAWN, f64::NAN),
+            _ => (takes(&planned.setting), 20e-6),
+        };
+        let work = values.len() - 1;
+        values[0][round] = time + pace + noise;
+        values[1][round] = second;
+        if planned.experiment == "start" {
+            values[work][round] = 200e-6;
+        }
+    }
+    Series { values, predecessors: vec![None; ROUNDS], treatments: vec![Some(0); ROUNDS] }
+}
+
+fn cell(run: &Recorded, way: &str, piece: &str) -> usize {
+    let is_it = |cell: &dunnage::plan::Cell| {
+        cell.setting.get("way") == Some(way) && cell.setting.get("piece") == Some(piece)
+    };
+    run.plan.cells.iter().position(is_it).unwrap()
+}
+
+fn price<'a>(run: &Recorded, analysis: &'a Analysis, way: &str, piece: &str) -> &'a Price {
+    let cell = cell(run, way, piece);
+    analysis.prices.iter().find(|price| price.cell == cell && price.metric == 0).unwrap()
+}
+
+/// Makes a cell take this much more, or less, in every round.
+fn add(run: &mut Recorded, way: &str, piece: &str, seconds: f64) {
+    let cell = cell(run, way, piece);
+    run.series[cell].values[0].iter_mut().for_each(|value| *value += seconds);
+}
+
+fn rules(analysis: &Analysis) -> Vec<&'static str> {
+    analysis.suspects.iter().map(|suspect| suspect.rule).collect()
+}
+
+fn shown(run: &Recorded, analysis: &Analysis, format: &str) -> String {
+    let Rendering::Whole(render) = report::find(format).unwrap().rendering() else { panic!("{format}") };
+    render(&Report::of(run, analysis), &Look::default())
+}
+
+#[test]
+fn prices_are_differences_of_the_same_rounds_whatever_the_rounds_pace() {
+    let run = planted("idle");
+    let analysis = analyse(&run);
+    assert_eq!(rules(&analysis), [""; 0]);
+    for (way, piece) in [("alone", "uts"), ("alone", "overlay"), ("ladder", "cgroup"), ("alone", "user")] {
+        let price = price(&run, &analysis, way, piece);
+        let interval = price.price.interval.unwrap();
+        assert!((price.price.value - PIECE).abs() < 3e-6, "{way} {piece}: {price:?}");
+        assert!(interval.low > 0.9 * PIECE && interval.high < 1.1 * PIECE, "{way} {piece}: {price:?}");
+        assert!(price.shared.interval.is_none_or(|shared| shared.low <= interval.low));
+    }
+    let overlay = price(&run, &analysis, "alone", "overlay");
+    assert_eq!(overlay.reference, Some(cell(&run, "alone", "mount")));
+    let first_rung = price(&run, &analysis, "ladder", "mount");
+    assert_eq!(first_rung.reference, Some(cell(&run, "alone", "least")));
+    // What has no reference is its own price, and follows the pace.
+    assert_eq!(price(&run, &analysis, "call", "veth_pair").reference, None);
+    // They are context: no finding is about them, and no verdict more is to be paid for.
+    assert!(analysis.findings.iter().all(|finding| run.plan.cells[finding.cell].experiment == "start"));
+}
+
+#[test]
+fn the_rungs_add_up_to_the_floor_measured_whole() {
+    let run = planted("primed");
+    let analysis = analyse(&run);
+    let [sum] = &analysis.sums[..] else { panic!("{:?}", analysis.sums) };
+    assert_eq!(sum.prestate, "primed");
+    let spawn = price(&run, &analysis, "alone", "spawn").price.value;
+    assert!((sum.rungs - (spawn + 14.0 * PIECE)).abs() < 20e-6, "{sum:?}");
+    let whole = sum.whole.as_ref().unwrap();
+    // Medians of a pace that is skewed; both were there in the same rounds, or more.
+    assert!((whole.value - sum.last.value).abs() < 2e-3, "{sum:?}");
+    let text = shown(&run, &analysis, "terminal");
+    assert!(text.contains("primed: the rungs add up to"), "{text}");
+    assert!(text.contains("`floor` measured whole:"), "{text}");
+}
+
+#[test]
+fn a_price_below_zero_is_shown_as_it_is_and_suspect() {
+    let mut run = planted("idle");
+    add(&mut run, "alone", "uts", -PIECE - 30e-6);
+    let analysis = analyse(&run);
+    let uts = price(&run, &analysis, "alone", "uts");
+    assert!(uts.is_below_zero() && (uts.price.value + 30e-6).abs() < 3e-6, "{uts:?}");
+    assert_eq!(rules(&analysis), ["negative price", "shorter than a bare spawn"]);
+    let evidence = &analysis.suspects[0].evidence;
+    assert!(evidence.contains("piece=uts") && evidence.contains("piece=least"), "{evidence}");
+    let text = shown(&run, &analysis, "terminal");
+    let line = text.lines().find(|line| line.starts_with("uts")).unwrap();
+    assert!(line.contains("−30") && line.contains("µ!"), "{line}");
+    assert!(text.contains("SUSPECT") && text.contains("! less than nothing"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&shown(&run, &analysis, "json")).unwrap();
+    let prices = json["experiments"][1]["prices"].as_array().unwrap();
+    let uts =
+        prices.iter().find(|one| one["piece"] == "uts" && one["way"] == "alone" && one["metric"] == "time");
+    let uts = uts.unwrap();
+    assert_eq!((&uts["below_zero"], &uts["suspect"]), (&true.into(), &true.into()));
+    assert!(uts["price"]["estimate"].as_f64().unwrap() < -25e-6);
+    assert_eq!(uts["reference"], "way=alone;piece=least;prestate=idle");
+}
+
+#[test]
+fn a_price_whose_interval_holds_zero_is_not_suspect() {
+    let mut run = planted("idle");
+    add(&mut run, "alone", "uts", -PIECE);
+    let uts = cell(&run, "alone", "uts");
+    // Half of the rounds a little below zero, half above.
+    for (round, value) in run.series[uts].values[0].iter_mut().enumerate() {
+        *value += if round % 2 == 0 { -9e-6 } else { 8e-6 };
+    }
+    let analysis = analyse(&run);
+    assert!(!price(&run, &analysis, "alone", "uts").is_below_zero());
+    assert_eq!(rules(&analysis), [""; 0]);
+}
+
+#[test]
+fn a_launch_that_is_shorter_than_a_bare_spawn_is_suspect() {
+    let mut run = planted("idle");
+    // Every rung from the network on is as short, so that only the first of them has a price below zero.
+    for piece in ["net", "pid", "cgroup"] {
+        add(&mut run, "ladder", piece, -5.0 * PIECE - 20e-6);
+    }
+    let found = rules(&analyse(&run));
+    assert!(found.contains(&"negative price") && found.contains(&"shorter than a bare spawn"), "{found:?}");
+    let mut near = planted("idle");
+    for piece in ["net", "pid", "cgroup"] {
+        add(&mut near, "ladder", piece, -3.0 * PIECE);
+    }
+    assert!(!rules(&analyse(&near)).contains(&"shorter than a bare spawn"));
+}
+
+#[test]
+fn what_cannot_be_done_is_a_line_with_its_class_and_reason() {
+    let mut run = planted("idle");
+    let lost = cell(&run, "call", "veth_pair");
+    run.series[lost].values.iter_mut().for_each(|column| column.fill(f64::NAN));
+    let failure = Failure::new(FailureClass::Unsupported, "cannot create veth pair");
+    for round in run.plan.warmups..run.plan.warmups + run.plan.rounds {
+        run.failures.push(FailureRow { cell: lost, round, cause: Cause::Failed(failure.clone()) });
+    }
+    let text = shown(&run, &analyse(&run), "terminal");
+    let line = text.lines().find(|line| line.starts_with("veth_pair ")).unwrap();
+    assert!(line.contains("unsupported"), "{line}");
+    assert!(text.contains("veth_pair (call): unsupported: cannot create veth pair"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}

@@ -1,0 +1,159 @@
+//! The experiment `primitives` for real: every piece on this machine's kernel, as root and as an ordinary
+//! user; and nothing is left, also after a kill in the middle.
+
+#[path = "support/dunnage.rs"]
+mod dunnage;
+#[path = "support/left.rs"]
+mod left;
+#[path = "support/mod.rs"]
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
+
+use dunnage::Dunnage;
+use serde_json::Value;
+use support::{Need, lacks, skip};
+
+/// Interfaces that everybody on the host can see and that bear our name.
+fn interfaces() -> Vec<String> {
+    let entries = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with("dunnage")).collect()
+}
+
+fn prices(report: &str) -> Vec<Value> {
+    let report: Value = serde_json::from_str(report).expect("the report is JSON");
+    let experiments = report["experiments"].as_array().expect("a list of experiments").clone();
+    let own =
+        experiments.into_iter().find(|one| one["name"] == "primitives").expect("primitives is among them");
+    own["prices"].as_array().expect("it has prices").clone()
+}
+
+fn is_priced(prices: &[Value], way: &str, piece: &str) -> bool {
+    prices.iter().any(|one| one["way"] == way && one["piece"] == piece && one["metric"] == "time")
+}
+
+#[test]
+fn every_piece_is_priced_and_the_rungs_stand_beside_the_floor() {
+    const TEST: &str = "every_piece_is_priced_and_the_rungs_stand_beside_the_floor";
+    if lacks(TEST, Need::Root) || lacks(TEST, Need::Cgroup) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run("run start primitives -s floor --set prestate=primed --rounds 2 -o DIR");
+    assert_eq!(ran.code, 0, "{ran}");
+    for expected in
+        ["price list of launches", "price list of single calls", "the rungs add up to", "measured whole:"]
+    {
+        assert!(ran.stdout.contains(expected), "`{expected}` is missing: {ran}");
+    }
+    let report = dunnage.run("report DIR --format json");
+    let prices = prices(&report.stdout);
+    let launched = ["mount", "uts", "ipc", "net", "pid", "cgroup", "cgroup_ns", "overlay", "filesystems"];
+    let others = ["masked", "read_only", "capabilities", "no_new_privs", "seccomp"];
+    for piece in launched.into_iter().chain(others) {
+        for way in ["alone", "ladder"] {
+            assert!(is_priced(&prices, way, piece), "{way} {piece}: {ran}");
+        }
+    }
+    for piece in ["cgroup_create", "cgroup_remove", "overlay_mount", "pivot_root", "seccomp_load"] {
+        assert!(is_priced(&prices, "call", piece), "{piece}: {ran}");
+    }
+    // Modules that a kernel may lack are rows with a reason.
+    for piece in ["veth_pair", "bridge_port", "time_ns", "cgroup_enter_v1_tasks", "cgroup_enter_v2"] {
+        let told = ran.stdout.contains(&format!("{piece} (call): unsupported: "));
+        assert!(is_priced(&prices, "call", piece) || told, "{piece}: {ran}");
+    }
+    assert_eq!((interfaces(), dunnage.left_in_state()), (vec![], vec![]));
+}
+
+#[test]
+fn what_no_subject_can_do_is_said() {
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run("run primitives -s bare --rounds 1 -o DIR");
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(ran.stderr.contains("primitives of `bare`: it cannot be taken apart"), "{ran}");
+    let ran = dunnage.run("run primitives -s floor --set piece=veth_pair --set way=ladder");
+    assert_eq!(ran.code, 2, "{ran}");
+    assert!(ran.stderr.contains("`primitives` has no setting with all of these values"), "{ran}");
+}
+
+#[test]
+fn an_ordinary_user_gets_prices_or_reasons() {
+    const TEST: &str = "an_ordinary_user_gets_prices_or_reasons";
+    if lacks(TEST, Need::Root) || lacks(TEST, Need::Userns) {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a directory");
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).expect("it is ours");
+    let copy = place.path().join("dunnage");
+    fs::copy(env!("CARGO_BIN_EXE_dunnage"), &copy).expect("the program can be copied");
+    let state = place.path().join("state");
+    let dunnage = Dunnage::new().with("DUNNAGE_STATE", &state.display().to_string());
+    let wrapper = format!("setpriv --reuid 65534 --regid 65534 --clear-groups {}", copy.display());
+    let arguments = format!(
+        "run primitives -s floor --set prestate=primed --rounds 2 -o {}",
+        place.path().join("run").display()
+    );
+    let works = dunnage.through(&wrapper, "check start -s floor --set prestate=primed");
+    if works.code != 0 {
+        return skip(TEST, Need::Userns, &works.stdout);
+    }
+    let ran = dunnage.through(&wrapper, &arguments);
+    assert_eq!(ran.code, 0, "{ran}");
+    let report = dunnage.run(&format!("report {} --format json", place.path().join("run").display()));
+    let prices = prices(&report.stdout);
+    for piece in ["user", "least", "mount", "net", "overlay", "seccomp"] {
+        assert!(is_priced(&prices, "alone", piece), "{piece}: {ran}");
+    }
+    assert!(
+        is_priced(&prices, "call", "seccomp_load") && is_priced(&prices, "call", "overlay_mount"),
+        "{ran}"
+    );
+    // Nobody gave this user a cgroup.
+    assert!(ran.stdout.contains("cgroup_create (call): unsupported: "), "{ran}");
+}
+
+/// Kills a run when it begins a cell with these words in its setting, and returns the run's id.
+fn kill_in(dunnage: &Dunnage, setting: &str) -> String {
+    let words = "run primitives -s floor --set prestate=primed --rounds 50 --events json -o DIR";
+    let mut child = dunnage
+        .command(words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let begins = |line: &String| line.contains("cell begins") && line.contains(setting);
+    let seen = lines.map_while(Result::ok).filter(begins).nth(1);
+    assert!(seen.is_some(), "no cell with {setting}");
+    child.kill().expect("it is ours");
+    child.wait().expect("it is ours");
+    let journals = fs::read_dir(dunnage.state().join("journal")).expect("a journal").flatten();
+    let names: Vec<_> =
+        journals.map(|entry| entry.path().file_stem().unwrap().to_string_lossy().into_owned()).collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+    fs::remove_dir_all(dunnage.directory()).expect("it is ours");
+    names[0].clone()
+}
+
+#[test]
+fn nothing_is_left_after_a_kill_in_the_middle() {
+    const TEST: &str = "nothing_is_left_after_a_kill_in_the_middle";
+    if lacks(TEST, Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    for setting in ["piece=cgroup_enter_v1_procs", "piece=veth_pair"] {
+        let run = kill_in(&dunnage, setting);
+        let swept = dunnage.run("sweep");
+        assert_eq!(swept.code, 0, "{swept}");
+        assert_eq!(left::of_run(&run), [""; 0], "{setting}: {swept}");
+        assert_eq!(interfaces(), [""; 0], "{setting}");
+        assert!(!Path::new(&dunnage.state().join("journal")).join(format!("{run}.jsonl")).exists());
+    }
+}
