@@ -52,6 +52,7 @@ fn planted(prestate: &str) -> Recorded {
         rounds: Rounds::Fixed(ROUNDS),
         allowed: plan::ALLOWED,
         margins: Vec::new(),
+        factorial: None,
     });
     let series = (0..plan.cells.len()).map(|cell| series(&plan, cell)).collect();
     Recorded {
@@ -77,17 +78,17 @@ fn series(plan: &Plan, cell: usize) -> Series {
         let pace = 5e-3 * Rng::for_stream(7, round as u64).standard_normal().abs();
         let noise = 1e-6 * own.standard_normal();
         let (time, second) = match planned.experiment {
-            // The probe's own work, the last of its metrics, is a fifth of a millisecond of it.
+            // The probe's own work is a fifth of a millisecond of it.
             "start" if plan.subjects[planned.subject].layer == Layer::Floor => {
                 (SPAWN + 14.0 * PIECE + 200e-6, f64::NAN)
             }
             "start" => (SPAWN, f64::NAN),
             _ => (takes(&planned.setting), 20e-6),
         };
-        let work = values.len() - 1;
+        let work = plan.metrics(planned).iter().position(|metric| metric.name == "probe_work");
         values[0][round] = time + pace + noise;
         values[1][round] = second;
-        if planned.experiment == "start" {
+        if let Some(work) = work {
             values[work][round] = 200e-6;
         }
     }

@@ -11,6 +11,8 @@ use crate::subject::Spec;
 /// What is written beside the plan itself.
 #[derive(Debug, Clone, Default)]
 pub struct Written {
+    /// The experiments, also those in which no subject takes part; those of the plan where none is named.
+    pub experiments: Vec<&'static str>,
     /// Labels of the run.
     pub tags: Vec<(String, String)>,
     /// Margins that the person set.
@@ -24,6 +26,9 @@ pub fn write(plan: &Plan, written: &Written) -> String {
     let mut text = String::from("# Made by `dunnage plan --write`; `dunnage run --plan` takes it.\n");
     let mut experiments: Vec<&str> = plan.cells.iter().map(|cell| cell.experiment).collect();
     experiments.dedup();
+    if !written.experiments.is_empty() {
+        experiments.clone_from(&written.experiments);
+    }
     line(&mut text, "experiments", &list(experiments));
     let originals = plan.subjects.iter().filter(|entry| entry.twin_of.is_none());
     let subject = |entry: &crate::plan::Entry| {

@@ -92,7 +92,10 @@ pub fn settings(pairs: &[Typed], experiments: &[&'static str]) -> Result<Vec<(St
             experiments.iter().filter_map(|name| experiment::find(name)).flat_map(|one| one.setting_keys())
         };
         let Some(known) = keys().find(|known| known.name == key) else {
-            let valid = quoted(keys().map(|key| key.name));
+            let mut names: Vec<_> = keys().map(|key| key.name).collect();
+            names.sort_unstable();
+            names.dedup();
+            let valid = quoted(names.into_iter());
             return Err(pair.wrong(format!("there is no setting `{key}`\n\nhint: settings are {valid}")));
         };
         if !known.values.contains(&value) {

@@ -52,7 +52,7 @@ impl Containerd {
 
     /// What it offers.
     pub(super) fn offered(&self) -> &'static [Need] {
-        if self.is_created_apart() { &Need::ALL } else { &[Need::Launch, Need::Exec] }
+        if self.is_created_apart() { &Need::CONTAINER } else { &[Need::Launch, Need::Exec] }
     }
 
     fn name(&self) -> Result<&str, Failure> {
