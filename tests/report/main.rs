@@ -3,6 +3,7 @@
 //! files are written instead.
 
 mod csv;
+mod factors;
 mod json;
 mod scripted;
 mod terminal;

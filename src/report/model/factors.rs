@@ -5,7 +5,7 @@ use super::compared::{Compared, how_to_decide};
 use super::{Effect, FactorAnswer, Factors, Metric};
 use crate::plan::{Factor, Factorial};
 use crate::report::text::{clean, in_percent, with_interval};
-use crate::stats::Estimate;
+use crate::stats::{Estimate, Interval};
 use crate::verdict::Verdict;
 use crate::verdict::factors::FactorFinding;
 
@@ -134,6 +134,8 @@ fn sentence(
         [only] => format!("{} minus {} is {plain}", level(only, 1), level(only, 0)),
         _ => plain.clone(),
     };
+    // Told the other way round, a ratio is its inverse.
+    let ratio = ratio.map(|ratio| if difference.value < 0.0 { inverse(ratio) } else { ratio });
     let (high, low) = if difference.value < 0.0 { (0, 1) } else { (1, 0) };
     match verdict {
         Verdict::Slower | Verdict::Faster => match factors {
@@ -179,6 +181,11 @@ fn sentence(
     }
 }
 
+fn inverse(ratio: Estimate) -> Estimate {
+    let interval = ratio.interval.map(|one| Interval { low: 1.0 / one.high, high: 1.0 / one.low, ..one });
+    Estimate { value: 1.0 / ratio.value, interval, ..ratio }
+}
+
 /// Whether an interaction is more than a matter of scale: of factors that multiply, the larger times differ by
 /// more, and the ratios by nothing.
 fn scale(ratio: Option<Estimate>) -> String {
@@ -194,6 +201,11 @@ fn scale(ratio: Option<Estimate>) -> String {
 
 /// The answer in plain words, from the effects in one setting and metric, the largest first.
 fn answer(effects: &[Effect], factors: &[Factor]) -> String {
+    if let Some(Verdict::Suspect(index)) = effects.first().map(|one| &one.verdict)
+        && effects.iter().all(|one| matches!(one.verdict, Verdict::Suspect(_)))
+    {
+        return format!("No answer: numbers of it must not be believed, see suspect {}.", index + 1);
+    }
     let is_decided = |one: &&Effect| matches!(one.verdict, Verdict::Slower | Verdict::Faster);
     let (mains, interactions): (Vec<&Effect>, Vec<&Effect>) =
         effects.iter().partition(|one| one.factors.len() == 1);

@@ -56,12 +56,15 @@ fn effects(page: &mut Page, experiment: &Experiment, factors: &Factors, setting:
     let widest = |texts: &mut dyn Iterator<Item = &str>| texts.map(width).max().unwrap_or(0).min(34);
     let names = widest(&mut all.iter().map(|one| one.name.as_str()));
     let size_room = widest(&mut sizes.iter().map(String::as_str));
-    let ratio_room = widest(&mut ratios.iter().map(String::as_str));
+    let words = all.iter().map(|one| width(&word(one))).max().unwrap_or(0);
+    // Ratios are context; where they would cut the verdict they stand in sentences and JSON alone.
+    let ratio_room = widest(&mut ratios.iter().map(String::as_str)) + 2;
+    let ratio_room = if names + size_room + ratio_room + words + 6 > page.width { 0 } else { ratio_room };
     for ((one, size), ratio) in all.iter().zip(&sizes).zip(&ratios) {
         page.line(&[
             (Tone::Strong, &format!("  {}  ", left(&one.name, names))),
             (Tone::Plain, &format!("{}  ", left(size, size_room))),
-            (Tone::Faint, &format!("{}  ", left(ratio, ratio_room))),
+            (Tone::Faint, &left(ratio, ratio_room)),
             (tone(&one.verdict), &word(one)),
         ]);
         if one.factors.len() > 1 && matches!(one.verdict, Verdict::Undecided { .. }) {
