@@ -173,12 +173,13 @@ fn factorial(asked: &Asked, found: &Found) -> Result<Option<plan::Factorial>> {
         return Ok(None);
     }
     let subjects: Vec<_> = found.candidates.iter().map(|one| (&one.entry.spec, one.entry.layer)).collect();
-    let complete = plan::factors::complete(&asked.factors, &subjects).map_err(|why| {
+    // What was asked for is complete, so what is missing now is what does not work here.
+    let complete = plan::factors::complete(&asked.factors, &subjects).map_err(|_| {
         let reasons: Vec<_> =
             found.unavailable.iter().map(|(name, why)| format!("{name}: {}", why.reason)).collect();
-        let lacking = reasons.join("; ");
         Special::Nothing(format!(
-            "the factorial cannot be measured: {why}; not available: {lacking}\n\nhint: `dunnage doctor` says more"
+            "a factorial needs every combination, and not all are available: {}\n\nhint: `dunnage doctor` says more",
+            reasons.join("; ")
         ))
     })?;
     Ok(Some(complete))

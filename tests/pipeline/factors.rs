@@ -108,10 +108,16 @@ fn what_is_no_complete_factorial_is_refused_before_anything_is_touched() {
 
 #[test]
 fn a_subject_of_the_factorial_that_does_not_work_stops_the_run() {
-    let dunnage = with_plan(&plan(20, ",treatment=wrong", ""));
+    let dunnage = with_plan(
+        "subjects = [\"bare\", \"crun\", \"runc\", \"crun:seccomp=off\", \"runc:seccomp=off\"]\nfactors = [\"runtime\", \"seccomp\"]",
+    )
+    .with("PATH", "/nowhere");
     let ran = dunnage.run("run --plan DIR.toml -o DIR");
     assert_eq!(ran.code, 4, "{ran}");
+    let words = "a factorial needs every combination, and not all are available: crun: ";
+    assert!(ran.stderr.contains(words), "{ran}");
     assert!(!dunnage.directory().exists());
+    assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new());
 }
 
 #[test]
