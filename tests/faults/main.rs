@@ -5,9 +5,12 @@
 mod dunnage;
 #[path = "../support/left.rs"]
 mod left;
+#[path = "../support/server.rs"]
+mod server;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod api;
 mod disk;
 mod engines;
 mod missing;
