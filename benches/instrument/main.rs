@@ -7,6 +7,7 @@
 //! Deliberately absent: a harness that repeats until a number looks stable, and stored baselines.
 //! Only ratios of the same minutes on the same machine are told.
 
+mod api;
 mod bare;
 mod bench;
 mod c;
@@ -31,7 +32,7 @@ struct Benchmark {
     run: fn(&mut Bench, usize) -> Result<Vec<Row>>,
 }
 
-static ALL: [Benchmark; 12] = [
+static ALL: [Benchmark; 13] = [
     Benchmark {
         name: "bare",
         question: "the subject `bare` against a C loop of posix_spawn and waitpid of the same probe",
@@ -97,6 +98,12 @@ static ALL: [Benchmark; 12] = [
         question: "entering a container of `podman` against hyperfine on the same `podman exec`",
         rounds: 20,
         run: |bench, rounds| hyperfine::exec(bench, rounds, "podman"),
+    },
+    Benchmark {
+        name: "api",
+        question: "create, start, wait and remove over docker's API against the same requests by curl",
+        rounds: 20,
+        run: api::against_curl,
     },
     Benchmark {
         name: "million",

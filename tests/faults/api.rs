@@ -72,7 +72,7 @@ fn removed_by_force(requests: &[String]) -> bool {
     let Some((_, name)) = created else { return false };
     let removal = format!("DELETE /v1.41/containers/{name}?v=1&force=1");
     assert!(name.starts_with("dunnage-"), "{name}");
-    requests.iter().any(|shown| *shown == removal)
+    requests.contains(&removal)
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 mod http;
 mod launch;
-mod requests;
+pub mod requests;
 mod service;
 mod talk;
 mod verbs;
@@ -33,6 +33,9 @@ use crate::units::Nanos;
 const NEWEST: (u32, u32) = (1, 51);
 /// The oldest one that has all the requests that are made.
 const OLDEST: (u32, u32) = (1, 24);
+/// What podman's command line asks for as the time between SIGTERM and SIGKILL, in seconds. Over its
+/// API the default is none at all, which makes a stop a kill.
+const PODMANS_PATIENCE: u32 = 10;
 /// How long an engine may take to answer a question about itself.
 const ANSWER: Nanos = Nanos::from_millis(20_000);
 
@@ -185,6 +188,10 @@ impl Api {
             executable: (!self.engine.own_image()).then_some(&stage.place.executable),
             reads_limits: self.engine.limits().is_some(),
             ulimits: &self.ulimits,
+            stop_timeout: match self.server {
+                Server::Daemon(_) => None,
+                Server::Own(_) => Some(PODMANS_PATIENCE),
+            },
             run: &stage.run,
             state: &stage.place.state,
         }

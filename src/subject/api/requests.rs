@@ -26,6 +26,9 @@ pub struct Wish<'a> {
     pub reads_limits: bool,
     /// Limits of the kernel's own, soft and hard alike, where the engine must be told.
     pub ulimits: &'a [(&'static str, u64)],
+    /// Seconds that it has between SIGTERM and SIGKILL, where the engine must be told what its own
+    /// command line takes for granted.
+    pub stop_timeout: Option<u32>,
     /// The run that makes it.
     pub run: &'a str,
     /// Where the run keeps its journal.
@@ -43,7 +46,7 @@ impl Wish<'_> {
             arguments.push(LIMITS);
         }
         let entrypoint = self.executable.map(|_| ["/dunnage"]);
-        json!({
+        let mut all = json!({
             "AttachStdin": false,
             "AttachStdout": true,
             "AttachStderr": true,
@@ -53,7 +56,11 @@ impl Wish<'_> {
             "Entrypoint": entrypoint,
             "Labels": { RUN_LABEL: self.run, STATE_LABEL: self.state.to_string_lossy() },
             "HostConfig": self.host_config(),
-        })
+        });
+        if let Some(seconds) = self.stop_timeout {
+            all["StopTimeout"] = json!(seconds);
+        }
+        all
     }
 
     fn host_config(&self) -> Value {
@@ -169,6 +176,7 @@ mod tests {
             executable,
             reads_limits: spec.get("memory").is_some(),
             ulimits: &[("nofile", 1024)],
+            stop_timeout: Some(10),
             run: "12345678",
             state: Path::new("/state"),
         };
@@ -188,7 +196,7 @@ mod tests {
         assert_eq!((&host["PidMode"], &host["UsernsMode"]), (&json!("host"), &json!("host")));
         assert_eq!((&host["Runtime"], &body["Tty"]), (&json!("crun"), &json!(true)));
         assert_eq!(host["Ulimits"], json!([{ "Name": "nofile", "Soft": 1024, "Hard": 1024 }]));
-        assert_eq!(body["Cmd"], json!(["start", LIMITS]));
+        assert_eq!((&body["Cmd"], &body["StopTimeout"]), (&json!(["start", LIMITS]), &json!(10)));
         assert_eq!(body["Labels"], json!({ "dunnage.run": "12345678", "dunnage.state": "/state" }));
     }
 

@@ -1,0 +1,158 @@
+//! Do requests to an engine's API take as long from dunnage as by hand? By hand is curl: one process
+//! that makes, starts, waits for and removes a container over one connection, with the same bodies.
+//!
+//! curl tells the time of each request itself. Its own start and end are not subtracted from
+//! anything: they stand in a row of their own, beside the row of the requests.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use dunnage::probe::Task;
+use dunnage::subject::api::requests::Wish;
+use dunnage::subject::{Launch, Spec, Subject, docker};
+use dunnage::sys::journal::Resource;
+
+use crate::bench::Bench;
+use crate::sides::take_turns;
+use crate::table::{Row, Target};
+
+const SUBJECT: &str = "docker:client=api";
+/// The requests that both sides make. Between the first two, dunnage attaches to the output, which
+/// is in neither side's figure.
+const REQUESTS: usize = 4;
+
+/// Which of curl's times counts.
+#[derive(Clone, Copy)]
+enum Time {
+    /// The sum of what it tells of its requests (`%{time_total}`).
+    Requests,
+    /// The process as seen from outside.
+    Process,
+}
+
+/// Docker over its API against curl.
+pub fn against_curl(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
+    let mut subject = bench.subject(SUBJECT)?;
+    let rows =
+        [("docker API / curl's requests", Time::Requests), ("docker API / curl process", Time::Process)];
+    let rows = rows.map(|(name, time)| compare(bench, rounds, subject.as_mut(), name, time));
+    subject.finish(&mut bench.stage);
+    rows.into_iter().collect()
+}
+
+fn compare(
+    bench: &mut Bench,
+    rounds: usize,
+    subject: &mut dyn Subject,
+    name: &str,
+    time: Time,
+) -> Result<Row> {
+    let note = subject.facts().notes.iter().find(|(name, _)| name == "api version");
+    let version = note.context("the subject does not say which version it speaks")?.1.clone();
+    let address = docker::address(None);
+    let socket = address.strip_prefix("unix://").context("the daemon listens on no socket")?;
+    let container = bench.stage.next_name();
+    let body = bench.scratch().join("create.json");
+    std::fs::write(&body, create_body(bench)?)?;
+    let resource = Resource::Container { subject: SUBJECT.into(), name: container.clone() };
+    let noted = bench.stage.note(resource).map_err(|why| anyhow!("{why}"))?;
+    let arguments = arguments(&version, Path::new(socket), &body, &container);
+    let pairs = take_turns(
+        bench,
+        rounds,
+        Box::new(|bench| {
+            bench.fall_silent();
+            by_curl(&arguments, time)?;
+            by_curl(&arguments, time)
+        }),
+        Box::new(|bench| {
+            bench.launch(subject)?;
+            requests(&bench.launch(subject)?)
+        }),
+    );
+    // curl removes its containers; one is left only where it was struck down.
+    if pairs.is_ok() || subject.remove(&container).is_ok() {
+        bench.stage.cross_out(noted);
+    }
+    Ok(Row::of_pairs(name, bench, &pairs?, &Target::Either(0.9, 1.1, 0.010)))
+}
+
+/// As the subject puts it together.
+fn create_body(bench: &Bench) -> Result<String> {
+    let wish = Wish {
+        spec: &Spec::parse(SUBJECT)?,
+        image: &bench.stage.place.reference,
+        executable: None,
+        reads_limits: false,
+        ulimits: &[],
+        stop_timeout: None,
+        run: &bench.stage.run,
+        state: &bench.stage.place.state,
+    };
+    Ok(wish.body(Task::Start).to_string())
+}
+
+fn arguments(version: &str, socket: &Path, body: &Path, container: &str) -> Vec<String> {
+    let containers = format!("http://localhost/v{version}/containers");
+    let requests: [(&str, String, Vec<String>); REQUESTS] = [
+        (
+            "POST",
+            format!("{containers}/create?name={container}"),
+            vec![
+                "--header".into(),
+                "Content-Type: application/json".into(),
+                "--data-binary".into(),
+                format!("@{}", body.display()),
+            ],
+        ),
+        ("POST", format!("{containers}/{container}/start"), Vec::new()),
+        ("POST", format!("{containers}/{container}/wait"), Vec::new()),
+        ("DELETE", format!("{containers}/{container}?v=1"), Vec::new()),
+    ];
+    let mut all = Vec::new();
+    for (index, (method, target, more)) in requests.into_iter().enumerate() {
+        if index > 0 {
+            all.push("--next".to_owned());
+        }
+        all.extend(["--silent", "--show-error", "--output", "/dev/null", "--write-out"].map(str::to_owned));
+        all.push("%{http_code} %{time_total}\\n".into());
+        all.extend(["--unix-socket".into(), socket.display().to_string(), "--request".into(), method.into()]);
+        all.extend(more);
+        all.push(target);
+    }
+    all
+}
+
+fn by_curl(arguments: &[String], time: Time) -> Result<f64> {
+    let began = Instant::now();
+    let output =
+        Command::new("curl").args(arguments).stdin(Stdio::null()).output().context("cannot run `curl`")?;
+    let process = began.elapsed().as_secs_f64();
+    ensure!(output.status.success(), "curl: {}", String::from_utf8_lossy(&output.stderr).trim());
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let times: Vec<f64> = told
+        .lines()
+        .filter_map(|line| {
+            let (status, time) = line.split_once(' ')?;
+            status.starts_with('2').then(|| time.parse().ok())?
+        })
+        .collect();
+    ensure!(times.len() == REQUESTS, "curl's requests were answered with {told:?}");
+    Ok(match time {
+        Time::Requests => times.iter().sum(),
+        Time::Process => process,
+    })
+}
+
+/// The same four requests of a launch.
+fn requests(launch: &Launch) -> Result<f64> {
+    let at = |name: &str| {
+        let found = launch.parts.iter().find(|(own, _)| *own == name);
+        found.map(|(_, at)| *at).with_context(|| format!("the launch has no stamp `{name}`"))
+    };
+    let create = at("created")?.since(launch.spawned);
+    let rest = at("removed")?.since(at("attached")?);
+    Ok((create + rest).seconds())
+}
