@@ -26,8 +26,8 @@ static METRICS: [Metric; 13] = [
     time(
         "returned",
         Weight::Verdict,
-        "from right before the system call that starts the command until the kernel reports its end to us; holds \
-         the start, the probe's own work (`probe_work`) and whatever teardown the command waits for",
+        "from right before the system call that starts the command until the kernel reports its end to us, or, \
+         over an API, from right before dunnage connects until the last answer is read; holds the start, the probe's own work (`probe_work`) and whatever teardown the command waits for",
         |sample| sample.seconds("spawn", "returned"),
     ),
     time(

@@ -84,7 +84,7 @@ static KEYS: [Key; 13] = [
 pub static KIND: Kind = Kind {
     name: "docker",
     layer: Layer::Engine,
-    meaning: "Docker through its command line; `docker+RUNTIME` for a runtime that the daemon knows",
+    meaning: "Docker through its command line or API; `docker+RUNTIME` for a runtime that the daemon knows",
     keys: &KEYS,
     defaults,
     build,

@@ -82,7 +82,7 @@ static KEYS: [Key; 13] = [
 pub static KIND: Kind = Kind {
     name: "podman",
     layer: Layer::Engine,
-    meaning: "Podman through its command line; `podman+RUNTIME` for any runtime that is installed",
+    meaning: "Podman through its command line or API; `podman+RUNTIME` for any runtime that is installed",
     keys: &KEYS,
     defaults,
     build,
