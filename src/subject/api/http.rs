@@ -5,7 +5,8 @@
 //! Deliberately absent: TLS, redirects, compression, pipelining, and an opinion on what an answer
 //! means.
 
-use std::path::Path;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 use crate::sys::socket::{Patience, READABLE, Socket, Stopped, Waited};
 use crate::units::Nanos;
@@ -31,6 +32,8 @@ pub struct Request {
     /// Method and path, for messages.
     pub shown: String,
     bytes: Vec<u8>,
+    /// What comes after these bytes, where that is too much to be held.
+    file: Option<PathBuf>,
 }
 
 impl Request {
@@ -43,6 +46,12 @@ impl Request {
     pub fn with_body(method: &str, target: &str, kind: &str, body: &[u8]) -> Request {
         let headers = format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", body.len());
         Request::made(method, target, &headers, body)
+    }
+
+    /// A request with the content of a file.
+    pub fn with_file(method: &str, target: &str, kind: &str, path: &Path) -> io::Result<Request> {
+        let headers = format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", path.metadata()?.len());
+        Ok(Request { file: Some(path.to_owned()), ..Request::made(method, target, &headers, &[]) })
     }
 
     /// A request that asks to turn the connection into a stream.
@@ -58,7 +67,7 @@ impl Request {
         let agent = concat!("dunnage/", env!("CARGO_PKG_VERSION"));
         let head =
             format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: {agent}\r\n{headers}\r\n");
-        Request { shown: format!("{method} {target}"), bytes: [head.as_bytes(), body].concat() }
+        Request { shown: format!("{method} {target}"), bytes: [head.as_bytes(), body].concat(), file: None }
     }
 }
 
@@ -163,10 +172,25 @@ impl Connection {
     }
 
     fn send(&mut self, request: &Request, patience: &mut Patience<'_>) -> Result<(), Fault> {
-        match self.socket.write_all(&request.bytes, patience) {
+        let sent = self.socket.write_all(&request.bytes, patience).and_then(|()| match &request.file {
+            Some(path) => self.send_file(path, patience),
+            None => Ok(()),
+        });
+        match sent {
             // An engine that refuses a request may answer before it has read all of it.
-            Err(Stopped::Failed(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            Err(Stopped::Failed(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             sent => Ok(sent?),
+        }
+    }
+
+    fn send_file(&mut self, path: &Path, patience: &mut Patience<'_>) -> Result<(), Stopped> {
+        let mut file = std::fs::File::open(path)?;
+        let mut buffer = vec![0; 1 << 20];
+        loop {
+            match file.read(&mut buffer)? {
+                0 => return Ok(()),
+                count => self.socket.write_all(&buffer[..count], patience)?,
+            }
         }
     }
 
@@ -237,7 +261,7 @@ impl Connection {
                         return Ok(count);
                     }
                     Ok(None) => {}
-                    Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return Ok(0),
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(0),
                     Err(error) => return Err(Fault::Stopped(Stopped::Failed(error))),
                 }
             }

@@ -61,6 +61,30 @@ fn several_answers_come_over_one_connection() {
 }
 
 #[test]
+fn a_file_is_sent_whole_after_the_head() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("archive");
+    std::fs::write(&path, vec![b'x'; 3_000_000]).unwrap();
+    let (mut connection, mut other) = connected();
+    let reader = std::thread::spawn(move || {
+        let mut sent = vec![0; 3_000_000];
+        let (mut head, mut at) = (Vec::new(), [0]);
+        while !head.ends_with(b"\r\n\r\n") {
+            other.read_exact(&mut at).unwrap();
+            head.push(at[0]);
+        }
+        other.read_exact(&mut sent).unwrap();
+        other.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
+        (String::from_utf8(head).unwrap(), sent)
+    });
+    let request = Request::with_file("POST", "/images/load", "application/x-tar", &path).unwrap();
+    assert_eq!(connection.exchange(&request, &mut patience(), None).unwrap().status, 200);
+    let (head, sent) = reader.join().unwrap();
+    assert!(head.contains("\r\nContent-Length: 3000000\r\n"), "{head}");
+    assert!(sent.iter().all(|byte| *byte == b'x'));
+}
+
+#[test]
 fn half_an_answer_is_no_answer() {
     let cut: [(&[u8], &str); 5] = [
         (b"", "before"),

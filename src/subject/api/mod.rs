@@ -38,6 +38,8 @@ const OLDEST: (u32, u32) = (1, 24);
 const PODMANS_PATIENCE: u32 = 10;
 /// How long an engine may take to answer a question about itself.
 const ANSWER: Nanos = Nanos::from_millis(20_000);
+/// How long it may take to load an image, of which some are large.
+const LOADING: Nanos = Nanos::from_millis(600_000);
 
 /// Who answers.
 #[derive(Debug)]
@@ -162,6 +164,16 @@ fn parse_version(text: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
+/// Whether the engine says yes, else its words.
+fn told(address: &Address, request: &Request, allowed: Nanos) -> Result<(), String> {
+    let interrupts = Interrupts::install().ok();
+    let mut patience = Patience::new(allowed, interrupts.as_ref());
+    ask_once(address, request, &mut patience).map(drop).map_err(|abort| match abort {
+        Abort::Failed(failure) => failure.words.unwrap_or(failure.reason),
+        Abort::Interrupted => "interrupted".into(),
+    })
+}
+
 impl Api {
     fn address(&self) -> Address {
         match &self.server {
@@ -220,24 +232,15 @@ impl Api {
         let Server::Daemon(address) = &self.server else { return self.engine.provide_image(stage) };
         let holds = |reference: &str| {
             let request = Request::plain("GET", &format!("/v{}/images/{reference}/json", self.version));
-            self.told(address, &request)
+            told(address, &request, ANSWER)
         };
         let load = |archive: &Path| {
-            let bytes = std::fs::read(archive).map_err(|error| error.to_string())?;
             let target = format!("/v{}/images/load?quiet=1", self.version);
-            self.told(address, &Request::with_body("POST", &target, "application/x-tar", &bytes))
+            let request = Request::with_file("POST", &target, "application/x-tar", archive);
+            let request = request.map_err(|error| format!("cannot read `{}`: {error}", archive.display()))?;
+            told(address, &request, LOADING)
         };
         self.engine.provide_image_by(stage, &holds, &load)
-    }
-
-    /// Whether the engine says yes, else its words.
-    fn told(&self, address: &Address, request: &Request) -> Result<(), String> {
-        let interrupts = Interrupts::install().ok();
-        let mut patience = Patience::new(ANSWER, interrupts.as_ref());
-        ask_once(address, request, &mut patience).map(drop).map_err(|abort| match abort {
-            Abort::Failed(failure) => failure.words.unwrap_or(failure.reason),
-            Abort::Interrupted => "interrupted".into(),
-        })
     }
 
     /// Removes a container by force, also while stopping.
