@@ -127,6 +127,10 @@ pub struct Selection {
     /// Restrict a setting of an experiment to a value; repeat for several.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Let `start` vary the setting `cache` too: `cache=cold` empties the page cache of the whole machine before each
+    /// such launch, which slows everybody on it down. Needs root.
+    #[arg(long)]
+    pub drop_caches: bool,
     /// The seed of every order; chosen by chance unless given.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

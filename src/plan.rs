@@ -350,11 +350,14 @@ fn margins(experiments: &[&'static dyn Experiment], given: Vec<FixedMargin>) -> 
 }
 
 /// The settings of an experiment with these values chosen: by key, or by `experiment.key` where they
-/// are meant for one experiment only.
+/// are meant for one experiment only. A guarded key is part of them only where values were chosen.
 pub fn settings(experiment: &dyn Experiment, chosen: &[(String, Vec<String>)]) -> Vec<Setting> {
     experiment::settings_of(experiment, |key| {
         let by = |name: &str| chosen.iter().find(|(own, _)| own == name);
         let own = by(&key_of(experiment, key)).or_else(|| by(key.name));
+        if own.is_none() && experiment.guarded_keys().iter().any(|one| one.name == key.name) {
+            return Vec::new();
+        }
         let wanted =
             |value: &&'static str| own.is_none_or(|(_, values)| values.iter().any(|one| one == value));
         key.values.iter().copied().filter(wanted).collect()

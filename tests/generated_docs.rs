@@ -195,7 +195,7 @@ fn describe_experiment(text: &mut String, experiment: &dyn Experiment) {
     if !experiment.setting_keys().is_empty() {
         text.push_str("\n| setting | values | meaning |\n| --- | --- | --- |\n");
     }
-    for key in experiment.setting_keys() {
+    for key in experiment.setting_keys().iter().chain(experiment.guarded_keys()) {
         let values: Vec<_> = key.values.iter().map(|value| format!("`{value}`")).collect();
         row(text, &[&format!("`{}`", key.name), &values.join(", "), key.meaning]);
     }

@@ -62,7 +62,7 @@ fn subjects() -> Vec<PossibleValue> {
 }
 
 fn settings() -> Vec<PossibleValue> {
-    let keys = experiment::ALL.iter().flat_map(|one| one.setting_keys());
+    let keys = experiment::ALL.iter().flat_map(|one| one.setting_keys().iter().chain(one.guarded_keys()));
     unique(keys.flat_map(|key| {
         let value = |value: &&str| PossibleValue::new(format!("{}={value}", key.name)).help(key.meaning);
         key.values.iter().map(value)

@@ -36,7 +36,7 @@ pub fn run(what: Option<Listed>) -> Result<i32> {
 fn experiments(out: &mut impl Write) -> Result<()> {
     for experiment in experiment::ALL {
         writeln!(out, "  {}\n    {}", experiment.name(), experiment.question())?;
-        for key in experiment.setting_keys() {
+        for key in experiment.setting_keys().iter().chain(experiment.guarded_keys()) {
             writeln!(out, "    --set {}={}: {}", key.name, key.values.join("|"), key.meaning)?;
         }
     }

@@ -4,14 +4,16 @@
 
 mod words;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
+use self::words::{CACHE, Caches};
 use crate::cli::Selection;
 use crate::exit::Special;
 use crate::experiment;
 use crate::plan::{self, Entry, FixedMargin, Ladder, Plan, Request, Rounds};
 use crate::plan_file::{self, Length, PlanFile, Typed};
 use crate::session::{self, Found, Wanted};
+use crate::sys::page_cache;
 use crate::units::Nanos;
 
 /// How long a run takes without options, trials and report not counted.
@@ -70,7 +72,11 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
         (experiments, without) = experiments.into_iter().partition(decides);
     }
     let pairs = key_by_key(typed(&selection.set), &file.settings);
-    let mut chosen = words::settings(&pairs, &experiments)?;
+    let caches = if selection.drop_caches { Caches::Dropped } else { Caches::Kept };
+    let mut chosen = words::settings(&pairs, &experiments, caches)?;
+    if selection.drop_caches {
+        choose_caches(&experiments, &mut chosen)?;
+    }
     if quick {
         choose_quick_values(&experiments, &mut chosen);
     }
@@ -131,6 +137,35 @@ fn key_by_key(own: Vec<Typed>, files: &[Typed]) -> Vec<Typed> {
     let key = |one: &Typed| one.text.split('=').next().unwrap_or_default().to_owned();
     let named: Vec<String> = own.iter().map(key).collect();
     own.into_iter().chain(files.iter().filter(|one| !named.contains(&key(one))).cloned()).collect()
+}
+
+/// With `--drop-caches` every value of the setting that it guards, unless some were chosen; and whether
+/// caches can be dropped here at all, before anything is measured.
+fn choose_caches(experiments: &[&'static str], chosen: &mut Vec<(String, Vec<String>)>) -> Result<()> {
+    let guarded =
+        experiments.iter().filter_map(|name| experiment::find(name)).flat_map(|one| one.guarded_keys());
+    let Some(key) = guarded.into_iter().find(|key| key.name == CACHE) else {
+        return Err(usage(format!(
+            "`--drop-caches` changes nothing, since no experiment of this run has the setting `{CACHE}`\n\nhint: `start` has it"
+        )));
+    };
+    if chosen.iter().all(|(own, _)| own != CACHE) {
+        chosen.push((CACHE.to_owned(), key.values.iter().map(|value| (*value).to_owned()).collect()));
+    }
+    let cold = |(own, values): &(String, Vec<String>)| {
+        own == CACHE && values.iter().any(|value| value != key.values[0])
+    };
+    if chosen.iter().any(cold) { may_empty_caches() } else { Ok(()) }
+}
+
+/// An error where the page cache cannot be emptied, with what would help.
+pub fn may_empty_caches() -> Result<()> {
+    page_cache::may_be_emptied().with_context(|| {
+        format!(
+            "cannot empty the page cache: `{}` cannot be written to\n\nhint: run dunnage as root and outside of containers, or leave `--drop-caches` out",
+            page_cache::SWITCH
+        )
+    })
 }
 
 /// Where nothing was chosen, a quick run takes few values of each setting.

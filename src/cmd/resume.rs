@@ -22,6 +22,9 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
         super::tell(&format!("`{}` is complete", directory.display()));
         return conclude(Ok(crate::runner::Ending::Complete), directory, events);
     };
+    if plan.cells.iter().any(|cell| cell.setting.get("cache") == Some("cold")) {
+        super::request::may_empty_caches()?;
+    }
     let mut stage = session::begin(plan.seed, &mut super::tell)?;
     stage.tell = super::tell;
     stage.allowed = plan.allowed;

@@ -90,6 +90,11 @@ pub trait Experiment: Sync {
     fn metrics(&self) -> &'static [Metric];
     /// What it varies by itself.
     fn setting_keys(&self) -> &'static [SettingKey];
+    /// Keys that a setting has only where a person chose values for them by an option of their own, since
+    /// they hit more than what is measured. Without it, the first value holds and is not written down.
+    fn guarded_keys(&self) -> &'static [SettingKey] {
+        &[]
+    }
     /// Whether its keys can have these values together.
     fn has(&self, _setting: &Setting) -> bool {
         true
@@ -127,7 +132,16 @@ fn in_order(stamps: &[(&str, Stamp)]) -> Result<(), Failure> {
 
 /// All combinations of the values of an experiment's keys, in the order of declaration.
 pub fn settings(keys: &[SettingKey], chosen: impl Fn(&SettingKey) -> Vec<&'static str>) -> Vec<Setting> {
-    keys.iter().fold(vec![Setting::default()], |settings, key| {
+    extended(vec![Setting::default()], keys, chosen)
+}
+
+/// All these settings with all combinations of the values of more keys.
+pub fn extended(
+    settings: Vec<Setting>,
+    keys: &[SettingKey],
+    chosen: impl Fn(&SettingKey) -> Vec<&'static str>,
+) -> Vec<Setting> {
+    keys.iter().fold(settings, |settings, key| {
         let values = chosen(key);
         let extended = |setting: &Setting, value| {
             let mut pairs = setting.0.clone();
@@ -147,7 +161,13 @@ pub fn settings_of(
     experiment: &dyn Experiment,
     chosen: impl Fn(&SettingKey) -> Vec<&'static str>,
 ) -> Vec<Setting> {
-    let mut all = settings(experiment.setting_keys(), chosen);
+    let mut all = settings(experiment.setting_keys(), &chosen);
+    for key in experiment.guarded_keys() {
+        let values = chosen(key);
+        if !values.is_empty() {
+            all = extended(all, std::slice::from_ref(key), |_| values.clone());
+        }
+    }
     all.retain(|setting| experiment.has(setting));
     let mut at = 0;
     while at < all.len() {
@@ -168,5 +188,9 @@ pub fn decides(experiment: &dyn Experiment) -> bool {
 
 /// The setting of an experiment that prints as this text.
 pub fn parse_setting(experiment: &dyn Experiment, text: &str) -> Option<Setting> {
-    settings_of(experiment, |key| key.values.to_vec()).into_iter().find(|one| one.to_string() == text)
+    let guarded = |key: &SettingKey| experiment.guarded_keys().iter().any(|one| one.name == key.name);
+    let plain = |key: &SettingKey| if guarded(key) { Vec::new() } else { key.values.to_vec() };
+    let every = |key: &SettingKey| key.values.to_vec();
+    let mut known = settings_of(experiment, plain).into_iter().chain(settings_of(experiment, every));
+    known.find(|one| one.to_string() == text)
 }

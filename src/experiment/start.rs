@@ -2,9 +2,10 @@
 //! is gone? And how much CPU does that take, whoever's it is?
 
 use super::{Experiment, Metric, Setting, SettingKey, Weight};
-use crate::outcome::{Abort, Failure, Sample};
+use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::stats::Margin;
 use crate::subject::{Launch, Need, Stage, Subject};
+use crate::sys::page_cache;
 use crate::units::{Nanos, Stamp, Unit};
 
 /// How long the kernel is left alone before an idle launch.
@@ -120,6 +121,13 @@ static KEYS: [SettingKey; 1] = [SettingKey {
     meaning: "what ran just before: `idle` is at least 100 ms of quiet, `primed` one untimed launch of the same subject",
 }];
 
+static GUARDED: [SettingKey; 1] = [SettingKey {
+    name: "cache",
+    values: &["warm", "cold"],
+    meaning: "the page cache: `warm` as it is, `cold` emptied before the launch, never with `prestate=primed`; only with \
+              `--drop-caches`, and no part of the setting without it",
+}];
+
 impl Experiment for Start {
     fn name(&self) -> &'static str {
         "start"
@@ -141,27 +149,77 @@ impl Experiment for Start {
         &KEYS
     }
 
+    fn guarded_keys(&self) -> &'static [SettingKey] {
+        &GUARDED
+    }
+
+    /// A launch that primes would read again what was dropped before it, and after it nothing is primed.
+    fn has(&self, setting: &Setting) -> bool {
+        !(is_cold(setting) && setting.get("prestate") == Some("primed"))
+    }
+
     fn measure(
         &self,
         subject: &mut dyn Subject,
         setting: &Setting,
         stage: &mut Stage,
     ) -> Result<Sample, Abort> {
+        let dropped = match is_cold(setting) && subject.has_a_clock() {
+            true => Some(empty_the_cache(stage)?),
+            false => None,
+        };
         if setting.get("prestate") == Some("primed") {
             subject.launch(stage)?;
         } else if subject.has_a_clock() {
             stage.quiet(QUIET)?;
         }
         let launch = subject.launch(stage)?;
-        Ok(sample(&launch)?)
+        let mut sample = sample(&launch)?;
+        if let Some([before, after]) = dropped {
+            sample.counters.push(("cached_before".into(), before as i64));
+            sample.counters.push(("cached_after".into(), after as i64));
+        }
+        Ok(sample)
     }
 
     fn cost(&self, setting: &Setting, launch: Nanos) -> Nanos {
         match setting.get("prestate") {
             Some("primed") => launch + launch,
+            _ if is_cold(setting) => EMPTYING + QUIET + launch,
             _ => QUIET + launch,
         }
     }
+}
+
+/// About how much longer a launch takes whose pages come from the disk, with the emptying: for the
+/// prediction only.
+const EMPTYING: Nanos = Nanos::from_millis(1000);
+
+fn is_cold(setting: &Setting) -> bool {
+    setting.get("cache") == Some("cold")
+}
+
+/// Empties the page cache, and makes sure that the probe's executable has gone with it. Gives the bytes in
+/// the cache before and after.
+fn empty_the_cache(stage: &Stage) -> Result<[u64; 2], Failure> {
+    let failed = |error: std::io::Error| {
+        let class = match error.kind() {
+            std::io::ErrorKind::PermissionDenied => FailureClass::Permission,
+            _ => FailureClass::Environment,
+        };
+        Failure::new(class, format!("cannot empty the page cache: {error}"))
+    };
+    let before = page_cache::bytes().map_err(failed)?;
+    page_cache::empty().map_err(failed)?;
+    let left = page_cache::resident(&stage.place.executable).map_err(failed)?;
+    let after = page_cache::bytes().map_err(failed)?;
+    if left > 0 {
+        let path = stage.place.executable.display();
+        let reason =
+            format!("not as asked: {left} pages of `{path}` stayed in the page cache that was emptied");
+        return Err(Failure::new(FailureClass::Treatment, reason));
+    }
+    Ok([before, after])
 }
 
 /// The command's own steps between its ends. The container runs in the middle of them, so its
@@ -213,6 +271,21 @@ mod tests {
         let all = settings(&KEYS, |key| key.values.to_vec());
         let shown: Vec<_> = all.iter().map(Setting::to_string).collect();
         assert_eq!(shown, ["prestate=idle", "prestate=primed"]);
+    }
+
+    #[test]
+    fn the_cache_is_named_only_where_it_was_chosen_and_never_cold_after_priming() {
+        let shown = |chosen: &[(String, Vec<String>)]| -> Vec<String> {
+            crate::plan::settings(&Start, chosen).iter().map(Setting::to_string).collect()
+        };
+        assert_eq!(shown(&[]), ["prestate=idle", "prestate=primed"]);
+        let both = [("cache".to_owned(), vec!["warm".to_owned(), "cold".to_owned()])];
+        let with_cache =
+            ["prestate=idle;cache=warm", "prestate=idle;cache=cold", "prestate=primed;cache=warm"];
+        assert_eq!(shown(&both), with_cache);
+        for text in with_cache.iter().chain(&["prestate=idle", "prestate=primed"]) {
+            assert_eq!(crate::experiment::parse_setting(&Start, text).unwrap().to_string(), *text);
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod identity;
 pub mod journal;
 pub mod limits;
 pub mod link;
+pub mod page_cache;
 pub mod process;
 pub mod raw;
 pub mod remains;

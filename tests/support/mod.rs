@@ -33,6 +33,7 @@ pub enum Need {
     Zsh,
     Fish,
     Useradd,
+    DropCaches,
     Guest,
 }
 
@@ -55,6 +56,7 @@ impl Need {
             Need::Zsh => "zsh",
             Need::Fish => "fish",
             Need::Useradd => "useradd",
+            Need::DropCaches => "drop_caches",
             Need::Guest => "guest",
         }
     }
@@ -70,6 +72,10 @@ impl Need {
             Need::Cgroup => cgroup_ready(),
             Need::Userns => words("unshare", &["--user", "--map-root-user", "true"]).map(drop),
             // Complains about itself where it is asked for its version.
+            Need::DropCaches => {
+                let opened = OpenOptions::new().write(true).open("/proc/sys/vm/drop_caches");
+                opened.map(drop).map_err(|error| format!("/proc/sys/vm/drop_caches: {error}"))
+            }
             Need::Useradd => words(self.name(), &["--help"]).map(drop),
             Need::Hyperfine | Need::Cc | Need::Groff | Need::Bash | Need::Zsh | Need::Fish => {
                 words(self.name(), &["--version"]).map(drop)

@@ -79,7 +79,11 @@ fn on_its_ladder(spec: Spec, kind: &Kind) -> (Spec, Ladder) {
 
 /// `key=value` pairs, checked against the keys of the experiments; one key can be given several
 /// times.
-pub fn settings(pairs: &[Typed], experiments: &[&'static str]) -> Result<Vec<(String, Vec<String>)>> {
+pub fn settings(
+    pairs: &[Typed],
+    experiments: &[&'static str],
+    caches: Caches,
+) -> Result<Vec<(String, Vec<String>)>> {
     let mut chosen: Vec<(String, Vec<String>)> = Vec::new();
     for pair in pairs {
         let Some((key, value)) = pair.text.split_once('=') else {
@@ -89,7 +93,10 @@ pub fn settings(pairs: &[Typed], experiments: &[&'static str]) -> Result<Vec<(St
             );
         };
         let keys = || {
-            experiments.iter().filter_map(|name| experiment::find(name)).flat_map(|one| one.setting_keys())
+            experiments.iter().filter_map(|name| experiment::find(name)).flat_map(|one| {
+                let guarded = one.guarded_keys().iter().filter(|key| key.name == CACHE);
+                one.setting_keys().iter().chain(guarded)
+            })
         };
         let Some(known) = keys().find(|known| known.name == key) else {
             let mut names: Vec<_> = keys().map(|key| key.name).collect();
@@ -102,12 +109,33 @@ pub fn settings(pairs: &[Typed], experiments: &[&'static str]) -> Result<Vec<(St
             let valid = known.values.join(", ");
             return Err(pair.wrong(format!("`{key}={value}` is not possible\n\nhint: `{key}` takes {valid}")));
         }
+        if key == CACHE && caches == Caches::Kept {
+            // What holds anyway is no setting of its own.
+            if value == known.values[0] {
+                continue;
+            }
+            return Err(pair.wrong(format!(
+                "`{key}={value}` empties the page cache of the whole machine\n\nhint: if nobody else minds, allow it with `--drop-caches`"
+            )));
+        }
         match chosen.iter_mut().find(|(own, _)| own == key) {
             Some((_, values)) => values.push(value.to_owned()),
             None => chosen.push((key.to_owned(), vec![value.to_owned()])),
         }
     }
     Ok(chosen)
+}
+
+/// The setting that only `--drop-caches` lets vary.
+pub const CACHE: &str = "cache";
+
+/// Whether the person allowed the page cache to be emptied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caches {
+    /// It stays as it is.
+    Kept,
+    /// Every value of the setting is possible.
+    Dropped,
 }
 
 /// Labels of the run; each key once.

@@ -1,0 +1,99 @@
+//! The setting `cache`: only where it was allowed, and then the probe's pages are really gone.
+//!
+//! Emptying the page cache slows whatever else the machine does, so it is done twice here and no more.
+
+#[path = "support/dunnage.rs"]
+mod dunnage;
+#[path = "support/mod.rs"]
+mod support;
+
+use std::fs;
+
+use crate::dunnage::Dunnage;
+use crate::support::{Need, lacks};
+
+#[test]
+fn a_cold_cache_needs_the_flag_and_the_flag_an_experiment_that_has_it() {
+    let dunnage = Dunnage::new();
+    let cases = [
+        (
+            "plan start -s a=fake --set cache=cold",
+            "hint: if nobody else minds, allow it with `--drop-caches`",
+        ),
+        ("plan lifecycle -s a=fake --drop-caches", "`--drop-caches` changes nothing"),
+        ("plan start -s a=fake --drop-caches --set cache=tepid", "`cache` takes warm, cold"),
+    ];
+    for (arguments, hint) in cases {
+        let ran = dunnage.run(arguments);
+        assert_eq!(ran.code, 2, "{arguments}: {ran}");
+        assert!(ran.stderr.contains(hint), "{arguments}: {ran}");
+    }
+    // What holds anyway is not written down.
+    let ran = dunnage.run("plan start -s a=fake --set cache=warm");
+    assert!(ran.code == 0 && !ran.stdout.contains("cache="), "{ran}");
+}
+
+#[test]
+fn cold_and_primed_exclude_each_other() {
+    if lacks("cold_and_primed_exclude_each_other", Need::DropCaches) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run("plan start -s a=fake --drop-caches --set prestate=primed --set cache=cold");
+    assert_eq!(ran.code, 2, "{ran}");
+    assert!(ran.stderr.contains("`start` has no setting with all of these values"), "{ran}");
+    let ran = dunnage.run("plan start -s a=fake --drop-caches");
+    assert_eq!(ran.code, 0, "{ran}");
+    let ran = dunnage.run("run start -s a=fake --drop-caches --rounds 2 --seed 1 -o DIR");
+    assert_eq!(ran.code, 0, "{ran}");
+    let table = dunnage.run("report DIR --format csv").stdout;
+    for setting in ["prestate=idle;cache=warm", "prestate=idle;cache=cold", "prestate=primed;cache=warm"] {
+        assert!(table.contains(&format!(",start,{setting},")), "{setting}: {table}");
+    }
+    assert!(!table.contains("prestate=primed;cache=cold"), "{table}");
+}
+
+#[test]
+fn a_cold_launch_records_what_was_dropped() {
+    if lacks("a_cold_launch_records_what_was_dropped", Need::DropCaches) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run("run start -s bare --drop-caches --set cache=cold --rounds 1 -o DIR");
+    assert_eq!(ran.code, 0, "{ran}");
+    let samples = fs::read_to_string(dunnage.directory().join("samples.jsonl")).unwrap();
+    let value = |line: &str, name: &str| -> Option<u64> {
+        let rest = line.split(&format!("\"{name}\":")).nth(1)?;
+        rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    };
+    let dropped = samples
+        .lines()
+        .filter_map(|line| Some((value(line, "cached_before")?, value(line, "cached_after")?)));
+    let dropped: Vec<_> = dropped.collect();
+    assert!(!dropped.is_empty(), "{samples}");
+    assert!(dropped.iter().all(|(before, after)| *before > 0 && *after > 0), "{dropped:?}");
+    // The very first one had the test's own executable to drop.
+    assert!(dropped[0].1 < dropped[0].0, "{dropped:?}");
+}
+
+#[test]
+fn whoever_may_not_drop_caches_is_told_before_anything_is_measured() {
+    let test = "whoever_may_not_drop_caches_is_told_before_anything_is_measured";
+    if lacks(test, Need::Root) {
+        return;
+    }
+    use std::os::unix::fs::PermissionsExt;
+    let dunnage = Dunnage::new();
+    let copy = tempfile::Builder::new().prefix("dunnage-").tempdir_in("/tmp").unwrap();
+    let program = copy.path().join("dunnage");
+    fs::copy(env!("CARGO_BIN_EXE_dunnage"), &program).unwrap();
+    for path in [copy.path(), dunnage.directory().parent().unwrap()] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    let wrapper = format!("setpriv --reuid 64321 --regid 64321 --clear-groups {}", program.display());
+    let ran = dunnage.through(&wrapper, "run start -s bare --drop-caches --rounds 1 -o DIR");
+    assert_eq!(ran.code, 1, "{ran}");
+    assert!(ran.stderr.contains("cannot empty the page cache"), "{ran}");
+    assert!(ran.stderr.contains("hint: run dunnage as root"), "{ran}");
+    assert!(!dunnage.directory().exists());
+}
