@@ -1,4 +1,4 @@
-//! Docker through its command line: what is particular to its daemon and its options.
+//! Docker through its command line or its API: what is particular to its daemon and its options.
 
 use std::path::{Path, PathBuf};
 
@@ -48,7 +48,7 @@ static KEYS: [Key; 13] = [
     Key {
         name: "rm",
         values: Values::OneOf(&["true", "false"]),
-        meaning: "`true` (default): the command itself removes the container",
+        meaning: "`true` (default): the command itself removes the container; with `client=api` its last request does",
         default: Some("true"),
     },
     Key {

@@ -1,4 +1,4 @@
-//! Podman through its command line: what is particular to an engine without a daemon.
+//! Podman through its command line or its API: what is particular to an engine without a daemon.
 
 use std::path::PathBuf;
 
@@ -52,7 +52,7 @@ static KEYS: [Key; 13] = [
     Key {
         name: "rm",
         values: Values::OneOf(&["true", "false"]),
-        meaning: "`true` (default): the command itself removes the container; the root is then mounted volatile",
+        meaning: "`true` (default): the command itself removes the container, and the root is mounted volatile; with `client=api` its last request does, and it is not",
         default: Some("true"),
     },
     Key {

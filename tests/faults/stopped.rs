@@ -107,6 +107,13 @@ fn ctrl_c_ends_a_run_of_docker() {
 }
 
 #[test]
+fn ctrl_c_ends_a_run_over_an_api() {
+    if !lacks("ctrl_c_ends_a_run_over_an_api", Need::Docker) {
+        stop_while_it_runs("docker:client=api");
+    }
+}
+
+#[test]
 fn ctrl_c_ends_a_run_of_podman() {
     if !lacks("ctrl_c_ends_a_run_of_podman", Need::Podman)
         && !lacks("ctrl_c_ends_a_run_of_podman", Need::Root)
