@@ -64,7 +64,7 @@ fn every_piece_is_priced_and_the_rungs_stand_beside_the_floor() {
         assert!(is_priced(&prices, "call", piece), "{piece}: {ran}");
     }
     // Modules that a kernel may lack are rows with a reason.
-    for piece in ["veth_pair", "bridge_port", "time_ns", "cgroup_enter_v1_tasks", "cgroup_enter_v2"] {
+    for piece in ["veth_pair", "bridge_port", "time_ns", "cgroup_enter_tasks", "cgroup_enter_v2"] {
         let told = ran.stdout.contains(&format!("{piece} (call): unsupported: "));
         assert!(is_priced(&prices, "call", piece) || told, "{piece}: {ran}");
     }
@@ -148,7 +148,7 @@ fn nothing_is_left_after_a_kill_in_the_middle() {
         return;
     }
     let dunnage = Dunnage::new();
-    for setting in ["piece=cgroup_enter_v1_procs", "piece=veth_pair"] {
+    for setting in ["piece=cgroup_enter_procs", "piece=veth_pair"] {
         let run = kill_in(&dunnage, setting);
         let swept = dunnage.run("sweep");
         assert_eq!(swept.code, 0, "{swept}");

@@ -123,7 +123,7 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
             plan.rounds_within(plan::PRECISE_TIME, plan::MOST_PRECISE_ROUNDS)
         ));
     }
-    for quota in &plan.quotas {
+    for quota in plan.quotas.iter().filter(|quota| quota.rounds < plan.rounds) {
         line(format_args!("             {} of them with {}", quota.rounds, quota.experiment));
     }
     line(format_args!(

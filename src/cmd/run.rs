@@ -99,8 +99,10 @@ fn carry_out_new(
     } else {
         record::create(directory, &run, environment, plan)?
     };
+    let rare = plan.quotas.iter().filter(|quota| quota.rounds < plan.rounds);
+    let rare: String = rare.map(|quota| format!(" ({} with {})", quota.rounds, quota.experiment)).collect();
     super::tell(&format!(
-        "{} cells, {} rounds and {} to warm up: about {} (results in `{}`)",
+        "{} cells, {} rounds{rare} and {} to warm up: about {} (results in `{}`)",
         plan.cells.len(),
         plan.rounds,
         plan.warmups,

@@ -53,8 +53,8 @@ fn rungs() -> impl Iterator<Item = (&'static str, Piece)> {
 /// Pieces that are done by themselves.
 const CALLED: [(&str, Primitive); 11] = [
     ("cgroup_create", Primitive::CgroupCreate),
-    ("cgroup_enter_v1_tasks", Primitive::CgroupEnterTasks),
-    ("cgroup_enter_v1_procs", Primitive::CgroupEnterProcesses),
+    ("cgroup_enter_tasks", Primitive::CgroupEnterTasks),
+    ("cgroup_enter_procs", Primitive::CgroupEnterProcesses),
     ("cgroup_enter_v2", Primitive::CgroupEnterVersion2),
     ("cgroup_remove", Primitive::CgroupRemove),
     ("overlay_mount", Primitive::OverlayMount),
@@ -128,8 +128,8 @@ static KEYS: [SettingKey; 3] = [
             "no_new_privs",
             "seccomp",
             "cgroup_create",
-            "cgroup_enter_v1_tasks",
-            "cgroup_enter_v1_procs",
+            "cgroup_enter_tasks",
+            "cgroup_enter_procs",
             "cgroup_enter_v2",
             "cgroup_remove",
             "overlay_mount",

@@ -163,6 +163,7 @@ fn experiment(one: &super::model::Experiment) -> ExperimentFile<'_> {
         price_sums: price_sums(one),
         name: one.name,
         question: one.question,
+        rounds: one.rounds,
         metrics: metrics.collect(),
         noise_floors: noise.collect(),
         cells,

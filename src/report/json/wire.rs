@@ -61,6 +61,8 @@ pub(super) struct PrecisionFile<'a> {
 pub(super) struct ExperimentFile<'a> {
     pub name: &'a str,
     pub question: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<usize>,
     pub metrics: Vec<MetricFile<'a>>,
     pub cells: Vec<CellFile<'a>>,
     pub comparisons: Vec<ComparisonFile<'a>>,

@@ -111,6 +111,7 @@ fn one_experiment(run: &Recorded, analysis: &Analysis, name: &'static str) -> Op
     Some(Experiment {
         name,
         question: definition.question(),
+        rounds: Some(run.plan.rounds_of(name)).filter(|rounds| *rounds < run.plan.rounds),
         settings: built,
         pairs,
         twins,

@@ -114,6 +114,8 @@ pub struct Experiment {
     pub name: &'static str,
     /// Its question.
     pub question: &'static str,
+    /// The planned rounds that it is in, where they are not all.
+    pub rounds: Option<usize>,
     /// What it measures, the most important first.
     pub metrics: Vec<Metric>,
     /// By setting.

@@ -68,6 +68,9 @@ pub(super) fn head(page: &mut Page, report: &Report) {
     } else {
         format!("{} of {} rounds", rounds.complete, rounds.planned)
     };
+    let rare = report.experiments.iter().filter_map(|one| Some(format!("{} with {}", one.rounds?, one.name)));
+    let rare: Vec<_> = rare.collect();
+    let done = if rare.is_empty() { done } else { format!("{done} ({})", rare.join(", ")) };
     let level = format!("{:.4}", (1.0 - report.level) * 100.0);
     let level = level.trim_end_matches('0').trim_end_matches('.');
     page.paragraph(

@@ -9,6 +9,8 @@ use crate::units::{Scale, Unit};
 
 const MEDIAN: usize = 6;
 const INTERVAL: usize = 9;
+/// The longest name of a piece on the ladder.
+const NAMES: usize = 12;
 /// The name that readers of the table know a mark by.
 const BELOW_ZERO: char = '!';
 /// Pieces named in the summary.
@@ -31,7 +33,14 @@ struct Column {
     metric: usize,
     head: String,
     width: usize,
+    /// What of it a price with its interval may take; where that is too little, the median stands alone.
+    text: usize,
 }
+
+/// A price with its interval.
+const PRICE: usize = MEDIAN + 1 + INTERVAL;
+/// How the sum of a rung and all below it is asked for.
+const SUM: &str = "sum";
 
 fn launches(page: &mut Page, experiment: &Experiment, list: &PriceList) {
     let pieces = list.pieces(&["alone", "ladder"]);
@@ -45,17 +54,29 @@ fn launches(page: &mut Page, experiment: &Experiment, list: &PriceList) {
             prestate,
             metric: 0,
             head: format!("{way}, {name}"),
-            width: MEDIAN + 1 + INTERVAL,
+            width: PRICE,
+            text: PRICE,
         })
     });
-    let columns: Vec<_> = columns.collect();
+    let mut columns: Vec<_> = columns.collect();
+    let sums = list.prestates.iter().enumerate().map(|(prestate, name)| {
+        let head = format!("sum, {name}");
+        Column { way: SUM, prestate, metric: 0, width: width(&head), text: MEDIAN, head }
+    });
+    let needed = |columns: &[Column]| NAMES + columns.iter().map(|column| column.width + 1).sum::<usize>();
+    let with_sums: Vec<_> = sums.collect();
+    if needed(&columns) + needed(&with_sums) - NAMES <= page.width {
+        columns.extend(with_sums);
+    }
     table(page, experiment, list, &pieces, &columns);
     let text = "median of the differences round by round, and its 95 % interval; n, µ and m for ns, µs and ms. alone: a \
                 launch with this piece less the same without it. ladder: all pieces up to this one less all before it. \
                 spawn is a whole launch with nothing; least what no container here does without (as root nothing: \
                 this is what a price of nothing looks like).";
     page.paragraph(Tone::Faint, "", text);
-    if list.lines.iter().flat_map(|line| line.amounts.iter().flatten()).flatten().any(|one| one.below_zero) {
+    let first =
+        |line: &Line| line.amounts.iter().filter_map(|all| all.first()?.as_ref()).any(|one| one.below_zero);
+    if list.lines.iter().any(first) {
         page.paragraph(Tone::Open, "", &format!("{BELOW_ZERO} less than nothing, beyond its interval"));
     }
 }
@@ -67,8 +88,8 @@ fn calls(page: &mut Page, experiment: &Experiment, list: &PriceList) {
     }
     page.title(Tone::Strong, &format!("{} of {}: price list of single calls", experiment.name, list.label));
     // What undoing takes stands without its interval, to leave room for the names.
-    let heads = [("call", "time", MEDIAN + 1 + INTERVAL), ("undo", "undo", "undo, primed".len())];
-    let columns = heads.into_iter().flat_map(|(head, name, width)| {
+    let heads = [("call", "time", PRICE, PRICE), ("undo", "undo", "undo, primed".len(), MEDIAN)];
+    let columns = heads.into_iter().flat_map(|(head, name, width, text)| {
         let metric = experiment.metrics.iter().position(|metric| metric.name == name).unwrap_or(0);
         list.prestates.iter().enumerate().map(move |(prestate, before)| Column {
             way: "call",
@@ -76,6 +97,7 @@ fn calls(page: &mut Page, experiment: &Experiment, list: &PriceList) {
             metric,
             head: format!("{head}, {before}"),
             width,
+            text,
         })
     });
     table(page, experiment, list, &pieces, &columns.collect::<Vec<_>>());
@@ -98,7 +120,10 @@ fn table(page: &mut Page, experiment: &Experiment, list: &PriceList, pieces: &[&
         for column in columns {
             parts.push((Tone::Plain, " ".to_owned()));
             let unit = experiment.metrics.get(column.metric).map_or(Unit::Seconds, |metric| metric.unit);
-            parts.push(priced(list.line(column.way, piece), column, unit));
+            parts.push(match column.way {
+                SUM => summed(list, piece, column, unit),
+                way => priced(list.line(way, piece), column, unit),
+            });
         }
         let parts: Vec<_> = parts.iter().map(|(tone, text)| (*tone, text.as_str())).collect();
         page.line(&parts);
@@ -115,27 +140,52 @@ fn priced(line: Option<&Line>, column: &Column, unit: Unit) -> (Tone, String) {
                 _ => Tone::Plain,
             };
             let mark = if amount.below_zero { BELOW_ZERO.to_string() } else { String::new() };
-            (tone, left(&compact(unit, &amount.price, &mark, column.width), column.width))
+            (tone, left(&compact(unit, &amount.price, &mark, column.text), column.width))
         }
         (None, Some((class, _))) if column.metric == 0 => (Tone::Alarm, left(class, column.width)),
         (None, _) => (Tone::Faint, left(&right("-", MEDIAN), column.width)),
     }
 }
 
+/// A rung with everything below it, medians added up from the bare spawn on.
+fn summed(list: &PriceList, piece: &str, column: &Column, unit: Unit) -> (Tone, String) {
+    let price = |line: &Line| Some(line.amounts.get(column.prestate)?.first()?.as_ref()?.price.value);
+    let below = ["spawn", "least"].map(|piece| list.line("alone", piece).and_then(price));
+    let mut ladder = list.lines.iter().filter(|line| line.way == "ladder");
+    let position = ladder.position(|line| line.piece == piece);
+    let rungs = list.lines.iter().filter(|line| line.way == "ladder");
+    let rungs = position.map(|position| rungs.take(position + 1).map(price).collect::<Option<Vec<_>>>());
+    match (below, rungs.flatten()) {
+        ([Some(spawn), Some(least)], Some(rungs)) => {
+            let sum = spawn + least + rungs.iter().sum::<f64>();
+            let scale = unit.scale_for(sum);
+            let text = format!("{}{}", shown(sum, scale, 2), scale.symbol.trim_end_matches('s'));
+            (Tone::Plain, left(&right(&text, MEDIAN), column.width))
+        }
+        _ => (Tone::Faint, left(&right("-", MEDIAN), column.width)),
+    }
+}
+
 /// A median and its interval with one unit, in as few columns as can be: `12.3µ 11.0–14.2`. What does not
 /// fit has fewer digits, and where there is no room for the interval at all, the median stands alone.
 fn compact(unit: Unit, estimate: &Estimate, mark: &str, columns: usize) -> String {
-    let size = estimate.interval.map_or(estimate.value, |interval| interval.farthest_end() / 4.0);
-    let scale = unit.scale_for(estimate.value.abs().max(size));
-    let symbol = scale.symbol.trim_end_matches('s');
-    let median = format!("{}{symbol}{mark}", shown(estimate.value, scale, 2));
-    let median = " ".repeat(MEDIAN.saturating_sub(width(&median))) + &median;
-    let Some(interval) = estimate.interval else { return median };
-    let texts = [2, 1, 0].map(|decimals| {
-        let [low, high] = [interval.low, interval.high].map(|bound| shown(bound, scale, decimals));
-        format!("{median} {low}–{high}")
+    let median = |scale: Scale| {
+        let symbol = scale.symbol.trim_end_matches('s');
+        let text = format!("{}{symbol}{mark}", shown(estimate.value, scale, 2));
+        " ".repeat(MEDIAN.saturating_sub(width(&text))) + &text
+    };
+    let Some(interval) = estimate.interval else { return median(unit.scale_for(estimate.value)) };
+    let end = interval.farthest_end();
+    // Noise around nothing reads best in the unit of the noise.
+    let scales = [unit.scale_for(estimate.value.abs().max(end / 4.0)), unit.scale_for(end)];
+    let texts = scales.into_iter().flat_map(|scale| {
+        [2, 1, 0].map(|decimals| {
+            let [low, high] = [interval.low, interval.high].map(|bound| shown(bound, scale, decimals));
+            format!("{} {low}–{high}", median(scale))
+        })
     });
-    texts.into_iter().find(|text| width(text) <= columns).unwrap_or(median)
+    let fitting = texts.into_iter().find(|text| width(text) <= columns);
+    fitting.unwrap_or_else(|| median(unit.scale_for(estimate.value)))
 }
 
 /// Three digits, and no more decimals than these.
@@ -208,7 +258,7 @@ mod tests {
 
     fn shown_in_column(values: &[f64]) -> String {
         let estimate = Estimate::of_median(&Sample::new(values).unwrap(), Alpha::FIVE_PERCENT);
-        compact(Unit::Seconds, &estimate, "", MEDIAN + 1 + INTERVAL)
+        compact(Unit::Seconds, &estimate, "", PRICE)
     }
 
     #[test]
@@ -218,8 +268,16 @@ mod tests {
         assert_eq!(shown_in_column(&[2.16e-2]), " 21.6m");
         for size in [1e-7, 3.21e-6, 9.876e-5, 4.321e-4, 1.234e-3, 2.345e-2, 0.5] {
             let text = shown_in_column(&[-size, size / 2.0, size, size, size * 1.5, size * 20.0]);
-            assert!(width(&text) <= MEDIAN + 1 + INTERVAL && text.contains('–'), "{text}");
+            assert!(width(&text) <= PRICE && text.contains('–'), "{text}");
         }
+    }
+
+    #[test]
+    fn an_interval_that_is_much_wider_than_its_median_is_told_in_its_own_unit() {
+        assert_eq!(shown_in_column(&[-1.21e-3, 1e-4, 2e-4, 3e-4, 4e-4, 3.41e-3]), " 0.25m −1.2–3.4");
+        let values = Sample::new([1.5e-3, 1.6e-3, 1.7e-3, 1.7e-3, 1.8e-3, 1.9e-3]).unwrap();
+        let estimate = Estimate::of_median(&values, Alpha::FIVE_PERCENT);
+        assert_eq!(compact(Unit::Seconds, &estimate, "", MEDIAN), " 1.70m");
     }
 
     #[test]
