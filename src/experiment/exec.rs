@@ -134,10 +134,13 @@ fn sample(entered: &Entered) -> Result<Sample, Failure> {
         ("ready", message.ready),
         ("returned", entered.returned),
     ];
-    super::in_order(&order)?;
+    let lost = ["first_instruction", "return", "probe_work"];
+    let (stamps, missing) = super::on_one_clock(&message.inside, order, &lost);
+    super::in_order(&stamps)?;
     let treatment = entered.treatment.iter().map(|(name, fact)| ((*name).into(), fact.clone())).collect();
     Ok(Sample {
-        stamps: order.map(|(name, stamp)| (name.into(), stamp)).to_vec(),
+        stamps: stamps.into_iter().map(|(name, stamp)| (name.into(), stamp)).collect(),
+        missing,
         treatment,
         ..Sample::default()
     })

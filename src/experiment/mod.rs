@@ -6,7 +6,8 @@ pub mod lifecycle;
 pub mod primitives;
 pub mod start;
 
-use crate::outcome::{Abort, Failure, FailureClass, Sample};
+use crate::outcome::{Abort, Failure, FailureClass, Name, Sample};
+use crate::probe::message::Inside;
 use crate::stats::Margin;
 use crate::subject::{Need, Stage, Subject};
 use crate::units::{Nanos, Stamp, Unit};
@@ -119,6 +120,27 @@ pub trait Experiment: Sync {
     /// The time that one sample takes, given the time that one launch of the subject takes from
     /// the command until all is gone.
     fn cost(&self, setting: &Setting, launch: Nanos) -> Nanos;
+}
+
+/// Stamps in their order, by name.
+type Stamps = Vec<(&'static str, Stamp)>;
+/// Metrics that a sample lacks, with the reason.
+type Missing = Vec<(Name, String)>;
+
+/// The stamps that count, in their order, and what is missing for want of the others: stamps of a kernel
+/// that came with the container are of another clock, which began with it.
+fn on_one_clock<const N: usize>(
+    inside: &Inside,
+    stamps: [(&'static str, Stamp); N],
+    lost: &[&'static str],
+) -> (Stamps, Missing) {
+    const STAMPED_INSIDE: [&str; 3] = ["first", "main", "ready"];
+    const REASON: &str = "the kernel inside is not the host's, and its clock begins with the container; only stamps from outside count";
+    if !inside.has_own_kernel() {
+        return (stamps.to_vec(), Vec::new());
+    }
+    let outside = stamps.into_iter().filter(|(name, _)| !STAMPED_INSIDE.contains(name)).collect();
+    (outside, lost.iter().map(|name| ((*name).into(), REASON.to_owned())).collect())
 }
 
 /// Refuses stamps that cannot have come in this order from one clock.

@@ -240,10 +240,12 @@ fn sample(launch: &Launch) -> Result<Sample, Failure> {
         ("returned", launch.returned),
         ("gone", launch.gone),
     ];
-    super::in_order(&order)?;
+    let lost = ["first_instruction", "teardown", "libc_start", "probe_work"];
+    let (stamps, missing) = super::on_one_clock(&message.inside, order, &lost);
+    super::in_order(&stamps)?;
     super::in_order(&parts(launch))?;
-    let mut sample =
-        Sample { stamps: order.map(|(name, stamp)| (name.into(), stamp)).to_vec(), ..Sample::default() };
+    let stamps = stamps.into_iter().map(|(name, stamp)| (name.into(), stamp)).collect();
+    let mut sample = Sample { stamps, missing, ..Sample::default() };
     sample.stamps.extend(launch.parts.iter().map(|(name, stamp)| ((*name).into(), *stamp)));
     sample.treatment = launch.treatment.iter().map(|(name, fact)| ((*name).into(), fact.clone())).collect();
     sample.counters.push(("look".into(), launch.look.0));

@@ -91,6 +91,12 @@ fn what_is_in_force_decides_and_not_what_was_typed() {
     assert_eq!(relation(docker(":log=none,seccomp=default"), docker(":log=none")), Some(Relation::Layer));
     assert_eq!(relation(docker(":log=default,seccomp=off"), docker("")), one("seccomp"));
     assert_eq!(relation(podman(":log=none,net=none,seccomp=off"), docker(":log=none,net=none")), None);
+    let containerd = |keys: &str| {
+        entry(&format!("containerd:log=none,net=none{keys}"), Layer::Engine, Equalised, Some("runc"))
+    };
+    assert_eq!(relation(containerd(""), docker(":log=none,net=none")), None);
+    assert_eq!(relation(containerd(",seccomp=default"), docker(":log=none,net=none")), one("engine"));
+    assert_eq!(relation(containerd(",seccomp=default"), containerd("")), one("seccomp"));
     assert_eq!(relation(podman(":log=default,net=none"), docker(":net=none,seccomp=default")), one("engine"));
 }
 

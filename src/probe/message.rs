@@ -157,6 +157,13 @@ impl Inside {
         }
     }
 
+    /// Whether it runs on a kernel of its own, inside which clocks and identities are that kernel's.
+    /// Linux numbers all its namespaces, also the first ones, from right below 0xF0000000 up.
+    pub fn has_own_kernel(&self) -> bool {
+        const LOWEST: u64 = 0xEFFF_0000;
+        !self.namespaces.is_empty() && self.namespaces.values().all(|inode| *inode < LOWEST)
+    }
+
     /// Whether the first process of the container waits for SIGTERM, where process ids are its own and
     /// its state can be read.
     pub fn awaits_term(&self) -> Option<bool> {

@@ -18,7 +18,7 @@ use super::client::{self, Call, Holds, Limits, Terminal};
 use super::component::ask;
 use super::engine::{RUN_LABEL, STATE_LABEL};
 use super::spec::{Key, Values, parse_size};
-use super::treatment::{Expected, Network, Own};
+use super::treatment::{Expected, Kernel, Network, Own};
 use super::{
     Component, Defaults, Facts, Kind, Launch, Layer, Need, Place, Spec, Stage, Subject, Unavailable, Verbs,
     on_path,
@@ -286,6 +286,7 @@ impl Containerd {
             no_new_privs: None,
             seccomp: Some(if self.key("seccomp") == Some("default") { 2 } else { 0 }),
             capabilities: None,
+            kernel: Kernel::Hosts,
             root: if native { &[] } else { &["overlay"] },
         }
     }

@@ -11,7 +11,7 @@ pub(super) use self::image::with_archive;
 use super::client::{self, Call, Holds, Terminal};
 use super::component::{ask_as, insist_as, question};
 use super::login::Login;
-use super::treatment::{Expected, Network, Own};
+use super::treatment::{Expected, Kernel, Network, Own};
 use super::verbs::Standing;
 use super::{Company, Facts, Launch, Need, Spec, Stage, Subject, Unavailable, Verbs, stage};
 use crate::image::fat;
@@ -183,6 +183,7 @@ impl Engine {
             no_new_privs: None,
             seccomp,
             capabilities: None,
+            kernel: Kernel::Hosts,
             root: self.root,
         }
     }

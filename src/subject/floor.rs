@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use super::client;
 use super::roots;
 use super::spec::{Key, Values};
-use super::treatment::{self, Expected, Network, Own};
+use super::treatment::{self, Expected, Kernel, Network, Own};
 use super::{
     Apart, Company, Component, Cpu, Defaults, Facts, Kind, Launch, Layer, Need, Place, Spec, Stage, Subject,
     Unavailable, Verbs,
@@ -88,6 +88,7 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         no_new_privs: Some(1),
         seccomp: Some(if spec.get("seccomp") == Some("off") { 0 } else { 2 }),
         capabilities: Some(raw::DOCKER_CAPABILITIES),
+        kernel: Kernel::Hosts,
         root: &["overlay"],
     };
     let facts = Facts { components: vec![component], ..Facts::default() };

@@ -281,6 +281,8 @@ pub static KINDS: &[&Kind] = &[
     &floor::KIND,
     &oci::CRUN,
     &oci::RUNC,
+    &oci::YOUKI,
+    &oci::RUNSC,
     &containerd::KIND,
     &docker::KIND,
     &podman::KIND,

@@ -1,4 +1,5 @@
-//! OCI runtimes, called with a bundle as an engine would call them: `runc` and `crun`.
+//! OCI runtimes, called with a bundle as an engine would call them: `crun`, `runc`, `youki`, and
+//! `runsc`, gVisor's, which runs the container on a kernel of its own.
 
 mod verbs;
 
@@ -8,7 +9,7 @@ use super::client::{self, Call, Holds, Terminal};
 use super::component::insist;
 use super::roots;
 use super::spec::{Key, Values};
-use super::treatment::{Expected, Network, Own};
+use super::treatment::{Expected, Kernel, Network, Own};
 use super::{
     Component, Defaults, Facts, Kind, Launch, Layer, Need, Place, Spec, Stage, Subject, Unavailable, Verbs,
     on_path,
@@ -71,6 +72,60 @@ pub static RUNC: Kind = Kind {
     sweep: |place, _| sweep(place, "runc"),
 };
 
+/// The kind `youki`.
+pub static YOUKI: Kind = Kind {
+    name: "youki",
+    layer: Layer::Runtime,
+    meaning: "the OCI runtime youki, from a bundle",
+    keys: &KEYS,
+    defaults: || Defaults { as_installed: vec![Spec::plain("youki")], equalised: Vec::new() },
+    build,
+    sweep: |place, _| sweep(place, "youki"),
+};
+
+static RUNSC_KEYS: [Key; 3] = [
+    Key {
+        name: "bin",
+        values: Values::Path,
+        meaning: "an own build of the runtime; without it the first on the search path",
+        default: None,
+    },
+    Key {
+        name: "net",
+        values: Values::OneOf(&["none"]),
+        meaning: "`none` (default): loopback only, of gVisor's own network stack",
+        default: Some("none"),
+    },
+    Key {
+        name: "seccomp",
+        values: Values::OneOf(&["default", "off"]),
+        meaning: "`default`: Docker's default profile, applied by the kernel inside",
+        default: Some("default"),
+    },
+];
+
+/// The kind `runsc`.
+pub static RUNSC: Kind = Kind {
+    name: "runsc",
+    layer: Layer::Runtime,
+    meaning: "gVisor's OCI runtime, from a bundle: the container runs on a kernel of its own",
+    keys: &RUNSC_KEYS,
+    defaults: || Defaults { as_installed: vec![Spec::plain("runsc")], equalised: Vec::new() },
+    build,
+    sweep: |place, _| sweep(place, "runsc"),
+};
+
+/// How a runtime gets here that is not.
+fn remedy(runtime: &str) -> String {
+    match runtime {
+        "youki" => "install a release of youki, or `cargo install youki --no-default-features --features v1,v2,seccomp`, \
+                    for which the package `libseccomp-dev` is needed"
+            .into(),
+        "runsc" => "install a release of gVisor, or `go install gvisor.dev/gvisor/runsc@VERSION` with a version of its branch `go`".into(),
+        packaged => format!("install the package `{packaged}`"),
+    }
+}
+
 struct Oci {
     spec: Spec,
     binary: PathBuf,
@@ -86,17 +141,18 @@ struct Oci {
 fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     let binary = match spec.get("bin") {
         Some(path) => PathBuf::from(path),
-        None => on_path(&spec.name).ok_or_else(|| {
-            Unavailable::because("not installed").with_remedy(format!("install the package `{}`", spec.name))
-        })?,
+        None => on_path(&spec.name)
+            .ok_or_else(|| Unavailable::because("not installed").with_remedy(remedy(&spec.name)))?,
     };
     let component = Component::asked("runtime", &binary)?;
     let facts = Facts { components: vec![component], runtime: Some(spec.name.clone()), notes: Vec::new() };
     let rootless = raw::user_and_group().0 != 0;
+    let is_gvisor = spec.name == "runsc";
     let expected = Expected {
         network: if spec.get("net") == Some("host") { Network::Host } else { Network::Loopback },
         pid: if spec.get("pid") == Some("host") { Own::Host } else { Own::Private },
         user: if rootless { Own::Private } else { Own::Host },
+        kernel: if is_gvisor { Kernel::Own } else { Kernel::Hosts },
         mount: Own::Private,
         ipc: Own::Private,
         uts: Own::Private,
@@ -105,10 +161,13 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         capabilities: Some(raw::DOCKER_CAPABILITIES),
         root: &[],
     };
-    let global = match rootless {
+    let mut global = match rootless {
         true => vec!["--root".to_owned(), place.state.join(&spec.name).display().to_string()],
         false => Vec::new(),
     };
+    if is_gvisor {
+        global.extend(gvisor_options(rootless));
+    }
     Ok(Box::new(Oci {
         spec: spec.clone(),
         binary,
@@ -118,6 +177,16 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         bundle: None,
         life: verbs::Life::default(),
     }))
+}
+
+/// What the bundle asks for and gVisor gives only when its own options say so too: the capability for
+/// raw sockets, the system call filter, and loopback in a network without a way out.
+fn gvisor_options(rootless: bool) -> Vec<String> {
+    let mut options = ["--network=none", "--net-raw", "--oci-seccomp"].map(str::to_owned).to_vec();
+    if rootless {
+        options.extend(["--rootless".to_owned(), "--ignore-cgroups".to_owned()]);
+    }
+    options
 }
 
 /// The directory in which an ordinary user's runtime keeps its notes; only while it is empty, since
@@ -183,6 +252,11 @@ fn remove_bundle((bundle, entry): (Bundle, Entry), stage: &mut Stage) {
 
 impl Subject for Oci {
     fn offers(&self) -> &'static [Need] {
+        // gVisor and youki filter the system calls of the first process only, so one that enters is not
+        // treated as asked.
+        if ["runsc", "youki"].contains(&self.spec.name.as_str()) && self.spec.get("seccomp") != Some("off") {
+            return &[Need::Launch];
+        }
         &Need::CONTAINER
     }
 
@@ -203,6 +277,9 @@ impl Subject for Oci {
         let bundle_name = bundle.directory().file_name().unwrap_or_default().to_string_lossy().into_owned();
         let program = Program::new(&self.binary, self.arguments(&["run", "--bundle", &directory, &name]))
             .map_err(|error| Failure::new(FailureClass::Environment, error.to_string()))?;
+        // youki begins to listen for the end of the container after it has started it, and waits for ever
+        // for one that was quicker.
+        let program = if self.spec.name == "youki" { program.keeping_ends_of_children() } else { program };
         let launched = client::launch(
             stage,
             &Call {

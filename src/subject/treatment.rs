@@ -28,6 +28,16 @@ pub enum Network {
     Any,
 }
 
+/// Whose system calls the probe makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kernel {
+    /// The host's kernel.
+    Hosts,
+    /// One that comes with the container. Its namespaces and its `/proc` are its own, so nothing inside
+    /// has an identity that could be compared with the host's.
+    Own,
+}
+
 /// What the probe must find inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expected {
@@ -49,6 +59,8 @@ pub struct Expected {
     pub seccomp: Option<u64>,
     /// Effective capabilities, where they are asked for.
     pub capabilities: Option<u64>,
+    /// Whose kernel it is.
+    pub kernel: Kernel,
     /// Filesystem types that the root may have; empty for any.
     pub root: &'static [&'static str],
 }
@@ -66,33 +78,19 @@ impl Expected {
             no_new_privs: None,
             seccomp: None,
             capabilities: None,
+            kernel: Kernel::Hosts,
             root: &[],
         }
     }
 
     /// Says what is not as asked, with both values; `host` is what a bare process sees.
     pub fn check(&self, inside: &Inside, host: &Inside) -> Result<(), Failure> {
-        let mut wrong = Vec::new();
-        let namespace = |name: &str| inside.namespaces.get(name).copied();
-        let namespaces = [
-            ("pid", self.pid),
-            ("user", self.user),
-            ("mnt", self.mount),
-            ("ipc", self.ipc),
-            ("uts", self.uts),
-        ];
-        for (name, asked) in namespaces {
-            let same = namespace(name) == host.namespaces.get(name).copied();
-            match (asked, same) {
-                (Own::Private, true) => wrong.push(format!("its {name} namespace is the host's")),
-                (Own::Host, false) => wrong.push(format!("its {name} namespace is not the host's")),
-                _ => {}
-            }
-        }
+        let mut wrong = match self.kernel {
+            Kernel::Hosts => self.namespace_faults(inside, host),
+            Kernel::Own if inside.has_own_kernel() => Vec::new(),
+            Kernel::Own => vec!["its kernel is the host's, as its namespaces are".to_owned()],
+        };
         wrong.extend(self.network_fault(inside, host));
-        if namespace("time") != host.namespaces.get("time").copied() {
-            wrong.push("its time namespace is not the host's, so its stamps cannot be compared".into());
-        }
         if let Some(asked) = self.seccomp.filter(|asked| *asked != inside.seccomp) {
             wrong.push(format!("seccomp mode {asked} was asked for and {} is in force", inside.seccomp));
         }
@@ -116,6 +114,30 @@ impl Expected {
             return Ok(());
         }
         Err(Failure::new(FailureClass::Treatment, format!("not as asked: {}", wrong.join("; "))))
+    }
+
+    fn namespace_faults(&self, inside: &Inside, host: &Inside) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let namespace = |name: &str| inside.namespaces.get(name).copied();
+        let namespaces = [
+            ("pid", self.pid),
+            ("user", self.user),
+            ("mnt", self.mount),
+            ("ipc", self.ipc),
+            ("uts", self.uts),
+        ];
+        for (name, asked) in namespaces {
+            let same = namespace(name) == host.namespaces.get(name).copied();
+            match (asked, same) {
+                (Own::Private, true) => wrong.push(format!("its {name} namespace is the host's")),
+                (Own::Host, false) => wrong.push(format!("its {name} namespace is not the host's")),
+                _ => {}
+            }
+        }
+        if namespace("time") != host.namespaces.get("time").copied() {
+            wrong.push("its time namespace is not the host's, so its stamps cannot be compared".into());
+        }
+        wrong
     }
 
     fn network_fault(&self, inside: &Inside, host: &Inside) -> Option<String> {
@@ -169,6 +191,9 @@ pub fn facts(inside: &Inside, host: &Inside) -> Vec<(&'static str, String)> {
         ("uid", inside.uid.to_string()),
     ];
     facts.extend(["pid", "user", "mnt", "ipc", "uts", "cgroup"].map(|name| (name, owned(name).to_owned())));
+    if inside.has_own_kernel() {
+        facts.push(("kernel", "private".to_owned()));
+    }
     facts
 }
 
@@ -202,6 +227,7 @@ mod tests {
             no_new_privs: Some(1),
             seccomp: Some(2),
             capabilities: None,
+            kernel: Kernel::Hosts,
             root: &["overlay"],
         }
     }
@@ -241,6 +267,22 @@ mod tests {
             assert_eq!(failure.class, FailureClass::Treatment);
             assert!(failure.reason.contains(expected), "{failure}");
         }
+    }
+
+    #[test]
+    fn a_kernel_of_its_own_is_known_by_its_namespaces() {
+        let asked = Expected { kernel: Kernel::Own, user: Own::Any, root: &[], ..contained() };
+        let mut host = inside(0);
+        host.namespaces.values_mut().for_each(|inode| *inode += 0xEFFF_FF00);
+        let planted = inside(50);
+        assert_eq!(asked.check(&planted, &host), Ok(()));
+        assert!(facts(&planted, &host).contains(&("kernel", "private".into())));
+        let mut shared = planted.clone();
+        shared.namespaces.values_mut().for_each(|inode| *inode += 0xEFFF_FF00);
+        let failure = asked.check(&shared, &host).unwrap_err();
+        assert!(failure.reason.contains("its kernel is the host's"), "{failure}");
+        let loose = Inside { seccomp: 0, ..planted };
+        assert!(asked.check(&loose, &host).unwrap_err().reason.contains("seccomp mode 2"));
     }
 
     #[test]

@@ -40,6 +40,7 @@ pub struct Program {
     environment: Vec<CString>,
     identity: Option<Arc<Identity>>,
     input: Option<Arc<OwnedFd>>,
+    blocked: Option<i32>,
 }
 
 /// A C string of any text without zero bytes.
@@ -66,6 +67,7 @@ impl Program {
             arguments: std::iter::once(Ok(first)).chain(rest).collect::<io::Result<_>>()?,
             environment: environment.map(|entry| c_string(&entry)).collect::<io::Result<_>>()?,
             identity: None,
+            blocked: None,
             input: None,
         })
     }
@@ -74,6 +76,12 @@ impl Program {
     pub fn with_environment<S: AsRef<OsStr>>(mut self, entries: &[S]) -> io::Result<Program> {
         self.environment = entries.iter().map(|entry| c_string(entry.as_ref())).collect::<io::Result<_>>()?;
         Ok(self)
+    }
+
+    /// The same program, started with the end of its children blocked: it learns of one that came before it
+    /// began to listen.
+    pub fn keeping_ends_of_children(self) -> Program {
+        Program { blocked: Some(libc::SIGCHLD), ..self }
     }
 
     /// The same program as somebody else.
@@ -241,7 +249,7 @@ pub fn start(program: &Program) -> io::Result<Child> {
         return Child::adopt(pid, spawned, stdout, stderr);
     }
     let actions = Actions::new(streams)?;
-    let attributes = Attributes::new()?;
+    let attributes = Attributes::new(program.blocked)?;
     let arguments = pointers(&program.arguments);
     let environment = pointers(&program.environment);
     let mut pid = 0;

@@ -5,7 +5,7 @@ use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::Inside;
 use crate::subject::pieces::{Apart, Piece, Pieces, Primitive, Timed};
-use crate::subject::treatment::{Expected, Network, Own};
+use crate::subject::treatment::{Expected, Kernel, Network, Own};
 use crate::subject::{Launch, Stage};
 use crate::sys::container::{LaunchError, LaunchFailed, Prepared};
 use crate::sys::journal::Resource;
@@ -87,6 +87,7 @@ fn expected_of(pieces: Pieces) -> Expected {
         no_new_privs: pieces.has(Piece::NoNewPrivileges).then_some(1),
         seccomp: pieces.has(Piece::Seccomp).then_some(2),
         capabilities: pieces.has(Piece::Capabilities).then_some(raw::DOCKER_CAPABILITIES),
+        kernel: Kernel::Hosts,
         root: if pieces.has(Piece::Overlay) { &["overlay"] } else { &[] },
     }
 }
@@ -104,6 +105,7 @@ fn without_a_view(expected: &Expected) -> Expected {
         mount: Own::Any,
         ipc: Own::Any,
         uts: Own::Any,
+        kernel: Kernel::Hosts,
         root: &[],
     }
 }

@@ -100,7 +100,9 @@ impl Verbs for Oci {
     }
 
     fn delete(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
-        let program = self.verb(&["delete", self.name()?])?;
+        // runsc counts a sandbox as running until somebody has reaped it.
+        let own = if self.spec.name == "runsc" { &["delete", "--force"][..] } else { &["delete"] };
+        let program = self.verb(&[own, &[self.name()?]].concat())?;
         let ended = verbs::carry_out(stage, &program)?;
         if let Some(standing) = self.life.standing.take() {
             stage.cross_out(standing.entry);

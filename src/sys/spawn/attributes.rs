@@ -8,8 +8,8 @@ pub struct Attributes(pub libc::posix_spawnattr_t);
 
 impl Attributes {
     /// A process group of its own, so that the terminal's Ctrl-C reaches only us; no signal
-    /// blocked, the broken-pipe signal at its default.
-    pub fn new() -> io::Result<Attributes> {
+    /// blocked but this one, the broken-pipe signal at its default.
+    pub fn new(blocked: Option<i32>) -> io::Result<Attributes> {
         // SAFETY: posix_spawnattr_init initialises the zeroed storage before anything else uses it;
         // the signal sets are initialised by sigemptyset.
         unsafe {
@@ -20,7 +20,11 @@ impl Attributes {
             libc::sigemptyset(&mut none);
             let mut broken_pipe = none;
             libc::sigaddset(&mut broken_pipe, libc::SIGPIPE);
-            check(libc::posix_spawnattr_setsigmask(&mut this.0, &none))?;
+            let mut mask = none;
+            if let Some(signal) = blocked {
+                libc::sigaddset(&mut mask, signal);
+            }
+            check(libc::posix_spawnattr_setsigmask(&mut this.0, &mask))?;
             check(libc::posix_spawnattr_setsigdefault(&mut this.0, &broken_pipe))?;
             check(libc::posix_spawnattr_setpgroup(&mut this.0, 0))?;
             let flags =
