@@ -26,6 +26,15 @@ pub fn processes() -> u64 {
     hard(libc::RLIMIT_NPROC)
 }
 
+/// The same as far as podman can ask for it: it lowers the limit to the number of process ids before it
+/// calls the runtime, which then may not raise it again.
+pub fn processes_within_ids() -> u64 {
+    match processes() {
+        u64::MAX => u64::MAX,
+        limited => limited.min(process_ids()),
+    }
+}
+
 /// How many process ids the kernel gives out; without a limit where that cannot be read.
 pub fn process_ids() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();

@@ -71,7 +71,7 @@ pub struct Settings {
     pub swapped_bytes: Option<u64>,
     /// The hard limit of open files that children inherit.
     pub open_files_limit: Option<u64>,
-    /// The hard limit of processes that children inherit.
+    /// The hard limit of processes that children inherit, but no more than there are process ids.
     pub processes_limit: Option<u64>,
     /// How many namespaces of each kind a user may have: `user.max_…_namespaces` by name.
     pub namespace_limits: Vec<(String, u64)>,

@@ -55,7 +55,7 @@ impl View {
         let settings = Settings {
             audit: audit::is_on(),
             open_files_limit: Some(limits::open_files()),
-            processes_limit: Some(limits::processes()),
+            processes_limit: Some(limits::processes_within_ids()),
             ..Settings::below(&Tree::machine(), &facts)
         };
         let state = StateDirectory::look_at(state_directory);
