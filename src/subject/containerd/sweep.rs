@@ -19,6 +19,7 @@ pub fn sweep(company: Company) -> Vec<String> {
     let Some(program) = on_path("ctr") else { return Vec::new() };
     let own = address(None).ok();
     let mut addresses: Vec<_> = own.into_iter().chain(SOCKETS.map(str::to_owned)).collect();
+    addresses.sort();
     addresses.dedup();
     let mut told = Vec::new();
     for address in addresses.iter().filter_map(|socket| address(Some(socket)).ok()) {
