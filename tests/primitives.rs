@@ -114,6 +114,10 @@ fn an_ordinary_user_gets_prices_or_reasons() {
         is_priced(&prices, "call", "seccomp_load") && is_priced(&prices, "call", "overlay_mount"),
         "{ran}"
     );
+    let checked = dunnage.through(&wrapper, "check primitives -s floor --set prestate=primed");
+    assert_eq!(checked.code, 0, "{checked}");
+    let lacking = |line: &&str| line.starts_with("lacking ") && line.contains("piece=cgroup_create");
+    assert_eq!(checked.stdout.lines().filter(lacking).count(), 1, "{checked}");
     // Nobody gave this user a cgroup.
     assert!(ran.stdout.contains("cgroup_create (call): unsupported: "), "{ran}");
 }

@@ -8,13 +8,13 @@ use super::request;
 use crate::cli::Selection;
 use crate::exit;
 use crate::experiment;
-use crate::outcome::Abort;
+use crate::outcome::{Abort, Failure, FailureClass};
 use crate::plan::{self, Rounds};
 use crate::report::text::clean;
 use crate::session;
 
 /// Runs the verb. The exit code is 0 when every cell of every subject that was found gave a sample
-/// under the treatment that was asked for, and 1 otherwise.
+/// under the treatment that was asked for, or is a price that cannot be had here, and 1 otherwise.
 pub fn run(selection: &Selection) -> Result<i32> {
     let asked = request::asked(selection)?;
     let mut stage = session::begin(asked.seed, &mut super::tell)?;
@@ -52,6 +52,10 @@ pub fn run(selection: &Selection) -> Result<i32> {
                     writeln!(out, "{:<13} {}", "", facts.join(" "))?;
                 }
             }
+            // A piece that this kernel lacks, or that this user may not have, is one line of a price list.
+            Err(Abort::Failed(failure)) if !experiment::decides(experiment) && is_lacking(&failure) => {
+                writeln!(out, "{:<13} {name}: {}", "lacking", clean(&failure.to_string()))?;
+            }
             Err(Abort::Failed(failure)) => {
                 failed = true;
                 writeln!(out, "{:<13} {name}: {}", "failed", clean(&failure.to_string()))?;
@@ -66,4 +70,9 @@ pub fn run(selection: &Selection) -> Result<i32> {
     session::finish(found.candidates, &mut stage);
     session::end(stage);
     Ok(if failed { exit::ERROR } else { exit::FINE })
+}
+
+/// Whether the machine or the user lacks what it takes, and nothing is broken.
+fn is_lacking(failure: &Failure) -> bool {
+    matches!(failure.class, FailureClass::Unsupported | FailureClass::Permission)
 }
