@@ -19,12 +19,71 @@ pub fn of_run(run: &str) -> Vec<String> {
     left.extend(ours.map(|line| format!("mount {line}")));
     left.extend(processes(&name));
     cgroups(Path::new("/sys/fs/cgroup"), &name, &mut left);
-    for states in ["/run/crun", "/run/runc", "/run/netns"] {
+    for socket in containerd::sockets() {
+        left.extend(containerd::holds(socket).into_iter().filter(|line| line.contains(&name)));
+    }
+    for states in ["/run/crun", "/run/runc", "/run/youki", "/run/runsc", "/run/netns", containerd::STATES] {
         let entries = fs::read_dir(states).into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.path().display().to_string());
         left.extend(names.filter(|path| path.contains(&name)));
     }
+    left.extend(containerd::pipes(&name));
     left
+}
+
+/// What our namespace in containerd holds.
+pub mod containerd {
+    use std::fs;
+    use std::os::unix::net::UnixStream;
+
+    use super::said;
+
+    /// Where its runtime keeps the states of our containers.
+    pub const STATES: &str = "/run/containerd/runc/dunnage";
+
+    /// The sockets on which somebody listens; none without `ctr`.
+    pub fn sockets() -> Vec<&'static str> {
+        let all = ["/run/containerd/containerd.sock", "/run/docker/containerd/containerd.sock"];
+        all.into_iter().filter(|socket| UnixStream::connect(socket).is_ok()).collect()
+    }
+
+    /// What `ctr` says about our namespace.
+    pub fn asked(socket: &str, words: &[&str]) -> String {
+        said("ctr", &[&["--address", socket, "--namespace", "dunnage"], words].concat())
+    }
+
+    /// Whether the namespace is there.
+    pub fn has_namespace(socket: &str) -> bool {
+        asked(socket, &["namespaces", "ls", "--quiet"]).lines().any(|name| name == "dunnage")
+    }
+
+    /// Containers, tasks, snapshots and leases, a line each; asks nothing where that would make the
+    /// namespace.
+    pub fn holds(socket: &str) -> Vec<String> {
+        if !has_namespace(socket) {
+            return Vec::new();
+        }
+        let lists: [&[&str]; 5] = [
+            &["containers", "ls", "--quiet"],
+            &["tasks", "ls", "--quiet"],
+            &["snapshots", "--snapshotter", "overlayfs", "ls"],
+            &["snapshots", "--snapshotter", "native", "ls"],
+            &["leases", "ls", "--quiet"],
+        ];
+        let told = lists.map(|words| {
+            let lines = asked(socket, words);
+            lines.lines().map(|line| format!("containerd {}: {line}", words[0])).collect::<Vec<_>>()
+        });
+        told.into_iter().flatten().collect()
+    }
+
+    /// Pipes of containers with this in their names.
+    pub fn pipes(name: &str) -> Vec<String> {
+        let directories = fs::read_dir("/run/containerd/fifo").into_iter().flatten().flatten();
+        let files = directories.filter_map(|entry| fs::read_dir(entry.path()).ok()).flatten().flatten();
+        let paths = files.map(|file| file.path().display().to_string());
+        paths.filter(|path| path.contains(name)).map(|path| format!("pipe {path}")).collect()
+    }
 }
 
 fn processes(name: &str) -> Vec<String> {

@@ -12,6 +12,7 @@ pub mod guest;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -23,6 +24,9 @@ pub enum Need {
     Podman,
     Runc,
     Crun,
+    Youki,
+    Runsc,
+    Containerd,
     Root,
     Cgroup,
     Userns,
@@ -46,6 +50,9 @@ impl Need {
             Need::Podman => "podman",
             Need::Runc => "runc",
             Need::Crun => "crun",
+            Need::Youki => "youki",
+            Need::Runsc => "runsc",
+            Need::Containerd => "containerd",
             Need::Root => "root",
             Need::Cgroup => "cgroup",
             Need::Userns => "userns",
@@ -68,6 +75,8 @@ impl Need {
             Need::DockerCrun => docker_knows("crun"),
             Need::Podman => podman_ready(),
             Need::Runc | Need::Crun => runtime_ready(self.name()),
+            Need::Youki | Need::Runsc => runtime_ready(self.name()).and_then(|()| root_ready()),
+            Need::Containerd => containerd_ready(),
             Need::Root => root_ready(),
             Need::Cgroup => cgroup_ready(),
             Need::Userns => words("unshare", &["--user", "--map-root-user", "true"]).map(drop),
@@ -117,6 +126,18 @@ pub fn docker_knows(runtime: &str) -> Result<(), String> {
 
 pub fn podman_ready() -> Result<(), String> {
     words("podman", &["info"]).map(drop)
+}
+
+/// Where containerd may listen: the system's own, or the one that a dockerd started.
+pub const CONTAINERD_SOCKETS: [&str; 2] =
+    ["/run/containerd/containerd.sock", "/run/docker/containerd/containerd.sock"];
+
+/// `ctr` tries a socket on which nobody listens for ten seconds, so that is found out first.
+pub fn containerd_ready() -> Result<(), String> {
+    words("ctr", &["--version"])?;
+    let answers = |socket: &&str| UnixStream::connect(socket).is_ok();
+    let socket = CONTAINERD_SOCKETS.into_iter().find(answers).ok_or("no socket of containerd answers")?;
+    words("ctr", &["--address", socket, "version"]).map(drop)
 }
 
 pub fn runtime_ready(runtime: &str) -> Result<(), String> {

@@ -1,0 +1,46 @@
+//! Where containerd or a runtime cannot be asked, that is said with a remedy and the others go on.
+
+use tempfile::TempDir;
+
+use crate::dunnage::{Dunnage, Ran};
+use crate::{script, turn};
+
+fn unavailable(dunnage: &Dunnage, subject: &str) -> Ran {
+    let ran = dunnage.run(&format!("run start -s bare -s {subject} --rounds 1 -o DIR"));
+    assert_eq!(ran.code, 0, "{ran}");
+    let alone = dunnage.run(&format!("check start -s {subject}"));
+    assert_eq!(alone.code, 4, "{alone}");
+    ran
+}
+
+#[test]
+fn a_socket_that_is_not_there_is_named() {
+    let _turn = turn();
+    let place = TempDir::new().expect("a directory");
+    // Asked for its version by nobody: the socket is tried first.
+    let ctr = script(place.path(), "ctr", "exit 1");
+    let subject = format!("containerd:host=/run/dunnage-nowhere.sock,bin={}", ctr.display());
+    let ran = unavailable(&Dunnage::new(), &subject);
+    assert!(
+        ran.stderr.contains("containerd does not answer: `/run/dunnage-nowhere.sock`: No such file"),
+        "{ran}"
+    );
+    assert!(ran.stderr.contains("systemctl start containerd"), "{ran}");
+}
+
+#[test]
+fn programs_that_are_not_installed_are_named() {
+    let _turn = turn();
+    let empty = TempDir::new().expect("a directory");
+    let dunnage = Dunnage::new().with("PATH", &empty.path().display().to_string());
+    for (subject, reason, remedy) in [
+        ("containerd", "`ctr` is not installed", "install the package `containerd`"),
+        ("youki", "not installed", "install a release of youki"),
+        ("runsc", "not installed", "install a release of gVisor"),
+    ] {
+        let _ = std::fs::remove_dir_all(dunnage.directory());
+        let ran = unavailable(&dunnage, subject);
+        let told = format!("not available: {subject}: {reason}");
+        assert!(ran.stderr.contains(&told) && ran.stderr.contains(remedy), "{ran}");
+    }
+}
