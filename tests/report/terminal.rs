@@ -195,3 +195,17 @@ fn causes_are_named_only_where_one_thing_differs() {
     assert!(text.contains("choosing podman instead of docker with crun (log=none, net=none)\n"));
     assert!(!text.contains("choosing podman instead of docker with crun\n"));
 }
+
+#[test]
+fn warnings_about_the_run_are_counted_without_naming_cells() {
+    let with = |reasons: usize| {
+        let mut run = run(plan(full_ladder(), 20));
+        run.missing = (0..reasons).map(|each| ("gone".to_owned(), format!("reason {each}"))).collect();
+        shown(&run)
+    };
+    let text = with(4);
+    assert!(text.contains("gone is missing from samples: reason 1\n"), "{text}");
+    assert!(text.contains("and 2 more of this kind; `--format json` has them all\n"), "{text}");
+    assert!(!text.contains("more cells of\n") && !text.contains("reason 2"), "{text}");
+    assert!(!with(2).contains("more of this kind"));
+}

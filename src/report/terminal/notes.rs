@@ -246,12 +246,13 @@ pub(super) fn notices(page: &mut Page, report: &Report) {
                 }
             }
             let rest = same.len() - IN_FULL;
-            let cells = if rest == 1 { "cell" } else { "cells" };
-            page.paragraph(
-                Tone::Plain,
-                "  ",
-                &format!("and {kind} in {rest} more {cells} of {}", labels.join(", ")),
-            );
+            let more = match (labels.is_empty(), rest) {
+                (false, 1) => format!("and {kind} in 1 more cell of {}", labels.join(", ")),
+                (false, _) => format!("and {kind} in {rest} more cells of {}", labels.join(", ")),
+                // About the run itself, not about cells.
+                (true, _) => format!("and {rest} more of this kind; `--format json` has them all"),
+            };
+            page.paragraph(Tone::Plain, "  ", &more);
         }
         if let Some(first) = same.first() {
             page.paragraph(Tone::Faint, "    hint: ", &first.remedy);
