@@ -1,7 +1,7 @@
 //! The message of the probe, read on the host's side. It came through an engine, so nothing in it
 //! is believed before it is whole: version, every line, and the end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
@@ -60,6 +60,11 @@ pub struct Inside {
     pub namespaces: BTreeMap<String, u64>,
     /// Lines of `/proc/self/cgroup`.
     pub cgroup_path: Vec<String>,
+    /// The cgroup directory that it sees under `/sys/fs/cgroup`, where it sees one: the hierarchy by a
+    /// controller of version 1, empty for version 2, and the inode number.
+    pub cgroup_seen: Option<(String, u64)>,
+    /// Cgroups in which something ran before; known of the host only.
+    pub cgroups_in_use: BTreeSet<CgroupInUse>,
     /// Lines of `/proc/self/uid_map`.
     pub uid_map: Vec<String>,
     /// Names of the network interfaces.
@@ -71,6 +76,17 @@ pub struct Inside {
     /// The signals that the process with the id 1 blocks, as a bit set; only when asked for, and where
     /// it can be read.
     pub blocked_by_init: Option<u64>,
+}
+
+/// A cgroup with a process in it, as seen from the host.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CgroupInUse {
+    /// A controller of version 1, empty for version 2.
+    pub controller: String,
+    /// Its path, as in `/proc/self/cgroup`.
+    pub path: String,
+    /// The inode number of its directory.
+    pub inode: u64,
 }
 
 /// The limits of the probe's own cgroup.
@@ -125,6 +141,10 @@ pub fn parse(bytes: &[u8]) -> Result<Message, NotAMessage> {
             "interfaces" => {
                 inside.interfaces.extend(rest.split_once(':').map(|(name, _)| name.trim().to_owned()))
             }
+            _ if name.starts_with("cgroup_inode.") => {
+                let inode = rest.parse().map_err(|_| NotAMessage::Invalid("cgroup_inode".into()))?;
+                inside.cgroup_seen = Some((name["cgroup_inode.".len()..].to_owned(), inode));
+            }
             _ => {
                 let number = rest.parse().map_err(|_| NotAMessage::Invalid(name.to_owned()))?;
                 numbers.insert(name.to_owned(), number);
@@ -155,6 +175,14 @@ impl Inside {
                 .or_else(|| file("memory.limit_in_bytes"))
                 .and_then(|line| line.parse().ok()),
         }
+    }
+
+    /// The path of its cgroup in the hierarchy with this controller, as far as its cgroup namespace shows it.
+    pub fn path_in(&self, controller: &str) -> Option<&str> {
+        self.cgroup_path.iter().find_map(|line| {
+            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+            controllers.split(',').any(|one| one == controller).then_some(path)
+        })
     }
 
     /// Whether it runs on a kernel of its own, inside which clocks and identities are that kernel's.
@@ -235,6 +263,19 @@ mod tests {
         assert_eq!(with("init SigBlk:\t0000000000000000").unwrap().inside.awaits_term(), Some(false));
         assert_eq!(parse(WHOLE.as_bytes()).unwrap().inside.awaits_term(), None);
         assert_eq!(with("init SigBlk:\tmuch"), Err(NotAMessage::Invalid("init".into())));
+    }
+
+    #[test]
+    fn the_cgroup_that_is_seen_is_read() {
+        let with = |line: &str| parse(WHOLE.replace("ready 30", &format!("{line}\nready 30")).as_bytes());
+        let first = with("cgroup_inode.pids 77").unwrap().inside;
+        assert_eq!(first.cgroup_seen, Some(("pids".into(), 77)));
+        assert_eq!(with("cgroup_inode. 5").unwrap().inside.cgroup_seen, Some((String::new(), 5)));
+        assert_eq!(with("cgroup_inode.pids x"), Err(NotAMessage::Invalid("cgroup_inode".into())));
+        assert_eq!(parse(WHOLE.as_bytes()).unwrap().inside.cgroup_seen, None);
+        assert_eq!((first.path_in("memory"), first.path_in("pids")), (Some("/docker/x"), None));
+        let second = Inside { cgroup_path: vec!["0::/a:b".into()], ..Inside::default() };
+        assert_eq!((second.path_in(""), second.path_in("memory")), (Some("/a:b"), None));
     }
 
     #[test]

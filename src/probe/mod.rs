@@ -50,6 +50,14 @@ const LIMIT_FILES: [(&str, &CStr); 5] = [
     ("memory.limit_in_bytes", c"/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 ];
 
+/// Where a container sees its cgroup, by controller; the first that is there will do.
+pub(crate) const CGROUP_DIRECTORIES: [(&str, &CStr, u64); 4] = [
+    ("pids", c"/sys/fs/cgroup/pids", raw::CGROUP_FILESYSTEM),
+    ("memory", c"/sys/fs/cgroup/memory", raw::CGROUP_FILESYSTEM),
+    ("cpu", c"/sys/fs/cgroup/cpu", raw::CGROUP_FILESYSTEM),
+    ("", c"/sys/fs/cgroup", raw::CGROUP2_FILESYSTEM),
+];
+
 const NAMESPACES: [(&str, &CStr); 8] = [
     ("cgroup", c"/proc/self/ns/cgroup"),
     ("ipc", c"/proc/self/ns/ipc"),
@@ -143,6 +151,11 @@ fn treatment(message: &mut Message) {
         if let Ok(length) = raw::readlink(path, &mut link) {
             message.number(name, digits_in(&link[..length]));
         }
+    }
+    let seen = |(controller, path, kind)| Some((controller, raw::inode_on(path, kind)?));
+    if let Some((controller, inode)) = CGROUP_DIRECTORIES.into_iter().find_map(seen) {
+        message.push(b"cgroup_inode.");
+        message.number(controller, inode);
     }
     for (name, path) in FILES {
         message.file(name, path, |_, _| true);

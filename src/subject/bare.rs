@@ -1,5 +1,11 @@
 //! The probe as a process on the host: what every other subject is compared with.
 
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
 use super::client::{self, Call, Holds, Terminal};
 use super::treatment::Expected;
 use super::verbs::{self, Entered, Span, Verbs};
@@ -7,10 +13,10 @@ use super::{
     Component, Defaults, Facts, Kind, Launch, Layer, Need, Place, Spec, Stage, Subject, Unavailable,
 };
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::probe::message::Inside;
-use crate::probe::{PROBE, Task};
-use crate::sys::clock;
+use crate::probe::message::{CgroupInUse, Inside};
+use crate::probe::{CGROUP_DIRECTORIES, PROBE, Task};
 use crate::sys::spawn::Program;
+use crate::sys::{clock, raw};
 
 /// The kind `bare`.
 pub static KIND: Kind = Kind {
@@ -123,7 +129,35 @@ pub fn view(stage: &mut Stage) -> Result<Inside, Abort> {
     // Nothing to compare with yet: the first look is the host's own.
     let mut own = read_own_namespaces();
     std::mem::swap(&mut stage.host, &mut own);
-    Ok(bare.launch(stage)?.message.inside)
+    let mut seen = bare.launch(stage)?.message.inside;
+    seen.cgroups_in_use = cgroups_in_use();
+    Ok(seen)
+}
+
+/// The cgroups in which anything runs now, and the roots: what a container is given for itself is none of
+/// these. The kernel numbers cgroups anew, so a number never comes back.
+fn cgroups_in_use() -> BTreeSet<CgroupInUse> {
+    let mut in_use = BTreeSet::new();
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let listed = processes.filter_map(|one| std::fs::read_to_string(one.path().join("cgroup")).ok());
+    let listed: BTreeSet<String> = listed.collect();
+    for (controller, directory, filesystem) in CGROUP_DIRECTORIES {
+        if raw::inode_on(directory, filesystem).is_none() {
+            continue;
+        }
+        let root = Path::new(OsStr::from_bytes(directory.to_bytes()));
+        let of_process = |text: &String| {
+            let lines =
+                Inside { cgroup_path: text.lines().map(str::to_owned).collect(), ..Inside::default() };
+            lines.path_in(controller).map(str::to_owned)
+        };
+        for path in listed.iter().filter_map(of_process).chain(["/".to_owned()]) {
+            if let Ok(status) = root.join(path.trim_start_matches('/')).metadata() {
+                in_use.insert(CgroupInUse { controller: controller.into(), path, inode: status.ino() });
+            }
+        }
+    }
+    in_use
 }
 
 /// The namespaces of this process, which a bare child shares.

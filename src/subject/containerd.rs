@@ -18,7 +18,7 @@ use super::client::{self, Call, Holds, Limits, Terminal};
 use super::component::ask;
 use super::engine::{RUN_LABEL, STATE_LABEL};
 use super::spec::{Key, Values, parse_size};
-use super::treatment::{Expected, Kernel, Network, Own};
+use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::{
     Component, Defaults, Facts, Kind, Launch, Layer, Need, Place, Spec, Stage, Subject, Unavailable, Verbs,
     on_path,
@@ -283,6 +283,8 @@ impl Containerd {
             mount: Own::Private,
             ipc: Own::Private,
             uts: Own::Private,
+            // Seen only where the cgroup is mounted, which `ctr` does for limits alone.
+            cgroup: Cgroup::Own,
             no_new_privs: None,
             seccomp: Some(if self.key("seccomp") == Some("default") { 2 } else { 0 }),
             capabilities: None,

@@ -11,7 +11,7 @@ pub(super) use self::image::with_archive;
 use super::client::{self, Call, Holds, Terminal};
 use super::component::{ask_as, insist_as, question};
 use super::login::Login;
-use super::treatment::{Expected, Kernel, Network, Own};
+use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::verbs::Standing;
 use super::{Company, Facts, Launch, Need, Spec, Stage, Subject, Unavailable, Verbs, stage};
 use crate::image::fat;
@@ -180,6 +180,8 @@ impl Engine {
             mount: Own::Private,
             ipc: Own::Private,
             uts: Own::Private,
+            // Without delegation an ordinary user can make none.
+            cgroup: if self.is_rootless() { Cgroup::Any } else { Cgroup::Own },
             no_new_privs: None,
             seccomp,
             capabilities: None,

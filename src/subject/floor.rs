@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use super::client;
 use super::roots;
 use super::spec::{Key, Values};
-use super::treatment::{self, Expected, Kernel, Network, Own};
+use super::treatment::{self, Cgroup, Expected, Kernel, Network, Own};
 use super::{
     Apart, Company, Component, Cpu, Defaults, Facts, Kind, Launch, Layer, Need, Place, Spec, Stage, Subject,
     Unavailable, Verbs,
@@ -85,6 +85,10 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         mount: Own::Private,
         ipc: Own::Private,
         uts: Own::Private,
+        cgroup: match cgroups() {
+            Ok(plan) if !plan.places.is_empty() && plan.refused.is_empty() => Cgroup::Own,
+            _ => Cgroup::Any,
+        },
         no_new_privs: Some(1),
         seccomp: Some(if spec.get("seccomp") == Some("off") { 0 } else { 2 }),
         capabilities: Some(raw::DOCKER_CAPABILITIES),

@@ -9,7 +9,7 @@ use super::client::{self, Call, Holds, Terminal};
 use super::component::insist;
 use super::roots;
 use super::spec::{Key, Values};
-use super::treatment::{Expected, Kernel, Network, Own};
+use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::{
     Component, Defaults, Facts, Kind, Launch, Layer, Need, Place, Spec, Stage, Subject, Unavailable, Verbs,
     on_path,
@@ -156,6 +156,7 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         mount: Own::Private,
         ipc: Own::Private,
         uts: Own::Private,
+        cgroup: if rootless || is_gvisor { Cgroup::Any } else { Cgroup::Own },
         no_new_privs: Some(1),
         seccomp: Some(if spec.get("seccomp") == Some("off") { 0 } else { 2 }),
         capabilities: Some(raw::DOCKER_CAPABILITIES),

@@ -2,7 +2,7 @@
 //! with what was asked for, and condenses it into a few facts that are recorded.
 
 use crate::outcome::{Failure, FailureClass};
-use crate::probe::message::Inside;
+use crate::probe::message::{CgroupInUse, Inside};
 
 /// Whether a namespace is to be the subject's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,15 @@ pub enum Kernel {
     Own,
 }
 
+/// Whether a cgroup is to be the subject's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cgroup {
+    /// One in which nothing ran before. Not checked where the subject shows its container no cgroup.
+    Own,
+    /// Whatever comes.
+    Any,
+}
+
 /// What the probe must find inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expected {
@@ -53,6 +62,8 @@ pub struct Expected {
     pub ipc: Own,
     /// The namespace of host names.
     pub uts: Own,
+    /// The cgroup.
+    pub cgroup: Cgroup,
     /// `PR_GET_NO_NEW_PRIVS`, where it is asked for.
     pub no_new_privs: Option<u64>,
     /// `PR_GET_SECCOMP`, where it is asked for.
@@ -75,6 +86,7 @@ impl Expected {
             mount: Own::Host,
             ipc: Own::Host,
             uts: Own::Host,
+            cgroup: Cgroup::Any,
             no_new_privs: None,
             seccomp: None,
             capabilities: None,
@@ -90,6 +102,12 @@ impl Expected {
             Kernel::Own if inside.has_own_kernel() => Vec::new(),
             Kernel::Own => vec!["its kernel is the host's, as its namespaces are".to_owned()],
         };
+        if self.cgroup == Cgroup::Own
+            && self.kernel == Kernel::Hosts
+            && is_own_cgroup(inside, host) == Some(false)
+        {
+            wrong.push("its cgroup is not its own, others are in it".into());
+        }
         wrong.extend(self.network_fault(inside, host));
         if let Some(asked) = self.seccomp.filter(|asked| *asked != inside.seccomp) {
             wrong.push(format!("seccomp mode {asked} was asked for and {} is in force", inside.seccomp));
@@ -157,6 +175,22 @@ impl Expected {
     }
 }
 
+/// Whether nothing ran in its cgroup before it; unknown where it sees none, and where the host's are not
+/// known. In the host's cgroup namespace its path tells, in another one the number of the directory that
+/// is the root there.
+fn is_own_cgroup(inside: &Inside, host: &Inside) -> Option<bool> {
+    let shares_namespace = inside.namespaces.get("cgroup")? == host.namespaces.get("cgroup")?;
+    if shares_namespace {
+        // In none of the hierarchies may it be where others are; which are mounted inside is no matter.
+        let used = |one: &CgroupInUse| inside.path_in(&one.controller) == Some(one.path.as_str());
+        return (!host.cgroups_in_use.is_empty()).then(|| !host.cgroups_in_use.iter().any(used));
+    }
+    let (controller, inode) = inside.cgroup_seen.as_ref()?;
+    let mut known = host.cgroups_in_use.iter().filter(|one| one.controller == *controller).peekable();
+    known.peek()?;
+    Some(!known.any(|one| one.inode == *inode))
+}
+
 /// Loopback, and the devices that the kernel puts into every new namespace where their modules are
 /// loaded, lead nowhere.
 fn is_a_way_out(interface: &str) -> bool {
@@ -190,7 +224,15 @@ pub fn facts(inside: &Inside, host: &Inside) -> Vec<(&'static str, String)> {
         ("capabilities", format!("{:#x}", inside.capabilities)),
         ("uid", inside.uid.to_string()),
     ];
-    facts.extend(["pid", "user", "mnt", "ipc", "uts", "cgroup"].map(|name| (name, owned(name).to_owned())));
+    facts.extend(["pid", "user", "mnt", "ipc", "uts"].map(|name| (name, owned(name).to_owned())));
+    facts.push(("cgroup_ns", owned("cgroup").to_owned()));
+    let cgroup = match is_own_cgroup(inside, host) {
+        _ if inside.has_own_kernel() => "unknown",
+        None => "unknown",
+        Some(true) => "own",
+        Some(false) => "host",
+    };
+    facts.push(("cgroup", cgroup.to_owned()));
     if inside.has_own_kernel() {
         facts.push(("kernel", "private".to_owned()));
     }
@@ -200,6 +242,10 @@ pub fn facts(inside: &Inside, host: &Inside) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn in_use((path, inode): (&str, u64)) -> CgroupInUse {
+        CgroupInUse { controller: "pids".into(), path: path.into(), inode }
+    }
 
     fn inside(shift: u64) -> Inside {
         let namespaces = ["pid", "user", "mnt", "net", "ipc", "uts", "cgroup"];
@@ -211,6 +257,8 @@ mod tests {
             interfaces: vec!["lo".into()],
             seccomp: 2,
             no_new_privs: 1,
+            cgroup_seen: Some(("pids".into(), 10 + shift)),
+            cgroups_in_use: [("/", 1), ("/ours", 10)].map(in_use).into(),
             mounts: vec!["1 0 0:5 / / rw - overlay overlay rw,volatile".into()],
             ..Inside::default()
         }
@@ -224,6 +272,7 @@ mod tests {
             mount: Own::Private,
             ipc: Own::Private,
             uts: Own::Private,
+            cgroup: Cgroup::Own,
             no_new_privs: Some(1),
             seccomp: Some(2),
             capabilities: None,
@@ -267,6 +316,47 @@ mod tests {
             assert_eq!(failure.class, FailureClass::Treatment);
             assert!(failure.reason.contains(expected), "{failure}");
         }
+    }
+
+    #[test]
+    fn a_cgroup_is_its_own_where_nothing_ran_in_it() {
+        // Numbered as Linux does it.
+        let linux = |mut view: Inside| {
+            view.namespaces.values_mut().for_each(|inode| *inode += 0xEFFF_FF00);
+            view
+        };
+        let host = linux(inside(0));
+        let fact =
+            |view: &Inside| facts(view, &host).into_iter().find(|(name, _)| *name == "cgroup").unwrap().1;
+        let seen = |seen: Option<(&str, u64)>| Inside {
+            cgroup_seen: seen.map(|(controller, inode)| (controller.to_owned(), inode)),
+            ..linux(inside(50))
+        };
+        let shared = |path: &str| {
+            let mut view = Inside { cgroup_path: vec![format!("8:pids:{path}")], ..linux(inside(50)) };
+            view.namespaces.insert("cgroup".into(), host.namespaces["cgroup"]);
+            view
+        };
+        let own = [seen(Some(("pids", 11))), shared("/ours/inner"), shared("/our")];
+        // Seen not at all, or in a hierarchy of which the host knows nothing.
+        let unknown = [seen(None), seen(Some(("memory", 10))), seen(Some(("", 10)))];
+        for (views, expected) in [(&own, "own"), (&unknown, "unknown")] {
+            for view in views {
+                assert_eq!(contained().check(view, &host), Ok(()));
+                assert_eq!(fact(view), expected);
+            }
+        }
+        for view in [seen(Some(("pids", 10))), seen(Some(("pids", 1))), shared("/ours"), shared("/")] {
+            let failure = contained().check(&view, &host).unwrap_err();
+            assert_eq!(failure.class, FailureClass::Treatment);
+            assert!(failure.reason.contains("its cgroup is not its own"), "{failure}");
+            assert_eq!(fact(&view), "host");
+            assert_eq!(Expected { cgroup: Cgroup::Any, ..contained() }.check(&view, &host), Ok(()));
+        }
+        assert_eq!(
+            is_own_cgroup(&linux(inside(50)), &Inside { cgroups_in_use: [].into(), ..host.clone() }),
+            None
+        );
     }
 
     #[test]

@@ -84,6 +84,24 @@ pub fn readlink(path: &core::ffi::CStr, buffer: &mut [u8]) -> Result {
     }
 }
 
+/// `f_type` of a cgroup hierarchy of version 1.
+pub const CGROUP_FILESYSTEM: u64 = 0x0027_e0eb;
+/// The same for version 2.
+pub const CGROUP2_FILESYSTEM: u64 = 0x6367_7270;
+
+/// The inode number of a path, if it lies on a filesystem of this type.
+pub fn inode_on(path: &core::ffi::CStr, filesystem: u64) -> Option<u64> {
+    let (mut about, mut status) = ([0u64; 15], [0u64; 18]);
+    let pointer = path.as_ptr() as usize;
+    // SAFETY: a valid C string, and room for a `struct statfs`, which is 120 bytes here; its first word
+    // is the type.
+    unsafe { syscall(libc::SYS_statfs, [pointer, about.as_mut_ptr() as usize, 0, 0, 0, 0]) }.ok()?;
+    // SAFETY: a valid C string, and room for a `struct stat`, which is 144 bytes here; its second word is
+    // the inode number.
+    unsafe { syscall(libc::SYS_stat, [pointer, status.as_mut_ptr() as usize, 0, 0, 0, 0]) }.ok()?;
+    (about[0] == filesystem).then_some(status[1])
+}
+
 /// Now on `CLOCK_MONOTONIC`, in nanoseconds, by a real system call.
 pub fn monotonic() -> u64 {
     let mut time = [0u64; 2];

@@ -28,7 +28,7 @@ const FAULTS: [(&str, &str, FailureClass, &str); 9] = [
 ];
 
 /// A program that calls the real one for all but `run`, and for `run` as often as the trials do.
-fn script(directory: &Path, name: &str, real: &Path, fault: &str) -> PathBuf {
+pub fn script(directory: &Path, name: &str, real: &Path, fault: &str) -> PathBuf {
     let path = directory.join(name);
     let fault = fault.replace("DUNNAGE", env!("CARGO_BIN_EXE_dunnage"));
     let real = real.display();
@@ -41,7 +41,7 @@ fn script(directory: &Path, name: &str, real: &Path, fault: &str) -> PathBuf {
     path
 }
 
-fn real(program: &str) -> PathBuf {
+pub fn real(program: &str) -> PathBuf {
     dunnage::subject::on_path(program).expect("it is installed")
 }
 
@@ -51,7 +51,7 @@ fn causes<'a>(recorded: &'a Recorded, label: &str) -> Vec<&'a Cause> {
     recorded.failures.iter().filter(|row| about(row.cell)).map(|row| &row.cause).collect()
 }
 
-fn assert_all_failed(recorded: &Recorded, label: &str, class: FailureClass, words: &str) {
+pub fn assert_all_failed(recorded: &Recorded, label: &str, class: FailureClass, words: &str) {
     let found = causes(recorded, label);
     assert_eq!(found.len(), 3, "{label}: {found:?}");
     for cause in found {
@@ -66,7 +66,7 @@ fn assert_all_failed(recorded: &Recorded, label: &str, class: FailureClass, word
 }
 
 /// A daemon whose client was killed may do its work later; for that there is the sweep.
-fn assert_nothing_left(dunnage: &Dunnage, recorded: &Recorded) {
+pub fn assert_nothing_left(dunnage: &Dunnage, recorded: &Recorded) {
     assert_eq!(dunnage.run("sweep").code, 0);
     assert_eq!(left::of_run(&recorded.run), Vec::<String>::new());
     assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());

@@ -13,6 +13,7 @@ mod support;
 mod api;
 mod disk;
 mod engines;
+mod isolation;
 mod missing;
 mod stopped;
 mod two;

@@ -64,13 +64,14 @@ fn checked(said: &str) {
             let at = lines.iter().position(|line| line.starts_with("ok ") && line.ends_with(&cell));
             let facts = at.and_then(|at| lines.get(at + 1)).unwrap_or_else(|| panic!("{cell}: {said}"));
             let expected: &[&str] = match subject {
-                "bare" => &["seccomp=0", "pid=host", "cgroup=host", "network=host"],
+                "bare" => &["seccomp=0", "pid=host", "cgroup_ns=host", "cgroup=host", "network=host"],
                 _ => &[
                     "seccomp=2",
                     "no_new_privs=1",
                     "capabilities=0xa80425fb",
                     "pid=private",
-                    "cgroup=private",
+                    "cgroup_ns=private",
+                    "cgroup=own",
                 ],
             };
             let words: Vec<&str> = facts.split_whitespace().collect();

@@ -5,7 +5,7 @@ use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::Inside;
 use crate::subject::pieces::{Apart, Piece, Pieces, Primitive, Timed};
-use crate::subject::treatment::{Expected, Kernel, Network, Own};
+use crate::subject::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use crate::subject::{Launch, Stage};
 use crate::sys::container::{LaunchError, LaunchFailed, Prepared};
 use crate::sys::journal::Resource;
@@ -84,6 +84,8 @@ fn expected_of(pieces: Pieces) -> Expected {
         mount: own(Piece::Mounts),
         ipc: own(Piece::Ipc),
         uts: own(Piece::Uts),
+        // A namespace of cgroups without mounts of them shows the host's.
+        cgroup: Cgroup::Any,
         no_new_privs: pieces.has(Piece::NoNewPrivileges).then_some(1),
         seccomp: pieces.has(Piece::Seccomp).then_some(2),
         capabilities: pieces.has(Piece::Capabilities).then_some(raw::DOCKER_CAPABILITIES),
@@ -105,6 +107,7 @@ fn without_a_view(expected: &Expected) -> Expected {
         mount: Own::Any,
         ipc: Own::Any,
         uts: Own::Any,
+        cgroup: Cgroup::Any,
         kernel: Kernel::Hosts,
         root: &[],
     }
