@@ -137,6 +137,21 @@ fn the_service_of_podman_ends_with_the_run_and_says_how_long_it_took_to_start() 
     assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
 }
 
+/// By itself it would keep the monitor of each entered process for five minutes.
+#[test]
+fn the_monitors_of_podman_end_with_their_container() {
+    const TEST: &str = "the_monitors_of_podman_end_with_their_container";
+    if lacks_podman(TEST) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run("run exec -s podman:client=api --rounds 1 --set prestate=primed -o DIR");
+    assert_eq!(ran.code, 0, "{ran}");
+    let recorded = ::dunnage::record::load(&dunnage.directory()).expect("a run directory");
+    assert_eq!(recorded.failures, Vec::new());
+    assert_eq!(left::of_run(&recorded.run), Vec::<String>::new());
+}
+
 #[test]
 fn the_service_of_podman_ends_when_the_run_is_stopped() {
     const TEST: &str = "the_service_of_podman_ends_when_the_run_is_stopped";

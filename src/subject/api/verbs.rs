@@ -15,6 +15,7 @@ use crate::probe::{LIMITS, PROBE, Task};
 use crate::subject::Stage;
 use crate::subject::verbs::{self, Entered, Span, Standing, Verbs};
 use crate::sys::clock;
+use crate::sys::process;
 use crate::sys::socket::Patience;
 use crate::units::{Nanos, Stamp};
 
@@ -23,6 +24,14 @@ impl Api {
     fn life(&self) -> Result<Life, Failure> {
         let standing = self.engine.standing.as_ref().ok_or_else(verbs::nothing_stands)?;
         Ok(Life::of(&self.version, &standing.name))
+    }
+
+    /// Ends the monitors of processes that entered a container which is removed: podman's service has
+    /// them wait five minutes for somebody who asks once more how such a process ended.
+    fn end_monitors(&self, name: &str) {
+        for monitor in self.engine.facts.components.iter().filter(|one| one.role == "monitor") {
+            process::kill_clients(&monitor.path, name);
+        }
     }
 }
 
@@ -133,6 +142,7 @@ impl Verbs for Api {
     fn delete(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
         let span = carry_out(stage, &self.address(), &self.life()?.remove())?;
         if let Some(standing) = self.engine.standing.take() {
+            self.end_monitors(&standing.name);
             stage.cross_out(standing.entry);
         }
         Ok(span)
@@ -142,7 +152,9 @@ impl Verbs for Api {
         let Some(standing) = self.engine.standing.take() else { return };
         // A daemon that was not waited for may still make the container that is not there yet: then
         // the journal keeps it for whoever comes next.
-        if matches!(self.rm(&standing.name), Ok(Found::Yes)) {
+        let removed = self.rm(&standing.name);
+        self.end_monitors(&standing.name);
+        if matches!(removed, Ok(Found::Yes)) {
             stage.cross_out(standing.entry);
         }
     }
