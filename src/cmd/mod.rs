@@ -43,7 +43,7 @@ pub fn main() -> i32 {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => exit::FINE,
         Err(error) => {
-            eprintln!("error: {}", with_hints_last(&error));
+            tell(&format!("error: {}", without_controls(&with_hints_last(&error))));
             exit::code_of(&error)
         }
     }
@@ -56,6 +56,11 @@ fn with_hints_last(error: &anyhow::Error) -> String {
     let causes: Vec<&str> = all.iter().filter_map(|text| text.split(HINT).next()).collect();
     let hints = all.iter().flat_map(|text| text.split(HINT).skip(1));
     causes.join(": ") + &hints.map(|hint| format!("{HINT}{hint}")).collect::<String>()
+}
+
+/// What was typed or read stands in messages, and must control no terminal.
+fn without_controls(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// A reader that has seen enough is no error.

@@ -71,7 +71,12 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
         let decides = |name: &&str| experiment::find(name).is_some_and(experiment::decides);
         (experiments, without) = experiments.into_iter().partition(decides);
     }
-    let pairs = key_by_key(typed(&selection.set), &file.settings);
+    let mut of_file = file.settings.clone();
+    if !selection.experiments.is_empty() {
+        // They were written for the experiments of the file.
+        of_file.retain(|pair| words::is_setting_of(&pair.text, &experiments));
+    }
+    let pairs = key_by_key(typed(&selection.set), &of_file);
     let caches = if selection.drop_caches { Caches::Dropped } else { Caches::Kept };
     let mut chosen = words::settings(&pairs, &experiments, caches)?;
     if selection.drop_caches {

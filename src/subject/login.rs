@@ -78,7 +78,7 @@ impl Account {
             Some(owner) if owner != self.user => Err(Unavailable::because(format!(
                 "the home directory `{home}` of the user `{name}` belongs to somebody else (user {owner})"
             ))
-            .with_remedy(make)),
+            .with_remedy("name another user, whose home is their own")),
             Some(_) => Ok(()),
         }
     }

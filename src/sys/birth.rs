@@ -96,6 +96,30 @@ struct CloneArguments {
     cgroup: u64,
 }
 
+impl CloneArguments {
+    /// For a child on this stack that shares our memory, and for which we stand still.
+    fn sharing_memory(stack: &Stack, namespaces: u64, cgroup: Option<&OwnedFd>) -> CloneArguments {
+        let shared = (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
+        CloneArguments {
+            flags: namespaces | shared | if cgroup.is_some() { CLONE_INTO_CGROUP } else { 0 },
+            exit_signal: libc::SIGCHLD as u64,
+            stack: stack.base as u64 + GUARD as u64,
+            stack_size: STACK as u64,
+            cgroup: cgroup.map_or(0, |fd| fd.as_raw_fd() as u64),
+            ..CloneArguments::default()
+        }
+    }
+
+    /// The older call where it is enough; it is allowed in more places.
+    fn call(&self) -> (libc::c_long, usize, usize) {
+        if self.flags & CLONE_INTO_CGROUP != 0 {
+            return (libc::SYS_clone3, &raw const *self as usize, size_of::<CloneArguments>());
+        }
+        let flags = self.flags | self.exit_signal;
+        (libc::SYS_clone, flags as usize, (self.stack + self.stack_size) as usize)
+    }
+}
+
 /// Whether a child can be born inside a cgroup: clone3 is not forbidden to us (container engines'
 /// seccomp filters do forbid it), and knows the flag.
 pub fn possible_birth() -> Birth {
@@ -116,23 +140,8 @@ pub fn give_birth(
     steps: &[Step],
 ) -> Result<Born, i32> {
     let mut task = Task::of(steps);
-    let shared = (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
-    let lowest = stack.base as u64 + GUARD as u64;
-    let arguments = CloneArguments {
-        flags: namespaces | shared | if cgroup.is_some() { CLONE_INTO_CGROUP } else { 0 },
-        exit_signal: libc::SIGCHLD as u64,
-        stack: lowest,
-        stack_size: STACK as u64,
-        cgroup: cgroup.map_or(0, |fd| fd.as_raw_fd() as u64),
-        ..CloneArguments::default()
-    };
-    let call = match cgroup {
-        Some(_) => (libc::SYS_clone3, &raw const arguments as usize, size_of::<CloneArguments>()),
-        None => {
-            let flags = arguments.flags | arguments.exit_signal;
-            (libc::SYS_clone, flags as usize, lowest as usize + STACK)
-        }
-    };
+    let arguments = CloneArguments::sharing_memory(stack, namespaces, cgroup);
+    let call = arguments.call();
     let blocked = block_all_signals();
     // SAFETY: the stack is mapped, borrowed exclusively and not in use; `task` and the steps outlive
     // the child's use of our memory, since this thread goes on only after the child's exec or end.
@@ -148,12 +157,13 @@ pub fn give_birth(
     Ok(if failed == usize::MAX { Born::Alive(pid) } else { Born::Stillborn { pid, step: failed, errno } })
 }
 
-/// Clones a child that makes the steps `joining` and then, if all were made, clones another one, which
+/// Clones a child, into a version 2 cgroup where one is given, that makes the steps `joining` and then, if all were made, clones another one, which
 /// is a child of ours, makes the steps `executing`, the last of which executes a program, and is in the
 /// namespaces that the first has joined, its PID namespace too. The first has ended and been reaped when
 /// this returns. A step that was refused is counted over both lists.
 pub fn give_birth_within(
     stack: &mut Stack,
+    cgroup: Option<&OwnedFd>,
     joining: &[Step],
     second_stack: &mut Stack,
     executing: &[Step],
@@ -162,13 +172,13 @@ pub fn give_birth_within(
     let stack_top = second_stack.base as usize + GUARD + STACK;
     let mut heir = Heir { task: &raw mut second, stack_top, pid: 0 };
     let mut first = Task { heir: &raw mut heir, ..Task::of(joining) };
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    let top = stack.base as usize + GUARD + STACK;
+    let arguments = CloneArguments::sharing_memory(stack, 0, cgroup);
+    let call = arguments.call();
     let blocked = block_all_signals();
     // SAFETY: both stacks are mapped, borrowed exclusively and not in use; tasks, heir and steps outlive
     // the children's use of our memory: the first ends only after the second's exec or end, and this
     // thread goes on only after the end of the first.
-    let pid = unsafe { clone_onto((libc::SYS_clone, flags as usize, top), &raw mut first) };
+    let pid = unsafe { clone_onto(call, &raw mut first) };
     restore_signals(blocked);
     if pid < 0 {
         return Err(-pid as i32);

@@ -1,15 +1,18 @@
 //! Ctrl-C, as something that can be waited for together with a child. The signals are blocked, so
 //! they interrupt no measurement at an arbitrary instruction; children start with a clean mask.
 
-use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether a stop was ever asked for. One for the whole process: the signal can be taken from any of
+/// the descriptors, and whoever takes it must not keep it from the others.
+static ASKED: AtomicBool = AtomicBool::new(false);
 
 /// A pollable descriptor that becomes readable when the person wants to stop.
 #[derive(Debug)]
 pub struct Interrupts {
     fd: OwnedFd,
-    asked: Cell<bool>,
 }
 
 fn watched() -> libc::sigset_t {
@@ -40,7 +43,7 @@ impl Interrupts {
         }
         // SAFETY: signalfd just made this descriptor and nothing else owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        Ok(Interrupts { fd, asked: Cell::new(false) })
+        Ok(Interrupts { fd })
     }
 
     /// Whether a stop was ever asked for. The descriptor is readable again when it is asked for
@@ -49,9 +52,9 @@ impl Interrupts {
         let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];
         // SAFETY: the buffer has the size of the record that signalfd writes.
         while unsafe { libc::read(self.fd.as_raw_fd(), info.as_mut_ptr().cast(), info.len()) } > 0 {
-            self.asked.set(true);
+            ASKED.store(true, Ordering::Relaxed);
         }
-        self.asked.get()
+        ASKED.load(Ordering::Relaxed)
     }
 
     /// Whether a stop has been asked for and not been taken.

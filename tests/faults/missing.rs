@@ -90,3 +90,31 @@ fn nobody_measures_bare_and_floor_or_hears_why_not() {
     }
     assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new(), "{ran}");
 }
+
+#[test]
+fn an_error_that_nobody_can_be_told_is_still_an_error() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+    let dunnage = Dunnage::new();
+    let status = dunnage.command("report nosuch").stderr(full).status().expect("it starts");
+    assert_eq!(status.code(), Some(1));
+}
+
+#[test]
+fn what_was_typed_controls_no_terminal() {
+    let dunnage = Dunnage::new();
+    for words in ["plan -s a\x1b[31mb=bare", "plan --set \x1b[31mx=y", "plan --plan /no\x1b[31msuch.toml"] {
+        let ran = dunnage.run(words);
+        assert!([1, 2].contains(&ran.code) && ran.stderr.contains("error: "), "{ran}");
+        assert!(!ran.stderr.contains('\x1b'), "{ran}");
+    }
+}
+
+#[test]
+fn experiments_instead_of_a_plans_own_leave_its_settings_behind() {
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run("plan --plan ladder lifecycle -s fake --rounds 3");
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("lifecycle") && !ran.stdout.contains("prestate"), "{ran}");
+    let ran = dunnage.run("plan lifecycle -s fake --set prestate=idle");
+    assert!(ran.code == 2 && ran.stderr.contains("hint: lifecycle has no settings"), "{ran}");
+}

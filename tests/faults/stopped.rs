@@ -121,3 +121,24 @@ fn ctrl_c_ends_a_run_of_podman() {
         stop_while_it_runs("podman");
     }
 }
+
+/// A client that says, through a pipe with a name, when it is asked, and takes its time to answer.
+#[test]
+fn ctrl_c_while_an_engine_is_asked_what_it_is_ends_the_run() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = tempfile::tempdir().expect("a directory");
+    let (client, told) = (place.path().join("docker"), place.path().join("told"));
+    let told_path = std::ffi::CString::new(told.to_str().expect("text")).expect("no zero");
+    // SAFETY: the path is a C string.
+    assert_eq!(unsafe { libc::mkfifo(told_path.as_ptr(), 0o600) }, 0);
+    let script = format!("#!/bin/sh\necho asked > {}\nsleep 1\nexit 1\n", told.display());
+    std::fs::write(&client, script).expect("a script");
+    std::fs::set_permissions(&client, std::fs::Permissions::from_mode(0o755)).expect("our file");
+    let dunnage = Dunnage::new().with_first_on_path(place.path());
+    let mut command = dunnage.command("run start -s docker -s bare --rounds 3 -o DIR");
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+    assert_eq!(std::fs::read_to_string(&told).expect("the script's word"), "asked\n");
+    send(&child, libc::SIGINT);
+    let ran = crate::dunnage::finished(child.wait_with_output().expect("it ends"));
+    assert_eq!(ran.code, 5, "{ran}");
+}

@@ -175,3 +175,32 @@ fn what_has_no_life_cycle_is_said_to_have_none() {
     let ran = dunnage.run("plan lifecycle -s bare -s floor");
     assert!(ran.stdout.contains("no part in lifecycle"), "{ran}");
 }
+
+/// Runtimes make the directory that all cgroups of ours lie in anew when it is away, without what a
+/// cpuset hands down: processes cannot enter what is made there.
+#[test]
+fn shared_cgroups_that_others_make_anew_cost_no_sample() {
+    const TEST: &str = "shared_cgroups_that_others_make_anew_cost_no_sample";
+    if lacks(TEST, Need::Root) || lacks(TEST, Need::Cgroup) {
+        return;
+    }
+    let shared = std::path::Path::new("/sys/fs/cgroup/cpuset/dunnage");
+    if !shared.parent().is_some_and(|root| root.join("cpuset.cpus").exists()) {
+        return support::skip(TEST, Need::Cgroup, "there is no cpuset of version 1");
+    }
+    let dunnage = Dunnage::new();
+    let mut command = dunnage.command("run lifecycle exec -s floor --rounds 12 --set prestate=primed -o DIR");
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let mut broken = 0;
+    while child.try_wait().expect("our child").is_none() {
+        // Refused while a container is in it.
+        if std::fs::remove_dir(shared).is_ok() && std::fs::create_dir(shared).is_ok() {
+            broken += 1;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let run = record::load(&dunnage.directory()).expect("a run directory");
+    assert!(broken > 0, "nothing was made anew, so nothing is tested");
+    assert!(run.failures.is_empty(), "{:?}", run.failures);
+    let _ = std::fs::remove_dir(shared);
+}

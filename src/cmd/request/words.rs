@@ -77,6 +77,15 @@ fn on_its_ladder(spec: Spec, kind: &Kind) -> (Spec, Ladder) {
     }
 }
 
+/// Whether one of the experiments has the key of this pair.
+pub fn is_setting_of(pair: &str, experiments: &[&'static str]) -> bool {
+    let Some((key, _)) = pair.split_once('=') else { return true };
+    let known = |one: &&dyn experiment::Experiment| {
+        one.setting_keys().iter().chain(one.guarded_keys()).any(|known| known.name == key)
+    };
+    experiments.iter().filter_map(|name| experiment::find(name)).any(|one| known(&one))
+}
+
 /// `key=value` pairs, checked against the keys of the experiments; one key can be given several
 /// times.
 pub fn settings(
@@ -102,8 +111,11 @@ pub fn settings(
             let mut names: Vec<_> = keys().map(|key| key.name).collect();
             names.sort_unstable();
             names.dedup();
-            let valid = quoted(names.into_iter());
-            return Err(pair.wrong(format!("there is no setting `{key}`\n\nhint: settings are {valid}")));
+            let hint = match names.is_empty() {
+                true => format!("{} has no settings", experiments.join(", ")),
+                false => format!("settings are {}", quoted(names.into_iter())),
+            };
+            return Err(pair.wrong(format!("there is no setting `{key}`\n\nhint: {hint}")));
         };
         if !known.values.contains(&value) {
             let valid = known.values.join(", ");

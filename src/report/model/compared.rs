@@ -272,9 +272,8 @@ fn predicate(
             let need = how_to_decide(*new_run);
             format!("is undecided: {shown}; smallest visible effect {visible}; {need}")
         }
-        (Verdict::TooFew { have, need }, _) => {
-            format!("has no verdict: {have} rounds of the {need} that one needs; so far {shown}")
-        }
+        // How many rounds are wanting is said once, under the ladders.
+        (Verdict::TooFew { .. }, _) => format!("has no verdict; so far {shown}"),
         (Verdict::Suspect(index), _) => format!("is suspect, see suspect {}: {shown}", index + 1),
         (Verdict::NoData, _) => "cannot be compared: no round has values of both".into(),
         (Verdict::Context, _) => format!("differs by {shown}"),

@@ -45,7 +45,10 @@ pub(super) fn ladder(page: &mut Page, experiment: &Experiment, setting: &Setting
     let wide =
         |texts: &[String], least: usize| texts.iter().map(|text| width(text)).max().unwrap_or(0).max(least);
     let head = if scale.symbol.is_empty() { "median".to_owned() } else { scale.symbol.to_owned() };
-    let multiple_head = format!("× {}", ladder.baseline);
+    let multiple_head = match width(&ladder.baseline) {
+        0..=6 => format!("× {}", ladder.baseline),
+        _ => "× base".to_owned(),
+    };
     let (value_room, multiple_room) =
         (wide(&values, width(&head)), wide(&multiples, width(&multiple_head).min(8)));
     let labels = label_room(page, ladder.rows.iter().map(|row| row.short.as_str()));
@@ -82,7 +85,7 @@ pub(super) fn ladder(page: &mut Page, experiment: &Experiment, setting: &Setting
         let verdict = change.map_or("", |change| change.verdict.word());
         page.line(&[
             (Tone::Faint, &left(own, LAYER + 1)),
-            (Tone::Strong, &left(&row.short, labels + 1)),
+            (Tone::Strong, &format!("{} ", left(&row.short, labels))),
             (Tone::Plain, &left(value, value_room + 1)),
             (if first.is_some() { Tone::Plain } else { Tone::Alarm }, &left(&drawn, drawing + 1)),
             (Tone::Plain, &left(multiple, multiple_room + 1)),

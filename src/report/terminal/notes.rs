@@ -73,15 +73,17 @@ pub(super) fn head(page: &mut Page, report: &Report) {
     let done = if rare.is_empty() { done } else { format!("{done} ({})", rare.join(", ")) };
     let level = format!("{:.4}", (1.0 - report.level) * 100.0);
     let level = level.trim_end_matches('0').trim_end_matches('.');
+    let verdicts = match report.family {
+        0 => "no verdicts".to_owned(),
+        all => format!("{all} verdicts, each at {level} % so that all together hold at 95 %"),
+    };
     page.paragraph(
         Tone::Plain,
         "how    ",
         &format!(
-            "{done} in shuffled order after {} to warm up, seed {}; {} verdicts, each at {level} % so that all \
-             together hold at 95 %; probe {}",
+            "{done} in shuffled order after {} to warm up, seed {}; {verdicts}; probe {}",
             rounds.warmups,
             rounds.seed,
-            report.family,
             report.probe.chars().take(12).collect::<String>()
         ),
     );
@@ -180,7 +182,10 @@ fn pair_in_settings(page: &mut Page, experiment: &Experiment, pair: &Pair) {
         let other = |metric: usize| {
             let fits = |one: &&Change| one.metric == metric && one.setting == change.setting;
             let verdict = &pair.changes.iter().find(fits)?.verdict;
-            let differs = verdict.word() != change.verdict.word() && experiment.metrics[metric].decisive;
+            // That a metric is missing is said once, among the warnings.
+            let differs = *verdict != Verdict::NoData
+                && verdict.word() != change.verdict.word()
+                && experiment.metrics[metric].decisive;
             differs.then(|| format!("{} {}", experiment.metrics[metric].name, verdict.word()))
         };
         let others: Vec<_> = (1..experiment.metrics.len()).filter_map(other).collect();

@@ -235,7 +235,9 @@ pub(super) fn in_short(page: &mut Page, experiment: &Experiment) {
         for (index, prestate) in list.prestates.iter().enumerate() {
             let rung = |line: &Line| {
                 let amount = line.amounts.get(index)?.first()?.as_ref()?;
-                (line.way == "ladder").then_some((line.piece, amount.price.value))
+                // What may as well be nothing is not told as dear.
+                let costs = amount.price.interval.is_some_and(|interval| interval.low > 0.0);
+                (line.way == "ladder" && costs).then_some((line.piece, amount.price.value))
             };
             let mut rungs: Vec<(&str, f64)> = list.lines.iter().filter_map(rung).collect();
             rungs.sort_by(|(_, one), (_, other)| other.total_cmp(one));

@@ -23,11 +23,10 @@ pub(super) fn tables(page: &mut Page, experiment: &Experiment, setting: &Setting
         let fits = |metric: &usize| experiment.metrics[*metric].decisive == decisive;
         (0..experiment.metrics.len()).filter(fits).collect::<Vec<_>>()
     };
-    // Times from one start to several ends read best in the order in which they end; the parts of a
-    // whole that comes first, in the order in which they come.
+    // Times from one start to several ends read best in the order in which they end. More than fit
+    // beside each other are the parts of a whole, which stay in the order in which they come.
     let mut decisive = of_weight(true);
-    let first_is_the_whole = decisive.iter().all(|metric| size(metric) <= size(&decisive[0]));
-    if !first_is_the_whole {
+    if decisive.len() <= BESIDE {
         decisive.sort_by(|one, other| size(one).total_cmp(&size(other)));
     }
     let context = of_weight(false);

@@ -27,6 +27,8 @@ pub const LABEL: &str = "dunnage";
 pub(in crate::sys) const CREATE: &str = "create cgroup";
 /// The step that enters one.
 pub(in crate::sys) const ENTER: &str = "enter cgroup";
+/// How often directories that others remove while we set them up are set up again.
+const ATTEMPTS: usize = 5;
 /// How long a cgroup may hold on to processes that have been killed.
 const PATIENCE: Nanos = Nanos::from_millis(2000);
 
@@ -68,7 +70,17 @@ impl CgroupPlan {
     /// an engine's are: `/sys/fs/cgroup/…/docker` is there before the first container.
     pub fn establish(&self) -> io::Result<()> {
         self.places.iter().try_for_each(|place| {
-            establish(place).map_err(|error| {
+            let mut done = establish(place);
+            for _ in 0..ATTEMPTS {
+                // Somebody else removed the directory in the middle of it.
+                let vanished = |error: &io::Error| {
+                    [Some(libc::ENOENT), Some(libc::ENODEV)].contains(&error.raw_os_error())
+                };
+                if done.as_ref().is_err_and(vanished) {
+                    done = establish(place);
+                }
+            }
+            done.map_err(|error| {
                 io::Error::new(error.kind(), format!("cannot set up `{}`: {error}", place.parent.display()))
             })
         })

@@ -6,7 +6,7 @@
 //! second one, which gives up the privileges that the container's own program gave up and executes.
 
 use std::ffi::CString;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::super::birth::{self, Born, Stack};
 use super::super::cgroup::Birth;
@@ -15,7 +15,10 @@ use super::super::spawn::{self, Child, Output};
 use super::super::steps::{Step, number, run_all};
 use super::inside::{self, NOTHING, Names};
 use super::undo::Removal;
-use super::{Facts, LaunchError, LaunchFailed, Piece, Prepared, Running, check_name, privileges};
+use super::{
+    ATTEMPTS, Facts, LaunchError, LaunchFailed, Piece, Prepared, Running, check_name, lacks_parent,
+    privileges,
+};
 use crate::units::Stamp;
 
 /// A container whose cgroups and directories are there, and whose program does not run yet.
@@ -47,14 +50,17 @@ pub struct Entrance {
 impl Prepared {
     /// Makes what lies outside of the container: its cgroups and the overlay's directories.
     pub fn make(&mut self, name: &str) -> Result<Made, LaunchFailed> {
-        let first = self.attempt_to_make(name);
+        let mut made = self.attempt_to_make(name);
         // As for a launch: another run that ended since removed the directories shared with it.
-        match &first {
-            Err(failed) if failed.lacks_parent() && self.spec.cgroups.establish().is_ok() => {
-                self.attempt_to_make(name)
+        for _ in 0..ATTEMPTS {
+            match &made {
+                Err(failed) if failed.lacks_parent() && self.spec.cgroups.establish().is_ok() => {
+                    made = self.attempt_to_make(name);
+                }
+                _ => break,
             }
-            _ => first,
         }
+        made
     }
 
     fn attempt_to_make(&mut self, name: &str) -> Result<Made, LaunchFailed> {
@@ -76,18 +82,41 @@ impl Prepared {
     /// Starts the program of a container that was made; it runs when this returns. What was made
     /// stays, whatever this returns.
     pub fn start(&mut self, made: &Made) -> Result<Running, LaunchError> {
+        let mut started = self.attempt_to_start(made);
+        // What another run took away since is made again, before the interval begins anew.
+        for _ in 0..ATTEMPTS {
+            match &started {
+                Err(error) if lacks_parent(error) => {
+                    self.make_again(made);
+                    started = self.attempt_to_start(made);
+                }
+                _ => break,
+            }
+        }
+        started
+    }
+
+    /// Whether it worked is seen at the next attempt to start.
+    fn make_again(&self, made: &Made) {
+        let own = self.spec.scratch.join(&made.name);
+        let mut steps = self.before(&made.name, &own);
+        steps.retain(|step| !step.opens());
+        let _ = made.removal.run();
+        let _ = self.spec.cgroups.establish();
+        let _ = run_all(&steps);
+    }
+
+    fn attempt_to_start(&mut self, made: &Made) -> Result<Running, LaunchError> {
         let own = self.spec.scratch.join(&made.name);
         let (stdout, stdout_writer) = Output::pipe().map_err(LaunchError::Setup)?;
         let (stderr, stderr_writer) = Output::pipe().map_err(LaunchError::Setup)?;
         let stdin = spawn::null_device().map_err(LaunchError::Setup)?;
         let streams = [stdin.as_raw_fd(), stdout_writer.as_raw_fd(), stderr_writer.as_raw_fd()];
         let inside = inside::steps(&self.spec, &self.facts, Names { name: &made.name, own: &own, streams });
-        let opening: Vec<_> = self.before(&made.name, &own).into_iter().filter(Step::opens).collect();
+        let opening = self.opening(&made.name);
         let cpu = clock::thread_cpu();
         let spawned = clock::now();
-        let (_, directory) = run_all(&opening);
-        let directory = directory?;
-        let cgroup = (self.facts.birth == Birth::Inside).then(|| birth::owned(directory));
+        let cgroup = self.open_cgroup(&opening)?;
         let namespaces = self.spec.pieces.namespaces();
         let born = birth::give_birth(&mut self.stack, namespaces, cgroup.as_ref(), &inside);
         let own_cpu = crate::units::Nanos(clock::thread_cpu().0 - cpu.0);
@@ -101,6 +130,18 @@ impl Prepared {
                 Err(self.refused(inside[step].failed(errno)))
             }
         }
+    }
+
+    /// The steps that open the cgroup to be born in, where there is one.
+    fn opening(&self, name: &str) -> Vec<Step> {
+        let own = self.spec.scratch.join(name);
+        self.before(name, &own).into_iter().filter(Step::opens).collect()
+    }
+
+    fn open_cgroup(&self, opening: &[Step]) -> Result<Option<OwnedFd>, LaunchError> {
+        let (_, directory) = run_all(opening);
+        let directory = directory?;
+        Ok((self.facts.birth == Birth::Inside).then(|| birth::owned(directory)))
     }
 
     /// An entrance into containers of this kind, for a program with these arguments, its own name
@@ -119,8 +160,11 @@ impl Prepared {
         let streams = [stdin.as_raw_fd(), stdout_writer.as_raw_fd(), stderr_writer.as_raw_fd()];
         let joining = self.joining(&made.name, first, streams);
         let executing = privileges::privileges(&self.spec, &entrance.facts);
+        let opening = self.opening(&made.name);
         let spawned = clock::now();
-        let born = birth::give_birth_within(&mut self.stack, &joining, &mut entrance.stack, &executing);
+        let cgroup = self.open_cgroup(&opening)?;
+        let second = &mut entrance.stack;
+        let born = birth::give_birth_within(&mut self.stack, cgroup.as_ref(), &joining, second, &executing);
         match born.map_err(|errno| LaunchError::Clone(std::io::Error::from_raw_os_error(errno)))? {
             Born::Alive(pid) => Child::adopt(pid, spawned, stdout, stderr).map_err(LaunchError::Setup),
             Born::Stillborn { pid, step, errno } => {
@@ -139,7 +183,7 @@ impl Prepared {
         let pieces = self.spec.pieces;
         let mut steps = inside::session();
         if pieces.has(Piece::Cgroup) {
-            steps.extend(self.spec.cgroups.entering(name, Birth::Outside));
+            steps.extend(self.spec.cgroups.entering(name, self.facts.birth));
         }
         let cgroup_namespace =
             if pieces.has(Piece::CgroupNamespace) { libc::CLONE_NEWCGROUP as u64 } else { 0 };

@@ -41,6 +41,11 @@ pub use privileges::DOCKER_CAPABILITIES;
 pub use rootless::{NoUserNamespaces, is_privileged, user_namespaces};
 pub use undo::{Leftovers, leftovers, undo};
 
+/// How often what others take away while we work is made again.
+const ATTEMPTS: usize = 5;
+/// The step that opens the cgroup to be born in.
+const OPEN_CGROUP: &str = "open cgroup";
+
 /// What a container is to be made of.
 #[derive(Debug, Clone)]
 pub struct Spec {
@@ -132,13 +137,19 @@ impl LaunchFailed {
     }
 
     fn lacks_parent(&self) -> bool {
-        // Removed by another run; or, for a cpuset, made anew by a runtime without what it hands down.
-        let made_in = |error: &StepError| {
-            (error.step == cgroup::CREATE && error.errno == libc::ENOENT)
-                || (error.step == cgroup::ENTER && error.errno == libc::ENOSPC)
-        };
-        matches!(&self.error, LaunchError::Step(error) if made_in(error))
+        lacks_parent(&self.error)
     }
+}
+
+/// Whether the directories that hold our cgroups are not what they were: removed by another run; or, for
+/// a cpuset, made anew by a runtime without what it hands down.
+fn lacks_parent(error: &LaunchError) -> bool {
+    let made_in = |error: &StepError| {
+        let concerned = [cgroup::CREATE, cgroup::ENTER, OPEN_CGROUP].contains(&error.step);
+        concerned
+            && (error.errno == libc::ENOENT || (error.step == cgroup::ENTER && error.errno == libc::ENOSPC))
+    };
+    matches!(error, LaunchError::Step(error) if made_in(error))
 }
 
 /// A container whose program runs.
@@ -262,14 +273,18 @@ impl Prepared {
     /// The `spawned` stamp is taken before the first cgroup is made. If any step fails, everything
     /// is undone before this returns.
     pub fn launch(&mut self, name: &str) -> Result<Running, LaunchFailed> {
-        let first = self.attempt(name);
-        // Another run that ended since removed the directories that we share with it.
-        match &first {
-            Err(failed) if failed.lacks_parent() && self.spec.cgroups.establish().is_ok() => {
-                self.attempt(name)
+        let mut launched = self.attempt(name);
+        // Another run that ended since removed the directories that we share with it, or a runtime made
+        // them anew.
+        for _ in 0..ATTEMPTS {
+            match &launched {
+                Err(failed) if failed.lacks_parent() && self.spec.cgroups.establish().is_ok() => {
+                    launched = self.attempt(name);
+                }
+                _ => break,
             }
-            _ => first,
         }
+        launched
     }
 
     fn attempt(&mut self, name: &str) -> Result<Running, LaunchFailed> {
@@ -322,7 +337,7 @@ impl Prepared {
             steps.extend(undo::overlay_directories(own).iter().map(make));
         }
         if let (Birth::Inside, Some(path)) = (self.facts.birth, self.spec.cgroups.version_2(name)) {
-            steps.push(Step::open("open cgroup", &path, libc::O_PATH | libc::O_DIRECTORY));
+            steps.push(Step::open(OPEN_CGROUP, &path, libc::O_PATH | libc::O_DIRECTORY));
         }
         steps
     }
