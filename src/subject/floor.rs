@@ -135,6 +135,16 @@ pub fn retire() {
     }
 }
 
+/// Removes the cgroups of the container with this name, with whatever is still in them, where one who was
+/// struck down while making them forgot them.
+pub fn remove_cgroups(name: &str) {
+    if let Ok(plan) = cgroups() {
+        // Only cgroups were made: there is no overlay to look for.
+        let left = container::leftovers(std::path::Path::new("/nonexistent"), name, &plan);
+        let _ = container::undo(&left);
+    }
+}
+
 /// Removes cgroups of containers whose run lost its journal, and returns their paths. Only to be
 /// called while no run is alive; one with a process in it stays.
 fn remove_orphans() -> Vec<std::path::PathBuf> {

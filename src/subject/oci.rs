@@ -298,6 +298,8 @@ impl Subject for Oci {
         );
         if launched.is_err() {
             let _ = self.remove(&name);
+            // One that was struck down before it wrote down what it made does not know of its cgroups.
+            super::floor::remove_cgroups(&bundle_name);
         }
         stage.cross_out(entry);
         launched
