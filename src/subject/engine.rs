@@ -248,17 +248,8 @@ impl Subject for Engine {
             (Ok(_), Some("false")) | (Err(_), _) => self.rm(&name),
             _ => Ok(Found::Yes),
         };
-        let killed = match &launched {
-            Err(Abort::Interrupted) => true,
-            Err(Abort::Failed(failure)) => failure.class == FailureClass::Timeout,
-            Ok(_) => false,
-        };
-        // A daemon whose client was killed may still make the container that is not there yet: the
-        // journal keeps it for whoever comes next.
-        match removed {
-            Ok(Found::No) if killed => {}
-            Ok(_) => stage.cross_out(entry),
-            Err(_) => {}
+        if is_over(&launched, &removed) {
+            stage.cross_out(entry);
         }
         let launched = launched?;
         removed?;
@@ -285,6 +276,21 @@ pub(super) enum Found {
     Yes,
     /// It was not.
     No,
+}
+
+/// Whether nothing of a launch can come any more. A daemon that was not waited for may still make the
+/// container that is not there yet: the journal keeps it for whoever comes next.
+pub(super) fn is_over(launched: &Result<Launch, Abort>, removed: &Result<Found, Failure>) -> bool {
+    let cut_short = match launched {
+        Err(Abort::Interrupted) => true,
+        Err(Abort::Failed(failure)) => failure.class == FailureClass::Timeout,
+        Ok(_) => false,
+    };
+    match removed {
+        Ok(Found::No) => !cut_short,
+        Ok(Found::Yes) => true,
+        Err(_) => false,
+    }
 }
 
 /// Whether an engine complains that the container to be removed is not there.

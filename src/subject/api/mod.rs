@@ -18,7 +18,7 @@ use self::http::Request;
 use self::requests::{Life, Wish};
 use self::service::Service;
 use self::talk::{Address, ask_once, json, refused};
-use super::engine::{Engine, Found, is_about_nothing};
+use super::engine::{Engine, Found, is_about_nothing, is_over};
 use super::{
     Component, Facts, Launch, Need, Place, Spec, Stage, Subject, Unavailable, Verbs, component, docker,
     podman,
@@ -289,17 +289,8 @@ impl Subject for Api {
             (Ok(_), Some("false")) | (Err(_), _) => self.rm(&name),
             _ => Ok(Found::Yes),
         };
-        let cut_short = match &launched {
-            Err(Abort::Interrupted) => true,
-            Err(Abort::Failed(failure)) => failure.class == FailureClass::Timeout,
-            Ok(_) => false,
-        };
-        // A daemon that was not waited for may still make the container that is not there yet: the
-        // journal keeps it for whoever comes next.
-        match removed {
-            Ok(Found::No) if cut_short => {}
-            Ok(_) => stage.cross_out(entry),
-            Err(_) => {}
+        if is_over(&launched, &removed) {
+            stage.cross_out(entry);
         }
         if let Server::Own(Some(service)) = &mut self.server {
             service.drain();
