@@ -2,6 +2,7 @@
 //! into something that cannot be misused; nothing here knows of subjects or experiments.
 
 pub mod accounting;
+pub mod affinity;
 pub mod audit;
 mod birth;
 pub mod cgroup;
