@@ -1,6 +1,7 @@
 //! Which cgroup hierarchies this machine has mounted, and where this process stands in them.
-//! Deliberately absent: reading counters, and setting limits.
+//! Deliberately absent: setting limits.
 
+pub mod own;
 mod plan;
 
 use std::io;
