@@ -13,7 +13,7 @@ extern "C" fn main(count: c_int, arguments: *const *const c_char) -> c_int {
     // SAFETY: libc's start calls `main` with an argument vector that lives as long as the process.
     let arguments = unsafe { Arguments::new(count, arguments) };
     if arguments.ask_for_the_probe() {
-        probe::run(arguments.get(2), arguments.get(3));
+        probe::run(arguments);
     }
     dunnage::cmd::main()
 }

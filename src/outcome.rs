@@ -111,6 +111,8 @@ pub struct Sample {
     pub stamps: Vec<(Name, Stamp)>,
     /// Durations in nanoseconds and other whole numbers, read from counters.
     pub counters: Vec<(Name, i64)>,
+    /// Whole numbers in the order in which they were taken: durations in nanoseconds, counts.
+    pub series: Vec<(Name, Vec<i64>)>,
     /// Numbers that this sample lacks, with the reason: a counter that could not be read.
     pub missing: Vec<(Name, String)>,
     /// What was found inside, without numbers that differ from launch to launch.
@@ -126,6 +128,11 @@ impl Sample {
     /// The counter with this name.
     pub fn counter(&self, name: &str) -> Option<i64> {
         self.counters.iter().find(|(own, _)| own == name).map(|(_, value)| *value)
+    }
+
+    /// The series with this name.
+    pub fn series(&self, name: &str) -> Option<&[i64]> {
+        self.series.iter().find(|(own, _)| own == name).map(|(_, values)| values.as_slice())
     }
 
     /// The time from one stamp to another, in seconds.

@@ -91,7 +91,7 @@ fn create_body(bench: &Bench) -> Result<String> {
         run: &bench.stage.run,
         state: &bench.stage.place.state,
     };
-    Ok(wish.body(Task::Start).to_string())
+    Ok(wish.body(Task::Start.into()).to_string())
 }
 
 fn arguments(version: &str, socket: &Path, body: &Path, container: &str) -> Vec<String> {

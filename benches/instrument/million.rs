@@ -232,6 +232,7 @@ impl Scripted {
         Outcome::Measured(Sample {
             stamps,
             counters: counters.map(|(name, value)| (name.into(), value)).to_vec(),
+            series: Vec::new(),
             missing: Vec::new(),
             treatment: treatment.map(|(name, fact)| (name.into(), fact)).to_vec(),
         })

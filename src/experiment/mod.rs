@@ -9,7 +9,7 @@ pub mod start;
 use crate::outcome::{Abort, Failure, FailureClass, Name, Sample};
 use crate::probe::message::Inside;
 use crate::stats::Margin;
-use crate::subject::{Need, Stage, Subject};
+use crate::subject::{Launch, Need, Stage, Subject, Work};
 use crate::units::{Nanos, Stamp, Unit};
 
 /// Every experiment there is.
@@ -150,6 +150,32 @@ fn in_order(stamps: &[(&str, Stamp)]) -> Result<(), Failure> {
     let reason =
         format!("`{later}` is stamped before `{earlier}`: the clock inside is not the clock outside");
     Err(Failure::new(FailureClass::WrongOutput, reason))
+}
+
+/// Has a subject's probe work, in a container that is gone when this returns. What the work takes is
+/// allowed on top of what a launch may take; a work that the subject does not support is a failure of that
+/// class.
+pub(crate) fn worked(subject: &mut dyn Subject, stage: &mut Stage, work: &Work) -> Result<Launch, Abort> {
+    let allowed = stage.allowed;
+    stage.allowed = allowed + work.takes;
+    let launched = subject.work(work, stage);
+    stage.allowed = allowed;
+    let launch = launched?;
+    match &launch.message.done.refused {
+        Some(why) => Err(Failure::new(FailureClass::Unsupported, why.clone()).into()),
+        None => Ok(launch),
+    }
+}
+
+/// The sample of a work: the launch's own stamps and counters, the numbers and series that the work
+/// reported, and its facts beside those of the treatment.
+pub(crate) fn work_sample(launch: &Launch) -> Result<Sample, Failure> {
+    let mut sample = start::sample(launch)?;
+    let done = &launch.message.done;
+    sample.counters.extend(done.results.iter().map(|(name, value)| (name.clone().into(), *value)));
+    sample.series.extend(done.series.iter().map(|(name, values)| (name.clone().into(), values.clone())));
+    sample.treatment.extend(done.notes.iter().map(|(name, fact)| (name.clone().into(), fact.clone())));
+    Ok(sample)
 }
 
 /// All combinations of the values of an experiment's keys, in the order of declaration.

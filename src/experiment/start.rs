@@ -230,7 +230,7 @@ fn parts(launch: &Launch) -> Vec<(&'static str, Stamp)> {
 }
 
 /// The sample of a launch, if its stamps can be what they say they are.
-fn sample(launch: &Launch) -> Result<Sample, Failure> {
+pub(super) fn sample(launch: &Launch) -> Result<Sample, Failure> {
     let message = &launch.message;
     let order = [
         ("spawn", launch.spawned),

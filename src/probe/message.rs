@@ -41,6 +41,40 @@ pub struct Message {
     pub ready: Stamp,
     /// What it read back about itself.
     pub inside: Inside,
+    /// What came of its work, where it had any.
+    pub done: Done,
+}
+
+/// What came of a work.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Done {
+    /// Numbers by name, in the unit that the kind of work gives them.
+    pub results: Vec<(String, i64)>,
+    /// Numbers in their order, by name.
+    pub series: Vec<(String, Vec<i64>)>,
+    /// Facts about its conditions.
+    pub notes: Vec<(String, String)>,
+    /// Why it was not done.
+    pub refused: Option<String>,
+}
+
+impl Done {
+    /// Takes a line in; false where it does not speak of a work.
+    fn take(&mut self, name: &str, rest: &str) -> Result<bool, NotAMessage> {
+        let invalid = || NotAMessage::Invalid(name.to_owned());
+        let (own, values) = rest.split_once(' ').unwrap_or((rest, ""));
+        match name {
+            "result" => self.results.push((own.to_owned(), values.parse().map_err(|_| invalid())?)),
+            "series" => {
+                let numbers = values.split_whitespace().map(str::parse);
+                self.series.push((own.to_owned(), numbers.collect::<Result<_, _>>().map_err(|_| invalid())?));
+            }
+            "note" => self.notes.push((own.to_owned(), values.to_owned())),
+            "refused" => self.refused = Some(rest.to_owned()),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
 }
 
 /// What a process sees of its own isolation, read from inside.
@@ -122,10 +156,13 @@ pub fn parse(bytes: &[u8]) -> Result<Message, NotAMessage> {
     }
     let text = String::from_utf8_lossy(&body[..length]);
     let mut numbers = BTreeMap::new();
-    let mut inside = Inside::default();
+    let (mut inside, mut done) = (Inside::default(), Done::default());
     for line in text.lines() {
         let (name, rest) =
             line.split_once(' ').ok_or_else(|| NotAMessage::Invalid(excerpt(line.as_bytes())))?;
+        if done.take(name, rest)? {
+            continue;
+        }
         match name {
             "cgroup_path" => inside.cgroup_path.push(rest.to_owned()),
             "uid_map" => inside.uid_map.push(rest.split_whitespace().collect::<Vec<_>>().join(" ")),
@@ -157,7 +194,7 @@ pub fn parse(bytes: &[u8]) -> Result<Message, NotAMessage> {
     (inside.seccomp, inside.no_new_privs) = (take("seccomp")?, take("no_new_privs")?);
     inside.capabilities = take("capabilities")?;
     inside.namespaces = numbers;
-    Ok(Message { entry, main, ready, inside })
+    Ok(Message { entry, main, ready, inside, done })
 }
 
 impl Inside {
@@ -235,6 +272,18 @@ mod tests {
         assert_eq!(message.inside.uid_map, ["0 0 4294967295"]);
         let (kind, options) = message.inside.root().unwrap();
         assert_eq!((kind.as_str(), options.ends_with("volatile")), ("overlay", true));
+    }
+
+    #[test]
+    fn what_came_of_a_work_is_read() {
+        let lines = "result turns -3\nseries span 0 12 7\nseries none\nnote pinned to CPU 1\nrefused no clock\nready 30";
+        let done = parse(WHOLE.replace("ready 30", lines).as_bytes()).unwrap().done;
+        assert_eq!(done.results, [("turns".to_owned(), -3)]);
+        assert_eq!(done.series, [("span".to_owned(), vec![0, 12, 7]), ("none".to_owned(), vec![])]);
+        assert_eq!(done.notes, [("pinned".to_owned(), "to CPU 1".to_owned())]);
+        assert_eq!(done.refused.as_deref(), Some("no clock"));
+        let wrong = WHOLE.replace("ready 30", "result turns many\nready 30");
+        assert_eq!(parse(wrong.as_bytes()), Err(NotAMessage::Invalid("result".into())));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What runs inside a subject: the same executable that measures, asked to be the probe by its
 //! first argument. It starts no runtime, parses no options and allocates nothing; it stamps, reads
-//! back from inside what was done to it, writes one message to standard output, and ends.
+//! back from inside what was done to it, works where it is asked to (`work`), writes one message to
+//! standard output, and ends.
 //!
 //! The message (private to this module, see `message`) is text: a first line with a version, then
 //! one fact a line, files as a length followed by that many bytes, and a last line `end`.
@@ -8,14 +9,20 @@
 pub mod entry;
 pub mod message;
 mod mounts;
+mod work;
 
 use core::ffi::CStr;
 
 use crate::sys::raw;
+use entry::Arguments;
 use message::MAGIC;
 
 /// The first argument that turns the executable into the probe.
 pub const PROBE: &str = "probe";
+
+/// The task of the probe that works: after it come the detail to read back, or `-`, the kind of work and
+/// its words.
+pub const WORK: &str = "work";
 
 /// What the probe is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,20 +82,19 @@ const FILES: [(&str, &CStr); 3] = [
     ("interfaces", c"/proc/self/net/dev"),
 ];
 
-/// Is the probe, for good: called with the arguments after `probe`, does not return.
+/// Is the probe, for good: does not return.
 ///
 /// The exit code is 0 when the message was written, 2 for an unknown task, 3 when standard output
 /// refused it.
-pub fn run(task: Option<&CStr>, detail: Option<&CStr>) -> ! {
+pub fn run(arguments: Arguments) -> ! {
     let main = raw::monotonic();
+    let (task, detail) = (arguments.get(2), arguments.get(3));
     match task.map(CStr::to_bytes) {
         None | Some(b"start") => start(main, detail),
         Some(b"enter") => enter(main, detail),
         Some(b"stay") => stay(),
-        Some(_) => {
-            let _ = raw::write_all(2, b"dunnage probe: unknown task\n");
-            raw::exit(2)
-        }
+        Some(word) if word == WORK.as_bytes() => work(main, arguments),
+        Some(_) => unknown(),
     }
 }
 
@@ -99,7 +105,7 @@ fn start(main: u64, detail: Option<&CStr>) -> ! {
 /// The first process of a container is the one with the id 1 where process ids are the container's
 /// own. Its mask tells whether SIGTERM waits for it: sent before it is ready, it would be lost.
 fn enter(main: u64, detail: Option<&CStr>) -> ! {
-    let mut message = begin(main);
+    let mut message: Message = begin(main);
     message.file("init", c"/proc/1/status", |line, _| line.starts_with(b"SigBlk:"));
     finish(message, detail)
 }
@@ -113,7 +119,22 @@ fn stay() -> ! {
     }
 }
 
-fn begin(main: u64) -> Message {
+/// Reads the treatment back before it works, so that what the work stamps is not between the two.
+fn work(main: u64, arguments: Arguments) -> ! {
+    let mut message: Message<{ work::ROOM }> = begin(main);
+    treatment(&mut message, arguments.get(3));
+    match work::run(arguments, 4, &mut message) {
+        true => end(message),
+        false => unknown(),
+    }
+}
+
+fn unknown() -> ! {
+    let _ = raw::write_all(2, b"dunnage probe: unknown task\n");
+    raw::exit(2)
+}
+
+fn begin<const ROOM: usize>(main: u64) -> Message<ROOM> {
     let mut message = Message::new();
     message.line(MAGIC);
     message.number("entry", entry::stamp());
@@ -122,12 +143,11 @@ fn begin(main: u64) -> Message {
 }
 
 fn finish(mut message: Message, detail: Option<&CStr>) -> ! {
-    treatment(&mut message);
-    if detail.map(CStr::to_bytes) == Some(LIMITS.as_bytes()) {
-        for (name, path) in LIMIT_FILES {
-            message.file(name, path, |_, _| true);
-        }
-    }
+    treatment(&mut message, detail);
+    end(message)
+}
+
+fn end<const ROOM: usize>(mut message: Message<ROOM>) -> ! {
     message.number("ready", raw::monotonic());
     message.line("end");
     match raw::write_all(1, message.bytes()) {
@@ -136,8 +156,9 @@ fn finish(mut message: Message, detail: Option<&CStr>) -> ! {
     }
 }
 
-/// Reads back from inside what the subject was asked to apply.
-fn treatment(message: &mut Message) {
+/// Reads back from inside what the subject was asked to apply, its limits too where the detail asks for
+/// them.
+fn treatment<const ROOM: usize>(message: &mut Message<ROOM>, detail: Option<&CStr>) {
     let (user, group) = raw::user_and_group();
     message.number("uid", user as u64);
     message.number("gid", group as u64);
@@ -161,6 +182,11 @@ fn treatment(message: &mut Message) {
         message.file(name, path, |_, _| true);
     }
     message.file("mounts", c"/proc/self/mountinfo", mounts::tells_the_root);
+    if detail.map(CStr::to_bytes) == Some(LIMITS.as_bytes()) {
+        for (name, path) in LIMIT_FILES {
+            message.file(name, path, |_, _| true);
+        }
+    }
 }
 
 /// The number in `pid:[4026531836]`.
@@ -171,14 +197,14 @@ fn digits_in(text: &[u8]) -> u64 {
 }
 
 /// A message being written, on the stack.
-struct Message {
-    buffer: [u8; 16384],
+struct Message<const ROOM: usize = 16384> {
+    buffer: [u8; ROOM],
     length: usize,
 }
 
-impl Message {
-    fn new() -> Message {
-        Message { buffer: [0; 16384], length: 0 }
+impl<const ROOM: usize> Message<ROOM> {
+    fn new() -> Message<ROOM> {
+        Message { buffer: [0; ROOM], length: 0 }
     }
 
     fn bytes(&self) -> &[u8] {
@@ -198,6 +224,13 @@ impl Message {
     }
 
     fn number(&mut self, name: &str, value: u64) {
+        self.push(name.as_bytes());
+        self.push(b" ");
+        self.digits(value);
+        self.push(b"\n");
+    }
+
+    fn digits(&mut self, value: u64) {
         let mut digits = [0u8; 20];
         let mut first = digits.len();
         let mut rest = value;
@@ -209,10 +242,7 @@ impl Message {
                 break;
             }
         }
-        self.push(name.as_bytes());
-        self.push(b" ");
         self.push(&digits[first..]);
-        self.push(b"\n");
     }
 
     /// The lines of a file that `keep` chooses (given the line and how many were kept), each with a

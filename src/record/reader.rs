@@ -340,6 +340,13 @@ fn outcome(line: SampleLine<'_>) -> Option<Outcome> {
                 .into_iter()
                 .map(|(name, value)| (known(name), value))
                 .collect(),
+            series: line
+                .series
+                .unwrap_or_default()
+                .0
+                .into_iter()
+                .map(|(name, values)| (known(name), values))
+                .collect(),
             missing: line
                 .missing
                 .unwrap_or_default()

@@ -164,6 +164,9 @@ pub struct SampleLine<'a> {
     /// Whole numbers, when measured.
     #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
     pub counters: Option<Pairs<'a, i64>>,
+    /// Whole numbers in their order, when measured.
+    #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
+    pub series: Option<Pairs<'a, Vec<i64>>>,
     /// What is missing and why.
     #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
     pub missing: Option<Pairs<'a, String>>,

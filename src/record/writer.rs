@@ -186,6 +186,7 @@ impl Writer {
                 line.stamps = Some(pairs(&measured.stamps, |stamp| stamp.0));
                 line.counters =
                     Some(pairs(&measured.counters, |value| *value)).filter(|all| !all.0.is_empty());
+                line.series = Some(pairs(&measured.series, Clone::clone)).filter(|all| !all.0.is_empty());
                 line.missing = Some(pairs(&measured.missing, Clone::clone)).filter(|all| !all.0.is_empty());
             }
             Outcome::Skipped(reason) => line.skipped = Some(reason.clone()),

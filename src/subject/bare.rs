@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::client::{self, Call, Holds, Terminal};
 use super::treatment::Expected;
 use super::verbs::{self, Entered, Span, Verbs};
 use super::{
-    Component, Defaults, Facts, Kind, Launch, Layer, Need, Place, Spec, Stage, Subject, Unavailable,
+    Component, Defaults, Facts, Kind, Launch, Layer, Need, Order, Place, Spec, Stage, Subject, Unavailable,
 };
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::{CgroupInUse, Inside};
@@ -30,21 +30,18 @@ pub static KIND: Kind = Kind {
 };
 
 struct Bare {
-    program: Program,
+    executable: PathBuf,
     second: Program,
     facts: Facts,
 }
 
 fn build(_: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
-    let program = |task: Task| {
-        Program::new(&place.executable, [PROBE, task.argument()])
-            .map_err(|error| Unavailable::because(error.to_string()))
-    };
-    let (program, second) = (program(Task::Start)?, program(Task::Enter)?);
+    let second = Program::new(&place.executable, [PROBE, Task::Enter.argument()])
+        .map_err(|error| Unavailable::because(error.to_string()))?;
     let component = Component::of_file("probe", &place.executable, env!("CARGO_PKG_VERSION"))
         .map_err(|error| Unavailable::because(format!("{error:#}")))?;
     let facts = Facts { components: vec![component], ..Facts::default() };
-    Ok(Box::new(Bare { program, second, facts }))
+    Ok(Box::new(Bare { executable: place.executable.clone(), second, facts }))
 }
 
 /// The host always runs, so there is nothing to make, start, stop or remove; to enter it is to fork and
@@ -81,7 +78,7 @@ fn nothing_to_do() -> Span {
 
 impl Subject for Bare {
     fn offers(&self) -> &'static [Need] {
-        &[Need::Launch, Need::Exec]
+        &[Need::Launch, Need::Exec, Need::Work]
     }
 
     fn verbs(&mut self) -> Option<&mut dyn Verbs> {
@@ -92,13 +89,17 @@ impl Subject for Bare {
         Ok(())
     }
 
-    fn launch(&mut self, stage: &mut Stage) -> Result<Launch, Abort> {
+    fn fulfil(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Launch, Abort> {
         let expected = Expected::bare();
         let name = stage.next_name();
+        let words = order.words(None);
+        let words = std::iter::once(PROBE).chain(words.iter().map(String::as_str));
+        let program = Program::new(&self.executable, words)
+            .map_err(|error| Failure::new(FailureClass::Environment, error.to_string()))?;
         client::launch(
             stage,
             &Call {
-                program: &self.program,
+                program: &program,
                 name: &name,
                 daemons: Ok(&[]),
                 expected: &expected,

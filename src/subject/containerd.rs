@@ -20,13 +20,13 @@ use super::engine::{RUN_LABEL, STATE_LABEL};
 use super::spec::{Key, Values, parse_size};
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::{
-    Component, Defaults, Facts, Kind, Launch, Layer, Need, Place, Spec, Stage, Subject, Unavailable, Verbs,
-    on_path,
+    Component, Defaults, Facts, Kind, Launch, Layer, Need, Order, Place, Spec, Stage, Subject, Unavailable,
+    Verbs, on_path,
 };
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::Inside;
-use crate::probe::{LIMITS, PROBE, Task};
+use crate::probe::{LIMITS, PROBE};
 use crate::sys::journal::Resource;
 use crate::sys::process;
 use crate::sys::spawn::Program;
@@ -234,8 +234,8 @@ impl Containerd {
         (cpus.is_some() || memory.is_some()).then_some(Limits { cpus, memory })
     }
 
-    /// The arguments of a verb that makes a container, from the verb to the probe's task.
-    fn making(&self, verb: &[&str], stage: &Stage, name: &str, task: Task) -> Vec<String> {
+    /// The arguments of a verb that makes a container, from the verb to the probe's order.
+    fn making(&self, verb: &[&str], stage: &Stage, name: &str, order: Order<'_>) -> Vec<String> {
         let image = self.image.as_deref().expect("`prepare` provides the image before any launch");
         let mut all = self.ctr.arguments(verb);
         let mut add = |words: &[&str]| all.extend(words.iter().map(|word| (*word).to_owned()));
@@ -267,10 +267,8 @@ impl Containerd {
             let source = stage.place.executable.display();
             add(&["--mount", &format!("type=bind,src={source},dst={EXECUTABLE},options=rbind:ro")]);
         }
-        add(&[image, name, EXECUTABLE, PROBE, task.argument()]);
-        if self.limits().is_some() {
-            add(&[LIMITS]);
-        }
+        add(&[image, name, EXECUTABLE, PROBE]);
+        all.extend(order.words(self.limits().map(|_| LIMITS)));
         all
     }
 
@@ -346,11 +344,10 @@ impl Subject for Containerd {
         Ok(())
     }
 
-    fn launch(&mut self, stage: &mut Stage) -> Result<Launch, Abort> {
+    fn fulfil(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Launch, Abort> {
         let name = stage.next_name();
-        let program =
-            Program::new(self.ctr.program(), self.making(&["run", "--rm"], stage, &name, Task::Start))
-                .map_err(|error| Failure::new(FailureClass::Environment, error.to_string()))?;
+        let program = Program::new(self.ctr.program(), self.making(&["run", "--rm"], stage, &name, order))
+            .map_err(|error| Failure::new(FailureClass::Environment, error.to_string()))?;
         let entry = stage.note(Resource::Container { subject: self.spec.to_string(), name: name.clone() })?;
         let call = Call {
             program: &program,

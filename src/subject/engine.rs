@@ -13,11 +13,11 @@ use super::component::{ask_as, insist_as, question};
 use super::login::Login;
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::verbs::Standing;
-use super::{Company, Facts, Launch, Need, Spec, Stage, Subject, Unavailable, Verbs, stage};
+use super::{Company, Facts, Launch, Need, Order, Spec, Stage, Subject, Unavailable, Verbs, stage};
 use crate::image::fat;
 use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::PROBE;
 use crate::probe::message::Inside;
-use crate::probe::{PROBE, Task};
 use crate::sys::journal::Resource;
 use crate::sys::raw;
 use crate::sys::spawn::Program;
@@ -83,18 +83,18 @@ impl Engine {
     }
 
     /// The arguments of `run`.
-    fn run_arguments(&self, stage: &Stage, name: &str, image: &str) -> Vec<String> {
+    fn run_arguments(&self, stage: &Stage, name: &str, image: &str, order: Order<'_>) -> Vec<String> {
         let rm: &[&str] = if self.spec.get("rm") == Some("false") { &["run"] } else { &["run", "--rm"] };
-        self.making_arguments(rm, stage, (name, image), Task::Start)
+        self.making_arguments(rm, stage, (name, image), order)
     }
 
-    /// The arguments of a verb that makes a container, from the verb to the probe's task.
+    /// The arguments of a verb that makes a container, from the verb to the probe's order.
     fn making_arguments(
         &self,
         verb: &[&str],
         stage: &Stage,
         (name, image): (&str, &str),
-        task: Task,
+        order: Order<'_>,
     ) -> Vec<String> {
         let mut all = self.global.clone();
         let mut add = |words: &[&str]| all.extend(words.iter().map(|word| (*word).to_owned()));
@@ -129,10 +129,7 @@ impl Engine {
             let mount = format!("{}:/dunnage:ro", stage.place.executable.display());
             add(&["--volume", &mount, "--entrypoint", "/dunnage", image, PROBE]);
         }
-        add(&[task.argument()]);
-        if self.limits().is_some() {
-            add(&[crate::probe::LIMITS]);
-        }
+        all.extend(order.words(self.limits().map(|_| crate::probe::LIMITS)));
         all
     }
 
@@ -227,10 +224,10 @@ impl Subject for Engine {
         Ok(())
     }
 
-    fn launch(&mut self, stage: &mut Stage) -> Result<Launch, Abort> {
+    fn fulfil(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Launch, Abort> {
         let image = self.image.as_deref().expect("`prepare` provides the image before any launch");
         let name = stage.next_name();
-        let program = self.program(&self.run_arguments(stage, &name, image))?;
+        let program = self.program(&self.run_arguments(stage, &name, image, order))?;
         let entry = stage.note(Resource::Container { subject: self.spec.to_string(), name: name.clone() })?;
         let call = Call {
             program: &program,

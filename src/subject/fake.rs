@@ -3,11 +3,11 @@
 
 use super::spec::{Key, Values, parse_duration};
 use super::{
-    Cpu, Defaults, Entered, Facts, Kind, Launch, Layer, Need, Place, Span, Spec, Stage, Subject, Unavailable,
-    Verbs,
+    Cpu, Defaults, Entered, Facts, Kind, Launch, Layer, Need, Order, Place, Span, Spec, Stage, Subject,
+    Unavailable, Verbs,
 };
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::probe::message::{Inside, Message};
+use crate::probe::message::{Done, Inside, Message};
 use crate::stats::Rng;
 use crate::units::{Nanos, Stamp};
 
@@ -169,7 +169,13 @@ impl Verbs for Fake {
     fn exec(&mut self, stage: &mut Stage) -> Result<Entered, Abort> {
         let span = self.verb(stage, 0.2)?;
         let at = |share: f64| Stamp(span.began.0 + (span.took().0 as f64 * share) as u64);
-        let message = Message { entry: at(0.6), main: at(0.62), ready: at(0.65), inside: Inside::default() };
+        let message = Message {
+            entry: at(0.6),
+            main: at(0.62),
+            ready: at(0.65),
+            inside: Inside::default(),
+            done: Done::default(),
+        };
         let treatment = vec![("root", "script".to_owned())];
         Ok(Entered { spawned: span.began, returned: span.ended, message, treatment })
     }
@@ -187,7 +193,7 @@ impl Verbs for Fake {
 
 impl Subject for Fake {
     fn offers(&self) -> &'static [Need] {
-        &Need::CONTAINER
+        &[Need::Launch, Need::Lifecycle, Need::Exec]
     }
 
     fn verbs(&mut self) -> Option<&mut dyn Verbs> {
@@ -199,11 +205,20 @@ impl Subject for Fake {
         Ok(())
     }
 
-    fn launch(&mut self, stage: &mut Stage) -> Result<Launch, Abort> {
+    fn fulfil(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Launch, Abort> {
+        if let Order::Work(_) = order {
+            return Err(Failure::new(FailureClass::Unsupported, Need::Work.lacking()).into());
+        }
         let total = self.next(stage)?;
         let spawned = stage.scripted_now;
         let at = |share: f64| Stamp(spawned.0 + (total * share * 1e9) as u64);
-        let message = Message { entry: at(0.6), main: at(0.62), ready: at(0.65), inside: Inside::default() };
+        let message = Message {
+            entry: at(0.6),
+            main: at(0.62),
+            ready: at(0.65),
+            inside: Inside::default(),
+            done: Done::default(),
+        };
         let gone = at(1.1);
         stage.scripted_now = Stamp(gone.0 + 1_000_000);
         Ok(Launch {

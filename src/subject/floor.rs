@@ -11,8 +11,8 @@ use super::roots;
 use super::spec::{Key, Values};
 use super::treatment::{self, Cgroup, Expected, Kernel, Network, Own};
 use super::{
-    Apart, Company, Component, Cpu, Defaults, Facts, Kind, Launch, Layer, Need, Place, Spec, Stage, Subject,
-    Unavailable, Verbs,
+    Apart, Company, Component, Cpu, Defaults, Facts, Kind, Launch, Layer, Need, Order, Place, Spec, Stage,
+    Subject, Unavailable, Verbs, Work,
 };
 use crate::image::{EXECUTABLE, PATH_VARIABLE};
 use crate::outcome::{Abort, Failure, FailureClass};
@@ -65,6 +65,8 @@ struct Floor {
     prepared: Option<(Prepared, Entry)>,
     /// The same with other pieces, made when they are first asked for.
     variants: Vec<(Pieces, Prepared)>,
+    /// The same with other work for the probe, made when the first of each is wanted.
+    works: Vec<(Work, Prepared)>,
     scratch: std::path::PathBuf,
     life: verbs::Life,
     /// The executable of the image, as seen from the host.
@@ -102,6 +104,7 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         expected,
         prepared: None,
         variants: Vec::new(),
+        works: Vec::new(),
         scratch: place.state.join("floor"),
         life: verbs::Life::default(),
         executable: place.executable.clone(),
@@ -168,8 +171,13 @@ impl Floor {
             .fold(all, |pieces, (piece, _)| pieces.without(piece))
     }
 
-    /// A container in this scratch directory, whose program is the probe with this task.
-    fn container(&self, stage: &Stage, scratch: &std::path::Path, task: Task) -> Result<Prepared, Failure> {
+    /// A container in this scratch directory, whose program is the probe with this order.
+    fn container(
+        &self,
+        stage: &Stage,
+        scratch: &std::path::Path,
+        order: Order<'_>,
+    ) -> Result<Prepared, Failure> {
         let rootfs = match roots::is_fat(&self.spec) {
             true => roots::root(&self.spec, stage)
                 .map_err(|error| environment(format!("{error:#}")))?
@@ -194,7 +202,7 @@ impl Floor {
             rootfs,
             scratch: scratch.to_owned(),
             program: EXECUTABLE.into(),
-            arguments: [PROBE, task.argument()].map(OsString::from).to_vec(),
+            arguments: std::iter::once(PROBE.into()).chain(order.words(None)).map(OsString::from).collect(),
             environment: vec![PATH_VARIABLE.into()],
             pieces: self.pieces(),
             seccomp: filter,
@@ -273,7 +281,7 @@ impl Subject for Floor {
     fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
         self.scratch = stage.workspace().join(stage.next_name());
         let entry = stage.note(Resource::Directory(self.scratch.clone()))?;
-        match self.container(stage, &self.scratch, Task::Start) {
+        match self.container(stage, &self.scratch, Task::Start.into()) {
             Ok(prepared) => {
                 self.prepared = Some((prepared, entry));
                 Ok(())
@@ -286,8 +294,20 @@ impl Subject for Floor {
         }
     }
 
-    fn launch(&mut self, stage: &mut Stage) -> Result<Launch, Abort> {
-        let (prepared, _) = self.prepared.as_mut().expect("`prepare` comes before any launch");
+    fn fulfil(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Launch, Abort> {
+        if let Order::Work(work) = order
+            && !self.works.iter().any(|(own, _)| own == work)
+        {
+            let prepared = self.container(stage, &self.scratch, order)?;
+            self.works.push((work.clone(), prepared));
+        }
+        let prepared = match order {
+            Order::Task(_) => self.prepared.as_mut().map(|(prepared, _)| prepared),
+            Order::Work(work) => {
+                self.works.iter_mut().find(|(own, _)| own == work).map(|(_, prepared)| prepared)
+            }
+        };
+        let prepared = prepared.expect("`prepare` comes before any launch, and works are made above");
         let check = |inside: &Inside, host: &Inside| self.expected.check(inside, host);
         launch_prepared(&self.spec, prepared, check, |_| FailureClass::Environment, stage)
     }
@@ -301,6 +321,7 @@ impl Subject for Floor {
     fn finish(&mut self, stage: &mut Stage) {
         self.finish_life(stage);
         self.variants.clear();
+        self.works.clear();
         if let Some((prepared, entry)) = self.prepared.take() {
             let disposed = prepared.dispose();
             let removed = std::fs::remove_dir_all(&self.scratch);

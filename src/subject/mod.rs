@@ -21,15 +21,18 @@ pub mod stage;
 pub mod survey;
 pub mod treatment;
 pub mod verbs;
+pub mod work;
 
 pub use pieces::Apart;
 pub use spec::{Key, Spec, SpecError, Values};
 pub use stage::Stage;
 pub use verbs::{Entered, Span, Verbs};
+pub use work::{Access, Mount, Order, Work};
 
 use std::path::{Path, PathBuf};
 
 use crate::outcome::{Abort, Failure};
+use crate::probe::Task;
 use crate::probe::message::Message;
 use crate::units::{Nanos, Stamp};
 
@@ -127,13 +130,15 @@ pub enum Need {
     Exec,
     /// A container that is made of pieces, each of which can be left out.
     Pieces,
+    /// A program inside that works for a while and says what came of it.
+    Work,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 4] = [Need::Launch, Need::Lifecycle, Need::Exec, Need::Pieces];
+    pub const ALL: [Need; 5] = [Need::Launch, Need::Lifecycle, Need::Exec, Need::Pieces, Need::Work];
     /// What whoever makes containers can do with them as a whole.
-    pub const CONTAINER: [Need; 3] = [Need::Launch, Need::Lifecycle, Need::Exec];
+    pub const CONTAINER: [Need; 4] = [Need::Launch, Need::Lifecycle, Need::Exec, Need::Work];
 
     /// The word used in files.
     pub const fn name(self) -> &'static str {
@@ -142,6 +147,7 @@ impl Need {
             Need::Lifecycle => "lifecycle",
             Need::Exec => "exec",
             Need::Pieces => "pieces",
+            Need::Work => "work",
         }
     }
 
@@ -152,6 +158,7 @@ impl Need {
             Need::Lifecycle => "it has no container that is created, started, stopped and removed apart",
             Need::Exec => "nothing stays running in it that could be entered",
             Need::Pieces => "it cannot be taken apart",
+            Need::Work => "nothing works in it",
         }
     }
 }
@@ -160,7 +167,7 @@ impl Need {
 pub trait Subject {
     /// What it can do.
     fn offers(&self) -> &'static [Need] {
-        &[Need::Launch]
+        &[Need::Launch, Need::Work]
     }
     /// The life of its containers, for subjects that offer it or can be entered.
     fn verbs(&mut self) -> Option<&mut dyn Verbs> {
@@ -172,9 +179,17 @@ pub trait Subject {
     }
     /// Makes what all launches share: image, bundle. Called once before the first launch.
     fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort>;
-    /// Starts the probe once, waits until all of it is gone, and checks the treatment. Leaves
-    /// nothing behind, whatever it returns.
-    fn launch(&mut self, stage: &mut Stage) -> Result<Launch, Abort>;
+    /// Starts the probe once with this order, waits until all of it is gone, and checks the treatment.
+    /// Leaves nothing behind, whatever it returns.
+    fn fulfil(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Launch, Abort>;
+    /// Starts the probe, which ends at once.
+    fn launch(&mut self, stage: &mut Stage) -> Result<Launch, Abort> {
+        self.fulfil(Task::Start.into(), stage)
+    }
+    /// Starts the probe, which works; what came of it stands in its message.
+    fn work(&mut self, work: &Work, stage: &mut Stage) -> Result<Launch, Abort> {
+        self.fulfil(work.into(), stage)
+    }
     /// Removes the instance with this name and whatever is left of it, as after a kill.
     fn remove(&self, name: &str) -> Result<(), Failure>;
     /// Removes what `prepare` made, except images, which are a labelled cache.

@@ -11,8 +11,8 @@ use super::roots;
 use super::spec::{Key, Values};
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::{
-    Component, Defaults, Facts, Kind, Launch, Layer, Need, Place, Spec, Stage, Subject, Unavailable, Verbs,
-    on_path,
+    Component, Defaults, Facts, Kind, Launch, Layer, Need, Order, Place, Spec, Stage, Subject, Unavailable,
+    Verbs, Work, on_path,
 };
 use crate::image::bundle::{self, Bundle};
 use crate::outcome::{Abort, Failure, FailureClass};
@@ -134,7 +134,10 @@ struct Oci {
     /// since its default one is root's.
     global: Vec<String>,
     expected: Expected,
+    /// The bundle of launches.
     bundle: Option<(Bundle, Entry)>,
+    /// Those of works, made when the first of each is wanted.
+    works: Vec<(Work, (Bundle, Entry))>,
     life: verbs::Life,
 }
 
@@ -176,6 +179,7 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         global,
         expected,
         bundle: None,
+        works: Vec::new(),
         life: verbs::Life::default(),
     }))
 }
@@ -203,8 +207,8 @@ impl Oci {
     }
 
     /// The bundle's description; `name` is the cgroup's and the host's.
-    fn bundle_spec(&self, name: &str, task: Task) -> bundle::Spec {
-        let arguments = [task.argument().to_owned()];
+    fn bundle_spec(&self, name: &str, order: Order<'_>) -> bundle::Spec {
+        let arguments = order.words(None);
         let mut spec = bundle::Spec::like_docker(&arguments, "dunnage", &format!("/dunnage/{name}"));
         let dropped = |namespace| match namespace {
             bundle::Namespace::Network => self.spec.get("net") == Some("host"),
@@ -226,15 +230,15 @@ impl Oci {
 }
 
 impl Oci {
-    /// A bundle whose program is the probe with this task.
-    fn make_bundle(&self, stage: &mut Stage, task: Task) -> Result<(Bundle, Entry), Failure> {
+    /// A bundle whose program is the probe with this order.
+    fn make_bundle(&self, stage: &mut Stage, order: Order<'_>) -> Result<(Bundle, Entry), Failure> {
         let name = stage.next_name();
         let directory = stage.workspace().join(&name);
         let entry = stage.note(Resource::Directory(directory.clone()))?;
         let made = (|| {
             let unpacked = roots::root(&self.spec, stage)?;
             std::fs::create_dir_all(stage.workspace())?;
-            Bundle::write(&directory, &unpacked, &self.bundle_spec(&name, task))
+            Bundle::write(&directory, &unpacked, &self.bundle_spec(&name, order))
         })();
         match made {
             Ok(bundle) => Ok((bundle, entry)),
@@ -243,6 +247,26 @@ impl Oci {
                 Err(Failure::new(FailureClass::Environment, format!("cannot make a bundle: {error:#}")))
             }
         }
+    }
+}
+
+impl Oci {
+    /// The bundle of an order.
+    fn bundle_for(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<&Bundle, Failure> {
+        let Order::Work(work) = order else {
+            let (bundle, _) = self.bundle.as_ref().expect("`prepare` makes the bundle before any launch");
+            return Ok(bundle);
+        };
+        let at = match self.works.iter().position(|(own, _)| own == work) {
+            Some(at) => at,
+            None => {
+                let made = self.make_bundle(stage, order)?;
+                self.works.push((work.clone(), made));
+                self.works.len() - 1
+            }
+        };
+        let (_, (bundle, _)) = &self.works[at];
+        Ok(bundle)
     }
 }
 
@@ -256,7 +280,7 @@ impl Subject for Oci {
         // gVisor and youki filter the system calls of the first process only, so one that enters is not
         // treated as asked.
         if ["runsc", "youki"].contains(&self.spec.name.as_str()) && self.spec.get("seccomp") != Some("off") {
-            return &[Need::Launch];
+            return &[Need::Launch, Need::Work];
         }
         &Need::CONTAINER
     }
@@ -266,16 +290,16 @@ impl Subject for Oci {
     }
 
     fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
-        self.bundle = Some(self.make_bundle(stage, Task::Start)?);
+        self.bundle = Some(self.make_bundle(stage, Task::Start.into())?);
         Ok(())
     }
 
-    fn launch(&mut self, stage: &mut Stage) -> Result<Launch, Abort> {
-        let (bundle, _) = self.bundle.as_ref().expect("`prepare` makes the bundle before any launch");
+    fn fulfil(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Launch, Abort> {
+        let directory = self.bundle_for(order, stage)?.directory().to_owned();
         let name = stage.next_name();
         let entry = stage.note(Resource::Container { subject: self.spec.to_string(), name: name.clone() })?;
-        let directory = bundle.directory().to_string_lossy().into_owned();
-        let bundle_name = bundle.directory().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let bundle_name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let directory = directory.to_string_lossy().into_owned();
         let program = Program::new(&self.binary, self.arguments(&["run", "--bundle", &directory, &name]))
             .map_err(|error| Failure::new(FailureClass::Environment, error.to_string()))?;
         // youki begins to listen for the end of the container after it has started it, and waits for ever
@@ -317,7 +341,9 @@ impl Subject for Oci {
 
     fn finish(&mut self, stage: &mut Stage) {
         self.discard(stage);
-        for bundle in [self.bundle.take(), self.life.bundle.take()].into_iter().flatten() {
+        let works = self.works.drain(..).map(|(_, bundle)| bundle);
+        let all: Vec<_> = works.chain(self.bundle.take()).chain(self.life.bundle.take()).collect();
+        for bundle in all {
             remove_bundle(bundle, stage);
         }
     }

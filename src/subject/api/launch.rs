@@ -8,9 +8,8 @@ use super::requests::Life;
 use super::talk::{Talk, json};
 use super::{Address, Api};
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::probe::Task;
 use crate::subject::client::{self, Terminal, Trace};
-use crate::subject::{Launch, Stage, treatment};
+use crate::subject::{Launch, Order, Stage, treatment};
 use crate::sys::clock;
 use crate::sys::remains::Remains;
 use crate::sys::socket::{Patience, Stopped};
@@ -38,11 +37,11 @@ struct Answered {
 }
 
 /// Carries a launch out. What it leaves behind when it fails is the caller's to remove.
-pub(super) fn launch(stage: &mut Stage, api: &Api, name: &str) -> Result<Launch, Abort> {
+pub(super) fn launch(stage: &mut Stage, api: &Api, name: &str, order: Order<'_>) -> Result<Launch, Abort> {
     let image = api.engine.image.as_deref().expect("`prepare` provides the image before any launch");
     let life = Life::of(&api.version, name);
     let requests = Requests {
-        create: life.create(&api.wish(stage, image).body(Task::Start)),
+        create: life.create(&api.wish(stage, image).body(order)),
         attach: life.attach(),
         start: life.start(),
         wait: life.wait(),

@@ -20,8 +20,8 @@ use self::service::Service;
 use self::talk::{Address, ask_once, json, refused};
 use super::engine::{Engine, Found, is_about_nothing, is_over};
 use super::{
-    Component, Facts, Launch, Need, Place, Spec, Stage, Subject, Unavailable, Verbs, component, docker,
-    podman,
+    Component, Facts, Launch, Need, Order, Place, Spec, Stage, Subject, Unavailable, Verbs, component,
+    docker, podman,
 };
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::sys::journal::Resource;
@@ -280,11 +280,11 @@ impl Subject for Api {
         self.serve(stage)
     }
 
-    fn launch(&mut self, stage: &mut Stage) -> Result<Launch, Abort> {
+    fn fulfil(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Launch, Abort> {
         let name = stage.next_name();
         let resource = Resource::Container { subject: self.engine.spec.to_string(), name: name.clone() };
         let entry = stage.note(resource)?;
-        let launched = launch::launch(stage, self, &name);
+        let launched = launch::launch(stage, self, &name, order);
         let removed = match (&launched, self.engine.spec.get("rm")) {
             (Ok(_), Some("false")) | (Err(_), _) => self.rm(&name),
             _ => Ok(Found::Yes),

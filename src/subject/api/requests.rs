@@ -9,9 +9,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::http::Request;
-use crate::probe::{LIMITS, PROBE, Task};
+use crate::probe::{LIMITS, PROBE};
 use crate::subject::engine::{RUN_LABEL, STATE_LABEL};
-use crate::subject::{Spec, spec};
+use crate::subject::{Order, Spec, spec};
 
 /// What a container is to be, beside the keys of its subject.
 #[derive(Debug)]
@@ -37,13 +37,10 @@ pub struct Wish<'a> {
 
 impl Wish<'_> {
     /// The body of the request that makes the container.
-    pub fn body(&self, task: Task) -> Value {
-        let mut arguments = vec![task.argument()];
+    pub fn body(&self, order: Order<'_>) -> Value {
+        let mut arguments = order.words(self.reads_limits.then_some(LIMITS));
         if self.executable.is_some() {
-            arguments.insert(0, PROBE);
-        }
-        if self.reads_limits {
-            arguments.push(LIMITS);
+            arguments.insert(0, PROBE.to_owned());
         }
         let entrypoint = self.executable.map(|_| ["/dunnage"]);
         let mut all = json!({
@@ -167,6 +164,7 @@ impl Life {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probe::Task;
 
     fn body(text: &str, executable: Option<&Path>) -> Value {
         let spec = Spec::parse(text).unwrap();
@@ -180,7 +178,7 @@ mod tests {
             run: "12345678",
             state: Path::new("/state"),
         };
-        wish.body(Task::Start)
+        wish.body(Task::Start.into())
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl Verbs for Api {
         let image = self.engine.image.clone().expect("`prepare` provides the image before any verb");
         let standing = Standing::announce(stage, &self.engine.spec)?;
         let life = Life::of(&self.version, &standing.name);
-        let request = life.create(&self.wish(stage, &image).body(Task::Stay));
+        let request = life.create(&self.wish(stage, &image).body(Task::Stay.into()));
         self.engine.standing = Some(standing);
         let made = carry_out(stage, &self.address(), &request);
         // A request that was answered made nothing any more; one that was given up may have.

@@ -52,7 +52,7 @@ impl Containerd {
 
     /// What it offers.
     pub(super) fn offered(&self) -> &'static [Need] {
-        if self.is_created_apart() { &Need::CONTAINER } else { &[Need::Launch, Need::Exec] }
+        if self.is_created_apart() { &Need::CONTAINER } else { &[Need::Launch, Need::Exec, Need::Work] }
     }
 
     fn name(&self) -> Result<&str, Failure> {
@@ -114,7 +114,7 @@ impl Containerd {
 impl Verbs for Containerd {
     fn create(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
         let standing = Standing::announce(stage, &self.spec)?;
-        let arguments = self.making(&["containers", "create"], stage, &standing.name, Task::Stay);
+        let arguments = self.making(&["containers", "create"], stage, &standing.name, Task::Stay.into());
         self.life.standing = Some(standing);
         self.life.entries = 0;
         if !self.is_created_apart() {
@@ -135,9 +135,12 @@ impl Verbs for Containerd {
             true => {
                 self.ctr.arguments(&["tasks", "start", "--detach", "--null-io", "--pid-file", &path, name])
             }
-            false => {
-                self.making(&["run", "--detach", "--null-io", "--pid-file", &path], stage, name, Task::Stay)
-            }
+            false => self.making(
+                &["run", "--detach", "--null-io", "--pid-file", &path],
+                stage,
+                name,
+                Task::Stay.into(),
+            ),
         };
         let program = self.program_of(&arguments)?;
         let started = verbs::carry_out(stage, &program);

@@ -26,7 +26,7 @@ impl Verbs for Engine {
         let image = self.image.clone().expect("`prepare` provides the image before any verb");
         let standing = Standing::announce(stage, &self.spec)?;
         let names = (standing.name.as_str(), image.as_str());
-        let program = self.program(&self.making_arguments(&["create"], stage, names, Task::Stay));
+        let program = self.program(&self.making_arguments(&["create"], stage, names, Task::Stay.into()));
         self.standing = Some(standing);
         let made = program.map_err(Abort::from).and_then(|program| verbs::carry_out(stage, &program));
         // A command that ended by itself made nothing any more; one that was killed may have.

@@ -52,7 +52,7 @@ impl Floor {
         if self.life.kind.is_none() {
             let scratch = stage.workspace().join(stage.next_name());
             let entry = stage.note(Resource::Directory(scratch.clone()))?;
-            let made = self.container(stage, &scratch, Task::Stay).and_then(|prepared| {
+            let made = self.container(stage, &scratch, Task::Stay.into()).and_then(|prepared| {
                 let words = [EXECUTABLE, PROBE, Task::Enter.argument()];
                 let arguments = words.map(|word| CString::new(word).expect("these words hold no zero byte"));
                 let entrance = prepared.entrance(arguments.to_vec());

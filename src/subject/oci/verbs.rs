@@ -42,7 +42,7 @@ impl Oci {
     /// The bundle's directory, and the file in which the runtime leaves the id of the first process.
     fn standing_bundle(&mut self, stage: &mut Stage) -> Result<(String, PathBuf), Failure> {
         if self.life.bundle.is_none() {
-            self.life.bundle = Some(self.make_bundle(stage, Task::Stay)?);
+            self.life.bundle = Some(self.make_bundle(stage, Task::Stay.into())?);
         }
         let (bundle, _) = self.life.bundle.as_ref().expect("made right before");
         let directory = bundle.directory();

@@ -1,0 +1,105 @@
+//! What the probe of a container is asked to do: to start and end, to stay, or to work. Plain data; what the
+//! works are stands in `probe::work`, what they are good for in the experiments.
+
+use std::path::PathBuf;
+
+use crate::probe::Task;
+use crate::units::Nanos;
+
+/// Work that a subject's probe does inside.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Work {
+    /// Its kind, by a name that the probe knows.
+    pub kind: &'static str,
+    /// What the kind needs to know.
+    pub arguments: Vec<String>,
+    /// Directories and files of the host that are to be seen inside.
+    pub mounts: Vec<Mount>,
+    /// How long it takes once the probe has started; what is allowed to a launch comes on top.
+    pub takes: Nanos,
+}
+
+impl Work {
+    /// Work that needs nothing of the host.
+    pub fn new(kind: &'static str, arguments: Vec<String>, takes: Nanos) -> Work {
+        Work { kind, arguments, mounts: Vec::new(), takes }
+    }
+}
+
+/// A place of the host that is bound into the container.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Mount {
+    /// Its absolute path on the host.
+    pub host: PathBuf,
+    /// The absolute path inside.
+    pub inside: PathBuf,
+    /// What may be done with it.
+    pub access: Access,
+}
+
+/// What may be done with a mount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Everything.
+    ReadWrite,
+    /// Nothing may be changed.
+    ReadOnly,
+}
+
+/// What the probe of one container is asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order<'a> {
+    /// A task that says all.
+    Task(Task),
+    /// A work.
+    Work(&'a Work),
+}
+
+impl From<Task> for Order<'_> {
+    fn from(task: Task) -> Self {
+        Order::Task(task)
+    }
+}
+
+impl<'a> From<&'a Work> for Order<'a> {
+    fn from(work: &'a Work) -> Self {
+        Order::Work(work)
+    }
+}
+
+impl<'a> Order<'a> {
+    /// The probe's arguments after its name; `detail` is what else it is to read back.
+    pub fn words(self, detail: Option<&str>) -> Vec<String> {
+        match self {
+            Order::Task(task) => {
+                [Some(task.argument()), detail].into_iter().flatten().map(str::to_owned).collect()
+            }
+            Order::Work(work) => {
+                let head = [crate::probe::WORK, detail.unwrap_or("-"), work.kind];
+                head.iter().map(|word| (*word).to_owned()).chain(work.arguments.iter().cloned()).collect()
+            }
+        }
+    }
+
+    /// What is to be bound into the container.
+    pub fn mounts(self) -> &'a [Mount] {
+        match self {
+            Order::Task(_) => &[],
+            Order::Work(work) => &work.mounts,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_work_names_what_is_read_back_before_its_kind() {
+        let work = Work::new("spin", vec!["10".into()], Nanos(0));
+        assert_eq!(Order::from(&work).words(None), ["work", "-", "spin", "10"]);
+        assert_eq!(Order::from(&work).words(Some("limits")), ["work", "limits", "spin", "10"]);
+        assert_eq!(Order::from(Task::Start).words(None), ["start"]);
+        assert_eq!(Order::from(Task::Enter).words(Some("limits")), ["enter", "limits"]);
+    }
+}
