@@ -127,6 +127,9 @@ pub struct Selection {
     /// Restrict a setting of an experiment to a value; repeat for several.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Measure the subjects as they are: let no experiment vary keys of theirs, as `syscall` does with `seccomp`.
+    #[arg(long)]
+    pub no_vary: bool,
     /// Let `start` vary the setting `cache` too: `cache=cold` empties the page cache of the whole machine before each
     /// such launch, which slows everybody on it down. Needs root.
     #[arg(long)]

@@ -47,6 +47,10 @@ pub struct Entry {
     pub launch: Nanos,
     /// What it can do; experiments that need more have no cells with it.
     pub offers: Vec<Need>,
+    /// The experiments that it takes part in; all where none is named.
+    pub only_in: Vec<&'static str>,
+    /// The label of the subject of which an experiment made it, by another value of one key.
+    pub variant_of: Option<String>,
 }
 
 /// An experiment, a setting and a subject.
@@ -252,7 +256,10 @@ pub fn make(request: Request) -> Plan {
         quotas: Vec::new(),
     };
     plan.family = plan.count_family();
-    plan.quotas = rounds::quotas(&plan);
+    plan.quotas = rounds::quotas(&plan, request.rounds);
+    if plan.cells.iter().all(|cell| !plan.warms_up(cell.experiment)) {
+        plan.warmups = 0;
+    }
     plan.rounds = match request.rounds {
         Rounds::Fixed(rounds) => rounds,
         Rounds::Fit(time) => plan.rounds_within(time, MOST_ROUNDS),
@@ -295,7 +302,8 @@ impl Plan {
 
     /// The time that all rounds take.
     pub fn predicted(&self) -> Nanos {
-        let counted = |experiment: &str| self.rounds_of(experiment) + self.warmups;
+        let warm = |experiment: &str| if self.warms_up(experiment) { self.warmups } else { 0 };
+        let counted = |experiment: &str| self.rounds_of(experiment) + warm(experiment);
         let names: BTreeSet<_> = self.cells.iter().map(|cell| cell.experiment).collect();
         let of = |name| Nanos(self.time_of(|own| own == name).0 * counted(name) as i64);
         names.into_iter().map(of).sum()
@@ -358,9 +366,11 @@ pub fn settings(experiment: &dyn Experiment, chosen: &[(String, Vec<String>)]) -
         if own.is_none() && experiment.guarded_keys().iter().any(|one| one.name == key.name) {
             return Vec::new();
         }
-        let wanted =
-            |value: &&'static str| own.is_none_or(|(_, values)| values.iter().any(|one| one == value));
-        key.values.iter().copied().filter(wanted).collect()
+        let Some((_, chosen)) = own else { return key.values.to_vec() };
+        let wanted = |value: &&'static str| chosen.iter().any(|one| one == value);
+        let listed = key.values.iter().copied().filter(wanted);
+        let others = chosen.iter().filter(|value| !key.values.contains(&value.as_str()));
+        listed.chain(others.filter_map(|value| key.take(value).ok())).collect()
     })
 }
 

@@ -51,6 +51,16 @@ pub enum Length {
     Quick,
 }
 
+/// Whether experiments may vary keys of the subjects by themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Variants {
+    /// They do, where they have something to vary.
+    #[default]
+    OfExperiments,
+    /// There are no subjects but those that are asked for.
+    None,
+}
+
 /// The smallest difference of a metric that matters, as a person sets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenMargin {
@@ -87,6 +97,8 @@ pub struct PlanFile {
     pub tags: Vec<Typed>,
     /// Margins.
     pub margins: Vec<GivenMargin>,
+    /// Whether there are variants.
+    pub variants: Variants,
 }
 
 /// Reads the plan with this name: a file, if it looks like a path, else one that is shipped.

@@ -45,6 +45,17 @@ pub struct Wanted {
     pub ladder: Ladder,
     /// Who wants it.
     pub origin: Origin,
+    /// The experiments that it is meant for; all where none is named.
+    pub only_in: Vec<&'static str>,
+    /// What is shown of the subject that it varies in one key.
+    pub variant_of: Option<String>,
+}
+
+impl Wanted {
+    /// A subject that is meant for every experiment.
+    pub fn new(spec: Spec, ladder: Ladder, origin: Origin) -> Wanted {
+        Wanted { spec, ladder, origin, only_in: Vec::new(), variant_of: None }
+    }
 }
 
 /// Who wants a subject.
@@ -127,7 +138,7 @@ pub fn default_subjects() -> Vec<Wanted> {
     for kind in subject::shown_kinds() {
         let defaults = (kind.defaults)();
         let on = |ladder, specs: Vec<Spec>| {
-            specs.into_iter().map(move |spec| Wanted { spec, ladder, origin: Origin::Default })
+            specs.into_iter().map(move |spec| Wanted::new(spec, ladder, Origin::Default))
         };
         wanted.extend(on(Ladder::AsInstalled, defaults.as_installed));
         wanted.extend(on(Ladder::Equalised, defaults.equalised));
@@ -159,7 +170,7 @@ pub fn find_working(wanted: Vec<Wanted>, stage: &mut Stage, tell: Tell<'_>) -> R
 /// default anyway is not listed a second time under its name.
 fn find_by(wanted: Vec<Wanted>, trial: Trial, stage: &mut Stage, tell: Tell<'_>) -> Result<Found> {
     let mut found = Found::default();
-    for Wanted { spec, ladder, origin } in wanted {
+    for Wanted { spec, ladder, origin, only_in, variant_of } in wanted {
         if stage.interrupts.pending() {
             finish(found.candidates, stage);
             return Err(crate::exit::Special::Interrupted.into());
@@ -191,8 +202,18 @@ fn find_by(wanted: Vec<Wanted>, trial: Trial, stage: &mut Stage, tell: Tell<'_>)
             Ok(launch) => {
                 let offers = subject.offers().to_vec();
                 let layer = kind.layer;
-                let entry =
-                    Entry { label: shown, layer, ladder, twin_of: None, runtime, launch, spec, offers };
+                let entry = Entry {
+                    label: shown,
+                    layer,
+                    ladder,
+                    twin_of: None,
+                    runtime,
+                    launch,
+                    spec,
+                    offers,
+                    only_in,
+                    variant_of,
+                };
                 found.candidates.push(Candidate { entry, subject });
             }
             Err(Abort::Failed(failure)) => {

@@ -66,6 +66,10 @@ pub enum Unit {
     Count,
     /// A dimensionless quotient.
     Ratio,
+    /// A part of a whole, shown in percent.
+    Share,
+    /// An amount of memory or data, shown as B, KiB, MiB or GiB.
+    Bytes,
 }
 
 /// A decimal scale of a unit: values are divided by `divisor` and followed by `symbol`.
@@ -84,24 +88,36 @@ const TIME_SCALES: [Scale; 4] = [
     Scale { divisor: 1.0, symbol: "s" },
 ];
 
+const BYTE_SCALES: [Scale; 4] = [
+    Scale { divisor: 1.0, symbol: "B" },
+    Scale { divisor: 1024.0, symbol: "KiB" },
+    Scale { divisor: 1_048_576.0, symbol: "MiB" },
+    Scale { divisor: 1_073_741_824.0, symbol: "GiB" },
+];
+
+/// The largest scale of which the magnitude is at least one; of none, the smallest.
+fn fitting(scales: &[Scale], magnitude: f64) -> Scale {
+    let size = magnitude.abs();
+    *scales.iter().rev().find(|scale| size >= scale.divisor * 0.9995).unwrap_or(&scales[0])
+}
+
 impl Unit {
     /// The name used in exported tables.
     pub const fn name(self) -> &'static str {
         match self {
             Unit::Seconds => "s",
             Unit::Count => "count",
-            Unit::Ratio => "ratio",
+            Unit::Ratio | Unit::Share => "ratio",
+            Unit::Bytes => "bytes",
         }
     }
 
     /// The scale in which a value of about this magnitude reads best.
     pub fn scale_for(self, magnitude: f64) -> Scale {
         match self {
-            Unit::Seconds => {
-                let size = magnitude.abs();
-                let fitting = TIME_SCALES.iter().rev().find(|scale| size >= scale.divisor * 0.9995);
-                *fitting.unwrap_or(&TIME_SCALES[0])
-            }
+            Unit::Seconds => fitting(&TIME_SCALES, magnitude),
+            Unit::Bytes => fitting(&BYTE_SCALES, magnitude),
+            Unit::Share => Scale { divisor: 0.01, symbol: "%" },
             Unit::Count | Unit::Ratio => Scale { divisor: 1.0, symbol: "" },
         }
     }
@@ -163,6 +179,15 @@ mod tests {
         assert_eq!(shown(0.0216), "21.6 ms");
         assert_eq!(shown(0.2204), "220 ms");
         assert_eq!(shown(1.24), "1.24 s");
+    }
+
+    #[test]
+    fn shares_and_bytes_read_in_their_own_scales() {
+        assert_eq!(Unit::Share.format(0.415), "41.5 %");
+        assert_eq!(Unit::Share.format_signed(-0.002), "−0.200 %");
+        assert_eq!(Unit::Bytes.format(0.0), "0 B");
+        assert_eq!(Unit::Bytes.format(1536.0), "1.50 KiB");
+        assert_eq!(Unit::Bytes.format(6.0 * 1_048_576.0), "6.00 MiB");
     }
 
     #[test]

@@ -40,6 +40,8 @@ fn planted(prestate: &str) -> Recorded {
         runtime: None,
         launch: Nanos::from_millis(2),
         offers: offers.to_vec(),
+        only_in: Vec::new(),
+        variant_of: None,
     };
     let plan = plan::make(Request {
         experiments: vec!["start", "primitives"],

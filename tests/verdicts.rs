@@ -27,6 +27,8 @@ fn entry(text: &str, layer: Layer) -> Entry {
         runtime: None,
         launch,
         offers: dunnage::subject::Need::CONTAINER.to_vec(),
+        only_in: Vec::new(),
+        variant_of: None,
     }
 }
 

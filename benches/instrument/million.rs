@@ -142,6 +142,8 @@ fn plan(seed: u64) -> Result<Plan> {
             runtime,
             launch: Nanos(micros * 1000),
             offers: vec![Need::Launch],
+            only_in: Vec::new(),
+            variant_of: None,
         })
     };
     let plan = make(Request {

@@ -36,7 +36,13 @@ pub fn run(options: &cli::Plan) -> Result<i32> {
             Rounds::Fixed(_) | Rounds::Fit(_) => None,
         };
         let experiments = asked.experiments.clone();
-        let written = Written { experiments, tags: asked.tags, margins: asked.margins, precision };
+        let written = Written {
+            experiments,
+            tags: asked.tags,
+            margins: asked.margins,
+            variants: asked.variants,
+            precision,
+        };
         std::fs::File::create_new(path)
             .and_then(|mut file| file.write_all(plan_file::write(&plan, &written).as_bytes()))
             .with_context(|| format!("cannot write the plan file `{}`", path.display()))?;

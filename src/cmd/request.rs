@@ -2,6 +2,7 @@
 //! experiments, subjects, settings, rounds. Everything that a person wrote is checked before anything
 //! is touched. What single words may be stands in `words`.
 
+mod variants;
 mod words;
 
 use anyhow::{Context, Result};
@@ -11,7 +12,7 @@ use crate::cli::Selection;
 use crate::exit::Special;
 use crate::experiment;
 use crate::plan::{self, Entry, FixedMargin, Ladder, Plan, Request, Rounds};
-use crate::plan_file::{self, Length, PlanFile, Typed};
+use crate::plan_file::{self, Length, PlanFile, Typed, Variants};
 use crate::session::{self, Found, Wanted};
 use crate::sys::page_cache;
 use crate::units::Nanos;
@@ -48,6 +49,8 @@ pub struct Asked {
     pub tags: Vec<(String, String)>,
     /// Margins that the person set.
     pub margins: Vec<FixedMargin>,
+    /// Whether experiments vary keys of the subjects.
+    pub variants: Variants,
     /// The factors of which the subjects are a complete factorial.
     pub factors: Vec<String>,
 }
@@ -88,8 +91,16 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
     some_settings(&experiments, &chosen)?;
     let names = instead(typed(&selection.subjects), &file.subjects);
     let named = !names.is_empty();
-    let subjects = if named { words::subjects(&names)? } else { default_subjects(quick) };
+    let subjects = match named {
+        true => words::subjects(&names)?,
+        false => variants::in_company(&experiments, default_subjects(quick)),
+    };
     let factors = factors(&file, selection, &subjects)?;
+    let variants = if selection.no_vary { Variants::None } else { file.variants };
+    let subjects = match variants {
+        Variants::OfExperiments if factors.is_empty() => variants::varied(&experiments, subjects),
+        _ => subjects,
+    };
     let rounds = match length {
         Some(Length::Rounds(rounds)) => Rounds::Fixed(rounds as usize),
         Some(Length::Precision(typed)) => Rounds::Precise(words::precision(&typed)?),
@@ -113,6 +124,7 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
         allowed,
         tags,
         margins,
+        variants,
         factors,
     })
 }

@@ -38,7 +38,7 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
     let originals: Vec<&Entry> = plan.subjects.iter().filter(|entry| entry.twin_of.is_none()).collect();
     let wanted = originals.iter().map(|entry| {
         let spec = Spec { label: Some(entry.label.clone()), ..entry.spec.clone() };
-        Wanted { spec, ladder: entry.ladder, origin: Origin::Named }
+        Wanted::new(spec, entry.ladder, Origin::Named)
     });
     let found = session::find(wanted.collect(), &mut stage, &mut super::tell)?;
     if let Some((name, why)) = found.unavailable.first() {

@@ -6,7 +6,7 @@
 //! timed interval.
 
 use super::lifecycle::{until_it_waits, verbs};
-use super::{Experiment, Metric, Setting, SettingKey, Weight};
+use super::{Experiment, Metric, Setting, SettingKey, Taken, Weight};
 use crate::outcome::{Abort, Failure, Sample};
 use crate::stats::Margin;
 use crate::subject::{Entered, Need, Stage, Subject};
@@ -59,6 +59,7 @@ static METRICS: [Metric; 4] = [
 static KEYS: [SettingKey; 1] = [SettingKey {
     name: "prestate",
     values: &["idle", "primed"],
+    taken: Taken::Listed,
     meaning: "what ran just before: `idle` is at least 100 ms of quiet, `primed` one untimed entry into the same container",
 }];
 

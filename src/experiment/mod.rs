@@ -4,13 +4,17 @@
 pub mod exec;
 pub mod lifecycle;
 pub mod primitives;
+pub mod setting;
 pub mod start;
+
+pub use setting::{Setting, SettingKey, Taken, parse_setting, settings, settings_of};
 
 use crate::outcome::{Abort, Failure, FailureClass, Name, Sample};
 use crate::probe::message::Inside;
 use crate::stats::Margin;
 use crate::subject::{Launch, Need, Stage, Subject, Work};
 use crate::units::{Nanos, Stamp, Unit};
+use crate::verdict::exhibit::{Evidence, Exhibit};
 
 /// Every experiment there is.
 pub static ALL: &[&dyn Experiment] =
@@ -50,33 +54,25 @@ pub struct Metric {
     pub derive: fn(&Sample) -> Option<f64>,
 }
 
-/// The conditions that an experiment itself chooses in one cell, as `key=value` in a fixed order.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Setting(pub Vec<(&'static str, &'static str)>);
-
-impl Setting {
-    /// The value of a key.
-    pub fn get(&self, key: &str) -> Option<&'static str> {
-        self.0.iter().find(|(own, _)| *own == key).map(|(_, value)| *value)
-    }
-}
-
-impl std::fmt::Display for Setting {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let parts: Vec<_> = self.0.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        out.pad(&parts.join(";"))
-    }
-}
-
-/// A key that an experiment's settings vary, with the values it can take.
+/// A key of subjects that an experiment varies by itself.
 #[derive(Debug)]
-pub struct SettingKey {
-    /// Its name in `--set key=value`.
-    pub name: &'static str,
-    /// Its values, the one for `--quick` first.
+pub struct Variation {
+    /// The key; subjects whose kind does not know it are not varied.
+    pub key: &'static str,
+    /// Its values, each of which makes a subject of its own beside the one that was asked for. A value that the
+    /// kind does not take, or that holds anyway, is left out.
     pub values: &'static [&'static str],
-    /// What it means, for people.
-    pub meaning: &'static str,
+}
+
+/// Which of the subjects that work here take part in an experiment where none is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Company {
+    /// All of them.
+    All,
+    /// Those that are started as a person who just installed them would start them.
+    AsInstalled,
+    /// Of these the first runtime only, and no engine with a runtime of one's choice: for samples that take long.
+    Few,
 }
 
 /// One question and how it is put to a subject.
@@ -108,6 +104,23 @@ pub trait Experiment: Sync {
     /// it has more is what is priced. None where the value itself is the price, or nothing is priced.
     fn reference(&self, _setting: &Setting) -> Option<Setting> {
         None
+    }
+    /// Keys of subjects that it varies by itself, one at a time.
+    fn varies(&self) -> &'static [Variation] {
+        &[]
+    }
+    /// Which subjects take part where none is named.
+    fn company(&self) -> Company {
+        Company::All
+    }
+    /// In exactly how many rounds it is, none of them to warm up, where its samples replicate within; as many
+    /// as the plan has where there is none. A number of rounds that a person gives goes before it.
+    fn rounds(&self) -> Option<usize> {
+        None
+    }
+    /// Tables of its own, beside those that every experiment has.
+    fn exhibits(&self, _evidence: &Evidence<'_>) -> Vec<Exhibit> {
+        Vec::new()
     }
     /// Takes one sample of a subject. Everything that the subject leaves behind is gone when this
     /// returns, whatever it returns.
@@ -155,7 +168,7 @@ fn in_order(stamps: &[(&str, Stamp)]) -> Result<(), Failure> {
 /// Has a subject's probe work, in a container that is gone when this returns. What the work takes is
 /// allowed on top of what a launch may take; a work that the subject does not support is a failure of that
 /// class.
-pub(crate) fn worked(subject: &mut dyn Subject, stage: &mut Stage, work: &Work) -> Result<Launch, Abort> {
+pub fn worked(subject: &mut dyn Subject, stage: &mut Stage, work: &Work) -> Result<Launch, Abort> {
     let allowed = stage.allowed;
     stage.allowed = allowed + work.takes;
     let launched = subject.work(work, stage);
@@ -169,7 +182,7 @@ pub(crate) fn worked(subject: &mut dyn Subject, stage: &mut Stage, work: &Work) 
 
 /// The sample of a work: the launch's own stamps and counters, the numbers and series that the work
 /// reported, and its facts beside those of the treatment.
-pub(crate) fn work_sample(launch: &Launch) -> Result<Sample, Failure> {
+pub fn work_sample(launch: &Launch) -> Result<Sample, Failure> {
     let mut sample = start::sample(launch)?;
     let done = &launch.message.done;
     sample.counters.extend(done.results.iter().map(|(name, value)| (name.clone().into(), *value)));
@@ -178,67 +191,7 @@ pub(crate) fn work_sample(launch: &Launch) -> Result<Sample, Failure> {
     Ok(sample)
 }
 
-/// All combinations of the values of an experiment's keys, in the order of declaration.
-pub fn settings(keys: &[SettingKey], chosen: impl Fn(&SettingKey) -> Vec<&'static str>) -> Vec<Setting> {
-    extended(vec![Setting::default()], keys, chosen)
-}
-
-/// All these settings with all combinations of the values of more keys.
-pub fn extended(
-    settings: Vec<Setting>,
-    keys: &[SettingKey],
-    chosen: impl Fn(&SettingKey) -> Vec<&'static str>,
-) -> Vec<Setting> {
-    keys.iter().fold(settings, |settings, key| {
-        let values = chosen(key);
-        let extended = |setting: &Setting, value| {
-            let mut pairs = setting.0.clone();
-            pairs.push((key.name, value));
-            Setting(pairs)
-        };
-        settings
-            .iter()
-            .flat_map(|setting| values.iter().map(|value| extended(setting, value)).collect::<Vec<_>>())
-            .collect()
-    })
-}
-
-/// The settings of an experiment with values that were chosen, and with them the settings that they
-/// are told in difference of.
-pub fn settings_of(
-    experiment: &dyn Experiment,
-    chosen: impl Fn(&SettingKey) -> Vec<&'static str>,
-) -> Vec<Setting> {
-    let mut all = settings(experiment.setting_keys(), &chosen);
-    for key in experiment.guarded_keys() {
-        let values = chosen(key);
-        if !values.is_empty() {
-            all = extended(all, std::slice::from_ref(key), |_| values.clone());
-        }
-    }
-    all.retain(|setting| experiment.has(setting));
-    let mut at = 0;
-    while at < all.len() {
-        if let Some(reference) = experiment.reference(&all[at])
-            && !all.contains(&reference)
-        {
-            all.push(reference);
-        }
-        at += 1;
-    }
-    all
-}
-
 /// Whether an experiment gives verdicts; others show and price.
 pub fn decides(experiment: &dyn Experiment) -> bool {
     experiment.metrics().iter().any(|metric| metric.weight == Weight::Verdict)
-}
-
-/// The setting of an experiment that prints as this text.
-pub fn parse_setting(experiment: &dyn Experiment, text: &str) -> Option<Setting> {
-    let guarded = |key: &SettingKey| experiment.guarded_keys().iter().any(|one| one.name == key.name);
-    let plain = |key: &SettingKey| if guarded(key) { Vec::new() } else { key.values.to_vec() };
-    let every = |key: &SettingKey| key.values.to_vec();
-    let mut known = settings_of(experiment, plain).into_iter().chain(settings_of(experiment, every));
-    known.find(|one| one.to_string() == text)
 }

@@ -6,7 +6,7 @@
 //! below. *Call*: the system calls by themselves. What the kernel takes down later, in its own time, is
 //! paid by whoever comes next; so every piece is measured after quiet, and after itself.
 
-use super::{Experiment, Metric, Setting, SettingKey, Weight};
+use super::{Experiment, Metric, Setting, SettingKey, Taken, Weight};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::stats::Margin;
 use crate::subject::pieces::{Apart, Piece, Pieces, Primitive, Timed};
@@ -104,6 +104,7 @@ static KEYS: [SettingKey; 3] = [
     SettingKey {
         name: "way",
         values: &["alone", "ladder", "call"],
+        taken: Taken::Listed,
         meaning: "`alone`: a launch with this piece less the launch without; `ladder`: the same on top of all pieces \
                   before it; `call`: its system calls by themselves",
     },
@@ -139,12 +140,14 @@ static KEYS: [SettingKey; 3] = [
             "veth_pair",
             "bridge_port",
         ],
+        taken: Taken::Listed,
         meaning: "what is priced; `spawn` is a process that nothing is done to, `least` what no container here can do \
                   without: nothing as root (so its price is what a price of nothing looks like), else a user namespace",
     },
     SettingKey {
         name: "prestate",
         values: &["idle", "primed"],
+        taken: Taken::Listed,
         meaning: "what ran just before: `idle` is at least 100 ms of quiet, `primed` one untimed run of the same piece",
     },
 ];

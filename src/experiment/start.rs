@@ -1,7 +1,7 @@
 //! How long from the command to the first instruction inside, to the client's return, until all
 //! is gone? And how much CPU does that take, whoever's it is?
 
-use super::{Experiment, Metric, Setting, SettingKey, Weight};
+use super::{Experiment, Metric, Setting, SettingKey, Taken, Weight};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::stats::Margin;
 use crate::subject::{Launch, Need, Stage, Subject};
@@ -118,12 +118,14 @@ static METRICS: [Metric; 13] = [
 static KEYS: [SettingKey; 1] = [SettingKey {
     name: "prestate",
     values: &["idle", "primed"],
+    taken: Taken::Listed,
     meaning: "what ran just before: `idle` is at least 100 ms of quiet, `primed` one untimed launch of the same subject",
 }];
 
 static GUARDED: [SettingKey; 1] = [SettingKey {
     name: "cache",
     values: &["warm", "cold"],
+    taken: Taken::Listed,
     meaning: "the page cache: `warm` as it is, `cold` emptied before the launch, never with `prestate=primed`; only with \
               `--drop-caches`, and no part of the setting without it",
 }];

@@ -13,13 +13,21 @@ pub fn of(subjects: &[Entry], members: &[usize], baseline: usize) -> Vec<(usize,
         let entry = &subjects[index];
         if let Some(original) = entry.twin_of {
             pairs.push((index, original, Relation::Twin));
+        } else if let Some(original) = &entry.variant_of {
+            // A variant is there to show what its one key does, and for nothing else.
+            let of = members
+                .iter()
+                .copied()
+                .find(|&other| subjects[other].label == *original && subjects[other].twin_of.is_none());
+            let relation = of.and_then(|of| Some((of, only_difference(entry, &subjects[of])?)));
+            pairs.extend(relation.map(|(of, key)| (index, of, Relation::OneKey(key))));
         } else if index != baseline {
             let reason = relation(entry, &subjects[baseline]).unwrap_or(Relation::Baseline);
             pairs.push((index, baseline, reason));
         }
     }
-    let originals: Vec<_> =
-        members.iter().copied().filter(|&index| subjects[index].twin_of.is_none()).collect();
+    let is_original = |entry: &Entry| entry.twin_of.is_none() && entry.variant_of.is_none();
+    let originals: Vec<_> = members.iter().copied().filter(|&index| is_original(&subjects[index])).collect();
     for (position, &first) in originals.iter().enumerate() {
         for &second in &originals[position + 1..] {
             if first == baseline || second == baseline {

@@ -11,7 +11,7 @@ pub(super) fn members(experiment: &dyn Experiment, subjects: &[Entry]) -> Vec<us
     let takes_part = |index: &usize| {
         let entry = &subjects[*index];
         let is_needed = entry.twin_of.is_none() || experiment::decides(experiment);
-        entry.offers.contains(&experiment.needs()) && is_needed
+        entry.takes_part_in(experiment.name()) && entry.offers.contains(&experiment.needs()) && is_needed
     };
     (0..subjects.len()).filter(takes_part).collect()
 }
@@ -23,6 +23,13 @@ pub(super) fn baseline_among(subjects: &[Entry], members: &[usize]) -> usize {
         members.iter().copied().filter(original).find(|&index| subjects[index].spec.name == name)
     };
     named("bare").or_else(|| named("floor")).or_else(|| members.first().copied()).unwrap_or(0)
+}
+
+impl Entry {
+    /// Whether it is meant for this experiment; what the experiment needs is another question.
+    pub fn takes_part_in(&self, experiment: &str) -> bool {
+        self.only_in.is_empty() || self.only_in.contains(&experiment)
+    }
 }
 
 impl Plan {
@@ -45,7 +52,9 @@ impl Plan {
         let originals = || self.subjects.iter().filter(|entry| entry.twin_of.is_none());
         experiments.iter().flat_map(move |name| {
             let need = experiment::find(name).map(|experiment| experiment.needs());
-            let lacks = move |entry: &&Entry| need.is_some_and(|need| !entry.offers.contains(&need));
+            let lacks = move |entry: &&Entry| {
+                entry.takes_part_in(name) && need.is_some_and(|need| !entry.offers.contains(&need))
+            };
             originals()
                 .filter(lacks)
                 .map(move |entry| (*name, entry.label.as_str(), need.map_or("", Need::lacking)))

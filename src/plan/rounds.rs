@@ -2,7 +2,7 @@
 //! those beside them that only show and price are in some of them, evenly spread, so that they do not
 //! take the time that verdicts need.
 
-use super::Plan;
+use super::{Plan, Rounds};
 use crate::experiment;
 use crate::units::Nanos;
 
@@ -19,12 +19,23 @@ pub struct Quota {
 /// the two values at either end.
 const BESIDE: usize = 12;
 
-/// The experiments that are in no more rounds than these.
-pub(super) fn quotas(plan: &Plan) -> Vec<Quota> {
+/// The experiments that are in no more rounds than these. What a person asks of a single experiment holds.
+pub(super) fn quotas(plan: &Plan, asked: Rounds) -> Vec<Quota> {
     let names: std::collections::BTreeSet<_> = plan.cells.iter().map(|cell| cell.experiment).collect();
-    let (deciding, others): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| decides(name));
+    if names.len() == 1 && !matches!(asked, Rounds::Fit(_)) {
+        return Vec::new();
+    }
+    let (own, others): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| own_rounds(name).is_some());
+    let (deciding, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|name| decides(name));
     let others = if deciding.is_empty() { Vec::new() } else { others };
-    others.into_iter().map(|name| Quota { experiment: name.to_owned(), rounds: BESIDE }).collect()
+    let own = own.into_iter().filter_map(|name| Some((name, own_rounds(name)?)));
+    let beside = others.into_iter().map(|name| (name, BESIDE));
+    own.chain(beside).map(|(name, rounds)| Quota { experiment: name.to_owned(), rounds }).collect()
+}
+
+/// The rounds of an experiment whose samples replicate within.
+fn own_rounds(name: &str) -> Option<usize> {
+    experiment::find(name)?.rounds()
 }
 
 fn decides(name: &str) -> bool {
@@ -35,11 +46,16 @@ impl Plan {
     /// The rounds that fit into this time beside the warm-ups, but enough for verdicts, and else no more
     /// than `most`.
     pub fn rounds_within(&self, time: Nanos, most: usize) -> usize {
-        let rare = |name: &str| self.quotas.iter().any(|quota| quota.experiment == name);
-        let (always, apart) = (self.time_of(|name| !rare(name)), self.time_of(rare));
-        let beside = if apart.0 > 0 { BESIDE } else { 0 };
-        let warm = (always.0 + apart.0) * self.warmups as i64;
-        let rest = time.0 - warm - apart.0 * beside as i64;
+        let quota = |name: &str| self.quotas.iter().find(|quota| quota.experiment == name);
+        let always = self.time_of(|name| quota(name).is_none());
+        let most_of_quotas = self.quotas.iter().map(|quota| quota.rounds).max().unwrap_or(0);
+        if always.0 == 0 && most_of_quotas > 0 {
+            return most_of_quotas;
+        }
+        let of_quota = |one: &Quota| self.time_of(|name| name == one.experiment).0 * one.rounds as i64;
+        let apart: i64 = self.quotas.iter().map(of_quota).sum();
+        let warm = self.time_of(|name| self.warms_up(name)).0 * self.warmups as i64;
+        let rest = time.0 - warm - apart;
         let fitting = (rest / always.0.max(1)).max(0) as usize;
         fitting.clamp(self.rounds_for_verdicts(), most.max(self.rounds_for_verdicts()))
     }
@@ -50,10 +66,15 @@ impl Plan {
         quota.map_or(self.rounds, |quota| quota.rounds.min(self.rounds))
     }
 
+    /// Whether an experiment is in the rounds before those that count.
+    pub fn warms_up(&self, experiment: &str) -> bool {
+        own_rounds(experiment).is_none()
+    }
+
     /// Whether an experiment is in this round, warm-ups counted from 0 before the others. It is in all
-    /// of those.
+    /// of those, unless its samples replicate within.
     pub fn visits(&self, experiment: &str, round: usize) -> bool {
-        let Some(counted) = round.checked_sub(self.warmups) else { return true };
+        let Some(counted) = round.checked_sub(self.warmups) else { return self.warms_up(experiment) };
         let due = |rounds: usize| rounds * self.rounds_of(experiment) / self.rounds.max(1);
         due(counted + 1) > due(counted)
     }
@@ -69,7 +90,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{ALLOWED, Entry, Ladder, Layer, Request, Rounds, make};
+    use crate::plan::{ALLOWED, Entry, Ladder, Layer, Request, make};
     use crate::subject::{Need, Spec};
 
     fn plan(experiments: &[&'static str], rounds: Rounds) -> Plan {
@@ -82,6 +103,8 @@ mod tests {
             runtime: None,
             launch: Nanos::from_millis(millis),
             offers: offers.to_vec(),
+            only_in: Vec::new(),
+            variant_of: None,
         };
         make(Request {
             experiments: experiments.to_vec(),

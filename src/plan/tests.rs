@@ -13,6 +13,8 @@ fn entry(text: &str, layer: Layer, ladder: Ladder, runtime: Option<&str>) -> Ent
         runtime: runtime.map(str::to_owned),
         launch: Nanos::from_millis(100),
         offers: Need::CONTAINER.to_vec(),
+        only_in: Vec::new(),
+        variant_of: None,
     }
 }
 

@@ -7,10 +7,10 @@ use anyhow::Result;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{GivenMargin, Length, PlanFile, Typed};
+use super::{GivenMargin, Length, PlanFile, Typed, Variants};
 use crate::exit::Special;
 
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "about",
     "experiments",
     "subjects",
@@ -19,6 +19,7 @@ const KEYS: [&str; 12] = [
     "rounds",
     "precision",
     "quick",
+    "vary",
     "seed",
     "timeout",
     "tags",
@@ -49,6 +50,12 @@ pub fn parse(name: &str, text: &str) -> Result<PlanFile> {
                 file.length = Some(Length::Rounds(rounds as u32));
             }
             "precision" => file.length = Some(Length::Precision(source.text(key.get_ref(), value)?)),
+            "vary" => {
+                let vary = value.get_ref().as_bool();
+                if !vary.ok_or_else(|| source.not_a(key.get_ref(), value, "`true` or `false`"))? {
+                    file.variants = Variants::None;
+                }
+            }
             "quick" => {
                 let quick = value.get_ref().as_bool();
                 let quick = quick.ok_or_else(|| source.not_a(key.get_ref(), value, "`true` or `false`"))?;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use toml::Value;
 
+use super::Variants;
 use crate::plan::{FixedMargin, Plan};
 use crate::subject::Spec;
 
@@ -17,6 +18,8 @@ pub struct Written {
     pub tags: Vec<(String, String)>,
     /// Margins that the person set.
     pub margins: Vec<FixedMargin>,
+    /// Whether experiments vary keys of the subjects.
+    pub variants: Variants,
     /// The precision from which a pilot will find the rounds.
     pub precision: Option<f64>,
 }
@@ -30,7 +33,9 @@ pub fn write(plan: &Plan, written: &Written) -> String {
         experiments.clone_from(&written.experiments);
     }
     line(&mut text, "experiments", &list(experiments));
-    let originals = plan.subjects.iter().filter(|entry| entry.twin_of.is_none());
+    // Variants are made again of what they vary.
+    let originals =
+        plan.subjects.iter().filter(|entry| entry.twin_of.is_none() && entry.variant_of.is_none());
     let subject = |entry: &crate::plan::Entry| {
         let is_derived = entry.label == entry.spec.to_string();
         let label = (!is_derived).then(|| entry.label.clone());
@@ -46,6 +51,9 @@ pub fn write(plan: &Plan, written: &Written) -> String {
     match written.precision {
         Some(share) => line(&mut text, "precision", &percent(share)),
         None => line(&mut text, "rounds", &plan.rounds.to_string()),
+    }
+    if written.variants == Variants::None {
+        line(&mut text, "vary", "false");
     }
     line(&mut text, "seed", &plan.seed.to_string());
     line(&mut text, "timeout", &(plan.allowed.0 / 1_000_000_000).to_string());

@@ -2,6 +2,7 @@
 //! stands in it; nothing outside refers to it. The formats are private to this room.
 
 mod environment;
+mod lines;
 mod plan_file;
 mod reader;
 mod wire;

@@ -88,6 +88,12 @@ struct EntryFile {
     /// Runs from before there was more than one thing to offer have only that.
     #[serde(default = "launches_only")]
     offers: Vec<String>,
+    /// The experiments that it is meant for, where not for all.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    only_in: Vec<String>,
+    /// The label of the subject that it varies in one key.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    variant_of: Option<String>,
 }
 
 fn launches_only() -> Vec<String> {
@@ -204,6 +210,8 @@ fn entry_to_wire(entry: &Entry) -> EntryFile {
         runtime: entry.runtime.clone(),
         launch_ns: entry.launch.0,
         offers: entry.offers.iter().map(|need| need.name().to_owned()).collect(),
+        only_in: entry.only_in.iter().map(|name| (*name).to_owned()).collect(),
+        variant_of: entry.variant_of.clone(),
     }
 }
 
@@ -342,5 +350,11 @@ fn entry_from_wire(entry: EntryFile) -> Result<Entry> {
             .into_iter()
             .filter(|need| entry.offers.iter().any(|one| one == need.name()))
             .collect(),
+        only_in: entry
+            .only_in
+            .iter()
+            .map(|name| Ok(experiment_named(name)?.name()))
+            .collect::<Result<_>>()?,
+        variant_of: entry.variant_of,
     })
 }

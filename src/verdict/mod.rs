@@ -5,12 +5,14 @@
 //! says is decided in `stats`; what overrides it stands in `suspect`, what qualifies it in
 //! `warning`.
 
+pub mod exhibit;
 pub mod factors;
 pub mod precision;
 pub mod price;
 pub mod suspect;
 pub mod warning;
 
+pub use exhibit::{Evidence, Exhibit};
 pub use price::{Price, Sum};
 pub use suspect::Suspect;
 pub use warning::Warning;
@@ -48,6 +50,8 @@ pub struct Analysis {
     pub carry_over_tested: usize,
     /// Every effect of the factorial, in every setting and decisive metric.
     pub factors: Vec<factors::FactorFinding>,
+    /// Tables of the experiments' own.
+    pub exhibits: Vec<Exhibit>,
     /// How narrow the comparisons with the baseline are.
     pub precision: Option<precision::Reached>,
 }
@@ -193,11 +197,13 @@ pub fn analyse(run: &Recorded) -> Analysis {
     let mut effects = factors::findings(run, &columns, alpha);
     factors::overrule(&suspects, &mut effects);
     let (warnings, carry_over_tested) = warning::all(run, &columns, &cells);
+    let exhibits = exhibit::all(&Evidence { run, columns: &columns, cells: &cells, findings: &findings });
     Analysis {
         rounds: run.complete_rounds(),
         alpha,
         floor_shares: floor_shares(run, &columns),
         factors: effects,
+        exhibits,
         precision: precision::reached(&run.plan, &columns, &findings),
         sums: price::sums(run, &columns, &prices),
         prices,

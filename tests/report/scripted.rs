@@ -28,6 +28,8 @@ pub fn entry(text: &str, layer: Layer, ladder: Ladder, runtime: Option<&str>) ->
         runtime: runtime.map(str::to_owned),
         launch: Nanos::from_millis(50),
         offers: dunnage::subject::Need::CONTAINER.to_vec(),
+        only_in: Vec::new(),
+        variant_of: None,
     }
 }
 

@@ -58,7 +58,7 @@ pub fn subjects(texts: &[Typed]) -> Result<Vec<Wanted>> {
                 spec.shown()
             )));
         }
-        wanted.push(Wanted { spec, ladder, origin: Origin::Named });
+        wanted.push(Wanted::new(spec, ladder, Origin::Named));
     }
     Ok(wanted)
 }
@@ -117,8 +117,7 @@ pub fn settings(
             };
             return Err(pair.wrong(format!("there is no setting `{key}`\n\nhint: {hint}")));
         };
-        if !known.values.contains(&value) {
-            let valid = known.values.join(", ");
+        if let Err(valid) = known.take(value) {
             return Err(pair.wrong(format!("`{key}={value}` is not possible\n\nhint: `{key}` takes {valid}")));
         }
         if key == CACHE && caches == Caches::Kept {

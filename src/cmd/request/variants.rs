@@ -1,0 +1,141 @@
+//! Which subjects an experiment gets beside or without being asked: of the default ones those that it
+//! wants for company, and of each the variants that differ in a key which the experiment varies.
+
+use crate::experiment::{self, Company, Experiment, Variation};
+use crate::plan::{Ladder, Layer};
+use crate::session::Wanted;
+use crate::subject::{self, Kind};
+
+fn named(experiments: &[&'static str]) -> impl Iterator<Item = &'static dyn Experiment> {
+    experiments.iter().filter_map(|name| experiment::find(name))
+}
+
+/// The default subjects, each for the experiments whose company it belongs to; without those that belong to
+/// none.
+pub fn in_company(experiments: &[&'static str], defaults: Vec<Wanted>) -> Vec<Wanted> {
+    let all = (0..defaults.len()).filter_map(|index| {
+        let with: Vec<_> = named(experiments)
+            .filter(|experiment| belongs(experiment.company(), &defaults, index))
+            .map(|experiment| experiment.name())
+            .collect();
+        if with.is_empty() {
+            return None;
+        }
+        let only_in = if with.len() == experiments.len() { Vec::new() } else { with };
+        Some(Wanted { only_in, ..defaults[index].clone() })
+    });
+    all.collect()
+}
+
+fn belongs(company: Company, defaults: &[Wanted], index: usize) -> bool {
+    let is_runtime =
+        |wanted: &Wanted| subject::kind_of(&wanted.spec).is_ok_and(|kind| kind.layer == Layer::Runtime);
+    let wanted = &defaults[index];
+    let as_installed = wanted.ladder == Ladder::AsInstalled;
+    match company {
+        Company::All => true,
+        Company::AsInstalled => as_installed,
+        Company::Few => {
+            let another_runtime = is_runtime(wanted) && defaults[..index].iter().any(is_runtime);
+            as_installed && wanted.spec.runtime.is_none() && !another_runtime
+        }
+    }
+}
+
+/// The subjects with their variants behind them, each for the experiments that vary its key.
+pub fn varied(experiments: &[&'static str], subjects: Vec<Wanted>) -> Vec<Wanted> {
+    let mut all = subjects.clone();
+    for wanted in &subjects {
+        let Ok(kind) = subject::kind_of(&wanted.spec) else { continue };
+        for experiment in named(experiments) {
+            if !wanted.only_in.is_empty() && !wanted.only_in.contains(&experiment.name()) {
+                continue;
+            }
+            for variant in experiment.varies().iter().flat_map(|one| variants(one, kind, wanted)) {
+                add(&mut all, variant, experiment.name());
+            }
+        }
+    }
+    all
+}
+
+/// A subject for each value of a key that it does not have and that no one gave it.
+fn variants(variation: &Variation, kind: &Kind, original: &Wanted) -> Vec<Wanted> {
+    let Some(key) = kind.keys.iter().find(|key| key.name == variation.key) else { return Vec::new() };
+    if original.spec.get(key.name).is_some() {
+        return Vec::new();
+    }
+    let values =
+        variation.values.iter().filter(|value| key.values.allow(value) && key.default != Some(**value));
+    let variant = |value: &&'static str| {
+        let mut spec = original.spec.with(&[(key.name, value)]);
+        spec.label = spec.label.map(|label| format!("{label}-{}-{value}", key.name));
+        Wanted { spec, variant_of: Some(original.spec.shown()), ..original.clone() }
+    };
+    values.map(variant).collect()
+}
+
+/// Adds a variant for an experiment, unless a subject that is the same is there.
+fn add(all: &mut Vec<Wanted>, variant: Wanted, experiment: &'static str) {
+    match all.iter_mut().find(|other| other.spec.shown() == variant.spec.shown()) {
+        Some(other) if other.variant_of.is_some() && !other.only_in.contains(&experiment) => {
+            other.only_in.push(experiment);
+        }
+        Some(_) => {}
+        None => all.push(Wanted { only_in: vec![experiment], ..variant }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::Origin;
+    use crate::subject::Spec;
+
+    fn wanted(text: &str) -> Wanted {
+        Wanted::new(Spec::parse(text).unwrap(), Ladder::AsInstalled, Origin::Named)
+    }
+
+    #[test]
+    fn a_key_is_varied_where_the_kind_knows_it_and_nobody_gave_it() {
+        let variation = Variation { key: "seccomp", values: &["off", "default"] };
+        let shown = |text: &str| -> Vec<String> {
+            let original = wanted(text);
+            let kind = subject::kind_of(&original.spec).unwrap();
+            variants(&variation, kind, &original).iter().map(|one| one.spec.shown()).collect()
+        };
+        assert_eq!(shown("crun"), ["crun:seccomp=off"]);
+        assert_eq!(shown("own=crun"), ["own-seccomp-off"]);
+        assert_eq!(shown("crun:seccomp=off"), [""; 0]);
+        assert_eq!(shown("bare"), [""; 0]);
+    }
+
+    #[test]
+    fn a_variant_that_is_named_already_is_not_made() {
+        let mut all = vec![wanted("crun"), wanted("crun:seccomp=off")];
+        let variant = Wanted { variant_of: Some("crun".into()), ..wanted("crun:seccomp=off") };
+        add(&mut all, variant.clone(), "start");
+        assert_eq!(all.len(), 2);
+        assert!(all[1].variant_of.is_none());
+        let mut all = vec![wanted("crun")];
+        add(&mut all, variant.clone(), "start");
+        add(&mut all, variant, "exec");
+        assert_eq!((all.len(), &all[1].only_in), (2, &vec!["start", "exec"]));
+    }
+
+    #[test]
+    fn a_small_company_has_one_runtime_and_no_engine_with_one_of_choice() {
+        let mut defaults: Vec<_> =
+            ["bare", "floor", "crun", "runc", "docker", "docker+crun", "docker:net=none"]
+                .map(wanted)
+                .to_vec();
+        defaults[6].ladder = Ladder::Equalised;
+        let members = |company| -> Vec<String> {
+            let all = (0..defaults.len()).filter(|&index| belongs(company, &defaults, index));
+            all.map(|index| defaults[index].spec.to_string()).collect()
+        };
+        assert_eq!(members(Company::Few), ["bare", "floor", "crun", "docker"]);
+        assert_eq!(members(Company::AsInstalled).len(), 6);
+        assert_eq!(members(Company::All).len(), 7);
+    }
+}
