@@ -33,6 +33,8 @@ pub mod drift;
 
 pub mod carryover;
 
+pub mod quota;
+
 mod normal;
 
 pub use carryover::{CarryOver, CarryOverError, carry_over};
