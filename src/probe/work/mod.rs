@@ -5,6 +5,7 @@
 //! what it reports.
 
 mod spin;
+mod throttle;
 
 use core::ffi::{CStr, c_int};
 
@@ -15,7 +16,7 @@ use super::entry::Arguments;
 pub(super) const ROOM: usize = 192 << 10;
 
 /// The kinds of work, by name.
-static KINDS: &[(&str, Kind)] = &[("spin", spin::work)];
+static KINDS: &[(&str, Kind)] = &[("spin", spin::work), ("throttle", throttle::work)];
 
 /// A kind of work: reads its words, does it, reports.
 type Kind = fn(Words, &mut Report<'_>);

@@ -139,6 +139,14 @@ impl CpuCounters {
         self.directory.inode() == Some(ROOT_INODE)
     }
 
+    /// Whether this process is the only one in the cgroup, so that its counters are the process's own.
+    pub fn is_alone(&self) -> bool {
+        let mut buffer = [0u8; 64];
+        let Ok(file) = self.directory.open(c"cgroup.procs") else { return false };
+        let lines = |text: &[u8]| text.iter().filter(|byte| **byte == b'\n').count();
+        file.read(&mut buffer).is_ok_and(|text| lines(text) == 1)
+    }
+
     /// Reads them. The calling thread's own CPU time is in them up to this call; that of others that run
     /// at the moment may be missing since the last clock tick of theirs.
     pub fn read(&self) -> Result<CpuReading, Missing> {
