@@ -21,6 +21,8 @@ pub struct Exhibit {
     pub rows: Vec<Vec<Item>>,
     /// What a reader must know to read it, in sentences.
     pub notes: Vec<String>,
+    /// What it comes to, in a sentence or two, for whoever sees only the end of the report.
+    pub summary: Vec<String>,
 }
 
 /// A column.

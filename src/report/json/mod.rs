@@ -8,6 +8,7 @@ use super::model::{Change, Pair, PairKind, Report, Row, Value};
 use super::{Format, Look, Rendering};
 use crate::stats::{Estimate, Goal};
 use crate::verdict::Verdict;
+use crate::verdict::exhibit::{Column, Exhibit, Item};
 
 /// The name of the format with its version.
 pub const SCHEMA: &str = "dunnage-report/1";
@@ -161,6 +162,7 @@ fn experiment(one: &super::model::Experiment) -> ExperimentFile<'_> {
     ExperimentFile {
         prices: prices(one),
         price_sums: price_sums(one),
+        exhibits: one.exhibits.iter().map(exhibit).collect(),
         name: one.name,
         question: one.question,
         rounds: one.rounds,
@@ -169,6 +171,24 @@ fn experiment(one: &super::model::Experiment) -> ExperimentFile<'_> {
         cells,
         comparisons,
         factorial: one.factors.as_ref().map(|factors| factorial(one, factors)),
+    }
+}
+
+fn exhibit(one: &Exhibit) -> ExhibitFile<'_> {
+    let item = |item| match item {
+        &Item::Value(value) => ItemFile::Value(value),
+        Item::Text(text) => ItemFile::Text(text),
+        Item::Interval(interval) => ItemFile::Estimate(estimate(interval)),
+        Item::Nothing(why) => ItemFile::Nothing { nothing: why },
+    };
+    let column = |column: &'_ Column| column.unit.map(|unit| unit.name());
+    ExhibitFile {
+        name: one.name,
+        title: &one.title,
+        columns: one.columns.iter().map(|own| ColumnFile { name: &own.name, unit: column(own) }).collect(),
+        rows: one.rows.iter().map(|row| row.iter().map(item).collect()).collect(),
+        notes: &one.notes,
+        summary: &one.summary,
     }
 }
 

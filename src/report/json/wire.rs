@@ -72,6 +72,33 @@ pub(super) struct ExperimentFile<'a> {
     pub prices: Vec<PriceFile<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub price_sums: Vec<SumFile<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exhibits: Vec<ExhibitFile<'a>>,
+}
+
+#[derive(Serialize)]
+pub(super) struct ExhibitFile<'a> {
+    pub name: &'a str,
+    pub title: &'a str,
+    pub columns: Vec<ColumnFile<'a>>,
+    pub rows: Vec<Vec<ItemFile<'a>>>,
+    pub notes: &'a [String],
+    pub summary: &'a [String],
+}
+
+#[derive(Serialize)]
+pub(super) struct ColumnFile<'a> {
+    pub name: &'a str,
+    pub unit: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum ItemFile<'a> {
+    Text(&'a str),
+    Value(f64),
+    Estimate(EstimateFile),
+    Nothing { nothing: &'a str },
 }
 
 #[derive(Serialize)]

@@ -11,6 +11,7 @@ use crate::outcome::FailureClass;
 use crate::plan::{self, Entry, Plan};
 use crate::record::Recorded;
 use crate::report::text::clean;
+use crate::verdict::exhibit::{Exhibit, Item};
 use crate::verdict::{Analysis, CellSummary, MetricSummary};
 
 impl Report {
@@ -48,6 +49,22 @@ impl Report {
             carry_over_tested: analysis.carry_over_tested,
             samples: samples(run),
         }
+    }
+}
+
+/// An exhibit whose texts, labels and engines' words among them, fool no terminal.
+fn cleaned(exhibit: &Exhibit) -> Exhibit {
+    let item = |item: &Item| match item {
+        Item::Text(text) => Item::Text(clean(text)),
+        Item::Nothing(why) => Item::Nothing(clean(why)),
+        number => number.clone(),
+    };
+    Exhibit {
+        title: clean(&exhibit.title),
+        rows: exhibit.rows.iter().map(|row| row.iter().map(item).collect()).collect(),
+        summary: exhibit.summary.iter().map(|sentence| clean(sentence)).collect(),
+        notes: exhibit.notes.iter().map(|note| clean(note)).collect(),
+        ..exhibit.clone()
     }
 }
 
@@ -118,6 +135,7 @@ fn one_experiment(run: &Recorded, analysis: &Analysis, name: &'static str) -> Op
         factors,
         metrics,
         price_lists,
+        exhibits: analysis.exhibits.iter().filter(|one| one.experiment == name).map(cleaned).collect(),
     })
 }
 

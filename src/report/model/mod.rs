@@ -15,6 +15,7 @@ pub use priced::{Amount, Line, PriceList, Total};
 use crate::stats::Estimate;
 use crate::units::Unit;
 use crate::verdict::Verdict;
+use crate::verdict::exhibit::Exhibit;
 
 /// Everything that a rendering needs.
 #[derive(Debug, Clone)]
@@ -128,6 +129,16 @@ pub struct Experiment {
     pub factors: Option<Factors>,
     /// What settings cost, by subject, where the experiment prices them.
     pub price_lists: Vec<PriceList>,
+    /// Tables of its own.
+    pub exhibits: Vec<Exhibit>,
+}
+
+impl Experiment {
+    /// Whether it is told by tables of its own alone: prices, or exhibits where nothing is decided.
+    pub fn speaks_for_itself(&self) -> bool {
+        let decides = self.metrics.iter().any(|metric| metric.decisive);
+        !self.price_lists.is_empty() || (!decides && !self.exhibits.is_empty())
+    }
 }
 
 /// What the factors of a complete factorial do.

@@ -4,6 +4,7 @@
 //! It is text, for whoever writes it to where it belongs: no terminal is asked anything here.
 
 mod axis;
+mod exhibits;
 mod factors;
 mod ladder;
 mod notes;
@@ -39,8 +40,9 @@ pub fn render(report: &Report, look: &Look) -> String {
     notes::suspects(&mut page, report);
     for experiment in &report.experiments {
         // Settings that are priced stand in a list, not in a ladder each.
-        if !experiment.price_lists.is_empty() {
-            prices::prices(&mut page, experiment);
+        prices::prices(&mut page, experiment);
+        exhibits::exhibits(&mut page, experiment);
+        if experiment.speaks_for_itself() {
             continue;
         }
         for setting in &experiment.settings {
@@ -62,7 +64,7 @@ pub fn render(report: &Report, look: &Look) -> String {
     }
     notes::failures(&mut page, report);
     notes::notices(&mut page, report);
-    for experiment in report.experiments.iter().filter(|one| one.price_lists.is_empty()) {
+    for experiment in report.experiments.iter().filter(|one| !one.speaks_for_itself()) {
         for setting in &experiment.settings {
             tables::tables(&mut page, experiment, setting);
         }

@@ -276,6 +276,9 @@ pub(super) fn in_short(page: &mut Page, report: &Report) {
         let Some(metric) = experiment.metrics.first() else { continue };
         if !experiment.price_lists.is_empty() {
             super::prices::in_short(page, experiment);
+        }
+        super::exhibits::in_short(page, experiment);
+        if experiment.speaks_for_itself() {
             continue;
         }
         let settings = widest_setting(experiment);
