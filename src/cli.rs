@@ -71,6 +71,15 @@ pub enum Command {
         #[arg(short, long)]
         output: Option<PathBuf>,
     },
+    /// Watch a running container and say which limit its usage would bear.
+    #[command(after_long_help = "Examples:
+  dunnage advise cpu web
+  dunnage advise cpu web --for 120s --limit 0.5 --limit 2
+  dunnage advise cpu 3f2a --engine podman --format json > advice.json
+  dunnage advise cpu /sys/fs/cgroup/system.slice/nginx.service
+
+Ctrl-C ends watching early and advises on what was seen until then.")]
+    Advise(Advise),
     /// Remove everything of ours that killed runs left, and the images in engines.
     Sweep,
     /// Print a script with which a shell completes the command line.
@@ -168,6 +177,57 @@ pub struct Run {
     /// The run directory to make; one named after the date unless given.
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+}
+
+/// The options of `advise`.
+#[derive(Debug, Args)]
+pub struct Advise {
+    /// On what to advise.
+    #[arg(value_enum)]
+    pub what: Advised,
+    /// A running container of docker or podman, by its name or the beginning of its id; or the path of a cgroup, as
+    /// a directory or as it stands in `/proc/PID/cgroup`.
+    pub container: String,
+    /// For how long to watch, 5 s to 1 h. What does not happen in this time is not in the advice.
+    #[arg(long = "for", value_name = "TIME", default_value = "30s")]
+    pub watch: String,
+    /// How often to read the usage, 1 ms to 100 ms.
+    #[arg(long, value_name = "TIME", default_value = "10ms")]
+    pub every: String,
+    /// Whose container it is; looked for in both unless given.
+    #[arg(long, value_enum)]
+    pub engine: Option<EngineName>,
+    /// Predict what this limit would mean, too; repeat for several.
+    #[arg(long = "limit", value_name = "CPUS")]
+    pub limits: Vec<String>,
+    /// In which form.
+    #[arg(long, value_enum, default_value_t = AdviceForm::Terminal)]
+    pub format: AdviceForm,
+}
+
+/// In which form `advise` says what it found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AdviceForm {
+    /// A page for people.
+    Terminal,
+    /// One object for other programs, described in docs/advise-json.md.
+    Json,
+}
+
+/// On what `advise` advises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Advised {
+    /// A CPU limit.
+    Cpu,
+}
+
+/// The engines whose containers are found by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EngineName {
+    /// Docker.
+    Docker,
+    /// Podman.
+    Podman,
 }
 
 /// The form of the event stream.

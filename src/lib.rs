@@ -1,6 +1,7 @@
 //! dunnage measures what Linux containers cost, layer by layer, before the application inside
 //! does any work. The modules stand in reading order.
 
+pub mod advise;
 pub mod cli;
 pub mod cmd;
 pub mod exit;
@@ -22,3 +23,4 @@ pub mod sweep;
 pub mod sys;
 pub mod units;
 pub mod verdict;
+pub mod watch;

@@ -1,6 +1,7 @@
 //! One short file per verb. This one takes the command line, runs the verb, and turns what became
 //! of it into words on standard error and an exit code.
 
+mod advise;
 mod check;
 mod completions;
 mod doctor;
@@ -36,6 +37,7 @@ pub fn main() -> i32 {
         Command::Run(options) => run::run(options),
         Command::Resume { directory, events } => resume::run(directory, *events),
         Command::Report { directory, format, output } => report::run(directory, format, output.as_deref()),
+        Command::Advise(options) => advise::run(options),
         Command::Sweep => sweep::run(),
         Command::Completions { shell } => completions::run(*shell),
     };

@@ -7,6 +7,7 @@
 //! one fact a line, files as a length followed by that many bytes, and a last line `end`.
 
 pub mod entry;
+mod load;
 pub mod message;
 mod mounts;
 mod work;
@@ -93,6 +94,7 @@ pub fn run(arguments: Arguments) -> ! {
         None | Some(b"start") => start(main, detail),
         Some(b"enter") => enter(main, detail),
         Some(b"stay") => stay(),
+        Some(b"load") => load::be(arguments.get(3).map(CStr::to_bytes)),
         Some(word) if word == WORK.as_bytes() => work(main, arguments),
         Some(_) => unknown(),
     }

@@ -191,6 +191,9 @@ pub fn of_info(
     })
 }
 
+/// What to do when the daemon gives no answer.
+pub const START_THE_DAEMON: &str = "start the daemon: `systemctl start docker`, or `dockerd &` as root";
+
 /// What the daemon says of itself.
 pub fn info(client: &Path, global: &[String]) -> Result<Value, Unavailable> {
     let mut arguments: Vec<&str> = global.iter().map(String::as_str).collect();
@@ -205,8 +208,7 @@ pub fn info(client: &Path, global: &[String]) -> Result<Value, Unavailable> {
     }
     let reason =
         if errors.is_empty() { "the daemon did not say what it is".to_owned() } else { errors.join("; ") };
-    Err(Unavailable::because(reason)
-        .with_remedy("start the daemon: `systemctl start docker`, or `dockerd &` as root"))
+    Err(Unavailable::because(reason).with_remedy(START_THE_DAEMON))
 }
 
 fn unknown_runtime(runtime: &str, info: &Value) -> Unavailable {

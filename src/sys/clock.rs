@@ -22,6 +22,15 @@ pub fn now() -> Stamp {
     Stamp(read(libc::CLOCK_MONOTONIC).expect("every Linux has CLOCK_MONOTONIC"))
 }
 
+/// How often the kernel looks at what runs: one by its `CONFIG_HZ`, which is the step of its coarse clock.
+pub fn tick() -> Nanos {
+    let mut step = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `step` is a valid, writable timespec for the whole call.
+    let done = unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &mut step) };
+    assert_eq!(done, 0, "every Linux has CLOCK_MONOTONIC_COARSE");
+    Nanos(step.tv_sec * 1_000_000_000 + step.tv_nsec)
+}
+
 /// CPU time that the calling thread has used, in nanoseconds.
 pub fn thread_cpu() -> Nanos {
     let used = read(libc::CLOCK_THREAD_CPUTIME_ID).expect("every Linux has a thread CPU clock");
@@ -84,6 +93,11 @@ mod tests {
         assert!(now() > before);
         assert!(floor.step > Nanos(0) && floor.step < Nanos(10_000_000), "{floor:?}");
         assert!(floor.cost > Nanos(0) && floor.cost <= Nanos(100_000), "{floor:?}");
+    }
+
+    #[test]
+    fn the_tick_is_one_that_kernels_are_built_with() {
+        assert!((1_000_000..=10_000_000).contains(&tick().0), "{:?}", tick());
     }
 
     #[test]

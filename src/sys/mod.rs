@@ -14,6 +14,7 @@ pub mod journal;
 pub mod limits;
 pub mod link;
 pub mod own_time;
+pub mod pace;
 pub mod page_cache;
 pub mod pages;
 pub mod process;

@@ -65,9 +65,9 @@ fn has_word(line: &str, word: &str) -> bool {
     line.split(|c| !is_word(c)).any(|found| found == word)
 }
 
-/// Statistics, verdicts and reports are functions of files: no process, clock, engine, handle.
+/// Statistics, verdicts, reports and advice are functions of files: no process, clock, engine, handle.
 fn pure_rooms_know_no_machine(file: &File) -> Vec<String> {
-    let pure = file.is_in("src/stats") || file.is_in("src/report");
+    let pure = ["src/stats", "src/report", "src/advise"].iter().any(|room| file.is_in(room));
     if !pure && !file.path.starts_with("src/verdict") {
         return Vec::new();
     }
@@ -195,7 +195,13 @@ mod fires {
             "use crate::subject::docker;",
             "use crate::subject::{spec::Spec, podman};",
         ] {
-            for path in ["src/stats/sample.rs", "src/stats.rs", "src/verdict.rs", "src/report/md.rs"] {
+            for path in [
+                "src/stats/sample.rs",
+                "src/stats.rs",
+                "src/verdict.rs",
+                "src/report/md.rs",
+                "src/advise/a.rs",
+            ] {
                 assert_eq!(planted(path, line), 1, "{path} {line}");
             }
             assert_eq!(planted("src/runner.rs", line), 0, "{line}");

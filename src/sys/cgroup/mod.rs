@@ -100,6 +100,12 @@ pub fn mounted() -> io::Result<Vec<Hierarchy>> {
     }
 }
 
+/// The same with the cgroups of another process in place of our own.
+pub fn mounted_of(pid: i32) -> io::Result<Vec<Hierarchy>> {
+    let own = std::fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
+    Ok(parse(&std::fs::read_to_string("/proc/self/mountinfo")?, &own))
+}
+
 /// A line of `mountinfo`, as far as cgroups need it.
 struct Mounted<'a> {
     root: PathBuf,

@@ -1,0 +1,107 @@
+//! Which CPU limit? From usage that was watched: its quantiles, what the kernel would have done with it
+//! under other limits ([`replay`]), and a limit to recommend ([`recommend`]). Pure functions of readings.
+//!
+//! Deliberately absent: finding containers and reading their counters (`watch`), and applying a limit.
+
+pub mod demand;
+pub mod recommend;
+pub mod replay;
+pub mod usage;
+
+use std::fmt;
+
+use crate::units::Nanos;
+
+/// A number of CPUs: CPU time per time.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Cpus(pub f64);
+
+impl Cpus {
+    /// As Kubernetes counts them, in thousandths, rounded up.
+    pub fn milli(self) -> u64 {
+        // What is above a whole number by rounding only is that number.
+        (self.0 * 1000.0 - 1e-6).ceil().max(0.0) as u64
+    }
+}
+
+/// With at most three digits after the point, of which zeroes at the end are left out.
+impl fmt::Display for Cpus {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = format!("{:.3}", self.0);
+        out.pad(text.trim_end_matches('0').trim_end_matches('.'))
+    }
+}
+
+/// A limit as the kernel keeps it: so much CPU time in every period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// CPU time, of all threads together.
+    pub quota: Nanos,
+    /// In this time.
+    pub period: Nanos,
+}
+
+impl Quota {
+    /// The period that engines set unless they are told another one.
+    pub const USUAL_PERIOD: Nanos = Nanos::from_millis(100);
+
+    /// The limit that engines make of a number of CPUs.
+    pub fn of(cpus: Cpus) -> Quota {
+        Quota {
+            quota: Nanos((cpus.0 * Quota::USUAL_PERIOD.0 as f64).round() as i64),
+            period: Quota::USUAL_PERIOD,
+        }
+    }
+
+    /// As a number of CPUs.
+    pub fn cpus(self) -> Cpus {
+        Cpus(self.quota.0 as f64 / self.period.0 as f64)
+    }
+}
+
+/// What the kernel counts of a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Throttling {
+    /// Periods in which the group was active.
+    pub periods: u64,
+    /// Those at whose end something of it was waiting for quota.
+    pub throttled: u64,
+    /// How long it waited, summed over CPUs.
+    pub waited: Nanos,
+}
+
+impl Throttling {
+    /// What was counted between an earlier reading and this one.
+    pub fn since(self, earlier: Throttling) -> Throttling {
+        Throttling {
+            periods: self.periods.saturating_sub(earlier.periods),
+            throttled: self.throttled.saturating_sub(earlier.throttled),
+            waited: Nanos((self.waited.0 - earlier.waited.0).max(0)),
+        }
+    }
+
+    /// The share of periods that were throttled; none where no period was counted.
+    pub fn share(self) -> Option<f64> {
+        (self.periods > 0).then(|| self.throttled as f64 / self.periods as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_of_cpus_reads_short_and_a_limit_is_what_engines_make_of_it() {
+        assert_eq!([0.5, 1.0, 0.125, 2.0].map(|cpus| Cpus(cpus).to_string()), ["0.5", "1", "0.125", "2"]);
+        assert_eq!([0.5, 0.0301, 0.3].map(|cpus| Cpus(cpus).milli()), [500, 31, 300]);
+        assert_eq!(Quota::of(Cpus(0.35)).quota, Nanos::from_millis(35));
+        assert_eq!(Quota::of(Cpus(1.5)).cpus(), Cpus(1.5));
+    }
+
+    #[test]
+    fn a_share_needs_periods() {
+        let counted = |periods, throttled| Throttling { periods, throttled, waited: Nanos(0) };
+        assert_eq!(counted(30, 8).since(counted(10, 3)).share(), Some(0.25));
+        assert_eq!(counted(10, 3).since(counted(10, 3)).share(), None);
+    }
+}

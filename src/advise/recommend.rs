@@ -1,0 +1,253 @@
+//! Which limits to try on what was seen, and which one to recommend.
+//!
+//! What is recommended is the smallest limit under which fewer than 1 % of the periods would have been throttled. It has no
+//! headroom for what was not seen; that is the person's to add, who knows what the container will have to do.
+
+use super::demand::Demand;
+use super::replay::{Kernel, Prediction, predict};
+use super::usage::{Quantiles, Usage};
+use super::{Cpus, Quota, Throttling};
+
+/// What healthy means: fewer periods than these are throttled.
+pub const HEALTHY: f64 = 0.01;
+/// Above this share waiting is the rule.
+pub const HEAVY: f64 = 0.5;
+/// What the usual rule adds to p95.
+const RULE: f64 = 1.5;
+/// How many limits are tried between the mean and the most.
+const TRIED: usize = 8;
+/// Kernels refuse a quota below 1 ms.
+const LEAST: f64 = 0.01;
+
+/// What was watched.
+#[derive(Debug, Clone)]
+pub struct Watched {
+    /// The readings.
+    pub usage: Usage,
+    /// The limit in force meanwhile, the tightest from the group upwards.
+    pub limit: Option<Quota>,
+    /// What the kernel counted of it meanwhile.
+    pub throttling: Throttling,
+    /// How the kernel deals out quota.
+    pub kernel: Kernel,
+    /// How many CPUs there are.
+    pub cpus: usize,
+}
+
+/// Why a limit is among those that were tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// To show the trade.
+    Trade,
+    /// p95 × 1.5.
+    Rule,
+    /// It is in force.
+    InForce,
+    /// The person asked.
+    Asked,
+    /// It is recommended.
+    Recommended,
+}
+
+/// A limit that was tried.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tried {
+    /// How many CPUs.
+    pub cpus: Cpus,
+    /// Why.
+    pub origins: Vec<Origin>,
+    /// What it would have meant; for a limit above one that held work back, nobody can know.
+    pub prediction: Option<Prediction>,
+}
+
+/// What to do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Recommendation {
+    /// This limit.
+    Limit(Cpus),
+    /// At least the limit in force, and to watch again under a higher one: this one held work back.
+    Raise {
+        /// What is in force.
+        from: Cpus,
+        /// Under which to watch again.
+        to: Cpus,
+    },
+    /// No limit of fewer CPUs than the machine has would do.
+    None,
+}
+
+/// The whole advice.
+#[derive(Debug, Clone)]
+pub struct Advice {
+    /// Quantiles of the usage within periods.
+    pub quantiles: Quantiles,
+    /// Whether a limit held work back, so that the usage is less than what was wanted.
+    pub is_censored: bool,
+    /// At least how many threads ran at the same time.
+    pub threads: usize,
+    /// p95 × 1.5.
+    pub rule: Cpus,
+    /// The limits, in rising order.
+    pub tried: Vec<Tried>,
+    /// What to do.
+    pub recommendation: Recommendation,
+    /// What to reserve: p95, and no more than the limit.
+    pub request: Cpus,
+}
+
+/// The advice, with these limits among those that are tried. `None` where not one whole period was watched.
+pub fn advise(watched: &Watched, asked: &[Cpus]) -> Option<Advice> {
+    let quantiles = watched.usage.quantiles(Quota::USUAL_PERIOD)?;
+    let demand = Demand::of(&watched.usage, watched.kernel.tick);
+    let rule = rounded_up(Cpus(quantiles.p95.0 * RULE));
+    let limit = watched.limit.map(Quota::cpus);
+    let is_censored = limit.is_some() && watched.throttling.share().unwrap_or(0.0) >= HEALTHY;
+    let try_it = |cpus: Cpus| predict(&demand, Quota::of(cpus), watched.kernel);
+    let recommendation = match limit.filter(|_| is_censored) {
+        Some(from) => Recommendation::Raise {
+            from,
+            to: rounded_up(Cpus((from.0 * 2.0).min(watched.cpus as f64).max(from.0))),
+        },
+        None => smallest_healthy(watched.cpus, try_it),
+    };
+    let mut wanted: Vec<(Cpus, Origin)> =
+        trade(&demand, watched.usage.mean()).into_iter().map(|cpus| (cpus, Origin::Trade)).collect();
+    wanted.extend([(rule, Origin::Rule)]);
+    wanted.extend(limit.map(|cpus| (cpus, Origin::InForce)));
+    wanted.extend(asked.iter().map(|cpus| (*cpus, Origin::Asked)));
+    if let Recommendation::Limit(cpus) = recommendation {
+        wanted.push((cpus, Origin::Recommended));
+    }
+    let request = match recommendation {
+        Recommendation::Limit(cpus) => rounded_up(Cpus(quantiles.p95.0.min(cpus.0))),
+        _ => rounded_up(quantiles.p95),
+    };
+    let is_known = |cpus: Cpus| !is_censored || limit.is_some_and(|limit| cpus < limit);
+    Some(Advice {
+        quantiles,
+        is_censored,
+        threads: demand.threads(),
+        rule,
+        tried: merged(wanted, |cpus| is_known(cpus).then(|| try_it(cpus))),
+        recommendation,
+        request,
+    })
+}
+
+/// Between the mean, below which a group falls ever farther behind, and the most that was wanted in any period.
+fn trade(demand: &Demand, mean: Cpus) -> Vec<Cpus> {
+    let most = demand.most_within(Quota::USUAL_PERIOD).0 as f64 / Quota::USUAL_PERIOD.0 as f64;
+    let (low, high) = (mean.0.max(LEAST), most.max(LEAST));
+    let at = |index: usize| low * (high / low).powf(index as f64 / (TRIED - 1) as f64);
+    (0..TRIED).map(|index| rounded_up(Cpus(at(index)))).collect()
+}
+
+/// To steps that a person would choose: hundredths below 0.2, then twentieths.
+fn rounded_up(cpus: Cpus) -> Cpus {
+    let steps = if cpus.0 <= 0.2 { 100.0 } else { 20.0 };
+    // What is above a step by rounding only is that step.
+    Cpus(((cpus.0 * steps - 1e-6).ceil() / steps).max(LEAST))
+}
+
+/// By halving, since throttling falls as the limit rises.
+fn smallest_healthy(cpus: usize, try_it: impl Fn(Cpus) -> Prediction) -> Recommendation {
+    let steps: Vec<Cpus> = (1..=20)
+        .map(|step| Cpus(f64::from(step) / 100.0))
+        .chain((5..=20 * cpus as u32).map(|step| Cpus(f64::from(step) / 20.0)))
+        .collect();
+    let is_healthy = |cpus: Cpus| {
+        let found = try_it(cpus);
+        found.throttled.unwrap_or(0.0) < HEALTHY && found.left.0 as f64 <= Quota::of(cpus).quota.0 as f64
+    };
+    let first = steps.partition_point(|&cpus| !is_healthy(cpus));
+    match steps.get(first) {
+        Some(cpus) => Recommendation::Limit(*cpus),
+        None => Recommendation::None,
+    }
+}
+
+/// Each limit once, with all its origins, in rising order.
+fn merged(mut wanted: Vec<(Cpus, Origin)>, try_it: impl Fn(Cpus) -> Option<Prediction>) -> Vec<Tried> {
+    wanted.sort_by(|a, b| a.0.0.total_cmp(&b.0.0));
+    let mut all: Vec<Tried> = Vec::new();
+    for (cpus, origin) in wanted {
+        match all.last_mut().filter(|last| (last.cpus.0 - cpus.0).abs() < 1e-9) {
+            Some(last) if last.origins.contains(&origin) => {}
+            Some(last) => last.origins.push(origin),
+            None => all.push(Tried { cpus, origins: vec![origin], prediction: try_it(cpus) }),
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::usage::tests::every_10_ms;
+    use super::*;
+    use crate::units::Nanos;
+
+    fn watched(used: impl IntoIterator<Item = f64>) -> Watched {
+        Watched {
+            usage: every_10_ms(used),
+            limit: None,
+            throttling: Throttling::default(),
+            kernel: Kernel { slice: Kernel::USUAL_SLICE, tick: Nanos::from_millis(4) },
+            cpus: 2,
+        }
+    }
+
+    #[test]
+    fn steady_usage_gets_a_limit_just_above_it() {
+        let advice = advise(&watched([3.2; 1000]), &[Cpus(0.2)]).unwrap();
+        let Recommendation::Limit(cpus) = advice.recommendation else { panic!("{advice:?}") };
+        assert!((0.32..=0.4).contains(&cpus.0), "{advice:?}");
+        assert_eq!((advice.rule, advice.is_censored), (Cpus(0.5), false));
+        let asked = advice.tried.iter().find(|tried| tried.origins.contains(&Origin::Asked)).unwrap();
+        assert!(asked.prediction.as_ref().unwrap().throttled.unwrap() > 0.95, "{asked:?}");
+        assert!(advice.tried.is_sorted_by(|a, b| a.cpus < b.cpus), "{advice:?}");
+    }
+
+    #[test]
+    fn the_usual_rule_is_shown_to_throttle_bursts_that_p95_does_not_see() {
+        // A whole CPU for half a second every 20 seconds, and next to nothing else.
+        let advice =
+            advise(&watched((0..6000).map(|index| if index % 2000 < 50 { 10.0 } else { 0.5 })), &[]).unwrap();
+        let rule = advice.tried.iter().find(|tried| tried.origins.contains(&Origin::Rule)).unwrap();
+        let Recommendation::Limit(cpus) = advice.recommendation else { panic!("{advice:?}") };
+        assert!(rule.cpus < Cpus(0.1) && cpus > rule.cpus, "{advice:?}");
+        assert!(rule.prediction.as_ref().unwrap().throttled.unwrap() > 0.1, "{rule:?}");
+    }
+
+    #[test]
+    fn what_a_limit_held_back_is_never_recommended_away() {
+        let mut limited = watched([5.0; 1000]);
+        limited.limit = Some(Quota::of(Cpus(0.5)));
+        limited.throttling = Throttling { periods: 100, throttled: 90, waited: Nanos::from_millis(4000) };
+        let advice = advise(&limited, &[Cpus(0.3), Cpus(1.0)]).unwrap();
+        assert!(advice.is_censored);
+        assert_eq!(advice.recommendation, Recommendation::Raise { from: Cpus(0.5), to: Cpus(1.0) });
+        let known =
+            |cpus| advice.tried.iter().find(|tried| tried.cpus == Cpus(cpus)).unwrap().prediction.is_some();
+        assert_eq!([0.3, 0.5, 1.0].map(known), [true, false, false]);
+    }
+
+    #[test]
+    fn a_limit_that_held_nothing_back_may_be_lowered() {
+        let mut limited = watched([2.0; 1000]);
+        limited.limit = Some(Quota::of(Cpus(1.0)));
+        limited.throttling = Throttling { periods: 100, throttled: 0, waited: Nanos(0) };
+        let advice = advise(&limited, &[]).unwrap();
+        assert!(
+            matches!(advice.recommendation, Recommendation::Limit(cpus) if cpus < Cpus(0.3)),
+            "{advice:?}"
+        );
+    }
+
+    #[test]
+    fn steps_are_those_that_a_person_would_choose() {
+        assert_eq!(
+            [0.003, 0.111, 0.2, 0.21, 0.9, 1.31].map(|cpus| rounded_up(Cpus(cpus)).0),
+            [0.01, 0.12, 0.2, 0.25, 0.9, 1.35]
+        );
+    }
+}

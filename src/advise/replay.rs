@@ -1,0 +1,358 @@
+//! What the kernel would have done with this demand under that limit.
+//!
+//! The model is the kernel's own bandwidth control (`kernel/sched/fair.c`, `cpu.max` and `cpu.cfs_quota_us`): a pool is
+//! refilled to the quota at the end of every period; each CPU takes slices of 5 ms from it when its own share is used up,
+//! which it notices at a tick or when its task sleeps; what it used beyond its share is a debt that the next refill pays; what is
+//! left when a task sleeps goes back but for 1 ms. A CPU that gets nothing is throttled until the period ends. A period counts when the group
+//! took from the pool in it, or something waited; it counts as throttled when something waits at its end.
+//!
+//! Work arrives as it was seen, whether or not earlier work is done, is served in the order in which it came, and is never dropped. A
+//! program that waits for its own answers before it asks for more would ask later, and be throttled less.
+//! Deliberately absent: other processes on the machine, bursts that `cpu.max.burst` saves up, and limits of groups further up.
+
+use std::collections::VecDeque;
+
+use super::demand::{Demand, STEP};
+use super::{Quota, Throttling};
+use crate::units::Nanos;
+
+/// How the kernel deals out quota.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kernel {
+    /// What a CPU takes from the pool at a time (`sched_cfs_bandwidth_slice_us`).
+    pub slice: Nanos,
+    /// How often a running task's time is looked at (one by `CONFIG_HZ`).
+    pub tick: Nanos,
+}
+
+impl Kernel {
+    /// The slice of every kernel on which nobody changed it.
+    pub const USUAL_SLICE: Nanos = Nanos::from_millis(5);
+    /// What a CPU keeps when its task sleeps (`min_cfs_rq_runtime`).
+    const KEPT: f64 = 1e6;
+}
+
+/// How many phases of the period against the work are tried: which one a container has is chance.
+const PHASES: i64 = 10;
+
+/// What a limit would have meant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prediction {
+    /// The limit.
+    pub limit: Quota,
+    /// The share of counted periods at whose end something waited. None where no period counts, as with no work.
+    pub throttled: Option<f64>,
+    /// How much later the CPU time was given than without a limit.
+    pub wait: Wait,
+    /// CPU time that was not given by the end of what was watched, on the mean over the phases.
+    pub left: Nanos,
+}
+
+/// Quantiles by CPU time: half of it waited no longer than `p50`. What was still waiting at the end counts with the
+/// time that it had waited until then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Wait {
+    /// Of half the CPU time.
+    pub p50: Nanos,
+    /// Of 99 % of it.
+    pub p99: Nanos,
+    /// Of all of it.
+    pub max: Nanos,
+}
+
+/// One replay, with one phase of the period.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replayed {
+    /// What the kernel would have counted.
+    pub counted: Throttling,
+    /// CPU time by the number of steps that it waited.
+    pub waits: Vec<f64>,
+    /// CPU time that was given.
+    pub served: f64,
+    /// CPU time that was waiting at the end.
+    pub left: f64,
+}
+
+/// The replays of all phases together.
+pub fn predict(demand: &Demand, limit: Quota, kernel: Kernel) -> Prediction {
+    let phase = |index: i64| Nanos(limit.period.0 * index / PHASES);
+    let all: Vec<Replayed> = (0..PHASES).map(|index| replay(demand, limit, kernel, phase(index))).collect();
+    let sum = |counter: fn(&Throttling) -> u64| all.iter().map(|one| counter(&one.counted)).sum();
+    let counted = Throttling {
+        periods: sum(|counted| counted.periods),
+        throttled: sum(|counted| counted.throttled),
+        waited: Nanos(0),
+    };
+    let longest = all.iter().map(|one| one.waits.len()).max().unwrap_or(0);
+    let mut waits = vec![0.0; longest];
+    for one in &all {
+        waits.iter_mut().zip(&one.waits).for_each(|(sum, work)| *sum += work);
+    }
+    Prediction {
+        limit,
+        throttled: counted.share(),
+        wait: Wait { p50: waited(&waits, 0.5), p99: waited(&waits, 0.99), max: waited(&waits, 1.0) },
+        left: Nanos((all.iter().map(|one| one.left).sum::<f64>() / PHASES as f64).round() as i64),
+    }
+}
+
+/// How long this share of the work waited at most.
+fn waited(waits: &[f64], share: f64) -> Nanos {
+    let needed = waits.iter().sum::<f64>() * share;
+    let mut sum = 0.0;
+    for (steps, work) in waits.iter().enumerate() {
+        sum += work;
+        // Sums of the same numbers in another order differ in their last digits.
+        if sum >= needed * (1.0 - 1e-9) {
+            return Nanos(steps as i64 * STEP.0);
+        }
+    }
+    Nanos(0)
+}
+
+/// A CPU of the group, on which one thread of it runs.
+#[derive(Default)]
+struct Cpu {
+    /// Work that has come and is not done, with the step in which it came; the first is the oldest.
+    queue: VecDeque<(usize, f64)>,
+    /// What is left of its share of the quota; a debt where it is negative.
+    share: f64,
+    throttled: bool,
+    /// Whether it went on working to the very end of the last step: then only a tick looks at it.
+    awake: bool,
+}
+
+/// The group's pool.
+struct Pool {
+    quota: f64,
+    left: f64,
+    /// Whether the timer of the period runs.
+    active: bool,
+    /// Whether nothing has been taken since the last refill.
+    idle: bool,
+}
+
+impl Pool {
+    /// Fills a CPU's share up to `target`, as far as there is something left.
+    fn give(&mut self, cpu: &mut Cpu, target: f64) {
+        self.active = true;
+        let given = (target - cpu.share).clamp(0.0, self.left.max(0.0));
+        if given > 0.0 {
+            self.left -= given;
+            self.idle = false;
+        }
+        cpu.share += given;
+    }
+}
+
+/// Replays the demand from its beginning to its end; the first period ends `phase` after a whole one.
+pub fn replay(demand: &Demand, limit: Quota, kernel: Kernel, phase: Nanos) -> Replayed {
+    let steps_of = |time: Nanos| ((time.0 / STEP.0) as usize).max(1);
+    let (period, tick, phase) = (steps_of(limit.period), steps_of(kernel.tick), (phase.0 / STEP.0) as usize);
+    let mut cpus: Vec<Cpu> = (0..demand.threads()).map(|_| Cpu::default()).collect();
+    let mut pool =
+        Pool { quota: limit.quota.0 as f64, left: limit.quota.0 as f64, active: false, idle: true };
+    let mut done = Replayed { counted: Throttling::default(), waits: Vec::new(), served: 0.0, left: 0.0 };
+    for step in 0..demand.len() {
+        if (step + phase) % period == 0 {
+            end_period(&mut pool, &mut cpus, &mut done.counted);
+        }
+        for (thread, cpu) in cpus.iter_mut().enumerate() {
+            let wanted = demand.of_thread(step, thread);
+            if wanted > 0.0 {
+                cpu.queue.push_back((step, wanted));
+            }
+            // The ticks of the CPUs do not fall together.
+            let is_tick = (step + thread) % tick == 0;
+            run(cpu, &mut pool, kernel, (step, is_tick), &mut done);
+        }
+        // What others gave back is enough for those that wait.
+        if pool.left > kernel.slice.0 as f64 {
+            wake(&mut pool, &mut cpus);
+        }
+    }
+    for (came, work) in cpus.iter().flat_map(|cpu| &cpu.queue) {
+        done.left += work;
+        note(&mut done.waits, demand.len() - came, *work);
+    }
+    done
+}
+
+/// What `do_sched_cfs_period_timer` does.
+fn end_period(pool: &mut Pool, cpus: &mut [Cpu], counted: &mut Throttling) {
+    if !pool.active {
+        return;
+    }
+    counted.periods += 1;
+    let throttled = cpus.iter().any(|cpu| cpu.throttled);
+    if pool.idle && !throttled {
+        pool.active = false;
+        return;
+    }
+    pool.left = pool.quota;
+    pool.idle = true;
+    if throttled {
+        counted.throttled += 1;
+        wake(pool, cpus);
+    }
+}
+
+/// Gives each throttled CPU just enough to run; it takes more when it does.
+fn wake(pool: &mut Pool, cpus: &mut [Cpu]) {
+    for cpu in cpus.iter_mut().filter(|cpu| cpu.throttled) {
+        pool.give(cpu, 1.0);
+        cpu.throttled = cpu.share <= 0.0;
+    }
+}
+
+/// One step of one CPU.
+fn run(cpu: &mut Cpu, pool: &mut Pool, kernel: Kernel, (step, is_tick): (usize, bool), done: &mut Replayed) {
+    if cpu.queue.is_empty() || cpu.throttled {
+        cpu.awake = false;
+        return;
+    }
+    if cpu.share <= 0.0 && (is_tick || !cpu.awake) {
+        pool.give(cpu, kernel.slice.0 as f64);
+        cpu.throttled = cpu.share <= 0.0;
+        if cpu.throttled {
+            return;
+        }
+    }
+    let mut room = STEP.0 as f64;
+    while let Some((came, work)) = cpu.queue.front_mut() {
+        let now = work.min(room);
+        note(&mut done.waits, step - *came, now);
+        (done.served, cpu.share, room) = (done.served + now, cpu.share - now, room - now);
+        *work -= now;
+        if *work > 0.0 {
+            break;
+        }
+        cpu.queue.pop_front();
+    }
+    // Less than a nanosecond of pause is rounding.
+    cpu.awake = room < 1.0;
+    if !cpu.awake && cpu.share > Kernel::KEPT {
+        pool.left += cpu.share - Kernel::KEPT;
+        cpu.share = Kernel::KEPT;
+    }
+}
+
+fn note(waits: &mut Vec<f64>, steps: usize, work: f64) {
+    if waits.len() <= steps {
+        waits.resize(steps + 1, 0.0);
+    }
+    waits[steps] += work;
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::Cpus;
+    use super::super::usage::tests::every_10_ms;
+    use super::*;
+
+    const KERNEL: Kernel = Kernel { slice: Kernel::USUAL_SLICE, tick: Nanos::from_millis(4) };
+
+    fn under(cpus: f64, used: impl IntoIterator<Item = f64>) -> Prediction {
+        predict(&Demand::of(&every_10_ms(used), KERNEL.tick), Quota::of(Cpus(cpus)), KERNEL)
+    }
+
+    /// Bursts of this many milliseconds at the beginning of every so many, for this many times.
+    fn bursts(millis: usize, every: usize, times: usize) -> impl Iterator<Item = f64> {
+        let burst = move |_| (0..every / 10).map(move |part| if part * 10 < millis { 10.0 } else { 0.0 });
+        (0..times).flat_map(burst)
+    }
+
+    #[test]
+    fn continuous_work_beyond_the_quota_is_throttled_in_every_period_and_falls_ever_farther_behind() {
+        let found = under(0.5, [10.0; 1000]);
+        assert!(found.throttled.unwrap() > 0.98, "{found:?}");
+        // In 10 s the 5 s are given that the quota allows; a tick and a slice go beyond it at most.
+        assert!((found.left.seconds() - 5.0).abs() < 0.07, "{found:?}");
+        assert!((found.wait.max.seconds() - 5.0).abs() < 0.15, "{found:?}");
+    }
+
+    #[test]
+    fn work_within_the_quota_is_never_throttled() {
+        let found = under(0.5, [4.0; 1000]);
+        assert_eq!((found.throttled, found.wait), (Some(0.0), Wait::default()));
+        assert_eq!(under(0.5, [0.0; 100]).throttled, None);
+    }
+
+    #[test]
+    fn bursts_above_a_quota_that_carries_their_mean_are_throttled_and_done_with_before_the_next() {
+        // 60 ms every 300 ms under 40 ms in 100 ms. Where a period ends 20 to 40 ms after the burst began, neither part is
+        // above the quota; in the other 7 of 10 phases one period of three is throttled.
+        let found = under(0.4, bursts(60, 300, 40));
+        let share = found.throttled.unwrap();
+        assert!((share - 0.7 / 3.0).abs() < 0.02, "{found:?}");
+        assert!(found.left.0 < 60_000_000 && found.wait.max.0 <= 80_000_000, "{found:?}");
+        assert!(found.wait.p50 == Nanos(0), "{found:?}");
+    }
+
+    #[test]
+    fn a_quota_is_used_up_faster_by_several_threads() {
+        // Two threads want 60 ms each at once, twice what the quota gives.
+        let two = under(0.6, (0..40).flat_map(|_| [vec![20.0; 6], vec![0.0; 24]].concat()));
+        let one = under(0.6, bursts(120, 300, 40));
+        assert!(two.wait.p99 > one.wait.p99, "{two:?} {one:?}");
+        assert!(two.throttled.unwrap() >= one.throttled.unwrap(), "{two:?} {one:?}");
+    }
+
+    #[test]
+    fn a_group_that_sleeps_through_periods_has_fewer_of_them() {
+        let demand = Demand::of(&every_10_ms(bursts(30, 1000, 10)), KERNEL.tick);
+        let counted = replay(&demand, Quota::of(Cpus(1.0)), KERNEL, Nanos(0)).counted;
+        assert!((10..=30).contains(&counted.periods) && counted.throttled == 0, "{counted:?}");
+    }
+
+    fn usage() -> impl Strategy<Value = Vec<f64>> {
+        let calm = prop::collection::vec(0.0..4.0f64, 1..40);
+        let busy = prop::collection::vec(0.0..20.0f64, 1..40);
+        prop::collection::vec(prop_oneof![calm, busy], 1..12).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+
+        #[test]
+        fn work_is_neither_lost_nor_made(used in usage(), cpus in 0.05..2.5f64, phase in 0i64..100) {
+            let demand = Demand::of(&every_10_ms(used), KERNEL.tick);
+            let done = replay(&demand, Quota::of(Cpus(cpus)), KERNEL, Nanos::from_millis(phase));
+            prop_assert!((done.served + done.left - demand.total()).abs() < 1e3);
+            prop_assert!((done.waits.iter().sum::<f64>() - demand.total()).abs() < 1e3);
+            prop_assert!(done.counted.throttled <= done.counted.periods);
+        }
+
+        #[test]
+        fn no_more_is_given_than_the_quota_allows(used in usage(), cpus in 0.05..1.0f64) {
+            let demand = Demand::of(&every_10_ms(used), KERNEL.tick);
+            let done = replay(&demand, Quota::of(Cpus(cpus)), KERNEL, Nanos(0));
+            let refills = (demand.len() / 100 + 1) as f64;
+            // Each CPU may be a tick in debt when it ends.
+            let most = refills * cpus * 100e6 + demand.threads() as f64 * KERNEL.tick.0 as f64;
+            prop_assert!(done.served <= most + 1e3, "{} {most}", done.served);
+        }
+
+        #[test]
+        fn more_quota_never_means_more_throttling_or_waiting(used in usage(), cpus in 0.1..1.5f64) {
+            let demand = Demand::of(&every_10_ms(used), KERNEL.tick);
+            let [less, more] = [cpus, cpus * 1.3].map(|cpus| predict(&demand, Quota::of(Cpus(cpus)), KERNEL));
+            // The periods of a group that is hardly throttled are fewer, so a share of few periods may go up a little.
+            prop_assert!(more.throttled.unwrap_or(0.0) <= less.throttled.unwrap_or(0.0) + 0.1, "{less:?} {more:?}");
+            prop_assert!(more.wait.p99.0 <= less.wait.p99.0 + 5_000_000, "{less:?} {more:?}");
+            prop_assert!(more.left.0 <= less.left.0 + 1_000_000);
+        }
+
+        #[test]
+        fn a_quota_above_the_most_that_was_wanted_throttles_nothing(used in usage()) {
+            let demand = Demand::of(&every_10_ms(used), KERNEL.tick);
+            let most = demand.most_within(Quota::USUAL_PERIOD);
+            // Each CPU may hold a slice that it does not need.
+            let quota = Nanos(most.0 + demand.threads() as i64 * KERNEL.slice.0);
+            let found = predict(&demand, Quota { quota, period: Quota::USUAL_PERIOD }, KERNEL);
+            prop_assert_eq!((found.throttled.unwrap_or(0.0), found.left), (0.0, Nanos(0)));
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! `dunnage advise cpu`: watches a running container and says which CPU limit its usage would bear.
+//!
+//! Finds it, watches it, replays what was seen under other limits, tells. Nothing is started, and nothing of the container is changed.
+
+mod document;
+mod page;
+
+use std::io::{IsTerminal, Write};
+
+use anyhow::{Context, Result, anyhow};
+
+use crate::advise::recommend::{self, Advice, Watched};
+use crate::advise::{Cpus, Quota};
+use crate::cli;
+use crate::exit::{self, Special};
+use crate::subject::spec::parse_duration;
+use crate::sys::signals::Interrupts;
+use crate::units::Nanos;
+use crate::watch::sampler::{self, End, Lost, Pace, Seen};
+use crate::watch::target::{self, Engine, Target};
+
+/// Less than fifty periods have no p99 worth its name.
+const LEAST: Nanos = Nanos::from_millis(5_000);
+/// A replay of a day would hold all its readings.
+const MOST: Nanos = Nanos::from_millis(3_600_000);
+/// Finer than a tick of the slowest kernels in use nothing new is seen.
+const FINEST: Nanos = Nanos::from_millis(1);
+/// The period of most limits: with fewer readings than one in each, bursts are not seen at all.
+const COARSEST: Nanos = Quota::USUAL_PERIOD;
+
+/// Everything that the renderings tell.
+struct Told<'a> {
+    target: &'a Target,
+    pace: Pace,
+    seen: &'a Seen,
+    advice: &'a Advice,
+}
+
+/// Runs the verb. Stopped by Ctrl-C it advises on what was seen so far; where that is too little, the exit code is 5.
+pub fn run(options: &cli::Advise) -> Result<i32> {
+    let pace = pace(options)?;
+    let cpus = std::thread::available_parallelism().context("cannot tell how many CPUs there are")?.get();
+    let asked = options.limits.iter().map(|text| limit(text)).collect::<Result<Vec<_>>>()?;
+    let interrupts = Interrupts::install().context("cannot collect signals")?;
+    let engine = options.engine.map(|engine| match engine {
+        cli::EngineName::Docker => Engine::Docker,
+        cli::EngineName::Podman => Engine::Podman,
+    });
+    let target = target::find(&options.container, engine)?;
+    if interrupts.asked() {
+        return Err(Special::Interrupted.into());
+    }
+    super::tell(&format!(
+        "watching `{}` for {}, every {}; Ctrl-C ends it early",
+        target.name, pace.duration, pace.every
+    ));
+    let seen = sampler::watch(&target.group, target.process.as_ref(), pace, &interrupts)
+        .map_err(|lost| of_lost(&target, lost))?;
+    if seen.end == End::Asked && seen.usage.duration() < LEAST {
+        super::tell(&format!(
+            "only {} were seen, and {LEAST} are the least that says something",
+            seen.usage.duration()
+        ));
+        return Err(Special::Interrupted.into());
+    }
+    let watched = Watched {
+        usage: seen.usage.clone(),
+        limit: seen.limit,
+        throttling: seen.throttling,
+        kernel: sampler::kernel(),
+        cpus,
+    };
+    let advice = recommend::advise(&watched, &asked).context("not one whole period was watched")?;
+    let told = Told { target: &target, pace, seen: &seen, advice: &advice };
+    let text = match options.format {
+        cli::AdviceForm::Terminal => page::render(
+            &told,
+            &super::report::look(std::path::Path::new("."), std::io::stdout().is_terminal()),
+        ),
+        cli::AdviceForm::Json => document::render(&told),
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(exit::FINE)
+}
+
+fn of_lost(target: &Target, lost: Lost) -> anyhow::Error {
+    let name = &target.name;
+    match lost {
+        Lost::Ended(_) => anyhow!(
+            "`{name}` cannot be advised on: {lost}\n\nhint: watch it for a shorter time with `--for`, or while it has more to do"
+        ),
+        Lost::Nothing => Special::Interrupted.into(),
+        Lost::Unreadable(..) => anyhow!("`{name}` cannot be advised on: {lost}"),
+    }
+}
+
+fn pace(options: &cli::Advise) -> Result<Pace> {
+    let duration = time("--for", &options.watch, LEAST, MOST)?;
+    let every = time("--every", &options.every, FINEST, COARSEST)?;
+    Ok(Pace { duration, every })
+}
+
+fn time(option: &str, text: &str, least: Nanos, most: Nanos) -> Result<Nanos> {
+    let time = parse_duration(text).map(Nanos::from_seconds);
+    time.filter(|time| (least..=most).contains(time)).ok_or_else(|| {
+        let text = format!("`{option} {text}` is not possible\n\nhint: it takes a time from {least} to {most}, such as `30s` or `20ms`");
+        Special::Usage(text).into()
+    })
+}
+
+/// A limit that the kernel can keep: a millisecond in each period, and not more CPUs than any machine has.
+fn limit(text: &str) -> Result<Cpus> {
+    let number: Option<f64> =
+        text.parse().ok().filter(|_| text.chars().all(|c| c.is_ascii_digit() || c == '.'));
+    number.filter(|cpus| (0.01..=4096.0).contains(cpus)).map(Cpus).ok_or_else(|| {
+        Special::Usage(format!(
+            "`--limit {text}` is not possible\n\nhint: it takes a number of CPUs, 0.01 or more, such as `0.5`"
+        ))
+        .into()
+    })
+}

@@ -1,0 +1,242 @@
+//! The control group of a container: what it has used, what its limit is, and what the limit did to it.
+//!
+//! In version 1 the time used stands under the controller `cpuacct`, in nanoseconds, and the limit under `cpu`, which may
+//! be mounted elsewhere. In version 2 all of it stands in one directory, in microseconds.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::advise::{Quota, Throttling};
+use crate::sys::cgroup::{self, Hierarchy, Version};
+use crate::units::Nanos;
+
+/// A group whose usage can be read.
+#[derive(Debug)]
+pub struct Group {
+    /// Which version counts its CPU time.
+    pub version: Version,
+    /// The directory of the counter, for people.
+    pub directory: PathBuf,
+    /// Where the limit stands, if the controller is there.
+    limits: Option<Place>,
+    /// The counter, kept open: a group that is made anew under the same name is another one.
+    counter: File,
+}
+
+/// A directory of a hierarchy, and where that is mounted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    directory: PathBuf,
+    mount: PathBuf,
+}
+
+/// Why there is no group to read.
+#[derive(Debug, thiserror::Error)]
+pub enum Lacking {
+    /// No hierarchy counts CPU time.
+    #[error(
+        "no cgroup controller that counts CPU time is mounted here (`cpuacct` of version 1, or version 2)"
+    )]
+    Controller,
+    /// The group lies where the mounts do not show it.
+    #[error("the cgroup of process {0} cannot be seen from here")]
+    Hidden(i32),
+    /// The process is no part of what was looked for.
+    #[error("process {pid} is in no cgroup named after the container `{id}`")]
+    Stranger {
+        /// Which process.
+        pid: i32,
+        /// Whose group was looked for.
+        id: String,
+    },
+    /// No such directory in any hierarchy that counts.
+    #[error("there is no cgroup `{0}`")]
+    NoSuchGroup(String),
+    /// The files cannot be read.
+    #[error("{path}: {source}")]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+}
+
+impl Group {
+    /// The group of the container `id` whose first process is `pid`. Processes inside may have moved to groups below it.
+    pub fn of_container(pid: i32, id: &str) -> Result<Group, Lacking> {
+        let hierarchies = cgroup::mounted_of(pid)
+            .map_err(|source| Lacking::Unreadable { path: format!("/proc/{pid}/cgroup").into(), source })?;
+        let counting = counting(&hierarchies).ok_or(Lacking::Controller)?;
+        let own = counting.own.as_deref().ok_or(Lacking::Hidden(pid))?;
+        let directory = named_after(own, id).ok_or_else(|| Lacking::Stranger { pid, id: id.to_owned() })?;
+        let limits = limiting(&hierarchies).and_then(|hierarchy| {
+            let directory = named_after(hierarchy.own.as_deref()?, id)?;
+            Some(Place { directory, mount: hierarchy.mount.clone() })
+        });
+        Group::open(counting.version.clone(), directory, limits)
+    }
+
+    /// The group of this path: of its directory, or as `/proc/PID/cgroup` shows it.
+    pub fn at(path: &str) -> Result<Group, Lacking> {
+        let unreadable = |source| Lacking::Unreadable { path: "/proc/self/mountinfo".into(), source };
+        let hierarchies = cgroup::mounted().map_err(unreadable)?;
+        let counting = counting(&hierarchies).ok_or(Lacking::Controller)?;
+        // The longest mount point first: that of version 2 may lie above all others.
+        let mut by_length: Vec<&Hierarchy> = hierarchies.iter().collect();
+        by_length.sort_by_key(|hierarchy| std::cmp::Reverse(hierarchy.mount.as_os_str().len()));
+        let inside =
+            by_length.iter().find_map(|hierarchy| Path::new(path).strip_prefix(&hierarchy.mount).ok());
+        let relative = inside.unwrap_or_else(|| Path::new(path.trim_start_matches('/')));
+        let directory = counting.mount.join(relative);
+        if !directory.is_dir() {
+            return Err(Lacking::NoSuchGroup(path.to_owned()));
+        }
+        let limits = limiting(&hierarchies).map(|hierarchy| Place {
+            directory: hierarchy.mount.join(relative),
+            mount: hierarchy.mount.clone(),
+        });
+        Group::open(counting.version.clone(), directory, limits.filter(|place| place.directory.is_dir()))
+    }
+
+    fn open(version: Version, directory: PathBuf, limits: Option<Place>) -> Result<Group, Lacking> {
+        let path = directory.join(if version == Version::V2 { "cpu.stat" } else { "cpuacct.usage" });
+        let counter = File::open(&path).map_err(|source| match source.kind() {
+            // The root of version 2 counts, too; elsewhere the file is missing with its group.
+            io::ErrorKind::NotFound => Lacking::NoSuchGroup(directory.display().to_string()),
+            _ => Lacking::Unreadable { path, source },
+        })?;
+        let group = Group { version, directory, limits, counter };
+        group.used().map_err(|source| Lacking::Unreadable { path: group.directory.clone(), source })?;
+        Ok(group)
+    }
+
+    /// The CPU time used since the group was made.
+    ///
+    /// # Errors
+    /// `ENODEV` once the group is gone.
+    pub fn used(&self) -> io::Result<Nanos> {
+        let mut buffer = [0u8; 4096];
+        let length = self.counter.read_at(&mut buffer, 0)?;
+        let text = String::from_utf8_lossy(&buffer[..length]);
+        let nanos = match self.version {
+            Version::V1(_) => text.trim().parse().ok(),
+            Version::V2 => field(&text, "usage_usec").map(|micros| micros as i64 * 1000),
+        };
+        nanos.map(Nanos).ok_or_else(|| io::Error::other(format!("`{}` is no counter", text.trim())))
+    }
+
+    /// What the kernel has counted of the limit so far; nothing where no controller can limit.
+    pub fn throttling(&self) -> Throttling {
+        let text =
+            self.limits.as_ref().and_then(|place| fs::read_to_string(place.directory.join("cpu.stat")).ok());
+        parse_throttling(&text.unwrap_or_default())
+    }
+
+    /// The tightest limit, of the group itself or of those around it.
+    pub fn limit(&self) -> Option<Quota> {
+        let place = self.limits.as_ref()?;
+        let around = place.directory.ancestors().take_while(|directory| directory.starts_with(&place.mount));
+        let limits = around.filter_map(limit_in);
+        limits.min_by(|a, b| a.cpus().0.total_cmp(&b.cpus().0))
+    }
+
+    /// Whether its limit could be read, if it had one.
+    pub fn can_be_limited(&self) -> bool {
+        let is_there =
+            |file: &str| self.limits.as_ref().is_some_and(|place| place.directory.join(file).exists());
+        is_there("cpu.max") || is_there("cpu.cfs_quota_us")
+    }
+}
+
+/// The hierarchy that counts CPU time.
+fn counting(hierarchies: &[Hierarchy]) -> Option<&Hierarchy> {
+    with(hierarchies, "cpuacct")
+}
+
+/// The hierarchy that limits it.
+fn limiting(hierarchies: &[Hierarchy]) -> Option<&Hierarchy> {
+    with(hierarchies, "cpu")
+}
+
+/// Where a controller is mounted as version 1 it is not in version 2.
+fn with<'a>(hierarchies: &'a [Hierarchy], controller: &str) -> Option<&'a Hierarchy> {
+    let first = hierarchies.iter().find(|hierarchy| hierarchy.has(controller));
+    first.or_else(|| hierarchies.iter().find(|hierarchy| hierarchy.version == Version::V2))
+}
+
+/// The first directory on the way down whose name holds the id.
+fn named_after(own: &Path, id: &str) -> Option<PathBuf> {
+    let all: Vec<&Path> = own.ancestors().collect();
+    let holds = |path: &&&Path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(id));
+    all.iter().rev().find(holds).map(|path| path.to_path_buf())
+}
+
+fn limit_in(directory: &Path) -> Option<Quota> {
+    let read = |name: &str| fs::read_to_string(directory.join(name)).ok();
+    match read("cpu.max") {
+        Some(text) => parse_limit(&text),
+        None => parse_limit(&format!(
+            "{} {}",
+            read("cpu.cfs_quota_us")?.trim(),
+            read("cpu.cfs_period_us")?.trim()
+        )),
+    }
+}
+
+/// Quota and period in microseconds; `max` and −1 are no limit.
+fn parse_limit(text: &str) -> Option<Quota> {
+    let (quota, period) = text.trim().split_once(' ')?;
+    let micros =
+        |text: &str| text.parse::<i64>().ok().filter(|&micros| micros > 0).map(|micros| Nanos(micros * 1000));
+    Some(Quota { quota: micros(quota)?, period: micros(period)? })
+}
+
+fn parse_throttling(text: &str) -> Throttling {
+    let waited =
+        field(text, "throttled_time").or_else(|| field(text, "throttled_usec").map(|micros| micros * 1000));
+    Throttling {
+        periods: field(text, "nr_periods").unwrap_or(0),
+        throttled: field(text, "nr_throttled").unwrap_or(0),
+        waited: Nanos(waited.unwrap_or(0) as i64),
+    }
+}
+
+fn field(text: &str, name: &str) -> Option<u64> {
+    let pairs = text.lines().filter_map(|line| line.split_once(' '));
+    pairs.into_iter().find(|(key, _)| *key == name)?.1.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_of_both_versions_are_read_in_nanoseconds() {
+        let first = "nr_periods 20\nnr_throttled 5\nthrottled_time 1234567\n";
+        let second = "usage_usec 77\nuser_usec 1\nnr_periods 20\nnr_throttled 5\nthrottled_usec 1234\n";
+        let counted = |nanos| Throttling { periods: 20, throttled: 5, waited: Nanos(nanos) };
+        assert_eq!(
+            (parse_throttling(first), parse_throttling(second)),
+            (counted(1_234_567), counted(1_234_000))
+        );
+        assert_eq!(parse_throttling("usage_usec 77\n"), Throttling::default());
+        assert_eq!(field(second, "usage_usec"), Some(77));
+    }
+
+    #[test]
+    fn a_limit_is_a_quota_in_a_period_and_may_be_none() {
+        let half = Quota { quota: Nanos::from_millis(50), period: Nanos::from_millis(100) };
+        assert_eq!(parse_limit("50000 100000\n"), Some(half));
+        assert_eq!([parse_limit("max 100000\n"), parse_limit("-1 100000"), parse_limit("")], [None; 3]);
+    }
+
+    #[test]
+    fn a_container_that_moved_its_processes_down_is_found_by_its_own_group() {
+        let own = Path::new("/sys/fs/cgroup/machine.slice/libpod-ab12.scope/container/init.scope");
+        assert_eq!(named_after(own, "ab12"), Some("/sys/fs/cgroup/machine.slice/libpod-ab12.scope".into()));
+        assert_eq!(named_after(Path::new("/sys/fs/cgroup/user.slice"), "ab12"), None);
+    }
+}

@@ -1,0 +1,8 @@
+//! Watches what a container that is already running uses of the CPUs: finds its control group
+//! ([`target`]), reads its counters ([`group`]), at the ticks of a clock ([`sampler`]). Changes nothing.
+//!
+//! Deliberately absent: what the readings mean (`advise`).
+
+pub mod group;
+pub mod sampler;
+pub mod target;

@@ -1,0 +1,330 @@
+//! Finds what a person wants watched: a container of docker or podman by its name or the beginning of its id, or a cgroup by
+//! its path. Each way in which that fails says what to do about it.
+//!
+//! Deliberately absent: containers of other users' podman, and engines on other machines, whose usage no file here shows.
+
+use std::os::fd::OwnedFd;
+
+use anyhow::{Result, anyhow};
+use serde_json::Value;
+
+use super::group::{Group, Lacking};
+use crate::exit::Special;
+use crate::subject::component::ask;
+use crate::subject::{Unavailable, docker, on_path};
+use crate::sys::spawn;
+
+/// Who may have the container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// Docker.
+    Docker,
+    /// Podman.
+    Podman,
+}
+
+impl Engine {
+    /// In the order in which they are asked.
+    pub const ALL: [Engine; 2] = [Engine::Docker, Engine::Podman];
+
+    /// Its name, which is its client's too.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Engine::Docker => "docker",
+            Engine::Podman => "podman",
+        }
+    }
+}
+
+/// What is to be watched.
+#[derive(Debug)]
+pub struct Target {
+    /// The container's name, or the path of the group.
+    pub name: String,
+    /// Who has it; nobody has a plain group.
+    pub engine: Option<Engine>,
+    /// The container's id.
+    pub id: Option<String>,
+    /// Its group.
+    pub group: Group,
+    /// Its first process, which ends with it.
+    pub process: Option<OwnedFd>,
+}
+
+/// A container as its engine describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Container {
+    engine: Engine,
+    id: String,
+    name: String,
+    pid: i32,
+    status: String,
+}
+
+/// What an engine answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Answer {
+    Has(Container),
+    HasNone,
+    HasSeveral,
+    Silent(Unavailable),
+}
+
+/// Finds it; among the containers of all engines unless one is named.
+///
+/// # Errors
+/// A sentence with a hint, whose exit code is 2 for what is not there, 4 for what cannot be watched here, and 1 otherwise.
+pub fn find(wanted: &str, engine: Option<Engine>) -> Result<Target> {
+    if wanted.contains('/') {
+        let group = Group::at(wanted).map_err(|why| of_group(why, wanted))?;
+        return Ok(Target { name: wanted.to_owned(), engine: None, id: None, group, process: None });
+    }
+    let engines: Vec<Engine> = match engine {
+        Some(one) => vec![one],
+        None => Engine::ALL.into_iter().filter(|one| on_path(one.name()).is_some()).collect(),
+    };
+    let answers: Vec<(Engine, Answer)> = engines.iter().map(|&one| (one, asked(one, wanted))).collect();
+    let container = chosen(wanted, answers)?;
+    let name = container.name.clone();
+    if container.status != "running" {
+        let hint = match container.status.as_str() {
+            "paused" => format!("`{} unpause {name}`", container.engine.name()),
+            _ => format!("`{} start {name}`", container.engine.name()),
+        };
+        let status = &container.status;
+        return Err(anyhow!(
+            "the container `{name}` is not running but {status}\n\nhint: {hint}, then watch it"
+        ));
+    }
+    let process = spawn::pidfd(container.pid).map_err(|error| elsewhere(&container, &error.to_string()))?;
+    let group = Group::of_container(container.pid, &container.id).map_err(|why| match why {
+        Lacking::Stranger { .. } => elsewhere(&container, &why.to_string()),
+        why => of_group(why, wanted),
+    })?;
+    Ok(Target { name, engine: Some(container.engine), id: Some(container.id), group, process: Some(process) })
+}
+
+/// The one container that is meant.
+fn chosen(wanted: &str, answers: Vec<(Engine, Answer)>) -> Result<Container> {
+    if answers.is_empty() {
+        let text = "neither docker nor podman is installed\n\nhint: give the path of a cgroup, such as `/sys/fs/cgroup/system.slice/NAME.service`";
+        return Err(Special::Nothing(text.to_owned()).into());
+    }
+    let asked: Vec<&str> = answers.iter().map(|(engine, _)| engine.name()).collect();
+    let asked = asked.join(" or ");
+    let (mut found, mut silent, mut has_several) = (Vec::<Container>::new(), Vec::new(), false);
+    for (engine, answer) in answers {
+        match answer {
+            // A `docker` that is podman under another name has the same containers.
+            Answer::Has(one) if found.iter().any(|other| other.id == one.id) => {}
+            Answer::Has(one) => found.push(one),
+            Answer::HasNone => {}
+            Answer::HasSeveral => has_several = true,
+            Answer::Silent(why) => silent.push((engine, why)),
+        }
+    }
+    let usage = |text: String| Err(Special::Usage(text).into());
+    match (found.len(), silent.is_empty()) {
+        (1, _) if !has_several => Ok(found.remove(0)),
+        (2.., _) => usage(format!(
+            "both docker and podman have a container `{wanted}`\n\nhint: say which with `--engine`"
+        )),
+        _ if has_several => usage(format!(
+            "`{wanted}` is the beginning of several ids\n\nhint: give the name, or more of the id: `docker ps` and `podman ps` list them"
+        )),
+        (_, true) => usage(format!(
+            "there is no container `{wanted}` of {asked}\n\nhint: `docker ps` and `podman ps` list those that run; of podman each user has their own"
+        )),
+        _ => {
+            let reasons: Vec<String> =
+                silent.iter().map(|(engine, why)| format!("{}: {}", engine.name(), why.reason)).collect();
+            let hints = silent.iter().filter_map(|(_, why)| why.remedy.as_ref());
+            let hints: String = hints.map(|remedy| format!("\n\nhint: {remedy}")).collect();
+            let text = format!("cannot look for the container `{wanted}`: {}{hints}", reasons.join("; "));
+            Err(Special::Nothing(text).into())
+        }
+    }
+}
+
+fn asked(engine: Engine, wanted: &str) -> Answer {
+    let Some(client) = on_path(engine.name()) else {
+        return Answer::Silent(
+            Unavailable::because("not installed").with_remedy(format!("install {}", engine.name())),
+        );
+    };
+    if engine == Engine::Docker {
+        let context = ask(&client, &["context", "inspect", "--format", "{{.Endpoints.docker.Host}}"]).ok();
+        let context = context.map(|answer| String::from_utf8_lossy(&answer).trim().to_owned());
+        let address = std::env::var("DOCKER_HOST").ok().filter(|host| !host.is_empty()).or(context);
+        if let Some(address) =
+            address.filter(|address| !address.is_empty() && !address.starts_with("unix://"))
+        {
+            return Answer::Silent(remote(&address));
+        }
+    }
+    match ask(&client, &["container", "inspect", "--", wanted]) {
+        Ok(answer) => described(engine, &answer),
+        Err(why) => of_words(engine, why),
+    }
+}
+
+fn remote(address: &str) -> Unavailable {
+    Unavailable::because(format!("its daemon is at `{address}`, and usage is read from this machine's files"))
+        .with_remedy("run dunnage on the machine where the container runs, or unset `DOCKER_HOST` and `DOCKER_CONTEXT`")
+}
+
+/// What a client's complaint says about the container.
+fn of_words(engine: Engine, why: Unavailable) -> Answer {
+    let words = why.reason.to_lowercase();
+    let says = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
+    if says(&["no such container", "no such object", "no container with name or id"]) {
+        return Answer::HasNone;
+    }
+    if says(&["multiple ids found", "more than one", "matches multiple"]) {
+        return Answer::HasSeveral;
+    }
+    let remedy = match engine {
+        Engine::Docker if says(&["permission denied"]) => {
+            "run dunnage as root, or as a user in the group `docker`"
+        }
+        Engine::Docker if says(&["cannot connect", "is the docker daemon running", "refused"]) => {
+            docker::START_THE_DAEMON
+        }
+        _ => return Answer::Silent(why),
+    };
+    Answer::Silent(why.with_remedy(remedy))
+}
+
+/// Both engines describe containers alike.
+fn described(engine: Engine, answer: &[u8]) -> Answer {
+    let nonsense = || Answer::Silent(Unavailable::because("its description of the container makes no sense"));
+    let Ok(Value::Array(all)) = serde_json::from_slice(answer) else { return nonsense() };
+    let [one] = all.as_slice() else {
+        return if all.is_empty() { Answer::HasNone } else { Answer::HasSeveral };
+    };
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let status = text(&one["State"]["Status"]);
+    match (text(&one["Id"]), text(&one["Name"]), one["State"]["Pid"].as_i64(), status) {
+        (Some(id), Some(name), Some(pid), Some(status)) => Answer::Has(Container {
+            engine,
+            id,
+            name: name.trim_start_matches('/').to_owned(),
+            pid: i32::try_from(pid).unwrap_or(0),
+            status,
+        }),
+        _ => nonsense(),
+    }
+}
+
+/// The engine works in another machine, or in a view of this one that is not ours.
+fn elsewhere(container: &Container, why: &str) -> anyhow::Error {
+    let Container { engine, name, pid, .. } = container;
+    let text = format!(
+        "{} says that `{name}` is process {pid}, which is not so on this machine: {why}\n\nhint: run dunnage on the machine, and outside of containers, where the engine runs; a container without a cgroup of its own cannot be watched",
+        engine.name()
+    );
+    Special::Nothing(text).into()
+}
+
+fn of_group(why: Lacking, wanted: &str) -> anyhow::Error {
+    let hint = match &why {
+        Lacking::Controller => {
+            "mount one: `mount -t cgroup -o cpuacct none /sys/fs/cgroup/cpuacct`, or boot with version 2"
+        }
+        Lacking::Hidden(_) | Lacking::Stranger { .. } => "run dunnage outside of containers",
+        Lacking::NoSuchGroup(_) => {
+            let text = format!(
+                "{why}\n\nhint: `{wanted}` is taken for the path of a cgroup, as in `/proc/PID/cgroup`; a container is given by its name or id"
+            );
+            return Special::Usage(text).into();
+        }
+        Lacking::Unreadable { .. } => "run dunnage as root",
+    };
+    Special::Nothing(format!("cannot read what `{wanted}` uses: {why}\n\nhint: {hint}")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit;
+
+    fn container(engine: Engine, id: &str) -> Answer {
+        let description = format!(
+            r#"[{{"Id": "{id}", "Name": "/web", "State": {{"Status": "running", "Pid": 7, "Running": true}}}}]"#
+        );
+        described(engine, description.as_bytes())
+    }
+
+    fn silent(reason: &str) -> Answer {
+        Answer::Silent(Unavailable::because(reason).with_remedy("mend it"))
+    }
+
+    #[test]
+    fn the_one_container_is_chosen_and_one_under_two_names_is_one() {
+        let Answer::Has(one) = container(Engine::Docker, "ab12") else { panic!() };
+        assert_eq!((one.name.as_str(), one.pid, one.status.as_str()), ("web", 7, "running"));
+        let has = || container(Engine::Docker, "ab12");
+        let choose = |answers: [Answer; 2]| chosen("web", Engine::ALL.into_iter().zip(answers).collect());
+        for other in [Answer::HasNone, silent("gone"), container(Engine::Podman, "ab12")] {
+            assert_eq!(choose([has(), other]).unwrap(), one);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_chosen_is_told_with_its_exit_code_and_a_hint() {
+        let choose = |answers: Vec<Answer>| {
+            let error = chosen("web", Engine::ALL.into_iter().zip(answers).collect()).unwrap_err();
+            let text = error.to_string();
+            assert!(text.contains("\n\nhint: "), "{text}");
+            (exit::code_of(&error), text)
+        };
+        let (docker, podman) = (container(Engine::Docker, "ab12"), container(Engine::Podman, "cd34"));
+        let (code, text) = choose(vec![docker.clone(), podman]);
+        assert!(code == exit::USAGE && text.contains("--engine"), "{text}");
+        let (code, text) = choose(vec![Answer::HasNone, Answer::HasNone]);
+        assert!(code == exit::USAGE && text.contains("no container `web` of docker or podman"), "{text}");
+        let (code, text) = choose(vec![docker, Answer::HasSeveral]);
+        assert!(code == exit::USAGE && text.contains("several ids"), "{text}");
+        let (code, text) = choose(vec![silent("the daemon sleeps"), Answer::HasNone]);
+        assert!(
+            code == exit::NOTHING && text.contains("docker: the daemon sleeps") && text.ends_with("mend it"),
+            "{text}"
+        );
+        let (code, text) = choose(vec![]);
+        assert!(code == exit::NOTHING && text.contains("neither docker nor podman"), "{text}");
+    }
+
+    #[test]
+    fn clients_complaints_are_understood() {
+        let of = |engine, words: &str| of_words(engine, Unavailable::because(words));
+        let none = [
+            (Engine::Docker, "Error: No such container: web"),
+            (Engine::Podman, "Error: inspecting object: no such container web"),
+            (Engine::Podman, "Error: no container with name or ID \"web\" found: no such container"),
+        ];
+        none.into_iter().for_each(|(engine, words)| assert_eq!(of(engine, words), Answer::HasNone));
+        let several = [
+            (Engine::Docker, "Error response from daemon: Multiple IDs found with provided prefix: a"),
+            (Engine::Podman, "Error: more than one result for container name or ID \"a\""),
+        ];
+        several.into_iter().for_each(|(engine, words)| assert_eq!(of(engine, words), Answer::HasSeveral));
+        let remedy = |words: &str| match of(Engine::Docker, words) {
+            Answer::Silent(why) => why.remedy.unwrap_or_default(),
+            other => panic!("{other:?}"),
+        };
+        assert!(remedy("Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?").contains("start"));
+        assert!(
+            remedy("Got permission denied while trying to connect to the Docker daemon socket")
+                .contains("group")
+        );
+        assert_eq!(remedy("something else"), "");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_no_container() {
+        for text in ["", "{}", "[{}]", r#"[{"Id": "a"}]"#] {
+            assert!(matches!(described(Engine::Docker, text.as_bytes()), Answer::Silent(_)), "{text}");
+        }
+        assert_eq!(described(Engine::Podman, b"[]"), Answer::HasNone);
+    }
+}
