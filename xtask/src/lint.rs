@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result};
 
-use crate::suite::cargo;
+use crate::suite::{PROFILE, cargo};
 
 /// How strictly to ask.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub fn run(lint: Lint) -> Result<Lints> {
         return Ok(Lints::Clean);
     }
     // The profile of the tests, so that procedural macros are built once for both.
-    let clippy = ["clippy", "--workspace", "--all-targets", "--release", "--", "-D", "warnings"];
+    let clippy = ["clippy", "--workspace", "--all-targets", "--profile", PROFILE, "--", "-D", "warnings"];
     let mut found = Lints::Clean;
     for args in [&["fmt", "--all", "--check"][..], &clippy[..]] {
         if check(lint, args)? == Lints::Dirty {
