@@ -284,7 +284,7 @@ pub fn finish(candidates: Vec<Candidate>, stage: &mut Stage) {
 
 /// Adds the remedy to failures that we have met before.
 fn with_known_remedy(why: Unavailable) -> Unavailable {
-    const KNOWN: [(&str, &str); 9] = [
+    const KNOWN: [(&str, &str); 11] = [
         (
             "drop all controllers",
             "crun refuses a host whose cgroup v2 hierarchy still has controllers beside v1: mount each one left as v1, \
@@ -310,6 +310,14 @@ fn with_known_remedy(why: Unavailable) -> Unavailable {
             "resource temporarily unavailable",
             "the limit of processes may be too low: for a user raise it in `/etc/security/limits.conf`, as in \
              `USER hard nproc 4096`; for this shell with `ulimit -u`",
+        ),
+        (
+            "range of cpus",
+            "docker takes no limit beyond the CPUs that there are: ask for no more, or for `cpus=none`",
+        ),
+        (
+            "cpu.cfs_quota_us",
+            "the kernel takes no such limit: ask for less, and for no more than the cgroup above has",
         ),
         ("no space left", "free some disk space under the engine's storage"),
     ];

@@ -153,6 +153,8 @@ pub struct CpuQuota {
     pub quota_us: u64,
     /// Length of a period in microseconds.
     pub period_us: u64,
+    /// Microseconds that may be saved up, if any.
+    pub burst_us: Option<u64>,
 }
 
 impl Spec {
@@ -240,6 +242,9 @@ impl Spec {
         let mut resources = json!({ "devices": docker_devices() });
         if let Some(cpu) = self.cpu {
             resources["cpu"] = json!({ "quota": cpu.quota_us, "period": cpu.period_us });
+            if let Some(burst) = cpu.burst_us {
+                resources["cpu"]["burst"] = json!(burst);
+            }
         }
         if let Some(bytes) = self.memory_limit {
             resources["memory"] = json!({ "limit": bytes });
@@ -396,12 +401,12 @@ mod tests {
     fn optional_parts_appear_when_asked_for() {
         let mut spec = spec();
         spec.seccomp = Some(json!({ "defaultAction": "SCMP_ACT_ERRNO" }));
-        spec.cpu = Some(CpuQuota { quota_us: 50_000, period_us: 100_000 });
+        spec.cpu = Some(CpuQuota { quota_us: 50_000, period_us: 100_000, burst_us: Some(20_000) });
         spec.memory_limit = Some(64 << 20);
         spec.sysctl = vec![("net.ipv4.ip_unprivileged_port_start".to_owned(), "0".to_owned())];
         let linux = &spec.to_json(Path::new("/"))["linux"];
         assert_eq!(linux["seccomp"]["defaultAction"], "SCMP_ACT_ERRNO");
-        assert_eq!(linux["resources"]["cpu"], json!({ "quota": 50_000, "period": 100_000 }));
+        assert_eq!(linux["resources"]["cpu"], json!({ "quota": 50_000, "period": 100_000, "burst": 20_000 }));
         assert_eq!(linux["resources"]["memory"]["limit"], 67_108_864);
         assert_eq!(linux["sysctl"]["net.ipv4.ip_unprivileged_port_start"], "0");
     }

@@ -281,7 +281,7 @@ mod tests {
                 &other_level[..],
                 "must have two levels among the subjects, and has: runc, crun, youki",
             ),
-            ("engine cpus", &FOUR[..], "does not say its `cpus`, which is a factor"),
+            ("engine memory", &FOUR[..], "does not say its `memory`, which is a factor"),
             ("engine runtime", &unsaid[..], "does not say its `net`, in which engines differ by themselves"),
         ] {
             let why = found(names, subjects).expect_err(words);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
-use crate::units::Stamp;
+use crate::units::{Nanos, Stamp};
 
 /// The first line of every message.
 pub const MAGIC: &str = "dunnage-probe 1";
@@ -128,6 +128,8 @@ pub struct CgroupInUse {
 pub struct Limits {
     /// CPUs.
     pub cpus: Option<f64>,
+    /// CPU time that may be saved up; none where the kernel has no such thing.
+    pub burst: Option<Nanos>,
     /// Bytes of memory.
     pub memory: Option<u64>,
 }
@@ -166,7 +168,7 @@ pub fn parse(bytes: &[u8]) -> Result<Message, NotAMessage> {
         match name {
             "cgroup_path" => inside.cgroup_path.push(rest.to_owned()),
             "uid_map" => inside.uid_map.push(rest.split_whitespace().collect::<Vec<_>>().join(" ")),
-            "cpu.max" | "memory.max" | "cpu.cfs_quota_us" | "cpu.cfs_period_us" | "memory.limit_in_bytes" => {
+            _ if super::limits::FILES.iter().any(|(file, ..)| *file == name) => {
                 inside.limit_files.push((name.to_owned(), rest.to_owned()));
             }
             "mounts" => inside.mounts.push(rest.to_owned()),
@@ -208,6 +210,9 @@ impl Inside {
             .or_else(|| Some((file("cpu.cfs_quota_us")?, file("cpu.cfs_period_us")?)));
         Limits {
             cpus: quota.and_then(|(quota, period)| Some(number(quota)? / number(period)?)),
+            burst: file("cpu.max.burst")
+                .or_else(|| file("cpu.cfs_burst_us"))
+                .and_then(|line| Some(Nanos(line.parse::<i64>().ok()? * 1000))),
             memory: file("memory.max")
                 .or_else(|| file("memory.limit_in_bytes"))
                 .and_then(|line| line.parse().ok()),
@@ -334,9 +339,14 @@ mod tests {
             ..Inside::default()
         };
         let second = view(&[("cpu.max", "50000 100000"), ("memory.max", "67108864")]).limits();
-        assert_eq!(second, Limits { cpus: Some(0.5), memory: Some(64 << 20) });
-        let first = view(&[("cpu.cfs_quota_us", "10000"), ("cpu.cfs_period_us", "100000")]).limits();
-        assert_eq!(first, Limits { cpus: Some(0.1), memory: None });
+        assert_eq!(second, Limits { cpus: Some(0.5), burst: None, memory: Some(64 << 20) });
+        let first =
+            [("cpu.cfs_quota_us", "10000"), ("cpu.cfs_period_us", "100000"), ("cpu.cfs_burst_us", "50")];
+        assert_eq!(
+            view(&first).limits(),
+            Limits { cpus: Some(0.1), burst: Some(Nanos(50_000)), memory: None }
+        );
+        assert_eq!(view(&[("cpu.max.burst", "0")]).limits().burst, Some(Nanos(0)));
         assert_eq!(
             view(&[("cpu.cfs_quota_us", "-1"), ("cpu.cfs_period_us", "100000")]).limits(),
             Limits::default()

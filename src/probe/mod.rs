@@ -7,6 +7,7 @@
 //! one fact a line, files as a length followed by that many bytes, and a last line `end`.
 
 pub mod entry;
+mod limits;
 mod load;
 pub mod message;
 mod mounts;
@@ -49,14 +50,6 @@ impl Task {
 
 /// The argument after the task that asks for the limits of the probe's cgroup too.
 pub const LIMITS: &str = "limits";
-
-const LIMIT_FILES: [(&str, &CStr); 5] = [
-    ("cpu.max", c"/sys/fs/cgroup/cpu.max"),
-    ("memory.max", c"/sys/fs/cgroup/memory.max"),
-    ("cpu.cfs_quota_us", c"/sys/fs/cgroup/cpu/cpu.cfs_quota_us"),
-    ("cpu.cfs_period_us", c"/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
-    ("memory.limit_in_bytes", c"/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-];
 
 /// Where a container sees its cgroup, by controller; the first that is there will do.
 pub(crate) const CGROUP_DIRECTORIES: [(&str, &CStr, u64); 4] = [
@@ -185,9 +178,7 @@ fn treatment<const ROOM: usize>(message: &mut Message<ROOM>, detail: Option<&CSt
     }
     message.file("mounts", c"/proc/self/mountinfo", mounts::tells_the_root);
     if detail.map(CStr::to_bytes) == Some(LIMITS.as_bytes()) {
-        for (name, path) in LIMIT_FILES {
-            message.file(name, path, |_, _| true);
-        }
+        limits::read(message);
     }
 }
 

@@ -1,47 +1,62 @@
 //! The probe as a process on the host: what every other subject is compared with.
 
+mod confined;
+
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use self::confined::Confinement;
 use super::client::{self, Call, Holds, Terminal};
+use super::limits;
 use super::treatment::Expected;
 use super::verbs::{self, Entered, Span, Verbs};
 use super::{
-    Component, Defaults, Facts, Kind, Launch, Layer, Need, Order, Place, Spec, Stage, Subject, Unavailable,
+    Component, Defaults, Facts, Key, Kind, Launch, Layer, Need, Order, Place, Spec, Stage, Subject,
+    Unavailable,
 };
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::{CgroupInUse, Inside};
-use crate::probe::{CGROUP_DIRECTORIES, PROBE, Task};
+use crate::probe::{CGROUP_DIRECTORIES, LIMITS, PROBE, Task};
 use crate::sys::spawn::Program;
 use crate::sys::{clock, raw};
+
+static KEYS: [Key; 2] = [limits::CPUS, limits::BURST];
 
 /// The kind `bare`.
 pub static KIND: Kind = Kind {
     name: "bare",
     layer: Layer::Bare,
     meaning: "the probe as a process on the host",
-    keys: &[],
+    keys: &KEYS,
     defaults: || Defaults { as_installed: vec![Spec::plain("bare")], equalised: Vec::new() },
     build,
     sweep: super::leaves_nothing,
 };
 
 struct Bare {
+    spec: Spec,
     executable: PathBuf,
     second: Program,
     facts: Facts,
+    confinement: Option<Confinement>,
 }
 
-fn build(_: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
+fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     let second = Program::new(&place.executable, [PROBE, Task::Enter.argument()])
         .map_err(|error| Unavailable::because(error.to_string()))?;
     let component = Component::of_file("probe", &place.executable, env!("CARGO_PKG_VERSION"))
         .map_err(|error| Unavailable::because(format!("{error:#}")))?;
     let facts = Facts { components: vec![component], ..Facts::default() };
-    Ok(Box::new(Bare { executable: place.executable.clone(), second, facts }))
+    Ok(Box::new(Bare {
+        spec: spec.clone(),
+        executable: place.executable.clone(),
+        second,
+        facts,
+        confinement: Confinement::of(spec)?,
+    }))
 }
 
 /// The host always runs, so there is nothing to make, start, stop or remove; to enter it is to fork and
@@ -78,7 +93,11 @@ fn nothing_to_do() -> Span {
 
 impl Subject for Bare {
     fn offers(&self) -> &'static [Need] {
-        &[Need::Launch, Need::Exec, Need::Work]
+        match self.confinement {
+            None => &[Need::Launch, Need::Exec, Need::Work],
+            // The cgroup is there while its process is, so there is none to enter.
+            Some(_) => &[Need::Launch, Need::Work],
+        }
     }
 
     fn verbs(&mut self) -> Option<&mut dyn Verbs> {
@@ -86,34 +105,46 @@ impl Subject for Bare {
     }
 
     fn prepare(&mut self, _: &mut Stage) -> Result<(), Abort> {
-        Ok(())
+        Ok(self.confinement.as_ref().map_or(Ok(()), Confinement::prepare)?)
     }
 
     fn fulfil(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Launch, Abort> {
         let expected = Expected::bare();
         let name = stage.next_name();
-        let words = order.words(None);
+        let confinement = self.confinement.as_ref();
+        let words = order.words(confinement.map(|_| LIMITS));
         let words = std::iter::once(PROBE).chain(words.iter().map(String::as_str));
         let program = Program::new(&self.executable, words)
             .map_err(|error| Failure::new(FailureClass::Environment, error.to_string()))?;
-        client::launch(
-            stage,
-            &Call {
-                program: &program,
-                name: &name,
-                daemons: Ok(&[]),
-                expected: &expected,
-                runtime: None,
-                terminal: Terminal::No,
-                holds: Holds::OneProcess,
-                bundle: None,
-                limits: None,
-            },
-        )
+        let call = |program| Call {
+            program,
+            name: &name,
+            daemons: Ok(&[]),
+            expected: &expected,
+            runtime: None,
+            terminal: Terminal::No,
+            holds: Holds::OneProcess,
+            bundle: None,
+            limits: confinement.map(|it| it.asked),
+        };
+        match confinement {
+            None => client::launch(stage, &call(&program)),
+            Some(confinement) => {
+                let program = program.in_cgroups(&confinement.plan, &name);
+                let launch = |stage: &mut Stage| client::launch(stage, &call(&program));
+                confinement.around(&self.spec, &name, stage, launch)
+            }
+        }
     }
 
     fn remove(&self, name: &str) -> Result<(), Failure> {
-        Err(Failure::new(FailureClass::Unsupported, format!("a bare process has no name, so not `{name}`")))
+        match &self.confinement {
+            Some(confinement) => confinement.remove(name),
+            None => {
+                let reason = format!("a bare process has no name, so not `{name}`");
+                Err(Failure::new(FailureClass::Unsupported, reason))
+            }
+        }
     }
 
     fn finish(&mut self, _: &mut Stage) {}

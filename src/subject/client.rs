@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use super::limits::Limits;
 use super::treatment::{self, Expected, Network};
 use super::{Cpu, Launch, Stage};
 use crate::outcome::{Abort, Failure, FailureClass};
@@ -49,38 +50,6 @@ pub enum Holds {
     More,
 }
 
-/// Limits on what a container may use.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Limits {
-    /// CPUs.
-    pub cpus: Option<f64>,
-    /// Bytes of memory.
-    pub memory: Option<u64>,
-}
-
-impl Limits {
-    /// Compares with the limits of the probe's own cgroup, as mounted inside.
-    pub(super) fn check(&self, message: &Message) -> Result<(), Failure> {
-        let found = message.inside.limits();
-        let wrong = |what: &str, asked: &dyn std::fmt::Display, found: &dyn std::fmt::Debug| {
-            let reason = format!("not as asked: {what} {asked} was asked for and {found:?} is in force");
-            Err(Failure::new(FailureClass::Treatment, reason))
-        };
-        if let Some(cpus) = self.cpus
-            && found.cpus.is_none_or(|own| (own - cpus).abs() > 0.001)
-        {
-            return wrong("a CPU limit of", &cpus, &found.cpus);
-        }
-        // Memory is counted in whole pages.
-        if let Some(bytes) = self.memory
-            && found.memory.is_none_or(|own| own.abs_diff(bytes) >= 65536)
-        {
-            return wrong("a memory limit of", &bytes, &found.memory);
-        }
-        Ok(())
-    }
-}
-
 /// Whether the output went through a terminal, which ends its lines differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Terminal {
@@ -122,7 +91,7 @@ pub fn launch(stage: &mut Stage, call: &Call<'_>) -> Result<Launch, Abort> {
     }
     call.expected.check(&message.inside, &stage.host)?;
     if let Some(limits) = &call.limits {
-        limits.check(&message)?;
+        limits.check(&message.inside)?;
     }
     Ok(Launch {
         parts: Vec::new(),
@@ -221,6 +190,11 @@ pub(super) fn class_of(words: &[u8]) -> FailureClass {
         "unknown or invalid runtime",
         "invalid runtime",
         "drop all controllers",
+        // A limit on CPU time that the engine or the kernel does not take.
+        "range of cpus",
+        "cpu.cfs_quota_us",
+        "cpu.max",
+        "cpu.cfs_burst_us",
     ]) {
         FailureClass::Unsupported
     } else {

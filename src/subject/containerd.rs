@@ -14,9 +14,10 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use self::ctr::{Ctr, Found, NAMESPACE};
-use super::client::{self, Call, Holds, Limits, Terminal};
+use super::client::{self, Call, Holds, Terminal};
 use super::component::ask;
 use super::engine::{RUN_LABEL, STATE_LABEL};
+use super::limits::{self, Limits};
 use super::spec::{Key, Values, parse_size};
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::{
@@ -59,7 +60,7 @@ static KEYS: [Key; 10] = [
         meaning: "what makes the root; `native` copies files",
         default: Some("overlayfs"),
     },
-    Key { name: "cpus", values: Values::Number, meaning: "a CPU limit", default: None },
+    limits::CPUS,
     Key { name: "memory", values: Values::Size, meaning: "a memory limit", default: None },
     Key {
         name: "image",
@@ -229,9 +230,7 @@ impl Containerd {
     }
 
     fn limits(&self) -> Option<Limits> {
-        let cpus = self.key("cpus").and_then(|value| value.parse().ok());
-        let memory = self.key("memory").and_then(parse_size);
-        (cpus.is_some() || memory.is_some()).then_some(Limits { cpus, memory })
+        Limits::of(&self.spec)
     }
 
     /// The arguments of a verb that makes a container, from the verb to the probe's order.
@@ -247,7 +246,7 @@ impl Containerd {
         if self.key("seccomp") == Some("default") {
             add(&["--seccomp"]);
         }
-        if let Some(cpus) = self.key("cpus") {
+        if let Some(cpus) = self.key("cpus").filter(|cpus| *cpus != "none") {
             add(&["--cpus", cpus]);
         }
         if let Some(bytes) = self.key("memory").and_then(parse_size) {

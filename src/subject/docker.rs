@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::api;
 use super::component::ask;
 use super::engine::{self, Engine};
+use super::limits;
 use super::spec::{Key, Values};
 use super::{Component, Defaults, Facts, Kind, Layer, Place, Spec, Subject, Unavailable, on_path};
 use crate::sys::process;
@@ -57,7 +58,7 @@ static KEYS: [Key; 13] = [
         meaning: "whether the container gets a terminal",
         default: Some("false"),
     },
-    Key { name: "cpus", values: Values::Number, meaning: "a CPU limit", default: None },
+    limits::CPUS,
     Key { name: "memory", values: Values::Size, meaning: "a memory limit", default: None },
     Key {
         name: "image",

@@ -10,6 +10,7 @@ pub use self::image::users_with_images;
 pub(super) use self::image::with_archive;
 use super::client::{self, Call, Holds, Terminal};
 use super::component::{ask_as, insist_as, question};
+use super::limits::Limits;
 use super::login::Login;
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::verbs::Standing;
@@ -103,7 +104,7 @@ impl Engine {
         add(&["--name", name, "--label", &format!("{RUN_LABEL}={}", stage.run)]);
         add(&["--label", &format!("{STATE_LABEL}={}", stage.place.state.display())]);
         for (key, option) in [("net", "--network"), ("cpus", "--cpus"), ("userns", "--userns")] {
-            if let Some(value) = self.spec.get(key) {
+            if let Some(value) = self.spec.get(key).filter(|value| (key, *value) != ("cpus", "none")) {
                 add(&[option, value]);
             }
         }
@@ -147,10 +148,8 @@ impl Engine {
         matches!(self.spec.get("image"), None | Some("small" | fat::NAME))
     }
 
-    pub(super) fn limits(&self) -> Option<client::Limits> {
-        let cpus = self.spec.get("cpus").and_then(|value| value.parse().ok());
-        let memory = self.spec.get("memory").and_then(super::spec::parse_size);
-        (cpus.is_some() || memory.is_some()).then_some(client::Limits { cpus, memory })
+    pub(super) fn limits(&self) -> Option<Limits> {
+        Limits::of(&self.spec)
     }
 
     pub(super) fn expected(&self) -> Expected {

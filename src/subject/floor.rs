@@ -7,6 +7,7 @@ mod verbs;
 use std::ffi::OsString;
 
 use super::client;
+use super::limits::{self, Limits};
 use super::roots;
 use super::spec::{Key, Values};
 use super::treatment::{self, Cgroup, Expected, Kernel, Network, Own};
@@ -17,16 +18,18 @@ use super::{
 use crate::image::{EXECUTABLE, PATH_VARIABLE};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::Inside;
-use crate::probe::{PROBE, Task};
-use crate::sys::cgroup::{self, CgroupPlan};
-use crate::sys::container::{self, LaunchFailed, Piece, Pieces, Prepared};
+use crate::probe::{LIMITS, PROBE, Task};
+use crate::sys::cgroup::{self, CgroupPlan, CpuLimit};
+use crate::sys::container::{self, LaunchError, LaunchFailed, Piece, Pieces, Prepared};
 use crate::sys::journal::{Entry, Resource};
 use crate::sys::spawn::Unfinished;
 use crate::sys::{raw, seccomp};
 use crate::units::Nanos;
 
-static KEYS: [Key; 4] = [
+static KEYS: [Key; 6] = [
     roots::KEY,
+    limits::CPUS,
+    limits::BURST,
     Key {
         name: "net",
         values: Values::OneOf(&["none", "host"]),
@@ -62,6 +65,7 @@ struct Floor {
     spec: Spec,
     facts: Facts,
     expected: Expected,
+    limit: Option<CpuLimit>,
     prepared: Option<(Prepared, Entry)>,
     /// The same with other pieces, made when they are first asked for.
     variants: Vec<(Pieces, Prepared)>,
@@ -77,6 +81,10 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     if !container::is_privileged() {
         container::user_namespaces()
             .map_err(|why| Unavailable::because(format!("{:#}", anyhow::Error::new(why))))?;
+    }
+    let limit = limits::cpu_limit(spec)?;
+    if limit.is_some() {
+        limits::cpu_cgroups()?;
     }
     let component = Component::of_file("maker", &place.executable, env!("CARGO_PKG_VERSION"))
         .map_err(|error| Unavailable::because(format!("{error:#}")))?;
@@ -102,6 +110,7 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         spec: spec.clone(),
         facts,
         expected,
+        limit,
         prepared: None,
         variants: Vec::new(),
         works: Vec::new(),
@@ -198,17 +207,27 @@ impl Floor {
         };
         std::fs::create_dir_all(scratch)
             .map_err(|error| environment(format!("cannot make `{}`: {error}", scratch.display())))?;
+        let words = order.words(self.limit.map(|_| LIMITS));
         container::prepare(container::Spec {
             rootfs,
             scratch: scratch.to_owned(),
             program: EXECUTABLE.into(),
-            arguments: std::iter::once(PROBE.into()).chain(order.words(None)).map(OsString::from).collect(),
+            arguments: std::iter::once(PROBE.into()).chain(words).map(OsString::from).collect(),
             environment: vec![PATH_VARIABLE.into()],
             pieces: self.pieces(),
             seccomp: filter,
             cgroups,
+            limit: self.limit,
         })
         .map_err(|error| environment(format!("{error:#}")))
+    }
+}
+
+/// Why there is no container; a limit that the kernel refused is told as everywhere.
+fn cannot_make(failed: LaunchFailed, class: FailureClass) -> Failure {
+    match &failed.error {
+        LaunchError::Step(error) if error.is_of_a_limit() => limits::refused(error),
+        _ => Failure::new(class, format!("cannot make a container: {}", failed.told())),
     }
 }
 
@@ -233,8 +252,7 @@ fn launch_prepared(
                 stage.cross_out(entry);
             }
             let class = class_of(&failed);
-            let reason = format!("cannot make a container: {}", failed.told());
-            return Err(Failure::new(class, reason).into());
+            return Err(cannot_make(failed, class).into());
         }
     };
     let pid = running.pid();
@@ -308,7 +326,11 @@ impl Subject for Floor {
             }
         };
         let prepared = prepared.expect("`prepare` comes before any launch, and works are made above");
-        let check = |inside: &Inside, host: &Inside| self.expected.check(inside, host);
+        let limits = Limits::of(&self.spec);
+        let check = |inside: &Inside, host: &Inside| {
+            self.expected.check(inside, host)?;
+            limits.map_or(Ok(()), |limits| limits.check(inside))
+        };
         launch_prepared(&self.spec, prepared, check, |_| FailureClass::Environment, stage)
     }
 

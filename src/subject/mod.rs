@@ -11,6 +11,7 @@ pub mod docker;
 pub mod engine;
 pub mod fake;
 pub mod floor;
+pub mod limits;
 pub mod login;
 pub mod oci;
 pub mod pieces;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use super::client::{self, Call, Holds, Terminal};
 use super::component::insist;
+use super::limits::{self, Limits};
 use super::roots;
 use super::spec::{Key, Values};
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
@@ -16,14 +17,17 @@ use super::{
 };
 use crate::image::bundle::{self, Bundle};
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::probe::Task;
+use crate::probe::{LIMITS, Task};
+use crate::sys::cgroup::CpuLimit;
 use crate::sys::journal::{Entry, Resource};
 use crate::sys::raw;
 use crate::sys::seccomp;
 use crate::sys::spawn::Program;
 
-static KEYS: [Key; 5] = [
+static KEYS: [Key; 7] = [
     roots::KEY,
+    limits::CPUS,
+    limits::BURST,
     Key {
         name: "bin",
         values: Values::Path,
@@ -108,7 +112,7 @@ static RUNSC_KEYS: [Key; 3] = [
 pub static RUNSC: Kind = Kind {
     name: "runsc",
     layer: Layer::Runtime,
-    meaning: "gVisor's OCI runtime, from a bundle: the container runs on a kernel of its own",
+    meaning: "gVisor's OCI runtime, from a bundle: the container runs on a kernel of its own; it takes no `cpus`, since inside no quota is to be seen that could be read back",
     keys: &RUNSC_KEYS,
     defaults: || Defaults { as_installed: vec![Spec::plain("runsc")], equalised: Vec::new() },
     build,
@@ -134,6 +138,7 @@ struct Oci {
     /// since its default one is root's.
     global: Vec<String>,
     expected: Expected,
+    limit: Option<CpuLimit>,
     /// The bundle of launches.
     bundle: Option<(Bundle, Entry)>,
     /// Those of works, made when the first of each is wanted.
@@ -147,9 +152,17 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         None => on_path(&spec.name)
             .ok_or_else(|| Unavailable::because("not installed").with_remedy(remedy(&spec.name)))?,
     };
+    let rootless = raw::user_and_group().0 != 0;
+    let limit = limits::cpu_limit(spec)?;
+    if rootless && limit.is_some() {
+        // Without delegation it may make no cgroup, and goes on without one.
+        return Err(Unavailable::because(
+            "an ordinary user's runtime is given no cgroup that it could limit",
+        )
+        .with_remedy("run as root"));
+    }
     let component = Component::asked("runtime", &binary)?;
     let facts = Facts { components: vec![component], runtime: Some(spec.name.clone()), notes: Vec::new() };
-    let rootless = raw::user_and_group().0 != 0;
     let is_gvisor = spec.name == "runsc";
     let expected = Expected {
         network: if spec.get("net") == Some("host") { Network::Host } else { Network::Loopback },
@@ -178,6 +191,7 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         facts,
         global,
         expected,
+        limit,
         bundle: None,
         works: Vec::new(),
         life: verbs::Life::default(),
@@ -208,13 +222,18 @@ impl Oci {
 
     /// The bundle's description; `name` is the cgroup's and the host's.
     fn bundle_spec(&self, name: &str, order: Order<'_>) -> bundle::Spec {
-        let arguments = order.words(None);
+        let arguments = order.words(self.limit.map(|_| LIMITS));
         let mut spec = bundle::Spec::like_docker(&arguments, "dunnage", &format!("/dunnage/{name}"));
         let dropped = |namespace| match namespace {
             bundle::Namespace::Network => self.spec.get("net") == Some("host"),
             bundle::Namespace::Pid => self.spec.get("pid") == Some("host"),
             _ => false,
         };
+        spec.cpu = self.limit.map(|CpuLimit { quota_us, period_us, burst_us }| bundle::CpuQuota {
+            quota_us,
+            period_us,
+            burst_us,
+        });
         spec.namespaces.retain(|namespace| !dropped(*namespace));
         if self.spec.get("seccomp") != Some("off") {
             spec.seccomp = Some(seccomp::oci_profile());
@@ -317,7 +336,7 @@ impl Subject for Oci {
                 terminal: Terminal::No,
                 holds: Holds::More,
                 bundle: Some(&bundle_name),
-                limits: None,
+                limits: Limits::of(&self.spec),
             },
         );
         if launched.is_err() {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::api;
 use super::component::words_as;
 use super::engine::{self, Engine};
+use super::limits::CPUS;
 use super::login::{self, Login};
 use super::spec::{Key, Values};
 use super::{Company, Component, Defaults, Facts, Kind, Layer, Place, Spec, Subject, Unavailable, on_path};
@@ -61,7 +62,7 @@ static KEYS: [Key; 13] = [
         meaning: "whether the container gets a terminal",
         default: Some("false"),
     },
-    Key { name: "cpus", values: Values::Number, meaning: "a CPU limit", default: None },
+    CPUS,
     Key { name: "memory", values: Values::Size, meaning: "a memory limit", default: None },
     Key {
         name: "image",

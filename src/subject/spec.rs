@@ -94,6 +94,8 @@ pub enum Values {
     Text(&'static str),
     /// A decimal number above zero.
     Number,
+    /// A number of CPUs, of which the kernel grants no less than 1 ms in a period of 100 ms; or none.
+    Cpus,
     /// A number of bytes, such as `64MiB`.
     Size,
     /// A duration, such as `1.5ms`.
@@ -108,6 +110,10 @@ impl Values {
             // A leading hyphen would make an option of it.
             Values::Path | Values::Text(_) => !value.is_empty() && !value.starts_with('-'),
             Values::Number => value.parse::<f64>().is_ok_and(|number| number.is_finite() && number > 0.0),
+            Values::Cpus => {
+                let granted = |number: f64| number.is_finite() && number >= 0.01;
+                value == "none" || value.parse().is_ok_and(granted)
+            }
             Values::Size => parse_size(value).is_some(),
             Values::Duration => parse_duration(value).is_some(),
         }
@@ -120,6 +126,10 @@ impl Values {
             Values::Path => "a path".into(),
             Values::Text(what) => what.into(),
             Values::Number => "a number above zero".into(),
+            Values::Cpus => {
+                "a number of CPUs from 0.01 up (the kernel grants no less than 1 ms in 100 ms), or none"
+                    .into()
+            }
             Values::Size => "a size such as 64MiB".into(),
             Values::Duration => "a duration such as 1.5ms".into(),
         }

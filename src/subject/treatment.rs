@@ -233,6 +233,13 @@ pub fn facts(inside: &Inside, host: &Inside) -> Vec<(&'static str, String)> {
         Some(false) => "host",
     };
     facts.push(("cgroup", cgroup.to_owned()));
+    if !inside.limit_files.is_empty() {
+        let limits = inside.limits();
+        facts.push(("cpus", limits.cpus.map_or("none".to_owned(), |cpus| cpus.to_string())));
+        let burst =
+            limits.burst.filter(|burst| burst.0 > 0).map(|burst| ("burst", format!("{}us", burst.0 / 1000)));
+        facts.extend(burst);
+    }
     if inside.has_own_kernel() {
         facts.push(("kernel", "private".to_owned()));
     }

@@ -100,15 +100,20 @@ impl Identity {
             Step::call("change user", NOTHING, libc::SYS_setresuid, [user(), user(), user()]),
             Step::call("enter", &self.directory, libc::SYS_chdir, [text(&self.directory)]),
             Step::call("set umask", NOTHING, libc::SYS_umask, [number(self.mask)]),
-            Step::call("make process group", NOTHING, libc::SYS_setpgid, [number(0), number(0)]),
         ]);
-        steps.extend(streams.into_iter().enumerate().map(|(target, from)| {
-            Step::call("set up stream", NOTHING, libc::SYS_dup2, [number(from), number(target)])
-        }));
-        steps.extend([default_broken_pipe(), unblock_signals()]);
+        steps.extend(streams_and_signals(streams));
         steps.push(Step::execute(Path::new(OsStr::from_bytes(path.to_bytes())), arguments, environment));
         steps
     }
+}
+
+/// What `posix_spawn` is told to do for everybody else: a process group, the streams, the signals.
+pub(in crate::sys) fn streams_and_signals(streams: [RawFd; 3]) -> Vec<Step> {
+    let group = Step::call("make process group", NOTHING, libc::SYS_setpgid, [number(0), number(0)]);
+    let streams = streams.into_iter().enumerate().map(|(target, from)| {
+        Step::call("set up stream", NOTHING, libc::SYS_dup2, [number(from), number(target)])
+    });
+    std::iter::once(group).chain(streams).chain([default_broken_pipe(), unblock_signals()]).collect()
 }
 
 /// As the kernel's structure of 32-bit numbers, in 64-bit words.
@@ -161,7 +166,7 @@ pub(in crate::sys) fn start(
 }
 
 /// The error keeps its kind, by which callers tell missing from forbidden.
-fn refused(error: StepError) -> io::Error {
+pub(in crate::sys) fn refused(error: StepError) -> io::Error {
     io::Error::new(io::Error::from_raw_os_error(error.errno).kind(), error)
 }
 

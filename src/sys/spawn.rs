@@ -4,9 +4,11 @@
 //! not enter the measurement. Output goes to pipes that are emptied only after the end, or every
 //! quarter of a second when a program writes so much that it would block: a reader that wakes up
 //! in the middle of a launch would compete with it. A program of another user is started in the same
-//! way by `identity`. Deliberately absent: shells, and threads.
+//! way by `identity`, one in cgroups of its own by `placed`. Deliberately absent: shells, and threads.
 
 mod attributes;
+mod foreign;
+mod placed;
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -16,6 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use self::attributes::{Actions, Attributes};
+pub use self::foreign::{Awaited, await_end};
 use super::clock;
 use super::identity::{self, Identity};
 use super::signals::Interrupts;
@@ -41,6 +44,7 @@ pub struct Program {
     identity: Option<Arc<Identity>>,
     input: Option<Arc<OwnedFd>>,
     blocked: Option<i32>,
+    place: Option<Arc<placed::Place>>,
 }
 
 /// A C string of any text without zero bytes.
@@ -68,6 +72,7 @@ impl Program {
             environment: environment.map(|entry| c_string(&entry)).collect::<io::Result<_>>()?,
             identity: None,
             blocked: None,
+            place: None,
             input: None,
         })
     }
@@ -243,8 +248,12 @@ pub fn start(program: &Program) -> io::Result<Child> {
     let null = null_device()?;
     let stdin = program.input.as_deref().unwrap_or(&null).as_raw_fd();
     let streams = [stdin, stdout_writer.as_raw_fd(), stderr_writer.as_raw_fd()];
+    let words = [&program.arguments[..], &program.environment];
+    if let Some(place) = &program.place {
+        let (pid, spawned) = placed::start(place, &program.path, words, streams)?;
+        return Child::adopt(pid, spawned, stdout, stderr);
+    }
     if let Some(identity) = &program.identity {
-        let words = [&program.arguments[..], &program.environment];
         let (pid, spawned) = identity::start(identity, &program.path, words, streams)?;
         return Child::adopt(pid, spawned, stdout, stderr);
     }
@@ -394,29 +403,6 @@ fn wait_for_either(process: RawFd, stop: RawFd, time: Nanos) -> Event {
         [process, _] if process.revents != 0 => Event::Ended,
         [_, stop] if stop.revents != 0 => Event::Stop,
         _ => Event::Neither,
-    }
-}
-
-/// What waiting for a process came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Awaited {
-    /// It has ended.
-    Ended,
-    /// The person asked to stop.
-    Interrupted,
-    /// The time allowed ran out.
-    TimedOut,
-}
-
-/// Waits until a process ends that is not a child of ours, and so is not ours to reap or to kill.
-pub fn await_end(process: &OwnedFd, allowed: Nanos, interrupts: &Interrupts) -> Awaited {
-    if interrupts.asked() {
-        return Awaited::Interrupted;
-    }
-    match wait_for_either(process.as_raw_fd(), interrupts.as_raw_fd(), allowed) {
-        Event::Ended => Awaited::Ended,
-        Event::Stop => Awaited::Interrupted,
-        Event::Neither => Awaited::TimedOut,
     }
 }
 

@@ -72,6 +72,7 @@ pub fn spec_in(top: &Path, cgroups: CgroupPlan) -> Spec {
         pieces: Pieces::engine(),
         seccomp: Some(allow_all()),
         cgroups,
+        limit: None,
     }
 }
 

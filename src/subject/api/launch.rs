@@ -79,7 +79,7 @@ pub(super) fn launch(stage: &mut Stage, api: &Api, name: &str, order: Order<'_>)
     }
     expected.check(&message.inside, &stage.host)?;
     if let Some(limits) = &api.engine.limits() {
-        limits.check(&message)?;
+        limits.check(&message.inside)?;
     }
     Ok(Launch {
         spawned,

@@ -130,7 +130,7 @@ impl Verbs for Api {
         let ended = ended((spawned, visited.returned), visited.status, outputs);
         let entered = verbs::entered(stage, &make.shown, &ended, &self.engine.expected(), terminal)?;
         if let Some(limits) = self.engine.limits() {
-            limits.check(&entered.message)?;
+            limits.check(&entered.message.inside)?;
         }
         Ok(entered)
     }

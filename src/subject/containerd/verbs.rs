@@ -46,7 +46,8 @@ fn environment(reason: String) -> Failure {
 impl Containerd {
     /// Whether `containers create` can be asked for all that the subject is.
     fn is_created_apart(&self) -> bool {
-        let by_run_only = self.key("seccomp") == Some("default") || self.key("cpus").is_some();
+        let by_run_only =
+            self.key("seccomp") == Some("default") || self.limits().is_some_and(|asked| asked.cpus.is_some());
         !by_run_only && self.spec.runtime.is_none()
     }
 
@@ -168,7 +169,7 @@ impl Verbs for Containerd {
         let entered = verbs::enter(stage, &program, &self.expected(), Terminal::No)?;
         self.check_snapshotter(&entered.message.inside)?;
         if let Some(limits) = self.limits() {
-            limits.check(&entered.message)?;
+            limits.check(&entered.message.inside)?;
         }
         Ok(entered)
     }

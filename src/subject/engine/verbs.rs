@@ -59,7 +59,7 @@ impl Verbs for Engine {
         let terminal = if tty { Terminal::Yes } else { Terminal::No };
         let entered = verbs::enter(stage, &self.program(&arguments)?, &self.expected(), terminal)?;
         if let Some(limits) = self.limits() {
-            limits.check(&entered.message)?;
+            limits.check(&entered.message.inside)?;
         }
         self.check_mapping(&entered.message.inside)?;
         Ok(entered)

@@ -6,11 +6,12 @@ use std::ffi::CString;
 use std::path::PathBuf;
 
 use super::super::verbs::{self, Entered, Span, Standing, Verbs};
-use super::{Floor, environment};
+use super::{Floor, cannot_make, environment};
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::probe::{PROBE, Task};
+use crate::probe::{LIMITS, PROBE, Task};
 use crate::subject::Stage;
+use crate::subject::limits::Limits;
 use crate::sys::clock;
 use crate::sys::container::{Entrance, LaunchError, Made, Prepared, Running};
 use crate::sys::journal::{Entry, Resource};
@@ -52,10 +53,12 @@ impl Floor {
         if self.life.kind.is_none() {
             let scratch = stage.workspace().join(stage.next_name());
             let entry = stage.note(Resource::Directory(scratch.clone()))?;
+            let detail = self.limit.map(|_| LIMITS);
             let made = self.container(stage, &scratch, Task::Stay.into()).and_then(|prepared| {
-                let words = [EXECUTABLE, PROBE, Task::Enter.argument()];
-                let arguments = words.map(|word| CString::new(word).expect("these words hold no zero byte"));
-                let entrance = prepared.entrance(arguments.to_vec());
+                let words = [Some(EXECUTABLE), Some(PROBE), Some(Task::Enter.argument()), detail];
+                let arguments = words.into_iter().flatten().map(CString::new);
+                let arguments = arguments.map(|word| word.expect("these words hold no zero byte"));
+                let entrance = prepared.entrance(arguments.collect());
                 let entrance =
                     entrance.map_err(|error| environment(format!("cannot map a stack: {error}")))?;
                 Ok((prepared, entrance))
@@ -99,7 +102,7 @@ impl Verbs for Floor {
             }
             Err(failed) => {
                 stage.cross_out(standing.entry);
-                Err(environment(format!("cannot make a container: {:#}", anyhow::Error::new(failed))).into())
+                Err(cannot_make(failed, FailureClass::Environment).into())
             }
         }
     }
@@ -123,7 +126,11 @@ impl Verbs for Floor {
         let child = kind.prepared.enter(made, running.pid(), &mut kind.entrance).map_err(refused)?;
         let ended = child.wait(stage.allowed, Some(&stage.interrupts)).map_err(unfinished)?;
         let terminal = super::client::Terminal::No;
-        Ok(verbs::entered(stage, "the probe that entered", &ended, &self.expected, terminal)?)
+        let entered = verbs::entered(stage, "the probe that entered", &ended, &self.expected, terminal)?;
+        if let Some(limits) = Limits::of(&self.spec) {
+            limits.check(&entered.message.inside)?;
+        }
+        Ok(entered)
     }
 
     fn stop(&mut self, stage: &mut Stage) -> Result<Span, Abort> {

@@ -10,7 +10,8 @@ use super::super::verbs::{self, Entered, Span, Standing, Verbs};
 use super::{Bundle, Entry, Oci};
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::probe::{PROBE, Task};
+use crate::probe::{LIMITS, PROBE, Task};
+use crate::subject::limits::Limits;
 use crate::subject::{Stage, Subject};
 use crate::sys::clock;
 use crate::sys::spawn::{self, Program};
@@ -79,8 +80,14 @@ impl Verbs for Oci {
         // runc takes it from the container's configuration, crun only from its own option.
         let own = if self.spec.name == "crun" { &["exec", "--no-new-privs"][..] } else { &["exec"] };
         let inside = [self.name()?, EXECUTABLE, PROBE, Task::Enter.argument()];
-        let program = self.verb(&[own, &inside].concat())?;
-        verbs::enter(stage, &program, &self.expected, Terminal::No)
+        let limits = Limits::of(&self.spec);
+        let detail = if limits.is_some() { &[LIMITS][..] } else { &[] };
+        let program = self.verb(&[own, &inside, detail].concat())?;
+        let entered = verbs::enter(stage, &program, &self.expected, Terminal::No)?;
+        if let Some(limits) = limits {
+            limits.check(&entered.message.inside)?;
+        }
+        Ok(entered)
     }
 
     fn stop(&mut self, stage: &mut Stage) -> Result<Span, Abort> {

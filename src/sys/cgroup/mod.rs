@@ -1,6 +1,8 @@
 //! Which cgroup hierarchies this machine has mounted, and where this process stands in them.
-//! Deliberately absent: setting limits.
+//! Where containers' own go is chosen in `plan`, what they may use is set in `limit`, and what a process
+//! reads of its own is in `own`.
 
+mod limit;
 pub mod own;
 mod plan;
 
@@ -8,6 +10,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+pub use limit::{CpuLimit, NoLimit};
 pub use plan::{Birth, CgroupPlan, LABEL, Place};
 pub(in crate::sys) use plan::{CREATE, ENTER, remove};
 

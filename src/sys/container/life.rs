@@ -66,9 +66,8 @@ impl Prepared {
     fn attempt_to_make(&mut self, name: &str) -> Result<Made, LaunchFailed> {
         check_name(name).map_err(|error| LaunchFailed { error, cleanup: None })?;
         let own = self.spec.scratch.join(name);
-        let mut steps = self.before(name, &own);
         // The descriptor of the cgroup that it is born in belongs to the start.
-        steps.retain(|step| !step.opens());
+        let steps = self.making(name, &own);
         let removal = self.removal(name, &own);
         let began = clock::now();
         let (made, done) = run_all(&steps);
@@ -99,8 +98,7 @@ impl Prepared {
     /// Whether it worked is seen at the next attempt to start.
     fn make_again(&self, made: &Made) {
         let own = self.spec.scratch.join(&made.name);
-        let mut steps = self.before(&made.name, &own);
-        steps.retain(|step| !step.opens());
+        let steps = self.making(&made.name, &own);
         let _ = made.removal.run();
         let _ = self.spec.cgroups.establish();
         let _ = run_all(&steps);
@@ -116,7 +114,7 @@ impl Prepared {
         let opening = self.opening(&made.name);
         let cpu = clock::thread_cpu();
         let spawned = clock::now();
-        let cgroup = self.open_cgroup(&opening)?;
+        let cgroup = self.open_cgroup(opening.as_ref())?;
         let namespaces = self.spec.pieces.namespaces();
         let born = birth::give_birth(&mut self.stack, namespaces, cgroup.as_ref(), &inside);
         let own_cpu = crate::units::Nanos(clock::thread_cpu().0 - cpu.0);
@@ -132,14 +130,8 @@ impl Prepared {
         }
     }
 
-    /// The steps that open the cgroup to be born in, where there is one.
-    fn opening(&self, name: &str) -> Vec<Step> {
-        let own = self.spec.scratch.join(name);
-        self.before(name, &own).into_iter().filter(Step::opens).collect()
-    }
-
-    fn open_cgroup(&self, opening: &[Step]) -> Result<Option<OwnedFd>, LaunchError> {
-        let (_, directory) = run_all(opening);
+    fn open_cgroup(&self, opening: Option<&Step>) -> Result<Option<OwnedFd>, LaunchError> {
+        let (_, directory) = run_all(opening.map_or(&[], std::slice::from_ref));
         let directory = directory?;
         Ok((self.facts.birth == Birth::Inside).then(|| birth::owned(directory)))
     }
@@ -162,7 +154,7 @@ impl Prepared {
         let executing = privileges::privileges(&self.spec, &entrance.facts);
         let opening = self.opening(&made.name);
         let spawned = clock::now();
-        let cgroup = self.open_cgroup(&opening)?;
+        let cgroup = self.open_cgroup(opening.as_ref())?;
         let second = &mut entrance.stack;
         let born = birth::give_birth_within(&mut self.stack, cgroup.as_ref(), &joining, second, &executing);
         match born.map_err(|errno| LaunchError::Clone(std::io::Error::from_raw_os_error(errno)))? {

@@ -7,7 +7,7 @@
 //! builds its inside and executes the program; after it has been reaped they are removed again. What
 //! remains is undone also when any step fails, and can be undone from the name alone (`undo`).
 //!
-//! Deliberately absent: networks other than loopback, limits, a terminal.
+//! Deliberately absent: networks other than loopback, limits on anything but CPU time, a terminal.
 
 mod filesystems;
 mod inside;
@@ -26,7 +26,7 @@ use anyhow::{Context, Result, bail, ensure};
 use thiserror::Error;
 
 use super::birth::{self, Born, Stack};
-use super::cgroup::{self, Birth, CgroupPlan, Hierarchy, Version};
+use super::cgroup::{self, Birth, CgroupPlan, CpuLimit, Hierarchy, Version};
 use super::clock;
 use super::signals::Interrupts;
 use super::spawn::{self, Child, Ended, Output, Unfinished};
@@ -68,6 +68,8 @@ pub struct Spec {
     pub seccomp: Option<Vec<libc::sock_filter>>,
     /// Where cgroups go; established already.
     pub cgroups: CgroupPlan,
+    /// The CPU time that it may use, where that is limited.
+    pub limit: Option<CpuLimit>,
 }
 
 /// What was found out about the host before the first launch.
@@ -326,8 +328,15 @@ impl Prepared {
         }
     }
 
-    /// Steps before the clone: cgroups, the overlay's directories; last, the cgroup to be born in.
+    /// Steps before the clone: cgroups, the overlay's directories, the limit; last, the cgroup to be born in.
     fn before(&self, name: &str, own: &Path) -> Vec<Step> {
+        let mut steps = self.making(name, own);
+        steps.extend(self.opening(name));
+        steps
+    }
+
+    /// What lies outside of the container. What is to be removed again is made first.
+    fn making(&self, name: &str, own: &Path) -> Vec<Step> {
         let mut steps = Vec::new();
         if self.spec.pieces.has(Piece::Cgroup) {
             steps.extend(self.spec.cgroups.creation(name));
@@ -336,10 +345,20 @@ impl Prepared {
             let make = |path: &PathBuf| Step::mkdir("make overlay directory", path, 0o755);
             steps.extend(undo::overlay_directories(own).iter().map(make));
         }
-        if let (Birth::Inside, Some(path)) = (self.facts.birth, self.spec.cgroups.version_2(name)) {
-            steps.push(Step::open(OPEN_CGROUP, &path, libc::O_PATH | libc::O_DIRECTORY));
+        if let (true, Some(limit)) = (self.spec.pieces.has(Piece::Cgroup), &self.spec.limit) {
+            steps.extend(self.spec.cgroups.limiting(name, limit));
         }
         steps
+    }
+
+    /// The step that opens the cgroup to be born in, where there is one.
+    fn opening(&self, name: &str) -> Option<Step> {
+        match (self.facts.birth, self.spec.cgroups.version_2(name)) {
+            (Birth::Inside, Some(path)) => {
+                Some(Step::open(OPEN_CGROUP, &path, libc::O_PATH | libc::O_DIRECTORY))
+            }
+            _ => None,
+        }
     }
 
     fn removal(&self, name: &str, own: &Path) -> Removal {

@@ -1,0 +1,201 @@
+//! Limits on what a subject may use: the keys that ask for them, what is asked, and the check that it is in
+//! force. What limits CPU time is the same for all: a quota in periods of 100 ms, as engines set it.
+
+use super::Unavailable;
+use super::spec::{Key, Spec, Values, parse_duration, parse_size};
+use crate::outcome::{Failure, FailureClass};
+use crate::probe::message::{self, Inside};
+use crate::sys::cgroup::{self, CgroupPlan, CpuLimit, NoLimit};
+use crate::sys::steps::StepError;
+use crate::units::Nanos;
+
+/// The key for CPU time.
+pub const CPUS: Key = Key {
+    name: "cpus",
+    values: Values::Cpus,
+    meaning: "a CPU limit: so many CPUs' time in each period of 100 ms; `none` (default): no limit",
+    default: Some("none"),
+};
+
+/// The key for what of it may be saved up.
+pub const BURST: Key = Key {
+    name: "burst",
+    values: Values::Duration,
+    meaning: "with `cpus`: how much CPU time that was not used may be saved up (Linux from 5.14 on), no more than the quota of a period",
+    default: None,
+};
+
+/// Limits that were asked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// CPUs.
+    pub cpus: Option<f64>,
+    /// CPU time that may be saved up.
+    pub burst: Option<Nanos>,
+    /// Bytes of memory.
+    pub memory: Option<u64>,
+}
+
+impl Limits {
+    /// What this subject asks for, where it asks for anything.
+    pub fn of(spec: &Spec) -> Option<Limits> {
+        // `none` is no number.
+        let cpus = spec.get("cpus").and_then(|value| value.parse().ok());
+        let burst = spec.get("burst").and_then(parse_duration);
+        let burst = burst.map(|seconds| Nanos((seconds * 1e9).round() as i64));
+        let memory = spec.get("memory").and_then(parse_size);
+        let any = cpus.is_some() || burst.is_some() || memory.is_some();
+        any.then_some(Limits { cpus, burst, memory })
+    }
+
+    /// Compares with the limits of the probe's own cgroup, as it sees them.
+    pub fn check(&self, inside: &Inside) -> Result<(), Failure> {
+        let found = inside.limits();
+        match self.fault(&found) {
+            Some(fault) => Err(Failure::new(FailureClass::Treatment, format!("not as asked: {fault}"))),
+            None => Ok(()),
+        }
+    }
+
+    fn fault(&self, found: &message::Limits) -> Option<String> {
+        let told = |what: &str, asked: &dyn std::fmt::Display, found: Option<String>| {
+            let found = found.unwrap_or("none".into());
+            Some(format!("a {what} of {asked} was asked for and {found} is in force"))
+        };
+        if let Some(cpus) = self.cpus
+            && found.cpus.is_none_or(|own| (own - cpus).abs() > 0.001)
+        {
+            return told("CPU limit", &cpus, found.cpus.map(|own| own.to_string()));
+        }
+        if let Some(burst) = self.burst
+            && found.burst.is_none_or(|own| own.0.abs_diff(burst.0) >= 1000)
+        {
+            let what =
+                told("CPU burst", &burst, found.burst.filter(|own| own.0 > 0).map(|own| own.to_string()))?;
+            return Some(match found.burst {
+                // The kernel has the file, so it was left at nothing.
+                Some(_) => {
+                    format!(
+                        "{what}: the runtime left it out; give one that sets it, as runc does from 1.2 on (`bin=PATH`)"
+                    )
+                }
+                None => format!("{what}: this kernel has none, Linux from 5.14 on has"),
+            });
+        }
+        // Memory is counted in whole pages.
+        if let Some(bytes) = self.memory
+            && found.memory.is_none_or(|own| own.abs_diff(bytes) >= 65536)
+        {
+            return told("memory limit", &bytes, found.memory.map(|own| own.to_string()));
+        }
+        None
+    }
+}
+
+/// The limit on CPU time that a subject is to set itself, if it can be one.
+pub fn cpu_limit(spec: &Spec) -> Result<Option<CpuLimit>, Unavailable> {
+    let Some(Limits { cpus, burst, .. }) = Limits::of(spec) else { return Ok(None) };
+    let Some(cpus) = cpus else {
+        return match burst {
+            Some(_) => Err(Unavailable::because("a burst is saved from a quota, and there is none")
+                .with_remedy("give `cpus` too, as in `cpus=0.5,burst=20ms`")),
+            None => Ok(None),
+        };
+    };
+    let limit = CpuLimit::new(cpus, burst);
+    if let Some(burst) = limit.burst_us.filter(|burst| *burst > limit.quota_us) {
+        let (burst, quota) = (Nanos(burst as i64 * 1000), Nanos(limit.quota_us as i64 * 1000));
+        let reason = format!("the kernel takes no burst of {burst} with a quota of {quota}");
+        return Err(Unavailable::because(reason).with_remedy(format!("`burst={quota}` or less")));
+    }
+    Ok(Some(limit))
+}
+
+/// Where cgroups go whose CPU time is limited; why there can be none.
+pub fn cpu_cgroups() -> Result<CgroupPlan, Unavailable> {
+    let mounted = cgroup::mounted()
+        .map_err(|error| Unavailable::because(format!("cannot find the cgroups: {error}")))?;
+    CgroupPlan::new(&mounted)
+        .for_cpu()
+        .map_err(|NoLimit { reason, remedy }| Unavailable::because(reason).with_remedy(remedy))
+}
+
+/// A limit that the kernel refused.
+pub fn refused(error: &StepError) -> Failure {
+    let (class, hint) = match error.errno {
+        libc::EPERM | libc::EACCES | libc::EROFS => (FailureClass::Permission, "run as root"),
+        libc::EINVAL | libc::ERANGE => (
+            FailureClass::Unsupported,
+            "the kernel takes no such limit: ask for less, and for no more than the cgroup that dunnage is in has",
+        ),
+        libc::ENOENT => (
+            FailureClass::Unsupported,
+            "the cgroup has no such file: the cpu controller is missing there, or the kernel is older than bursts (5.14)",
+        ),
+        _ => (FailureClass::Environment, "`dunnage doctor` says more about this machine's cgroups"),
+    };
+    Failure::new(class, format!("{error}; {hint}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(text: &str) -> Option<Limits> {
+        Limits::of(&Spec::parse(text).unwrap())
+    }
+
+    fn fault(text: &str, found: message::Limits) -> Option<String> {
+        asked(text).unwrap().fault(&found)
+    }
+
+    #[test]
+    fn what_is_asked_for_is_read_from_the_keys() {
+        assert_eq!((asked("bare"), asked("bare:cpus=none")), (None, None));
+        let all = Limits { cpus: Some(0.5), burst: Some(Nanos(20_000_000)), memory: Some(64 << 20) };
+        assert_eq!(asked("x:cpus=0.5,burst=20ms,memory=64MiB"), Some(all));
+    }
+
+    #[test]
+    fn what_is_in_force_is_compared_with_what_was_asked_for() {
+        let burst = |nanos| message::Limits { cpus: Some(0.5), burst: Some(Nanos(nanos)), memory: None };
+        assert_eq!(fault("x:cpus=0.5", burst(0)), None);
+        assert_eq!(fault("x:cpus=0.5,burst=20ms", burst(20_000_000)), None);
+        let told = |text: &str, found| fault(text, found).unwrap();
+        let none = message::Limits::default();
+        assert_eq!(told("x:cpus=0.5", none), "a CPU limit of 0.5 was asked for and none is in force");
+        assert!(told("x:cpus=0.4", burst(0)).ends_with("0.5 is in force"));
+        let left_out = told("x:cpus=0.5,burst=20ms", burst(0));
+        assert!(left_out.contains("none is in force: the runtime left it out"), "{left_out}");
+        let lacks = message::Limits { burst: None, ..burst(0) };
+        assert!(told("x:cpus=0.5,burst=20ms", lacks).contains("5.14"));
+        assert!(told("x:memory=64MiB", none).contains("memory limit of 67108864"));
+        assert_eq!(fault("x:memory=64MiB", message::Limits { memory: Some(64 << 20), ..none }), None);
+    }
+
+    #[test]
+    fn what_the_kernel_would_refuse_is_told_before() {
+        let limit = |text: &str| cpu_limit(&Spec::parse(text).unwrap());
+        assert_eq!(limit("x:memory=64MiB").unwrap(), None);
+        assert_eq!(limit("x:cpus=0.1,burst=10ms").unwrap().unwrap().burst_us, Some(10_000));
+        let why = limit("x:burst=20ms").unwrap_err();
+        assert!(why.remedy.unwrap().contains("give `cpus` too"));
+        let why = limit("x:cpus=0.1,burst=20ms").unwrap_err();
+        assert!(why.reason.contains("with a quota of 10"), "{}", why.reason);
+    }
+
+    #[test]
+    fn what_the_kernel_refuses_has_a_class_and_a_remedy() {
+        let of = |errno| refused(&StepError { step: "limit", path: "/c/cpu.max".into(), errno });
+        for (errno, class, hint) in [
+            (libc::EACCES, FailureClass::Permission, "run as root"),
+            (libc::EINVAL, FailureClass::Unsupported, "ask for less"),
+            (libc::ENOENT, FailureClass::Unsupported, "controller"),
+            (libc::EIO, FailureClass::Environment, "doctor"),
+        ] {
+            let failure = of(errno);
+            assert_eq!(failure.class, class);
+            assert!(failure.reason.contains(hint) && failure.reason.contains("`/c/cpu.max`"), "{failure}");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! A limit on CPU time: which hierarchies it takes, whether this host lets us set it, and the steps that
+//! write it into the cgroup of one container. The kernel gives a cgroup so much CPU time in each period and
+//! stops its processes for the rest of the period once it is used up; a burst lets it save up what it
+//! did not use.
+//!
+//! As everywhere, nothing outside of our own directory is written. So where a version 2 hierarchy does not
+//! hand its cpu controller down, the person has to change that.
+
+use std::io;
+use std::path::Path;
+
+use thiserror::Error;
+
+use super::super::steps::{Step, StepError, run_all};
+use super::plan::{CgroupPlan, Place, remove};
+use super::{Hierarchy, Version};
+use crate::units::Nanos;
+
+/// The step that writes a limit.
+const LIMIT: &str = "limit CPU time by";
+/// The period that engines set: the kernel's default.
+const PERIOD_US: u64 = 100_000;
+/// How often the directory of ours is made again that another run took away.
+const ATTEMPTS: usize = 5;
+
+/// So much CPU time in each period, in microseconds as the kernel takes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CpuLimit {
+    /// CPU time in each period.
+    pub quota_us: u64,
+    /// The period.
+    pub period_us: u64,
+    /// What may be saved up, where that is asked for.
+    pub burst_us: Option<u64>,
+}
+
+impl CpuLimit {
+    /// So many CPUs, in periods of 100 ms as engines set them.
+    pub fn new(cpus: f64, burst: Option<Nanos>) -> CpuLimit {
+        CpuLimit {
+            quota_us: (cpus * PERIOD_US as f64).round() as u64,
+            period_us: PERIOD_US,
+            burst_us: burst.map(|burst| (burst.0 / 1000) as u64),
+        }
+    }
+}
+
+/// Why no limit can be set on this host.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{reason}")]
+pub struct NoLimit {
+    /// Why.
+    pub reason: String,
+    /// How that is changed.
+    pub remedy: String,
+}
+
+impl CgroupPlan {
+    /// The part of the plan that CPU time is limited and counted in: the version 1 hierarchies of cpu and
+    /// cpuacct where there are such, else version 2.
+    pub fn for_cpu(&self) -> Result<CgroupPlan, NoLimit> {
+        let all = || self.places.iter().map(|place| &place.hierarchy).chain(&self.refused);
+        let first = all().any(|hierarchy| hierarchy.has("cpu"));
+        let concerned = |hierarchy: &Hierarchy| match first {
+            true => hierarchy.has("cpu") || hierarchy.has("cpuacct"),
+            false => hierarchy.version == Version::V2,
+        };
+        if let Some(refused) = self.refused.iter().find(|hierarchy| concerned(hierarchy)) {
+            return Err(NoLimit {
+                reason: format!("no cgroup may be made in `{}`", refused.mount.display()),
+                remedy: "run as root, or in a cgroup that was delegated to you: \
+                         `systemd-run --user --scope -p Delegate=yes dunnage …`"
+                    .into(),
+            });
+        }
+        let places: Vec<Place> =
+            self.places.iter().filter(|place| concerned(&place.hierarchy)).cloned().collect();
+        match &places[..] {
+            [] => return Err(no_controller()),
+            [place] if !first => handed_down(place)?,
+            _ => {}
+        }
+        Ok(CgroupPlan { places, refused: Vec::new() })
+    }
+
+    /// The steps that write a limit into the cgroup of one container, which is there already.
+    pub fn limiting(&self, name: &str, limit: &CpuLimit) -> Vec<Step> {
+        let files = |place: &Place| -> Vec<(&str, String)> {
+            let CpuLimit { quota_us, period_us, burst_us } = limit;
+            let burst = |name| burst_us.map(|burst| (name, burst.to_string()));
+            match &place.hierarchy.version {
+                Version::V2 => [("cpu.max", format!("{quota_us} {period_us}"))]
+                    .into_iter()
+                    .chain(burst("cpu.max.burst"))
+                    .collect(),
+                Version::V1(_) if place.hierarchy.has("cpu") => {
+                    [("cpu.cfs_period_us", period_us.to_string()), ("cpu.cfs_quota_us", quota_us.to_string())]
+                        .into_iter()
+                        .chain(burst("cpu.cfs_burst_us"))
+                        .collect()
+                }
+                Version::V1(_) => Vec::new(),
+            }
+        };
+        let write = |path: &Path, content: &str| {
+            [Step::open(LIMIT, path, libc::O_WRONLY), Step::write(LIMIT, path, content), Step::close()]
+        };
+        let first = self.places.iter().any(|place| place.hierarchy.has("cpu"));
+        let places = self.places.iter().filter(|place| !first || place.hierarchy.version != Version::V2);
+        let written = places.flat_map(|place| {
+            let directory = place.parent.join(name);
+            files(place).into_iter().map(move |(file, content)| (directory.join(file), content))
+        });
+        written.flat_map(|(path, content)| write(&path, &content)).collect()
+    }
+
+    /// Makes the cgroups of one container with this limit; nothing is there after an error.
+    pub fn make_limited(&self, name: &str, limit: &CpuLimit) -> Result<(), StepError> {
+        let steps: Vec<Step> = self.creation(name).into_iter().chain(self.limiting(name, limit)).collect();
+        let mut done = run_all(&steps).1;
+        for _ in 0..ATTEMPTS {
+            // Another run that ended took away the directory that we share.
+            let vanished =
+                done.as_ref().is_err_and(|error| error.step != LIMIT && error.errno == libc::ENOENT);
+            if !vanished || self.establish().is_err() {
+                break;
+            }
+            let _ = self.remove(name);
+            done = run_all(&steps).1;
+        }
+        done.map(drop).inspect_err(|_| {
+            let _ = self.remove(name);
+        })
+    }
+
+    /// Removes the cgroups of one container with whatever still runs in them; what is away already is no
+    /// error.
+    pub fn remove(&self, name: &str) -> Result<(), StepError> {
+        let all: Vec<_> = self.removal(name).iter().map(remove).collect();
+        all.into_iter().collect()
+    }
+}
+
+impl StepError {
+    /// Whether a limit was refused, and not what it is set on.
+    pub fn is_of_a_limit(&self) -> bool {
+        self.step == LIMIT
+    }
+}
+
+fn no_controller() -> NoLimit {
+    NoLimit {
+        reason: "no cgroup hierarchy with the cpu controller is mounted here".into(),
+        remedy: "mount cgroup v2, and leave `cgroup_disable=cpu` out of the kernel's command line".into(),
+    }
+}
+
+/// Whether the version 2 controller reaches the directory of ours. That is one level below, so it must be
+/// handed down there.
+fn handed_down(place: &Place) -> Result<(), NoLimit> {
+    let above = place.parent.parent().unwrap_or(&place.hierarchy.mount);
+    let has = |file: &str| -> io::Result<bool> {
+        Ok(std::fs::read_to_string(above.join(file))?.split_whitespace().any(|one| one == "cpu"))
+    };
+    let told = |file: &str| has(file).unwrap_or(false);
+    match (told("cgroup.controllers"), told("cgroup.subtree_control")) {
+        (true, true) => Ok(()),
+        (true, false) => Err(NoLimit {
+            reason: format!("`{}` does not hand its cpu controller down", above.display()),
+            remedy: format!("`echo +cpu > {}/cgroup.subtree_control`, as root", above.display()),
+        }),
+        (false, _) if above == place.hierarchy.mount => Err(no_controller()),
+        (false, _) => Err(NoLimit {
+            reason: format!("`{}` was not given the cpu controller", above.display()),
+            remedy: "run as root, or delegate the controller: `Delegate=cpu` in the unit that you run in"
+                .into(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(version: Version, mount: &Path) -> Place {
+        let hierarchy = Hierarchy { version, mount: mount.to_owned(), own: None };
+        Place { hierarchy, parent: mount.join(super::super::LABEL) }
+    }
+
+    fn first(options: &str) -> Place {
+        place(Version::V1(options.into()), &Path::new("/c").join(options))
+    }
+
+    fn plan(places: &[Place]) -> CgroupPlan {
+        CgroupPlan { places: places.to_vec(), refused: Vec::new() }
+    }
+
+    fn written(plan: &CgroupPlan, limit: &CpuLimit) -> Vec<String> {
+        let steps = plan.limiting("a", limit);
+        let opened = steps.iter().filter(|step| step.opens());
+        opened.map(|step| step.path().display().to_string()).collect()
+    }
+
+    #[test]
+    fn cpus_are_a_share_of_each_period() {
+        let limit = CpuLimit::new(0.29, Some(Nanos::from_millis(20)));
+        assert_eq!(limit, CpuLimit { quota_us: 29_000, period_us: 100_000, burst_us: Some(20_000) });
+        assert_eq!(CpuLimit::new(2.5, None).quota_us, 250_000);
+    }
+
+    #[test]
+    fn version_1_is_limited_in_the_hierarchy_of_cpu_and_counted_in_that_of_cpuacct() {
+        let second = place(Version::V2, Path::new("/c/unified"));
+        let all = plan(&[first("memory"), first("cpuacct"), first("cpu"), second]);
+        let own = all.for_cpu().unwrap();
+        let names: Vec<_> = own.places.iter().map(|place| place.parent.display().to_string()).collect();
+        assert_eq!(names, ["/c/cpuacct/dunnage", "/c/cpu/dunnage"]);
+        let limit = CpuLimit::new(0.5, None);
+        let files = ["/c/cpu/dunnage/a/cpu.cfs_period_us", "/c/cpu/dunnage/a/cpu.cfs_quota_us"];
+        assert_eq!(written(&own, &limit), files);
+        assert_eq!(written(&all, &limit), files, "in the plan of a whole container too");
+        let burst = CpuLimit { burst_us: Some(1), ..limit };
+        assert!(written(&own, &burst)[2].ends_with("/cpu.cfs_burst_us"));
+        assert_eq!(plan(&[first("cpu,cpuacct")]).for_cpu().unwrap().places.len(), 1);
+    }
+
+    #[test]
+    fn version_2_must_hand_the_controller_down() {
+        let mount = tempfile::tempdir().unwrap();
+        let second = place(Version::V2, mount.path());
+        let all = plan(&[first("memory"), second]);
+        let says = |controllers: &str, handed: &str| {
+            std::fs::write(mount.path().join("cgroup.controllers"), controllers).unwrap();
+            std::fs::write(mount.path().join("cgroup.subtree_control"), handed).unwrap();
+            all.for_cpu().map(|plan| written(&plan, &CpuLimit::new(0.5, Some(Nanos(5000)))))
+        };
+        let directory = mount.path().join("dunnage/a");
+        let files = ["cpu.max", "cpu.max.burst"].map(|file| directory.join(file).display().to_string());
+        assert_eq!(says("cpuset cpu io\n", "cpu\n").unwrap(), files);
+        let why = says("cpu\n", "memory\n").unwrap_err();
+        assert!(why.reason.contains("does not hand"), "{why}");
+        assert!(why.remedy.contains("/cgroup.subtree_control"), "{why:?}");
+        assert!(says("memory\n", "memory\n").unwrap_err().reason.contains("is mounted here"));
+        assert_eq!(plan(&[]).for_cpu(), Err(no_controller()));
+    }
+
+    #[test]
+    fn what_may_not_be_written_is_told_with_a_remedy() {
+        let refused = CgroupPlan { places: vec![first("memory")], refused: vec![first("cpu").hierarchy] };
+        let why = refused.for_cpu().unwrap_err();
+        assert!(why.reason.contains("`/c/cpu`") && why.remedy.contains("root"), "{why:?}");
+        let nowhere = plan(&[place(Version::V2, Path::new("/proc/1/nowhere"))]);
+        let error = nowhere.make_limited("a", &CpuLimit::new(1.0, None)).unwrap_err();
+        assert!(!error.is_of_a_limit(), "{error}");
+    }
+}
