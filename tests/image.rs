@@ -383,7 +383,7 @@ fn runtime_starts_the_bundle_for_nobody(test: &str, runtime: &str) {
     chown(&state, Some(NOBODY), Some(NOBODY)).unwrap();
 
     let mut start = |network: &str| {
-        let bundle = Bundle::write(&scene.path().join(network), &unpacked, &spec).unwrap();
+        let bundle = Bundle::write(&scene.path().join(network), unpacked.root(), &spec).unwrap();
         let directory = bundle.directory().to_str().unwrap();
         let state = state.to_str().unwrap();
         let argv = [runtime, "--root", state, "run", "--bundle", directory, &scene.name];
@@ -403,7 +403,7 @@ fn open_to_all(directory: &Path) {
 
 /// Two starts, one after the other: the second finds what the first left, if it left anything.
 fn starts_without_trace(scene: &Scene, runtime: &str, spec: &Spec, image: &rootfs::Unpacked) -> String {
-    let bundle = Bundle::write(&scene.path().join("bundle"), image, spec).unwrap();
+    let bundle = Bundle::write(&scene.path().join("bundle"), image.root(), spec).unwrap();
     let ready = output(&["find", bundle.root().to_str().unwrap(), "-printf", "%p %m %n %T@\n"]);
     let state = scene.path().join("runtime");
     let own = [runtime, "--root", state.to_str().unwrap()];

@@ -198,7 +198,7 @@ fn config_json(name: &'static str, executable: Digest, layers: &[Blob]) -> Vec<u
 const EPOCH: &str = "1970-01-01T00:00:00Z";
 
 /// This machine's architecture under the name that OCI took from Go's `GOARCH`.
-fn architecture() -> &'static str {
+pub(super) fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
         "aarch64" => "arm64",

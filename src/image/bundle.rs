@@ -12,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use super::rootfs::{Unpacked, make_directory};
+use super::rootfs::make_directory;
 
 pub use super::spec::{
     Access, CpuQuota, DEFAULT_CAPABILITIES, IdRange, MASKED_PATHS, Mount, Namespace, READONLY_PATHS, Spec,
@@ -26,14 +26,28 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Makes the directory, which must not be there yet, with the root and `config.json` in it.
+    /// Makes the directory, which must not be there yet, with `config.json` and a root like `image` in it.
     /// The caller removes it; what a failed call has made is removed here.
-    pub fn write(directory: &Path, image: &Unpacked, spec: &Spec) -> Result<Bundle> {
+    pub fn write(directory: &Path, image: &Path, spec: &Spec) -> Result<Bundle> {
         let directory = std::path::absolute(directory)
             .with_context(|| format!("cannot make `{}` absolute", directory.display()))?;
         make_directory(&directory)?;
         let bundle = Bundle { directory };
         bundle.fill(image, spec).inspect_err(|_| {
+            // The first error is the one to tell.
+            let _ = fs::remove_dir_all(&bundle.directory);
+        })?;
+        Ok(bundle)
+    }
+
+    /// The same around a root that lies elsewhere and is the caller's: the runtime makes
+    /// the mount points that it lacks.
+    pub fn around(directory: &Path, root: &Path, spec: &Spec) -> Result<Bundle> {
+        let directory = std::path::absolute(directory)
+            .with_context(|| format!("cannot make `{}` absolute", directory.display()))?;
+        make_directory(&directory)?;
+        let bundle = Bundle { directory };
+        bundle.configure(root, spec).inspect_err(|_| {
             // The first error is the one to tell.
             let _ = fs::remove_dir_all(&bundle.directory);
         })?;
@@ -50,13 +64,17 @@ impl Bundle {
         self.directory.join("rootfs")
     }
 
-    fn fill(&self, image: &Unpacked, spec: &Spec) -> Result<()> {
+    fn fill(&self, image: &Path, spec: &Spec) -> Result<()> {
         let root = self.root();
         make_directory(&root)?;
-        link_tree(image.root(), &root)?;
+        link_tree(image, &root)?;
         make_mount_points(&root, &spec.mounts)?;
+        self.configure(&root, spec)
+    }
+
+    fn configure(&self, root: &Path, spec: &Spec) -> Result<()> {
         let config = self.directory.join("config.json");
-        let bytes = serde_json::to_vec(&spec.to_json(&root))
+        let bytes = serde_json::to_vec(&spec.to_json(root))
             .with_context(|| format!("cannot put `{}` into JSON", config.display()))?;
         fs::write(&config, &bytes)
             .with_context(|| format!("cannot write {} bytes to `{}`", bytes.len(), config.display()))
@@ -167,7 +185,7 @@ mod tests {
         spec.mounts.push(Mount::bind(file.to_str().unwrap(), "/run/the/file", Access::ReadOnly));
         spec.mounts.push(Mount::bind(directory, "/run/the/directory", Access::ReadWrite));
         spec.mounts.push(Mount::bind(directory, "/dev/shm/below", Access::ReadWrite));
-        let bundle = Bundle::write(&state.path().join("bundle"), &image, &spec).unwrap();
+        let bundle = Bundle::write(&state.path().join("bundle"), image.root(), &spec).unwrap();
         assert_eq!(
             tree(&bundle.root()),
             ["dev/", "dunnage", "proc/", "run/", "run/the/", "run/the/directory/", "run/the/file", "sys/",]
@@ -187,12 +205,12 @@ mod tests {
         let place = state.path().join("bundle");
         let mut bad = spec();
         bad.mounts.push(Mount::bind("/", "/run/../../outside", Access::ReadOnly));
-        let error = Bundle::write(&place, &image, &bad).unwrap_err();
+        let error = Bundle::write(&place, image.root(), &bad).unwrap_err();
         assert!(format!("{error:#}").contains("/run/../../outside"), "{error:#}");
         assert!(!place.exists());
 
-        let bundle = Bundle::write(&place, &image, &spec()).unwrap();
-        let error = Bundle::write(&place, &image, &spec()).unwrap_err();
+        let bundle = Bundle::write(&place, image.root(), &spec()).unwrap();
+        let error = Bundle::write(&place, image.root(), &spec()).unwrap_err();
         assert!(format!("{error:#}").contains(place.to_str().unwrap()), "{error:#}");
         assert!(bundle.root().join("dunnage").exists());
     }

@@ -11,6 +11,7 @@
 pub mod archive;
 pub mod bundle;
 mod digest;
+pub mod export;
 pub mod fat;
 pub mod rootfs;
 mod spec;

@@ -56,6 +56,8 @@ pub struct Spec {
     pub args: Vec<String>,
     /// The whole environment, as `NAME=value`.
     pub env: Vec<String>,
+    /// Where the process starts.
+    pub directory: String,
     /// The host name inside. Used only with [`Namespace::Uts`].
     pub hostname: String,
     /// Bounding, effective and permitted capabilities alike; none are inheritable or ambient.
@@ -165,6 +167,7 @@ impl Spec {
         Spec {
             args: ENTRYPOINT.map(str::to_owned).iter().chain(arguments).cloned().collect(),
             env: vec![PATH_VARIABLE.to_owned(), format!("HOSTNAME={hostname}")],
+            directory: "/".to_owned(),
             hostname: hostname.to_owned(),
             capabilities: owned(&DEFAULT_CAPABILITIES),
             no_new_privileges: true,
@@ -223,7 +226,7 @@ impl Spec {
                 "user": { "uid": 0, "gid": 0 },
                 "args": self.args,
                 "env": self.env,
-                "cwd": "/",
+                "cwd": self.directory,
                 "capabilities": {
                     "bounding": self.capabilities,
                     "effective": self.capabilities,

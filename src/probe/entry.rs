@@ -9,6 +9,8 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::sys::command::Strings;
+
 /// A `struct timespec`, written once by the entry stub.
 #[unsafe(no_mangle)]
 static DUNNAGE_ENTRY_TIME: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
@@ -45,7 +47,8 @@ impl Arguments {
     /// Takes over what `main` was called with.
     ///
     /// # Safety
-    /// `first` points to `count` pointers to C strings that live as long as the process.
+    /// `first` points to `count` pointers to C strings that live as long as the process, and a null pointer
+    /// after them.
     pub unsafe fn new(count: c_int, first: *const *const c_char) -> Arguments {
         Arguments { count, first }
     }
@@ -54,6 +57,19 @@ impl Arguments {
     pub fn get(self, index: c_int) -> Option<&'static CStr> {
         // SAFETY: only indices below the count are read; `new` vouches for the rest.
         (index < self.count).then(|| unsafe { CStr::from_ptr(*self.first.add(index as usize)) })
+    }
+
+    /// The argument at this index and all that follow, as a list for the kernel.
+    pub fn from(self, index: c_int) -> Strings<'static> {
+        // SAFETY: after the last of `count` arguments stands a null pointer; `new` vouches for the rest.
+        unsafe { Strings::new(self.first.add(index.clamp(0, self.count) as usize)) }
+    }
+
+    /// The same without so many of the first.
+    pub fn without(self, number: c_int) -> Arguments {
+        let number = number.clamp(0, self.count);
+        // SAFETY: not beyond the null pointer after the last.
+        Arguments { count: self.count - number, first: unsafe { self.first.add(number as usize) } }
     }
 
     /// Whether they ask for the probe.

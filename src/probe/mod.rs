@@ -7,6 +7,7 @@
 //! one fact a line, files as a length followed by that many bytes, and a last line `end`.
 
 pub mod entry;
+mod inside;
 mod limits;
 mod load;
 pub mod message;
@@ -25,6 +26,11 @@ pub const PROBE: &str = "probe";
 /// The task of the probe that works: after it come the detail to read back, or `-`, the kind of work and
 /// its words.
 pub const WORK: &str = "work";
+
+/// The task of the probe that first enters a root of its own on the host: after it come the root, the
+/// directory to begin in, a count, so many times a source, a target and `ro` or `rw`, and then the task that
+/// it is to do there.
+pub const INSIDE: &str = "inside";
 
 /// What the probe is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +88,13 @@ const FILES: [(&str, &CStr); 3] = [
 /// refused it.
 pub fn run(arguments: Arguments) -> ! {
     let main = raw::monotonic();
+    if arguments.get(2).map(CStr::to_bytes) == Some(INSIDE.as_bytes()) {
+        perform(main, inside::enter(arguments))
+    }
+    perform(main, arguments)
+}
+
+fn perform(main: u64, arguments: Arguments) -> ! {
     let (task, detail) = (arguments.get(2), arguments.get(3));
     match task.map(CStr::to_bytes) {
         None | Some(b"start") => start(main, detail),

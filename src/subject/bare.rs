@@ -1,6 +1,7 @@
 //! The probe as a process on the host: what every other subject is compared with.
 
 mod confined;
+mod image;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -11,19 +12,32 @@ use std::path::{Path, PathBuf};
 use self::confined::Confinement;
 use super::client::{self, Call, Holds, Terminal};
 use super::limits;
-use super::treatment::Expected;
+use super::roots::{self, Copied};
+use super::spec::Values;
+use super::treatment::{Expected, Own};
 use super::verbs::{self, Entered, Span, Verbs};
 use super::{
     Component, Defaults, Facts, Key, Kind, Launch, Layer, Need, Order, Place, Spec, Stage, Subject,
     Unavailable,
 };
+use crate::image::fat;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::{CgroupInUse, Inside};
 use crate::probe::{CGROUP_DIRECTORIES, LIMITS, PROBE, Task};
 use crate::sys::spawn::Program;
 use crate::sys::{clock, raw};
 
-static KEYS: [Key; 2] = [limits::CPUS, limits::BURST];
+static KEYS: [Key; 3] = [
+    Key {
+        name: roots::KEY.name,
+        values: Values::Text("an image that docker or podman has"),
+        meaning: "an image whose unpacked root is the process's root, so that it runs the same files as a container; \
+                  without it, the host's own",
+        default: None,
+    },
+    limits::CPUS,
+    limits::BURST,
+];
 
 /// The kind `bare`.
 pub static KIND: Kind = Kind {
@@ -39,24 +53,61 @@ pub static KIND: Kind = Kind {
 struct Bare {
     spec: Spec,
     executable: PathBuf,
-    second: Program,
     facts: Facts,
+    expected: Expected,
+    /// The root of an image, where one is asked for.
+    copied: Option<Copied>,
     confinement: Option<Confinement>,
 }
 
 fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
-    let second = Program::new(&place.executable, [PROBE, Task::Enter.argument()])
-        .map_err(|error| Unavailable::because(error.to_string()))?;
+    if let Some(image @ ("small" | fat::NAME)) = spec.get(roots::KEY.name) {
+        return Err(Unavailable::because(format!(
+            "the image {image} holds nothing to run on the host but the probe"
+        ))
+        .with_remedy("leave `image` out, or name an image that docker or podman has"));
+    }
+    let has_image = roots::foreign(spec).is_some();
+    if has_image && raw::user_and_group().0 != 0 {
+        return Err(Unavailable::because("permission: only root may change to the root of an image")
+            .with_remedy("run dunnage as root, or take `floor` with this image"));
+    }
     let component = Component::of_file("probe", &place.executable, env!("CARGO_PKG_VERSION"))
         .map_err(|error| Unavailable::because(format!("{error:#}")))?;
-    let facts = Facts { components: vec![component], ..Facts::default() };
     Ok(Box::new(Bare {
         spec: spec.clone(),
         executable: place.executable.clone(),
-        second,
-        facts,
+        facts: Facts { components: vec![component], ..Facts::default() },
+        // Its mounts are its own; nothing else of it is a container's.
+        expected: Expected { mount: if has_image { Own::Private } else { Own::Host }, ..Expected::bare() },
+        copied: None,
         confinement: Confinement::of(spec)?,
     }))
+}
+
+impl Bare {
+    /// The probe with this order, in the image where there is one.
+    fn program(&self, order: Order<'_>) -> Result<Program, Failure> {
+        let environment = |error: std::io::Error| Failure::new(FailureClass::Environment, error.to_string());
+        let mut words = vec![PROBE.to_owned()];
+        if let Some(copied) = &self.copied {
+            words.extend(image::inside_words(copied, order.mounts())?);
+        } else if let Some(mount) = order.mounts().iter().find(|mount| mount.host != mount.inside) {
+            let reason = format!(
+                "on the host itself nothing is mounted, so `{}` is not at `{}`; name the same path twice, or give \
+                 `bare` an image",
+                mount.host.display(),
+                mount.inside.display()
+            );
+            return Err(Failure::new(FailureClass::Unsupported, reason));
+        }
+        words.extend(order.words(self.confinement.as_ref().map(|_| LIMITS)));
+        let program = Program::new(&self.executable, words).map_err(environment)?;
+        match &self.copied {
+            Some(copied) => program.with_environment(&copied.image.environment()).map_err(environment),
+            None => Ok(program),
+        }
+    }
 }
 
 /// The host always runs, so there is nothing to make, start, stop or remove; to enter it is to fork and
@@ -72,7 +123,7 @@ impl Verbs for Bare {
     }
 
     fn exec(&mut self, stage: &mut Stage) -> Result<Entered, Abort> {
-        verbs::enter(stage, &self.second, &Expected::bare(), Terminal::No)
+        verbs::enter(stage, &self.program(Task::Enter.into())?, &self.expected, Terminal::No)
     }
 
     fn stop(&mut self, _: &mut Stage) -> Result<Span, Abort> {
@@ -104,23 +155,23 @@ impl Subject for Bare {
         Some(self)
     }
 
-    fn prepare(&mut self, _: &mut Stage) -> Result<(), Abort> {
+    fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
+        if roots::foreign(&self.spec).is_some() {
+            let root = roots::root(&self.spec, stage)?;
+            Copied::of(&mut self.copied, root, stage)?;
+        }
         Ok(self.confinement.as_ref().map_or(Ok(()), Confinement::prepare)?)
     }
 
     fn fulfil(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Launch, Abort> {
-        let expected = Expected::bare();
         let name = stage.next_name();
         let confinement = self.confinement.as_ref();
-        let words = order.words(confinement.map(|_| LIMITS));
-        let words = std::iter::once(PROBE).chain(words.iter().map(String::as_str));
-        let program = Program::new(&self.executable, words)
-            .map_err(|error| Failure::new(FailureClass::Environment, error.to_string()))?;
+        let program = self.program(order)?;
         let call = |program| Call {
             program,
             name: &name,
             daemons: Ok(&[]),
-            expected: &expected,
+            expected: &self.expected,
             runtime: None,
             terminal: Terminal::No,
             holds: Holds::OneProcess,
@@ -147,7 +198,11 @@ impl Subject for Bare {
         }
     }
 
-    fn finish(&mut self, _: &mut Stage) {}
+    fn finish(&mut self, stage: &mut Stage) {
+        if let Some(copied) = self.copied.take() {
+            copied.remove(stage);
+        }
+    }
 
     fn facts(&self) -> &Facts {
         &self.facts

@@ -15,7 +15,7 @@ use super::{
     Apart, Company, Component, Cpu, Defaults, Facts, Kind, Launch, Layer, Need, Order, Place, Spec, Stage,
     Subject, Unavailable, Verbs, Work,
 };
-use crate::image::{EXECUTABLE, PATH_VARIABLE};
+use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE, Task};
@@ -183,17 +183,15 @@ impl Floor {
     /// A container in this scratch directory, whose program is the probe with this order.
     fn container(
         &self,
-        stage: &Stage,
+        stage: &mut Stage,
         scratch: &std::path::Path,
         order: Order<'_>,
     ) -> Result<Prepared, Failure> {
-        let rootfs = match roots::is_fat(&self.spec) {
-            true => roots::root(&self.spec, stage)
-                .map_err(|error| environment(format!("{error:#}")))?
-                .root()
-                .to_owned(),
-            false => stage.place.rootfs.clone(),
+        let root = match self.spec.get(roots::KEY.name) {
+            None | Some("small") => roots::Root::Ours(stage.place.rootfs.clone()),
+            Some(_) => roots::root(&self.spec, stage)?,
         };
+        let additions = additions(&root, order.mounts(), stage)?;
         let cgroups = cgroups()?;
         cgroups.establish().map_err(|error| environment(error.to_string()))?;
         let filter = match self.spec.get("seccomp") {
@@ -209,15 +207,16 @@ impl Floor {
             .map_err(|error| environment(format!("cannot make `{}`: {error}", scratch.display())))?;
         let words = order.words(self.limit.map(|_| LIMITS));
         container::prepare(container::Spec {
-            rootfs,
+            rootfs: root.path().to_owned(),
             scratch: scratch.to_owned(),
             program: EXECUTABLE.into(),
             arguments: std::iter::once(PROBE.into()).chain(words).map(OsString::from).collect(),
-            environment: vec![PATH_VARIABLE.into()],
+            environment: root.environment().into_iter().map(OsString::from).collect(),
             pieces: self.pieces(),
             seccomp: filter,
             cgroups,
             limit: self.limit,
+            additions,
         })
         .map_err(|error| environment(format!("{error:#}")))
     }
@@ -229,6 +228,33 @@ fn cannot_make(failed: LaunchFailed, class: FailureClass) -> Failure {
         LaunchError::Step(error) if error.is_of_a_limit() => limits::refused(error),
         _ => Failure::new(class, format!("cannot make a container: {}", failed.told())),
     }
+}
+
+/// What a container is given beside its image: the probe where the image is somebody else's, the directory
+/// that it asks to begin in, and mounts.
+fn additions(
+    root: &roots::Root,
+    mounts: &[super::Mount],
+    stage: &Stage,
+) -> Result<container::Additions, Failure> {
+    let is_foreign = matches!(root, roots::Root::Foreign(_));
+    let probe =
+        is_foreign.then(|| (stage.place.executable.clone(), EXECUTABLE.trim_start_matches('/').to_owned()));
+    let bind = |mount: &super::Mount| -> Result<container::Bind, Failure> {
+        Ok(container::Bind {
+            host: mount.host.clone(),
+            inside: roots::inside(root.path(), mount)?,
+            read_only: match mount.access {
+                super::Access::ReadOnly => container::ReadOnly::Yes,
+                super::Access::ReadWrite => container::ReadOnly::No,
+            },
+        })
+    };
+    Ok(container::Additions {
+        directory: is_foreign.then(|| root.directory().into()),
+        files: probe.into_iter().collect(),
+        binds: mounts.iter().map(bind).collect::<Result<_, _>>()?,
+    })
 }
 
 /// Launches a container, waits until it is gone, and checks what the probe found inside.
@@ -299,7 +325,8 @@ impl Subject for Floor {
     fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
         self.scratch = stage.workspace().join(stage.next_name());
         let entry = stage.note(Resource::Directory(self.scratch.clone()))?;
-        match self.container(stage, &self.scratch, Task::Start.into()) {
+        let scratch = self.scratch.clone();
+        match self.container(stage, &scratch, Task::Start.into()) {
             Ok(prepared) => {
                 self.prepared = Some((prepared, entry));
                 Ok(())
@@ -316,7 +343,8 @@ impl Subject for Floor {
         if let Order::Work(work) = order
             && !self.works.iter().any(|(own, _)| own == work)
         {
-            let prepared = self.container(stage, &self.scratch, order)?;
+            let scratch = self.scratch.clone();
+            let prepared = self.container(stage, &scratch, order)?;
             self.works.push((work.clone(), prepared));
         }
         let prepared = match order {

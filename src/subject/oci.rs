@@ -3,7 +3,7 @@
 
 mod verbs;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::client::{self, Call, Holds, Terminal};
 use super::component::insist;
@@ -15,6 +15,7 @@ use super::{
     Component, Defaults, Facts, Kind, Launch, Layer, Need, Order, Place, Spec, Stage, Subject, Unavailable,
     Verbs, Work, on_path,
 };
+use crate::image::EXECUTABLE;
 use crate::image::bundle::{self, Bundle};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::{LIMITS, Task};
@@ -144,6 +145,8 @@ struct Oci {
     /// Those of works, made when the first of each is wanted.
     works: Vec<(Work, (Bundle, Entry))>,
     life: verbs::Life,
+    /// The root of somebody else's image, in a copy that is this subject's own.
+    copied: Option<roots::Copied>,
 }
 
 fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
@@ -195,6 +198,7 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         bundle: None,
         works: Vec::new(),
         life: verbs::Life::default(),
+        copied: None,
     }))
 }
 
@@ -235,6 +239,13 @@ impl Oci {
             burst_us,
         });
         spec.namespaces.retain(|namespace| !dropped(*namespace));
+        spec.mounts.extend(order.mounts().iter().map(|mount| {
+            let access = match mount.access {
+                super::Access::ReadOnly => bundle::Access::ReadOnly,
+                super::Access::ReadWrite => bundle::Access::ReadWrite,
+            };
+            bundle::Mount::bind(&mount.host.to_string_lossy(), &mount.inside.to_string_lossy(), access)
+        }));
         if self.spec.get("seccomp") != Some("off") {
             spec.seccomp = Some(seccomp::oci_profile());
         }
@@ -250,22 +261,42 @@ impl Oci {
 
 impl Oci {
     /// A bundle whose program is the probe with this order.
-    fn make_bundle(&self, stage: &mut Stage, order: Order<'_>) -> Result<(Bundle, Entry), Failure> {
+    fn make_bundle(&mut self, stage: &mut Stage, order: Order<'_>) -> Result<(Bundle, Entry), Failure> {
         let name = stage.next_name();
         let directory = stage.workspace().join(&name);
         let entry = stage.note(Resource::Directory(directory.clone()))?;
-        let made = (|| {
-            let unpacked = roots::root(&self.spec, stage)?;
-            std::fs::create_dir_all(stage.workspace())?;
-            Bundle::write(&directory, &unpacked, &self.bundle_spec(&name, order))
-        })();
+        let spec = self.bundle_spec(&name, order);
+        let made = self.write_bundle(stage, &directory, spec);
         match made {
             Ok(bundle) => Ok((bundle, entry)),
-            Err(error) => {
+            Err(failure) => {
                 stage.cross_out(entry);
-                Err(Failure::new(FailureClass::Environment, format!("cannot make a bundle: {error:#}")))
+                Err(failure)
             }
         }
+    }
+
+    fn write_bundle(
+        &mut self,
+        stage: &mut Stage,
+        directory: &Path,
+        mut spec: bundle::Spec,
+    ) -> Result<Bundle, Failure> {
+        let failed = |error: anyhow::Error| {
+            Failure::new(FailureClass::Environment, format!("cannot make a bundle: {error:#}"))
+        };
+        let root = roots::root(&self.spec, stage)?;
+        std::fs::create_dir_all(stage.workspace()).map_err(|error| failed(error.into()))?;
+        if matches!(root, roots::Root::Ours(_)) {
+            return Bundle::write(directory, root.path(), &spec).map_err(failed);
+        }
+        let own = roots::Copied::of(&mut self.copied, root, stage)?;
+        spec.directory = own.image.directory().to_owned();
+        spec.env.retain(|entry| !entry.starts_with("PATH="));
+        spec.env.splice(0..0, own.image.environment());
+        let probe = stage.place.executable.to_string_lossy();
+        spec.mounts.push(bundle::Mount::bind(&probe, EXECUTABLE, bundle::Access::ReadOnly));
+        Bundle::around(directory, own.path(), &spec).map_err(failed)
     }
 }
 
@@ -364,6 +395,9 @@ impl Subject for Oci {
         let all: Vec<_> = works.chain(self.bundle.take()).chain(self.life.bundle.take()).collect();
         for bundle in all {
             remove_bundle(bundle, stage);
+        }
+        if let Some(copied) = self.copied.take() {
+            copied.remove(stage);
         }
     }
 

@@ -1,30 +1,107 @@
-//! The image's root on disk, for subjects that need no engine: `small`, which every session unpacks, or
-//! `fat`, which is made when somebody asks for it and stays, as a cache that `sweep` removes.
+//! The image's root on disk, for subjects that need no engine: `small`, which every session unpacks;
+//! `fat`, which is made when somebody asks for it; or anybody's image, exported by an engine that holds
+//! it. The last two stay, as a cache that `sweep` removes.
+//!
+//! What runs in somebody else's image may write to its root, and the cache is everybody's. So it runs
+//! under an overlay, or in a copy of the subject's own.
 
+use std::path::{Path, PathBuf};
+
+use super::component::{question, run_within};
 use super::spec::{Key, Values};
-use super::{Spec, Stage};
-use crate::image::rootfs::{Unpacked, unpack};
-use crate::image::{FatImage, SmallImage, fat};
+use super::{Spec, Stage, docker, on_path, podman};
+use crate::image::export::{Config, Export};
+use crate::image::rootfs::unpack;
+use crate::image::{FatImage, PATH_VARIABLE, SmallImage, fat};
+use crate::outcome::{Failure, FailureClass};
 use crate::sys::clock;
+use crate::sys::journal::{Entry, Resource};
+use crate::sys::signals::Interrupts;
+use crate::units::Nanos;
+
+/// How long copying a root may take.
+const COPYING: Nanos = Nanos::from_millis(600_000);
 
 /// The key that chooses.
 pub const KEY: Key = Key {
     name: "image",
-    values: Values::OneOf(&["small", fat::NAME]),
-    meaning: "`small` (default): the probe and nothing else; `fat`: 10,000 files more, some 440 MB",
+    values: Values::Text("small, fat, or an image that docker or podman has"),
+    meaning: "`small` (default): the probe and nothing else; `fat`: 10,000 files more, some 440 MB; any other \
+              image is exported by docker or podman once",
     default: Some("small"),
 };
+
+/// A root on disk. Leave it as it is.
+#[derive(Debug, Clone)]
+pub enum Root {
+    /// One of our images, with the probe in it.
+    Ours(PathBuf),
+    /// Somebody else's.
+    Foreign(Export),
+}
+
+impl Root {
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        match self {
+            Root::Ours(path) => path,
+            Root::Foreign(export) => export.root(),
+        }
+    }
+
+    /// The environment that programs in it get, as engines give it.
+    pub fn environment(&self) -> Vec<String> {
+        match self {
+            Root::Ours(_) => vec![PATH_VARIABLE.to_owned()],
+            Root::Foreign(export) => environment(&export.config),
+        }
+    }
+
+    /// Where programs in it start.
+    pub fn directory(&self) -> &str {
+        match self {
+            Root::Foreign(export) if !export.config.directory.is_empty() => &export.config.directory,
+            _ => "/",
+        }
+    }
+}
+
+/// An image's own environment, with the search path and the home directory that engines add.
+fn environment(config: &Config) -> Vec<String> {
+    let mut all = config.environment.clone();
+    for usual in [PATH_VARIABLE, "HOME=/root"] {
+        let name = usual.split_inclusive('=').next().unwrap_or_default();
+        if !all.iter().any(|entry| entry.starts_with(name)) {
+            all.push(usual.to_owned());
+        }
+    }
+    all
+}
 
 /// Whether the fat one is asked for.
 pub fn is_fat(spec: &Spec) -> bool {
     spec.get(KEY.name) == Some(fat::NAME)
 }
 
+/// Somebody else's image, where one is asked for.
+pub fn foreign(spec: &Spec) -> Option<&str> {
+    spec.get(KEY.name).filter(|name| !["small", fat::NAME].contains(name))
+}
+
 /// The root that a subject asks for, made if it is not there.
-pub fn root(spec: &Spec, stage: &Stage) -> anyhow::Result<Unpacked> {
+pub fn root(spec: &Spec, stage: &mut Stage) -> Result<Root, Failure> {
+    if let Some(reference) = foreign(spec) {
+        return exported(spec, reference, stage).map(Root::Foreign);
+    }
+    ours(spec, stage)
+        .map(Root::Ours)
+        .map_err(|error| Failure::new(FailureClass::Environment, format!("{error:#}")))
+}
+
+fn ours(spec: &Spec, stage: &Stage) -> anyhow::Result<PathBuf> {
     let bytes = std::fs::read(&stage.place.executable)?;
     if !is_fat(spec) {
-        return unpack(&SmallImage::new(&bytes), &stage.place.state);
+        return Ok(unpack(&SmallImage::new(&bytes), &stage.place.state)?.root().to_owned());
     }
     let image = FatImage::new(&bytes);
     let began = std::cell::Cell::new(None);
@@ -36,11 +113,169 @@ pub fn root(spec: &Spec, stage: &Stage) -> anyhow::Result<Unpacked> {
     if let Some(began) = began.get() {
         (stage.tell)(&format!("made the image {} in {}", fat::NAME, clock::now().since(began)));
     }
-    Ok(unpacked)
+    Ok(unpacked.root().to_owned())
 }
 
 /// What is said before the image is made; none of that is part of a sample.
 pub fn announcement(image: &FatImage<'_>, place: &str) -> String {
     let (name, megabytes) = (fat::NAME, image.bytes().div_ceil(1_000_000));
     format!("making the image {name}, {megabytes} MB: once for {place}, where it stays until `dunnage sweep`")
+}
+
+/// The root of an image that an engine holds. Docker is asked first; where podman holds another one under
+/// the same name, that is told.
+fn exported(spec: &Spec, reference: &str, stage: &mut Stage) -> Result<Export, Failure> {
+    let engines = [docker::find(&Spec::plain("docker")), podman::find(&Spec::plain("podman"))];
+    let mut lacking = Vec::new();
+    let mut holding = Vec::new();
+    for (name, found) in ["docker", "podman"].into_iter().zip(engines) {
+        let asked = found.map_err(|why| why.reason).and_then(|engine| {
+            let config = engine.image_config(reference)?;
+            Ok((engine, config))
+        });
+        match asked {
+            Ok(held) => holding.push(held),
+            Err(why) => lacking.push(format!("{name}: {}", why.trim())),
+        }
+    }
+    let Some((engine, config)) = holding.first() else {
+        let reason = format!(
+            "no engine here holds the image `{reference}` ({}); `docker pull {reference}` or `podman pull \
+             {reference}` gets it; dunnage pulls nothing, since a download is no part of a start",
+            lacking.join("; ")
+        );
+        return Err(Failure::new(FailureClass::Environment, reason));
+    };
+    if let Some((other, _)) = holding.iter().find(|(_, other)| other.id != config.id) {
+        (stage.tell)(&format!(
+            "`{}` runs the image `{reference}` of {}, and {} holds another one under that name",
+            spec.shown(),
+            engine.spec,
+            other.spec
+        ));
+    }
+    suits(spec, reference, config)?;
+    engine.export(stage, config)
+}
+
+/// Refuses what would not run as the engine would run it.
+fn suits(spec: &Spec, reference: &str, config: &Config) -> Result<(), Failure> {
+    let refused = |reason: String| Err(Failure::new(FailureClass::Unsupported, reason));
+    if !config.is_for_this_machine() {
+        return refused(format!("the image `{reference}` is for {} machines", config.architecture));
+    }
+    if !config.is_root() {
+        return refused(format!(
+            "the image `{reference}` runs as its user `{}`, and `{}` starts programs as root only; an engine can run it",
+            config.user, spec.name
+        ));
+    }
+    Ok(())
+}
+
+/// The root of somebody else's image in a copy that is a subject's own, so that what runs in it may write
+/// to it. What it wrote stays for the launches that follow.
+#[derive(Debug)]
+pub struct Copied {
+    /// What was copied.
+    pub image: Root,
+    path: PathBuf,
+    entry: Entry,
+}
+
+impl Copied {
+    /// The copy, made when it is first wanted.
+    pub fn of<'a>(
+        place: &'a mut Option<Copied>,
+        image: Root,
+        stage: &mut Stage,
+    ) -> Result<&'a Copied, Failure> {
+        if place.is_none() {
+            let path = stage.workspace().join(stage.next_name());
+            let entry = stage.note(Resource::Directory(path.clone()))?;
+            if let Err(failure) = copy(image.path(), &path) {
+                let _ = std::fs::remove_dir_all(&path);
+                stage.cross_out(entry);
+                return Err(failure);
+            }
+            *place = Some(Copied { image, path, entry });
+        }
+        Ok(place.as_ref().expect("made right before"))
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes it.
+    pub fn remove(self, stage: &mut Stage) {
+        if std::fs::remove_dir_all(&self.path).is_ok() {
+            stage.cross_out(self.entry);
+        }
+    }
+}
+
+/// Copies a root to a place that is not there yet, owners, links and attributes included; on filesystems
+/// that can, both share their blocks.
+fn copy(root: &Path, to: &Path) -> Result<(), Failure> {
+    let failed = |reason: String| {
+        let reason = format!("cannot copy `{}` to `{}`: {reason}", root.display(), to.display());
+        Failure::new(FailureClass::Environment, reason)
+    };
+    if let Some(above) = to.parent() {
+        std::fs::create_dir_all(above).map_err(|error| failed(error.to_string()))?;
+    }
+    let program = on_path("cp").ok_or_else(|| failed("`cp` is not installed".into()))?;
+    let paths = [root.to_string_lossy(), to.to_string_lossy()];
+    let interrupts = Interrupts::install().ok();
+    question(None, &program, &["-a", &paths[0], &paths[1]])
+        .and_then(|program| run_within(COPYING, &program, interrupts.as_ref()))
+        .map(drop)
+        .map_err(|why| failed(why.reason))
+}
+
+/// Where a mount goes in a root: relative to it, and without links on the way.
+pub fn inside(root: &Path, mount: &super::Mount) -> Result<PathBuf, Failure> {
+    let (host, inside) = (mount.host.display(), mount.inside.display());
+    let environment = |reason: String| Failure::new(FailureClass::Environment, reason);
+    if !mount.host.exists() {
+        return Err(environment(format!("cannot mount `{host}`: it does not exist")));
+    }
+    let found = crate::image::export::resolve(root, &mount.inside)
+        .map_err(|error| environment(format!("cannot mount at `{inside}`: {error}")))?;
+    if found.as_os_str().is_empty() {
+        return Err(environment(format!("cannot mount `{host}` over the root of the image")));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_is_the_images_with_what_engines_add() {
+        let config = |own: &[&str]| Config {
+            environment: own.iter().map(|entry| (*entry).to_owned()).collect(),
+            ..Config::default()
+        };
+        assert_eq!(environment(&config(&[])), [PATH_VARIABLE, "HOME=/root"]);
+        let own = ["PATH=/opt", "HOMES=2", "HOME=/srv"];
+        assert_eq!(environment(&config(&own)), own);
+    }
+
+    #[test]
+    fn other_machines_and_users_are_refused_with_the_reason() {
+        let spec = Spec::plain("bare");
+        let fits = Config { user: "root".into(), ..Config::default() };
+        assert_eq!(suits(&spec, "x", &fits), Ok(()));
+        let other = Config { architecture: "s390x".into(), ..Config::default() };
+        let user = Config { user: "www-data".into(), ..Config::default() };
+        for (config, word) in [(other, "s390x"), (user, "www-data")] {
+            let refused = suits(&spec, "x", &config).unwrap_err();
+            assert_eq!(refused.class, FailureClass::Unsupported);
+            assert!(refused.reason.contains(word), "{refused}");
+        }
+    }
 }

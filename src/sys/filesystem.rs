@@ -1,4 +1,5 @@
-//! What a filesystem has left, and whether we may write to it.
+//! What a filesystem has left, whether we may write to it, and the kinds of files that the standard library
+//! does not make.
 
 use std::ffi::CString;
 use std::io;
@@ -45,6 +46,36 @@ pub fn may_be_written(directory: &Path) -> io::Result<bool> {
         Some(libc::EACCES | libc::EPERM | libc::EROFS) => Ok(false),
         _ => Err(error),
     }
+}
+
+/// Makes a device node, a pipe or a socket: `mode` holds its kind and its permissions.
+pub fn make_node(path: &Path, mode: u32, (major, minor): (u32, u32)) -> io::Result<()> {
+    let path = c_path(path)?;
+    // SAFETY: a valid C string; the other arguments are plain numbers.
+    match unsafe { libc::mknod(path.as_ptr(), mode, libc::makedev(major, minor)) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Sets an extended attribute of a file, not of what it links to.
+pub fn set_attribute(path: &Path, name: &str, value: &[u8]) -> io::Result<()> {
+    let (path, name) = (c_path(path)?, CString::new(name)?);
+    // SAFETY: two valid C strings, and a value that is readable for its whole length.
+    let set = unsafe { libc::lsetxattr(path.as_ptr(), name.as_ptr(), value.as_ptr().cast(), value.len(), 0) };
+    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The value of an extended attribute of a file, not of what it links to.
+pub fn attribute(path: &Path, name: &str) -> io::Result<Vec<u8>> {
+    let (path, name) = (c_path(path)?, CString::new(name)?);
+    let mut value = vec![0u8; 65536];
+    // SAFETY: two valid C strings, and a buffer that is writable for its whole length.
+    let length =
+        unsafe { libc::lgetxattr(path.as_ptr(), name.as_ptr(), value.as_mut_ptr().cast(), value.len()) };
+    let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
+    value.truncate(length);
+    Ok(value)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ pub mod audit;
 mod birth;
 pub mod cgroup;
 pub mod clock;
+pub mod command;
 pub mod container;
 pub mod filesystem;
 pub mod identity;

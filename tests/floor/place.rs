@@ -73,6 +73,7 @@ pub fn spec_in(top: &Path, cgroups: CgroupPlan) -> Spec {
         seccomp: Some(allow_all()),
         cgroups,
         limit: None,
+        additions: dunnage::sys::container::Additions::default(),
     }
 }
 

@@ -4,6 +4,7 @@
 //! Deliberately absent: what a work is good for. Experiments choose its arguments and make metrics of
 //! what it reports.
 
+mod command;
 mod spin;
 mod throttle;
 
@@ -11,12 +12,14 @@ use core::ffi::{CStr, c_int};
 
 use super::Message;
 use super::entry::Arguments;
+use crate::sys::command::Strings;
 
 /// Bytes that the message of a work may have: room for some thousand numbers of a series.
 pub(super) const ROOM: usize = 192 << 10;
 
 /// The kinds of work, by name.
-static KINDS: &[(&str, Kind)] = &[("spin", spin::work), ("throttle", throttle::work)];
+static KINDS: &[(&str, Kind)] =
+    &[("spin", spin::work), ("command", command::work), ("throttle", throttle::work)];
 
 /// A kind of work: reads its words, does it, reports.
 type Kind = fn(Words, &mut Report<'_>);
@@ -41,6 +44,11 @@ impl Words {
     /// The word at this place, from 0.
     pub fn get(self, index: usize) -> Option<&'static CStr> {
         self.arguments.get(self.first + index as c_int)
+    }
+
+    /// This word and all that follow, as a list for the kernel.
+    pub fn strings(self, index: usize) -> Strings<'static> {
+        self.arguments.from(self.first + index as c_int)
     }
 
     /// The whole number at this place.

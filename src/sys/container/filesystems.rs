@@ -9,7 +9,7 @@ use super::super::cgroup::{Hierarchy, Version};
 use super::super::steps::Step;
 use super::inside::{NOTHING, Names};
 use super::pieces::Piece;
-use super::{Facts, Spec};
+use super::{Bind, Facts, ReadOnly, Spec};
 
 const MASKED_PATHS: [&str; 10] = [
     "proc/asound",
@@ -134,6 +134,18 @@ fn read_only_remount(target: &Path) -> Step {
 fn read_only_bind(path: &Path) -> [Step; 2] {
     let bind = libc::MS_BIND | libc::MS_REC;
     [Step::mount("bind read-only path", (path, path), None, bind, None), read_only_remount(path)]
+}
+
+/// A place of the host, with all that is mounted below it.
+pub(super) fn bound(bind: &Bind) -> Vec<Step> {
+    let flags = libc::MS_BIND | libc::MS_REC;
+    let target = bind.inside.as_path();
+    let mut steps = vec![Step::mount("bind", (bind.host.as_os_str(), target), None, flags, None)];
+    if bind.read_only == ReadOnly::Yes {
+        let flags = libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY;
+        steps.push(Step::mount("make read-only", (NOTHING, target), None, flags, None));
+    }
+    steps
 }
 
 /// Device nodes, or in a user namespace, where none may be made, the host's own.

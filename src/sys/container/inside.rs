@@ -50,8 +50,10 @@ pub fn steps(spec: &Spec, facts: &Facts, names: Names) -> Vec<Step> {
         all.extend(root(spec, facts, names));
         if has(Piece::Filesystems) {
             all.extend(filesystems::steps(spec, facts, names));
+            all.extend(spec.additions.binds.iter().flat_map(filesystems::bound));
         }
         all.extend(pivot());
+        all.extend(beginning(spec));
     }
     if has(Piece::Uts) {
         let arguments = [text(names.name), number(names.name.len())];
@@ -161,6 +163,12 @@ pub(super) fn pivot() -> [Step; 3] {
         Step::call("detach old root", NOTHING, libc::SYS_umount2, [here(), number(libc::MNT_DETACH)]),
         Step::call("enter root", "/", libc::SYS_chdir, [text("/")]),
     ]
+}
+
+/// Where the program starts, if not in the root.
+pub(super) fn beginning(spec: &Spec) -> Option<Step> {
+    let path = spec.additions.directory.as_ref()?;
+    Some(Step::call("enter directory", path, libc::SYS_chdir, [text(path)]))
 }
 
 /// Input, output and error; no other descriptor of ours reaches the program.

@@ -185,6 +185,7 @@ impl Prepared {
         let all = [number(0), number(namespaces)];
         steps.push(Step::call("enter namespaces", NOTHING, libc::SYS_setns, all).on_descriptor());
         steps.push(Step::close());
+        steps.extend(inside::beginning(&self.spec));
         steps.extend(inside::streams(streams));
         steps
     }

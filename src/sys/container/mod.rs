@@ -9,6 +9,7 @@
 //!
 //! Deliberately absent: networks other than loopback, limits on anything but CPU time, a terminal.
 
+mod additions;
 mod filesystems;
 mod inside;
 mod life;
@@ -34,6 +35,7 @@ use super::steps::{Step, StepError, run_all};
 use crate::units::{Nanos, Stamp};
 use undo::Removal;
 
+pub use additions::{Additions, Bind, ReadOnly};
 pub use life::{Entrance, Made};
 pub use pieces::{ALL, Piece, Pieces};
 pub use primitive::{PRIMITIVES, Primitive, Timed};
@@ -70,6 +72,8 @@ pub struct Spec {
     pub cgroups: CgroupPlan,
     /// The CPU time that it may use, where that is limited.
     pub limit: Option<CpuLimit>,
+    /// What else is to be found inside.
+    pub additions: Additions,
 }
 
 /// What was found out about the host before the first launch.
@@ -185,7 +189,12 @@ pub fn prepare(mut spec: Spec) -> Result<Prepared> {
         user_namespaces().context("containers of an ordinary user need user namespaces")?;
         spec.pieces = spec.pieces.with(Piece::User);
     }
-    for path in [&spec.rootfs, &spec.scratch] {
+    let hosts = spec.additions.binds.iter().map(|bind| &bind.host);
+    let inside = spec.additions.binds.iter().map(|bind| &bind.inside);
+    for path in inside.chain(&spec.additions.directory) {
+        spawn::c_string(path.as_os_str())?;
+    }
+    for path in [&spec.rootfs, &spec.scratch].into_iter().chain(hosts) {
         ensure!(path.is_absolute(), "`{}` is not an absolute path", path.display());
         spawn::c_string(path.as_os_str())?;
     }
@@ -197,7 +206,7 @@ pub fn prepare(mut spec: Spec) -> Result<Prepared> {
     let facts = Facts {
         birth: birth_of(&spec),
         hierarchies: cgroup::mounted()?,
-        mount_points: mount_points(&spec)?,
+        mount_points: additions::mount_points(&spec)?,
         masked: filesystems::masks(),
         read_only: filesystems::read_only_paths(),
         last_capability: last_capability()?,
@@ -215,25 +224,6 @@ fn birth_of(spec: &Spec) -> Birth {
         true => birth::possible_birth(),
         false => Birth::Outside,
     }
-}
-
-/// Mount points that the image lacks: a layer of their own under an overlay; else they are made in
-/// the image, as runc and crun make them.
-fn mount_points(spec: &Spec) -> Result<Option<PathBuf>> {
-    let lacks = |name: &&str| !spec.rootfs.join(name).is_dir();
-    let missing: Vec<_> = ["proc", "dev", "sys"].into_iter().filter(lacks).collect();
-    if missing.is_empty() || !spec.pieces.has(Piece::Filesystems) {
-        return Ok(None);
-    }
-    let layer = match spec.pieces.has(Piece::Overlay) {
-        true => spec.scratch.join(".mount-points"),
-        false => spec.rootfs.clone(),
-    };
-    for name in missing {
-        let path = layer.join(name);
-        std::fs::create_dir_all(&path).with_context(|| format!("cannot make `{}`", path.display()))?;
-    }
-    Ok(spec.pieces.has(Piece::Overlay).then_some(layer))
 }
 
 fn last_capability() -> Result<usize> {

@@ -1,0 +1,51 @@
+//! The words that have a bare probe enter the root of an image, and the mount points that it needs there.
+
+use std::path::Path;
+
+use crate::outcome::{Failure, FailureClass};
+use crate::probe::INSIDE;
+use crate::subject::roots::{self, Copied};
+use crate::subject::{Access, Mount};
+
+/// The words that have the probe enter the image first: its root, where to begin, and the mounts with their
+/// targets, which are made.
+pub(super) fn inside_words(copied: &Copied, mounts: &[Mount]) -> Result<Vec<String>, Failure> {
+    let host = |path: &str, access| Mount { host: path.into(), inside: path.into(), access };
+    let of_host = [
+        host("/proc", Access::ReadWrite),
+        // What is below is the kernel's; the directories themselves are the host's, and stay as they are.
+        host("/dev", Access::ReadOnly),
+        host("/sys", Access::ReadOnly),
+    ];
+    let root = copied.path();
+    let all = of_host.iter().chain(mounts);
+    let mut words = vec![
+        INSIDE.to_owned(),
+        root.display().to_string(),
+        copied.image.directory().to_owned(),
+        (of_host.len() + mounts.len()).to_string(),
+    ];
+    for mount in all {
+        let target = root.join(roots::inside(root, mount)?);
+        make_target(mount, &target).map_err(|error| {
+            let reason = format!("cannot make the mount point `{}`: {error}", target.display());
+            Failure::new(FailureClass::Environment, reason)
+        })?;
+        let access = if mount.access == Access::ReadOnly { "ro" } else { "rw" };
+        words.extend([mount.host.display().to_string(), target.display().to_string(), access.to_owned()]);
+    }
+    Ok(words)
+}
+
+fn make_target(mount: &Mount, target: &Path) -> std::io::Result<()> {
+    if target.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    match (mount.host.is_dir(), target.parent()) {
+        (true, _) => std::fs::create_dir_all(target),
+        (false, Some(above)) => {
+            std::fs::create_dir_all(above).and_then(|()| std::fs::File::create(target).map(drop))
+        }
+        (false, None) => Ok(()),
+    }
+}

@@ -1,0 +1,131 @@
+//! An engine's image as a root on disk, for subjects that need no engine: inspected, a container made of
+//! it that never runs, exported as one tar, and removed again.
+
+use super::super::component::{question, run_within};
+use super::Engine;
+use crate::image::export::{self, Config, Export};
+use crate::outcome::{Failure, FailureClass};
+use crate::subject::Stage;
+use crate::sys::journal::Resource;
+use crate::sys::signals::Interrupts;
+use crate::units::Nanos;
+
+/// How long an engine may take to write an image out.
+const EXPORTING: Nanos = Nanos::from_millis(600_000);
+
+fn environment(reason: String) -> Failure {
+    Failure::new(FailureClass::Environment, reason)
+}
+
+impl Engine {
+    /// What an image says of itself, if the engine holds it; else the engine's own words.
+    pub(in crate::subject) fn image_config(&self, reference: &str) -> Result<Config, String> {
+        let said = self.ask(&["image", "inspect", reference]).map_err(|why| why.reason)?;
+        let parsed: serde_json::Value = serde_json::from_slice(&said)
+            .map_err(|error| format!("`{} image inspect` answered nonsense: {error}", self.spec.name))?;
+        config_in(&parsed[0])
+            .ok_or_else(|| format!("`{} image inspect` does not say what the image is", self.spec.name))
+    }
+
+    /// The root of an image that the engine holds, unpacked if it is not there yet. What of it could not
+    /// be kept is told.
+    pub(in crate::subject) fn export(&self, stage: &mut Stage, config: &Config) -> Result<Export, Failure> {
+        let told = |error: anyhow::Error| environment(format!("{error:#}"));
+        if let Some(there) = export::find(&stage.place.state, &config.id).map_err(told)? {
+            return Ok(there);
+        }
+        (stage.tell)(&format!(
+            "unpacking an image of {}: once, into the state directory, where it stays until `dunnage sweep`",
+            self.spec
+        ));
+        let name = stage.next_name();
+        let directory = stage.workspace().join(&name);
+        let tar = directory.join("export.tar");
+        let files = stage.note(Resource::Directory(directory.clone()))?;
+        let entry = stage.note(Resource::Container { subject: self.spec.to_string(), name: name.clone() })?;
+        let written = std::fs::create_dir_all(&directory)
+            .map_err(|error| environment(format!("cannot make `{}`: {error}", directory.display())))
+            .and_then(|()| self.write_tar(stage, &name, config, &tar));
+        if self.rm(&name).is_ok() {
+            stage.cross_out(entry);
+        }
+        let unpacked = written.and_then(|()| {
+            let go_on = || !stage.interrupts.pending();
+            export::unpack(&stage.place.state, config, &tar, &go_on).map_err(told)
+        });
+        let _ = std::fs::remove_dir_all(&directory);
+        stage.cross_out(files);
+        let (export, lost) = unpacked?;
+        for what in lost {
+            (stage.tell)(&format!("of the image was lost: {what}"));
+        }
+        Ok(export)
+    }
+
+    /// Makes a container and writes its root out. It needs a program, which is never started.
+    fn write_tar(
+        &self,
+        stage: &Stage,
+        name: &str,
+        config: &Config,
+        tar: &std::path::Path,
+    ) -> Result<(), Failure> {
+        let labels = [
+            format!("{}={}", super::RUN_LABEL, stage.run),
+            format!("{}={}", super::STATE_LABEL, stage.place.state.display()),
+        ];
+        let path = tar.to_string_lossy();
+        let make =
+            ["create", "--name", name, "--label", &labels[0], "--label", &labels[1], &config.id, "/dunnage"];
+        let export = ["export", "--output", &path, name];
+        let interrupts = Interrupts::install().ok();
+        for words in [&make[..], &export[..]] {
+            let program = question(None, &self.client, &self.arguments(words));
+            program.and_then(|program| run_within(EXPORTING, &program, interrupts.as_ref())).map_err(
+                |why| environment(format!("{} does not give the image out: {}", self.spec, why.reason)),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// What one answer of `image inspect` says; the same words in docker and podman.
+fn config_in(inspected: &serde_json::Value) -> Option<Config> {
+    let id = inspected["Id"].as_str()?;
+    let own = &inspected["Config"];
+    let text = |key: &str| own[key].as_str().unwrap_or_default().to_owned();
+    let environment = own["Env"].as_array().into_iter().flatten();
+    Some(Config {
+        id: id.strip_prefix("sha256:").unwrap_or(id).to_owned(),
+        environment: environment.filter_map(|entry| Some(entry.as_str()?.to_owned())).collect(),
+        directory: text("WorkingDir"),
+        user: text("User"),
+        architecture: inspected["Architecture"].as_str().unwrap_or_default().to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_an_image_says_is_read_from_either_engine() {
+        let docker = json!({
+            "Id": "sha256:00112233445566", "Architecture": "amd64",
+            "Config": {"Env": ["A=1", "PATH=/bin"], "WorkingDir": "/srv", "User": "1000", "Entrypoint": null},
+        });
+        let expected = Config {
+            id: "00112233445566".into(),
+            environment: vec!["A=1".into(), "PATH=/bin".into()],
+            directory: "/srv".into(),
+            user: "1000".into(),
+            architecture: "amd64".into(),
+        };
+        assert_eq!(config_in(&docker), Some(expected));
+        let imported = json!({"Id": "00112233445566", "Architecture": "amd64", "Config": {"Env": null}});
+        assert_eq!(config_in(&imported).unwrap().environment, Vec::<String>::new());
+        assert_eq!(config_in(&json!({"Config": {}})), None);
+    }
+}
