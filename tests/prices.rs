@@ -94,7 +94,12 @@ fn series(plan: &Plan, cell: usize) -> Series {
             values[work][round] = 200e-6;
         }
     }
-    Series { values, predecessors: vec![None; ROUNDS], treatments: vec![Some(0); ROUNDS] }
+    Series {
+        values,
+        predecessors: vec![None; ROUNDS],
+        treatments: vec![Some(0); ROUNDS],
+        samples: Vec::new(),
+    }
 }
 
 fn cell(run: &Recorded, way: &str, piece: &str) -> usize {

@@ -62,7 +62,12 @@ fn planted(subjects: &[(&str, Layer, f64)], noise: f64) -> Recorded {
             let position = order.iter().position(|other| *other == cell).unwrap();
             position.checked_sub(1).map(|index| order[index])
         };
-        Series { values, predecessors: (0..ROUNDS).map(before).collect(), treatments: vec![Some(0); ROUNDS] }
+        Series {
+            values,
+            predecessors: (0..ROUNDS).map(before).collect(),
+            treatments: vec![Some(0); ROUNDS],
+            samples: Vec::new(),
+        }
     });
     let series = series.collect();
     Recorded {

@@ -6,6 +6,7 @@ pub mod lifecycle;
 pub mod primitives;
 pub mod setting;
 pub mod start;
+pub mod throttle;
 
 pub use setting::{Setting, SettingKey, Taken, parse_setting, settings, settings_of};
 
@@ -18,7 +19,7 @@ use crate::verdict::exhibit::{Evidence, Exhibit};
 
 /// Every experiment there is.
 pub static ALL: &[&dyn Experiment] =
-    &[&start::Start, &primitives::Primitives, &lifecycle::Lifecycle, &exec::Exec];
+    &[&start::Start, &primitives::Primitives, &lifecycle::Lifecycle, &exec::Exec, &throttle::Throttle];
 
 /// What a run takes on that names no experiment: the main job.
 pub static MAIN: &[&str] = &["start", "primitives"];

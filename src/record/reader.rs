@@ -12,9 +12,9 @@ use anyhow::{Context, Result, bail};
 use super::lines::outcome;
 use super::wire::{Begin, End, HEADER_FORMAT, Header, SampleLine, Treatment};
 use super::{ENVIRONMENT, Environment, FORMAT, PLAN, SAMPLES, plan_file};
-use crate::experiment::Metric;
-use crate::outcome::{Failure, Outcome};
-use crate::plan::Plan;
+use crate::experiment::{self, Metric};
+use crate::outcome::{Failure, Outcome, Sample};
+use crate::plan::{Cell, Plan};
 
 /// One sample with its place in the run, as written and as read.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,6 +85,8 @@ pub struct Series {
     pub predecessors: Vec<Option<usize>>,
     /// The number of its treatment in each round.
     pub treatments: Vec<Option<usize>>,
+    /// Whole samples by round, of experiments whose samples replicate within; empty for all others.
+    pub samples: Vec<Option<Sample>>,
 }
 
 /// A run as it was read.
@@ -131,10 +133,24 @@ enum Item {
     Begin(usize),
     End(usize, RoundContext),
     Treatment(usize, Vec<(String, String)>),
-    Taken { cell: usize, round: usize, predecessor: Option<usize>, treatment: Option<usize>, values: Values },
+    Taken {
+        cell: usize,
+        round: usize,
+        predecessor: Option<usize>,
+        treatment: Option<usize>,
+        values: Values,
+        whole: Option<Box<Sample>>,
+    },
     NotTaken(FailureRow),
     Missing(String, String),
     Damaged,
+}
+
+/// What is kept of the samples of a cell.
+struct Wanted {
+    metrics: &'static [Metric],
+    /// Whether each is kept as a whole, beside its values.
+    whole: bool,
 }
 
 /// The values of a sample; experiments have few metrics, so they stand in the item itself.
@@ -145,18 +161,23 @@ const MOST_METRICS: usize = 16;
 pub fn load(directory: &Path) -> Result<Recorded> {
     let (environment, plan) = head(directory)?;
     let path = directory.join(SAMPLES);
-    let metrics: Vec<_> = plan.cells.iter().map(|cell| plan.metrics(cell)).collect();
+    let wanted = |cell: &Cell| Wanted {
+        metrics: plan.metrics(cell),
+        whole: experiment::find(cell.experiment).is_some_and(|one| one.rounds().is_some()),
+    };
+    let wanted: Vec<_> = plan.cells.iter().map(wanted).collect();
     let (header, length, cut) = begin(&path)?;
-    let parts = parse_all(&path, length, &metrics)?;
+    let parts = parse_all(&path, length, &wanted)?;
     let rounds = plan.warmups + plan.rounds;
-    let empty = |metrics: &&[Metric]| Series {
-        values: vec![vec![f64::NAN; plan.rounds]; metrics.len()],
+    let empty = |wanted: &Wanted| Series {
+        values: vec![vec![f64::NAN; plan.rounds]; wanted.metrics.len()],
         predecessors: vec![None; plan.rounds],
         treatments: vec![None; plan.rounds],
+        samples: if wanted.whole { vec![None; plan.rounds] } else { Vec::new() },
     };
     let mut recorded = Recorded {
         run: header.run,
-        series: metrics.iter().map(empty).collect(),
+        series: wanted.iter().map(empty).collect(),
         failures: Vec::new(),
         contexts: vec![None; rounds],
         treatments: Vec::new(),
@@ -227,13 +248,13 @@ fn begin(path: &Path) -> Result<(Header, u64, bool)> {
 
 /// Parses the file in as many parts as there are CPUs; a line belongs to the part in which it
 /// begins.
-fn parse_all(path: &Path, length: u64, metrics: &[&'static [Metric]]) -> Result<Vec<Vec<Item>>> {
+fn parse_all(path: &Path, length: u64, wanted: &[Wanted]) -> Result<Vec<Vec<Item>>> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8) as u64;
     let workers = if length < 1 << 20 { 1 } else { workers };
     let bounds = (0..workers).map(|index| (length * index / workers, length * (index + 1) / workers));
     let parsed: Vec<std::io::Result<Vec<Item>>> = std::thread::scope(|scope| {
         let started: Vec<_> =
-            bounds.map(|(from, to)| scope.spawn(move || parse_part(path, from, to, metrics))).collect();
+            bounds.map(|(from, to)| scope.spawn(move || parse_part(path, from, to, wanted))).collect();
         started.into_iter().map(|worker| worker.join().expect("a parser does not panic")).collect()
     });
     parsed
@@ -242,7 +263,7 @@ fn parse_all(path: &Path, length: u64, metrics: &[&'static [Metric]]) -> Result<
         .with_context(|| format!("cannot read `{}`", path.display()))
 }
 
-fn parse_part(path: &Path, from: u64, to: u64, metrics: &[&'static [Metric]]) -> std::io::Result<Vec<Item>> {
+fn parse_part(path: &Path, from: u64, to: u64, wanted: &[Wanted]) -> std::io::Result<Vec<Item>> {
     let mut file = File::open(path)?;
     let mut at = from;
     let mut items = Vec::new();
@@ -260,15 +281,15 @@ fn parse_part(path: &Path, from: u64, to: u64, metrics: &[&'static [Metric]]) ->
         line.clear();
         at += reader.read_until(b'\n', &mut line)? as u64;
         if line.last() == Some(&b'\n') {
-            parse_line(&line, metrics, &mut items);
+            parse_line(&line, wanted, &mut items);
         }
     }
     Ok(items)
 }
 
-fn parse_line(line: &[u8], metrics: &[&'static [Metric]], items: &mut Vec<Item>) {
+fn parse_line(line: &[u8], wanted: &[Wanted], items: &mut Vec<Item>) {
     let parsed = if line.starts_with(b"{\"cell\"") {
-        return sample_line(line, metrics, items);
+        return sample_line(line, wanted, items);
     } else if line.starts_with(b"{\"begin\"") {
         serde_json::from_slice(line).ok().map(|begin: Begin| Item::Begin(begin.begin))
     } else if line.starts_with(b"{\"end\"") {
@@ -300,24 +321,26 @@ fn context(end: End) -> RoundContext {
     }
 }
 
-fn sample_line(line: &[u8], metrics: &[&'static [Metric]], items: &mut Vec<Item>) {
+fn sample_line(line: &[u8], wanted: &[Wanted], items: &mut Vec<Item>) {
     let Ok(line) = serde_json::from_slice::<SampleLine<'_>>(line) else { return items.push(Item::Damaged) };
     let (cell, round) = (line.cell, line.round);
-    let cells = metrics.len();
-    let Some(metrics) = metrics.get(cell) else { return items.push(Item::Damaged) };
+    let cells = wanted.len();
+    let Some(wanted) = wanted.get(cell) else { return items.push(Item::Damaged) };
     let (predecessor, treatment) = (line.predecessor, line.treatment);
     if predecessor.is_some_and(|before| before >= cells) {
         return items.push(Item::Damaged);
     }
     let Some(outcome) = outcome(line) else { return items.push(Item::Damaged) };
     match outcome {
-        Outcome::Measured(sample) => {
+        Outcome::Measured(mut sample) => {
             let mut values = [f64::NAN; MOST_METRICS];
-            for (slot, metric) in values.iter_mut().zip(*metrics) {
+            for (slot, metric) in values.iter_mut().zip(wanted.metrics) {
                 *slot = (metric.derive)(&sample).unwrap_or(f64::NAN);
             }
-            items.extend(sample.missing.into_iter().map(|(name, why)| Item::Missing(name.into_owned(), why)));
-            items.push(Item::Taken { cell, round, predecessor, treatment, values });
+            let missing = std::mem::take(&mut sample.missing).into_iter();
+            items.extend(missing.map(|(name, why)| Item::Missing(name.into_owned(), why)));
+            let whole = wanted.whole.then(|| Box::new(sample));
+            items.push(Item::Taken { cell, round, predecessor, treatment, values, whole });
         }
         Outcome::Skipped(reason) => {
             items.push(Item::NotTaken(FailureRow { cell, round, cause: Cause::Skipped(reason) }));
@@ -344,7 +367,7 @@ impl Recorded {
                 }
                 self.treatments[number] = facts;
             }
-            Item::Taken { cell, round, predecessor, treatment, values } if round < begun.len() => {
+            Item::Taken { cell, round, predecessor, treatment, values, whole } if round < begun.len() => {
                 let Some(counted) = round.checked_sub(self.plan.warmups) else { return };
                 let series = &mut self.series[cell];
                 for (column, value) in series.values.iter_mut().zip(values) {
@@ -352,6 +375,9 @@ impl Recorded {
                 }
                 series.predecessors[counted] = predecessor;
                 series.treatments[counted] = treatment;
+                if let Some(place) = series.samples.get_mut(counted) {
+                    *place = whole.map(|whole| *whole);
+                }
             }
             Item::NotTaken(row) if row.round < begun.len() && row.cell < self.series.len() => {
                 self.failures.push(row)
@@ -376,6 +402,9 @@ impl Recorded {
             series.values.iter_mut().for_each(|column| column[counted] = f64::NAN);
             series.predecessors[counted] = None;
             series.treatments[counted] = None;
+            if let Some(whole) = series.samples.get_mut(counted) {
+                *whole = None;
+            }
         }
     }
 }

@@ -68,6 +68,9 @@ pub enum Backlog {
     Grows(f64),
 }
 
+/// The kernel's period where nobody chose another, in nanoseconds.
+pub const USUAL_PERIOD: u64 = 100_000_000;
+
 /// The model is held to one percent; a demand that is nearer to its quota is neither above nor below.
 pub const TOLERANCE: f64 = 0.01;
 
@@ -119,6 +122,12 @@ impl Demand {
             }
             Load::Alternating { busy, idle } => queues * busy as f64 / (busy + idle).max(1) as f64,
         }
+    }
+
+    /// Whether it wants what the quota gives, within [`TOLERANCE`].
+    pub fn is_at(&self, quota: Option<Quota>) -> bool {
+        let given = quota.map(|quota| quota.each as f64 / quota.period as f64);
+        given.is_some_and(|given| (self.cpus_wanted() / given - 1.0).abs() <= TOLERANCE)
     }
 
     /// Whether the quota is enough for it, by the closed form. Only bursts can pile up.

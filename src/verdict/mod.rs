@@ -9,6 +9,7 @@ pub mod exhibit;
 pub mod factors;
 pub mod precision;
 pub mod price;
+pub mod quota;
 pub mod suspect;
 pub mod warning;
 

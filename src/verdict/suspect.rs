@@ -1,7 +1,7 @@
 //! What must not be believed, whatever its interval says. Each rule names the evidence and the
 //! likely mechanism, and overrules the verdicts that rest on it.
 
-use super::{CellSummary, Columns, Finding, Noise, Price, Verdict, price};
+use super::{CellSummary, Columns, Finding, Noise, Price, Verdict, price, quota};
 use crate::plan::{Plan, Relation};
 use crate::record::Recorded;
 use crate::units::Unit;
@@ -42,7 +42,7 @@ impl Suspect {
 /// The rules, each from a run's numbers to what is suspect in them.
 type Rule = fn(&View<'_>) -> Vec<Suspect>;
 
-const RULES: [Rule; 8] = [
+const RULES: [Rule; 9] = [
     negative,
     shorter_than_a_bare_start,
     longer_than_the_whole,
@@ -51,6 +51,7 @@ const RULES: [Rule; 8] = [
     copies,
     price::negative,
     price::shorter_than_a_spawn,
+    quota::suspects,
 ];
 
 /// What a rule may look at.
@@ -77,7 +78,7 @@ impl View<'_> {
         self.plan().metrics(&self.plan().cells[cell]).iter().position(|metric| metric.name == name)
     }
 
-    fn label(&self, cell: usize) -> &str {
+    pub(super) fn label(&self, cell: usize) -> &str {
         &self.plan().subjects[self.plan().cells[cell].subject].label
     }
 

@@ -73,6 +73,7 @@ pub fn run(plan: Plan) -> Recorded {
         values: vec![vec![f64::NAN; plan.rounds]; plan.metrics(cell).len()],
         predecessors: vec![None; plan.rounds],
         treatments: vec![Some(0); plan.rounds],
+        samples: Vec::new(),
     };
     let mut run = Recorded {
         run: "r-7".into(),

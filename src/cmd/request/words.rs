@@ -102,10 +102,10 @@ pub fn settings(
             );
         };
         let keys = || {
-            experiments.iter().filter_map(|name| experiment::find(name)).flat_map(|one| {
-                let guarded = one.guarded_keys().iter().filter(|key| key.name == CACHE);
-                one.setting_keys().iter().chain(guarded)
-            })
+            experiments
+                .iter()
+                .filter_map(|name| experiment::find(name))
+                .flat_map(|one| one.setting_keys().iter().chain(one.guarded_keys()))
         };
         let Some(known) = keys().find(|known| known.name == key) else {
             let mut names: Vec<_> = keys().map(|key| key.name).collect();

@@ -320,6 +320,10 @@ fn tell(report: &mut Report<'_>, before: &Reading, after: &Reading, quota: Quota
         }
     }
     let sum = |of: fn(&Lane) -> &AtomicU64| SHARED.lanes.iter().map(|lane| of(lane).load(Relaxed)).sum();
+    for (name, place) in [("load", &SHARED.load), ("busy", &SHARED.busy), ("every", &SHARED.every)] {
+        say(name, 0, place.load(Relaxed));
+    }
+    say("length", 0, SHARED.length.load(Relaxed));
     say("turns", 0, sum(|lane| &lane.turns));
     if SHARED.load.load(Relaxed) == CONTINUOUS {
         return;

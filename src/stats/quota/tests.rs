@@ -73,6 +73,12 @@ fn demand_at_the_quota_is_at_the_edge() {
     assert_eq!(on(1, HALF).backlog(cpus(0.51)), Backlog::Bounded);
     assert!(matches!(on(1, HALF).backlog(cpus(0.49)), Backlog::Grows(more) if (more - 0.002).abs() < 1e-4));
     assert_eq!(on(2, HALF).backlog(cpus(1.0)), Backlog::AtTheEdge);
+    for (share, load, at) in
+        [(1.0, Load::Continuous, true), (1.02, Load::Continuous, false), (0.5, CLOCKED, true)]
+    {
+        assert_eq!(on(1, load).is_at(cpus(share)), at, "{share} {load:?}");
+    }
+    assert!(!on(1, HALF).is_at(None));
     let exact = ideal(cpus(0.5), on(1, HALF), WINDOW);
     assert_eq!((exact.throttled, exact.usage), (0, WINDOW / 2));
     // More than the CPUs can do piles up without any quota.

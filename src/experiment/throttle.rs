@@ -1,0 +1,370 @@
+//! What does a CPU limit do to latency and throughput? A load in a container for ten seconds, without a
+//! quota and with three, read from the cgroup at both ends of the probe's own window, beside what the model
+//! of a quota (`stats::quota`) says of that load.
+//!
+//! One round is enough, because a window holds a hundred periods of the quota, which are what replicates
+//! here. No subject is compared with another: the kernel's rule is the same for all, and what differs is
+//! which quota they were given.
+
+use super::{Company, Experiment, Metric, Setting, SettingKey, Taken, Variation, Weight};
+use crate::outcome::{Abort, Sample};
+use crate::stats::Margin;
+use crate::subject::spec::parse_duration;
+use crate::subject::{Need, Stage, Subject, Work};
+use crate::units::{Nanos, Unit};
+use crate::verdict::exhibit::{Evidence, Exhibit};
+use crate::verdict::quota::{self, Measured};
+
+/// What the probe's load takes beside its window: it runs ahead until a period begins, and goes on until it
+/// is let run after the window's end.
+const AROUND: Nanos = Nanos::from_millis(1000);
+
+/// The experiment `throttle`.
+pub struct Throttle;
+
+const fn context(
+    name: &'static str,
+    unit: Unit,
+    meaning: &'static str,
+    derive: fn(&Sample) -> Option<f64>,
+) -> Metric {
+    let margin = Margin::fixed(0.0, 0.01);
+    Metric { name, unit, weight: Weight::Context, margin, meaning, derive }
+}
+
+fn seconds(sample: &Sample, name: &str) -> Option<f64> {
+    Some(Nanos(sample.counter(name)?).seconds())
+}
+
+fn distance(measured: Option<f64>, ideal: Option<f64>) -> Option<f64> {
+    let ideal = ideal.filter(|ideal| *ideal > 0.0)?;
+    Some((measured? / ideal - 1.0).abs())
+}
+
+static METRICS: [Metric; 16] = [
+    context(
+        "usage",
+        Unit::Share,
+        "CPUs used: CPU time that the cgroup counted between the ends of the probe's window, divided by the window; none \
+         where the cgroup is not the process's own",
+        |sample| Measured::of(sample)?.usage_share(),
+    ),
+    context(
+        "own_usage",
+        Unit::Share,
+        "the same by the process's own account (getrusage), user and system together",
+        |sample| Some(Measured::of(sample)?.own_share()),
+    ),
+    context(
+        "throttled_share",
+        Unit::Share,
+        "periods at whose end something waited for the budget, divided by all that were counted in the window; without a \
+         quota it does not apply",
+        |sample| Measured::of(sample)?.throttled_share(),
+    ),
+    context(
+        "throttled_per_period",
+        Unit::Seconds,
+        "throttled time divided by throttled periods; counted on each CPU's queue, so that two waiting CPUs count twice",
+        |sample| Measured::of(sample)?.throttled_per_period(),
+    ),
+    context(
+        "throttled_time",
+        Unit::Seconds,
+        "how long the cgroup's queues stood still in the window, added up over CPUs: waiting, during which others could \
+         use the CPU",
+        |sample| Some(Measured::of(sample)?.throttling?[2] as f64 / 1e9),
+    ),
+    context(
+        "burst_p50",
+        Unit::Seconds,
+        "median over the bursts that were done, from intended start to end; of a load that alternates, from the real start",
+        |sample| Measured::of(sample)?.latency(0.5),
+    ),
+    context("burst_p99", Unit::Seconds, "the same, 99th percentile", |sample| {
+        Measured::of(sample)?.latency(0.99)
+    }),
+    context("burst_max", Unit::Seconds, "the same, the longest", |sample| Measured::of(sample)?.latency(1.0)),
+    context(
+        "bursts_waiting",
+        Unit::Count,
+        "bursts whose intended start had come and which were not done when the window ended; while they pile up, the \
+         latencies of those that were done only say how long the window was",
+        |sample| sample.series("latency").and(sample.counter("bursts_waiting")).map(|count| count as f64),
+    ),
+    context(
+        "work",
+        Unit::Count,
+        "work done in the window, in turns of a loop of one multiplication and one addition",
+        |sample| Some(sample.counter("turns")? as f64),
+    ),
+    context(
+        "cpu_per_work",
+        Unit::Seconds,
+        "CPU time per million of these turns by the process's own account: what throttling itself would cost, where it \
+         cost CPU time",
+        |sample| {
+            let turns = sample.counter("turns").filter(|turns| *turns > 0)? as f64;
+            Some((seconds(sample, "user")? + seconds(sample, "system")?) / turns * 1e6)
+        },
+    ),
+    context(
+        "user",
+        Unit::Seconds,
+        "CPU time of the process in user mode between the ends of the window (getrusage)",
+        |sample| seconds(sample, "user"),
+    ),
+    context("system", Unit::Seconds, "the same in the kernel", |sample| seconds(sample, "system")),
+    context(
+        "usage_off",
+        Unit::Share,
+        "how far usage is from what the model says, as a share of that; by the process's own account where the cgroup has none",
+        |sample| {
+            let measured = Measured::of(sample)?;
+            distance(measured.usage_share().or(Some(measured.own_share())), Some(measured.ideal_share()))
+        },
+    ),
+    context(
+        "throttled_share_off",
+        Unit::Share,
+        "how far the share of throttled periods is from what the model says, as a difference; none where demand and \
+         quota are within 1 % of each other",
+        |sample| {
+            let measured = Measured::of(sample)?;
+            Some((measured.throttled_share()? - measured.ideal_throttled_share()?).abs())
+        },
+    ),
+    context(
+        "burst_p99_off",
+        Unit::Share,
+        "how far the 99th percentile of bursts is from what the model says, as a share of that; none there either",
+        |sample| {
+            let measured = Measured::of(sample)?;
+            distance(measured.latency(0.99), measured.ideal_latency(0.99))
+        },
+    ),
+];
+
+const LOADS: [&str; 2] = ["continuous", "bursts"];
+/// The published load: it stops by the clock, and so does less when it is throttled, and is never late.
+const ALTERNATING: &str = "alternating";
+
+static KEYS: [SettingKey; 1] = [SettingKey {
+    name: "load",
+    values: &["bursts", "continuous"],
+    taken: Taken::Also(a_load),
+    meaning: "`continuous`: all that it can get; `bursts`: so much CPU time, each time that a period has passed; \
+              `alternating`: all that it can get until so much time has passed on the clock, then nothing for the rest \
+              of a period",
+}];
+
+static GUARDED: [SettingKey; 4] = [
+    SettingKey {
+        name: "busy",
+        values: &["50ms"],
+        taken: Taken::Also(a_duration),
+        meaning: "CPU time of a burst; of an alternating load, time on the clock",
+    },
+    SettingKey {
+        name: "period",
+        values: &["100ms"],
+        taken: Taken::Also(a_duration),
+        meaning: "time from one intended start of a burst to the next",
+    },
+    SettingKey {
+        name: "threads",
+        values: &["1"],
+        taken: Taken::Also(some_threads),
+        meaning: "how many threads carry the load, each all of it",
+    },
+    SettingKey {
+        name: "seconds",
+        values: &["10"],
+        taken: Taken::Also(some_seconds),
+        meaning: "length of the window",
+    },
+];
+
+fn a_load(value: &str) -> Result<(), String> {
+    (value == ALTERNATING).then_some(()).ok_or(format!("{}, {ALTERNATING}", LOADS.join(", ")))
+}
+
+fn a_duration(value: &str) -> Result<(), String> {
+    let fits = parse_duration(value).is_some_and(|seconds| (100e-6..=60.0).contains(&seconds));
+    fits.then_some(()).ok_or("a duration from 100us to 60s, such as 50ms".into())
+}
+
+fn some_threads(value: &str) -> Result<(), String> {
+    let fits = value.parse().is_ok_and(|threads: u64| (1..=64).contains(&threads));
+    fits.then_some(()).ok_or("a whole number from 1 to 64".into())
+}
+
+fn some_seconds(value: &str) -> Result<(), String> {
+    let fits = value.parse().is_ok_and(|seconds: u64| (1..=300).contains(&seconds));
+    fits.then_some(()).ok_or("whole seconds from 1 to 300".into())
+}
+
+/// The value of a key that may be left out.
+fn value(setting: &Setting, name: &str) -> &'static str {
+    let default = || GUARDED.iter().find(|key| key.name == name).map_or("", |key| key.values[0]);
+    setting.get(name).unwrap_or_else(default)
+}
+
+fn window(setting: &Setting) -> Nanos {
+    Nanos::from_millis(value(setting, "seconds").parse::<i64>().unwrap_or(0) * 1000)
+}
+
+/// The probe's words, all times in nanoseconds.
+fn work(setting: &Setting) -> Work {
+    let nanos =
+        |name| parse_duration(value(setting, name)).map_or(Nanos(0), Nanos::from_seconds).0.to_string();
+    let words = vec![
+        setting.get("load").unwrap_or(LOADS[0]).to_owned(),
+        nanos("busy"),
+        nanos("period"),
+        value(setting, "threads").to_owned(),
+        window(setting).0.to_string(),
+    ];
+    Work::new("throttle", words, window(setting) + AROUND)
+}
+
+impl Experiment for Throttle {
+    fn name(&self) -> &'static str {
+        quota::EXPERIMENT
+    }
+
+    fn question(&self) -> &'static str {
+        "what does a CPU limit do to latency and throughput?"
+    }
+
+    fn needs(&self) -> Need {
+        Need::Work
+    }
+
+    fn metrics(&self) -> &'static [Metric] {
+        &METRICS
+    }
+
+    fn setting_keys(&self) -> &'static [SettingKey] {
+        &KEYS
+    }
+
+    fn guarded_keys(&self) -> &'static [SettingKey] {
+        &GUARDED
+    }
+
+    fn varies(&self) -> &'static [Variation] {
+        &[Variation { key: "cpus", values: &["0.1", "0.5", "1.0"] }]
+    }
+
+    fn company(&self) -> Company {
+        Company::Few
+    }
+
+    fn rounds(&self) -> Option<usize> {
+        Some(1)
+    }
+
+    fn exhibits(&self, evidence: &Evidence<'_>) -> Vec<Exhibit> {
+        quota::exhibits(evidence)
+    }
+
+    fn measure(
+        &self,
+        subject: &mut dyn Subject,
+        setting: &Setting,
+        stage: &mut Stage,
+    ) -> Result<Sample, Abort> {
+        let launch = super::worked(subject, stage, &work(setting))?;
+        let mut sample = super::work_sample(&launch)?;
+        let mut lacks = |name: &'static str, why: &str| sample.missing.push((name.into(), why.to_owned()));
+        let done = &launch.message.done;
+        let told = |name: &str| done.results.iter().any(|(own, _)| own == name);
+        if !told("usage") {
+            let why = done.notes.iter().find(|(name, _)| name == "counters");
+            lacks("usage", why.map_or("its cgroup's counters could not be read", |(_, why)| why));
+        }
+        if !told("periods") {
+            lacks("throttled_share", "not applicable: without a quota there are no periods");
+        }
+        Ok(sample)
+    }
+
+    fn cost(&self, setting: &Setting, launch: Nanos) -> Nanos {
+        launch + window(setting) + AROUND
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{parse_setting, settings_of};
+
+    #[test]
+    fn what_is_not_chosen_is_as_published_and_not_written_down() {
+        let all = settings_of(&Throttle, |key| match key.name {
+            "load" => key.values.to_vec(),
+            _ => Vec::new(),
+        });
+        let texts: Vec<_> = all.iter().map(|setting| setting.to_string()).collect();
+        assert_eq!(texts, ["load=bursts", "load=continuous"]);
+        let asked = work(&all[0]);
+        assert_eq!(asked.arguments, ["bursts", "50000000", "100000000", "1", "10000000000"]);
+        assert_eq!(
+            (asked.takes, Throttle.cost(&all[0], Nanos(5))),
+            (Nanos(11_000_000_000), Nanos(11_000_000_005))
+        );
+    }
+
+    #[test]
+    fn a_person_chooses_freely_within_reason() {
+        let text = "load=alternating;busy=20ms;threads=3;seconds=2";
+        let setting = parse_setting(&Throttle, text).unwrap();
+        assert_eq!(setting.to_string(), text);
+        assert_eq!(work(&setting).arguments, ["alternating", "20000000", "100000000", "3", "2000000000"]);
+        for (key, wrong) in [
+            ("load", "idle"),
+            ("busy", "50"),
+            ("busy", "0ms"),
+            ("period", "61s"),
+            ("threads", "0"),
+            ("seconds", "1.5"),
+            ("seconds", "301"),
+        ] {
+            let key = KEYS.iter().chain(&GUARDED).find(|one| one.name == key).unwrap();
+            assert!(key.take(wrong).is_err(), "{}={wrong}", key.name);
+        }
+    }
+
+    #[test]
+    fn without_a_quota_nothing_is_said_of_throttling() {
+        let counters = [
+            ("load", 1),
+            ("busy", 50_000_000),
+            ("every", 100_000_000),
+            ("length", 2_000_000_000),
+            ("threads", 1),
+            ("cpus", 2),
+            ("window", 2_000_000_000),
+            ("user", 990_000_000),
+            ("system", 10_000_000),
+            ("turns", 1_000_000),
+            ("bursts_waiting", 0),
+        ];
+        let sample = Sample {
+            counters: counters.iter().map(|(name, value)| ((*name).into(), *value)).collect(),
+            series: vec![("latency".into(), vec![50_000_000; 20])],
+            ..Sample::default()
+        };
+        let values: Vec<_> = METRICS.iter().map(|metric| (metric.name, (metric.derive)(&sample))).collect();
+        let of = |name: &str| values.iter().find(|(own, _)| *own == name).unwrap().1;
+        assert_eq!((of("usage"), of("own_usage"), of("usage_off")), (None, Some(0.5), Some(0.0)));
+        for name in ["throttled_share", "throttled_per_period", "throttled_time", "throttled_share_off"] {
+            assert_eq!(of(name), None, "{name}");
+        }
+        assert_eq!(
+            (of("burst_p99"), of("burst_p99_off"), of("cpu_per_work")),
+            (Some(0.05), Some(0.0), Some(1.0))
+        );
+    }
+}
