@@ -7,6 +7,7 @@
 //! Deliberately absent: a harness that repeats until a number looks stable, and stored baselines.
 //! Only ratios of the same minutes on the same machine are told.
 
+mod advise;
 mod api;
 mod bare;
 mod bench;
@@ -32,7 +33,7 @@ struct Benchmark {
     run: fn(&mut Bench, usize) -> Result<Vec<Row>>,
 }
 
-static ALL: [Benchmark; 13] = [
+static ALL: [Benchmark; 14] = [
     Benchmark {
         name: "bare",
         question: "the subject `bare` against a C loop of posix_spawn and waitpid of the same probe",
@@ -106,6 +107,12 @@ static ALL: [Benchmark; 13] = [
         run: api::against_curl,
     },
     Benchmark {
+        name: "advise",
+        question: "the throttled share that `advise cpu` predicts against what the kernel counts under that limit",
+        rounds: 2,
+        run: advise::come_true,
+    },
+    Benchmark {
         name: "million",
         question: "1,000,000 samples to verdicts: time and memory of `dunnage report`",
         rounds: 5,
@@ -146,7 +153,7 @@ usage: cargo xtask bench [NAME…] [--rounds N] [--seed N]
 Sets dunnage beside yardsticks, both in one interleaved run: in every round each side takes its
 turn in a shuffled order, and each timed launch follows an untimed one of the same thing. Prints
 medians, the median of the paired ratios with its exact 95 % interval, and whether the target is
-reached. Timings never fail anything. Without names all benchmarks run, about ten minutes; as root.
+reached. Timings never fail anything. Without names all benchmarks run, about a quarter of an hour; as root.
 
 "
     .to_owned();

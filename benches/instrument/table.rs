@@ -91,6 +91,30 @@ impl Row {
         Row { cells: [name.into(), none(), taken, none(), none(), runs.to_string(), target.into(), word] }
     }
 
+    /// A share that was predicted beside the one that was counted. The target holds where a tenth to nine tenths were counted.
+    pub fn of_shares(name: &str, counted: f64, predicted: f64, periods: u64, most: f64) -> Row {
+        let percent = |share: f64| format!("{:.1} %", share * 100.0);
+        let difference = predicted - counted;
+        let is_telling = (0.1..=0.9).contains(&counted);
+        let reached = if difference.abs() <= most { Reached::Yes } else { Reached::No };
+        let (target, word) = match is_telling {
+            true => (format!("±{:.0} points", most * 100.0), reached.word()),
+            false => ("-".into(), "-"),
+        };
+        let points = format!("{:+.1} points", difference * 100.0).replace('-', "−");
+        let cells = [
+            name.into(),
+            percent(counted),
+            percent(predicted),
+            "-".into(),
+            points,
+            periods.to_string(),
+            target,
+            word.into(),
+        ];
+        Row { cells }
+    }
+
     /// A line that says why there are no numbers.
     pub fn not_measured(name: &str, why: &str) -> Row {
         let mut cells = std::array::from_fn(|_| String::new());

@@ -157,7 +157,7 @@ fn smallest_healthy(cpus: usize, try_it: impl Fn(Cpus) -> Prediction) -> Recomme
         .collect();
     let is_healthy = |cpus: Cpus| {
         let found = try_it(cpus);
-        found.throttled.unwrap_or(0.0) < HEALTHY && found.left.0 as f64 <= Quota::of(cpus).quota.0 as f64
+        found.throttled.unwrap_or(0.0) < HEALTHY && !found.falls_behind()
     };
     let first = steps.partition_point(|&cpus| !is_healthy(cpus));
     match steps.get(first) {

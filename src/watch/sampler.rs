@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use super::group::Group;
+use super::queue::Queue;
 use crate::advise::replay::Kernel;
 use crate::advise::usage::{Reading, Usage};
 use crate::advise::{Quota, Throttling};
@@ -49,6 +50,8 @@ pub struct Seen {
     pub limit_at_the_end: Option<Quota>,
     /// The share of the time in which some task of the machine waited for a CPU, where the kernel tells it.
     pub pressure: Option<f64>,
+    /// How long its own tasks were ready to run and had no CPU, where the kernel tells it.
+    pub queued: Option<Nanos>,
     /// Why it ended.
     pub end: End,
 }
@@ -78,6 +81,7 @@ pub fn watch(
     interrupts: &Interrupts,
 ) -> Result<Seen, Lost> {
     let (mut machine, before, limit) = (context::Watch::new(), group.throttling(), group.limit());
+    let queue = Queue::of(&group.directory);
     let began = clock::now();
     let mut readings = vec![read(group, began)?];
     let (mut missed, mut end) = (0, End::Complete);
@@ -100,6 +104,7 @@ pub fn watch(
         readings.push(read(group, began)?);
     }
     let throttling = group.throttling().since(before);
+    let queued = Queue::of(&group.directory).zip(queue).map(|(after, before)| after.since(&before));
     Ok(Seen {
         usage: Usage::new(readings).ok_or(Lost::Nothing)?,
         missed,
@@ -107,6 +112,7 @@ pub fn watch(
         limit,
         limit_at_the_end: group.limit(),
         pressure: machine.read().cpu_pressure,
+        queued,
         end,
     })
 }

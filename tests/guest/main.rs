@@ -1,5 +1,6 @@
 //! Whole sessions on a machine of our own with pure cgroup v2, whatever this one has.
 
+mod advise;
 mod faults;
 mod whole;
 

@@ -8,6 +8,7 @@ use crate::advise::recommend::{Origin, Recommendation, Tried};
 use crate::advise::{Quota, Throttling};
 use crate::report::text::clean;
 use crate::sys::cgroup::Version;
+use crate::units::Nanos;
 use crate::watch::sampler::End;
 use crate::watch::target::Engine;
 
@@ -48,6 +49,7 @@ struct Watched {
     limit: Option<InForce>,
     limit_changed: bool,
     machine_pressure: Option<f64>,
+    queued: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -84,7 +86,7 @@ struct Predicted {
     wait_p50: f64,
     wait_p99: f64,
     wait_max: f64,
-    left_undone: f64,
+    falls_behind: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -128,6 +130,7 @@ pub fn render(told: &Told<'_>) -> String {
             limit: seen.limit.map(|limit| in_force(limit, seen.throttling)),
             limit_changed: seen.limit != seen.limit_at_the_end,
             machine_pressure: seen.pressure,
+            queued: seen.queued.map(Nanos::seconds),
         },
         usage: Usage {
             window: Quota::USUAL_PERIOD.seconds(),
@@ -176,7 +179,7 @@ fn limit(tried: &Tried) -> Limit {
         wait_p50: found.wait.p50.seconds(),
         wait_p99: found.wait.p99.seconds(),
         wait_max: found.wait.max.seconds(),
-        left_undone: found.left.seconds(),
+        falls_behind: found.falls_behind().then(|| found.behind.seconds()),
     });
     Limit {
         cpus: tried.cpus.0,

@@ -65,12 +65,13 @@ fn seen(page: &mut Page, told: &Told<'_>) {
         seen.usage.mean().0
     );
     entry(page, "usage", &usage);
-    if let Some(share) = seen.pressure {
+    if let Some(queued) = seen.queued {
+        let limit = if seen.limit.is_some() { ", the limit included" } else { "" };
         let waiting = format!(
-            "some task of the machine waited for a CPU in {} of the time; what the container was kept from by others is not seen",
-            percent(share)
+            "its tasks used {} and were ready to run without a CPU for {queued}{limit}: what others kept them from is not seen",
+            seen.usage.total()
         );
-        entry(page, "machine", &waiting);
+        entry(page, "waiting", &waiting);
     }
 }
 
@@ -131,13 +132,13 @@ fn row(page: &mut Page, tried: &Tried) {
         share if share < HEAVY => Tone::Open,
         _ => Tone::Worse,
     };
-    let is_behind = found.left > found.limit.quota;
+    let is_behind = found.falls_behind();
     // What still waits at the end has waited for at least so long.
     let wait = |time: Nanos| if is_behind && time.0 > 0 { format!(">{time}") } else { time.to_string() };
     let waits =
         format!(" {:>9} {:>9} {:>9}  ", wait(found.wait.p50), wait(found.wait.p99), wait(found.wait.max));
     let behind = match is_behind {
-        true => format!("{} of work left undone; ", found.left),
+        true => format!("falls behind by {}; ", found.behind),
         false => String::new(),
     };
     page.line(&[

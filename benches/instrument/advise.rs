@@ -1,0 +1,139 @@
+//! Does what `advise cpu` predicts come true? A load runs in a container of docker without a limit and is watched; each limit is
+//! predicted from that, then set by `docker update`, and what the kernel counts of it is read from the cgroup.
+//!
+//! The loads repeat themselves every ten seconds, and every window is whole repetitions long: what is compared is one and the same
+//! work. Where less than 10 % or more than 90 % of the periods are throttled nearly every model is right, so those rows have no target.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use dunnage::advise::recommend::{self, Advice, Watched};
+use dunnage::advise::{Cpus, Throttling};
+use dunnage::subject::engine::{RUN_LABEL, STATE_LABEL};
+use dunnage::sys::journal::Resource;
+use dunnage::sys::signals::Interrupts;
+use dunnage::units::Nanos;
+use dunnage::watch::sampler::{self, End, Pace, Seen};
+use dunnage::watch::target::{self, Engine, Target};
+
+use crate::bench::Bench;
+use crate::table::Row;
+
+/// How long the loads take to repeat themselves.
+const CYCLE: Nanos = Nanos::from_millis(10_000);
+/// The pace that `advise` has unless told otherwise.
+const EVERY: Nanos = Nanos::from_millis(10);
+/// What is waiting when a limit comes or goes is done with after so long.
+const SETTLE: Nanos = Nanos::from_millis(2_000);
+/// How far prediction and count may lie apart.
+const TARGET: f64 = 0.1;
+
+/// What runs in one container, and the limits to try on it. The last load of several is entered into the container.
+const TRIED: [(&str, &[&str], &[f64]); 4] = [
+    ("steady", &["steady"], &[0.32, 0.35, 0.38]),
+    ("bursty", &["bursty"], &[0.4, 0.5, 0.6]),
+    ("two-peaked", &["two-peaked"], &[0.5, 0.6, 0.7]),
+    ("two processes", &["bursty", "steady"], &[0.7, 0.8, 0.9]),
+];
+
+/// All loads; each window is so many repetitions long.
+pub fn come_true(bench: &mut Bench, repetitions: usize) -> Result<Vec<Row>> {
+    let mut subject = bench.subject("docker")?;
+    let window = Nanos(CYCLE.0 * repetitions as i64);
+    let mut rows = Vec::new();
+    for (name, loads, limits) in TRIED {
+        rows.extend(with_container(bench, loads, |bench, container| {
+            tried(bench, name, container, limits, window)
+        })?);
+    }
+    subject.finish(&mut bench.stage);
+    Ok(rows)
+}
+
+fn with_container(
+    bench: &mut Bench,
+    loads: &[&str],
+    then: impl FnOnce(&mut Bench, &str) -> Result<Vec<Row>>,
+) -> Result<Vec<Row>> {
+    let name = bench.stage.next_name();
+    let resource = Resource::Container { subject: "docker".into(), name: name.clone() };
+    let noted = bench.stage.note(resource).map_err(|why| anyhow!("{why}"))?;
+    let (run, state) = (&bench.stage.run, bench.stage.place.state.display());
+    let labels = [format!("{RUN_LABEL}={run}"), format!("{STATE_LABEL}={state}")];
+    let reference = bench.stage.place.reference.clone();
+    let started = docker(&[
+        "run", "--detach", "--name", &name, "--label", &labels[0], "--label", &labels[1], &reference, "load",
+        loads[0],
+    ]);
+    let entered = started.and_then(|()| {
+        loads[1..]
+            .iter()
+            .try_for_each(|load| docker(&["exec", "--detach", &name, "/dunnage", "probe", "load", load]))
+    });
+    let done = entered.and_then(|()| then(bench, &name));
+    if docker(&["rm", "--force", &name]).is_ok() {
+        bench.stage.cross_out(noted);
+    }
+    done
+}
+
+/// The rows of one container.
+fn tried(bench: &mut Bench, name: &str, container: &str, limits: &[f64], window: Nanos) -> Result<Vec<Row>> {
+    let interrupts = Interrupts::install()?;
+    let target = target::find(container, Some(Engine::Docker))?;
+    let mut watch = |duration| -> Result<Seen> {
+        let seen = sampler::watch(
+            &target.group,
+            target.process.as_ref(),
+            Pace { duration, every: EVERY },
+            &interrupts,
+        )?;
+        bench.interrupted |= seen.end == End::Asked;
+        ensure!(!bench.interrupted, "interrupted");
+        Ok(seen)
+    };
+    watch(SETTLE)?;
+    let advice = advice(&watch(window)?, limits)?;
+    let mut rows = Vec::new();
+    for &cpus in limits {
+        docker(&["update", "--cpus", &cpus.to_string(), container])?;
+        watch(SETTLE)?;
+        let counted = watch(window)?.throttling;
+        docker(&["update", "--cpu-quota", "-1", container])?;
+        watch(SETTLE)?;
+        rows.push(row(&format!("{name}, {cpus} CPUs"), &target, &advice, cpus, counted)?);
+    }
+    Ok(rows)
+}
+
+fn advice(seen: &Seen, limits: &[f64]) -> Result<Advice> {
+    let watched = Watched {
+        usage: seen.usage.clone(),
+        limit: seen.limit,
+        throttling: seen.throttling,
+        kernel: sampler::kernel(),
+        cpus: std::thread::available_parallelism()?.get(),
+    };
+    let asked: Vec<Cpus> = limits.iter().map(|&cpus| Cpus(cpus)).collect();
+    recommend::advise(&watched, &asked).context("too little was seen")
+}
+
+fn row(name: &str, target: &Target, advice: &Advice, cpus: f64, counted: Throttling) -> Result<Row> {
+    let tried = advice.tried.iter().find(|tried| (tried.cpus.0 - cpus).abs() < 1e-9);
+    let predicted =
+        tried.and_then(|tried| tried.prediction.as_ref()?.throttled).context("nothing was predicted")?;
+    let why = || format!("the kernel counted no period of `{}`", target.name);
+    let measured = counted.share().with_context(why)?;
+    Ok(Row::of_shares(name, measured, predicted, counted.periods, TARGET))
+}
+
+fn docker(arguments: &[&str]) -> Result<()> {
+    let output = Command::new("docker")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .context("cannot run `docker`")?;
+    let words = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "docker {}: {}", arguments.join(" "), words.trim());
+    Ok(())
+}

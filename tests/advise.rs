@@ -1,0 +1,328 @@
+//! `dunnage advise cpu` on real containers: what it says of a load whose size is known, and what it says where there
+//! is nothing to watch. Bounds are those of physics: a load of one thread uses no more than one CPU.
+
+#[path = "support/dunnage.rs"]
+mod dunnage;
+#[path = "support/mod.rs"]
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Output, Stdio};
+
+use ::dunnage::image::SmallImage;
+use ::dunnage::subject::podman;
+use serde_json::Value;
+
+use crate::dunnage::{Dunnage, Ran, finished};
+use crate::support::{Need, lacks};
+
+/// A container that works until it is dropped.
+struct Container {
+    engine: &'static str,
+    name: String,
+    id: String,
+}
+
+impl Container {
+    /// With this load, and these options of `run`.
+    fn start(engine: &'static str, test: &str, options: &[&str], load: &str) -> Container {
+        let name = format!("dunnage-test-{}-{test}", std::process::id());
+        let mut arguments: Vec<String> =
+            ["run", "--detach", "--network", "none", "--name", &name].map(str::to_owned).to_vec();
+        arguments.extend(options.iter().map(|option| (*option).to_owned()));
+        if engine == "podman" {
+            let limits = podman::limits_to_ask_for();
+            arguments.extend(
+                limits
+                    .iter()
+                    .flat_map(|(name, most)| ["--ulimit".to_owned(), format!("{name}={most}:{most}")]),
+            );
+        }
+        arguments.extend([image(engine), "load".to_owned(), load.to_owned()]);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let id = said(engine, &arguments);
+        Container { engine, name, id }
+    }
+}
+
+impl Drop for Container {
+    fn drop(&mut self) {
+        let _ = Command::new(self.engine).args(["rm", "--force", &self.name]).output();
+    }
+}
+
+/// What an engine says on standard output.
+fn said(engine: &str, arguments: &[&str]) -> String {
+    let output =
+        Command::new(engine).args(arguments).stdin(Stdio::null()).output().expect("the engine's client");
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{engine} {arguments:?}: {words}");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// The image of the program under test, which `check` loads.
+fn image(engine: &str) -> String {
+    let ran = Dunnage::new().run(&format!("check start -s {engine} --set prestate=primed"));
+    assert_eq!(ran.code, 0, "{ran}");
+    let bytes = fs::read(env!("CARGO_BIN_EXE_dunnage")).expect("the executable");
+    SmallImage::new(&bytes).reference().to_owned()
+}
+
+fn begun(dunnage: &Dunnage, arguments: &str) -> Child {
+    let mut command = dunnage.command(arguments);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
+}
+
+fn ended(child: Child) -> Ran {
+    finished(child.wait_with_output().expect("it ends"))
+}
+
+fn document(ran: &Ran) -> Value {
+    assert_eq!(ran.code, 0, "{ran}");
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran}"))
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// What must hold of any load of one thread that nothing limits.
+fn plausible(advice: &Value) {
+    let usage = &advice["usage"];
+    let quantiles = ["p50", "p95", "p99", "max"].map(|name| number(&usage[name]));
+    assert!(quantiles.is_sorted() && quantiles[3] > 0.0, "{usage}");
+    // The counter may be a tick behind at one end of a window of 100 ms, and at the other not.
+    assert!(quantiles[3] <= 1.12 && number(&usage["mean"]) <= 1.02, "{usage}");
+    assert_eq!(advice["watched"]["limit"], Value::Null);
+    assert_eq!(advice["is_censored"], false);
+    let tried = advice["tried"].as_array().expect("a list");
+    let shares: Vec<f64> = tried.iter().map(|one| number(&one["predicted"]["throttled_share"])).collect();
+    assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{tried:?}");
+    // A load that nobody limits is throttled at a twentieth of its mean, and not above what it ever used.
+    assert!(shares[0] > 0.5, "{tried:?}");
+    assert_eq!(advice["recommendation"]["kind"], "limit", "{advice:#}");
+    let recommended = number(&advice["recommendation"]["cpus"]);
+    assert!(recommended >= number(&usage["p50"]) && recommended <= 1.3, "{advice:#}");
+}
+
+#[test]
+fn a_container_of_docker_is_advised_on_by_name_by_id_and_by_cgroup() {
+    const TEST: &str = "a_container_of_docker_is_advised_on_by_name_by_id_and_by_cgroup";
+    if lacks(TEST, Need::Docker) || lacks(TEST, Need::Root) {
+        return;
+    }
+    let container = Container::start("docker", "named", &[], "steady");
+    let dunnage = Dunnage::new();
+    let by_name =
+        begun(&dunnage, &format!("advise cpu {} --for 6s --limit 0.01 --format json", container.name));
+    let by_id = begun(&dunnage, &format!("advise cpu {} --for 6s --every 20ms", &container.id[..12]));
+    let by_name = ended(by_name);
+    let advice = document(&by_name);
+    plausible(&advice);
+    let target = &advice["target"];
+    assert_eq!((&target["engine"], &target["id"]), (&"docker".into(), &container.id.clone().into()));
+    assert!(by_name.stderr.contains("watching `"), "{by_name}");
+    let settings = advice["settings"]["docker"].as_str().expect("a command line");
+    assert!(
+        settings.starts_with("docker update --cpus ") && settings.ends_with(&container.name),
+        "{settings}"
+    );
+    // What is printed can be pasted.
+    let words: Vec<&str> = settings.split(' ').collect();
+    said(words[0], &words[1..]);
+    let page = ended(by_id);
+    assert!(page.code == 0 && page.stdout.contains("kubernetes  resources:"), "{page}");
+    assert!(page.stdout.contains("recommended") && page.stdout.contains("p95 × 1.5"), "{page}");
+
+    let path = target["cgroup"].as_str().expect("a path").to_owned();
+    let limited = document(&dunnage.run(&format!("advise cpu {path} --for 5s --format json")));
+    assert_eq!(limited["target"]["engine"], Value::Null);
+    assert_eq!(limited["watched"]["limit"]["cpus"], advice["recommendation"]["cpus"], "{limited:#}");
+    assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn a_container_of_podman_is_advised_on() {
+    const TEST: &str = "a_container_of_podman_is_advised_on";
+    if lacks(TEST, Need::Podman) || lacks(TEST, Need::Root) {
+        return;
+    }
+    let container = Container::start("podman", "podman", &[], "two-peaked");
+    let ran =
+        Dunnage::new().run(&format!("advise cpu {} --for 6s --limit 0.01 --format json", container.name));
+    let advice = document(&ran);
+    plausible(&advice);
+    assert_eq!(advice["target"]["engine"], "podman");
+    assert!(
+        advice["settings"]["podman"].as_str().is_some_and(|line| line.starts_with("podman update --cpus "))
+    );
+}
+
+#[test]
+fn a_limit_that_holds_work_back_is_not_recommended_away() {
+    const TEST: &str = "a_limit_that_holds_work_back_is_not_recommended_away";
+    if lacks(TEST, Need::Docker) || lacks(TEST, Need::Root) {
+        return;
+    }
+    let container = Container::start("docker", "limited", &["--cpus", "0.05"], "two-peaked");
+    let advice = document(
+        &Dunnage::new().run(&format!("advise cpu {} --for 6s --limit 0.02 --format json", container.name)),
+    );
+    let limit = &advice["watched"]["limit"];
+    assert!(number(&limit["throttled_share"]) > 0.5 && number(&limit["throttled_time"]) > 0.0, "{advice:#}");
+    assert_eq!((&limit["cpus"], &advice["is_censored"]), (&0.05.into(), &true.into()));
+    let advised = &advice["recommendation"];
+    assert_eq!((&advised["kind"], &advised["cpus"]), (&"raise".into(), &0.05.into()), "{advice:#}");
+    let known = |one: &Value| (number(&one["cpus"]) < 0.05, !one["predicted"].is_null());
+    assert!(
+        advice["tried"].as_array().expect("a list").iter().map(known).all(|(below, known)| below == known),
+        "{advice:#}"
+    );
+}
+
+/// A watch that has begun, with the rest of its standard error.
+fn watching(dunnage: &Dunnage, arguments: &str) -> Child {
+    let mut child = begun(dunnage, arguments);
+    let mut line = String::new();
+    let mut errors = BufReader::with_capacity(1, child.stderr.take().expect("a pipe"));
+    errors.read_line(&mut line).expect("a line");
+    assert!(line.starts_with("watching `"), "{line}");
+    child.stderr = Some(errors.into_inner());
+    child
+}
+
+#[test]
+fn a_container_that_ends_while_it_is_watched_is_told() {
+    const TEST: &str = "a_container_that_ends_while_it_is_watched_is_told";
+    if lacks(TEST, Need::Docker) || lacks(TEST, Need::Root) {
+        return;
+    }
+    let container = Container::start("docker", "ending", &[], "steady");
+    let dunnage = Dunnage::new();
+    let child = watching(&dunnage, &format!("advise cpu {} --for 300s", container.name));
+    said("docker", &["stop", &container.name]);
+    let ran = ended(child);
+    assert!(ran.code == 1 && ran.stdout.is_empty(), "{ran}");
+    assert!(ran.stderr.contains("it ended after ") && ran.stderr.contains("\n\nhint: "), "{ran}");
+
+    let again = dunnage.run(&format!("advise cpu {}", container.name));
+    assert!(again.code == 1 && again.stderr.contains("is not running but exited"), "{again}");
+    assert!(again.stderr.contains(&format!("`docker start {}`", container.name)), "{again}");
+}
+
+fn interrupt(child: &Child) {
+    // SAFETY: signals a process that this test made.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGINT) }, 0);
+}
+
+#[test]
+fn ctrl_c_ends_watching_early_with_advice_or_says_that_too_little_was_seen() {
+    const TEST: &str = "ctrl_c_ends_watching_early_with_advice_or_says_that_too_little_was_seen";
+    if lacks(TEST, Need::Docker) || lacks(TEST, Need::Root) {
+        return;
+    }
+    let container = Container::start("docker", "stopped", &[], "steady");
+    let dunnage = Dunnage::new();
+    let arguments = format!("advise cpu {} --for 300s --format json", container.name);
+    let (early, later) = (watching(&dunnage, &arguments), watching(&dunnage, &arguments));
+    interrupt(&early);
+    let early = ended(early);
+    assert!(early.code == 5 && early.stdout.is_empty(), "{early}");
+    assert!(early.stderr.contains("are the least that says something"), "{early}");
+    std::thread::sleep(std::time::Duration::from_millis(5_600));
+    interrupt(&later);
+    let advice = document(&ended(later));
+    assert_eq!(advice["watched"]["ended_early"], true);
+    let seconds = number(&advice["watched"]["seconds"]);
+    assert!((5.0..300.0).contains(&seconds), "{advice:#}");
+}
+
+#[test]
+fn what_is_not_there_is_a_wrong_usage_with_a_hint() {
+    const TEST: &str = "what_is_not_there_is_a_wrong_usage_with_a_hint";
+    if lacks(TEST, Need::Docker) || lacks(TEST, Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    for (wanted, expected) in [
+        ("dunnage-no-such-container", "there is no container `dunnage-no-such-container` of "),
+        ("/dunnage/no/such/group", "there is no cgroup `/dunnage/no/such/group`"),
+    ] {
+        let ran = dunnage.run(&format!("advise cpu {wanted} --for 5s"));
+        assert!(ran.code == 2 && ran.stderr.contains(expected) && ran.stderr.contains("\n\nhint: "), "{ran}");
+    }
+    // Of seventeen ids two begin with the same digit.
+    let image = image("docker");
+    let made: Vec<String> =
+        (0..17).map(|_| said("docker", &["create", "--network", "none", &image, "stay"])).collect();
+    let first = |id: &String| id[..1].to_owned();
+    let shared = made.iter().find(|id| made.iter().filter(|other| first(other) == first(id)).count() > 1);
+    let ran = shared.map(|id| dunnage.run(&format!("advise cpu {} --engine docker", first(id))));
+    let remove: Vec<&str> = ["rm", "--force"].into_iter().chain(made.iter().map(String::as_str)).collect();
+    said("docker", &remove);
+    let ran = ran.expect("two ids that begin alike");
+    assert!(ran.code == 2 && ran.stderr.contains("is the beginning of several ids"), "{ran}");
+}
+
+#[test]
+fn an_engine_that_is_missing_stopped_or_elsewhere_is_told_with_its_remedy() {
+    let nowhere = tempfile::tempdir().expect("a directory");
+    let told = |dunnage: Dunnage, arguments: &str, expected: [&str; 2]| {
+        let ran = dunnage.run(arguments);
+        assert!(
+            ran.code == 4 && expected.iter().all(|words| ran.stderr.contains(words)),
+            "{expected:?} {ran}"
+        );
+    };
+    let without = || Dunnage::new().with("PATH", &nowhere.path().display().to_string());
+    told(
+        without(),
+        "advise cpu web",
+        ["neither docker nor podman is installed", "hint: give the path of a cgroup"],
+    );
+    told(without(), "advise cpu web --engine docker", ["docker: not installed", "hint: install docker"]);
+    if lacks("an_engine_that_is_missing_stopped_or_elsewhere_is_told_with_its_remedy", Need::Docker) {
+        return;
+    }
+    let socket = format!("unix://{}/none.sock", nowhere.path().display());
+    told(
+        Dunnage::new().with("DOCKER_HOST", &socket),
+        "advise cpu web --engine docker",
+        ["Cannot connect", "hint: start the daemon"],
+    );
+    let remote = Dunnage::new().with("DOCKER_HOST", "tcp://192.0.2.1:2375");
+    told(
+        remote,
+        "advise cpu web --engine docker",
+        ["its daemon is at `tcp://192.0.2.1:2375`", "hint: run dunnage on the machine"],
+    );
+}
+
+#[test]
+fn a_user_whom_docker_refuses_is_told_who_may() {
+    const TEST: &str = "a_user_whom_docker_refuses_is_told_who_may";
+    if lacks(TEST, Need::Docker) || lacks(TEST, Need::Root) {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a directory");
+    let copy = place.path().join("dunnage");
+    fs::copy(env!("CARGO_BIN_EXE_dunnage"), &copy).expect("a copy");
+    let open = |path: &std::path::Path| {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("permissions")
+    };
+    [place.path(), &copy].into_iter().for_each(open);
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all"]).arg(&copy);
+    let output: Output = command
+        .args(["advise", "cpu", "web", "--engine", "docker"])
+        .env("HOME", place.path())
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .output()
+        .expect("setpriv");
+    let ran = finished(output);
+    assert!(ran.code == 4 && ran.stderr.to_lowercase().contains("permission denied"), "{ran}");
+    assert!(ran.stderr.contains("or as a user in the group `docker`"), "{ran}");
+}

@@ -1,0 +1,59 @@
+//! Is a cgroup of version 2 watched, with and without a limit, where there is nothing else?
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::support::guest::{Done, Guest};
+use crate::support::{Need, lacks};
+
+const SCRIPT: &str = "
+echo +cpu > /sys/fs/cgroup/cgroup.subtree_control
+mkdir /sys/fs/cgroup/watched
+dunnage probe load steady & load=$!
+echo $load > /sys/fs/cgroup/watched/cgroup.procs
+dunnage advise cpu /sys/fs/cgroup/watched --for 8s --every 20ms --limit 0.01 --format json > free; echo $? > free.code
+echo '5000 100000' > /sys/fs/cgroup/watched/cpu.max
+dunnage advise cpu /watched --for 8s --every 50ms --format json > limited; echo $? > limited.code
+kill $load; wait $load; echo $? > load.code
+rmdir /sys/fs/cgroup/watched
+";
+
+fn advice(done: &Done, name: &str) -> Value {
+    let read = |name: &str| {
+        fs::read_to_string(done.files().join(name)).unwrap_or_else(|error| panic!("{name}: {error}\n{done}"))
+    };
+    assert_eq!(read(&format!("{name}.code")).trim(), "0", "{name}: {done}");
+    serde_json::from_str(&read(name)).unwrap_or_else(|error| panic!("{name}: {error}\n{done}"))
+}
+
+#[test]
+fn a_group_is_advised_on_where_only_cgroup_v2_is_mounted() {
+    if lacks("a_group_is_advised_on_where_only_cgroup_v2_is_mounted", Need::Guest) {
+        return;
+    }
+    let own = Path::new(env!("CARGO_BIN_EXE_dunnage"));
+    let guest = Guest::new().file(own, "/usr/local/bin/dunnage");
+    let done = guest.run(SCRIPT, Duration::from_secs(240)).unwrap_or_else(|fault| panic!("{fault}"));
+    assert_eq!(done.code, 0, "{done}");
+    let free = advice(&done, "free");
+    assert_eq!(free["target"]["cgroup_version"], 2, "{free:#}");
+    assert!(free["watched"]["limit"].is_null() && free["is_censored"] == false, "{free:#}");
+    let mean = free["usage"]["mean"].as_f64().expect("a number");
+    assert!(mean > 0.01 && mean < 1.1, "{free:#}");
+    let asked = free["tried"].as_array().expect("a list").iter().find(|one| one["cpus"] == 0.01);
+    let share = asked.expect("it was asked for")["predicted"]["throttled_share"].as_f64().expect("a share");
+    assert!(share > 0.5, "{free:#}");
+    let limited = advice(&done, "limited");
+    assert_eq!(limited["watched"]["limit"]["cpus"], 0.05, "{limited:#}");
+    assert!(limited["watched"]["limit"]["throttled_periods"].as_u64() > Some(0), "{limited:#}");
+    assert_eq!(
+        (&limited["is_censored"], &limited["recommendation"]["kind"]),
+        (&true.into(), &"raise".into()),
+        "{limited:#}"
+    );
+    let load = fs::read_to_string(done.files().join("load.code")).expect("a code");
+    assert_eq!(load.trim(), "0", "the load did not end well: {done}");
+}
