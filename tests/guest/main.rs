@@ -2,6 +2,7 @@
 
 mod advise;
 mod faults;
+mod limits;
 mod whole;
 
 #[path = "../support/dunnage.rs"]
