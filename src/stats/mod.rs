@@ -21,6 +21,8 @@ pub mod decide;
 
 pub mod factorial;
 
+pub mod share;
+
 pub mod noise;
 
 pub mod precision;
@@ -50,3 +52,4 @@ pub use paired::{NoRatio, PairError, Pairs, Side};
 pub use precision::{Spread, decisive};
 pub use rng::Rng;
 pub use sample::{Sample, SampleError};
+pub use share::{Share, share};
