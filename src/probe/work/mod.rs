@@ -19,8 +19,12 @@ use crate::sys::command::Strings;
 pub(super) const ROOM: usize = 192 << 10;
 
 /// The kinds of work, by name.
-static KINDS: &[(&str, Kind)] =
-    &[("spin", spin::work), ("syscall", syscall::work), ("command", command::work), ("throttle", throttle::work)];
+static KINDS: &[(&str, Kind)] = &[
+    ("spin", spin::work),
+    ("syscall", syscall::work),
+    ("command", command::work),
+    ("throttle", throttle::work),
+];
 
 /// A kind of work: reads its words, does it, reports.
 type Kind = fn(Words, &mut Report<'_>);
