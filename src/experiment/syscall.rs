@@ -4,19 +4,24 @@
 //! Deliberately absent: how calls are made and timed, which stands in `sys::calls` and `probe::work`, and which
 //! part of a container adds it, which is found by leaving parts out (`verdict::cause`).
 
-use super::{Experiment, Metric, Setting, SettingKey, Weight, work_sample, worked};
+mod exhibits;
+
+use super::{
+    Company, Experiment, Metric, Setting, SettingKey, Taken, Variation, Weight, work_sample, worked,
+};
 use crate::outcome::{Abort, Sample};
 use crate::stats::Margin;
 use crate::subject::spec::parse_duration;
 use crate::subject::{Need, Stage, Subject, Work};
 use crate::sys::calls::{self, Call};
 use crate::units::{Nanos, Unit};
+use crate::verdict::exhibit::{Evidence, Exhibit};
 
 /// The experiment `syscall`.
 pub struct Syscall;
 
-/// The name of the work that the probe does.
-const WORK: &str = "syscall";
+/// Its name, and that of the work that the probe does.
+const NAME: &str = "syscall";
 
 /// A difference below three nanoseconds is ten cycles of a CPU: less than one more taken branch that was
 /// foreseen wrongly, and what moves when a program is laid out differently in memory.
@@ -99,8 +104,31 @@ static METRICS: [Metric; 12] = [
 static KEYS: [SettingKey; 1] = [SettingKey {
     name: "window",
     values: &["20ms"],
-    meaning: "for how long each call is made again and again, at most 3 million times",
+    taken: Taken::Also(takes_a_window),
+    meaning: "for how long each call is made again and again, at most 3 million times; `200ms` for 3 million of the shortest",
 }];
+
+fn takes_a_window(value: &str) -> Result<(), String> {
+    let is_one = parse_duration(value).is_some_and(|seconds| (0.001..=10.0).contains(&seconds));
+    if is_one { Ok(()) } else { Err("a time from 1ms to 10s, such as 200ms".into()) }
+}
+
+/// What is left out of containers, one at a time, to see which part of the difference goes. A user namespace is
+/// what most are without: there it is added.
+static VARIED: [Variation; 12] = [
+    Variation { key: "seccomp", values: &["off"] },
+    Variation { key: "pid", values: &["host"] },
+    Variation { key: "net", values: &["host"] },
+    Variation { key: "userns", values: &["host", "auto", "private"] },
+    Variation { key: "mounts", values: &["host"] },
+    Variation { key: "uts", values: &["host"] },
+    Variation { key: "ipc", values: &["host"] },
+    Variation { key: "cgroup", values: &["host"] },
+    Variation { key: "cgroupns", values: &["host"] },
+    Variation { key: "overlay", values: &["off"] },
+    Variation { key: "capabilities", values: &["all"] },
+    Variation { key: "no_new_privs", values: &["off"] },
+];
 
 fn window(setting: &Setting) -> Nanos {
     Nanos::from_seconds(setting.get("window").and_then(parse_duration).unwrap_or(0.02))
@@ -115,7 +143,7 @@ fn takes(setting: &Setting) -> Nanos {
 
 impl Experiment for Syscall {
     fn name(&self) -> &'static str {
-        "syscall"
+        NAME
     }
 
     fn question(&self) -> &'static str {
@@ -134,13 +162,26 @@ impl Experiment for Syscall {
         &KEYS
     }
 
+    fn varies(&self) -> &'static [Variation] {
+        &VARIED
+    }
+
+    /// Each brings its variants.
+    fn company(&self) -> Company {
+        Company::Few
+    }
+
+    fn exhibits(&self, evidence: &Evidence<'_>) -> Vec<Exhibit> {
+        exhibits::all(evidence)
+    }
+
     fn measure(
         &self,
         subject: &mut dyn Subject,
         setting: &Setting,
         stage: &mut Stage,
     ) -> Result<Sample, Abort> {
-        let work = Work::new(WORK, vec![window(setting).0.to_string()], takes(setting));
+        let work = Work::new(NAME, vec![window(setting).0.to_string()], takes(setting));
         let launch = worked(subject, stage, &work)?;
         Ok(with_failures(work_sample(&launch)?))
     }
@@ -172,6 +213,15 @@ mod tests {
         names.sort_unstable();
         calls.sort_unstable();
         assert_eq!(names, calls);
+    }
+
+    #[test]
+    fn a_window_is_a_time_that_makes_sense() {
+        assert_eq!(KEYS[0].take("200ms"), Ok("200ms"));
+        assert_eq!(KEYS[0].take("1s"), Ok("1s"));
+        for wrong in ["0ms", "20", "1us", "60s", "long"] {
+            assert!(KEYS[0].take(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]
