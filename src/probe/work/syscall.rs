@@ -3,7 +3,7 @@
 //!
 //! A batch is long beside two readings of the clock and short beside the time between two interruptions by
 //! timers and other programs. Whatever disturbs (an interrupt, another program's turn, a busy sibling of the
-//! CPU) only ever makes batches longer, so what is told is a low quantile over batches: one in twenty took
+//! CPU) only ever makes batches longer, so what is told is a low quantile over batches: one in fifty took
 //! less. A minimum would fall with the number of batches; a median moves with the load of the machine as soon as
 //! half of the time is disturbed. The calls take turns in several passes, so that a disturbance of some
 //! milliseconds is spread over all of them. What two readings of the clock take is measured in the same way, with
@@ -33,7 +33,7 @@ const PASSES: usize = 5;
 /// Batches of no call, by which the clock is measured.
 const EMPTY_BATCHES: usize = 255;
 /// One batch in so many took no longer than what is told.
-const QUANTILE: usize = 20;
+const QUANTILE: usize = 50;
 
 /// The batches of one call so far.
 struct Series {
@@ -184,7 +184,7 @@ fn short(nanoseconds: u64) -> u32 {
     u32::try_from(nanoseconds).unwrap_or(u32::MAX)
 }
 
-/// One in twenty is not longer; the shortest of less than forty.
+/// One in fifty is not longer; the shortest of less than a hundred.
 fn low(durations: &mut [u32]) -> u32 {
     durations.sort_unstable();
     durations[(durations.len() / QUANTILE).max(1) - 1]
@@ -206,8 +206,8 @@ mod tests {
 
     #[test]
     fn what_is_told_is_a_short_batch_but_not_the_shortest_of_many() {
-        let mut durations: [u32; 100] = std::array::from_fn(|index| 100 - index as u32);
-        assert_eq!([low(&mut durations), low(&mut durations[..40]), low(&mut durations[..7])], [5, 2, 1]);
+        let mut durations: [u32; 500] = std::array::from_fn(|index| 500 - index as u32);
+        assert_eq!([low(&mut durations), low(&mut durations[..100]), low(&mut durations[..99])], [10, 2, 1]);
     }
 
     #[test]
