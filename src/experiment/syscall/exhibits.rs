@@ -58,8 +58,30 @@ fn causes(evidence: &Evidence<'_>) -> Exhibit {
             Column::of_texts("otherwise"),
         ],
         rows: found.iter().map(row).collect(),
+        summary: summary(evidence, &found),
         notes,
     }
+}
+
+/// How many calls each subject makes more slowly, and why.
+fn summary(evidence: &Evidence<'_>, found: &[Cause]) -> Vec<String> {
+    let plan = &evidence.run.plan;
+    let subject = |cause: &Cause| plan.cells[evidence.findings[cause.finding].cell].subject;
+    let subjects: std::collections::BTreeSet<_> = found.iter().map(subject).collect();
+    let line = |index: usize| {
+        let own: Vec<_> = found.iter().filter(|cause| subject(cause) == index).collect();
+        let mut by_cause = std::collections::BTreeMap::<String, usize>::new();
+        own.iter().for_each(|cause| *by_cause.entry(named(cause).0).or_default() += 1);
+        let told: Vec<_> = by_cause.iter().map(|(cause, count)| format!("{cause} {count}")).collect();
+        let calls = if own.len() == 1 { "call" } else { "calls" };
+        format!(
+            "{}: {} {calls} slower than the baseline: {}",
+            plan.subjects[index].label,
+            own.len(),
+            told.join(", ")
+        )
+    };
+    subjects.into_iter().map(line).collect()
 }
 
 fn shown(tried: &Tried) -> String {
@@ -171,6 +193,7 @@ fn conditions(evidence: &Evidence<'_>) -> Option<Exhibit> {
         title: "what a system call passes inside each subject".into(),
         columns,
         rows,
+        summary: Vec::new(),
         notes: vec![
             "store bypass and indirect branches in the words of /proc/self/status; seccomp in Linux before 5.16 switched \
              the mitigation of speculative store bypass on for whoever has a filter"
