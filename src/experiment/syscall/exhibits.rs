@@ -170,7 +170,7 @@ fn conditions(evidence: &Evidence<'_>) -> Option<Exhibit> {
         let own = &plan.cells[*cell];
         let before = plan.cells[..*cell].iter();
         let again = before.into_iter().any(|one| one.experiment == NAME && one.subject == own.subject);
-        own.experiment == NAME && plan.subjects[own.subject].twin_of.is_none() && !again
+        own.experiment == NAME && cause::is_original(plan, own.subject) && !again
     };
     let row = |cell: usize| {
         let mut items = vec![Item::Text(plan.subjects[plan.cells[cell].subject].label.clone())];
