@@ -17,6 +17,7 @@ mod hyperfine;
 mod million;
 mod sides;
 mod table;
+mod throttle;
 
 use std::process::ExitCode;
 
@@ -33,7 +34,7 @@ struct Benchmark {
     run: fn(&mut Bench, usize) -> Result<Vec<Row>>,
 }
 
-static ALL: [Benchmark; 14] = [
+static ALL: [Benchmark; 15] = [
     Benchmark {
         name: "bare",
         question: "the subject `bare` against a C loop of posix_spawn and waitpid of the same probe",
@@ -111,6 +112,12 @@ static ALL: [Benchmark; 14] = [
         question: "the throttled share that `advise cpu` predicts against what the kernel counts under that limit",
         rounds: 2,
         run: advise::come_true,
+    },
+    Benchmark {
+        name: "throttle",
+        question: "CPU time under a quota against the model: windows of 10 s on `bare`, `floor` and `docker`",
+        rounds: 1,
+        run: throttle::against_the_model,
     },
     Benchmark {
         name: "million",

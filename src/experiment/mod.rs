@@ -6,7 +6,6 @@ pub mod lifecycle;
 pub mod primitives;
 pub mod setting;
 pub mod start;
-pub mod syscall;
 pub mod throttle;
 
 pub use setting::{Setting, SettingKey, Taken, parse_setting, settings, settings_of};
@@ -19,14 +18,8 @@ use crate::units::{Nanos, Stamp, Unit};
 use crate::verdict::exhibit::{Evidence, Exhibit};
 
 /// Every experiment there is.
-pub static ALL: &[&dyn Experiment] = &[
-    &start::Start,
-    &primitives::Primitives,
-    &lifecycle::Lifecycle,
-    &exec::Exec,
-    &syscall::Syscall,
-    &throttle::Throttle,
-];
+pub static ALL: &[&dyn Experiment] =
+    &[&start::Start, &primitives::Primitives, &lifecycle::Lifecycle, &exec::Exec, &throttle::Throttle];
 
 /// What a run takes on that names no experiment: the main job.
 pub static MAIN: &[&str] = &["start", "primitives"];

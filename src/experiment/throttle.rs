@@ -190,7 +190,8 @@ fn a_load(value: &str) -> Result<(), String> {
 }
 
 fn a_duration(value: &str) -> Result<(), String> {
-    let fits = parse_duration(value).is_some_and(|seconds| (100e-6..=60.0).contains(&seconds));
+    let nanos = parse_duration(value).map(|seconds| Nanos::from_seconds(seconds).0);
+    let fits = nanos.is_some_and(|nanos| (100_000..=60_000_000_000).contains(&nanos));
     fits.then_some(()).ok_or("a duration from 100us to 60s, such as 50ms".into())
 }
 

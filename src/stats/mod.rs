@@ -21,8 +21,6 @@ pub mod decide;
 
 pub mod factorial;
 
-pub mod share;
-
 pub mod noise;
 
 pub mod precision;
@@ -52,4 +50,3 @@ pub use paired::{NoRatio, PairError, Pairs, Side};
 pub use precision::{Spread, decisive};
 pub use rng::Rng;
 pub use sample::{Sample, SampleError};
-pub use share::{Share, share};

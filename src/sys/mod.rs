@@ -5,7 +5,6 @@ pub mod accounting;
 pub mod affinity;
 pub mod audit;
 mod birth;
-pub mod calls;
 pub mod cgroup;
 pub mod clock;
 pub mod command;

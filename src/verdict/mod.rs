@@ -5,7 +5,6 @@
 //! says is decided in `stats`; what overrides it stands in `suspect`, what qualifies it in
 //! `warning`.
 
-pub mod cause;
 pub mod exhibit;
 pub mod factors;
 pub mod precision;

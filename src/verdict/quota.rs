@@ -162,7 +162,13 @@ fn rows(evidence: &Evidence<'_>) -> Vec<Row> {
     let row = |(cell, planned): (usize, &crate::plan::Cell)| {
         let sample = evidence.run.series[cell].samples.iter().flatten().next()?;
         let entry = &plan.subjects[planned.subject];
-        let subject = entry.variant_of.clone().unwrap_or_else(|| entry.label.clone());
+        // What its quota is stands beside it; so those that differ in nothing else stand together.
+        let mut spec = entry.spec.clone();
+        spec.keys.retain(|(key, _)| key != "cpus" && key != "burst");
+        let subject = entry.variant_of.clone().unwrap_or_else(|| match (entry.twin_of, &spec.label) {
+            (None, None) => spec.shown(),
+            _ => entry.label.clone(),
+        });
         let load = |(key, value): &(&str, &str)| match *key {
             "load" => Some((*value).to_owned()),
             key => several(key).then(|| format!("{key}={value}")),
@@ -171,10 +177,11 @@ fn rows(evidence: &Evidence<'_>) -> Vec<Row> {
         Some((planned.subject, Row { name: [subject, load.join(" ")], measured: Measured::of(sample)? }))
     };
     let mut rows: Vec<_> = cells.clone().filter_map(row).collect();
-    let first = |label: &str| plan.subjects.iter().position(|entry| entry.label == label);
-    rows.sort_by_key(|(subject, Row { name: [label, load], measured })| {
+    let first: Vec<_> = rows.iter().map(|(subject, row)| (row.name[0].clone(), *subject)).collect();
+    let first = |label: &str| first.iter().filter(|(own, _)| own == label).map(|(_, subject)| *subject).min();
+    rows.sort_by_key(|(_, Row { name: [label, load], measured })| {
         let each = measured.quota.map_or(0, |quota| u64::MAX - quota.each);
-        (first(label).unwrap_or(*subject), load.clone(), each)
+        (first(label), load.clone(), each)
     });
     rows.into_iter().map(|(_, row)| row).collect()
 }

@@ -2,7 +2,7 @@
 
 mod advise;
 mod faults;
-mod limits;
+mod throttle;
 mod whole;
 
 #[path = "../support/dunnage.rs"]

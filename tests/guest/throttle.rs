@@ -1,0 +1,46 @@
+//! Is a quota kept, and its counters read, where only cgroup v2 is mounted? Nothing timed in an emulated
+//! machine means anything; what a quota allows does.
+
+use std::path::Path;
+use std::time::Duration;
+
+use dunnage::record;
+use dunnage::verdict::quota::Measured;
+
+use crate::support::guest::Guest;
+use crate::support::{Need, lacks};
+
+const SCRIPT: &str = "
+dunnage run throttle -s floor:cpus=0.1 -s crun:cpus=0.1 -s floor:cpus=1.5 --set load=continuous --set seconds=2 -o run > report
+echo $? > run.code; cat report
+";
+
+#[test]
+fn a_quota_is_kept_on_pure_cgroup_v2() {
+    if lacks("a_quota_is_kept_on_pure_cgroup_v2", Need::Guest) {
+        return;
+    }
+    let own = Path::new(env!("CARGO_BIN_EXE_dunnage"));
+    let guest = Guest::new().file(own, "/usr/local/bin/dunnage").program("crun");
+    let done = guest.run(SCRIPT, Duration::from_secs(240)).unwrap_or_else(|fault| panic!("{fault}"));
+    let code = std::fs::read_to_string(done.files().join("run.code")).unwrap_or_default();
+    assert_eq!((done.code, code.trim()), (0, "0"), "{done}");
+    let recorded = record::load(&done.files().join("run")).expect("a run directory");
+    assert!(recorded.failures.is_empty(), "{done}");
+    let samples = recorded.series.iter().flat_map(|series| series.samples.iter().flatten());
+    let samples: Vec<_> = samples.filter_map(Measured::of).collect();
+    assert_eq!(samples.len(), 3, "{done}");
+    for measured in samples {
+        let quota = measured.quota.expect("a quota");
+        let [periods, throttled, time] = measured.throttling.expect("counters");
+        assert!(throttled <= periods, "{measured:?}\n{done}");
+        // Counted in microseconds, and told in nanoseconds like everything else.
+        assert!(time % 1000 == 0 && measured.usage.is_some_and(|usage| usage % 1000 == 0), "{measured:?}");
+        let most = (measured.window / quota.period + 1) * quota.each + 5_000_000;
+        assert!(measured.usage.is_some_and(|usage| 0 < usage && usage <= most), "{measured:?}\n{done}");
+        match quota.each {
+            10_000_000 => assert!(throttled > 0 && time > 0, "{measured:?}\n{done}"),
+            _ => assert_eq!((throttled, time), (0, 0), "{measured:?}\n{done}"),
+        }
+    }
+}
