@@ -17,13 +17,13 @@ use super::spec::Values;
 use super::treatment::{Expected, Own};
 use super::verbs::{self, Entered, Span, Verbs};
 use super::{
-    Component, Defaults, Facts, Key, Kind, Launch, Layer, Need, Order, Place, Spec, Stage, Subject,
+    Component, Defaults, Facts, Key, Kind, Launch, Layer, Mount, Need, Order, Place, Spec, Stage, Subject,
     Unavailable,
 };
 use crate::image::fat;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::{CgroupInUse, Inside};
-use crate::probe::{CGROUP_DIRECTORIES, LIMITS, PROBE, Task};
+use crate::probe::{CGROUP_DIRECTORIES, LIMITS, PROBE};
 use crate::sys::spawn::Program;
 use crate::sys::{clock, raw};
 
@@ -57,6 +57,8 @@ struct Bare {
     expected: Expected,
     /// The root of an image, where one is asked for.
     copied: Option<Copied>,
+    /// What whoever enters is to find.
+    mounts: Vec<Mount>,
     confinement: Option<Confinement>,
 }
 
@@ -81,18 +83,19 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         // Its mounts are its own; nothing else of it is a container's.
         expected: Expected { mount: if has_image { Own::Private } else { Own::Host }, ..Expected::bare() },
         copied: None,
+        mounts: Vec::new(),
         confinement: Confinement::of(spec)?,
     }))
 }
 
 impl Bare {
     /// The probe with this order, in the image where there is one.
-    fn program(&self, order: Order<'_>) -> Result<Program, Failure> {
+    fn program(&self, order: Order<'_>, mounts: &[Mount]) -> Result<Program, Failure> {
         let environment = |error: std::io::Error| Failure::new(FailureClass::Environment, error.to_string());
         let mut words = vec![PROBE.to_owned()];
         if let Some(copied) = &self.copied {
-            words.extend(image::inside_words(copied, order.mounts())?);
-        } else if let Some(mount) = order.mounts().iter().find(|mount| mount.host != mount.inside) {
+            words.extend(image::inside_words(copied, mounts)?);
+        } else if let Some(mount) = mounts.iter().find(|mount| mount.host != mount.inside) {
             let reason = format!(
                 "on the host itself nothing is mounted, so `{}` is not at `{}`; name the same path twice, or give \
                  `bare` an image",
@@ -114,7 +117,8 @@ impl Bare {
 /// to execute. These verbs take no time because nothing is done, which is why the life cycle is not
 /// offered.
 impl Verbs for Bare {
-    fn create(&mut self, _: &mut Stage) -> Result<Span, Abort> {
+    fn create_for(&mut self, _: &mut Stage, mounts: &[Mount]) -> Result<Span, Abort> {
+        self.mounts = mounts.to_vec();
         Ok(nothing_to_do())
     }
 
@@ -122,8 +126,8 @@ impl Verbs for Bare {
         Ok(nothing_to_do())
     }
 
-    fn exec(&mut self, stage: &mut Stage) -> Result<Entered, Abort> {
-        verbs::enter(stage, &self.program(Task::Enter.into())?, &self.expected, Terminal::No)
+    fn enter(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Entered, Abort> {
+        verbs::enter(stage, &self.program(order, &self.mounts)?, &self.expected, Terminal::No)
     }
 
     fn stop(&mut self, _: &mut Stage) -> Result<Span, Abort> {
@@ -166,7 +170,7 @@ impl Subject for Bare {
     fn fulfil(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Launch, Abort> {
         let name = stage.next_name();
         let confinement = self.confinement.as_ref();
-        let program = self.program(order)?;
+        let program = self.program(order, order.mounts())?;
         let call = |program| Call {
             program,
             name: &name,

@@ -21,7 +21,7 @@ use super::limits::{self, Limits};
 use super::spec::{Key, Values, parse_size};
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::{
-    Component, Defaults, Facts, Kind, Launch, Layer, Need, Order, Place, Spec, Stage, Subject, Unavailable,
+    Access, Component, Defaults, Facts, Kind, Launch, Layer, Need, Order, Place, Spec, Stage, Subject, Unavailable,
     Verbs, on_path,
 };
 use crate::image::EXECUTABLE;
@@ -265,6 +265,11 @@ impl Containerd {
         if self.key("image").is_some_and(|image| image != "small") {
             let source = stage.place.executable.display();
             add(&["--mount", &format!("type=bind,src={source},dst={EXECUTABLE},options=rbind:ro")]);
+        }
+        for mount in order.mounts() {
+            let access = if mount.access == Access::ReadOnly { "ro" } else { "rw" };
+            let (host, inside) = (mount.host.display(), mount.inside.display());
+            add(&["--mount", &format!("type=bind,src={host},dst={inside},options=rbind:{access}")]);
         }
         add(&[image, name, EXECUTABLE, PROBE]);
         all.extend(order.words(self.limits().map(|_| LIMITS)));

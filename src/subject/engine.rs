@@ -15,7 +15,7 @@ use super::limits::Limits;
 use super::login::Login;
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::verbs::Standing;
-use super::{Company, Facts, Launch, Need, Order, Spec, Stage, Subject, Unavailable, Verbs, stage};
+use super::{Access, Company, Facts, Launch, Need, Order, Spec, Stage, Subject, Unavailable, Verbs, stage};
 use crate::image::fat;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::PROBE;
@@ -125,6 +125,12 @@ impl Engine {
             add(&["--tty"]);
         }
         add(&self.always.iter().map(String::as_str).collect::<Vec<_>>());
+        for mount in order.mounts() {
+            // Unlike `--volume`, it makes no directory of a source that is missing.
+            let access = if mount.access == Access::ReadOnly { ",readonly" } else { "" };
+            let (host, inside) = (mount.host.display(), mount.inside.display());
+            add(&["--mount", &format!("type=bind,source={host},target={inside}{access}")]);
+        }
         if self.own_image() {
             add(&[image]);
         } else {

@@ -348,7 +348,7 @@ impl Subject for Floor {
             self.works.push((work.clone(), prepared));
         }
         let prepared = match order {
-            Order::Task(_) => self.prepared.as_mut().map(|(prepared, _)| prepared),
+            Order::Task(_) | Order::Stay(_) => self.prepared.as_mut().map(|(prepared, _)| prepared),
             Order::Work(work) => {
                 self.works.iter_mut().find(|(own, _)| own == work).map(|(_, prepared)| prepared)
             }

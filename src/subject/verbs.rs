@@ -3,8 +3,9 @@
 
 use super::client::{self, Terminal};
 use super::treatment::{self, Expected};
-use super::{Spec, Stage};
+use super::{Mount, Order, Spec, Stage, Work};
 use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::Task;
 use crate::probe::message::Message;
 use crate::sys::journal::{Entry, Resource};
 use crate::sys::spawn::{self, Ended, Program};
@@ -43,11 +44,24 @@ pub struct Entered {
 /// only `discard` may follow. Every one that makes something writes it into the journal before.
 pub trait Verbs {
     /// Makes a container whose program is the probe with the task to stay; it does not run yet.
-    fn create(&mut self, stage: &mut Stage) -> Result<Span, Abort>;
+    fn create(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+        self.create_for(stage, &[])
+    }
+    /// The same with places of the host bound into it.
+    fn create_for(&mut self, stage: &mut Stage, mounts: &[Mount]) -> Result<Span, Abort>;
     /// Starts its program.
     fn start(&mut self, stage: &mut Stage) -> Result<Span, Abort>;
     /// Runs the probe as a second process inside, and checks the treatment that it finds.
-    fn exec(&mut self, stage: &mut Stage) -> Result<Entered, Abort>;
+    fn exec(&mut self, stage: &mut Stage) -> Result<Entered, Abort> {
+        self.enter(Task::Enter.into(), stage)
+    }
+    /// Runs the probe as a second process inside, which works; what it needs of the host must have been
+    /// bound when the container was made.
+    fn exec_work(&mut self, stage: &mut Stage, work: &Work) -> Result<Entered, Abort> {
+        self.enter(work.into(), stage)
+    }
+    /// Runs the probe as a second process inside with this order.
+    fn enter(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Entered, Abort>;
     /// Asks its program to end by SIGTERM, and waits until it has.
     fn stop(&mut self, stage: &mut Stage) -> Result<Span, Abort>;
     /// Removes it.

@@ -53,6 +53,8 @@ pub enum Order<'a> {
     Task(Task),
     /// A work.
     Work(&'a Work),
+    /// To stay until it is asked to end, with these places of the host bound into its container.
+    Stay(&'a [Mount]),
 }
 
 impl From<Task> for Order<'_> {
@@ -74,6 +76,7 @@ impl<'a> Order<'a> {
             Order::Task(task) => {
                 [Some(task.argument()), detail].into_iter().flatten().map(str::to_owned).collect()
             }
+            Order::Stay(_) => Order::Task(Task::Stay).words(detail),
             Order::Work(work) => {
                 let head = [crate::probe::WORK, detail.unwrap_or("-"), work.kind];
                 head.iter().map(|word| (*word).to_owned()).chain(work.arguments.iter().cloned()).collect()
@@ -86,6 +89,7 @@ impl<'a> Order<'a> {
         match self {
             Order::Task(_) => &[],
             Order::Work(work) => &work.mounts,
+            Order::Stay(mounts) => mounts,
         }
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::http::Request;
 use crate::probe::{LIMITS, PROBE};
 use crate::subject::engine::{RUN_LABEL, STATE_LABEL};
-use crate::subject::{Order, Spec, spec};
+use crate::subject::{Access, Order, Spec, spec};
 
 /// What a container is to be, beside the keys of its subject.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Wish<'_> {
             "Image": self.image,
             "Entrypoint": entrypoint,
             "Labels": { RUN_LABEL: self.run, STATE_LABEL: self.state.to_string_lossy() },
-            "HostConfig": self.host_config(),
+            "HostConfig": self.host_config(order),
         });
         if let Some(seconds) = self.stop_timeout {
             all["StopTimeout"] = json!(seconds);
@@ -60,9 +60,15 @@ impl Wish<'_> {
         all
     }
 
-    fn host_config(&self) -> Value {
+    fn host_config(&self, order: Order<'_>) -> Value {
         let key = |key: &str| self.spec.get(key);
-        let bind = self.executable.map(|path| vec![format!("{}:/dunnage:ro", path.display())]);
+        let bound = order.mounts().iter().map(|mount| {
+            let access = if mount.access == Access::ReadOnly { "ro" } else { "rw" };
+            format!("{}:{}:{access}", mount.host.display(), mount.inside.display())
+        });
+        let own = self.executable.map(|path| format!("{}:/dunnage:ro", path.display()));
+        let binds: Vec<_> = own.into_iter().chain(bound).collect();
+        let bind = (!binds.is_empty()).then_some(binds);
         let cpus: f64 = key("cpus").and_then(|value| value.parse().ok()).unwrap_or(0.0);
         let ulimits: Vec<_> = self
             .ulimits

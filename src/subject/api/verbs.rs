@@ -11,8 +11,8 @@ use super::talk::{Address, Talk, json};
 use super::{Api, Found};
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::probe::{LIMITS, PROBE, Task};
-use crate::subject::Stage;
+use crate::probe::{LIMITS, PROBE};
+use crate::subject::{Mount, Order, Stage};
 use crate::subject::verbs::{self, Entered, Span, Standing, Verbs};
 use crate::sys::clock;
 use crate::sys::process;
@@ -91,11 +91,11 @@ fn visit(
 }
 
 impl Verbs for Api {
-    fn create(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+    fn create_for(&mut self, stage: &mut Stage, mounts: &[Mount]) -> Result<Span, Abort> {
         let image = self.engine.image.clone().expect("`prepare` provides the image before any verb");
         let standing = Standing::announce(stage, &self.engine.spec)?;
         let life = Life::of(&self.version, &standing.name);
-        let request = life.create(&self.wish(stage, &image).body(Task::Stay.into()));
+        let request = life.create(&self.wish(stage, &image).body(Order::Stay(mounts)));
         self.engine.standing = Some(standing);
         let made = carry_out(stage, &self.address(), &request);
         // A request that was answered made nothing any more; one that was given up may have.
@@ -112,13 +112,12 @@ impl Verbs for Api {
         carry_out(stage, &self.address(), &self.life()?.start())
     }
 
-    fn exec(&mut self, stage: &mut Stage) -> Result<Entered, Abort> {
+    fn enter(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Entered, Abort> {
         let life = self.life()?;
         let tty = self.engine.spec.get("tty") == Some("true");
-        let mut command = vec![EXECUTABLE, PROBE, Task::Enter.argument()];
-        if self.engine.limits().is_some() {
-            command.push(LIMITS);
-        }
+        let words = order.words(self.engine.limits().map(|_| LIMITS));
+        let mut command = vec![EXECUTABLE, PROBE];
+        command.extend(words.iter().map(String::as_str));
         let make = life
             .make_exec(&json!({ "AttachStdout": true, "AttachStderr": true, "Tty": tty, "Cmd": command }));
         let address = self.address();

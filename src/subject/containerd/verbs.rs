@@ -14,12 +14,12 @@ use std::path::PathBuf;
 
 use super::super::client::Terminal;
 use super::super::verbs::{self, Entered, Span, Standing, Verbs};
-use super::super::{Need, Stage};
+use super::super::{Mount, Need, Order, Stage};
 use super::Containerd;
 use super::ctr::Found;
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::probe::{LIMITS, PROBE, Task};
+use crate::probe::{LIMITS, PROBE};
 use crate::sys::clock;
 use crate::sys::journal::{Entry, Resource};
 use crate::sys::spawn::{self, Awaited, Ended, Program};
@@ -31,6 +31,8 @@ const LOOKS: usize = 100;
 #[derive(Debug, Default)]
 pub(super) struct Life {
     standing: Option<Standing>,
+    /// What is bound into it.
+    mounts: Vec<Mount>,
     /// Its first process, from `start` on.
     first: Option<OwnedFd>,
     /// Entries so far; each needs a name of its own.
@@ -113,9 +115,10 @@ impl Containerd {
 }
 
 impl Verbs for Containerd {
-    fn create(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+    fn create_for(&mut self, stage: &mut Stage, mounts: &[Mount]) -> Result<Span, Abort> {
         let standing = Standing::announce(stage, &self.spec)?;
-        let arguments = self.making(&["containers", "create"], stage, &standing.name, Task::Stay.into());
+        let arguments = self.making(&["containers", "create"], stage, &standing.name, Order::Stay(mounts));
+        self.life.mounts = mounts.to_vec();
         self.life.standing = Some(standing);
         self.life.entries = 0;
         if !self.is_created_apart() {
@@ -140,7 +143,7 @@ impl Verbs for Containerd {
                 &["run", "--detach", "--null-io", "--pid-file", &path],
                 stage,
                 name,
-                Task::Stay.into(),
+                Order::Stay(&self.life.mounts),
             ),
         };
         let program = self.program_of(&arguments)?;
@@ -158,13 +161,13 @@ impl Verbs for Containerd {
         Ok(verbs::span(&ended))
     }
 
-    fn exec(&mut self, stage: &mut Stage) -> Result<Entered, Abort> {
+    fn enter(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Entered, Abort> {
         self.life.entries += 1;
         let id = format!("entry-{}", self.life.entries);
         let name = self.name()?;
-        let mut words =
-            vec!["tasks", "exec", "--exec-id", &id, name, EXECUTABLE, PROBE, Task::Enter.argument()];
-        words.extend(self.limits().map(|_| LIMITS));
+        let own = order.words(self.limits().map(|_| LIMITS));
+        let mut words = vec!["tasks", "exec", "--exec-id", &id, name, EXECUTABLE, PROBE];
+        words.extend(own.iter().map(String::as_str));
         let program = self.program_of(&self.ctr.arguments(&words))?;
         let entered = verbs::enter(stage, &program, &self.expected(), Terminal::No)?;
         self.check_snapshotter(&entered.message.inside)?;

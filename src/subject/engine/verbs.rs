@@ -7,8 +7,8 @@ use super::super::verbs::{self, Entered, Span, Standing, Verbs};
 use super::{Engine, Found};
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::probe::{LIMITS, PROBE, Task};
-use crate::subject::Stage;
+use crate::probe::{LIMITS, PROBE};
+use crate::subject::{Mount, Order, Stage};
 use crate::sys::spawn::Ended;
 
 impl Engine {
@@ -22,11 +22,11 @@ impl Engine {
 }
 
 impl Verbs for Engine {
-    fn create(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+    fn create_for(&mut self, stage: &mut Stage, mounts: &[Mount]) -> Result<Span, Abort> {
         let image = self.image.clone().expect("`prepare` provides the image before any verb");
         let standing = Standing::announce(stage, &self.spec)?;
         let names = (standing.name.as_str(), image.as_str());
-        let program = self.program(&self.making_arguments(&["create"], stage, names, Task::Stay.into()));
+        let program = self.program(&self.making_arguments(&["create"], stage, names, Order::Stay(mounts)));
         self.standing = Some(standing);
         let made = program.map_err(Abort::from).and_then(|program| verbs::carry_out(stage, &program));
         // A command that ended by itself made nothing any more; one that was killed may have.
@@ -44,17 +44,16 @@ impl Verbs for Engine {
         Ok(verbs::span(&self.on_it(stage, "start")?))
     }
 
-    fn exec(&mut self, stage: &mut Stage) -> Result<Entered, Abort> {
+    fn enter(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Entered, Abort> {
         let standing = self.standing.as_ref().ok_or_else(verbs::nothing_stands)?;
         let tty = self.spec.get("tty") == Some("true");
         let mut verb = vec!["exec"];
         if tty {
             verb.push("--tty");
         }
-        verb.extend([standing.name.as_str(), EXECUTABLE, PROBE, Task::Enter.argument()]);
-        if self.limits().is_some() {
-            verb.push(LIMITS);
-        }
+        let words = order.words(self.limits().map(|_| LIMITS));
+        verb.extend([standing.name.as_str(), EXECUTABLE, PROBE]);
+        verb.extend(words.iter().map(String::as_str));
         let arguments: Vec<_> = self.arguments(&verb).into_iter().map(str::to_owned).collect();
         let terminal = if tty { Terminal::Yes } else { Terminal::No };
         let entered = verbs::enter(stage, &self.program(&arguments)?, &self.expected(), terminal)?;

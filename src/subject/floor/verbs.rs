@@ -9,8 +9,8 @@ use super::super::verbs::{self, Entered, Span, Standing, Verbs};
 use super::{Floor, cannot_make, environment};
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::probe::{LIMITS, PROBE, Task};
-use crate::subject::Stage;
+use crate::probe::{LIMITS, PROBE};
+use crate::subject::{Mount, Order, Stage};
 use crate::subject::limits::Limits;
 use crate::sys::clock;
 use crate::sys::container::{Entrance, LaunchError, Made, Prepared, Running};
@@ -32,7 +32,10 @@ pub(super) struct Life {
 #[derive(Debug)]
 struct StayingKind {
     prepared: Prepared,
-    entrance: Entrance,
+    /// What is bound into them.
+    mounts: Vec<Mount>,
+    /// Ways in, by the words of who enters.
+    entrances: Vec<(Vec<String>, Entrance)>,
     scratch: PathBuf,
     entry: Entry,
 }
@@ -49,29 +52,24 @@ fn unfinished(why: Unfinished) -> Abort {
 }
 
 impl Floor {
-    fn staying_kind(&mut self, stage: &mut Stage) -> Result<&mut StayingKind, Failure> {
+    /// What containers with these mounts are made with. No container stands when the mounts change.
+    fn staying_kind(&mut self, stage: &mut Stage, mounts: &[Mount]) -> Result<&mut StayingKind, Failure> {
+        if self.life.kind.as_ref().is_some_and(|kind| kind.mounts != mounts) {
+            self.drop_kind(stage);
+        }
         if self.life.kind.is_none() {
             let scratch = stage.workspace().join(stage.next_name());
             let entry = stage.note(Resource::Directory(scratch.clone()))?;
-            let detail = self.limit.map(|_| LIMITS);
-            let made = self.container(stage, &scratch, Task::Stay.into()).and_then(|prepared| {
-                let words = [Some(EXECUTABLE), Some(PROBE), Some(Task::Enter.argument()), detail];
-                let arguments = words.into_iter().flatten().map(CString::new);
-                let arguments = arguments.map(|word| word.expect("these words hold no zero byte"));
-                let entrance = prepared.entrance(arguments.collect());
-                let entrance =
-                    entrance.map_err(|error| environment(format!("cannot map a stack: {error}")))?;
-                Ok((prepared, entrance))
-            });
-            let (prepared, entrance) = match made {
-                Ok(both) => both,
+            let prepared = match self.container(stage, &scratch, Order::Stay(mounts)) {
+                Ok(prepared) => prepared,
                 Err(failure) => {
                     let _ = std::fs::remove_dir_all(&scratch);
                     stage.cross_out(entry);
                     return Err(failure);
                 }
             };
-            self.life.kind = Some(StayingKind { prepared, entrance, scratch, entry });
+            let mounts = mounts.to_vec();
+            self.life.kind = Some(StayingKind { prepared, mounts, entrances: Vec::new(), scratch, entry });
         }
         Ok(self.life.kind.as_mut().expect("made right before"))
     }
@@ -79,6 +77,10 @@ impl Floor {
     /// Ends the life, and what lives were made with.
     pub(super) fn finish_life(&mut self, stage: &mut Stage) {
         self.discard(stage);
+        self.drop_kind(stage);
+    }
+
+    fn drop_kind(&mut self, stage: &mut Stage) {
         if let Some(kind) = self.life.kind.take() {
             let disposed = kind.prepared.dispose();
             if std::fs::remove_dir_all(&kind.scratch).is_ok() || disposed.is_ok() {
@@ -88,11 +90,28 @@ impl Floor {
     }
 }
 
+impl StayingKind {
+    /// The way in for a probe with these words, made when it is first wanted.
+    fn entrance(&mut self, words: Vec<String>) -> Result<usize, Failure> {
+        if let Some(at) = self.entrances.iter().position(|(own, _)| *own == words) {
+            return Ok(at);
+        }
+        let all = [EXECUTABLE, PROBE].into_iter().chain(words.iter().map(String::as_str)).map(CString::new);
+        let arguments: Vec<_> = all
+            .collect::<Result<_, _>>()
+            .map_err(|_| environment("an argument holds a zero byte"))?;
+        let entrance = self.prepared.entrance(arguments);
+        let entrance = entrance.map_err(|error| environment(format!("cannot map a stack: {error}")))?;
+        self.entrances.push((words, entrance));
+        Ok(self.entrances.len() - 1)
+    }
+}
+
 impl Verbs for Floor {
-    fn create(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
-        self.staying_kind(stage)?;
+    fn create_for(&mut self, stage: &mut Stage, mounts: &[Mount]) -> Result<Span, Abort> {
+        self.staying_kind(stage, mounts)?;
         let standing = Standing::announce(stage, &self.spec)?;
-        let kind = self.staying_kind(stage)?;
+        let kind = self.staying_kind(stage, mounts)?;
         match kind.prepared.make(&standing.name) {
             Ok(made) => {
                 let span = Span { began: made.began, ended: made.ended };
@@ -107,8 +126,7 @@ impl Verbs for Floor {
         }
     }
 
-    fn start(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
-        self.staying_kind(stage)?;
+    fn start(&mut self, _: &mut Stage) -> Result<Span, Abort> {
         let Life { kind: Some(kind), made: Some(made), running, .. } = &mut self.life else {
             return Err(verbs::nothing_stands().into());
         };
@@ -119,11 +137,14 @@ impl Verbs for Floor {
         Ok(span)
     }
 
-    fn exec(&mut self, stage: &mut Stage) -> Result<Entered, Abort> {
+    fn enter(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Entered, Abort> {
+        let words = order.words(self.limit.map(|_| LIMITS));
         let Life { kind: Some(kind), made: Some(made), running: Some(running), .. } = &mut self.life else {
             return Err(verbs::nothing_stands().into());
         };
-        let child = kind.prepared.enter(made, running.pid(), &mut kind.entrance).map_err(refused)?;
+        let at = kind.entrance(words)?;
+        let (_, entrance) = &mut kind.entrances[at];
+        let child = kind.prepared.enter(made, running.pid(), entrance).map_err(refused)?;
         let ended = child.wait(stage.allowed, Some(&stage.interrupts)).map_err(unfinished)?;
         let terminal = super::client::Terminal::No;
         let entered = verbs::entered(stage, "the probe that entered", &ended, &self.expected, terminal)?;

@@ -10,9 +10,9 @@ use super::super::verbs::{self, Entered, Span, Standing, Verbs};
 use super::{Bundle, Entry, Oci};
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::probe::{LIMITS, PROBE, Task};
+use crate::probe::{LIMITS, PROBE};
 use crate::subject::limits::Limits;
-use crate::subject::{Stage, Subject};
+use crate::subject::{Mount, Order, Stage, Subject};
 use crate::sys::clock;
 use crate::sys::spawn::{self, Program};
 
@@ -21,6 +21,8 @@ use crate::sys::spawn::{self, Program};
 pub(super) struct Life {
     /// The bundle of containers that stay, made when the first is wanted.
     pub bundle: Option<(Bundle, Entry)>,
+    /// What is bound into them.
+    mounts: Vec<Mount>,
     /// The container, while there is one.
     standing: Option<Standing>,
     /// Its first process, from `create` on.
@@ -41,9 +43,15 @@ impl Oci {
     }
 
     /// The bundle's directory, and the file in which the runtime leaves the id of the first process.
-    fn standing_bundle(&mut self, stage: &mut Stage) -> Result<(String, PathBuf), Failure> {
+    fn standing_bundle(&mut self, stage: &mut Stage, mounts: &[Mount]) -> Result<(String, PathBuf), Failure> {
+        if self.life.mounts != mounts
+            && let Some(other) = self.life.bundle.take()
+        {
+            super::remove_bundle(other, stage);
+        }
         if self.life.bundle.is_none() {
-            self.life.bundle = Some(self.make_bundle(stage, Task::Stay.into())?);
+            self.life.bundle = Some(self.make_bundle(stage, Order::Stay(mounts))?);
+            self.life.mounts = mounts.to_vec();
         }
         let (bundle, _) = self.life.bundle.as_ref().expect("made right before");
         let directory = bundle.directory();
@@ -52,8 +60,8 @@ impl Oci {
 }
 
 impl Verbs for Oci {
-    fn create(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
-        let (directory, pid_file) = self.standing_bundle(stage)?;
+    fn create_for(&mut self, stage: &mut Stage, mounts: &[Mount]) -> Result<Span, Abort> {
+        let (directory, pid_file) = self.standing_bundle(stage, mounts)?;
         let standing = Standing::announce(stage, &self.spec)?;
         let pid_path = pid_file.to_string_lossy();
         let words = ["create", "--bundle", &directory, "--pid-file", &pid_path, &standing.name];
@@ -76,13 +84,13 @@ impl Verbs for Oci {
         Ok(verbs::span(&verbs::carry_out(stage, &program)?))
     }
 
-    fn exec(&mut self, stage: &mut Stage) -> Result<Entered, Abort> {
+    fn enter(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Entered, Abort> {
         // runc takes it from the container's configuration, crun only from its own option.
         let own = if self.spec.name == "crun" { &["exec", "--no-new-privs"][..] } else { &["exec"] };
-        let inside = [self.name()?, EXECUTABLE, PROBE, Task::Enter.argument()];
         let limits = Limits::of(&self.spec);
-        let detail = if limits.is_some() { &[LIMITS][..] } else { &[] };
-        let program = self.verb(&[own, &inside, detail].concat())?;
+        let words = order.words(limits.map(|_| LIMITS));
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let program = self.verb(&[own, &[self.name()?, EXECUTABLE, PROBE], &words].concat())?;
         let entered = verbs::enter(stage, &program, &self.expected, Terminal::No)?;
         if let Some(limits) = limits {
             limits.check(&entered.message.inside)?;
