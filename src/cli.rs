@@ -13,6 +13,7 @@ use crate::exit;
   dunnage run                                  the ladder of all engines and runtimes found, in five minutes
   dunnage run --quick                          the same in one minute, with fewer subjects
   dunnage run start -s bare -s docker -s docker:net=none
+  dunnage run command --cmd 'gzip -k9 /data/file' -s bare:image=debian -s docker:image=debian
   dunnage run start -s old=crun:bin=./crun-1.8 -s new=crun:bin=./crun
   dunnage report DIR --format csv > samples.csv
 
@@ -136,6 +137,9 @@ pub struct Selection {
     /// Restrict a setting of an experiment to a value; repeat for several.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// What `command` runs and how.
+    #[command(flatten)]
+    pub command: CommandOptions,
     /// Measure the subjects as they are: let no experiment vary keys of theirs, as `syscall` does with `seccomp`.
     #[arg(long)]
     pub no_vary: bool,
@@ -152,6 +156,32 @@ pub struct Selection {
     /// A label of the run, kept with it and shown in reports; repeat for several.
     #[arg(long = "tag", value_name = "KEY=VALUE")]
     pub tags: Vec<String>,
+}
+
+/// What the experiment `command` runs: each becomes a setting, kept with the run.
+#[derive(Debug, Args, Default)]
+pub struct CommandOptions {
+    /// The command that `command` runs, split into words as a shell would do it; no shell runs it.
+    #[arg(long, value_name = "COMMAND")]
+    pub cmd: Option<String>,
+    /// Have `/bin/sh -c` of the image run the command.
+    #[arg(long)]
+    pub shell: bool,
+    /// Start a container for the command, or enter one that runs already; repeat for both.
+    #[arg(long, value_name = "run|exec")]
+    pub mode: Vec<String>,
+    /// Bind a place of the host into the container, both paths absolute; repeat for several.
+    #[arg(long, value_name = "HOST:INSIDE[:ro]")]
+    pub mount: Vec<String>,
+    /// The directory inside in which the command starts.
+    #[arg(long, value_name = "DIR")]
+    pub workdir: Option<String>,
+    /// A variable of the command; repeat for several.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub env: Vec<String>,
+    /// Run the command with each value in place of `{NAME}`; repeat for all combinations.
+    #[arg(long, value_name = "NAME=V1,V2,…")]
+    pub sweep: Vec<String>,
 }
 
 /// The options of `plan`.

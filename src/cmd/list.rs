@@ -37,10 +37,15 @@ fn experiments(out: &mut impl Write) -> Result<()> {
     for experiment in experiment::ALL {
         writeln!(out, "  {}\n    {}", experiment.name(), experiment.question())?;
         for key in experiment.setting_keys().iter().chain(experiment.guarded_keys()) {
-            writeln!(out, "    --set {}={}: {}", key.name, key.values.join("|"), key.meaning)?;
+            writeln!(out, "    --set {}={}: {}", key.name, shown(key), key.meaning)?;
         }
     }
     Ok(())
+}
+
+/// The values that a key takes; one without any takes what a person writes.
+fn shown(key: &experiment::SettingKey) -> String {
+    if key.values.is_empty() { "…".to_owned() } else { key.values.join("|") }
 }
 
 fn metrics(out: &mut impl Write) -> Result<()> {

@@ -2,6 +2,7 @@
 //! experiments, subjects, settings, rounds. Everything that a person wrote is checked before anything
 //! is touched. What single words may be stands in `words`.
 
+mod command;
 mod variants;
 mod words;
 
@@ -79,9 +80,12 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
         // They were written for the experiments of the file.
         of_file.retain(|pair| words::is_setting_of(&pair.text, &experiments));
     }
-    let pairs = key_by_key(typed(&selection.set), &of_file);
+    let mut own = typed(&selection.set);
+    own.extend(command::settings(&selection.command, &experiments)?);
+    let pairs = key_by_key(own, &of_file);
     let caches = if selection.drop_caches { Caches::Dropped } else { Caches::Kept };
     let mut chosen = words::settings(&pairs, &experiments, caches)?;
+    experiments = command::with_a_command(experiments, &names, &chosen)?;
     if selection.drop_caches {
         choose_caches(&experiments, &mut chosen)?;
     }

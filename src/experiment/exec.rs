@@ -126,7 +126,7 @@ impl Experiment for Exec {
 }
 
 /// The sample of an entry, if its stamps can be what they say they are.
-fn sample(entered: &Entered) -> Result<Sample, Failure> {
+pub(super) fn sample(entered: &Entered) -> Result<Sample, Failure> {
     let message = &entered.message;
     let order = [
         ("spawn", entered.spawned),

@@ -1,6 +1,7 @@
 //! Experiments: one question, one file. The list below is the only place that knows them all;
 //! help, plan, documentation and reports derive from it. No experiment names an engine.
 
+pub mod command;
 pub mod exec;
 pub mod lifecycle;
 pub mod primitives;
@@ -18,8 +19,14 @@ use crate::units::{Nanos, Stamp, Unit};
 use crate::verdict::exhibit::{Evidence, Exhibit};
 
 /// Every experiment there is.
-pub static ALL: &[&dyn Experiment] =
-    &[&start::Start, &primitives::Primitives, &lifecycle::Lifecycle, &exec::Exec, &throttle::Throttle];
+pub static ALL: &[&dyn Experiment] = &[
+    &start::Start,
+    &primitives::Primitives,
+    &lifecycle::Lifecycle,
+    &exec::Exec,
+    &command::Command,
+    &throttle::Throttle,
+];
 
 /// What a run takes on that names no experiment: the main job.
 pub static MAIN: &[&str] = &["start", "primitives"];

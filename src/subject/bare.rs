@@ -161,8 +161,7 @@ impl Subject for Bare {
 
     fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
         if roots::foreign(&self.spec).is_some() {
-            let root = roots::root(&self.spec, stage)?;
-            Copied::of(&mut self.copied, root, stage)?;
+            Copied::of(&mut self.copied, &self.spec, stage)?;
         }
         Ok(self.confinement.as_ref().map_or(Ok(()), Confinement::prepare)?)
     }

@@ -21,8 +21,8 @@ use super::limits::{self, Limits};
 use super::spec::{Key, Values, parse_size};
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::{
-    Access, Component, Defaults, Facts, Kind, Launch, Layer, Need, Order, Place, Spec, Stage, Subject, Unavailable,
-    Verbs, on_path,
+    Access, Component, Defaults, Facts, Kind, Launch, Layer, Need, Order, Place, Spec, Stage, Subject,
+    Unavailable, Verbs, on_path,
 };
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};

@@ -3,8 +3,8 @@
 
 use super::spec::{Key, Values, parse_duration};
 use super::{
-    Cpu, Defaults, Entered, Facts, Kind, Launch, Layer, Mount, Need, Order, Place, Span, Spec, Stage, Subject,
-    Unavailable, Verbs,
+    Cpu, Defaults, Entered, Facts, Kind, Launch, Layer, Mount, Need, Order, Place, Span, Spec, Stage,
+    Subject, Unavailable, Verbs,
 };
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::{Done, Inside, Message};

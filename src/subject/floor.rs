@@ -71,6 +71,8 @@ struct Floor {
     variants: Vec<(Pieces, Prepared)>,
     /// The same with other work for the probe, made when the first of each is wanted.
     works: Vec<(Work, Prepared)>,
+    /// The image's root, once an engine was asked for it.
+    root: Option<roots::Root>,
     scratch: std::path::PathBuf,
     life: verbs::Life,
     /// The executable of the image, as seen from the host.
@@ -114,6 +116,7 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         prepared: None,
         variants: Vec::new(),
         works: Vec::new(),
+        root: None,
         scratch: place.state.join("floor"),
         life: verbs::Life::default(),
         executable: place.executable.clone(),
@@ -182,14 +185,15 @@ impl Floor {
 
     /// A container in this scratch directory, whose program is the probe with this order.
     fn container(
-        &self,
+        &mut self,
         stage: &mut Stage,
         scratch: &std::path::Path,
         order: Order<'_>,
     ) -> Result<Prepared, Failure> {
-        let root = match self.spec.get(roots::KEY.name) {
-            None | Some("small") => roots::Root::Ours(stage.place.rootfs.clone()),
-            Some(_) => roots::root(&self.spec, stage)?,
+        let root = match (&self.root, self.spec.get(roots::KEY.name)) {
+            (Some(root), _) => root.clone(),
+            (None, None | Some("small")) => roots::Root::Ours(stage.place.rootfs.clone()),
+            (None, Some(_)) => self.root.insert(roots::root(&self.spec, stage)?).clone(),
         };
         let additions = additions(&root, order.mounts(), stage)?;
         let cgroups = cgroups()?;
@@ -212,7 +216,7 @@ impl Floor {
             program: EXECUTABLE.into(),
             arguments: std::iter::once(PROBE.into()).chain(words).map(OsString::from).collect(),
             environment: root.environment().into_iter().map(OsString::from).collect(),
-            pieces: self.pieces(),
+            pieces: Floor::pieces(self),
             seccomp: filter,
             cgroups,
             limit: self.limit,

@@ -285,12 +285,12 @@ impl Oci {
         let failed = |error: anyhow::Error| {
             Failure::new(FailureClass::Environment, format!("cannot make a bundle: {error:#}"))
         };
-        let root = roots::root(&self.spec, stage)?;
         std::fs::create_dir_all(stage.workspace()).map_err(|error| failed(error.into()))?;
-        if matches!(root, roots::Root::Ours(_)) {
+        if roots::foreign(&self.spec).is_none() {
+            let root = roots::root(&self.spec, stage)?;
             return Bundle::write(directory, root.path(), &spec).map_err(failed);
         }
-        let own = roots::Copied::of(&mut self.copied, root, stage)?;
+        let own = roots::Copied::of(&mut self.copied, &self.spec, stage)?;
         spec.directory = own.image.directory().to_owned();
         spec.env.retain(|entry| !entry.starts_with("PATH="));
         spec.env.splice(0..0, own.image.environment());

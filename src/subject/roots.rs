@@ -187,10 +187,11 @@ impl Copied {
     /// The copy, made when it is first wanted.
     pub fn of<'a>(
         place: &'a mut Option<Copied>,
-        image: Root,
+        spec: &Spec,
         stage: &mut Stage,
     ) -> Result<&'a Copied, Failure> {
         if place.is_none() {
+            let image = root(spec, stage)?;
             let path = stage.workspace().join(stage.next_name());
             let entry = stage.note(Resource::Directory(path.clone()))?;
             if let Err(failure) = copy(image.path(), &path) {

@@ -10,8 +10,8 @@ use super::{Floor, cannot_make, environment};
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::{LIMITS, PROBE};
-use crate::subject::{Mount, Order, Stage};
 use crate::subject::limits::Limits;
+use crate::subject::{Mount, Order, Stage};
 use crate::sys::clock;
 use crate::sys::container::{Entrance, LaunchError, Made, Prepared, Running};
 use crate::sys::journal::{Entry, Resource};
@@ -97,9 +97,8 @@ impl StayingKind {
             return Ok(at);
         }
         let all = [EXECUTABLE, PROBE].into_iter().chain(words.iter().map(String::as_str)).map(CString::new);
-        let arguments: Vec<_> = all
-            .collect::<Result<_, _>>()
-            .map_err(|_| environment("an argument holds a zero byte"))?;
+        let arguments: Vec<_> =
+            all.collect::<Result<_, _>>().map_err(|_| environment("an argument holds a zero byte"))?;
         let entrance = self.prepared.entrance(arguments);
         let entrance = entrance.map_err(|error| environment(format!("cannot map a stack: {error}")))?;
         self.entrances.push((words, entrance));

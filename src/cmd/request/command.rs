@@ -1,0 +1,160 @@
+//! The options of `command`, as settings: so the plan, the record and a resumed run have them like all
+//! others.
+
+use anyhow::Result;
+
+use super::usage;
+use crate::cli::CommandOptions;
+use crate::experiment::command::{NAME, line};
+use crate::plan_file::Typed;
+
+/// The settings that the options ask for, as `key=value`.
+pub fn settings(options: &CommandOptions, experiments: &[&'static str]) -> Result<Vec<Typed>> {
+    let mut pairs = Vec::new();
+    let mut add = |key: &str, value: &str| pairs.push(format!("{key}={value}"));
+    if let Some(cmd) = &options.cmd {
+        add("cmd", cmd);
+    }
+    if options.shell {
+        add("shell", "yes");
+    }
+    for mode in &options.mode {
+        add("mode", mode);
+    }
+    if let Some(directory) = &options.workdir {
+        add("workdir", directory);
+    }
+    for (key, option, words, check) in [
+        ("env", "--env", &options.env, line::variable as fn(&str) -> Result<(), String>),
+        ("mount", "--mount", &options.mount, |text| line::mount(text).map(drop)),
+    ] {
+        for word in words {
+            check(word).map_err(|form| {
+                usage(format!("`{option} {word}` is not possible\n\nhint: `{option}` takes {form}"))
+            })?;
+        }
+        if !words.is_empty() {
+            add(key, &line::join(words));
+        }
+    }
+    for combination in combinations(&options.sweep, options.cmd.as_deref())? {
+        add("sweep", &line::join(&combination));
+    }
+    if !pairs.is_empty() && !experiments.contains(&NAME) {
+        return Err(usage(format!(
+            "`--cmd` and what belongs to it are for the experiment `{NAME}`, which is not part of this run\n\nhint: `dunnage run {NAME} --cmd …`"
+        )));
+    }
+    Ok(pairs.iter().map(|pair| Typed::on_command_line(pair)).collect())
+}
+
+/// All combinations of the values of every `NAME=V1,V2`; each name must stand in the command.
+fn combinations(sweeps: &[String], command: Option<&str>) -> Result<Vec<Vec<String>>> {
+    let mut all: Vec<Vec<String>> = Vec::new();
+    for sweep in sweeps {
+        let wrong = |why: &str| usage(format!("`--sweep {sweep}` is not possible\n\nhint: {why}"));
+        let (name, values) =
+            sweep.split_once('=').ok_or_else(|| wrong("the form is `--sweep NAME=V1,V2`"))?;
+        line::swept(&format!("{name}=")).map_err(|_| wrong("the form is `--sweep NAME=V1,V2`"))?;
+        if command.is_some_and(|command| !command.contains(&format!("{{{name}}}"))) {
+            return Err(wrong(&format!("write `{{{name}}}` into the command where the values belong")));
+        }
+        let before = if all.is_empty() { vec![Vec::new()] } else { std::mem::take(&mut all) };
+        for one in &before {
+            for value in values.split(',') {
+                all.push(one.iter().cloned().chain([format!("{name}={value}")]).collect());
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// The experiments of the run: `command` stays among all of them only where there is a command, and is an
+/// error where it was named without one.
+pub fn with_a_command(
+    mut experiments: Vec<&'static str>,
+    named: &[Typed],
+    chosen: &[(String, Vec<String>)],
+) -> Result<Vec<&'static str>> {
+    if !experiments.contains(&NAME) || chosen.iter().any(|(key, _)| key == "cmd") {
+        return Ok(experiments);
+    }
+    if named.iter().any(|typed| typed.text == NAME) {
+        return Err(usage(format!(
+            "`{NAME}` needs a command\n\nhint: give it one, as in `--cmd 'sleep 0.1'`"
+        )));
+    }
+    experiments.retain(|name| *name != NAME);
+    Ok(experiments)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(options: &CommandOptions) -> Vec<String> {
+        settings(options, &[NAME]).unwrap().into_iter().map(|typed| typed.text).collect()
+    }
+
+    fn strings(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn options_become_settings() {
+        let options = CommandOptions {
+            cmd: Some("gzip -{level} {file}".into()),
+            shell: true,
+            mode: strings(&["run", "exec"]),
+            mount: strings(&["/a:/b:ro", "/c:/d"]),
+            workdir: Some("/srv".into()),
+            env: strings(&["A=1", "B=2 3"]),
+            sweep: strings(&["level=1,9", "file=x"]),
+        };
+        let expected = [
+            "cmd=gzip -{level} {file}",
+            "shell=yes",
+            "mode=run",
+            "mode=exec",
+            "workdir=/srv",
+            "env=A=1 'B=2 3'",
+            "mount=/a:/b:ro /c:/d",
+            "sweep=level=1 file=x",
+            "sweep=level=9 file=x",
+        ];
+        assert_eq!(texts(&options), expected);
+        assert_eq!(texts(&CommandOptions::default()), [""; 0]);
+    }
+
+    #[test]
+    fn what_cannot_be_is_a_usage_error_with_the_form() {
+        let error = |options: CommandOptions| settings(&options, &[NAME]).unwrap_err().to_string();
+        let with = |mount: &str, env: &str, sweep: &str| {
+            let list = |text: &str| if text.is_empty() { Vec::new() } else { vec![text.to_owned()] };
+            let cmd = Some("true".to_owned());
+            error(CommandOptions {
+                cmd,
+                mount: list(mount),
+                env: list(env),
+                sweep: list(sweep),
+                ..CommandOptions::default()
+            })
+        };
+        assert!(with("data:/in", "", "").contains("HOST:INSIDE"));
+        assert!(with("", "A", "").contains("NAME=VALUE"));
+        assert!(with("", "", "n").contains("NAME=V1,V2"));
+        assert!(with("", "", "n=1,2").contains("write `{n}` into the command"));
+        let elsewhere = CommandOptions { cmd: Some("true".into()), ..CommandOptions::default() };
+        assert!(settings(&elsewhere, &["start"]).is_err());
+    }
+
+    #[test]
+    fn a_command_is_needed_where_it_was_asked_for_and_left_out_where_all_were() {
+        let named = [Typed::on_command_line(NAME)];
+        assert!(with_a_command(vec![NAME], &named, &[]).is_err());
+        let all = [Typed::on_command_line("all")];
+        assert_eq!(with_a_command(vec!["start", NAME], &all, &[]).unwrap(), ["start"]);
+        let chosen = [("cmd".to_owned(), vec!["true".to_owned()])];
+        assert_eq!(with_a_command(vec![NAME], &named, &chosen).unwrap(), [NAME]);
+    }
+}

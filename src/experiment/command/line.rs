@@ -1,0 +1,155 @@
+//! What a person wrote of a command: words as a shell would split them, but for everything that a shell
+//! would do beyond; variables, mounts, and names in braces that stand for swept values.
+
+use std::path::{Path, PathBuf};
+
+use crate::subject::{Access, Mount};
+
+/// The words of a text: separated by blanks, held together by quotes, a backslash taking the meaning from
+/// the next character. Nothing is expanded.
+pub fn split(text: &str) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut characters = text.chars();
+    while let Some(c) = characters.next() {
+        match c {
+            ' ' | '\t' | '\n' => words.extend(word.take()),
+            '\'' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match characters.next() {
+                        Some('\'') => break,
+                        Some(c) => word.push(c),
+                        None => return Err("a single quote is not closed".to_owned()),
+                    }
+                }
+            }
+            '"' => {
+                let word = word.get_or_insert_default();
+                loop {
+                    match characters.next() {
+                        Some('"') => break,
+                        Some('\\') => match characters.next() {
+                            Some(c @ ('"' | '\\' | '$' | '`')) => word.push(c),
+                            Some('\n') => {}
+                            Some(c) => word.extend(['\\', c]),
+                            None => return Err("a double quote is not closed".to_owned()),
+                        },
+                        Some(c) => word.push(c),
+                        None => return Err("a double quote is not closed".to_owned()),
+                    }
+                }
+            }
+            '\\' => match characters.next() {
+                Some('\n') => {}
+                Some(c) => word.get_or_insert_default().push(c),
+                None => return Err("nothing follows the last backslash".to_owned()),
+            },
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    if words.iter().any(|word| word.contains('\0')) {
+        return Err("a word holds a zero byte".to_owned());
+    }
+    Ok(words)
+}
+
+/// A text that splits into these words.
+pub fn join(words: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+    let quoted = |word: &String| match !word.is_empty() && word.chars().all(plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// A mount as `HOST:INSIDE` or `HOST:INSIDE:ro`, both absolute.
+pub fn mount(text: &str) -> Result<Mount, String> {
+    const FORM: &str = "HOST:INSIDE or HOST:INSIDE:ro, two absolute paths";
+    let (paths, access) = match text.strip_suffix(":ro") {
+        Some(paths) => (paths, Access::ReadOnly),
+        None => (text.strip_suffix(":rw").unwrap_or(text), Access::ReadWrite),
+    };
+    let (host, inside) = paths.split_once(':').ok_or(FORM)?;
+    let plain = |path: &str| Path::new(path).is_absolute() && !path.contains([',', ':', '"', '\n']);
+    if !plain(host) || !plain(inside) || inside == "/" {
+        return Err(FORM.to_owned());
+    }
+    Ok(Mount { host: PathBuf::from(host), inside: PathBuf::from(inside), access })
+}
+
+/// A variable as `NAME=VALUE`.
+pub fn variable(text: &str) -> Result<(), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !value.contains('\0') => Ok(()),
+        _ => Err("NAME=VALUE".to_owned()),
+    }
+}
+
+/// Names with their values, as `NAME=VALUE` joined by blanks.
+pub fn swept(text: &str) -> Result<Vec<(String, String)>, String> {
+    let pair = |word: String| {
+        let (name, value) = word.split_once('=').ok_or("NAME=VALUE")?;
+        let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "-_".contains(c));
+        if is_name { Ok((name.to_owned(), value.to_owned())) } else { Err("NAME=VALUE".to_owned()) }
+    };
+    split(text)?.into_iter().map(pair).collect()
+}
+
+/// The text with `{NAME}` replaced by its value, for every name.
+pub fn filled_in(text: &str, values: &[(String, String)]) -> String {
+    values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn words_are_split_as_a_shell_splits_them_and_no_more() {
+        let cases: [(&str, &[&str]); 7] = [
+            ("", &[]),
+            ("  a\tb\n", &["a", "b"]),
+            (r#"sh -c "echo \"$HOME\" 'x'""#, &["sh", "-c", r#"echo "$HOME" 'x'"#]),
+            (r"a\ b '\' ''", &["a b", "\\", ""]),
+            (r#"a"b"'c'd"#, &["abcd"]),
+            ("ls * | wc ; x > y", &["ls", "*", "|", "wc", ";", "x", ">", "y"]),
+            ("\"a\\nb\"", &["a\\nb"]),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(split(text).unwrap(), expected, "{text}");
+        }
+        for text in ["'a", "\"a", "a\\", "\"a\\"] {
+            assert!(split(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn mounts_have_two_absolute_paths() {
+        let both = |text| mount(text).map(|one| (one.host, one.inside, one.access));
+        assert_eq!(both("/a:/b"), Ok(("/a".into(), "/b".into(), Access::ReadWrite)));
+        assert_eq!(both("/a:/b:ro"), Ok(("/a".into(), "/b".into(), Access::ReadOnly)));
+        for text in ["/a", "a:/b", "/a:b", "/a:/", "/a:/b:xx", "/a,x:/b"] {
+            assert!(mount(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_in_braces_stand_for_values() {
+        let values = swept("n=10 'size=a b'").unwrap();
+        assert_eq!(filled_in("x {n} {size} {m} n", &values), "x 10 a b {m} n");
+        assert!(swept("10").is_err() && swept("=1").is_err());
+        assert!(variable("A=").is_ok() && variable("A").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_joined_splits_again(words in proptest::collection::vec("\\PC{0,8}", 0..5)) {
+            prop_assert_eq!(split(&join(&words)), Ok(words));
+        }
+    }
+}
