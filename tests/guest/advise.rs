@@ -14,9 +14,9 @@ echo +cpu > /sys/fs/cgroup/cgroup.subtree_control
 mkdir /sys/fs/cgroup/watched
 dunnage probe load steady & load=$!
 echo $load > /sys/fs/cgroup/watched/cgroup.procs
-dunnage advise cpu /sys/fs/cgroup/watched --for 8s --every 20ms --limit 0.01 --format json > free; echo $? > free.code
+dunnage advise cpu /sys/fs/cgroup/watched --for 5s --every 20ms --limit 0.01 --format json > free; echo $? > free.code
 echo '5000 100000' > /sys/fs/cgroup/watched/cpu.max
-dunnage advise cpu /watched --for 8s --every 50ms --format json > limited; echo $? > limited.code
+dunnage advise cpu /watched --for 5s --every 50ms --format json > limited; echo $? > limited.code
 kill $load; wait $load; echo $? > load.code
 rmdir /sys/fs/cgroup/watched
 ";

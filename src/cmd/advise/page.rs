@@ -1,6 +1,7 @@
 //! The advice as a page for people: what was seen, what other limits would mean, and what to type.
 
 use super::Told;
+use crate::advise::demand::STEP;
 use crate::advise::recommend::{HEALTHY, HEAVY, Origin, Recommendation, Tried};
 use crate::advise::{Cpus, Quota};
 use crate::report::Look;
@@ -133,8 +134,13 @@ fn row(page: &mut Page, tried: &Tried) {
         _ => Tone::Worse,
     };
     let is_behind = found.falls_behind();
-    // What still waits at the end has waited for at least so long.
-    let wait = |time: Nanos| if is_behind && time.0 > 0 { format!(">{time}") } else { time.to_string() };
+    let wait = |time: Nanos| match time {
+        // A replay knows no less than one step.
+        Nanos(0) => format!("<{STEP}"),
+        // What falls behind has waited for at least so long.
+        time if is_behind => format!(">{time}"),
+        time => time.to_string(),
+    };
     let waits =
         format!(" {:>9} {:>9} {:>9}  ", wait(found.wait.p50), wait(found.wait.p99), wait(found.wait.max));
     let behind = match is_behind {
