@@ -65,7 +65,14 @@ impl Limits {
         if let Some(cpus) = self.cpus
             && found.cpus.is_none_or(|own| (own - cpus).abs() > 0.001)
         {
-            return told("CPU limit", &cpus, found.cpus.map(|own| own.to_string()));
+            let what = told("CPU limit", &cpus, found.cpus.map(|own| own.to_string()))?;
+            return Some(match found.cpus {
+                Some(_) => what,
+                None => format!(
+                    "{what}: a runtime must obey `linux.resources.cpu`, and an ordinary user's needs cgroup v2 with \
+                     its cpu controller delegated (`Delegate=cpu`)"
+                ),
+            });
         }
         if let Some(burst) = self.burst
             && found.burst.is_none_or(|own| own.0.abs_diff(burst.0) >= 1000)
@@ -163,7 +170,9 @@ mod tests {
         assert_eq!(fault("x:cpus=0.5,burst=20ms", burst(20_000_000)), None);
         let told = |text: &str, found| fault(text, found).unwrap();
         let none = message::Limits::default();
-        assert_eq!(told("x:cpus=0.5", none), "a CPU limit of 0.5 was asked for and none is in force");
+        let nothing = told("x:cpus=0.5", none);
+        assert!(nothing.starts_with("a CPU limit of 0.5 was asked for and none is in force: "), "{nothing}");
+        assert!(nothing.contains("`Delegate=cpu`"), "{nothing}");
         assert!(told("x:cpus=0.4", burst(0)).ends_with("0.5 is in force"));
         let left_out = told("x:cpus=0.5,burst=20ms", burst(0));
         assert!(left_out.contains("none is in force: the runtime left it out"), "{left_out}");
