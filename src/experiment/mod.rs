@@ -2,6 +2,7 @@
 //! help, plan, documentation and reports derive from it. No experiment names an engine.
 
 pub mod command;
+pub mod cpu;
 pub mod exec;
 pub mod lifecycle;
 pub mod primitives;
@@ -26,6 +27,7 @@ pub static ALL: &[&dyn Experiment] = &[
     &exec::Exec,
     &command::Command,
     &throttle::Throttle,
+    &cpu::Cpu,
 ];
 
 /// What a run takes on that names no experiment: the main job.

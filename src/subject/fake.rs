@@ -1,6 +1,8 @@
 //! A subject that follows a script: its times come from a seeded generator, and nothing is
 //! started. The whole pipeline is tested with it, exactly and without a clock. Hidden from people.
 
+mod work;
+
 use super::spec::{Key, Values, parse_duration};
 use super::{
     Cpu, Defaults, Entered, Facts, Kind, Launch, Layer, Mount, Need, Order, Place, Span, Spec, Stage,
@@ -147,6 +149,14 @@ impl Fake {
         Ok(total)
     }
 
+    /// What came of an order that takes this long.
+    fn done(&mut self, order: Order<'_>, total: f64) -> Result<Done, Failure> {
+        let Order::Work(work) = order else { return Ok(Done::default()) };
+        let rng = self.rng.as_mut().expect("`prepare` seeds the generator before anything is started");
+        let unknown = || Failure::new(FailureClass::Unsupported, Need::Work.lacking());
+        work::done(work, total, rng).ok_or_else(unknown)
+    }
+
     /// A verb that takes this share of a launch.
     fn verb(&mut self, stage: &mut Stage, share: f64) -> Result<Span, Abort> {
         let took = self.next(stage)? * share;
@@ -154,38 +164,6 @@ impl Fake {
         let ended = Stamp(began.0 + (took * 1e9) as u64);
         stage.scripted_now = Stamp(ended.0 + 1_000_000);
         Ok(Span { began, ended })
-    }
-}
-
-/// The work that the script knows.
-const COMMAND: &str = "command";
-
-/// What a command would have reported that took half of all, most of it in user mode.
-fn done(order: Order<'_>, total: Nanos) -> Done {
-    let Order::Work(work) = order else { return Done::default() };
-    let own = work.arguments.get(2).and_then(|count| count.parse::<usize>().ok()).unwrap_or(0);
-    if work.arguments.len() <= 3 + own {
-        return Done::default();
-    }
-    let program = ("program".to_owned(), "/script".to_owned());
-    if work.arguments[0] == "identify" {
-        let notes = vec![program, ("program_sha256".to_owned(), "0".repeat(64))];
-        return Done { notes, ..Done::default() };
-    }
-    let part = |share: f64| (total.0 as f64 * share) as i64;
-    let results = [
-        (COMMAND, part(0.04)),
-        ("user", part(0.03)),
-        ("system", part(0.005)),
-        ("most_memory", 2 << 20),
-        ("own_memory", 1 << 19),
-        ("status", 0),
-        ("left_running", 0),
-    ];
-    Done {
-        results: results.map(|(name, value)| (name.to_owned(), value)).to_vec(),
-        notes: vec![program],
-        ..Done::default()
     }
 }
 
@@ -200,14 +178,10 @@ impl Verbs for Fake {
 
     fn enter(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Entered, Abort> {
         let span = self.verb(stage, 0.2)?;
+        let done = self.done(order, span.took().seconds())?;
         let at = |share: f64| Stamp(span.began.0 + (span.took().0 as f64 * share) as u64);
-        let message = Message {
-            entry: at(0.6),
-            main: at(0.62),
-            ready: at(0.65),
-            inside: Inside::default(),
-            done: done(order, span.took()),
-        };
+        let message =
+            Message { entry: at(0.6), main: at(0.62), ready: at(0.65), inside: Inside::default(), done };
         let treatment = vec![("root", "script".to_owned())];
         Ok(Entered { spawned: span.began, returned: span.ended, message, treatment })
     }
@@ -238,21 +212,12 @@ impl Subject for Fake {
     }
 
     fn fulfil(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Launch, Abort> {
-        if let Order::Work(work) = order
-            && work.kind != COMMAND
-        {
-            return Err(Failure::new(FailureClass::Unsupported, Need::Work.lacking()).into());
-        }
         let total = self.next(stage)?;
+        let done = self.done(order, total)?;
         let spawned = stage.scripted_now;
         let at = |share: f64| Stamp(spawned.0 + (total * share * 1e9) as u64);
-        let message = Message {
-            entry: at(0.6),
-            main: at(0.62),
-            ready: at(0.65),
-            inside: Inside::default(),
-            done: done(order, Nanos::from_seconds(total)),
-        };
+        let message =
+            Message { entry: at(0.6), main: at(0.62), ready: at(0.65), inside: Inside::default(), done };
         let gone = at(1.1);
         stage.scripted_now = Stamp(gone.0 + 1_000_000);
         Ok(Launch {

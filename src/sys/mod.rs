@@ -5,6 +5,7 @@ pub mod accounting;
 pub mod affinity;
 pub mod audit;
 mod birth;
+pub mod cache;
 pub mod cgroup;
 pub mod clock;
 pub mod command;

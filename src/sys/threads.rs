@@ -177,7 +177,7 @@ mod tests {
         let threads = [0, 1, 2].map(|index| start(body, &SHARED, index).unwrap());
         SHARED.go.store(1, Ordering::Release);
         wake_all(&SHARED.go);
-        threads.map(Thread::join);
+        threads.into_iter().for_each(Thread::join);
         assert_eq!([0, 1, 2].map(|index: usize| SHARED.sums[index].load(Ordering::Relaxed)), [1, 2, 3]);
     }
 

@@ -5,6 +5,7 @@
 //! what it reports.
 
 mod command;
+mod cpu;
 mod spin;
 mod throttle;
 
@@ -19,7 +20,7 @@ pub(super) const ROOM: usize = 192 << 10;
 
 /// The kinds of work, by name.
 static KINDS: &[(&str, Kind)] =
-    &[("spin", spin::work), ("command", command::work), ("throttle", throttle::work)];
+    &[("spin", spin::work), ("command", command::work), ("throttle", throttle::work), ("cpu", cpu::work)];
 
 /// A kind of work: reads its words, does it, reports.
 type Kind = fn(Words, &mut Report<'_>);

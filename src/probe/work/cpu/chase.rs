@@ -1,0 +1,89 @@
+//! Pointer chasing: each load gives the place of the next one, along a cycle through every line of a
+//! buffer in an order that no prefetcher foresees. Before each pass the lines that it will read are taken out
+//! of all caches.
+
+use crate::sys::cache::{self, Flush};
+
+/// Loads of a pass.
+pub const STEPS: u64 = 1_500;
+/// Words of the buffer, a power of two: 32 MiB, some eight thousand small pages, more than any TLB holds.
+pub const WORDS: usize = 4 << 20;
+/// Words of a line.
+const LINE: usize = cache::LINE / size_of::<u64>();
+
+/// The line at a place of the cycle: a permutation of all numbers below `lines`, a power of two, by
+/// multiplications with odd numbers and shifts, each of which can be undone.
+fn line_at(place: usize, lines: usize) -> usize {
+    let bits = lines.trailing_zeros();
+    let mask = lines - 1;
+    let mut line = place & mask;
+    for factor in [0x9e37_79b9_7f4a_7c15u64, 0xd134_2543_de82_ef95, 0xbf58_476d_1ce4_e5b9] {
+        line = line.wrapping_mul(factor as usize) & mask;
+        line ^= line >> (bits / 2).max(1);
+    }
+    line
+}
+
+/// Lays the cycle through the buffer. The buffer's length is a power of two.
+pub fn prepare(buffer: &mut [u64]) {
+    let lines = buffer.len() / LINE;
+    let mut here = line_at(0, lines);
+    for place in 1..=lines {
+        let next = line_at(place, lines);
+        buffer[here * LINE] = (next * LINE) as u64;
+        here = next;
+    }
+}
+
+/// Follows the cycle for so many loads from a place, and returns where that leads.
+#[inline(never)]
+pub fn run(buffer: &[u64], from: usize, loads: u64) -> u64 {
+    let mut at = line_at(from, buffer.len() / LINE) * LINE;
+    let mask = buffer.len() - 1;
+    for _ in 0..loads {
+        at = buffer[at & mask] as usize;
+    }
+    at as u64
+}
+
+/// Takes the lines that such a pass reads out of all caches.
+pub fn take_out(flush: Flush, buffer: &[u64], from: usize, loads: u64) {
+    for place in from..from + loads as usize {
+        flush.line(&buffer[line_at(place, buffer.len() / LINE) * LINE]);
+    }
+    flush.finish();
+}
+
+/// Where that leads.
+pub fn right(buffer: &[u64], from: usize, loads: u64) -> u64 {
+    (line_at(from + loads as usize, buffer.len() / LINE) * LINE) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn one_cycle_goes_through_every_line() {
+        const LINES: usize = 1 << 10;
+        let mut words = vec![0; LINES * LINE];
+        prepare(&mut words);
+        let seen: BTreeSet<u64> = (0..LINES as u64).map(|loads| run(&words, 0, loads)).collect();
+        assert_eq!(seen.len(), LINES);
+        assert_eq!(run(&words, 0, LINES as u64), run(&words, 0, 0));
+    }
+
+    #[test]
+    fn where_it_leads_is_known_beforehand_and_neighbours_lie_apart() {
+        let mut words = vec![0; 1 << 16];
+        prepare(&mut words);
+        take_out(Flush::find(), &words, 5, 100);
+        for (from, loads) in [(0, 0), (5, 100), (8190, 7)] {
+            assert_eq!(run(&words, from, loads), right(&words, from, loads), "{from} {loads}");
+        }
+        let lines = words.len() / LINE;
+        let near = (1..lines).filter(|&at| line_at(at, lines).abs_diff(line_at(at - 1, lines)) < 16);
+        assert!(near.count() < lines / 50, "a prefetcher would help");
+    }
+}

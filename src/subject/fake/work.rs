@@ -1,0 +1,63 @@
+//! What a scripted subject says of its work, by kind: as the probe would, from the script's time, so that
+//! whatever is planted in that is planted in every pass.
+
+use crate::probe::message::Done;
+use crate::stats::Rng;
+
+use super::super::Work;
+
+/// Says what came of a work that takes `time` seconds, by the script.
+type Script = fn(&Work, f64, &mut Rng) -> Done;
+
+static SCRIPTS: &[(&str, Script)] = &[("cpu", cpu), ("command", command)];
+
+/// What came of a work; none of a kind that has no script.
+pub fn done(work: &Work, time: f64, rng: &mut Rng) -> Option<Done> {
+    let (_, script) = SCRIPTS.iter().find(|(kind, _)| *kind == work.kind)?;
+    Some(script(work, time, rng))
+}
+
+/// Passes that are slower than the script's time by chance, none of them faster. All at once are a
+/// little slower than one alone.
+fn cpu(work: &Work, time: f64, rng: &mut Rng) -> Done {
+    let count = work.arguments.first().and_then(|word| word.parse().ok()).unwrap_or(1usize);
+    let mut done = Done { results: vec![("wrong".into(), 0), ("empty".into(), 100)], ..Done::default() };
+    for kind in ["integer", "floating", "hashing", "memory", "chase"] {
+        for (width, factor) in [("one", 1.0), ("all", 1.02)] {
+            let mut pass =
+                || (time * factor * (1.0 + 0.0005 * rng.standard_normal().abs()) * 1e9) as i64 + 100;
+            let wall: Vec<_> = (0..count).map(|_| pass()).collect();
+            done.series.push((format!("{kind}_{width}_waited"), vec![0; count]));
+            done.series.push((format!("{kind}_{width}"), wall));
+        }
+    }
+    done
+}
+
+/// What a command would have reported that took a little of it, most of that in user mode.
+fn command(work: &Work, time: f64, _: &mut Rng) -> Done {
+    let own = work.arguments.get(2).and_then(|count| count.parse::<usize>().ok()).unwrap_or(0);
+    if work.arguments.len() <= 3 + own {
+        return Done::default();
+    }
+    let program = ("program".to_owned(), "/script".to_owned());
+    if work.arguments[0] == "identify" {
+        let notes = vec![program, ("program_sha256".to_owned(), "0".repeat(64))];
+        return Done { notes, ..Done::default() };
+    }
+    let part = |share: f64| (time * share * 1e9) as i64;
+    let results = [
+        ("command", part(0.04)),
+        ("user", part(0.03)),
+        ("system", part(0.005)),
+        ("most_memory", 2 << 20),
+        ("own_memory", 1 << 19),
+        ("status", 0),
+        ("left_running", 0),
+    ];
+    Done {
+        results: results.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+        notes: vec![program],
+        ..Done::default()
+    }
+}
