@@ -16,6 +16,7 @@ mod floor;
 mod hyperfine;
 mod million;
 mod sides;
+mod syscall;
 mod table;
 mod throttle;
 
@@ -34,7 +35,7 @@ struct Benchmark {
     run: fn(&mut Bench, usize) -> Result<Vec<Row>>,
 }
 
-static ALL: [Benchmark; 15] = [
+static ALL: [Benchmark; 16] = [
     Benchmark {
         name: "bare",
         question: "the subject `bare` against a C loop of posix_spawn and waitpid of the same probe",
@@ -118,6 +119,12 @@ static ALL: [Benchmark; 15] = [
         question: "CPU time under a quota against the model: windows of 10 s on `bare`, `floor` and `docker`",
         rounds: 1,
         run: throttle::against_the_model,
+    },
+    Benchmark {
+        name: "syscall",
+        question: "getppid by the experiment `syscall` against a C loop, on the host and in docker",
+        rounds: 30,
+        run: syscall::against_c,
     },
     Benchmark {
         name: "million",

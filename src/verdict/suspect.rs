@@ -4,6 +4,7 @@
 use super::{CellSummary, Columns, Finding, Noise, Price, Verdict, price, quota};
 use crate::plan::{Plan, Relation};
 use crate::record::Recorded;
+use crate::stats::Pairs;
 use crate::units::Unit;
 
 /// A rule that fired.
@@ -42,13 +43,14 @@ impl Suspect {
 /// The rules, each from a run's numbers to what is suspect in them.
 type Rule = fn(&View<'_>) -> Vec<Suspect>;
 
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 10] = [
     negative,
     shorter_than_a_bare_start,
     longer_than_the_whole,
     faster_than_bare,
     control_moved,
     copies,
+    vdso_without_gain,
     price::negative,
     price::shorter_than_a_spawn,
     quota::suspects,
@@ -291,4 +293,30 @@ fn copies(view: &View<'_>) -> Vec<Suspect> {
         }
     }
     found
+}
+
+/// The vDSO answers without the system call; where that takes longer than the call, it makes it.
+fn vdso_without_gain(view: &View<'_>) -> Vec<Suspect> {
+    let level = view.plan().alpha();
+    let suspect = |cell: usize| {
+        let (call, vdso) =
+            (view.metric_index(cell, "clock_gettime")?, view.metric_index(cell, "clock_vdso")?);
+        let pairs = Pairs::align(view.columns.get(cell, call), view.columns.get(cell, vdso)).ok()?;
+        let difference = pairs.difference(level);
+        difference.interval.is_some_and(|interval| interval.low > 0.0).then(|| Suspect {
+            rule: "vDSO slower than the call",
+            cells: vec![cell],
+            metric: Some(vdso),
+            up_to: None,
+            evidence: format!(
+                "{} is {} from the real call in the same rounds",
+                view.named(cell, vdso),
+                Unit::Seconds.format_signed(difference.value)
+            ),
+            mechanism:
+                "a clock source that programs cannot read, or no vDSO: the system call is made all the same"
+                    .into(),
+        })
+    };
+    (0..view.cells.len()).filter_map(suspect).collect()
 }

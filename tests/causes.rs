@@ -1,0 +1,238 @@
+//! Causes on planted data whose truth is known: a key that takes the difference away is named, half of it is
+//! not enough, two that each do are named together, and where there is no difference nothing is. The rules
+//! about what cannot be true of system calls fire here too, and nearly do.
+
+use dunnage::plan::{self, Entry, Ladder, Layer, Request, Rounds};
+use dunnage::record::{Environment, Recorded, RoundContext, Series, Timer};
+use dunnage::stats::Rng;
+use dunnage::subject::{Need, Spec};
+use dunnage::units::Nanos;
+use dunnage::verdict::exhibit::{Exhibit, Item};
+use dunnage::verdict::{Analysis, analyse};
+
+const ROUNDS: usize = 20;
+/// What a call takes on the host, in seconds.
+const BARE: f64 = 100e-9;
+/// What the planted noise of one value is.
+const NOISE: f64 = 0.3e-9;
+const VARIANTS: [&str; 3] = ["docker:seccomp=off", "docker:pid=host", "docker:net=host"];
+
+fn entry(text: &str) -> Entry {
+    let spec = Spec::parse(text).unwrap();
+    Entry {
+        label: text.into(),
+        layer: if text == "bare" { Layer::Bare } else { Layer::Engine },
+        variant_of: VARIANTS.contains(&text).then(|| "docker".to_owned()),
+        spec,
+        ladder: Ladder::AsInstalled,
+        twin_of: None,
+        runtime: None,
+        launch: Nanos::from_millis(300),
+        offers: vec![Need::Launch, Need::Work],
+        only_in: Vec::new(),
+    }
+}
+
+/// A run in which every call takes as long on the host, and `more` in each subject, given its spec and
+/// the name of the call. Rounds have a pace of their own, which all cells share.
+fn planted(subjects: &[&str], more: impl Fn(&Spec, &str) -> f64, noise: f64) -> Recorded {
+    let plan = plan::make(Request {
+        experiments: vec!["syscall"],
+        subjects: subjects.iter().map(|text| entry(text)).collect(),
+        chosen: Vec::new(),
+        seed: 5,
+        rounds: Rounds::Fixed(ROUNDS),
+        allowed: plan::ALLOWED,
+        margins: Vec::new(),
+        factorial: None,
+    });
+    let series = |cell: usize| {
+        let planned = &plan.cells[cell];
+        let spec = &plan.subjects[planned.subject].spec;
+        let mut own = Rng::for_stream(13, cell as u64);
+        let values = plan.metrics(planned).iter().map(|metric| {
+            let mut value = |round: usize| {
+                let pace = 10e-9 * Rng::for_stream(7, round as u64).standard_normal().abs();
+                // What is answered without the kernel takes less than what is not.
+                let gain = if metric.name == "clock_vdso" { 60e-9 } else { 0.0 };
+                BARE - gain + pace + more(spec, metric.name) + noise * own.standard_normal()
+            };
+            (0..ROUNDS).map(&mut value).collect()
+        });
+        Series {
+            values: values.collect(),
+            predecessors: vec![None; ROUNDS],
+            treatments: vec![Some(0); ROUNDS],
+            samples: Vec::new(),
+        }
+    };
+    let series = (0..plan.cells.len()).map(series).collect();
+    Recorded {
+        run: "test".into(),
+        environment: Environment { timer: Timer { step: 1, cost: 30 }, ..Environment::default() },
+        series,
+        failures: Vec::new(),
+        contexts: vec![Some(RoundContext::default()); plan.warmups + plan.rounds],
+        treatments: vec![vec![("store_bypass".into(), "vulnerable".into())]],
+        missing: Vec::new(),
+        damaged: 0,
+        cut: false,
+        resumed: false,
+        plan,
+    }
+}
+
+fn with_variants() -> Vec<&'static str> {
+    ["bare", "docker"].into_iter().chain(VARIANTS).collect()
+}
+
+fn causes(analysis: &Analysis) -> &Exhibit {
+    analysis.exhibits.iter().find(|exhibit| exhibit.name == "causes").expect("the experiment shows causes")
+}
+
+/// The cause of the call, the share, and what else is said.
+fn cause_of(analysis: &Analysis, call: &str) -> Option<(String, Option<f64>, String)> {
+    let text = |item: &Item| match item {
+        Item::Text(text) => text.clone(),
+        other => panic!("{other:?}"),
+    };
+    let row = causes(analysis).rows.iter().find(|row| text(&row[1]) == call)?;
+    let share = match &row[4] {
+        Item::Interval(share) => Some(share.value),
+        Item::Nothing(_) => None,
+        other => panic!("{other:?}"),
+    };
+    Some((text(&row[3]), share, text(&row[5])))
+}
+
+fn asked(spec: &Spec, key: &str) -> bool {
+    spec.get(key).is_some()
+}
+
+fn in_a_container(spec: &Spec, time: f64) -> f64 {
+    if spec.name == "bare" { 0.0 } else { time }
+}
+
+fn rules(analysis: &Analysis) -> Vec<&'static str> {
+    analysis.suspects.iter().map(|suspect| suspect.rule).collect()
+}
+
+#[test]
+fn the_key_that_takes_the_difference_away_is_named() {
+    let filter = |spec: &Spec, call: &str| match call {
+        "getppid" if asked(spec, "seccomp") => 1e-9,
+        "getppid" => in_a_container(spec, 40e-9),
+        "stat" if asked(spec, "pid") => 0.0,
+        "stat" => in_a_container(spec, 30e-9),
+        _ => 0.0,
+    };
+    let analysis = analyse(&planted(&with_variants(), filter, NOISE));
+    let (cause, share, others) = cause_of(&analysis, "getppid").unwrap();
+    assert_eq!((cause.as_str(), others.as_str()), ("seccomp", "2 others below 10 %"));
+    assert!((share.unwrap() - 0.975).abs() < 0.02, "{share:?}");
+    assert_eq!(cause_of(&analysis, "stat").unwrap().0, "pid");
+    assert_eq!(causes(&analysis).rows.len(), 2, "{:?}", causes(&analysis).rows);
+    let said = &causes(&analysis).summary;
+    assert_eq!(said, &["docker: 2 calls slower than the baseline: pid 1, seccomp 1"]);
+    assert_eq!(rules(&analysis), [""; 0]);
+}
+
+#[test]
+fn two_causes_that_each_take_half_are_not_resolved() {
+    let halves = |spec: &Spec, call: &str| {
+        let left_out = asked(spec, "seccomp") || asked(spec, "net");
+        if call == "getppid" { in_a_container(spec, if left_out { 20e-9 } else { 40e-9 }) } else { 0.0 }
+    };
+    let analysis = analyse(&planted(&with_variants(), halves, NOISE));
+    let (cause, share, others) = cause_of(&analysis, "getppid").unwrap();
+    assert_eq!((cause.as_str(), share), ("not resolved", None));
+    assert!(others.contains("seccomp=off 5") && others.contains("net=host 5"), "{others}");
+    assert!(others.ends_with("pid=host below 10 %"), "{others}");
+}
+
+#[test]
+fn keys_of_which_each_alone_takes_all_are_named_together() {
+    let together = |spec: &Spec, call: &str| {
+        let left_out = asked(spec, "seccomp") || asked(spec, "pid");
+        if call == "getppid" && !left_out { in_a_container(spec, 40e-9) } else { 0.0 }
+    };
+    let analysis = analyse(&planted(&with_variants(), together, NOISE));
+    assert_eq!(cause_of(&analysis, "getppid").unwrap().0, "seccomp and pid together");
+}
+
+#[test]
+fn what_is_left_out_only_together_with_something_else_is_not_named() {
+    let filter = |spec: &Spec, call: &str| match call {
+        "getppid" if asked(spec, "seccomp") => 0.0,
+        "getppid" => in_a_container(spec, 40e-9),
+        _ => 0.0,
+    };
+    let subjects = ["bare", "docker", "docker:seccomp=off,pid=host"];
+    let analysis = analyse(&planted(&subjects, filter, NOISE));
+    assert_eq!(cause_of(&analysis, "getppid").unwrap().0, "not tried");
+}
+
+#[test]
+fn without_a_difference_there_is_no_cause() {
+    let analysis = analyse(&planted(&with_variants(), |_, _| 0.0, NOISE));
+    assert_eq!(causes(&analysis).rows, [] as [Vec<Item>; 0]);
+    assert!(causes(&analysis).notes.iter().any(|note| note.starts_with("no call is slower")));
+    assert_eq!(causes(&analysis).summary, [""; 0]);
+}
+
+#[test]
+fn a_share_around_the_limit_is_not_resolved() {
+    // 80 % go, give or take: its interval cannot lie at or above that.
+    let most = |spec: &Spec, call: &str| match call {
+        "getppid" if asked(spec, "seccomp") => 8e-9,
+        "getppid" => in_a_container(spec, 40e-9),
+        _ => 0.0,
+    };
+    let analysis = analyse(&planted(&with_variants(), most, 2e-9));
+    let (cause, _, others) = cause_of(&analysis, "getppid").unwrap();
+    assert_eq!(cause, "not resolved");
+    assert!(others.starts_with("seccomp=off "), "{others}");
+}
+
+#[test]
+fn noise_alone_names_nothing() {
+    let noisy = planted(&with_variants(), |_, _| 0.0, 30e-9);
+    assert_eq!(causes(&analyse(&noisy)).rows, [] as [Vec<Item>; 0]);
+}
+
+#[test]
+fn a_vdso_that_takes_longer_than_the_call_is_suspect_and_one_that_takes_as_long_is_not() {
+    let with = |vdso: f64| {
+        let more = |_: &Spec, call: &str| if call == "clock_vdso" { 60e-9 + vdso } else { 0.0 };
+        rules(&analyse(&planted(&["bare", "docker"], more, NOISE)))
+    };
+    let fired = with(5e-9);
+    assert!(!fired.is_empty() && fired.iter().all(|rule| *rule == "vDSO slower than the call"), "{fired:?}");
+    assert_eq!(with(0.0), [""; 0]);
+    assert_eq!(with(-5e-9), [""; 0]);
+}
+
+#[test]
+fn a_call_that_is_cheaper_inside_than_on_the_host_is_suspect_and_within_the_noise_is_not() {
+    let with = |inside: f64| {
+        let more =
+            |spec: &Spec, call: &str| if call == "getppid" { in_a_container(spec, inside) } else { 0.0 };
+        rules(&analyse(&planted(&["bare", "docker"], more, NOISE)))
+    };
+    assert_eq!(with(-20e-9), ["faster than bare"]);
+    assert_eq!(with(-0.2e-9), [""; 0]);
+}
+
+#[test]
+fn calls_that_agree_to_the_last_digit_are_suspect_and_one_other_value_clears_them() {
+    let mut run = planted(&["bare", "docker"], |_, _| 0.0, NOISE);
+    let cell = |label: &str| {
+        let of = |cell: &dunnage::plan::Cell| run.plan.subjects[cell.subject].label == label;
+        run.plan.cells.iter().position(of).unwrap()
+    };
+    let (bare, docker) = (cell("bare"), cell("docker"));
+    run.series[docker].values[0] = run.series[bare].values[0].clone();
+    assert_eq!(rules(&analyse(&run)), ["two columns that are copies"]);
+    run.series[docker].values[0][3] += 1e-12;
+    assert_eq!(rules(&analyse(&run)), [""; 0]);
+}
