@@ -8,6 +8,7 @@ pub mod lifecycle;
 pub mod primitives;
 pub mod setting;
 pub mod start;
+pub mod syscall;
 pub mod throttle;
 
 pub use setting::{Setting, SettingKey, Taken, parse_setting, settings, settings_of};
@@ -26,6 +27,7 @@ pub static ALL: &[&dyn Experiment] = &[
     &lifecycle::Lifecycle,
     &exec::Exec,
     &command::Command,
+    &syscall::Syscall,
     &throttle::Throttle,
     &cpu::Cpu,
 ];

@@ -23,6 +23,8 @@ pub mod factorial;
 
 pub mod line;
 
+pub mod share;
+
 pub mod noise;
 
 pub mod precision;
@@ -53,3 +55,4 @@ pub use paired::{NoRatio, PairError, Pairs, Side};
 pub use precision::{Spread, decisive};
 pub use rng::Rng;
 pub use sample::{Sample, SampleError};
+pub use share::{Share, share};

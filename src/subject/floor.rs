@@ -2,6 +2,7 @@
 //! for what engines ask of it. Needs no engine, and no root where user namespaces are allowed.
 
 mod apart;
+mod keys;
 mod verbs;
 
 use std::ffi::OsString;
@@ -9,8 +10,7 @@ use std::ffi::OsString;
 use super::client;
 use super::limits::{self, Limits};
 use super::roots;
-use super::spec::{Key, Values};
-use super::treatment::{self, Cgroup, Expected, Kernel, Network, Own};
+use super::treatment::{self, Cgroup, Expected};
 use super::{
     Apart, Company, Component, Cpu, Defaults, Facts, Kind, Launch, Layer, Need, Order, Place, Spec, Stage,
     Subject, Unavailable, Verbs, Work,
@@ -22,40 +22,16 @@ use crate::probe::{LIMITS, PROBE, Task};
 use crate::sys::cgroup::{self, CgroupPlan, CpuLimit};
 use crate::sys::container::{self, LaunchError, LaunchFailed, Piece, Pieces, Prepared};
 use crate::sys::journal::{Entry, Resource};
+use crate::sys::seccomp;
 use crate::sys::spawn::Unfinished;
-use crate::sys::{raw, seccomp};
 use crate::units::Nanos;
-
-static KEYS: [Key; 6] = [
-    roots::KEY,
-    limits::CPUS,
-    limits::BURST,
-    Key {
-        name: "net",
-        values: Values::OneOf(&["none", "host"]),
-        meaning: "`none` (default): a new network namespace with loopback only",
-        default: Some("none"),
-    },
-    Key {
-        name: "seccomp",
-        values: Values::OneOf(&["default", "off"]),
-        meaning: "`default`: the verdicts of Docker's default profile",
-        default: Some("default"),
-    },
-    Key {
-        name: "pid",
-        values: Values::OneOf(&["private", "host"]),
-        meaning: "`private` (default): a process id namespace of its own",
-        default: Some("private"),
-    },
-];
 
 /// The kind `floor`.
 pub static KIND: Kind = Kind {
     name: "floor",
     layer: Layer::Floor,
     meaning: "a container made of bare system calls: what the kernel alone charges",
-    keys: &KEYS,
+    keys: &keys::KEYS,
     defaults: || Defaults { as_installed: vec![Spec::plain("floor")], equalised: Vec::new() },
     build,
     sweep,
@@ -87,26 +63,19 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     let limit = limits::cpu_limit(spec)?;
     if limit.is_some() {
         limits::cpu_cgroups()?;
+        if spec.get("cgroup") == Some("host") {
+            return Err(Unavailable::because(
+                "a CPU limit belongs to a cgroup, and `cgroup=host` makes none",
+            ));
+        }
     }
     let component = Component::of_file("maker", &place.executable, env!("CARGO_PKG_VERSION"))
         .map_err(|error| Unavailable::because(format!("{error:#}")))?;
-    let expected = Expected {
-        network: if spec.get("net") == Some("host") { Network::Host } else { Network::Loopback },
-        pid: if spec.get("pid") == Some("host") { Own::Host } else { Own::Private },
-        user: if container::is_privileged() { Own::Host } else { Own::Private },
-        mount: Own::Private,
-        ipc: Own::Private,
-        uts: Own::Private,
-        cgroup: match cgroups() {
-            Ok(plan) if !plan.places.is_empty() && plan.refused.is_empty() => Cgroup::Own,
-            _ => Cgroup::Any,
-        },
-        no_new_privs: Some(1),
-        seccomp: Some(if spec.get("seccomp") == Some("off") { 0 } else { 2 }),
-        capabilities: Some(raw::DOCKER_CAPABILITIES),
-        kernel: Kernel::Hosts,
-        root: &["overlay"],
+    let cgroup = match cgroups() {
+        Ok(plan) if !plan.places.is_empty() && plan.refused.is_empty() => Cgroup::Own,
+        _ => Cgroup::Any,
     };
+    let expected = keys::expected(spec, cgroup);
     let facts = Facts { components: vec![component], ..Facts::default() };
     Ok(Box::new(Floor {
         spec: spec.clone(),
@@ -171,18 +140,6 @@ fn remove_orphans() -> Vec<std::path::PathBuf> {
 }
 
 impl Floor {
-    fn pieces(&self) -> Pieces {
-        let dropped = [
-            (Piece::Network, self.spec.get("net") == Some("host")),
-            (Piece::Pid, self.spec.get("pid") == Some("host")),
-        ];
-        let all = Pieces::engine();
-        dropped
-            .into_iter()
-            .filter(|(_, dropped)| *dropped)
-            .fold(all, |pieces, (piece, _)| pieces.without(piece))
-    }
-
     /// A container in this scratch directory, whose program is the probe with this order.
     fn container(
         &mut self,
@@ -195,6 +152,12 @@ impl Floor {
             (None, None | Some("small")) => roots::Root::Ours(stage.place.rootfs.clone()),
             (None, Some(_)) => self.root.insert(roots::root(&self.spec, stage)?).clone(),
         };
+        let pieces = keys::pieces(&self.spec);
+        let is_whole = pieces.has(Piece::Mounts) && pieces.has(Piece::Overlay);
+        if !is_whole && (!order.mounts().is_empty() || matches!(root, roots::Root::Foreign(_))) {
+            let reason = "mounts and images of others need a root of its own: leave `mounts` and `overlay` as they are";
+            return Err(Failure::new(FailureClass::Unsupported, reason));
+        }
         let additions = additions(&root, order.mounts(), stage)?;
         let cgroups = cgroups()?;
         cgroups.establish().map_err(|error| environment(error.to_string()))?;
@@ -213,10 +176,10 @@ impl Floor {
         container::prepare(container::Spec {
             rootfs: root.path().to_owned(),
             scratch: scratch.to_owned(),
-            program: EXECUTABLE.into(),
+            program: program_in(pieces, &self.executable).into(),
             arguments: std::iter::once(PROBE.into()).chain(words).map(OsString::from).collect(),
             environment: root.environment().into_iter().map(OsString::from).collect(),
-            pieces: Floor::pieces(self),
+            pieces,
             seccomp: filter,
             cgroups,
             limit: self.limit,
@@ -259,6 +222,11 @@ fn additions(
         files: probe.into_iter().collect(),
         binds: mounts.iter().map(bind).collect::<Result<_, _>>()?,
     })
+}
+
+/// Where the executable lies: without a root of its own a container runs on the host's, where it lies elsewhere.
+fn program_in(pieces: Pieces, on_the_host: &std::path::Path) -> &std::path::Path {
+    if pieces.has(Piece::Mounts) { EXECUTABLE.as_ref() } else { on_the_host }
 }
 
 /// Launches a container, waits until it is gone, and checks what the probe found inside.
@@ -314,8 +282,7 @@ fn launch_prepared(
 
 impl Subject for Floor {
     fn offers(&self) -> &'static [Need] {
-        // A floor that was asked to leave something out is not the whole of which pieces are parts.
-        if self.spec.keys.is_empty() { &Need::ALL } else { &Need::CONTAINER }
+        keys::offers(&self.spec)
     }
 
     fn verbs(&mut self) -> Option<&mut dyn Verbs> {
@@ -363,7 +330,12 @@ impl Subject for Floor {
             self.expected.check(inside, host)?;
             limits.map_or(Ok(()), |limits| limits.check(inside))
         };
-        launch_prepared(&self.spec, prepared, check, |_| FailureClass::Environment, stage)
+        let instructions = prepared.filter_instructions();
+        let mut launch = launch_prepared(&self.spec, prepared, check, |_| FailureClass::Environment, stage)?;
+        if let Order::Work(_) = order {
+            launch.treatment.push(("seccomp_instructions", instructions.to_string()));
+        }
+        Ok(launch)
     }
 
     fn remove(&self, name: &str) -> Result<(), Failure> {

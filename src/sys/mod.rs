@@ -6,6 +6,7 @@ pub mod affinity;
 pub mod audit;
 mod birth;
 pub mod cache;
+pub mod calls;
 pub mod cgroup;
 pub mod clock;
 pub mod command;

@@ -5,6 +5,7 @@
 //! says is decided in `stats`; what overrides it stands in `suspect`, what qualifies it in
 //! `warning`.
 
+pub mod cause;
 pub mod exhibit;
 pub mod factors;
 pub mod precision;

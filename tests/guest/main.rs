@@ -2,6 +2,7 @@
 
 mod advise;
 mod faults;
+mod limits;
 mod throttle;
 mod whole;
 

@@ -7,6 +7,7 @@
 mod command;
 mod cpu;
 mod spin;
+mod syscall;
 mod throttle;
 
 use core::ffi::{CStr, c_int};
@@ -19,8 +20,13 @@ use crate::sys::command::Strings;
 pub(super) const ROOM: usize = 192 << 10;
 
 /// The kinds of work, by name.
-static KINDS: &[(&str, Kind)] =
-    &[("spin", spin::work), ("command", command::work), ("throttle", throttle::work), ("cpu", cpu::work)];
+static KINDS: &[(&str, Kind)] = &[
+    ("spin", spin::work),
+    ("syscall", syscall::work),
+    ("command", command::work),
+    ("throttle", throttle::work),
+    ("cpu", cpu::work),
+];
 
 /// A kind of work: reads its words, does it, reports.
 type Kind = fn(Words, &mut Report<'_>);
@@ -67,7 +73,13 @@ pub(super) struct Report<'a> {
 impl Report<'_> {
     /// A whole number.
     pub fn result(&mut self, name: &str, value: i64) {
+        self.parted_result(name, "", value);
+    }
+
+    /// A whole number whose name has two parts.
+    pub fn parted_result(&mut self, name: &str, part: &str, value: i64) {
         self.begin("result", name);
+        self.message.push(part.as_bytes());
         self.signed(value);
         self.message.push(b"\n");
     }

@@ -1,7 +1,6 @@
 //! The floor taken apart: launches with some of its pieces, and pieces by themselves.
 
-use super::{Floor, environment, launch_prepared};
-use crate::image::EXECUTABLE;
+use super::{Floor, environment, launch_prepared, program_in};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::Inside;
 use crate::subject::pieces::{Apart, Piece, Pieces, Primitive, Timed};
@@ -35,8 +34,7 @@ impl Apart for Floor {
         if there || pieces == self.whole() {
             return Ok(());
         }
-        // Without a root of its own it runs on the host's, where the executable lies elsewhere.
-        let program = if pieces.has(Piece::Mounts) { EXECUTABLE.as_ref() } else { self.executable.as_path() };
+        let program = program_in(pieces, &self.executable);
         let variant = self.prepared().vary(pieces, program);
         let variant = variant.map_err(|error| environment(format!("{error:#}")))?;
         self.variants.push((pieces, variant));
@@ -75,7 +73,7 @@ impl Apart for Floor {
 }
 
 /// What the probe must find where these pieces were made and no others.
-fn expected_of(pieces: Pieces) -> Expected {
+pub(super) fn expected_of(pieces: Pieces) -> Expected {
     let own = |piece| if pieces.has(piece) { Own::Private } else { Own::Host };
     Expected {
         network: if pieces.has(Piece::Network) { Network::Loopback } else { Network::Host },

@@ -255,6 +255,12 @@ impl Prepared {
         self.spec.pieces
     }
 
+    /// How many instructions the seccomp filter has that will be loaded; 0 for none.
+    pub fn filter_instructions(&self) -> usize {
+        let filter = self.spec.seccomp.as_ref().filter(|_| self.spec.pieces.has(Piece::Seccomp));
+        filter.map_or(0, Vec::len)
+    }
+
     /// What a container of this name leaves, to be written down before it is launched.
     pub fn leftovers(&self, name: &str) -> Leftovers {
         leftovers(&self.spec.scratch, name, &self.spec.cgroups)

@@ -1,0 +1,235 @@
+//! What does a system call take? Each call of `sys::calls` is made in batches on one CPU, and what it takes
+//! is told from the batches that nothing disturbed.
+//!
+//! A batch is long beside two readings of the clock and short beside the time between two interruptions by
+//! timers and other programs. Whatever disturbs (an interrupt, another program's turn, a busy sibling of the
+//! CPU) only ever makes batches longer, so what is told is a low quantile over batches: one in fifty took
+//! less. A minimum would fall with the number of batches; a median moves with the load of the machine as soon as
+//! half of the time is disturbed. The calls take turns in several passes, so that a disturbance of some
+//! milliseconds is spread over all of them. What two readings of the clock take is measured in the same way, with
+//! batches of no call, and taken off. The batches that found the right size have warmed the call's path, and
+//! do not count.
+//!
+//! Deliberately absent: whatever happens before and after a batch, and a mean, which would hold every
+//! interruption.
+
+use core::ffi::CStr;
+
+use super::super::NOTHING;
+use super::{Report, Words};
+use crate::sys::affinity::{self, CpuSet};
+use crate::sys::calls::{self, Bench, Call, Program};
+use crate::sys::raw;
+
+/// The least that a batch takes, in nanoseconds: some thousand times what the clock resolves and some
+/// hundred times what reading it takes.
+const LEAST: u64 = 50_000;
+/// The most batches of one call; with longer windows they get longer.
+const MOST_BATCHES: usize = 2000;
+/// No call is made more often than this, however long the window.
+const MOST_CALLS: usize = 3_000_000;
+/// How often all calls take their turns.
+const PASSES: usize = 5;
+/// Batches of no call, by which the clock is measured.
+const EMPTY_BATCHES: usize = 255;
+/// One batch in so many took no longer than what is told.
+const QUANTILE: usize = 50;
+
+/// The batches of one call so far.
+struct Series {
+    call: Call,
+    /// Calls a batch.
+    size: usize,
+    /// What reading the clock twice takes, in nanoseconds.
+    clock: u32,
+    batches: usize,
+    durations: [u32; MOST_BATCHES],
+    /// The error number with which it failed.
+    failed: Option<i32>,
+}
+
+/// `syscall WINDOW [CALL…]`: makes every call, or those named, for so many nanoseconds each. Reports
+/// picoseconds, how many calls were made, and in how many batches.
+pub fn work(words: Words, report: &mut Report<'_>) {
+    let Some(window) = words.number(0).filter(|window| *window > 0) else {
+        return report.refuse("`syscall` needs a window in nanoseconds");
+    };
+    match pinned() {
+        Ok(cpu) => report.result("cpu", cpu as i64),
+        Err(_) => return report.refuse("it cannot be bound to a CPU"),
+    }
+    let path = calls::own_path().unwrap_or(c"/proc/self/exe");
+    let none = [Some(path), Some(c"probe"), Some(NOTHING)];
+    let Ok(mut bench) = Bench::new(Program { path, arguments: none }) else {
+        return report.refuse("it has no /dev/zero or no /dev/null");
+    };
+    conditions(report);
+    let asked = |call: Call| {
+        let is_it = |word: &CStr| word.to_bytes() == call.name().as_bytes();
+        words.get(1).is_none() || (1..=calls::ALL.len()).filter_map(|index| words.get(index)).any(is_it)
+    };
+    let mut all = calls::ALL.map(Series::new);
+    for series in all.iter_mut().filter(|series| asked(series.call)) {
+        series.get_ready(&mut bench, window);
+    }
+    for pass in 1..=PASSES {
+        for series in all.iter_mut().filter(|series| asked(series.call)) {
+            series.go_on(&mut bench, window, pass);
+        }
+    }
+    for series in all.iter_mut().filter(|series| asked(series.call)) {
+        let name = series.call.name();
+        match series.failed {
+            Some(errno) => report.parted_result(name, ".errno", i64::from(errno)),
+            None => {
+                report.result(name, series.picoseconds() as i64);
+                report.parted_result(name, ".calls", series.calls() as i64);
+                report.parted_result(name, ".batches", series.batches as i64);
+            }
+        }
+    }
+}
+
+/// Binds this process to the last CPU that it is allowed: the first ones serve most interrupts.
+fn pinned() -> Result<usize, i32> {
+    let cpu = affinity::allowed()?.iter().last().ok_or(libc::EINVAL)?;
+    affinity::bind(&CpuSet::only(cpu))?;
+    Ok(cpu)
+}
+
+/// What the kernel does about speculation in this process, in the words of `/proc/self/status`, how many
+/// filters a call passes, and whether there is a vDSO.
+fn conditions(report: &mut Report<'_>) {
+    report.note("vdso", if calls::has_vdso() { b"present" } else { b"absent" });
+    let lines: [(&str, &[u8]); 3] = [
+        ("store_bypass", b"Speculation_Store_Bypass:"),
+        ("indirect_branch", b"SpeculationIndirectBranch:"),
+        ("seccomp_filters", b"Seccomp_filters:"),
+    ];
+    let mut status = [0u8; 8192];
+    let Ok(file) = raw::open(c"/proc/self/status") else { return };
+    let length = raw::read(file, &mut status).unwrap_or(0);
+    raw::close(file);
+    for (name, begin) in lines {
+        let rest = status[..length].split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(begin));
+        if let Some(rest) = rest {
+            report.note(name, rest.trim_ascii());
+        }
+    }
+}
+
+impl Series {
+    fn new(call: Call) -> Series {
+        Series { call, size: 1, clock: 0, batches: 0, durations: [0; MOST_BATCHES], failed: None }
+    }
+
+    /// Finds the size of its batches, and what the clock takes.
+    fn get_ready(&mut self, bench: &mut Bench<'_>, window: u64) {
+        if let Err(errno) = self.sized(bench, LEAST.max(window / MOST_BATCHES as u64)) {
+            self.failed = Some(errno);
+        }
+    }
+
+    fn sized(&mut self, bench: &mut Bench<'_>, least: u64) -> Result<(), i32> {
+        // Twice in a row, so that an interruption does not make it too small.
+        while batch(bench, self.call, self.size)? < least || batch(bench, self.call, self.size)? < least {
+            self.size *= 2;
+        }
+        for duration in &mut self.durations[..EMPTY_BATCHES] {
+            *duration = short(batch(bench, self.call, 0)?);
+        }
+        self.clock = low(&mut self.durations[..EMPTY_BATCHES]);
+        Ok(())
+    }
+
+    /// Takes its turn in this pass, counted from 1: one batch at least.
+    fn go_on(&mut self, bench: &mut Bench<'_>, window: u64, pass: usize) {
+        let began = raw::monotonic();
+        let most = (MOST_CALLS / self.size).clamp(PASSES, MOST_BATCHES) * pass / PASSES;
+        let mut first = true;
+        while self.failed.is_none()
+            && self.batches < most
+            && (first || raw::monotonic() - began < window / PASSES as u64)
+        {
+            first = false;
+            match batch(bench, self.call, self.size) {
+                Ok(duration) => {
+                    self.durations[self.batches] = short(duration);
+                    self.batches += 1;
+                }
+                Err(errno) => self.failed = Some(errno),
+            }
+        }
+    }
+
+    fn calls(&self) -> usize {
+        self.size * self.batches
+    }
+
+    fn picoseconds(&mut self) -> u64 {
+        let duration = low(&mut self.durations[..self.batches]);
+        u64::from(duration.saturating_sub(self.clock)) * 1000 / self.size as u64
+    }
+}
+
+/// How long so many calls took, with the two readings of the clock.
+#[inline(never)]
+fn batch(bench: &mut Bench<'_>, call: Call, size: usize) -> Result<u64, i32> {
+    let began = raw::monotonic();
+    bench.repeat(call, size)?;
+    Ok(raw::monotonic() - began)
+}
+
+fn short(nanoseconds: u64) -> u32 {
+    u32::try_from(nanoseconds).unwrap_or(u32::MAX)
+}
+
+/// One in fifty is not longer; the shortest of less than a hundred.
+fn low(durations: &mut [u32]) -> u32 {
+    durations.sort_unstable();
+    durations[(durations.len() / QUANTILE).max(1) - 1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOWHERE: Program<'_> = Program { path: c"/nonexistent", arguments: [None; 3] };
+
+    fn measured(call: Call, window: u64) -> Series {
+        let mut bench = Bench::new(NOWHERE).unwrap();
+        let mut series = Series::new(call);
+        series.get_ready(&mut bench, window);
+        (1..=PASSES).for_each(|pass| series.go_on(&mut bench, window, pass));
+        series
+    }
+
+    #[test]
+    fn what_is_told_is_a_short_batch_but_not_the_shortest_of_many() {
+        let mut durations: [u32; 500] = std::array::from_fn(|index| 500 - index as u32);
+        assert_eq!([low(&mut durations), low(&mut durations[..100]), low(&mut durations[..99])], [10, 2, 1]);
+    }
+
+    #[test]
+    fn every_call_takes_some_time_and_is_made_as_often_as_is_said() {
+        for call in calls::ALL.into_iter().filter(|call| *call != Call::ForkExecWait) {
+            let mut series = measured(call, 2_000_000);
+            assert_eq!(series.failed, None, "{}", call.name());
+            assert!(series.picoseconds() > 0, "{}", call.name());
+            assert!((PASSES..=MOST_BATCHES).contains(&series.batches), "{}", call.name());
+            assert_eq!(series.calls(), series.size * series.batches);
+        }
+    }
+
+    #[test]
+    fn a_call_that_fails_is_said_and_not_made_again() {
+        let series = measured(Call::ForkExecWait, 1);
+        assert_eq!((series.failed, series.batches), (Some(libc::ENOEXEC), 0));
+    }
+
+    #[test]
+    fn no_call_is_made_more_often_than_is_said_however_long_the_window() {
+        let series = measured(Call::ClockVdso, 400_000_000);
+        assert!(series.calls() <= MOST_CALLS);
+    }
+}

@@ -1,0 +1,192 @@
+//! What a person can have the floor leave out, and which pieces are made then.
+
+use super::super::limits;
+use super::super::roots;
+use super::super::spec::{Key, Spec, Values};
+use super::super::treatment::{Cgroup, Expected};
+use super::apart::expected_of;
+use crate::subject::Need;
+use crate::sys::container::{self, Piece, Pieces};
+use crate::sys::raw;
+
+pub(super) static KEYS: [Key; 15] = [
+    roots::KEY,
+    limits::CPUS,
+    limits::BURST,
+    Key {
+        name: "net",
+        values: Values::OneOf(&["none", "host"]),
+        meaning: "`none` (default): a new network namespace with loopback only",
+        default: Some("none"),
+    },
+    Key {
+        name: "seccomp",
+        values: Values::OneOf(&["default", "off"]),
+        meaning: "`default`: the verdicts of Docker's default profile",
+        default: Some("default"),
+    },
+    Key {
+        name: "pid",
+        values: Values::OneOf(&["private", "host"]),
+        meaning: "`private` (default): a process id namespace of its own",
+        default: Some("private"),
+    },
+    Key {
+        name: "userns",
+        values: Values::OneOf(&["host", "private"]),
+        meaning: "`host` (default): no user namespace, where we are root; `private`: one in which we are root and nobody \
+                  else exists",
+        default: Some("host"),
+    },
+    Key {
+        name: "mounts",
+        values: Values::OneOf(&["private", "host"]),
+        meaning: "`private` (default): a mount namespace with a root and filesystems of its own; `host`: none of these, \
+                  the program runs on the host's root",
+        default: Some("private"),
+    },
+    Key {
+        name: "uts",
+        values: Values::OneOf(&["private", "host"]),
+        meaning: "`private` (default): a host name of its own",
+        default: Some("private"),
+    },
+    Key {
+        name: "ipc",
+        values: Values::OneOf(&["private", "host"]),
+        meaning: "`private` (default): a namespace of inter-process communication of its own",
+        default: Some("private"),
+    },
+    Key {
+        name: "cgroup",
+        values: Values::OneOf(&["own", "host"]),
+        meaning: "`own` (default): a cgroup in every hierarchy; `host`: it stays in those of whoever starts it",
+        default: Some("own"),
+    },
+    Key {
+        name: "cgroupns",
+        values: Values::OneOf(&["private", "host"]),
+        meaning: "`private` (default): a cgroup namespace of its own",
+        default: Some("private"),
+    },
+    Key {
+        name: "overlay",
+        values: Values::OneOf(&["on", "off"]),
+        meaning: "`on` (default): an overlay over the image as root; `off`: the image itself",
+        default: Some("on"),
+    },
+    Key {
+        name: "capabilities",
+        values: Values::OneOf(&["default", "all"]),
+        meaning: "`default`: Docker's fourteen; `all`: those of whoever starts it",
+        default: Some("default"),
+    },
+    Key {
+        name: "no_new_privs",
+        values: Values::OneOf(&["on", "off"]),
+        meaning: "`on` (default): no program gains privileges by being executed",
+        default: Some("on"),
+    },
+];
+
+/// For each value that leaves something out, what is left out.
+const LEFT_OUT: [(&str, &str, &[Piece]); 10] = [
+    ("net", "host", &[Piece::Network]),
+    ("pid", "host", &[Piece::Pid]),
+    (
+        "mounts",
+        "host",
+        &[Piece::Mounts, Piece::Overlay, Piece::Filesystems, Piece::MaskedPaths, Piece::ReadOnlyPaths],
+    ),
+    ("uts", "host", &[Piece::Uts]),
+    ("ipc", "host", &[Piece::Ipc]),
+    ("cgroup", "host", &[Piece::Cgroup]),
+    ("cgroupns", "host", &[Piece::CgroupNamespace]),
+    ("overlay", "off", &[Piece::Overlay]),
+    ("capabilities", "all", &[Piece::Capabilities]),
+    ("no_new_privs", "off", &[Piece::NoNewPrivileges]),
+];
+
+/// The pieces of a floor that was asked for.
+pub(super) fn pieces(spec: &Spec) -> Pieces {
+    let is_asked = |key: &str, value: &str| spec.get(key) == Some(value);
+    let mut pieces = Pieces::engine();
+    for (key, value, left_out) in LEFT_OUT {
+        if is_asked(key, value) {
+            pieces = left_out.iter().fold(pieces, |pieces, piece| pieces.without(*piece));
+        }
+    }
+    if is_asked("userns", "private") { pieces.with(Piece::User) } else { pieces }
+}
+
+/// What the probe must find inside.
+pub(super) fn expected(spec: &Spec, cgroup: Cgroup) -> Expected {
+    let pieces = pieces(spec);
+    let made = if container::is_privileged() { pieces } else { pieces.with(Piece::User) };
+    Expected {
+        // On the host's root the host's cgroups are seen, whichever it is in.
+        cgroup: if pieces.has(Piece::Cgroup) && pieces.has(Piece::Mounts) { cgroup } else { Cgroup::Any },
+        no_new_privs: Some(u64::from(pieces.has(Piece::NoNewPrivileges))),
+        seccomp: Some(if spec.get("seccomp") == Some("off") { 0 } else { 2 }),
+        capabilities: pieces.has(Piece::Capabilities).then_some(raw::DOCKER_CAPABILITIES),
+        ..expected_of(made)
+    }
+}
+
+/// What it can do. One that was asked to leave something out is not the whole of which pieces are parts; and
+/// entering one follows its first process into what an engine makes private.
+pub(super) fn offers(spec: &Spec) -> &'static [Need] {
+    const ENTERED: [&str; 6] = ["image", "cpus", "burst", "net", "seccomp", "pid"];
+    match &spec.keys[..] {
+        [] => &Need::ALL,
+        keys if keys.iter().all(|(key, _)| ENTERED.contains(&key.as_str())) => &Need::CONTAINER,
+        _ => &[Need::Launch, Need::Work],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subject::treatment::{Network, Own};
+
+    fn floor(text: &str) -> Spec {
+        Spec::parse(text).unwrap()
+    }
+
+    #[test]
+    fn every_key_but_the_image_and_the_filter_changes_the_pieces() {
+        for key in KEYS.iter().filter(|key| !["image", "cpus", "burst", "seccomp"].contains(&key.name)) {
+            let Values::OneOf(values) = key.values else { panic!("{}", key.name) };
+            let other = values.iter().find(|value| Some(**value) != key.default).unwrap();
+            let of = |value: &str| pieces(&floor(&format!("floor:{}={value}", key.name)));
+            assert_eq!(of(key.default.unwrap()), Pieces::engine(), "{}", key.name);
+            assert_ne!(of(other), Pieces::engine(), "{}", key.name);
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_must_not_be_found() {
+        let expected = |text: &str| expected(&floor(text), Cgroup::Own);
+        let whole = expected("floor");
+        assert_eq!((whole.seccomp, whole.no_new_privs, whole.root), (Some(2), Some(1), &["overlay"][..]));
+        assert_eq!(expected("floor:seccomp=off").seccomp, Some(0));
+        assert_eq!(expected("floor:no_new_privs=off").no_new_privs, Some(0));
+        assert_eq!(expected("floor:capabilities=all").capabilities, None);
+        assert_eq!(expected("floor:cgroup=host").cgroup, Cgroup::Any);
+        let on_the_host = expected("floor:mounts=host,net=host,uts=host");
+        assert_eq!(
+            (on_the_host.mount, on_the_host.uts, on_the_host.ipc),
+            (Own::Host, Own::Host, Own::Private)
+        );
+        assert_eq!((on_the_host.network, on_the_host.root), (Network::Host, &[][..]));
+        assert_eq!(expected("floor:userns=private").user, Own::Private);
+    }
+
+    #[test]
+    fn only_the_whole_can_be_taken_apart_and_only_what_engines_make_can_be_entered() {
+        assert!(offers(&floor("floor")).contains(&Need::Pieces));
+        let filtered = offers(&floor("floor:seccomp=off"));
+        assert!(filtered.contains(&Need::Exec) && !filtered.contains(&Need::Pieces));
+        assert_eq!(offers(&floor("floor:uts=host")), [Need::Launch, Need::Work]);
+    }
+}

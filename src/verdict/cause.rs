@@ -1,0 +1,119 @@
+//! Why is a subject slower than the baseline? A cause is shown by intervention: leave one thing out, and see
+//! how much of the difference goes.
+//!
+//! A key is named when the whole interval of the share that goes with it lies at or above 80 %, at the level
+//! that all verdicts of the run share. Only subjects that differ from the slower one in exactly one key count: what
+//! can only be left out together with something else is not named. Where two keys each take the
+//! difference away, both are named, since neither does it without the other. Everything else is not resolved, and the
+//! shares say how far it is known.
+//!
+//! Deliberately absent: which keys are tried, which experiments and persons decide, and words.
+
+use super::exhibit::Evidence;
+use super::{Verdict, sibling};
+use crate::plan::{Plan, Relation};
+use crate::stats::{self, Share};
+
+/// The least share of a difference that a cause takes with it.
+pub const LEAST: f64 = 0.8;
+
+/// What leaving one thing out did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tried {
+    /// The key in which the other subject differs.
+    pub key: String,
+    /// Its value there.
+    pub value: String,
+    /// The other subject's cell.
+    pub cell: usize,
+    /// The share of the difference that goes; none where no round has all three values and a difference.
+    pub share: Option<Share>,
+}
+
+/// Why one cell is slower than the baseline in one metric.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cause {
+    /// Index into the findings.
+    pub finding: usize,
+    /// Everything that was left out, in the order of the plan.
+    pub tried: Vec<Tried>,
+    /// What follows.
+    pub found: Found,
+}
+
+/// What the shares say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// This one of what was tried takes the difference away.
+    One(usize),
+    /// Each of these alone does.
+    Each(Vec<usize>),
+    /// None does, beyond doubt.
+    NotResolved,
+    /// Nothing was left out.
+    NotTried,
+}
+
+/// The causes of everything in an experiment that is slower than the baseline.
+pub fn causes(evidence: &Evidence<'_>, experiment: &str) -> Vec<Cause> {
+    let plan = &evidence.run.plan;
+    let alpha = plan.alpha();
+    let is_asked = |cell: usize, against: usize| {
+        let (own, other) = (&plan.cells[cell], &plan.cells[against]);
+        own.experiment == experiment
+            && plan.baseline_of(experiment) == other.subject
+            && is_original(plan, own.subject)
+    };
+    let slower =
+        evidence.findings.iter().enumerate().filter(|(_, finding)| {
+            finding.verdict == Verdict::Slower && is_asked(finding.cell, finding.against)
+        });
+    let cause = |(finding, found): (usize, &super::Finding)| {
+        let column = |cell| evidence.columns.get(cell, found.metric);
+        let tried = others(plan, found.cell).into_iter().map(|(key, value, cell)| {
+            let share = stats::share(column(found.against), column(found.cell), column(cell), alpha);
+            Tried { key, value, cell, share }
+        });
+        let tried: Vec<_> = tried.collect();
+        Cause { finding, found: judge(&tried), tried }
+    };
+    slower.map(cause).collect()
+}
+
+/// Whether a subject is what was asked for, and no repetition or variant of it.
+pub fn is_original(plan: &Plan, subject: usize) -> bool {
+    let entry = &plan.subjects[subject];
+    entry.twin_of.is_none() && entry.variant_of.is_none()
+}
+
+/// The cells that differ from this one in one key, which it leaves to its kind's default: key, value, cell.
+fn others(plan: &Plan, cell: usize) -> Vec<(String, String, usize)> {
+    let own = &plan.cells[cell];
+    let compared = plan.comparisons.iter().filter(|one| one.experiment == own.experiment);
+    let other = |comparison: &crate::plan::Comparison| {
+        let Relation::OneKey(key) = &comparison.relation else { return None };
+        let other = match own.subject {
+            subject if subject == comparison.against => comparison.subject,
+            subject if subject == comparison.subject => comparison.against,
+            _ => return None,
+        };
+        let value = plan.subjects[other].spec.get(key)?;
+        let is_default = plan.subjects[own.subject].spec.get(key).is_none();
+        Some((key.clone(), value.to_owned(), sibling(plan, cell, other)?)).filter(|_| is_default)
+    };
+    compared.filter_map(other).collect()
+}
+
+fn judge(tried: &[Tried]) -> Found {
+    let takes_it_away = |one: &Tried| {
+        let interval = one.share.and_then(|share| share.removed.interval);
+        interval.is_some_and(|interval| interval.low >= LEAST)
+    };
+    let those: Vec<usize> = (0..tried.len()).filter(|&index| takes_it_away(&tried[index])).collect();
+    match those[..] {
+        _ if tried.is_empty() => Found::NotTried,
+        [] => Found::NotResolved,
+        [only] => Found::One(only),
+        _ => Found::Each(those),
+    }
+}

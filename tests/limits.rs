@@ -1,0 +1,329 @@
+//! Limits on CPU time, for real: are they in force on every subject, refused in clear words where they
+//! cannot be, and is nothing left of them, however a run ends?
+
+#[path = "support/dunnage.rs"]
+mod dunnage_program;
+#[path = "support/left.rs"]
+mod left;
+#[path = "support/mod.rs"]
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use dunnage::record;
+use dunnage::subject::on_path;
+use dunnage::sys::cgroup::{self, CgroupPlan, CpuLimit};
+use dunnage::sys::signals::Interrupts;
+use dunnage::sys::spawn::{self, Program};
+use dunnage::units::Nanos;
+use dunnage_program::{Dunnage, Ran};
+use support::{Need, lacks, skip};
+
+/// Long enough for anything that is bound to come; where it is reached, the test has failed.
+const AMPLE: Duration = Duration::from_secs(30);
+
+/// Why no limit can be set on this host, where none can.
+fn cgroups() -> Result<CgroupPlan, String> {
+    Need::Root.ready()?;
+    let mounted = cgroup::mounted().map_err(|error| error.to_string())?;
+    CgroupPlan::new(&mounted).for_cpu().map_err(|why| why.to_string())
+}
+
+/// The plan; none where the test must return, which is then told.
+fn cgroups_for(test: &str) -> Option<CgroupPlan> {
+    cgroups().inspect_err(|why| skip(test, Need::Cgroup, why)).ok()
+}
+
+/// Those of these subjects that work here.
+fn at_hand(test: &str, subjects: &[(Need, &'static str)]) -> Vec<&'static str> {
+    let works = |(need, subject): &(Need, &'static str)| match need.ready() {
+        Ok(()) => Some(*subject),
+        Err(reason) => {
+            skip(&format!("{test} ({subject})"), *need, &reason);
+            None
+        }
+    };
+    subjects.iter().filter_map(works).collect()
+}
+
+const ALL: [(Need, &str); 9] = [
+    (Need::Root, "bare"),
+    (Need::Root, "floor"),
+    (Need::Runc, "runc"),
+    (Need::Crun, "crun"),
+    (Need::Docker, "docker:net=none"),
+    (Need::Docker, "docker:net=none,client=api"),
+    (Need::Podman, "podman:net=none"),
+    (Need::Podman, "podman:net=none,client=api"),
+    (Need::Containerd, "containerd"),
+];
+
+/// The subjects with these keys too.
+fn with(subjects: &[&str], keys: &str) -> String {
+    let one = |subject: &&str| format!("-s {subject}{}{keys}", if subject.contains(':') { ',' } else { ':' });
+    subjects.iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn half_a_cpu_is_in_force_everywhere_and_nothing_is_left() {
+    const TEST: &str = "half_a_cpu_is_in_force_everywhere_and_nothing_is_left";
+    if cgroups_for(TEST).is_none() {
+        return;
+    }
+    let subjects = at_hand(TEST, &ALL);
+    let dunnage = Dunnage::new();
+    let arguments = with(&subjects, "cpus=0.5");
+    let ran = dunnage.run(&format!("run start {arguments} --rounds 2 --set prestate=idle -o DIR"));
+    assert!(ran.code == 0 && !ran.stderr.contains("not available"), "{ran}");
+    let recorded = record::load(&dunnage.directory()).expect("a run directory");
+    assert!(recorded.failures.is_empty(), "{ran}");
+    assert_eq!(recorded.plan.subjects.iter().filter(|one| one.twin_of.is_none()).count(), subjects.len());
+    for facts in &recorded.treatments {
+        assert!(facts.contains(&("cpus".into(), "0.5".into())), "{facts:?}");
+    }
+    assert_eq!(left::of_run(&recorded.run), Vec::<String>::new());
+    assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn whoever_enters_a_limited_container_is_limited_too() {
+    const TEST: &str = "whoever_enters_a_limited_container_is_limited_too";
+    if cgroups_for(TEST).is_none() {
+        return;
+    }
+    let subjects = at_hand(TEST, &ALL[1..5]);
+    let arguments = with(&subjects, "cpus=0.5");
+    let ran = Dunnage::new().run(&format!("check exec {arguments} --set prestate=idle"));
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(facts(&ran, "cpus=0.5"), subjects.len(), "{ran}");
+}
+
+/// How many cells `check` found treated like this.
+fn facts(ran: &Ran, fact: &str) -> usize {
+    ran.stdout.lines().filter(|line| line.split_whitespace().any(|word| word == fact)).count()
+}
+
+#[test]
+fn no_limit_can_be_asked_for() {
+    let ran = Dunnage::new().run("check start -s bare:cpus=none --set prestate=idle");
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(ran.stdout.contains("start prestate=idle bare\n"), "the same subject as without the key: {ran}");
+}
+
+#[test]
+fn a_burst_is_in_force_or_it_is_told_who_left_it_out() {
+    const TEST: &str = "a_burst_is_in_force_or_it_is_told_who_left_it_out";
+    let Some(plan) = cgroups_for(TEST) else { return };
+    let has_bursts = |place: &cgroup::Place| {
+        let above = place.parent.parent().expect("a directory above ours");
+        above.join("cpu.cfs_burst_us").exists() || above.join("init.scope/cpu.max.burst").exists()
+    };
+    if !plan.places.iter().any(has_bursts) {
+        return skip(TEST, Need::Cgroup, "this kernel has no bursts");
+    }
+    let dunnage = Dunnage::new();
+    for subject in at_hand(TEST, &ALL[..4]) {
+        let arguments = with(&[subject], "cpus=0.5,burst=20ms");
+        let ran = dunnage.run(&format!("check start {arguments} --set prestate=idle"));
+        let ours = ["bare", "floor"].contains(&subject);
+        if ran.code == 0 || ours {
+            assert_eq!((ran.code, facts(&ran, "burst=20000us")), (0, 1), "{ran}");
+            continue;
+        }
+        // A runtime from before it takes the word and does nothing.
+        let told = "treatment: not as asked: a CPU burst of 20.0 ms was asked for and none is in force";
+        assert!(ran.stdout.contains(told) && ran.stdout.contains("runc does from 1.2 on"), "{ran}");
+    }
+    assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_runtime_that_leaves_the_limit_out_is_found_out() {
+    const TEST: &str = "a_runtime_that_leaves_the_limit_out_is_found_out";
+    if cgroups_for(TEST).is_none() || lacks(TEST, Need::Crun) {
+        return;
+    }
+    let place = tempfile::tempdir().expect("a directory");
+    let path = place.path().join("crun");
+    let real = on_path("crun").expect("it is installed");
+    let text = format!(
+        "#!/bin/sh\nlast=\nfor word in \"$@\"; do\n  [ \"$last\" = --bundle ] && \
+         sed -i 's/\"quota\":50000/\"quota\":90000/' \"$word/config.json\"\n  last=$word\ndone\nexec {} \"$@\"\n",
+        real.display()
+    );
+    fs::write(&path, text).expect("a script");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("our file");
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run(&format!("check start -s crun:cpus=0.5,bin={}", path.display()));
+    assert_eq!(ran.code, 4, "{ran}");
+    let told = "treatment: not as asked: a CPU limit of 0.5 was asked for and 0.9 is in force";
+    assert!(ran.stdout.contains(told), "{ran}");
+    assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn what_cannot_be_a_limit_is_a_mistake_in_usage() {
+    let dunnage = Dunnage::new();
+    for subject in
+        ["bare:cpus=0.001", "runc:cpus=-1", "docker:cpus=nan", "podman:cpus=inf", "floor:cpus=half"]
+    {
+        let ran = dunnage.run(&format!("check start -s {subject}"));
+        assert_eq!(ran.code, 2, "{ran}");
+        assert!(ran.stderr.contains("`cpus` takes a number of CPUs from 0.01 up"), "{ran}");
+    }
+    let ran = dunnage.run("check start -s runsc:cpus=0.5");
+    assert!(ran.code == 2 && ran.stderr.contains("`runsc` has no key `cpus`"), "{ran}");
+}
+
+#[test]
+fn what_the_kernel_does_not_take_is_told_with_a_remedy() {
+    const TEST: &str = "what_the_kernel_does_not_take_is_told_with_a_remedy";
+    if cgroups_for(TEST).is_none() {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let mut cases = vec![
+        ("bare:burst=20ms", "give `cpus` too"),
+        ("floor:cpus=0.1,burst=20ms", "`burst=10.0 ms` or less"),
+        ("bare:cpus=1e9", "unsupported: cannot limit CPU time by"),
+        ("floor:cpus=1e9", "the kernel takes no such limit"),
+    ];
+    if Need::Docker.ready().is_ok() {
+        cases.push(("docker:cpus=100000", "docker takes no limit beyond the CPUs that there are"));
+    }
+    if Need::Runc.ready().is_ok() {
+        cases.push(("runc:cpus=1e9", "the kernel takes no such limit"));
+    }
+    for (subject, words) in cases {
+        let ran = dunnage.run(&format!("check start -s {subject} --set prestate=idle"));
+        assert_eq!(ran.code, 4, "{ran}");
+        assert!(ran.stdout.contains(words), "{subject}: {ran}");
+        assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new(), "{ran}");
+    }
+}
+
+#[test]
+fn who_may_make_no_cgroup_hears_so() {
+    const TEST: &str = "who_may_make_no_cgroup_hears_so";
+    if lacks(TEST, Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let place = dunnage.directory().parent().expect("a directory of the test").to_owned();
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o777)).expect("our directory");
+    let copy = place.join("dunnage");
+    fs::copy(env!("CARGO_BIN_EXE_dunnage"), &copy).expect("a copy that everybody reaches");
+    let wrapper =
+        format!("setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps -all {}", copy.display());
+    for subject in ["bare", "runc"] {
+        let ran = dunnage.through(&wrapper, &format!("check start -s {subject}:cpus=0.5"));
+        assert_eq!(ran.code, 4, "{ran}");
+        assert!(ran.stdout.contains("remedy: run as root"), "{ran}");
+    }
+}
+
+/// A program in cgroups of ours is there from its first instruction on, is throttled, and is gone with them.
+#[test]
+fn a_program_that_wants_more_than_its_quota_is_throttled() {
+    const TEST: &str = "a_program_that_wants_more_than_its_quota_is_throttled";
+    let Some(plan) = cgroups_for(TEST) else { return };
+    plan.establish().expect("directories of ours");
+    let name = format!("dunnage-test-{}", std::process::id());
+    plan.make_limited(&name, &CpuLimit::new(0.05, None)).expect("cgroups");
+    let loops = "cat /proc/self/cgroup; while :; do :; done";
+    let program = Program::new(Path::new("/bin/sh"), ["-c", loops]).expect("a shell");
+    let child = spawn::start(&program.in_cgroups(&plan, &name)).expect("it starts");
+    let began = Instant::now();
+    while throttled(&plan, &name) < 3 && began.elapsed() < AMPLE {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let periods = throttled(&plan, &name);
+    plan.remove(&name).expect("it goes, with the program in it");
+    let ended = child.wait(Nanos::from_millis(5000), None::<&Interrupts>).expect("it was killed");
+    assert_eq!(ended.status, spawn::Status::Killed(libc::SIGKILL));
+    let said = String::from_utf8_lossy(&ended.stdout).into_owned();
+    let own = said.lines().filter(|line| line.ends_with(&format!("/dunnage/{name}"))).count();
+    assert_eq!(own, plan.places.len(), "{said}");
+    assert!(periods >= 3, "{periods} periods throttled in {:?}", began.elapsed());
+    assert!(plan.directories(&name).iter().all(|path| !path.exists()));
+    plan.retire().expect("nobody's but ours");
+}
+
+fn throttled(plan: &CgroupPlan, name: &str) -> u64 {
+    let texts = plan.directories(name).into_iter().map(|path| fs::read_to_string(path.join("cpu.stat")));
+    let counts = texts.flatten().filter_map(|text| {
+        text.lines().find_map(|line| line.strip_prefix("nr_throttled ")?.trim().parse().ok())
+    });
+    counts.max().unwrap_or(0)
+}
+
+#[test]
+fn nothing_is_left_after_a_kill_or_an_interruption() {
+    const TEST: &str = "nothing_is_left_after_a_kill_or_an_interruption";
+    if cgroups_for(TEST).is_none() {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let arguments = "run start -s bare:cpus=0.5 -s floor:cpus=0.5 --set prestate=primed --rounds 5000 -o DIR";
+    for moment in 0..6 {
+        let _ = fs::remove_dir_all(dunnage.directory());
+        let mut command = dunnage.command(arguments);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+        let began = Instant::now();
+        let samples = dunnage.directory().join("samples.jsonl");
+        let some = || fs::metadata(&samples).is_ok_and(|file| file.len() > 2000);
+        while !some() && began.elapsed() < AMPLE {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(some(), "no round was completed");
+        // Anywhere within a launch, which takes some milliseconds.
+        std::thread::sleep(Duration::from_micros(700 * moment));
+        let run = record::load(&dunnage.directory()).expect("a run directory").run;
+        match moment % 3 {
+            0 => {
+                let pid = child.id().to_string();
+                assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill").success());
+                assert_eq!(child.wait().expect("it ends").code(), Some(5));
+            }
+            _ => {
+                child.kill().expect("it is our child");
+                child.wait().expect("it ends");
+                let _ = fs::remove_dir_all(dunnage.directory());
+                let next = dunnage.run("run start -s bare --rounds 1 -o DIR");
+                assert_eq!(next.code, 0, "{next}");
+            }
+        }
+        assert_eq!(left::of_run(&run), Vec::<String>::new());
+        assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
+    }
+}
+
+/// A run that was struck down while its probe worked in a cgroup: the next one ends it and removes the cgroup.
+#[test]
+fn a_bare_probe_that_outlived_its_run_is_ended_with_its_cgroups() {
+    const TEST: &str = "a_bare_probe_that_outlived_its_run_is_ended_with_its_cgroups";
+    let Some(plan) = cgroups_for(TEST) else { return };
+    let dunnage = Dunnage::new();
+    let run = format!("{:08x}", std::process::id());
+    let name = format!("dunnage-{run}-000001");
+    let journals = dunnage.state().join("journal");
+    fs::create_dir_all(&journals).expect("a directory");
+    let entry = format!(
+        "{{\"made\":{{\"id\":0,\"resource\":{{\"container\":{{\"subject\":\"bare:cpus=0.5\",\"name\":\"{name}\"}}}}}}}}\n"
+    );
+    fs::write(journals.join(format!("{run}.jsonl")), entry).expect("a journal");
+    plan.establish().expect("directories of ours");
+    plan.make_limited(&name, &CpuLimit::new(0.5, None)).expect("cgroups");
+    let program = Program::new(Path::new("/bin/sleep"), ["1000"]).expect("a program");
+    let child = spawn::start(&program.in_cgroups(&plan, &name)).expect("it starts");
+    let next = dunnage.run("run start -s bare --rounds 1 -o DIR");
+    assert_eq!(next.code, 0, "{next}");
+    let ended = child.wait(Nanos::from_millis(5000), None::<&Interrupts>).expect("it was killed");
+    assert_eq!(ended.status, spawn::Status::Killed(libc::SIGKILL), "{next}");
+    assert_eq!(left::of_run(&run), Vec::<String>::new(), "{next}");
+    assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
+}
