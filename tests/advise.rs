@@ -26,8 +26,8 @@ struct Container {
 }
 
 impl Container {
-    /// With this load, and these options of `run`.
-    fn start(engine: &'static str, test: &str, options: &[&str], load: &str) -> Container {
+    /// With this task of the probe, and these options of `run`.
+    fn start(engine: &'static str, test: &str, options: &[&str], task: &[&str]) -> Container {
         let name = format!("dunnage-test-{}-{test}", std::process::id());
         let mut arguments: Vec<String> =
             ["run", "--detach", "--network", "none", "--name", &name].map(str::to_owned).to_vec();
@@ -40,7 +40,8 @@ impl Container {
                     .flat_map(|(name, most)| ["--ulimit".to_owned(), format!("{name}={most}:{most}")]),
             );
         }
-        arguments.extend([image(engine), "load".to_owned(), load.to_owned()]);
+        arguments.push(image(engine));
+        arguments.extend(task.iter().map(|word| (*word).to_owned()));
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let id = said(engine, &arguments);
         Container { engine, name, id }
@@ -113,7 +114,7 @@ fn a_container_of_docker_is_advised_on_by_name_by_id_and_by_cgroup() {
     if lacks(TEST, Need::Docker) || lacks(TEST, Need::Root) {
         return;
     }
-    let container = Container::start("docker", "named", &[], "steady");
+    let container = Container::start("docker", "named", &[], &["load", "steady"]);
     let dunnage = Dunnage::new();
     let by_name =
         begun(&dunnage, &format!("advise cpu {} --for 6s --limit 0.01 --format json", container.name));
@@ -149,7 +150,7 @@ fn a_container_of_podman_is_advised_on() {
     if lacks(TEST, Need::Podman) || lacks(TEST, Need::Root) {
         return;
     }
-    let container = Container::start("podman", "podman", &[], "two-peaked");
+    let container = Container::start("podman", "podman", &[], &["load", "two-peaked"]);
     let ran =
         Dunnage::new().run(&format!("advise cpu {} --for 6s --limit 0.01 --format json", container.name));
     let advice = document(&ran);
@@ -166,7 +167,7 @@ fn a_limit_that_holds_work_back_is_not_recommended_away() {
     if lacks(TEST, Need::Docker) || lacks(TEST, Need::Root) {
         return;
     }
-    let container = Container::start("docker", "limited", &["--cpus", "0.05"], "two-peaked");
+    let container = Container::start("docker", "limited", &["--cpus", "0.05"], &["load", "two-peaked"]);
     let advice = document(
         &Dunnage::new().run(&format!("advise cpu {} --for 6s --limit 0.02 --format json", container.name)),
     );
@@ -199,7 +200,7 @@ fn a_container_that_ends_while_it_is_watched_is_told() {
     if lacks(TEST, Need::Docker) || lacks(TEST, Need::Root) {
         return;
     }
-    let container = Container::start("docker", "ending", &[], "steady");
+    let container = Container::start("docker", "ending", &[], &["load", "steady"]);
     let dunnage = Dunnage::new();
     let child = watching(&dunnage, &format!("advise cpu {} --for 300s", container.name));
     said("docker", &["stop", &container.name]);
@@ -223,7 +224,7 @@ fn ctrl_c_ends_watching_early_with_advice_or_says_that_too_little_was_seen() {
     if lacks(TEST, Need::Docker) || lacks(TEST, Need::Root) {
         return;
     }
-    let container = Container::start("docker", "stopped", &[], "steady");
+    let container = Container::start("docker", "stopped", &[], &["load", "steady"]);
     let dunnage = Dunnage::new();
     let arguments = format!("advise cpu {} --for 300s --format json", container.name);
     let (early, later) = (watching(&dunnage, &arguments), watching(&dunnage, &arguments));
@@ -325,4 +326,15 @@ fn a_user_whom_docker_refuses_is_told_who_may() {
     let ran = finished(output);
     assert!(ran.code == 4 && ran.stderr.to_lowercase().contains("permission denied"), "{ran}");
     assert!(ran.stderr.contains("or as a user in the group `docker`"), "{ran}");
+}
+
+#[test]
+fn a_container_that_does_nothing_is_told() {
+    const TEST: &str = "a_container_that_does_nothing_is_told";
+    if lacks(TEST, Need::Docker) || lacks(TEST, Need::Root) {
+        return;
+    }
+    let container = Container::start("docker", "idle", &[], &["stay"]);
+    let ran = Dunnage::new().run(&format!("advise cpu {} --for 5s", container.name));
+    assert!(ran.code == 4 && ran.stderr.contains("` used no CPU time in 5.0"), "{ran}");
 }

@@ -37,6 +37,8 @@ impl Kernel {
 
 /// How many phases of the period against the work are tried: which one a container has is chance.
 const PHASES: i64 = 10;
+/// So many steps are replayed with all of them. In more, the work itself meets the period in every phase.
+const ENOUGH: usize = 60_000;
 
 /// What a limit would have meant.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,15 +88,16 @@ pub struct Replayed {
 
 /// The replays of all phases together.
 pub fn predict(demand: &Demand, limit: Quota, kernel: Kernel) -> Prediction {
-    let phase = |index: i64| Nanos(limit.period.0 * index / PHASES);
+    let phases = (PHASES * ENOUGH as i64 / demand.len().max(1) as i64).clamp(2, PHASES);
+    let phase = |index: i64| Nanos(limit.period.0 * index / phases);
     let all: Vec<[Replayed; 2]> =
-        (0..PHASES).map(|index| replay(demand, limit, kernel, phase(index))).collect();
+        (0..phases).map(|index| replay(demand, limit, kernel, phase(index))).collect();
     let mut counted = Throttling::default();
     for [_, again] in &all {
         counted.periods += again.counted.periods;
         counted.throttled += again.counted.throttled;
     }
-    let behind = all.iter().map(|[first, again]| again.left - first.left).sum::<f64>() / PHASES as f64;
+    let behind = all.iter().map(|[first, again]| again.left - first.left).sum::<f64>() / phases as f64;
     let mut found = Prediction {
         limit,
         throttled: counted.share(),

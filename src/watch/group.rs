@@ -128,19 +128,27 @@ impl Group {
         nanos.map(Nanos).ok_or_else(|| io::Error::other(format!("`{}` is no counter", text.trim())))
     }
 
-    /// What the kernel has counted of the limit so far; nothing where no controller can limit.
-    pub fn throttling(&self) -> Throttling {
-        let text =
-            self.limits.as_ref().and_then(|place| fs::read_to_string(place.directory.join("cpu.stat")).ok());
-        parse_throttling(&text.unwrap_or_default())
+    /// What the kernel has counted of each limit so far: of the group's own, and of those around it, which hold it back just
+    /// as well. Nothing where no controller can limit.
+    pub fn throttling(&self) -> Counted {
+        let count = |directory: PathBuf| {
+            let text = fs::read_to_string(directory.join("cpu.stat")).unwrap_or_default();
+            (directory, parse_throttling(&text))
+        };
+        Counted { levels: self.levels().map(|directory| count(directory.to_owned())).collect() }
     }
 
     /// The tightest limit, of the group itself or of those around it.
     pub fn limit(&self) -> Option<Quota> {
-        let place = self.limits.as_ref()?;
-        let around = place.directory.ancestors().take_while(|directory| directory.starts_with(&place.mount));
-        let limits = around.filter_map(limit_in);
-        limits.min_by(|a, b| a.cpus().0.total_cmp(&b.cpus().0))
+        self.levels().filter_map(limit_in).min_by(|a, b| a.cpus().0.total_cmp(&b.cpus().0))
+    }
+
+    /// The directories that can limit it, its own first.
+    fn levels(&self) -> impl Iterator<Item = &Path> {
+        let levels = self.limits.as_ref().map(|place| {
+            place.directory.ancestors().take_while(|directory| directory.starts_with(&place.mount))
+        });
+        levels.into_iter().flatten()
     }
 
     /// Whether its limit could be read, if it had one.
@@ -148,6 +156,28 @@ impl Group {
         let is_there =
             |file: &str| self.limits.as_ref().is_some_and(|place| place.directory.join(file).exists());
         is_there("cpu.max") || is_there("cpu.cfs_quota_us")
+    }
+}
+
+/// Counters of limits, from a group upwards.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counted {
+    levels: Vec<(PathBuf, Throttling)>,
+}
+
+impl Counted {
+    /// What was counted since an earlier reading, of the limit that throttled the largest share.
+    pub fn since(&self, earlier: &Counted) -> Throttling {
+        let before =
+            |directory| earlier.levels.iter().find(|(own, _)| own == directory).map(|(_, counted)| *counted);
+        let all = self.levels.iter().filter_map(|(directory, now)| Some(now.since(before(directory)?)));
+        // Of equals the first, which is the nearest to the group.
+        all.reduce(
+            |worst, one| {
+                if one.share().unwrap_or(-1.0) > worst.share().unwrap_or(-1.0) { one } else { worst }
+            },
+        )
+        .unwrap_or_default()
     }
 }
 
@@ -224,6 +254,19 @@ mod tests {
         );
         assert_eq!(parse_throttling("usage_usec 77\n"), Throttling::default());
         assert_eq!(field(second, "usage_usec"), Some(77));
+    }
+
+    #[test]
+    fn a_limit_around_the_group_counts_where_it_throttles_more() {
+        let counted = |own: [u64; 2], around: [u64; 2]| {
+            let of = |[periods, throttled]: [u64; 2]| Throttling { periods, throttled, waited: Nanos(0) };
+            Counted { levels: vec![("/g/own".into(), of(own)), ("/g".into(), of(around))] }
+        };
+        let since = |own, around| counted(own, around).since(&counted([10, 5], [100, 0])).throttled;
+        assert_eq!(since([10, 5], [200, 60]), 60);
+        assert_eq!(since([20, 10], [200, 60]), 60);
+        assert_eq!(since([20, 14], [200, 60]), 9);
+        assert_eq!(Counted::default().since(&Counted::default()), Throttling::default());
     }
 
     #[test]

@@ -103,7 +103,7 @@ pub fn watch(
         }
         readings.push(read(group, began)?);
     }
-    let throttling = group.throttling().since(before);
+    let throttling = group.throttling().since(&before);
     let queued = Queue::of(&group.directory).zip(queue).map(|(after, before)| after.since(&before));
     Ok(Seen {
         usage: Usage::new(readings).ok_or(Lost::Nothing)?,

@@ -1,4 +1,4 @@
-//! Is a cgroup of version 2 watched, with and without a limit, where there is nothing else?
+//! Is a cgroup of version 2 watched, with and without a limit around it, where there is nothing else?
 
 use std::fs;
 use std::path::Path;
@@ -11,14 +11,14 @@ use crate::support::{Need, lacks};
 
 const SCRIPT: &str = "
 echo +cpu > /sys/fs/cgroup/cgroup.subtree_control
-mkdir /sys/fs/cgroup/watched
+mkdir /sys/fs/cgroup/around /sys/fs/cgroup/around/watched
 dunnage probe load steady & load=$!
-echo $load > /sys/fs/cgroup/watched/cgroup.procs
-dunnage advise cpu /sys/fs/cgroup/watched --for 5s --every 20ms --limit 0.01 --format json > free; echo $? > free.code
-echo '5000 100000' > /sys/fs/cgroup/watched/cpu.max
-dunnage advise cpu /watched --for 5s --every 50ms --format json > limited; echo $? > limited.code
+echo $load > /sys/fs/cgroup/around/watched/cgroup.procs
+dunnage advise cpu /sys/fs/cgroup/around/watched --for 5s --every 20ms --limit 0.01 --format json > free; echo $? > free.code
+echo '5000 100000' > /sys/fs/cgroup/around/cpu.max
+dunnage advise cpu /around/watched --for 5s --every 50ms --format json > limited; echo $? > limited.code
 kill $load; wait $load; echo $? > load.code
-rmdir /sys/fs/cgroup/watched
+rmdir /sys/fs/cgroup/around/watched /sys/fs/cgroup/around
 ";
 
 fn advice(done: &Done, name: &str) -> Value {

@@ -63,9 +63,19 @@ pub fn run(options: &cli::Advise) -> Result<i32> {
         ));
         return Err(Special::Interrupted.into());
     }
+    if seen.usage.total() == Nanos(0) {
+        let text = format!(
+            "`{}` used no CPU time in {}\n\nhint: watch it while it has something to do",
+            target.name,
+            seen.usage.duration()
+        );
+        return Err(Special::Nothing(text).into());
+    }
+    let limits = [seen.limit, seen.limit_at_the_end].into_iter().flatten();
     let watched = Watched {
         usage: seen.usage.clone(),
-        limit: seen.limit,
+        // One that came or went meanwhile held work back all the same.
+        limit: limits.min_by(|a, b| a.cpus().0.total_cmp(&b.cpus().0)),
         throttling: seen.throttling,
         kernel: sampler::kernel(),
         cpus,
