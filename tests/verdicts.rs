@@ -257,6 +257,34 @@ fn warnings_fire_on_what_was_planted_and_not_on_clean_data() {
 }
 
 #[test]
+fn another_file_under_the_same_name_is_warned_of() {
+    let mut run = ladder();
+    let is_other = |one: &Warning| matches!(one, Warning::OtherPrograms { .. });
+    let is_hosts = |one: &Warning| matches!(one, Warning::HostsProgram { .. });
+    assert!(!analyse(&run).warnings.iter().any(|one| is_other(one) || is_hosts(one)));
+    let file = |sum: &str| {
+        [("program", "/bin/x"), ("program_sha256", sum)].map(|(a, b)| (a.to_owned(), b.to_owned()))
+    };
+    // Everybody executes the same file, which on the host is its own.
+    run.treatments[0].extend(file("1234"));
+    let warnings = analyse(&run).warnings;
+    assert!(warnings.iter().any(is_hosts) && !warnings.iter().any(is_other));
+    // One subject executes another.
+    let mut treatment = run.treatments[0].clone();
+    treatment.last_mut().unwrap().1 = "5678".into();
+    run.treatments.push(treatment);
+    let cell = cell_of(&run, "crun");
+    let other = run.treatments.len() - 1;
+    run.series[cell].treatments.iter_mut().for_each(|number| *number = Some(other));
+    let warnings = analyse(&run).warnings;
+    let found = warnings.iter().find_map(|one| match one {
+        Warning::OtherPrograms { files, .. } => Some(files),
+        _ => None,
+    });
+    assert_eq!(found.unwrap().last().unwrap(), &("5678".to_owned(), vec!["crun".to_owned()]));
+}
+
+#[test]
 fn carry_over_is_found_where_a_predecessor_makes_a_difference() {
     let mut run = planted(
         &[("bare", Layer::Bare, 1.0), ("floor", Layer::Floor, 3.0), ("crun", Layer::Runtime, 20.0)],

@@ -12,6 +12,7 @@ mod api;
 mod bare;
 mod bench;
 mod c;
+mod command;
 mod floor;
 mod hyperfine;
 mod million;
@@ -35,7 +36,7 @@ struct Benchmark {
     run: fn(&mut Bench, usize) -> Result<Vec<Row>>,
 }
 
-static ALL: [Benchmark; 16] = [
+static ALL: [Benchmark; 17] = [
     Benchmark {
         name: "bare",
         question: "the subject `bare` against a C loop of posix_spawn and waitpid of the same probe",
@@ -101,6 +102,12 @@ static ALL: [Benchmark; 16] = [
         question: "entering a container of `podman` against hyperfine on the same `podman exec`",
         rounds: 20,
         run: |bench, rounds| hyperfine::exec(bench, rounds, "podman"),
+    },
+    Benchmark {
+        name: "command",
+        question: "a program of 300 ms on the host and in `docker run --rm` against hyperfine -N",
+        rounds: 20,
+        run: command::against_hyperfine,
     },
     Benchmark {
         name: "api",

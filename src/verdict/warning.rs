@@ -1,6 +1,8 @@
 //! What a reader must know beside the verdicts: each warning is a case of one enum, says what was
 //! seen, and what can be done about it.
 
+mod programs;
+
 use super::{CellSummary, Columns};
 use crate::plan::Plan;
 use crate::record::{Cause, Recorded};
@@ -108,6 +110,22 @@ pub enum Warning {
         /// The subjects, by label.
         labels: Vec<String>,
     },
+    /// The same command is not the same file in all subjects.
+    OtherPrograms {
+        /// A cell with the setting.
+        cell: usize,
+        /// SHA-256 of each file, with the subjects that execute it, by label.
+        files: Vec<(String, Vec<String>)>,
+    },
+    /// A bare process executes what is installed on the host.
+    HostsProgram {
+        /// A cell with the setting.
+        cell: usize,
+        /// The file.
+        path: String,
+        /// The subjects, by label.
+        labels: Vec<String>,
+    },
 }
 
 /// All warnings of a run, and in how many cells carry-over was tested.
@@ -115,6 +133,7 @@ pub(super) fn all(run: &Recorded, columns: &Columns, cells: &[CellSummary]) -> (
     let mut warnings = of_the_record(run);
     warnings.extend(of_failures(run, cells));
     warnings.extend(volatile_roots(run));
+    warnings.extend(programs::warnings(run));
     let tests = run.plan.cells.len().max(1) as f64;
     let looked_at: Vec<usize> = (0..run.plan.cells.len()).collect();
     let by_cell = super::in_parallel(&looked_at, |&cell| of_values(run, columns, cell, LEVEL / tests));

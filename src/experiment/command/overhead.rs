@@ -71,13 +71,17 @@ fn split(evidence: &Evidence<'_>) -> Option<Exhibit> {
     };
     let sentence = |&(cell, against): &(usize, usize)| {
         let value = |name| match difference(evidence, (cell, against), name) {
-            Item::Interval(estimate) => Some(Unit::Seconds.format(estimate.value)),
+            Item::Interval(estimate) => Some(estimate.value),
             _ => None,
         };
         let [all, start, rest] = [value("returned")?, value("start")?, value("beyond_start")?];
         let label = &plan.subjects[plan.cells[cell].subject].label;
+        let more = if all < 0.0 { "less" } else { "more" };
         Some(format!(
-            "{label} takes {all} more than `{baseline}` for the same command: its start {start}, and a rest of {rest} that is not explained"
+            "{label} takes {} {more} than `{baseline}` for the same command: {} by its start, and {} that are not explained",
+            Unit::Seconds.format(all.abs()),
+            Unit::Seconds.format_signed(start),
+            Unit::Seconds.format_signed(rest)
         ))
     };
     // Of many settings the table says enough.

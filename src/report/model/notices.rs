@@ -182,6 +182,30 @@ fn notice(run: &Recorded, warning: &Warning) -> Notice {
             format!("{name} is missing from samples: {reason}"),
             "`dunnage doctor` says what it needs",
         ),
+        Warning::OtherPrograms { cell, files } => Notice {
+            kind: "other program",
+            labels: files.iter().flat_map(|(_, labels)| labels).map(|label| clean(label)).collect(),
+            seen: clean(&format!(
+                "not the same file is executed everywhere ({}): {}",
+                run.plan.cells[*cell].setting,
+                files
+                    .iter()
+                    .map(|(sum, labels)| format!("{}… by {}", sum.get(..12).unwrap_or(sum), labels.join(", ")))
+                    .collect::<Vec<_>>()
+                    .join("; ")
+            )),
+            remedy: "differences may be those of the builds; give every subject the same image, `bare` too".into(),
+        },
+        Warning::HostsProgram { cell, path, labels } => Notice {
+            kind: "the host's program",
+            labels: labels.iter().map(|label| clean(label)).collect(),
+            seen: clean(&format!(
+                "{} executes the host's own `{path}`, with the host's libraries ({})",
+                labels.join(", "),
+                run.plan.cells[*cell].setting
+            )),
+            remedy: "name the image for it too, as in `bare:image=REF`: then it runs from the image's unpacked root".into(),
+        },
         Warning::VolatileRoot { labels } => Notice {
             kind: "volatile root",
             labels: labels.iter().map(|label| clean(label)).collect(),

@@ -1,0 +1,221 @@
+//! Anybody's command in anybody's image, on real subjects: the same file everywhere, failures with their
+//! words, and nothing left behind. The images hold one program, dunnage itself, and are imported here, so
+//! no registry is needed.
+//!
+//! Deliberately absent: how long anything takes.
+
+#[path = "support/dunnage.rs"]
+mod dunnage;
+#[path = "support/left.rs"]
+mod left;
+#[path = "support/mod.rs"]
+mod support;
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::dunnage::{Dunnage, Ran, finished};
+use crate::support::{Need, lacks};
+
+/// An image of one engine whose only program is `/bin/tool`.
+struct Image {
+    engine: &'static str,
+    name: String,
+}
+
+impl Image {
+    fn import(engine: &'static str, test: &str) -> Image {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("bin")).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_dunnage"), root.path().join("bin/tool")).unwrap();
+        // A link, which must not be followed on the host.
+        std::os::unix::fs::symlink("/bin/tool", root.path().join("tool")).unwrap();
+        let mut tar = tar::Builder::new(Vec::new());
+        tar.follow_symlinks(false);
+        tar.append_dir_all(".", root.path()).unwrap();
+        let name = format!("dunnage-test-{}-{}", test.replace('_', "-"), std::process::id());
+        let mut import = Command::new(engine)
+            .args(["import", "-", &name])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        import.stdin.take().unwrap().write_all(&tar.into_inner().unwrap()).unwrap();
+        assert!(import.wait().unwrap().success(), "{engine} import");
+        Image { engine, name }
+    }
+
+    fn of(&self, subject: &str) -> String {
+        format!("{subject}:image={}", self.name)
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        let removed = Command::new(self.engine).args(["rmi", &self.name]).output();
+        assert!(removed.is_ok_and(|output| output.status.success()), "{} rmi {}", self.engine, self.name);
+    }
+}
+
+fn check(dunnage: &Dunnage, subjects: &[String], cmd: &str, more: &str) -> Ran {
+    let subjects: Vec<_> = subjects.iter().map(|subject| format!("-s {subject}")).collect();
+    let mut command = dunnage.command(&format!("check command {} {more}", subjects.join(" ")));
+    finished(command.args(["--cmd", cmd]).output().unwrap())
+}
+
+/// The sums that were told of the files which were executed.
+fn sums(ran: &Ran) -> Vec<&str> {
+    ran.stdout.split_whitespace().filter_map(|word| word.strip_prefix("program_sha256=")).collect()
+}
+
+fn nothing_is_left(dunnage: &Dunnage, image: &Image) {
+    assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
+    let listed =
+        left::said(image.engine, &["ps", "--all", "--filter", &format!("ancestor={}", image.name), "-q"]);
+    assert_eq!(listed.trim(), "");
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!mounts.contains(dunnage.state().to_str().unwrap()), "{mounts}");
+}
+
+fn the_same_file(test: &str, engine: &'static str, need: Need) {
+    if lacks(test, need) || lacks(test, Need::Root) {
+        return;
+    }
+    let image = Image::import(engine, test);
+    let mut subjects = vec![image.of("bare"), image.of("floor"), image.of(engine)];
+    subjects.extend(
+        [("crun", Need::Crun), ("runc", Need::Runc)]
+            .iter()
+            .filter(|(_, need)| need.ready().is_ok())
+            .map(|(runtime, _)| image.of(runtime)),
+    );
+    let dunnage = Dunnage::new();
+    // The second time through a mount of the file's directory, which is in no image.
+    let directory = Path::new(env!("CARGO_BIN_EXE_dunnage")).parent().unwrap().display().to_string();
+    let mount = format!("--mount {directory}:/in:ro");
+    for (cmd, more) in [("tool probe start", "--mode run --mode exec"), ("/in/dunnage probe start", &mount)] {
+        let subjects = if more.contains("exec") { &subjects[..] } else { &subjects[..3] };
+        let ran = check(&dunnage, subjects, cmd, more);
+        assert_eq!(ran.code, 0, "{ran}");
+        let sums = sums(&ran);
+        assert!(sums.len() >= subjects.len() && sums.iter().all(|sum| *sum == sums[0]), "{ran}");
+    }
+    nothing_is_left(&dunnage, &image);
+}
+
+#[test]
+fn docker_and_all_without_an_engine_execute_the_same_file() {
+    the_same_file("docker_and_all_without_an_engine_execute_the_same_file", "docker", Need::Docker);
+}
+
+#[test]
+fn podman_and_all_without_an_engine_execute_the_same_file() {
+    the_same_file("podman_and_all_without_an_engine_execute_the_same_file", "podman", Need::Podman);
+}
+
+#[test]
+fn failures_have_their_words_and_leave_nothing() {
+    let test = "failures_have_their_words_and_leave_nothing";
+    if lacks(test, Need::Docker) || lacks(test, Need::Root) {
+        return;
+    }
+    let image = Image::import("docker", test);
+    let subjects = ["bare", "docker"].map(|subject| image.of(subject));
+    let dunnage = Dunnage::new();
+    let cases = [
+        ("tool mesure", "", "ended with exit code 2: error: unrecognized subcommand"),
+        ("nosuch", "", "`nosuch` does not exist in the image"),
+        ("/bin", "--workdir /nosuch", "cannot change to the directory `/nosuch`"),
+        ("tool probe start", "--mount /nosuch:/in", "`/nosuch`: it does not exist on the host"),
+        ("tool probe stay", "--timeout 3", "did not end"),
+    ];
+    for (cmd, more, words) in cases {
+        let ran = check(&dunnage, &subjects, cmd, more);
+        let told = ran.stdout.lines().filter(|line| line.starts_with("failed") && line.contains(words));
+        assert_eq!(told.count(), subjects.len(), "{cmd} {more}: {ran}");
+        nothing_is_left(&dunnage, &image);
+    }
+    let ran = check(&dunnage, &["floor:image=dunnage-test-nowhere".into()], "tool", "");
+    assert!(ran.stdout.contains("docker pull dunnage-test-nowhere"), "{ran}");
+}
+
+#[test]
+fn an_interrupted_command_leaves_nothing() {
+    let test = "an_interrupted_command_leaves_nothing";
+    if lacks(test, Need::Docker) || lacks(test, Need::Root) {
+        return;
+    }
+    let image = Image::import("docker", test);
+    let dunnage = Dunnage::new();
+    let words = format!("run command -s {} -s {} --rounds 9 -o DIR", image.of("docker"), image.of("bare"));
+    let mut command = dunnage.command(&words);
+    command.args(["--cmd", "tool probe stay"]).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let stays = |container: &str| left::said("docker", &["top", container]).contains("tool probe stay");
+    loop {
+        let named = left::said("docker", &["ps", "-q", "--filter", &format!("ancestor={}", image.name)]);
+        if named.lines().any(stays) {
+            break;
+        }
+        assert!(Instant::now() < deadline, "the command did not begin");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+    nothing_is_left(&dunnage, &image);
+}
+
+#[test]
+fn a_command_that_writes_to_its_root_does_not_write_to_the_cache() {
+    let test = "a_command_that_writes_to_its_root_does_not_write_to_the_cache";
+    if lacks(test, Need::Docker) || lacks(test, Need::Root) {
+        return;
+    }
+    let image = Image::import("docker", test);
+    let dunnage = Dunnage::new();
+    // It makes its state directory, in its own root.
+    let subjects = ["bare", "floor"].map(|subject| image.of(subject));
+    let ran = check(&dunnage, &subjects, "tool list plans", "--env DUNNAGE_STATE=/written");
+    assert_eq!(ran.code, 0, "{ran}");
+    let ran = check(&dunnage, &subjects, "tool check start -s fake", "--env DUNNAGE_STATE=/written");
+    assert_eq!(ran.code, 0, "{ran}");
+    let images = fs::read_dir(dunnage.state().join("images")).unwrap().flatten();
+    let exports: Vec<_> =
+        images.filter(|one| one.file_name().to_string_lossy().starts_with("export-")).collect();
+    assert_eq!(exports.len(), 1);
+    assert!(!exports[0].path().join("rootfs/written").exists());
+}
+
+#[test]
+fn the_report_splits_what_a_subject_takes_more() {
+    let dunnage = Dunnage::new();
+    let words =
+        "run command -s a=fake:time=1ms -s b=fake:time=9ms --rounds 12 --seed 7 -o DIR --sweep n=1,2,3";
+    let ran = finished(dunnage.command(words).args(["--cmd", "work -n {n}"]).output().unwrap());
+    assert_eq!(ran.code, 0, "{ran}");
+    let report = dunnage.run("report DIR --format json");
+    for expected in ["\"overhead\"", "\"fixed-and-proportional\"", "unexplained rest", "sweep=n=3"] {
+        assert!(report.stdout.contains(expected), "{expected}: {report}");
+    }
+}
+
+#[test]
+fn a_command_is_needed_and_belongs_to_its_experiment() {
+    let dunnage = Dunnage::new();
+    for (words, expected) in [
+        ("run command -s fake", "needs a command"),
+        ("run start -s fake --cmd true", "for the experiment `command`"),
+        ("run command -s fake --cmd true --mode walk", "`mode` takes run, exec"),
+        ("run command -s fake --cmd true --mount a:b", "HOST:INSIDE"),
+        ("run command -s fake --cmd true --sweep n=1", "write `{n}` into the command"),
+    ] {
+        let ran = dunnage.run(words);
+        assert!(ran.code == 2 && ran.stderr.contains(expected), "{words}: {ran}");
+    }
+}
