@@ -13,6 +13,7 @@ mod bare;
 mod bench;
 mod c;
 mod command;
+mod cpu;
 mod floor;
 mod hyperfine;
 mod million;
@@ -36,7 +37,7 @@ struct Benchmark {
     run: fn(&mut Bench, usize) -> Result<Vec<Row>>,
 }
 
-static ALL: [Benchmark; 17] = [
+static ALL: [Benchmark; 18] = [
     Benchmark {
         name: "bare",
         question: "the subject `bare` against a C loop of posix_spawn and waitpid of the same probe",
@@ -132,6 +133,12 @@ static ALL: [Benchmark; 17] = [
         question: "getppid by the experiment `syscall` against a C loop, on the host and in docker",
         rounds: 30,
         run: syscall::against_c,
+    },
+    Benchmark {
+        name: "cpu",
+        question: "`cpu` on three subjects, and with 0 % and 3 % more work planted: what it decides for 1 %, and how soon",
+        rounds: 20,
+        run: cpu::decided,
     },
     Benchmark {
         name: "million",

@@ -9,6 +9,8 @@ use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::stats::Margin;
 use crate::subject::{Need, Stage, Subject, Work};
 use crate::units::{Nanos, Unit};
+use crate::verdict::computing;
+use crate::verdict::exhibit::{Evidence, Exhibit};
 
 /// The experiment `cpu`.
 pub struct Cpu;
@@ -167,6 +169,10 @@ impl Experiment for Cpu {
     /// What starting is equalised in has ended before the first pass.
     fn company(&self) -> Company {
         Company::AsInstalled
+    }
+
+    fn exhibits(&self, evidence: &Evidence<'_>) -> Vec<Exhibit> {
+        computing::exhibits(evidence)
     }
 
     fn measure(

@@ -6,6 +6,7 @@
 //! `warning`.
 
 pub mod cause;
+pub mod computing;
 pub mod exhibit;
 pub mod factors;
 pub mod precision;

@@ -1,7 +1,7 @@
 //! What must not be believed, whatever its interval says. Each rule names the evidence and the
 //! likely mechanism, and overrules the verdicts that rest on it.
 
-use super::{CellSummary, Columns, Finding, Noise, Price, Verdict, price, quota};
+use super::{CellSummary, Columns, Finding, Noise, Price, Verdict, computing, price, quota};
 use crate::plan::{Plan, Relation};
 use crate::record::Recorded;
 use crate::stats::Pairs;
@@ -43,7 +43,7 @@ impl Suspect {
 /// The rules, each from a run's numbers to what is suspect in them.
 type Rule = fn(&View<'_>) -> Vec<Suspect>;
 
-const RULES: [Rule; 10] = [
+const RULES: [Rule; 12] = [
     negative,
     shorter_than_a_bare_start,
     longer_than_the_whole,
@@ -54,6 +54,8 @@ const RULES: [Rule; 10] = [
     price::negative,
     price::shorter_than_a_spawn,
     quota::suspects,
+    computing::shorter_together,
+    computing::never_calm,
 ];
 
 /// What a rule may look at.

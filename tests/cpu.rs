@@ -1,0 +1,220 @@
+//! The experiment `cpu`: what it decides about scripted subjects whose truth is known, which numbers it does
+//! not believe, and that the work is done right, and where it should be, on every real subject.
+
+#[path = "support/dunnage.rs"]
+mod dunnage;
+#[path = "support/mod.rs"]
+mod support;
+
+use ::dunnage::experiment::cpu::Cpu;
+use ::dunnage::experiment::{Experiment, Weight};
+use ::dunnage::plan::{self, Entry, Ladder, Layer, Request, Rounds};
+use ::dunnage::record::{Environment, Recorded, RoundContext, Series, Timer};
+use ::dunnage::stats::Rng;
+use ::dunnage::subject::{Need as Offer, Spec};
+use ::dunnage::units::Nanos;
+use ::dunnage::verdict::{Analysis, Verdict, analyse};
+use dunnage::Dunnage;
+use serde_json::Value;
+use support::{Need, lacks};
+
+const ROUNDS: usize = 20;
+/// Positions of metrics.
+const HASHING: usize = 2;
+const HASHING_ALL: usize = 7;
+const DISTURBED: usize = 12;
+
+/// The verdicts about one subject against another, by metric.
+fn verdicts(report: &Value, subject: &str, against: &str) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let compared = report["experiments"][0]["comparisons"].as_array().expect("comparisons");
+    let own = compared.iter().filter(|one| one["subject"] == subject && one["against"] == against);
+    own.map(|one| (text(&one["metric"]), text(&one["verdict"]))).collect()
+}
+
+#[test]
+fn three_percent_more_are_found_and_none_are_called_the_same() {
+    let dunnage = Dunnage::new();
+    let subjects =
+        "-s one=fake:time=1ms,noise=0.2 -s slow=fake:time=1.03ms,noise=0.2 -s like=fake:time=1ms,noise=0.2";
+    let ran = dunnage.run(&format!("run cpu {subjects} --set passes=20 --rounds 20 --seed 5 -o DIR"));
+    assert_eq!(ran.code, 0, "{ran}");
+    let report = dunnage.run("report DIR --format json").stdout;
+    let report: Value = serde_json::from_str(&report).expect("the report is JSON");
+    for (subject, word) in [("slow", "slower"), ("like", "same")] {
+        let all: Vec<_> = verdicts(&report, subject, "one");
+        let decided: Vec<_> = all.iter().filter(|(_, verdict)| verdict != "context").collect();
+        assert_eq!(decided.len(), 10, "{all:?}");
+        assert!(decided.iter().all(|(_, verdict)| verdict == word), "{subject}: {all:?}");
+    }
+    assert!(ran.stdout.contains("computing against one: 10 same, 10 slower"), "{ran}");
+}
+
+#[test]
+fn the_number_of_passes_is_checked_before_anything_is_measured() {
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run("run cpu -s fake --set passes=0");
+    assert_eq!(ran.code, 2, "{ran}");
+    assert!(ran.stderr.contains("a whole number from 1 to 512"), "{ran}");
+}
+
+/// Computing on two subjects, as the probe would have said, with little noise.
+fn planted() -> Recorded {
+    let entry = |text: &str, layer| Entry {
+        label: text.into(),
+        spec: Spec::parse(text).unwrap(),
+        layer,
+        ladder: Ladder::AsInstalled,
+        twin_of: None,
+        runtime: None,
+        launch: Nanos::from_millis(1),
+        offers: Offer::CONTAINER.to_vec(),
+        only_in: Vec::new(),
+        variant_of: None,
+    };
+    let plan = plan::make(Request {
+        experiments: vec!["cpu"],
+        subjects: vec![entry("bare", Layer::Bare), entry("crun", Layer::Runtime)],
+        chosen: Vec::new(),
+        seed: 3,
+        rounds: Rounds::Fixed(ROUNDS),
+        allowed: plan::ALLOWED,
+        margins: Vec::new(),
+        factorial: None,
+    });
+    let series = |cell: usize| {
+        let mut rng = Rng::for_stream(11, cell as u64);
+        let column = |metric: usize| {
+            let is_time = Cpu.metrics()[metric].weight == Weight::Verdict;
+            let mut value = || if is_time { 1e-4 * (1.0 + 0.001 * rng.standard_normal()) } else { 0.01 };
+            (0..ROUNDS).map(|_| value()).collect()
+        };
+        Series {
+            values: (0..Cpu.metrics().len()).map(column).collect(),
+            predecessors: vec![None; ROUNDS],
+            treatments: vec![Some(0); ROUNDS],
+            samples: Vec::new(),
+        }
+    };
+    Recorded {
+        run: "test".into(),
+        environment: Environment { timer: Timer { step: 30, cost: 30 }, ..Environment::default() },
+        series: (0..plan.cells.len()).map(series).collect(),
+        failures: Vec::new(),
+        contexts: vec![Some(RoundContext::default()); plan.warmups + plan.rounds],
+        treatments: vec![vec![("root_durability".into(), "ordinary".into())]],
+        missing: Vec::new(),
+        damaged: 0,
+        cut: false,
+        resumed: false,
+        plan,
+    }
+}
+
+fn rules(analysis: &Analysis) -> Vec<&'static str> {
+    let mut rules: Vec<_> = analysis.suspects.iter().map(|suspect| suspect.rule).collect();
+    rules.dedup();
+    rules
+}
+
+fn crun(run: &Recorded) -> usize {
+    let is_crun = |cell: &plan::Cell| run.plan.subjects[cell.subject].label == "crun";
+    run.plan.cells.iter().position(is_crun).expect("crun has a cell")
+}
+
+/// The verdicts about crun in these metrics.
+fn about_crun(run: &Recorded, analysis: &Analysis, metrics: &[usize]) -> Vec<Verdict> {
+    let own = analysis.findings.iter().filter(|one| one.cell == crun(run) && metrics.contains(&one.metric));
+    own.filter(|one| run.plan.subjects[run.plan.cells[one.against].subject].label == "bare")
+        .map(|one| one.verdict.clone())
+        .collect()
+}
+
+#[test]
+fn all_at_once_before_one_alone_is_suspect_and_a_tenth_less_is_not() {
+    let mut run = planted();
+    assert_eq!(rules(&analyse(&run)), [""; 0]);
+    let cell = crun(&run);
+    let shrink = |run: &mut Recorded, share: f64| {
+        let alone = run.series[cell].values[HASHING].clone();
+        for (all, one) in run.series[cell].values[HASHING_ALL].iter_mut().zip(alone) {
+            *all = one * share;
+        }
+    };
+    shrink(&mut run, 0.91);
+    assert!(!rules(&analyse(&run)).contains(&"shorter together than alone"));
+    shrink(&mut run, 0.89);
+    let analysis = analyse(&run);
+    assert!(rules(&analysis).contains(&"shorter together than alone"), "{:?}", rules(&analysis));
+    assert!(matches!(about_crun(&run, &analysis, &[HASHING_ALL])[..], [Verdict::Suspect(_)]));
+    assert_eq!(about_crun(&run, &analysis, &[HASHING]), [Verdict::Same]);
+}
+
+#[test]
+fn a_subject_without_a_calm_pass_is_suspect_and_one_with_a_few_is_not() {
+    let mut run = planted();
+    let cell = crun(&run);
+    run.series[cell].values[DISTURBED] = vec![0.99; ROUNDS];
+    assert_eq!(rules(&analyse(&run)), [""; 0]);
+    run.series[cell].values[DISTURBED] = vec![1.0; ROUNDS];
+    let analysis = analyse(&run);
+    assert_eq!(rules(&analysis), ["no calm pass"]);
+    let alone = about_crun(&run, &analysis, &[0, 1, 2, 3, 4]);
+    assert!(alone.len() == 5 && alone.iter().all(|one| matches!(one, Verdict::Suspect(_))), "{alone:?}");
+    assert_eq!(about_crun(&run, &analysis, &[HASHING_ALL]), [Verdict::Same]);
+}
+
+/// Runs the work on a real subject and looks at every value and at where it was done.
+fn works_on(test: &str, subject: &str, needs: &[Need]) {
+    if needs.iter().any(|need| lacks(test, *need)) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run(&format!("run cpu -s bare -s {subject} --set passes=3 --rounds 1 -o DIR"));
+    assert_eq!(ran.code, 0, "{ran}");
+    let lines = std::fs::read_to_string(dunnage.directory().join("samples.jsonl")).expect("samples");
+    let samples: Vec<Value> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let measured: Vec<&Value> = samples.iter().filter(|one| one.get("series").is_some()).collect();
+    assert!(measured.len() >= 3, "{lines}");
+    let counter = |sample: &Value, name: &str| sample["counters"][name].as_i64();
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from) as i64;
+    for sample in &measured {
+        // Right results everywhere: the same bits did the same work.
+        assert_eq!(counter(sample, "wrong"), Some(0), "{sample}");
+        assert_eq!(counter(sample, "threads"), Some(cpus), "{sample}");
+        assert_eq!(counter(sample, "cpu"), counter(measured[0], "cpu"), "{sample}");
+        for kind in ["integer", "floating", "hashing", "memory", "chase"] {
+            for width in ["one", "all"] {
+                let series = sample["series"][format!("{kind}_{width}")].as_array().expect("a series");
+                assert_eq!(series.len(), 3, "{sample}");
+                assert!(series.iter().all(|wall| wall.as_i64() > counter(sample, "empty")), "{sample}");
+            }
+        }
+    }
+    assert_eq!(dunnage.left_in_state(), [""; 0].map(std::path::PathBuf::from));
+}
+
+#[test]
+fn it_works_on_the_floor() {
+    works_on("it_works_on_the_floor", "floor", &[Need::Root]);
+}
+
+#[test]
+fn it_works_on_runc() {
+    works_on("it_works_on_runc", "runc", &[Need::Root, Need::Runc]);
+}
+
+#[test]
+fn it_works_on_crun() {
+    works_on("it_works_on_crun", "crun", &[Need::Root, Need::Crun]);
+}
+
+#[test]
+fn it_works_on_docker() {
+    works_on("it_works_on_docker", "docker", &[Need::Docker]);
+}
+
+#[test]
+fn it_works_on_podman() {
+    works_on("it_works_on_podman", "podman", &[Need::Podman]);
+}
