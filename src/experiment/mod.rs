@@ -85,6 +85,8 @@ pub enum Company {
     AsInstalled,
     /// Of these the first runtime only, and no engine with a runtime of one's choice: for samples that take long.
     Few,
+    /// The floor, and of these the engines: for samples that take very long.
+    Engines,
 }
 
 /// One question and how it is put to a subject.

@@ -28,8 +28,8 @@ pub fn in_company(experiments: &[&'static str], defaults: Vec<Wanted>) -> Vec<Wa
 }
 
 fn belongs(company: Company, defaults: &[Wanted], index: usize) -> bool {
-    let is_runtime =
-        |wanted: &Wanted| subject::kind_of(&wanted.spec).is_ok_and(|kind| kind.layer == Layer::Runtime);
+    let is_on = |wanted: &Wanted, layer| subject::kind_of(&wanted.spec).is_ok_and(|kind| kind.layer == layer);
+    let is_runtime = |wanted: &Wanted| is_on(wanted, Layer::Runtime);
     let wanted = &defaults[index];
     let as_installed = wanted.ladder == Ladder::AsInstalled;
     match company {
@@ -38,6 +38,10 @@ fn belongs(company: Company, defaults: &[Wanted], index: usize) -> bool {
         Company::Few => {
             let another_runtime = is_runtime(wanted) && defaults[..index].iter().any(is_runtime);
             as_installed && wanted.spec.runtime.is_none() && !another_runtime
+        }
+        Company::Engines => {
+            let layer = is_on(wanted, Layer::Floor) || is_on(wanted, Layer::Engine);
+            as_installed && layer && wanted.spec.runtime.is_none()
         }
     }
 }
@@ -135,6 +139,7 @@ mod tests {
             all.map(|index| defaults[index].spec.to_string()).collect()
         };
         assert_eq!(members(Company::Few), ["bare", "floor", "crun", "docker"]);
+        assert_eq!(members(Company::Engines), ["floor", "docker"]);
         assert_eq!(members(Company::AsInstalled).len(), 6);
         assert_eq!(members(Company::All).len(), 7);
     }
