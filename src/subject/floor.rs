@@ -149,8 +149,8 @@ impl Floor {
     ) -> Result<Prepared, Failure> {
         let root = match (&self.root, self.spec.get(roots::KEY.name)) {
             (Some(root), _) => root.clone(),
-            (None, None | Some("small")) => roots::Root::Ours(stage.place.rootfs.clone()),
-            (None, Some(_)) => self.root.insert(roots::root(&self.spec, stage)?).clone(),
+            (None, _) if is_small(&self.spec) => roots::Root::Ours(stage.place.rootfs.clone()),
+            (None, _) => self.root.insert(roots::root(&self.spec, stage)?).clone(),
         };
         let pieces = keys::pieces(&self.spec);
         let is_whole = pieces.has(Piece::Mounts) && pieces.has(Piece::Overlay);
@@ -173,8 +173,11 @@ impl Floor {
         std::fs::create_dir_all(scratch)
             .map_err(|error| environment(format!("cannot make `{}`: {error}", scratch.display())))?;
         let words = order.words(self.limit.map(|_| LIMITS));
+        // Mount points are made in a root that is no overlay, and the image is to stay what it is.
+        let is_plain = pieces.has(Piece::Mounts) && !pieces.has(Piece::Overlay) && is_small(&self.spec);
+        let rootfs = if is_plain { own_root(root.path(), scratch)? } else { root.path().to_owned() };
         container::prepare(container::Spec {
-            rootfs: root.path().to_owned(),
+            rootfs,
             scratch: scratch.to_owned(),
             program: program_in(pieces, &self.executable).into(),
             arguments: std::iter::once(PROBE.into()).chain(words).map(OsString::from).collect(),
@@ -222,6 +225,23 @@ fn additions(
         files: probe.into_iter().collect(),
         binds: mounts.iter().map(bind).collect::<Result<_, _>>()?,
     })
+}
+
+fn is_small(spec: &Spec) -> bool {
+    matches!(spec.get(roots::KEY.name), None | Some("small"))
+}
+
+/// A root with nothing but the same executable in it.
+fn own_root(image: &std::path::Path, scratch: &std::path::Path) -> Result<std::path::PathBuf, Failure> {
+    let name = EXECUTABLE.trim_start_matches('/');
+    let (source, root) = (image.join(name), scratch.join(".root"));
+    let target = root.join(name);
+    let made = std::fs::create_dir_all(&root).and_then(|()| match std::fs::hard_link(&source, &target) {
+        Err(_) if !target.exists() => std::fs::copy(&source, &target).map(drop),
+        _ => Ok(()),
+    });
+    made.map_err(|error| environment(format!("cannot make `{}`: {error}", target.display())))?;
+    Ok(root)
 }
 
 /// Where the executable lies: without a root of its own a container runs on the host's, where it lies elsewhere.

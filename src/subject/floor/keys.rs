@@ -72,7 +72,7 @@ pub(super) static KEYS: [Key; 15] = [
     Key {
         name: "overlay",
         values: Values::OneOf(&["on", "off"]),
-        meaning: "`on` (default): an overlay over the image as root; `off`: the image itself",
+        meaning: "`on` (default): an overlay over the image as root; `off`: a plain directory with what the small image holds, or a larger image itself",
         default: Some("on"),
     },
     Key {
