@@ -1,8 +1,9 @@
 //! Why is a subject slower than the baseline? A cause is shown by intervention: leave one thing out, and see
 //! how much of the difference goes.
 //!
-//! A key is named when the whole interval of the share that goes with it lies at or above 80 %, at the level
-//! that all verdicts of the run share. Only subjects that differ from the slower one in exactly one key count: what
+//! A key is named when the whole interval of the share that goes with it, at 95 %, lies at or above 80 %. That there
+//! is a difference at all was decided at the level that all verdicts of the run share; a key that does nothing has a
+//! share near zero, so far from the limit that no level makes a difference to it. Only subjects that differ from the slower one in exactly one key count: what
 //! can only be left out together with something else is not named. Where two keys each take the
 //! difference away, both are named, since neither does it without the other. Everything else is not resolved, and the
 //! shares say how far it is known.
@@ -12,7 +13,7 @@
 use super::exhibit::Evidence;
 use super::{Verdict, sibling};
 use crate::plan::{Plan, Relation};
-use crate::stats::{self, Share};
+use crate::stats::{self, Alpha, Share};
 
 /// The least share of a difference that a cause takes with it.
 pub const LEAST: f64 = 0.8;
@@ -57,7 +58,7 @@ pub enum Found {
 /// The causes of everything in an experiment that is slower than the baseline.
 pub fn causes(evidence: &Evidence<'_>, experiment: &str) -> Vec<Cause> {
     let plan = &evidence.run.plan;
-    let alpha = plan.alpha();
+    let alpha = Alpha::FIVE_PERCENT;
     let is_asked = |cell: usize, against: usize| {
         let (own, other) = (&plan.cells[cell], &plan.cells[against]);
         own.experiment == experiment

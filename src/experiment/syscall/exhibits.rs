@@ -18,8 +18,8 @@ pub fn all(evidence: &Evidence<'_>) -> Vec<Exhibit> {
 fn causes(evidence: &Evidence<'_>) -> Exhibit {
     let found = cause::causes(evidence, NAME);
     let mut notes = vec![
-        "a key is named when leaving it out takes at least 80 % of the difference away, its whole interval at \
-         the level of the verdicts; two keys when each alone does"
+        "a key is named when leaving it out takes at least 80 % of the difference away, with its whole interval at \
+         95 %; two keys when each alone does"
             .to_owned(),
     ];
     notes.extend(store_bypass(evidence, &found));
