@@ -10,8 +10,9 @@ use dunnage::verdict::quota::Measured;
 use crate::support::guest::Guest;
 use crate::support::{Need, lacks};
 
+// A runtime starts inside the cgroup that it limits: under a tenth of an emulated CPU that takes minutes.
 const SCRIPT: &str = "
-dunnage run throttle -s floor:cpus=0.1 -s crun:cpus=0.1 -s floor:cpus=1.5 --set load=continuous --set seconds=2 -o run > report
+dunnage run throttle -s floor:cpus=0.1 -s crun:cpus=0.5 -s floor:cpus=1.5 --set load=continuous --set seconds=2 -o run > report
 echo $? > run.code; cat report
 ";
 
@@ -22,7 +23,7 @@ fn a_quota_is_kept_on_pure_cgroup_v2() {
     }
     let own = Path::new(env!("CARGO_BIN_EXE_dunnage"));
     let guest = Guest::new().file(own, "/usr/local/bin/dunnage").program("crun");
-    let done = guest.run(SCRIPT, Duration::from_secs(240)).unwrap_or_else(|fault| panic!("{fault}"));
+    let done = guest.run(SCRIPT, Duration::from_secs(180)).unwrap_or_else(|fault| panic!("{fault}"));
     let code = std::fs::read_to_string(done.files().join("run.code")).unwrap_or_default();
     assert_eq!((done.code, code.trim()), (0, "0"), "{done}");
     let recorded = record::load(&done.files().join("run")).expect("a run directory");
@@ -39,7 +40,7 @@ fn a_quota_is_kept_on_pure_cgroup_v2() {
         let most = (measured.window / quota.period + 1) * quota.each + 5_000_000;
         assert!(measured.usage.is_some_and(|usage| 0 < usage && usage <= most), "{measured:?}\n{done}");
         match quota.each {
-            10_000_000 => assert!(throttled > 0 && time > 0, "{measured:?}\n{done}"),
+            10_000_000 | 50_000_000 => assert!(throttled > 0 && time > 0, "{measured:?}\n{done}"),
             _ => assert_eq!((throttled, time), (0, 0), "{measured:?}\n{done}"),
         }
     }
