@@ -18,8 +18,8 @@ pub(super) use suspects::suspects;
 pub const EXPERIMENT: &str = "throttle";
 /// The name of the table.
 pub const EXHIBIT: &str = "quota";
-/// Shares of throttled periods at which published rules raise an alarm: the report whose load this experiment
-/// has by default, and the rule `CPUThrottlingHigh` for Kubernetes.
+/// Shares of throttled periods at which published rules raise an alarm; the second is that of
+/// `CPUThrottlingHigh` for Kubernetes.
 pub const PUBLISHED_ALARMS: [f64; 2] = [0.10, 0.25];
 /// A sample of the probe's work `throttle`, understood.
 #[derive(Debug, Clone, PartialEq)]
