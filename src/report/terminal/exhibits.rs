@@ -42,11 +42,9 @@ struct Shown {
 /// The columns of each part; the first column of the exhibit begins every one.
 fn parts(page: usize, exhibit: &Exhibit) -> Vec<Vec<Shown>> {
     let shown = |column: usize| {
-        let items = exhibit.rows.iter().filter_map(|row| row.get(column));
-        let longest = items.map(|item| width(&text(&exhibit.columns[column], item))).max().unwrap_or(0);
         let head = exhibit.columns[column].name.split(' ').map(width).max().unwrap_or(0);
         let most = if exhibit.columns[column].unit.is_none() && column > 0 { TEXT } else { page / 2 };
-        Shown { column, width: longest.min(most).max(head) }
+        Shown { column, width: longest(exhibit, column).min(most).max(head) }
     };
     let all: Vec<Shown> = (0..exhibit.columns.len()).map(shown).collect();
     let Some((first, others)) = all.split_first() else { return Vec::new() };
@@ -61,7 +59,18 @@ fn parts(page: usize, exhibit: &Exhibit) -> Vec<Vec<Shown>> {
         used += GAP + one.width;
         parts.last_mut().expect("there is always a part").push(*one);
     }
+    // The first column says what a row is about, so it is shortened only where there is no room.
+    let taken = |part: &Vec<Shown>| part.iter().map(|one| one.width + GAP).sum::<usize>() - GAP;
+    let free = parts.iter().map(|part| page.saturating_sub(taken(part))).min().unwrap_or(0);
+    let more = longest(exhibit, 0).saturating_sub(first.width).min(free);
+    parts.iter_mut().for_each(|part| part[0].width += more);
     parts
+}
+
+/// The longest text below a column.
+fn longest(exhibit: &Exhibit, column: usize) -> usize {
+    let items = exhibit.rows.iter().filter_map(|row| row.get(column));
+    items.map(|item| width(&text(&exhibit.columns[column], item))).max().unwrap_or(0)
 }
 
 fn table(page: &mut Page, exhibit: &Exhibit, part: &[Shown]) {
@@ -138,6 +147,17 @@ mod tests {
         assert_eq!(shown, (1..12).collect::<Vec<_>>());
         let wide = |part: &Vec<Shown>| part.iter().map(|one| one.width + GAP).sum::<usize>() - GAP;
         assert!(parts.iter().all(|part| wide(part) <= 80));
+    }
+
+    #[test]
+    fn the_first_column_takes_what_room_is_free() {
+        let name = "floor bursts 0.5 CPUs and bursts of 50.0 ms";
+        let mut long = exhibit(3);
+        long.rows[0][0] = Item::Text(name.into());
+        assert_eq!(parts(80, &long)[0][0].width, width(name));
+        // Beside many columns it is shortened.
+        long.rows[0][0] = Item::Text(name.repeat(2));
+        assert!(parts(80, &long).iter().all(|part| (40..=64).contains(&part[0].width)));
     }
 
     #[test]
