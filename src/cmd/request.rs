@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use self::words::{CACHE, Caches};
 use crate::cli::Selection;
 use crate::exit::Special;
-use crate::experiment;
+use crate::experiment::{self, Setting};
 use crate::plan::{self, Entry, FixedMargin, Ladder, Plan, Request, Rounds};
 use crate::plan_file::{self, Length, PlanFile, Typed, Variants};
 use crate::session::{self, Found, Wanted};
@@ -241,11 +241,16 @@ fn factorial(asked: &Asked, found: &Found) -> Result<Option<plan::Factorial>> {
     Ok(Some(complete))
 }
 
-/// Refuses values of which no two keys can be had together.
+/// Refuses values that cannot be had together: where no setting has all of them, and where one that has
+/// cannot be measured.
 fn some_settings(experiments: &[&'static str], chosen: &[(String, Vec<String>)]) -> Result<()> {
     for experiment in experiments.iter().filter_map(|name| experiment::find(name)) {
-        if plan::settings(experiment, chosen).is_empty() {
-            let name = experiment.name();
+        let (name, settings) = (experiment.name(), plan::settings(experiment, chosen));
+        let refused = |setting: &Setting| Some((setting.to_string(), experiment.refuses(setting)?));
+        if let Some((setting, why)) = settings.iter().find_map(refused) {
+            return Err(usage(format!("`{name}` cannot measure `{setting}`: {why}")));
+        }
+        if settings.is_empty() {
             return Err(usage(format!(
                 "`{name}` has no setting with all of these values\n\nhint: `dunnage plan {name}` lists its settings"
             )));

@@ -110,6 +110,10 @@ pub trait Experiment: Sync {
     fn has(&self, _setting: &Setting) -> bool {
         true
     }
+    /// Why a setting that a person chose cannot be measured anywhere, and which value to change; none where it can.
+    fn refuses(&self, _setting: &Setting) -> Option<String> {
+        None
+    }
     /// The values of a key that are enough where a minute must do.
     fn quick_values(&self, key: &SettingKey) -> Vec<&'static str> {
         key.values.iter().copied().take(1).collect()

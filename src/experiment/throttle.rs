@@ -8,6 +8,7 @@
 
 use super::{Company, Experiment, Metric, Setting, SettingKey, Taken, Variation, Weight};
 use crate::outcome::{Abort, Sample};
+use crate::probe::MOST_BURSTS;
 use crate::stats::Margin;
 use crate::subject::spec::parse_duration;
 use crate::subject::{Need, Stage, Subject, Work};
@@ -217,6 +218,25 @@ fn window(setting: &Setting) -> Nanos {
     Nanos::from_millis(value(setting, "seconds").parse::<i64>().unwrap_or(0) * 1000)
 }
 
+/// The probe keeps every latency of a window.
+fn too_many_bursts(setting: &Setting) -> Option<String> {
+    if setting.get("load") == Some("continuous") {
+        return None;
+    }
+    let period = parse_duration(value(setting, "period")).map(Nanos::from_seconds)?.0.max(1) as u64;
+    let (window, threads) = (window(setting).0 as u64, value(setting, "threads").parse::<u64>().ok()?);
+    let (most, bursts) = (MOST_BURSTS as u64, window.div_ceil(period) * threads);
+    (bursts > most).then(|| {
+        let least = window.div_ceil(most / threads).div_ceil(1000);
+        format!(
+            "`seconds={}` in periods of {} on `threads={threads}` are {bursts} bursts, and the probe has room for {most}\n\n\
+             hint: choose `period={least}us` or longer, or fewer seconds or threads",
+            value(setting, "seconds"),
+            value(setting, "period"),
+        )
+    })
+}
+
 /// The probe's words, all times in nanoseconds.
 fn work(setting: &Setting) -> Work {
     let nanos =
@@ -254,6 +274,10 @@ impl Experiment for Throttle {
 
     fn guarded_keys(&self) -> &'static [SettingKey] {
         &GUARDED
+    }
+
+    fn refuses(&self, setting: &Setting) -> Option<String> {
+        too_many_bursts(setting)
     }
 
     fn varies(&self) -> &'static [Variation] {
@@ -333,6 +357,21 @@ mod tests {
         ] {
             let key = KEYS.iter().chain(&GUARDED).find(|one| one.name == key).unwrap();
             assert!(key.take(wrong).is_err(), "{}={wrong}", key.name);
+        }
+    }
+
+    #[test]
+    fn more_bursts_than_there_is_room_for_are_refused_with_what_to_change() {
+        let refused = |text: &str| Throttle.refuses(&parse_setting(&Throttle, text).unwrap());
+        let why = refused("load=bursts;period=5ms;threads=7").unwrap();
+        assert!(why.contains("14000 bursts") && why.contains("period=8548us"), "{why}");
+        for taken in
+            ["load=bursts;period=8548us;threads=7", "load=continuous;period=100us", "load=alternating"]
+        {
+            assert_eq!(refused(taken), None, "{taken}");
+        }
+        for refused_too in ["load=bursts;period=8546us;threads=7", "load=alternating;period=1ms"] {
+            assert!(refused(refused_too).is_some(), "{refused_too}");
         }
     }
 

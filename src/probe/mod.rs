@@ -14,6 +14,8 @@ pub mod message;
 mod mounts;
 mod work;
 
+pub use work::MOST_BURSTS;
+
 use core::ffi::CStr;
 
 use crate::sys::raw;

@@ -25,7 +25,7 @@ const AHEAD: u64 = 250_000_000;
 /// The period where there is no quota, by which CPU time is told then too.
 const USUAL_PERIOD: u64 = 100_000_000;
 /// Bursts of all threads, and periods, for which there is room here and in the message.
-const MOST_BURSTS: usize = 8192;
+pub const MOST_BURSTS: usize = 8192;
 const MOST_PERIODS: usize = 4096;
 const MOST_THREADS: usize = 64;
 
