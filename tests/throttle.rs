@@ -158,6 +158,14 @@ fn without_a_quota_throttling_does_not_apply() {
     for row in rows {
         assert!(row[metric] != "throttled_share" || row[value].is_empty(), "{row:?}");
     }
+    // Of a round that was interrupted nothing is shown.
+    let path = dunnage.directory().join("samples.jsonl");
+    let lines = std::fs::read_to_string(&path).expect("samples");
+    let kept: Vec<_> = lines.lines().filter(|line| !line.starts_with("{\"end\"")).collect();
+    assert!(kept.len() < lines.lines().count(), "{lines}");
+    std::fs::write(&path, kept.join("\n") + "\n").expect("samples");
+    let report = dunnage.run("report DIR");
+    assert!(!report.stdout.contains("what a CPU quota does to a load"), "{report}");
 }
 
 #[test]

@@ -46,17 +46,18 @@ fn distance(measured: Option<f64>, ideal: Option<f64>) -> Option<f64> {
 
 static METRICS: [Metric; 16] = [
     context(
-        "usage",
-        Unit::Share,
-        "CPUs used: CPU time that the cgroup counted between the ends of the probe's window, divided by the window; none \
-         where the cgroup is not the process's own",
-        |sample| Measured::of(sample)?.usage_share(),
+        "window",
+        Unit::Seconds,
+        "the probe's window, from the moment that its counters were first read to the moment that they were read again; \
+         what was asked for, or longer by as much as the probe was not let run",
+        |sample| Some(Measured::of(sample)?.window as f64 / 1e9),
     ),
     context(
-        "own_usage",
+        "usage",
         Unit::Share,
-        "the same by the process's own account (getrusage), user and system together",
-        |sample| Some(Measured::of(sample)?.own_share()),
+        "CPUs used: CPU time that the cgroup counted between the ends of the probe's window, divided by the window: a mean; \
+         none where the cgroup is not the process's own: (user + system) / window then",
+        |sample| Measured::of(sample)?.usage_share(),
     ),
     context(
         "throttled_share",
@@ -84,9 +85,12 @@ static METRICS: [Metric; 16] = [
         "median over the bursts that were done, from intended start to end; of a load that alternates, from the real start",
         |sample| Measured::of(sample)?.latency(0.5),
     ),
-    context("burst_p99", Unit::Seconds, "the same, 99th percentile", |sample| {
-        Measured::of(sample)?.latency(0.99)
-    }),
+    context(
+        "burst_p99",
+        Unit::Seconds,
+        "the same, 99th percentile; none of fewer than 100 bursts",
+        |sample| Measured::of(sample)?.tail(),
+    ),
     context("burst_max", Unit::Seconds, "the same, the longest", |sample| Measured::of(sample)?.latency(1.0)),
     context(
         "bursts_waiting",
@@ -140,10 +144,10 @@ static METRICS: [Metric; 16] = [
     context(
         "burst_p99_off",
         Unit::Share,
-        "how far the 99th percentile of bursts is from what the model says, as a share of that; none there either",
+        "how far the 99th percentile of bursts is from what the model says, as a share of that; none there either, nor of fewer than 100 bursts",
         |sample| {
             let measured = Measured::of(sample)?;
-            distance(measured.latency(0.99), measured.ideal_latency(0.99))
+            distance(measured.tail(), measured.ideal_latency(0.99))
         },
     ),
 ];
@@ -397,13 +401,15 @@ mod tests {
         };
         let values: Vec<_> = METRICS.iter().map(|metric| (metric.name, (metric.derive)(&sample))).collect();
         let of = |name: &str| values.iter().find(|(own, _)| *own == name).unwrap().1;
-        assert_eq!((of("usage"), of("own_usage"), of("usage_off")), (None, Some(0.5), Some(0.0)));
+        assert_eq!((of("usage"), of("window"), of("usage_off")), (None, Some(2.0), Some(0.0)));
         for name in ["throttled_share", "throttled_per_period", "throttled_time", "throttled_share_off"] {
             assert_eq!(of(name), None, "{name}");
         }
         assert_eq!(
-            (of("burst_p99"), of("burst_p99_off"), of("cpu_per_work")),
-            (Some(0.05), Some(0.0), Some(1.0))
+            (of("burst_p50"), of("burst_max"), of("cpu_per_work")),
+            (Some(0.05), Some(0.05), Some(1.0))
         );
+        // Of twenty bursts, the 99th percentile would be the longest.
+        assert_eq!((of("burst_p99"), of("burst_p99_off")), (None, None));
     }
 }

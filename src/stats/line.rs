@@ -43,6 +43,11 @@ pub fn line(rounds: &[Vec<(f64, f64)>], rng: &mut Rng, alpha: Alpha) -> Option<L
     Some(Line { fixed: estimate(fixed, fixed_ones), proportional: estimate(slope, slopes) })
 }
 
+/// The slope of the line of least squares through points (x, y); none where they have fewer than two different x.
+pub fn slope(points: impl Iterator<Item = (f64, f64)> + Clone) -> Option<f64> {
+    fit(points).map(|(_, slope)| slope)
+}
+
 /// Intercept and slope.
 fn fit(points: impl Iterator<Item = (f64, f64)> + Clone) -> Option<(f64, f64)> {
     let count = points.clone().count() as f64;

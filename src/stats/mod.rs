@@ -47,7 +47,7 @@ pub use drift::{Drift, DriftError, drift};
 pub use factorial::{Effect, effect};
 pub use heaps::{TwoHeaps, two_heaps};
 pub use level::{Alpha, Family};
-pub use line::{Line, line};
+pub use line::{Line, line, slope};
 pub use noise::NoiseFloor;
 pub use order::{Estimate, Interval, MedianRanks, median_ranks, min_rounds};
 pub use outliers::{OutlierClass, Outliers};

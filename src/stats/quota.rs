@@ -74,6 +74,9 @@ pub const USUAL_PERIOD: u64 = 100_000_000;
 /// The model is held to one percent; a demand that is nearer to its quota is neither above nor below.
 pub const TOLERANCE: f64 = 0.01;
 
+/// Of fewer bursts than these the 99th percentile is next to the longest, or the longest itself.
+pub const FEWEST_FOR_A_TAIL: usize = 100;
+
 /// What the model says of a window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ideal {

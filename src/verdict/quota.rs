@@ -1,26 +1,32 @@
-//! What a CPU quota did to a load, beside what the model says it does to that load: one row a cell, and the
-//! cells in which the quota is above the load as the control.
+//! What a CPU quota did to a load, beside what the model says it does to that load: one row a cell, and a second
+//! table for the latency of bursts. Only rounds that were completed are shown.
 //!
 //! A row is not compared with another subject: the reference is the model, and the replicates are the
 //! periods of the quota and the bursts. Deliberately absent: any word for waiting that would call it lost. What
 //! a throttled process could not use, others could.
 
+mod cause;
 mod suspects;
 
 use super::exhibit::{Column, Evidence, Exhibit, Item};
 use crate::outcome::Sample;
-use crate::stats::quota::{self, Backlog, Demand, Health, Ideal, Load, Quota};
+use crate::record::Recorded;
+use crate::stats::quota::{self, Backlog, Demand, FEWEST_FOR_A_TAIL, Health, Ideal, Load, Quota};
 use crate::stats::{self, Alpha, Estimate};
 use crate::units::Unit;
 pub(super) use suspects::suspects;
 
 /// The experiment whose samples these are.
 pub const EXPERIMENT: &str = "throttle";
-/// The name of the table.
-pub const EXHIBIT: &str = "quota";
+/// The names of the tables.
+pub const EXHIBITS: [&str; 2] = ["quota", "bursts"];
 /// Shares of throttled periods at which published rules raise an alarm; the second is that of
 /// `CPUThrottlingHigh` for Kubernetes.
 pub const PUBLISHED_ALARMS: [f64; 2] = [0.10, 0.25];
+
+/// Through fewer bursts than these a line would be one through two points.
+const FEWEST_FOR_A_SLOPE: usize = 3;
+
 /// A sample of the probe's work `throttle`, understood.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
@@ -115,6 +121,36 @@ impl Measured {
         Some(seconds(&self.latencies)?.quantile(p))
     }
 
+    /// The 99th percentile of the latency of bursts; none of so few that it would be the longest.
+    pub fn tail(&self) -> Option<f64> {
+        self.latency(0.99).filter(|_| self.latencies.len() >= FEWEST_FOR_A_TAIL)
+    }
+
+    /// How many seconds each burst waited longer than the one before, where they must pile up: the slope of the
+    /// line through those that were done. None of several threads, whose bursts are not told apart.
+    pub fn growth(&self) -> Option<f64> {
+        let piles_up = matches!(self.ideal.backlog, Backlog::Grows(_)) && self.demand.threads == 1;
+        let points = self.latencies.iter().enumerate();
+        let points = points.map(|(number, nanos)| (number as f64, *nanos as f64 / 1e9));
+        stats::slope(points).filter(|_| piles_up && self.latencies.len() >= FEWEST_FOR_A_SLOPE)
+    }
+
+    /// What the model says of that.
+    pub fn ideal_growth(&self) -> Option<f64> {
+        match self.ideal.backlog {
+            Backlog::Grows(more) => Some(more),
+            _ => None,
+        }
+    }
+
+    /// Whether less CPU time was used than the model says, without more throttling: others had the CPUs, so
+    /// that what the quota would have done is not told.
+    pub fn is_starved(&self) -> bool {
+        let lacks = self.own_share() < self.ideal_share() * (1.0 - quota::TOLERANCE);
+        let share = self.throttled_share().unwrap_or(0.0);
+        lacks && share < self.ideal_throttled_share().unwrap_or(0.0) + quota::TOLERANCE
+    }
+
     /// What the model says of the share of throttled periods; nothing where the demand is at the quota.
     pub fn ideal_throttled_share(&self) -> Option<f64> {
         self.ideal.throttled_share().filter(|_| !self.demand.is_at(self.quota))
@@ -130,9 +166,9 @@ impl Measured {
         Some(seconds(&self.ideal.latencies)?.quantile(p)).filter(|_| !self.demand.is_at(self.quota))
     }
 
-    /// Whether the load cannot meet its quota: what would be throttled here was not throttled by the quota.
+    /// Whether there is a quota which the load cannot meet: what would be throttled here was not throttled by it.
     pub fn is_control(&self) -> bool {
-        let Some(quota) = self.quota else { return true };
+        let Some(quota) = self.quota else { return false };
         let given = quota.each as f64 / quota.period as f64;
         self.ideal.throttled == 0 && self.demand.cpus_wanted() < given * (1.0 - quota::TOLERANCE)
     }
@@ -140,6 +176,15 @@ impl Measured {
 
 fn seconds(nanos: &[u64]) -> Option<stats::Sample> {
     stats::Sample::new(nanos.iter().map(|nanos| *nanos as f64 / 1e9).collect::<Vec<_>>()).ok()
+}
+
+/// The samples of a cell in the rounds that were completed.
+fn counted(run: &Recorded, cell: usize) -> impl Iterator<Item = &Sample> {
+    let rounds = run.contexts.iter().skip(run.plan.warmups);
+    run.series[cell].samples.iter().zip(rounds).filter_map(|(sample, context)| {
+        context.as_ref()?;
+        sample.as_ref()
+    })
 }
 
 /// A cell with its first sample that counts, and what tells it from the others.
@@ -160,7 +205,7 @@ fn rows(evidence: &Evidence<'_>) -> Vec<Row> {
         values.len() > 1
     };
     let row = |(cell, planned): (usize, &crate::plan::Cell)| {
-        let sample = evidence.run.series[cell].samples.iter().flatten().next()?;
+        let sample = counted(evidence.run, cell).next()?;
         let entry = &plan.subjects[planned.subject];
         // What its quota is stands beside it; so those that differ in nothing else stand together.
         let mut spec = entry.spec.clone();
@@ -186,68 +231,95 @@ fn rows(evidence: &Evidence<'_>) -> Vec<Row> {
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-/// The table of a run; none where nothing was measured.
+/// The tables of a run; none where nothing was measured.
 pub fn exhibits(evidence: &Evidence<'_>) -> Vec<Exhibit> {
     let rows = rows(evidence);
     if rows.is_empty() {
         return Vec::new();
     }
-    let mut columns = vec![Column::of_texts("subject, load, quota")];
-    for (name, unit) in [
-        ("usage", Unit::Share),
-        ("ideal usage", Unit::Share),
-        ("usage per period", Unit::Share),
+    let first = || Column::of_texts("subject, load, quota");
+    let values = |columns: &[(&str, Unit)]| -> Vec<Column> {
+        columns.iter().map(|(name, unit)| Column::of_values(name, *unit)).collect()
+    };
+    let mut columns = vec![first()];
+    columns.extend(values(&[
+        ("mean usage", Unit::Share),
+        ("ideal", Unit::Share),
         ("throttled periods", Unit::Share),
-        ("ideal throttled", Unit::Share),
+        ("ideal", Unit::Share),
         ("waiting in each", Unit::Seconds),
-        ("ideal waiting", Unit::Seconds),
-        ("burst p50", Unit::Seconds),
-        ("burst p99", Unit::Seconds),
-        ("ideal p99", Unit::Seconds),
-    ] {
-        columns.push(Column::of_values(name, unit));
-    }
-    columns.extend(["latency", "bursts"].map(Column::of_texts));
-    vec![Exhibit {
+        ("ideal", Unit::Seconds),
+    ]));
+    columns.push(Column::of_texts("who waits"));
+    let mut exhibits = vec![Exhibit {
         experiment: EXPERIMENT,
-        name: EXHIBIT,
+        name: EXHIBITS[0],
         title: "what a CPU quota does to a load, beside what the model says it does".into(),
         columns,
         rows: rows.iter().map(items_of).collect(),
         notes: notes(&rows),
-        summary: controls(&rows),
-    }]
+        summary: cause::sentences(&rows),
+    }];
+    let bursts: Vec<&Row> = rows.iter().filter(|row| row.measured.demand.load != Load::Continuous).collect();
+    if !bursts.is_empty() {
+        let mut columns = vec![first()];
+        columns.extend(values(&[
+            ("median latency", Unit::Seconds),
+            ("ideal median", Unit::Seconds),
+            ("longest", Unit::Seconds),
+            ("each waits longer by", Unit::Seconds),
+            ("ideal", Unit::Seconds),
+            ("left over", Unit::Count),
+        ]));
+        exhibits.push(Exhibit {
+            experiment: EXPERIMENT,
+            name: EXHIBITS[1],
+            title: "what that does to the latency of bursts".into(),
+            columns,
+            rows: bursts.iter().map(|row| latencies_of(row)).collect(),
+            notes: notes_on_bursts(&bursts),
+            summary: Vec::new(),
+        });
+    }
+    exhibits
+}
+
+fn value(value: Option<f64>, why: &str) -> Item {
+    value.map_or_else(|| Item::Nothing(why.to_owned()), Item::Value)
+}
+
+fn shown(row: &Row) -> Item {
+    Item::Text(format!("{} {} {}", row.name[0], row.name[1], quota_in_words(row.measured.quota)))
 }
 
 fn items_of(row: &Row) -> Vec<Item> {
     let measured = &row.measured;
-    let lacks = |why: &str| Item::Nothing(why.to_owned());
-    let value = |value: Option<f64>, why: &str| value.map_or_else(|| lacks(why), Item::Value);
-    let (share, none) = match measured.quota {
-        None => ("not applicable", "-"),
-        Some(_) if measured.demand.is_at(measured.quota) => ("at the edge", "at the edge"),
-        Some(_) => ("none counted", "none"),
-    };
-    let period = measured.quota.map_or(quota::USUAL_PERIOD, |quota| quota.period) as f64;
-    let shares: Vec<f64> = measured.period_cpu.iter().map(|used| *used as f64 / period).collect();
-    let middle = |sample: Option<stats::Sample>, why: &str| {
-        let of = |sample| Item::Interval(Estimate::of_median(&sample, Alpha::FIVE_PERCENT));
-        sample.map_or_else(|| lacks(why), of)
-    };
+    let has_model = measured.quota.is_some() && !measured.demand.is_at(measured.quota);
     vec![
-        Item::Text(format!("{} {} {}", row.name[0], row.name[1], quota_in_words(measured.quota))),
+        shown(row),
         Item::Value(measured.usage_share().unwrap_or(measured.own_share())),
         Item::Value(measured.ideal_share()),
-        middle(stats::Sample::new(shares).ok(), "-"),
-        value(measured.throttled_share(), share),
-        value(measured.ideal_throttled_share(), share),
+        value(measured.throttled_share(), if measured.quota.is_some() { "none counted" } else { "-" }),
+        value(measured.ideal_throttled_share(), if has_model { "none counted" } else { "-" }),
         value(measured.throttled_per_period(), if measured.quota.is_some() { "none" } else { "-" }),
-        value(measured.ideal_per_period(), none),
-        middle(seconds(&measured.latencies), "-"),
-        value(measured.latency(0.99), "-"),
-        value(measured.ideal_latency(0.99), if none == "none" { "-" } else { none }),
+        value(measured.ideal_per_period(), if has_model { "none" } else { "-" }),
         Item::Text(band_in_words(measured)),
-        Item::Text(backlog_in_words(measured)),
+    ]
+}
+
+fn latencies_of(row: &Row) -> Vec<Item> {
+    let measured = &row.measured;
+    let median = seconds(&measured.latencies).map(|all| Estimate::of_median(&all, Alpha::FIVE_PERCENT));
+    let at_the_edge = measured.ideal.backlog == Backlog::AtTheEdge || measured.demand.is_at(measured.quota);
+    let edge = if at_the_edge { "at the edge" } else { "-" };
+    vec![
+        shown(row),
+        median.map_or_else(|| Item::Nothing("-".into()), Item::Interval),
+        value(measured.ideal_latency(0.5), edge),
+        value(measured.latency(1.0), "-"),
+        value(measured.growth(), "-"),
+        value(measured.ideal_growth(), "-"),
+        Item::Value(measured.waiting as f64),
     ]
 }
 
@@ -263,112 +335,91 @@ fn quota_in_words(quota: Option<Quota>) -> String {
     }
 }
 
-/// What the share of throttled periods means for latency, and how many published alarms it raises.
+/// What the share of throttled periods means for latency, and how many published alarms it raises; neither
+/// where what is not in the model decides.
 fn band_in_words(measured: &Measured) -> String {
     let Some(share) = measured.throttled_share() else { return "not applicable".into() };
+    if measured.demand.is_at(measured.quota) {
+        return "at the edge".into();
+    }
     let word = match Health::of_share(share) {
-        Health::Clear => "no effect",
-        Health::TailWaits => "the tail waits",
-        Health::TypicalWaits => "the typical request waits",
+        Health::Clear if measured.is_starved() => "not told",
+        Health::Clear => "nobody",
+        Health::TailWaits => "the slowest",
+        Health::TypicalWaits => "the typical",
     };
     let alarms = PUBLISHED_ALARMS.iter().filter(|alarm| share >= **alarm).count();
     format!("{word}{}", ["", " !", " !!"][alarms])
 }
 
-fn backlog_in_words(measured: &Measured) -> String {
-    match (measured.demand.load, measured.ideal.backlog) {
-        (Load::Bursts { .. }, Backlog::Bounded) => match measured.waiting {
-            0 => "keep up".into(),
-            waiting => format!("{waiting} waiting"),
-        },
-        (Load::Bursts { .. }, Backlog::AtTheEdge) => format!("at the edge, {} waiting", measured.waiting),
-        (Load::Bursts { .. }, Backlog::Grows(more)) => {
-            format!("each +{}, {} waiting", Unit::Seconds.format(more), measured.waiting)
-        }
-        _ => "-".into(),
-    }
-}
-
-/// What proves that the quota is the cause: the same subject and load with a quota that it cannot meet, the
-/// smallest such quota, or none.
-fn controls(rows: &[Row]) -> Vec<String> {
-    let each = |row: &&Row| row.measured.quota.map_or(u64::MAX, |quota| quota.each);
-    let mut names: Vec<_> = rows.iter().map(|row| &row.name).collect();
-    names.dedup();
-    let sentence = |name: &[String; 2]| {
-        let own = || rows.iter().filter(|row| row.name == *name);
-        let control = own().filter(|row| row.measured.is_control()).min_by_key(each)?;
-        let throttled = |row: &&Row| row.measured.throttled_share().is_some_and(|share| share >= 0.01);
-        let worst = own().filter(|row| !row.measured.is_control()).filter(throttled).min_by_key(each)?;
-        let what = if control.measured.quota.is_some() { "a quota above the load" } else { "no quota" };
-        Some(format!(
-            "`{}`, {}: with {what}{}; with {}{}: the quota is the cause",
-            name[0],
-            name[1],
-            told(&control.measured),
-            quota_in_words(worst.measured.quota),
-            told(&worst.measured),
-        ))
-    };
-    names.into_iter().filter_map(sentence).collect()
-}
-
-/// Periods, and the tail of latencies where it has an end.
-fn told(measured: &Measured) -> String {
-    let quota = measured.quota.filter(|_| measured.is_control());
-    let quota = quota.map_or(String::new(), |quota| format!(" ({})", quota_in_words(Some(quota))));
-    let periods = match measured.throttling {
-        Some([periods, 0, _]) => format!(" none of {periods} periods is throttled"),
-        Some([periods, throttled, _]) => format!(" {throttled} of {periods} periods are throttled"),
-        None => " there are no periods".into(),
-    };
-    let tail = match (measured.latency(0.99), measured.ideal.backlog) {
-        (Some(_), Backlog::Grows(more)) => {
-            format!(", and each burst waits {} longer than the one before", Unit::Seconds.format(more))
-        }
-        (Some(p99), _) => format!(", and the 99th percentile of bursts is {}", Unit::Seconds.format(p99)),
-        (None, _) => String::new(),
-    };
-    format!("{quota}{periods}{tail}")
-}
-
 fn notes(rows: &[Row]) -> Vec<String> {
+    let any = |of: fn(&Measured) -> bool| rows.iter().any(|row| of(&row.measured));
     let mut notes = vec![
-        "ideal: the kernel's rule without the kernel's own work and without other load, over the same window; \
-         throttled time is counted on each CPU's queue"
+        format!("ideal: the kernel's rule without the kernel's own work and without other load; {}", windows(rows)),
+        "throttled time is counted on each CPU's queue. It is waiting, and others can use the CPU meanwhile"
             .to_owned(),
-        "latency: below 1 % of throttled periods nobody notices; from 1 to 50 % the slowest requests wait for the \
+        "who waits: below 1 % of throttled periods nobody notices; from 1 to 50 % the slowest requests wait for the \
          next period; above, the typical request does. `!` and `!!`: published rules raise an alarm from 10 % and \
-         from 25 % on. It is waiting, and others can use the CPU meanwhile"
+         from 25 % on"
             .to_owned(),
     ];
-    if rows.iter().any(|row| row.measured.quota.is_none()) {
+    if any(|measured| measured.quota.is_none()) {
         notes.push(
             "without a quota there are no periods: a share of throttled ones does not apply, and is not 0 %"
                 .into(),
         );
     }
-    if rows.iter().any(|row| row.measured.usage.is_none()) {
+    if any(|measured| measured.usage.is_none()) {
         notes.push("where a process shares its cgroup with others, usage is by its own account".into());
     }
-    if rows.iter().any(|row| row.measured.demand.is_at(row.measured.quota)) {
+    if any(|measured| measured.demand.is_at(measured.quota)) {
         notes.push(
-            "at the edge: demand and quota are within 1 % of each other, so that what is not in the model decides"
+            "at the edge: demand and quota are within 1 % of each other, so that what is not in the model decides, \
+             and no alarm is marked"
                 .into(),
         );
     }
-    let starved = |row: &&Row| {
-        let measured = &row.measured;
-        let missing = measured.own_share() < measured.ideal_share() * (1.0 - quota::TOLERANCE);
-        let share = measured.throttled_share().unwrap_or(0.0);
-        missing && share < measured.ideal_throttled_share().unwrap_or(0.0) + 0.01
-    };
-    match rows.iter().filter(starved).count() {
+    match rows.iter().filter(|row| row.measured.is_starved()).count() {
         0 => {}
         count => notes.push(format!(
-            "in {count} of {} cells less CPU time was used than the model says without more throttling: other load had the CPUs",
+            "in {count} of {} cells less CPU time was used than the model says without more throttling: other load \
+             had the CPUs. Where nothing was throttled then, it is not told who would wait",
             rows.len()
         )),
     }
     notes
 }
+
+/// How long the windows were that were asked for, and how long they were.
+fn windows(rows: &[Row]) -> String {
+    let shown = |nanos: u64| Unit::Seconds.format(nanos as f64 / 1e9);
+    let all = |of: fn(&Measured) -> u64| rows.iter().map(move |row| of(&row.measured));
+    let ends = |of| all(of).min().zip(all(of).max()).unwrap_or_default();
+    let (asked, most_asked) = ends(|measured| measured.length);
+    let (least, most) = ends(|measured| measured.window - measured.window.min(measured.length));
+    match asked == most_asked {
+        true => format!("over {}; windows were longer by {} to {}", shown(asked), shown(least), shown(most)),
+        false => {
+            format!("over what was asked for; windows were longer by {} to {}", shown(least), shown(most))
+        }
+    }
+}
+
+fn notes_on_bursts(rows: &[&Row]) -> Vec<String> {
+    let mut notes = vec![
+        "latency: from intended start to end of the bursts that were done; of a load that alternates, from the \
+         real start. Left over: those that were due and not done at the end"
+            .to_owned(),
+    ];
+    if rows.iter().any(|row| row.measured.ideal_growth().is_some()) {
+        notes.push(format!(
+            "each waits longer by: the slope of a line through the latencies of the window, of {FEWEST_FOR_A_SLOPE} \
+             bursts or more of one thread, where the quota is less than they want. Median and longest only say how \
+             long the window was then"
+        ));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests;

@@ -18,8 +18,7 @@ pub fn suspects(view: &View<'_>) -> Vec<Suspect> {
         if planned.experiment != EXPERIMENT {
             continue;
         }
-        let samples = view.run.series[cell].samples.iter().flatten();
-        for measured in samples.filter_map(Measured::of) {
+        for measured in super::counted(view.run, cell).filter_map(Measured::of) {
             let seen = RULES.iter().filter_map(|(rule, mechanism, check)| {
                 let evidence = format!("`{}` ({}): {}", view.label(cell), planned.setting, check(&measured)?);
                 let mechanism = (*mechanism).to_owned();
@@ -109,31 +108,8 @@ fn disagree(measured: &Measured) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{MS, measured};
     use super::*;
-    use crate::stats::quota::{Demand, Load, Quota};
-
-    const MS: u64 = 1_000_000;
-
-    /// A second of bursts under a quota of so many milliseconds in each 100, as the model has it.
-    fn measured(each: u64) -> Measured {
-        let demand = Demand { load: Load::Bursts { work: 50 * MS, every: 100 * MS }, threads: 1, cpus: 2 };
-        let quota = Some(Quota { each: each * MS, period: 100 * MS, burst: 0 });
-        let length = 1000 * MS;
-        let ideal = quota::ideal(quota, demand, length);
-        Measured {
-            window: length,
-            usage: Some(ideal.usage),
-            own: [ideal.usage, 0],
-            quota,
-            demand,
-            throttling: ideal.periods.map(|periods| [periods, ideal.throttled, ideal.throttled_time]),
-            latencies: ideal.latencies.clone(),
-            waiting: ideal.waiting,
-            period_cpu: Vec::new(),
-            ideal,
-            length,
-        }
-    }
 
     fn fired(measured: &Measured) -> Vec<&'static str> {
         RULES.iter().filter(|(.., check)| check(measured).is_some()).map(|(rule, ..)| *rule).collect()
