@@ -71,13 +71,15 @@ static METRICS: [Metric; 12] = [
     }),
     call(
         Call::OpenClose,
-        "one `openat` of /dev/null and one `close`: two calls, and a path of two names on the root's filesystem and on \
-         one in memory",
+        "one `openat` of `null` from an open /dev and one `close`: two calls, and one name that is looked up on a \
+         filesystem in memory; the container's root is not passed",
         |sample| seconds(sample, Call::OpenClose),
     ),
-    call(Call::Stat, "one `newfstatat` of /dev/null: the same path, nothing opened", |sample| {
-        seconds(sample, Call::Stat)
-    }),
+    call(
+        Call::Stat,
+        "one `newfstatat` of `null` from an open /dev: the same name, nothing opened",
+        |sample| seconds(sample, Call::Stat),
+    ),
     call(Call::FutexWake, "one private `FUTEX_WAKE` of a word for which nobody waits", |sample| {
         seconds(sample, Call::FutexWake)
     }),

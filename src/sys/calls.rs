@@ -24,9 +24,9 @@ pub enum Call {
     ReadZero,
     /// One byte into `/dev/null`.
     WriteNull,
-    /// `openat` of `/dev/null` and `close`.
+    /// `openat` of `null`, from an open `/dev`, and `close`.
     OpenClose,
-    /// `newfstatat` of `/dev/null`.
+    /// `newfstatat` of `null`, from an open `/dev`.
     Stat,
     /// `FUTEX_WAKE` of a word for which nobody waits.
     FutexWake,
@@ -74,10 +74,12 @@ impl Call {
     }
 }
 
-/// A file that every container has, two steps from the root, on a filesystem in memory: what opening it
-/// takes says nothing of storage.
-const NULL: &CStr = c"/dev/null";
-const ZERO: &CStr = c"/dev/zero";
+/// A directory that every container has, on a filesystem in memory. What is looked up in it while something is
+/// timed is looked up from there: a path from the root would hold the permission check of the root's own
+/// filesystem, which is an overlay here and none there.
+const DEVICES: &CStr = c"/dev";
+const NULL: &CStr = c"null";
+const ZERO: &CStr = c"zero";
 const PAGE: usize = 4096;
 /// The child's way to say that it could not execute the program.
 const NOT_EXECUTED: usize = 127;
@@ -94,6 +96,7 @@ pub struct Program<'a> {
 /// What the calls work on: descriptors that are open before anything is timed.
 #[derive(Debug)]
 pub struct Bench<'a> {
+    devices: i32,
     zero: i32,
     null: i32,
     own: usize,
@@ -113,11 +116,12 @@ struct Partner {
 impl<'a> Bench<'a> {
     /// Opens what the calls work on; an error number otherwise.
     pub fn new(program: Program<'a>) -> Result<Bench<'a>, i32> {
-        let (zero, null) = (open(ZERO, libc::O_RDONLY)?, open(NULL, libc::O_WRONLY)?);
+        let devices = open(libc::AT_FDCWD, DEVICES, libc::O_RDONLY | libc::O_DIRECTORY)?;
+        let (zero, null) = (open(devices, ZERO, libc::O_RDONLY)?, open(devices, NULL, libc::O_WRONLY)?);
         // SAFETY: neither call takes arguments.
         let (own, parent) =
             unsafe { (again(libc::SYS_getpid, [0; 4], 1), again(libc::SYS_getppid, [0; 4], 1)) };
-        Ok(Bench { zero, null, own, parent, program, partner: None })
+        Ok(Bench { devices, zero, null, own, parent, program, partner: None })
     }
 
     /// Makes a call this often. An error number for any call that did not do what it should.
@@ -127,7 +131,7 @@ impl<'a> Bench<'a> {
         let mut time = [0u64; 2];
         let mut status = [0u64; 18];
         let word = 0u32;
-        let [cwd, null_path] = [libc::AT_FDCWD as usize, NULL.as_ptr() as usize];
+        let [devices, null_path] = [self.devices as usize, NULL.as_ptr() as usize];
         let numbered = |number, arguments, each: usize| {
             // SAFETY: every call below gets pointers to locals of the size that it writes or reads: a byte,
             // a `struct timespec` of two words, a `struct stat` of 18, a futex of 32 bits, a C string.
@@ -144,9 +148,12 @@ impl<'a> Bench<'a> {
             }
             Call::ReadZero => numbered(libc::SYS_read, [self.zero as usize, at, 1, 0], 1),
             Call::WriteNull => numbered(libc::SYS_write, [self.null as usize, at, 1, 0], 1),
-            Call::OpenClose => repeated(times, || open(NULL, libc::O_RDONLY).map(raw::close)),
+            Call::OpenClose => {
+                let devices = self.devices;
+                repeated(times, || open(devices, NULL, libc::O_RDONLY).map(raw::close))
+            }
             Call::Stat => {
-                let arguments = [cwd, null_path, status.as_mut_ptr() as usize, 0];
+                let arguments = [devices, null_path, status.as_mut_ptr() as usize, 0];
                 numbered(libc::SYS_newfstatat, arguments, 0)
             }
             Call::FutexWake => {
@@ -181,6 +188,7 @@ impl<'a> Bench<'a> {
 
 impl Drop for Bench<'_> {
     fn drop(&mut self) {
+        raw::close(self.devices);
         raw::close(self.zero);
         raw::close(self.null);
         if let Some(partner) = self.partner.take() {
@@ -258,12 +266,11 @@ pub fn own_path() -> Option<&'static CStr> {
     (!path.is_null()).then(|| unsafe { CStr::from_ptr(path) })
 }
 
-fn open(path: &CStr, flags: i32) -> Result<i32, i32> {
+fn open(from: i32, path: &CStr, flags: i32) -> Result<i32, i32> {
     let flags = (flags | libc::O_CLOEXEC) as usize;
     // SAFETY: the path is a valid C string; the other arguments are plain numbers.
-    let opened = unsafe {
-        raw::syscall(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags, 0, 0, 0])
-    };
+    let opened =
+        unsafe { raw::syscall(libc::SYS_openat, [from as usize, path.as_ptr() as usize, flags, 0, 0, 0]) };
     opened.map(|fd| fd as i32)
 }
 
