@@ -53,7 +53,7 @@ fn check(sample: &Value, facts: &Value) {
         assert!(picoseconds > 0, "{call}: {sample}");
         let (calls, batches) = (counter(&format!("{call}.calls")), counter(&format!("{call}.batches")));
         let (calls, batches) = (calls.unwrap(), batches.unwrap());
-        assert!((5..=2000).contains(&batches) && calls % batches == 0, "{call}: {sample}");
+        assert!((100..=2000).contains(&batches) && calls % batches == 0, "{call}: {sample}");
         assert!(calls <= 3_000_000, "{call}: {sample}");
     }
     // Two changes of process take longer than the two calls among them, and a program more than a page.

@@ -10,6 +10,7 @@ use super::{
     Company, Experiment, Metric, Setting, SettingKey, Taken, Variation, Weight, work_sample, worked,
 };
 use crate::outcome::{Abort, Sample};
+use crate::probe::LEAST_BATCHES;
 use crate::stats::Margin;
 use crate::subject::spec::parse_duration;
 use crate::subject::{Need, Stage, Subject, Work};
@@ -107,7 +108,8 @@ static KEYS: [SettingKey; 1] = [SettingKey {
     name: "window",
     values: &["20ms"],
     taken: Taken::Also(takes_a_window),
-    meaning: "for how long each call is made again and again, at most 3 million times; `200ms` for 3 million of the shortest",
+    meaning: "for how long each call is made again and again, in 100 batches at least and at most 3 million times; `200ms` \
+              for 3 million of the shortest",
 }];
 
 fn takes_a_window(value: &str) -> Result<(), String> {
@@ -136,11 +138,18 @@ fn window(setting: &Setting) -> Nanos {
     Nanos::from_seconds(setting.get("window").and_then(parse_duration).unwrap_or(0.02))
 }
 
-/// What all calls of a sample take: their windows, and as much again for finding the size of the batches.
+/// What all calls of a sample take: their windows, or the least number of batches where that is more, and what
+/// finding the size of the batches takes.
 fn takes(setting: &Setting) -> Nanos {
     const AROUND: Nanos = Nanos::from_millis(1);
-    let one = window(setting) + AROUND;
-    Nanos(one.0 * calls::ALL.len() as i64)
+    /// What a batch takes at least; one with a process in it on most machines.
+    const BATCH: i64 = 75_000;
+    const PROCESS: i64 = 1_000_000;
+    let one = |call: Call| {
+        let batch = if call == Call::ForkExecWait { PROCESS } else { BATCH };
+        window(setting).max(Nanos(batch * LEAST_BATCHES as i64)) + AROUND
+    };
+    calls::ALL.into_iter().map(one).fold(Nanos(0), |sum, one| sum + one)
 }
 
 impl Experiment for Syscall {

@@ -37,6 +37,10 @@ pub const INSIDE: &str = "inside";
 /// The task of the probe that ends as soon as it runs: what a program costs that does nothing.
 pub const NOTHING: &CStr = c"none";
 
+/// The fewest batches in which the work `syscall` makes a call, beyond its window if need be: of fewer, one in
+/// fifty would be the shortest, and the shortest of many is shorter than that of few.
+pub const LEAST_BATCHES: usize = 100;
+
 /// What the probe is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {

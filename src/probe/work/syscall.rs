@@ -4,8 +4,9 @@
 //! A batch is long beside two readings of the clock and short beside the time between two interruptions by
 //! timers and other programs. Whatever disturbs (an interrupt, another program's turn, a busy sibling of the
 //! CPU) only ever makes batches longer, so what is told is a low quantile over batches: one in fifty took
-//! less. A minimum would fall with the number of batches; a median moves with the load of the machine as soon as
-//! half of the time is disturbed. The calls take turns in several passes, so that a disturbance of some
+//! no longer. A minimum would fall with the number of batches, of which the slower subject has fewer in the same
+//! window; for the same reason every call has a hundred of them at least, however long they take. A median
+//! moves with the load of the machine as soon as half of the time is disturbed. The calls take turns in several passes, so that a disturbance of some
 //! milliseconds is spread over all of them. What two readings of the clock take is measured in the same way, with
 //! batches of no call, and taken off. The batches that found the right size have warmed the call's path, and
 //! do not count.
@@ -15,7 +16,7 @@
 
 use core::ffi::CStr;
 
-use super::super::NOTHING;
+use super::super::{LEAST_BATCHES, NOTHING};
 use super::{Report, Words};
 use crate::sys::affinity::{self, CpuSet};
 use crate::sys::calls::{self, Bench, Call, Program};
@@ -131,8 +132,11 @@ impl Series {
     }
 
     fn sized(&mut self, bench: &mut Bench<'_>, least: u64) -> Result<(), i32> {
-        // Twice in a row, so that an interruption does not make it too small.
-        while batch(bench, self.call, self.size)? < least || batch(bench, self.call, self.size)? < least {
+        // Twice in a row, so that an interruption does not make it too small; and never so large that there
+        // are calls left for fewer batches than there have to be.
+        while self.size * 2 * LEAST_BATCHES <= MOST_CALLS
+            && (batch(bench, self.call, self.size)? < least || batch(bench, self.call, self.size)? < least)
+        {
             self.size *= 2;
         }
         for duration in &mut self.durations[..EMPTY_BATCHES] {
@@ -142,16 +146,15 @@ impl Series {
         Ok(())
     }
 
-    /// Takes its turn in this pass, counted from 1: one batch at least.
+    /// Takes its turn in this pass, counted from 1: its part of the window, and of the least.
     fn go_on(&mut self, bench: &mut Bench<'_>, window: u64, pass: usize) {
         let began = raw::monotonic();
-        let most = (MOST_CALLS / self.size).clamp(PASSES, MOST_BATCHES) * pass / PASSES;
-        let mut first = true;
+        let part = |all: usize| all * pass / PASSES;
+        let (least, most) = (part(LEAST_BATCHES), part((MOST_CALLS / self.size).min(MOST_BATCHES)));
         while self.failed.is_none()
             && self.batches < most
-            && (first || raw::monotonic() - began < window / PASSES as u64)
+            && (self.batches < least || raw::monotonic() - began < window / PASSES as u64)
         {
-            first = false;
             match batch(bench, self.call, self.size) {
                 Ok(duration) => {
                     self.durations[self.batches] = short(duration);
@@ -184,10 +187,14 @@ fn short(nanoseconds: u64) -> u32 {
     u32::try_from(nanoseconds).unwrap_or(u32::MAX)
 }
 
-/// One in fifty is not longer; the shortest of less than a hundred.
+/// One in fifty is not longer. Between two batches where fifty does not divide their number, so that it is the
+/// same quantile of many and of few; the shortest of fewer than fifty.
 fn low(durations: &mut [u32]) -> u32 {
     durations.sort_unstable();
-    durations[(durations.len() / QUANTILE).max(1) - 1]
+    let (whole, rest) = (durations.len() / QUANTILE, durations.len() % QUANTILE);
+    let Some(below) = whole.checked_sub(1).map(|index| durations[index]) else { return durations[0] };
+    let above = durations[whole.min(durations.len() - 1)];
+    below + ((above - below) as usize * rest / QUANTILE) as u32
 }
 
 #[cfg(test)]
@@ -207,7 +214,19 @@ mod tests {
     #[test]
     fn what_is_told_is_a_short_batch_but_not_the_shortest_of_many() {
         let mut durations: [u32; 500] = std::array::from_fn(|index| 500 - index as u32);
-        assert_eq!([low(&mut durations), low(&mut durations[..100]), low(&mut durations[..99])], [10, 2, 1]);
+        assert_eq!([low(&mut durations), low(&mut durations[..100]), low(&mut durations[..49])], [10, 2, 1]);
+        assert_eq!(low(&mut durations[..1]), 1);
+    }
+
+    #[test]
+    fn what_is_told_of_few_batches_is_the_same_quantile_as_of_many() {
+        let of = |count: u32| low(&mut (0..count).map(|index| index * 5000 / count).collect::<Vec<_>>());
+        for count in LEAST_BATCHES..=MOST_BATCHES {
+            // Fifty does not always divide their number, and the first of so many stands at zero.
+            let told = of(count as u32) as usize;
+            assert!((50..=100).contains(&told), "{count}: {told}");
+        }
+        assert!(of(149) > of(101), "{} {}", of(149), of(101));
     }
 
     #[test]
@@ -216,7 +235,7 @@ mod tests {
             let mut series = measured(call, 2_000_000);
             assert_eq!(series.failed, None, "{}", call.name());
             assert!(series.picoseconds() > 0, "{}", call.name());
-            assert!((PASSES..=MOST_BATCHES).contains(&series.batches), "{}", call.name());
+            assert!((LEAST_BATCHES..=MOST_BATCHES).contains(&series.batches), "{}", call.name());
             assert_eq!(series.calls(), series.size * series.batches);
         }
     }
@@ -231,5 +250,17 @@ mod tests {
     fn no_call_is_made_more_often_than_is_said_however_long_the_window() {
         let series = measured(Call::ClockVdso, 400_000_000);
         assert!(series.calls() <= MOST_CALLS);
+    }
+
+    #[test]
+    fn a_window_of_seconds_leaves_batches_enough_and_a_short_one_too() {
+        for window in [1, 10_000_000_000] {
+            let mut bench = Bench::new(NOWHERE).unwrap();
+            let mut series = Series::new(Call::GetPid);
+            series.get_ready(&mut bench, window);
+            (1..=PASSES).for_each(|pass| series.go_on(&mut bench, window.min(1_000_000), pass));
+            assert!((LEAST_BATCHES..=MOST_BATCHES).contains(&series.batches), "{window}: {}", series.batches);
+            assert!(series.size * LEAST_BATCHES <= MOST_CALLS, "{window}: {}", series.size);
+        }
     }
 }
