@@ -284,7 +284,7 @@ pub fn finish(candidates: Vec<Candidate>, stage: &mut Stage) {
 
 /// Adds the remedy to failures that we have met before.
 fn with_known_remedy(why: Unavailable) -> Unavailable {
-    const KNOWN: [(&str, &str); 11] = [
+    const KNOWN: [(&str, &str); 12] = [
         (
             "drop all controllers",
             "crun refuses a host whose cgroup v2 hierarchy still has controllers beside v1: mount each one left as v1, \
@@ -302,6 +302,12 @@ fn with_known_remedy(why: Unavailable) -> Unavailable {
         (
             "/dev/net/tun",
             "slirp4netns and pasta need the tunnel device: `chmod 666 /dev/net/tun` as root, or choose `net=none`",
+        ),
+        (
+            // `userns=auto`; in podman's log the name stands in escaped quotes.
+            "cannot find mappings for user \\\"containers",
+            "podman takes the ids of `userns=auto` from those of the user `containers`, who need not exist, and none are \
+             given: `echo containers:2147483647:2147483648 | tee -a /etc/subuid /etc/subgid` as root",
         ),
         ("too many open files", TOO_FEW_FILES),
         // So Go's runtime, which podman is written in, says that a process has no descriptor left.

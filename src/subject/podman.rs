@@ -140,7 +140,11 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
     }
     let mut arguments: Vec<&str> = global.iter().map(String::as_str).collect();
     arguments.extend(["info", "--format", "json"]);
-    let (answer, words) = words_as(login, &client, &arguments)?;
+    let (answer, words) =
+        words_as(login, &client, &arguments).map_err(|why| match std::env::var("HOME") {
+            Ok(home) if login.is_none() => with_remedy_for_home(why, &home),
+            _ => why,
+        })?;
     let info: Value = serde_json::from_slice(&answer)
         .map_err(|error| Unavailable::because(format!("`podman info` answered nonsense: {error}")))?;
     if let Some(user) = spec.get("rootless") {
@@ -187,6 +191,18 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
         image: None,
         standing: None,
     })
+}
+
+/// Says what to do where podman cannot look into the home directory, in which it expects its settings.
+fn with_remedy_for_home(why: Unavailable, home: &str) -> Unavailable {
+    let settings = why.reason.contains(&format!("{home}/.config/containers"));
+    let closed = ["permission denied", "not a directory"].iter().any(|words| why.reason.contains(words));
+    if (settings && closed) || why.reason.contains(&format!("cannot resolve {home}:")) {
+        return why.with_remedy(format!(
+            "podman cannot use the home directory `{home}`: set `HOME` to a directory that belongs to this user"
+        ));
+    }
+    why
 }
 
 /// Refuses a user for whom podman maps nobody but the user: most images need more, and an engine
@@ -254,6 +270,24 @@ mod tests {
         let lists = ["ann:100000:65536\nbob:165536:65536\n", "ann:300000:10\nnonsense\n"];
         assert_eq!(first_free_id(lists.map(str::to_owned)), 300_010);
         assert_eq!(first_free_id(Default::default()), 100_000);
+    }
+
+    #[test]
+    fn a_home_that_podman_cannot_use_has_a_remedy_and_other_trouble_in_it_has_none() {
+        let remedy = |reason: &str| with_remedy_for_home(Unavailable::because(reason), "/root").remedy;
+        for unusable in [
+            "msg=\"stat /root/.config/containers/storage.conf: permission denied\"",
+            "lstat /root/.config/containers/registries.conf.d: not a directory",
+            "cannot resolve /root: lstat /root: no such file or directory",
+        ] {
+            assert!(remedy(unusable).is_some_and(|remedy| remedy.contains("set `HOME`")), "{unusable}");
+        }
+        for other in [
+            "/root/.config/containers/storage.conf: toml: line 1: expected a key",
+            "open /etc/containers/policy.json: permission denied",
+        ] {
+            assert_eq!(remedy(other), None, "{other}");
+        }
     }
 
     #[test]
