@@ -176,8 +176,45 @@ fn what_is_left_out_only_together_with_something_else_is_not_named() {
 fn without_a_difference_there_is_no_cause() {
     let analysis = analyse(&planted(&with_variants(), |_, _| 0.0, NOISE));
     assert_eq!(causes(&analysis).rows, [] as [Vec<Item>; 0]);
-    assert!(causes(&analysis).notes.iter().any(|note| note.starts_with("no call is slower")));
+    assert_eq!(causes(&analysis).notes, ["no call is slower than the baseline beyond what matters"]);
     assert_eq!(causes(&analysis).summary, [""; 0]);
+}
+
+#[test]
+fn that_no_call_is_slower_is_said_only_where_every_one_was_decided() {
+    // Three rounds decide nothing at any level.
+    let mut few = planted(&with_variants(), |_, _| 0.0, NOISE);
+    few.contexts.iter_mut().skip(few.plan.warmups + 3).for_each(|context| *context = None);
+    let all =
+        "no call is known to be slower than the baseline, and not every one was decided; of 12 comparisons: ";
+    assert_eq!(causes(&analyse(&few)).notes, [format!("{all}too few: 12")]);
+
+    let mut gone = planted(&with_variants(), |_, _| 0.0, NOISE);
+    let docker = gone.plan.cells.iter().position(|cell| gone.plan.subjects[cell.subject].label == "docker");
+    gone.series[docker.unwrap()].values[3].fill(f64::NAN);
+    assert_eq!(causes(&analyse(&gone)).notes, [format!("{all}no data: 1")]);
+
+    let noisy = causes(&analyse(&planted(&with_variants(), |_, _| 0.0, 30e-9))).notes.clone();
+    assert!(noisy.len() == 1 && noisy[0].starts_with(all) && noisy[0].contains("undecided: "), "{noisy:?}");
+}
+
+#[test]
+fn what_was_not_decided_is_counted_beside_what_is_slower() {
+    let filter = |spec: &Spec, call: &str| {
+        if call == "getppid" && !asked(spec, "seccomp") { in_a_container(spec, 40e-9) } else { 0.0 }
+    };
+    let mut run = planted(&with_variants(), filter, NOISE);
+    assert!(causes(&analyse(&run)).notes.iter().all(|note| note.starts_with("a key is named")));
+    let docker = run.plan.cells.iter().position(|cell| run.plan.subjects[cell.subject].label == "docker");
+    run.series[docker.unwrap()].values[3].fill(f64::NAN);
+    let expected = "not every call was decided; of 12 comparisons with the baseline: no data: 1";
+    assert_eq!(causes(&analyse(&run)).notes.last().map(String::as_str), Some(expected));
+}
+
+#[test]
+fn without_another_subject_nothing_is_said_to_be_no_slower() {
+    let analysis = analyse(&planted(&["bare"], |_, _| 0.0, NOISE));
+    assert_eq!(causes(&analysis).notes, ["no call is compared with the baseline"]);
 }
 
 #[test]

@@ -55,20 +55,25 @@ pub enum Found {
     NotTried,
 }
 
-/// The causes of everything in an experiment that is slower than the baseline.
-pub fn causes(evidence: &Evidence<'_>, experiment: &str) -> Vec<Cause> {
+/// Where everything that was asked for is compared with the baseline: indices into the findings.
+pub fn asked(evidence: &Evidence<'_>, experiment: &str) -> Vec<usize> {
     let plan = &evidence.run.plan;
-    let alpha = Alpha::FIVE_PERCENT;
-    let is_asked = |cell: usize, against: usize| {
-        let (own, other) = (&plan.cells[cell], &plan.cells[against]);
+    let is_asked = |finding: &super::Finding| {
+        let (own, other) = (&plan.cells[finding.cell], &plan.cells[finding.against]);
         own.experiment == experiment
             && plan.baseline_of(experiment) == other.subject
             && is_original(plan, own.subject)
     };
-    let slower =
-        evidence.findings.iter().enumerate().filter(|(_, finding)| {
-            finding.verdict == Verdict::Slower && is_asked(finding.cell, finding.against)
-        });
+    (0..evidence.findings.len()).filter(|&index| is_asked(&evidence.findings[index])).collect()
+}
+
+/// The causes of everything in an experiment that is slower than the baseline.
+pub fn causes(evidence: &Evidence<'_>, experiment: &str) -> Vec<Cause> {
+    let plan = &evidence.run.plan;
+    let alpha = Alpha::FIVE_PERCENT;
+    let with_finding = |index: usize| (index, &evidence.findings[index]);
+    let slower = asked(evidence, experiment).into_iter().map(with_finding);
+    let slower = slower.filter(|(_, finding)| finding.verdict == Verdict::Slower);
     let cause = |(finding, found): (usize, &super::Finding)| {
         let column = |cell| evidence.columns.get(cell, found.metric);
         let tried = others(plan, found.cell).into_iter().map(|(key, value, cell)| {

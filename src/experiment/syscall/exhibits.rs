@@ -3,6 +3,7 @@
 //! inside; here it gets words.
 
 use crate::units::Unit;
+use crate::verdict::Verdict;
 use crate::verdict::cause::{self, Cause, Found, Tried};
 use crate::verdict::exhibit::{Column, Evidence, Exhibit, Item};
 
@@ -17,15 +18,16 @@ pub fn all(evidence: &Evidence<'_>) -> Vec<Exhibit> {
 
 fn causes(evidence: &Evidence<'_>) -> Exhibit {
     let found = cause::causes(evidence, NAME);
-    let mut notes = vec![
-        "a key is named when leaving it out takes at least 80 % of the difference away, with its whole interval at \
-         95 %; two keys when each alone does"
-            .to_owned(),
-    ];
-    notes.extend(store_bypass(evidence, &found));
-    if found.is_empty() {
-        notes.push("no call is slower than the baseline beyond what matters".into());
+    let mut notes = Vec::new();
+    if !found.is_empty() {
+        notes.push(
+            "a key is named when leaving it out takes at least 80 % of the difference away, with its whole interval at \
+             95 %; two keys when each alone does"
+                .to_owned(),
+        );
     }
+    notes.extend(store_bypass(evidence, &found));
+    notes.extend(not_listed(evidence));
     let plan = &evidence.run.plan;
     let windows = plan.cells.iter().filter(|cell| cell.experiment == NAME).map(|cell| &cell.setting);
     let one_window = windows.clone().all(|setting| Some(setting) == windows.clone().next());
@@ -61,6 +63,36 @@ fn causes(evidence: &Evidence<'_>) -> Exhibit {
         summary: summary(evidence, &found),
         notes,
     }
+}
+
+/// What is said of the calls that are in no row: that none is slower where every one was decided, and else how
+/// many were not.
+fn not_listed(evidence: &Evidence<'_>) -> Option<String> {
+    let asked = cause::asked(evidence, NAME);
+    let verdicts = asked.iter().map(|&index| &evidence.findings[index].verdict);
+    let mut open = std::collections::BTreeMap::<&str, usize>::new();
+    for verdict in verdicts.clone().filter(|verdict| !is_decided(verdict)) {
+        *open.entry(verdict.word()).or_default() += 1;
+    }
+    let slower = verdicts.filter(|verdict| **verdict == Verdict::Slower).count();
+    let open: Vec<_> = open.into_iter().map(|(word, count)| format!("{word}: {count}")).collect();
+    match (&open[..], slower, asked.len()) {
+        (_, _, 0) => Some("no call is compared with the baseline".into()),
+        ([], 0, _) => Some("no call is slower than the baseline beyond what matters".into()),
+        ([], ..) => None,
+        (open, 0, all) => Some(format!(
+            "no call is known to be slower than the baseline, and not every one was decided; of {all} comparisons: {}",
+            open.join(", ")
+        )),
+        (open, _, all) => Some(format!(
+            "not every call was decided; of {all} comparisons with the baseline: {}",
+            open.join(", ")
+        )),
+    }
+}
+
+fn is_decided(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Same | Verdict::Slower | Verdict::Faster)
 }
 
 /// How many calls each subject makes more slowly, and why.

@@ -16,7 +16,9 @@ const TEXT: usize = 30;
 pub(super) fn exhibits(page: &mut Page, experiment: &Experiment) {
     for exhibit in &experiment.exhibits {
         page.title(Tone::Strong, &format!("{}: {}", experiment.name, exhibit.title));
-        for part in parts(page.width, exhibit) {
+        // Heads above nothing would look like a table that was cut off.
+        let parts = if exhibit.rows.is_empty() { Vec::new() } else { parts(page.width, exhibit) };
+        for part in parts {
             table(page, exhibit, &part);
         }
         for note in &exhibit.notes {
