@@ -46,18 +46,18 @@ fn distance(measured: Option<f64>, ideal: Option<f64>) -> Option<f64> {
 
 static METRICS: [Metric; 16] = [
     context(
-        "window",
-        Unit::Seconds,
-        "the probe's window, from the moment that its counters were first read to the moment that they were read again; \
-         what was asked for, or longer by as much as the probe was not let run",
-        |sample| Some(Measured::of(sample)?.window as f64 / 1e9),
-    ),
-    context(
         "usage",
         Unit::Share,
         "CPUs used: CPU time that the cgroup counted between the ends of the probe's window, divided by the window: a mean; \
          none where the cgroup is not the process's own: (user + system) / window then",
         |sample| Measured::of(sample)?.usage_share(),
+    ),
+    context(
+        "window",
+        Unit::Seconds,
+        "the probe's window, from the moment that its counters were first read to the moment that they were read again; \
+         what was asked for, or longer by as much as the probe was not let run",
+        |sample| Some(Measured::of(sample)?.window as f64 / 1e9),
     ),
     context(
         "throttled_share",

@@ -331,7 +331,7 @@ fn quota_in_words(quota: Option<Quota>) -> String {
     let noun = if share == "1" { "CPU" } else { "CPUs" };
     match quota.burst {
         0 => format!("{share} {noun}"),
-        burst => format!("{share} {noun} and bursts of {}", Unit::Seconds.format(burst as f64 / 1e9)),
+        burst => format!("{share} {noun}, burst {}", Unit::Seconds.format(burst as f64 / 1e9)),
     }
 }
 

@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn the_first_column_takes_what_room_is_free() {
-        let name = "floor bursts 0.5 CPUs and bursts of 50.0 ms";
+        let name = "floor alternating 0.5 CPUs and a burst of 50 ms";
         let mut long = exhibit(3);
         long.rows[0][0] = Item::Text(name.into());
         assert_eq!(parts(80, &long)[0][0].width, width(name));
