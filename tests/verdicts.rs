@@ -156,6 +156,37 @@ fn less_than_zero_is_suspect_and_zero_is_not() {
 }
 
 #[test]
+fn a_difference_of_two_launches_is_suspect_below_zero_only_with_its_median() {
+    let request = Request {
+        experiments: vec!["command"],
+        subjects: vec![
+            entry("bare", Layer::Bare),
+            entry("floor", Layer::Floor),
+            entry("crun", Layer::Runtime),
+        ],
+        chosen: vec![("cmd".into(), vec!["true".into()])],
+        seed: 3,
+        rounds: Rounds::Fixed(ROUNDS),
+        allowed: dunnage::plan::ALLOWED,
+        margins: Vec::new(),
+        factorial: None,
+    };
+    let mut run = ladder();
+    run.plan = plan::make(request);
+    let names = run.plan.metrics(&run.plan.cells[0]).iter().map(|metric| metric.name);
+    let beyond = names.into_iter().position(|name| name == "beyond_start").unwrap();
+    let crun = cell_of(&run, "crun");
+    run.contexts = vec![Some(RoundContext::default()); run.plan.warmups + ROUNDS];
+    // As noise has it, and then as it cannot be.
+    for (shift, expected) in [(0.5, vec![]), (30.5, vec!["negative"])] {
+        for round in 0..ROUNDS {
+            run.series[crun].values[beyond][round] = 1e-4 * (round as f64 - ROUNDS as f64 / 2.0 - shift);
+        }
+        assert_eq!(rules(&analyse(&run)), expected);
+    }
+}
+
+#[test]
 fn shorter_than_the_shortest_bare_start_is_suspect_and_just_as_short_is_not() {
     let mut run = ladder();
     let bare = &run.series[cell_of(&run, "bare")].values[RETURNED];

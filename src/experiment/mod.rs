@@ -123,6 +123,11 @@ pub trait Experiment: Sync {
     fn reference(&self, _setting: &Setting) -> Option<Setting> {
         None
     }
+    /// Metrics that are a difference of two launches: noise alone takes one value of them below zero, and
+    /// only their median says more.
+    fn differences(&self) -> &'static [&'static str] {
+        &[]
+    }
     /// Keys of subjects that it varies by itself, one at a time.
     fn varies(&self) -> &'static [Variation] {
         &[]

@@ -1,7 +1,8 @@
 //! What must not be believed, whatever its interval says. Each rule names the evidence and the
 //! likely mechanism, and overrules the verdicts that rest on it.
 
-use super::{CellSummary, Columns, Finding, Noise, Price, Verdict, computing, price, quota};
+use super::{CellSummary, Columns, Finding, MetricSummary, Noise, Price, Verdict, computing, price, quota};
+use crate::experiment;
 use crate::plan::{Plan, Relation};
 use crate::record::Recorded;
 use crate::stats::Pairs;
@@ -99,22 +100,32 @@ impl View<'_> {
     }
 }
 
-/// Time does not run backwards and CPU is not given back.
+/// Time does not run backwards and CPU is not given back. A difference of two launches goes below zero by
+/// noise; there the whole interval of the median must lie below.
 fn negative(view: &View<'_>) -> Vec<Suspect> {
     let mut found = Vec::new();
     for (cell, summary) in view.cells.iter().enumerate() {
+        let planned = &view.plan().cells[cell];
+        let differences = experiment::find(planned.experiment).map_or(&[][..], |one| one.differences());
         for (metric, values) in summary.metrics.iter().enumerate() {
-            let Some(values) = values.as_ref().filter(|values| values.range.0 < 0.0) else { continue };
-            let unit = view.plan().metrics(&view.plan().cells[cell])[metric].unit;
+            let known = &view.plan().metrics(planned)[metric];
+            let is_difference = differences.contains(&known.name);
+            let reach = |values: &MetricSummary| match is_difference {
+                true => values.median.interval.map(|interval| interval.high),
+                false => Some(values.range.0),
+            };
+            let Some(reach) = values.as_ref().and_then(reach).filter(|reach| *reach < 0.0) else { continue };
+            let unit = known.unit;
             found.push(Suspect {
                 rule: "negative",
                 cells: vec![cell],
                 metric: Some(metric),
                 up_to: None,
                 evidence: format!(
-                    "{} reaches {}",
+                    "{} {} {}",
                     view.named(cell, metric),
-                    unit.format_signed(values.range.0)
+                    if is_difference { "has a median of at most" } else { "reaches" },
+                    unit.format_signed(reach)
                 ),
                 mechanism:
                     "a clock that was set, or a difference of two readings of which one is not what it seems"

@@ -224,6 +224,10 @@ impl Experiment for Command {
         &GUARDED
     }
 
+    fn differences(&self) -> &'static [&'static str] {
+        &["beyond_start"]
+    }
+
     fn exhibits(&self, evidence: &Evidence<'_>) -> Vec<Exhibit> {
         overhead::exhibits(evidence)
     }
