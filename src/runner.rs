@@ -49,6 +49,47 @@ pub enum Ending {
 /// How often a subject may time out before it is left alone: each time costs a minute.
 const MOST_TIMEOUTS: usize = 2;
 
+/// How often a cell that cannot recover may fail in one way, and do nothing else, before it is left alone.
+const MOST_FAILURES: usize = 3;
+
+/// What became of a cell so far.
+#[derive(Debug, Clone, Default)]
+enum Past {
+    /// It was not tried yet.
+    #[default]
+    None,
+    /// It failed as often as this, every time in this way.
+    Alike(FailureClass, String, usize),
+    /// It was measured, or failed in several ways.
+    Various,
+}
+
+impl Past {
+    /// Why the cell is not tried again, where that is so.
+    fn hopeless(&self) -> Option<String> {
+        match self {
+            Past::Alike(_, reason, times) if *times >= MOST_FAILURES => {
+                Some(format!("it failed {times} times in the same way: {reason}"))
+            }
+            _ => None,
+        }
+    }
+
+    /// The past with what became of the cell now.
+    fn and(self, outcome: &Outcome) -> Past {
+        match (self, outcome) {
+            (past, Outcome::Skipped(_)) => past,
+            (Past::None, Outcome::Failed(failure)) => Past::Alike(failure.class, failure.reason.clone(), 1),
+            (Past::Alike(class, reason, times), Outcome::Failed(failure))
+                if class == failure.class && reason == failure.reason =>
+            {
+                Past::Alike(class, reason, times + 1)
+            }
+            _ => Past::Various,
+        }
+    }
+}
+
 /// Carries out the rounds of a plan from `first` on. `subjects` belong to the plan's, by index.
 /// An error of the listener (a full disk) ends the run; a failure of a subject does not.
 pub fn run(
@@ -60,6 +101,7 @@ pub fn run(
     listen: &mut dyn FnMut(&Event<'_>) -> Result<()>,
 ) -> Result<Ending> {
     let mut timeouts = vec![0; subjects.len()];
+    let mut pasts = vec![Past::None; plan.cells.len()];
     for round in first..plan.warmups + plan.rounds {
         listen(&Event::RoundBegins { round })?;
         let mut predecessor = None;
@@ -71,6 +113,8 @@ pub fn run(
             let subject = &mut subjects[planned.subject];
             let outcome = if timeouts[planned.subject] >= MOST_TIMEOUTS {
                 Outcome::Skipped(format!("it timed out {MOST_TIMEOUTS} times in a row"))
+            } else if let Some(reason) = pasts[cell].hopeless() {
+                Outcome::Skipped(reason)
             } else {
                 match experiment.measure(subject.as_mut(), &planned.setting, stage) {
                     Ok(sample) => Outcome::Measured(sample),
@@ -85,6 +129,9 @@ pub fn run(
                 Outcome::Skipped(_) => timeouts[planned.subject],
                 _ => 0,
             };
+            if !experiment.recovers() {
+                pasts[cell] = std::mem::take(&mut pasts[cell]).and(&outcome);
+            }
             let outcome = Cow::Owned(outcome);
             listen(&Event::CellEnds(&Row { cell, round, position, predecessor, started: 0, outcome }))?;
             predecessor = Some(cell);
@@ -95,4 +142,31 @@ pub fn run(
         listen(&Event::RoundEnds { round, context: context() })?;
     }
     Ok(Ending::Complete)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::{Failure, Sample};
+
+    fn past(outcomes: &[&str]) -> Past {
+        outcomes.iter().fold(Past::None, |past, reason| {
+            let outcome = match *reason {
+                "measured" => Outcome::Measured(Sample::default()),
+                "skipped" => Outcome::Skipped("why".into()),
+                reason => Outcome::Failed(Failure::new(FailureClass::Environment, reason)),
+            };
+            past.and(&outcome)
+        })
+    }
+
+    #[test]
+    fn a_cell_that_only_ever_failed_in_one_way_is_left_alone() {
+        assert_eq!(past(&["a", "a"]).hopeless(), None);
+        let hopeless = Some("it failed 3 times in the same way: a".to_owned());
+        assert_eq!(past(&["a", "a", "a"]).hopeless(), hopeless);
+        assert_eq!(past(&["a", "a", "a", "skipped"]).hopeless(), hopeless);
+        assert_eq!(past(&["a", "b", "a", "a", "a"]).hopeless(), None);
+        assert_eq!(past(&["measured", "a", "a", "a"]).hopeless(), None);
+    }
 }

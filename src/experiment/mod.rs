@@ -132,6 +132,10 @@ pub trait Experiment: Sync {
     fn varies(&self) -> &'static [Variation] {
         &[]
     }
+    /// Whether a cell that has only failed so far, always in the same way, is worth another try.
+    fn recovers(&self) -> bool {
+        true
+    }
     /// Which subjects take part where none is named.
     fn company(&self) -> Company {
         Company::All

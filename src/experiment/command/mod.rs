@@ -228,6 +228,11 @@ impl Experiment for Command {
         &["beyond_start"]
     }
 
+    /// A command that is not there, or does not end well, will not be or do so in the next round.
+    fn recovers(&self) -> bool {
+        false
+    }
+
     fn exhibits(&self, evidence: &Evidence<'_>) -> Vec<Exhibit> {
         overhead::exhibits(evidence)
     }
