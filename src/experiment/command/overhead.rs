@@ -47,6 +47,17 @@ fn difference(evidence: &Evidence<'_>, (cell, against): (usize, usize), name: &s
     }
 }
 
+/// A difference with its interval, as a sentence tells it.
+fn told(estimate: Estimate) -> String {
+    let shown = |value| Unit::Seconds.format_signed(value);
+    match estimate.interval {
+        Some(interval) => {
+            format!("{} [{}, {}]", shown(estimate.value), shown(interval.low), shown(interval.high))
+        }
+        None => format!("{} (too few rounds for an interval)", shown(estimate.value)),
+    }
+}
+
 fn split(evidence: &Evidence<'_>) -> Option<Exhibit> {
     let plan = &evidence.run.plan;
     let cells = pairs_of_cells(plan);
@@ -71,17 +82,22 @@ fn split(evidence: &Evidence<'_>) -> Option<Exhibit> {
     };
     let sentence = |&(cell, against): &(usize, usize)| {
         let value = |name| match difference(evidence, (cell, against), name) {
-            Item::Interval(estimate) => Some(estimate.value),
+            Item::Interval(estimate) => Some(estimate),
             _ => None,
         };
         let [all, start, rest] = [value("returned")?, value("start")?, value("beyond_start")?];
         let label = &plan.subjects[plan.cells[cell].subject].label;
-        let more = if all < 0.0 { "less" } else { "more" };
+        if all.interval.is_none() {
+            return Some(format!(
+                "{label} against `{baseline}`: too few rounds with both of them ({}) to say which takes more",
+                all.rounds
+            ));
+        }
         Some(format!(
-            "{label} takes {} {more} than `{baseline}` for the same command: {} by its start, and {} that are not explained",
-            Unit::Seconds.format(all.abs()),
-            Unit::Seconds.format_signed(start),
-            Unit::Seconds.format_signed(rest)
+            "{label} less `{baseline}` for the same command: {}; of it {} by its start, and {} that are not explained",
+            told(all),
+            told(start),
+            told(rest)
         ))
     };
     // Of many settings the table says enough.
