@@ -63,13 +63,23 @@ impl Environment {
         }
         for (label, old) in &other.subjects {
             let new = self.subjects.get(label);
-            if new.map(|new| &new.components) != Some(&old.components) {
+            if !new.is_some_and(|new| self.are_the_same(&new.components, &old.components)) {
                 all.push(format!("the programs of `{label}`"));
             } else if new.and_then(|new| new.notes.get("daemon started")) != old.notes.get("daemon started") {
                 all.push(format!("the daemon of `{label}` was started anew"));
             }
         }
         all
+    }
+
+    /// Whether programs are the same. Our own executable lies in the state directory, which may be another one
+    /// than before: there its bytes count and its place does not.
+    fn are_the_same(&self, new: &[ComponentFacts], old: &[ComponentFacts]) -> bool {
+        let same = |(new, old): (&ComponentFacts, &ComponentFacts)| {
+            let place = new.path == old.path || new.sha256 == self.probe;
+            place && (&new.role, &new.version, &new.sha256) == (&old.role, &old.version, &old.sha256)
+        };
+        new.len() == old.len() && new.iter().zip(old).all(same)
     }
 }
 
@@ -103,4 +113,29 @@ pub struct ComponentFacts {
     pub version: String,
     /// SHA-256, hexadecimal.
     pub sha256: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_state_directory_is_no_other_program_and_other_bytes_are() {
+        let of = |role: &str, path: &str, sum: &str| {
+            let component = ComponentFacts {
+                role: role.into(),
+                path: path.into(),
+                version: "1".into(),
+                sha256: sum.into(),
+            };
+            let facts = SubjectFacts { components: vec![component], ..SubjectFacts::default() };
+            let subjects = [("x".to_owned(), facts)].into();
+            Environment { probe: "00".into(), subjects, ..Environment::default() }
+        };
+        let before = of("probe", "/a/dunnage", "00");
+        assert_eq!(of("probe", "/b/dunnage", "00").differences(&before), [""; 0]);
+        assert_eq!(of("probe", "/a/dunnage", "01").differences(&before), ["the programs of `x`"]);
+        let runtime = of("runtime", "/a/crun", "02");
+        assert_eq!(of("runtime", "/b/crun", "02").differences(&runtime), ["the programs of `x`"]);
+    }
 }
