@@ -130,7 +130,6 @@ fn failures_have_their_words_and_leave_nothing() {
         ("tool mesure", "", "ended with exit code 2: error: unrecognized subcommand"),
         ("nosuch", "", "`nosuch` does not exist in the image"),
         ("/bin", "--workdir /nosuch", "cannot change to the directory `/nosuch`"),
-        ("tool probe start", "--mount /nosuch:/in", "`/nosuch`: it does not exist on the host"),
         ("tool probe stay", "--timeout 3", "did not end"),
     ];
     for (cmd, more, words) in cases {
@@ -223,6 +222,12 @@ fn a_command_is_needed_and_belongs_to_its_experiment() {
         ("run command -s fake --cmd true --mode walk", "`mode` takes run, exec"),
         ("run command -s fake --cmd true --mount a:b", "HOST:INSIDE"),
         ("run command -s fake --cmd true --sweep n=1", "write `{n}` into the command"),
+        ("run command -s fake --cmd {n} --sweep n=", "no value is named"),
+        ("run command -s fake --cmd {n} --sweep n=1,1", "`1` is named twice"),
+        ("run command -s fake --cmd {n} --sweep n=1 --sweep n=2", "`--sweep n=1,2`"),
+        ("run command -s fake --cmd true --mode run --mode run", "`mode=run` is given twice"),
+        ("run start -s fake --set prestate=idle --set prestate=idle", "`prestate=idle` is given twice"),
+        ("run command -s fake --cmd true --mount /nosuch:/in", "`/nosuch`: it does not exist on the host"),
     ] {
         let ran = dunnage.run(words);
         assert!(ran.code == 2 && ran.stderr.contains(expected), "{words}: {ran}");

@@ -85,6 +85,7 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
     let pairs = key_by_key(own, &of_file);
     let caches = if selection.drop_caches { Caches::Dropped } else { Caches::Kept };
     let mut chosen = words::settings(&pairs, &experiments, caches)?;
+    command::mounts_are_there(&chosen)?;
     experiments = command::with_a_command(experiments, &names, &chosen)?;
     if selection.drop_caches {
         choose_caches(&experiments, &mut chosen)?;

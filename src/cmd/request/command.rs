@@ -48,9 +48,25 @@ pub fn settings(options: &CommandOptions, experiments: &[&'static str]) -> Resul
     Ok(pairs.iter().map(|pair| Typed::on_command_line(pair)).collect())
 }
 
+/// An error where what is to be mounted is not there: every launch would fail.
+pub fn mounts_are_there(chosen: &[(String, Vec<String>)]) -> Result<()> {
+    let given = chosen.iter().filter(|(key, _)| key == "mount").flat_map(|(_, values)| values);
+    for word in given.filter_map(|text| line::split(text).ok()).flatten() {
+        let Ok(mount) = line::mount(&word) else { continue };
+        if !mount.host.exists() {
+            return Err(usage(format!(
+                "cannot mount `{}`: it does not exist on the host\n\nhint: make it first, or name another path",
+                mount.host.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// All combinations of the values of every `NAME=V1,V2`; each name must stand in the command.
 fn combinations(sweeps: &[String], command: Option<&str>) -> Result<Vec<Vec<String>>> {
     let mut all: Vec<Vec<String>> = Vec::new();
+    let mut known: Vec<(&str, Vec<&str>)> = Vec::new();
     for sweep in sweeps {
         let wrong = |why: &str| usage(format!("`--sweep {sweep}` is not possible\n\nhint: {why}"));
         let (name, values) =
@@ -59,9 +75,24 @@ fn combinations(sweeps: &[String], command: Option<&str>) -> Result<Vec<Vec<Stri
         if command.is_some_and(|command| !command.contains(&format!("{{{name}}}"))) {
             return Err(wrong(&format!("write `{{{name}}}` into the command where the values belong")));
         }
+        if values.is_empty() {
+            return Err(wrong("no value is named; the form is `--sweep NAME=V1,V2`"));
+        }
+        let values: Vec<&str> = values.split(',').collect();
+        if let Some(twice) = values.iter().enumerate().find(|(at, value)| values[..*at].contains(value)) {
+            return Err(wrong(&format!("`{}` is named twice", twice.1)));
+        }
+        if let Some((_, others)) = known.iter().find(|(other, _)| *other == name) {
+            let all: Vec<&str> = others.iter().chain(&values).copied().collect();
+            return Err(usage(format!(
+                "`{name}` is swept twice\n\nhint: write all of its values at once: `--sweep {name}={}`",
+                all.join(",")
+            )));
+        }
+        known.push((name, values.clone()));
         let before = if all.is_empty() { vec![Vec::new()] } else { std::mem::take(&mut all) };
         for one in &before {
-            for value in values.split(',') {
+            for value in &values {
                 all.push(one.iter().cloned().chain([format!("{name}={value}")]).collect());
             }
         }
@@ -131,7 +162,7 @@ mod tests {
         let error = |options: CommandOptions| settings(&options, &[NAME]).unwrap_err().to_string();
         let with = |mount: &str, env: &str, sweep: &str| {
             let list = |text: &str| if text.is_empty() { Vec::new() } else { vec![text.to_owned()] };
-            let cmd = Some("true".to_owned());
+            let cmd = Some("true {x}".to_owned());
             error(CommandOptions {
                 cmd,
                 mount: list(mount),
@@ -144,6 +175,14 @@ mod tests {
         assert!(with("", "A", "").contains("NAME=VALUE"));
         assert!(with("", "", "n").contains("NAME=V1,V2"));
         assert!(with("", "", "n=1,2").contains("write `{n}` into the command"));
+        assert!(with("", "", "x=").contains("no value is named"));
+        assert!(with("", "", "x=1,2,1").contains("`1` is named twice"));
+        let twice = error(CommandOptions {
+            cmd: Some("{a}".into()),
+            sweep: strings(&["a=1", "a=2"]),
+            ..CommandOptions::default()
+        });
+        assert!(twice.contains("`a` is swept twice") && twice.contains("`--sweep a=1,2`"), "{twice}");
         let elsewhere = CommandOptions { cmd: Some("true".into()), ..CommandOptions::default() };
         assert!(settings(&elsewhere, &["start"]).is_err());
     }

@@ -130,6 +130,11 @@ pub fn settings(
             )));
         }
         match chosen.iter_mut().find(|(own, _)| own == key) {
+            Some((_, values)) if values.iter().any(|own| own == value) => {
+                return Err(pair.wrong(format!(
+                    "`{key}={value}` is given twice\n\nhint: once is enough: every value is measured in every round"
+                )));
+            }
             Some((_, values)) => values.push(value.to_owned()),
             None => chosen.push((key.to_owned(), vec![value.to_owned()])),
         }

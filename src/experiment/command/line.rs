@@ -95,7 +95,11 @@ pub fn swept(text: &str) -> Result<Vec<(String, String)>, String> {
         let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "-_".contains(c));
         if is_name { Ok((name.to_owned(), value.to_owned())) } else { Err("NAME=VALUE".to_owned()) }
     };
-    split(text)?.into_iter().map(pair).collect()
+    let all: Vec<(String, String)> = split(text)?.into_iter().map(pair).collect::<Result<_, _>>()?;
+    match all.iter().enumerate().any(|(at, (name, _))| all[..at].iter().any(|(other, _)| other == name)) {
+        true => Err("NAME=VALUE, each name once".to_owned()),
+        false => Ok(all),
+    }
 }
 
 /// The text with `{NAME}` replaced by its value, for every name.
@@ -142,6 +146,7 @@ mod tests {
     fn names_in_braces_stand_for_values() {
         let values = swept("n=10 'size=a b'").unwrap();
         assert_eq!(filled_in("x {n} {size} {m} n", &values), "x 10 a b {m} n");
+        assert!(swept("a=1 a=2").is_err());
         assert!(swept("10").is_err() && swept("=1").is_err());
         assert!(variable("A=").is_ok() && variable("A").is_err());
     }
