@@ -97,6 +97,11 @@ pub trait Experiment: Sync {
     fn question(&self) -> &'static str;
     /// What a subject must offer to have cells in it.
     fn needs(&self) -> Need;
+    /// Whether what it measures first is what a launch, a step of its life or an entry takes, of which the floor
+    /// may be said to explain a share; where the probe works inside, it is not.
+    fn is_about_launches(&self) -> bool {
+        self.needs() != Need::Work
+    }
     /// What it measures, the most important first.
     fn metrics(&self) -> &'static [Metric];
     /// What it varies by itself.

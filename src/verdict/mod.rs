@@ -366,7 +366,8 @@ fn noise(run: &Recorded, cells: &[CellSummary], findings: &[Finding]) -> Vec<Noi
         .collect()
 }
 
-/// Shares are told of the first metric, the one that people wait for.
+/// Shares are told of the first metric, the one that people wait for, where it is about launches: that
+/// arithmetic takes as long on the floor explains nothing.
 fn floor_shares(run: &Recorded, columns: &Columns) -> Vec<FloorShare> {
     let plan = &run.plan;
     let original =
@@ -375,7 +376,9 @@ fn floor_shares(run: &Recorded, columns: &Columns) -> Vec<FloorShare> {
     let timer = run.environment.timer.step as f64 / 1e9;
     let share = |cell: usize| {
         let entry = &plan.subjects[plan.cells[cell].subject];
-        if entry.twin_of.is_some() || entry.layer <= crate::plan::Layer::Floor {
+        let experiment = crate::experiment::find(plan.cells[cell].experiment)?;
+        let is_told = experiment.is_about_launches() && entry.layer > crate::plan::Layer::Floor;
+        if entry.twin_of.is_some() || !is_told {
             return None;
         }
         let floor = sibling(plan, cell, floor)?;
