@@ -143,6 +143,11 @@ impl Unit {
     }
 }
 
+/// A number of things, with the plural where it is due: `1 round`, `2 rounds`.
+pub fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A share written in percent, such as `5%` or `0.5 %`; not negative.
 pub fn parse_percent(text: &str) -> Option<f64> {
     let number = text.trim().strip_suffix('%')?.trim_end();
@@ -188,6 +193,11 @@ mod tests {
         assert_eq!(Unit::Bytes.format(0.0), "0 B");
         assert_eq!(Unit::Bytes.format(1536.0), "1.50 KiB");
         assert_eq!(Unit::Bytes.format(6.0 * 1_048_576.0), "6.00 MiB");
+    }
+
+    #[test]
+    fn one_thing_has_no_plural() {
+        assert_eq!([0, 1, 2].map(|count| counted(count, "round")), ["0 rounds", "1 round", "2 rounds"]);
     }
 
     #[test]

@@ -20,7 +20,9 @@ pub struct Cpu;
 const PASS: Nanos = Nanos(1_900_000);
 /// The same for buffers and threads.
 const SETTLING: Nanos = Nanos::from_millis(50);
-/// More passes than this are not done.
+/// Fewer passes than this are not done: the third fastest of a few is any of them.
+const FEWEST_PASSES: usize = 30;
+/// More than this neither.
 const MOST_PASSES: usize = 512;
 /// The pass that stands for a sample, counted from the fastest, which is 0. The two fastest may have met a
 /// clock rate that the CPU keeps for a moment only; where most passes are slowed down by neighbours, those
@@ -135,11 +137,11 @@ static KEYS: [SettingKey; 1] = [SettingKey {
     name: "passes",
     values: &["320"],
     taken: Taken::Also(|value| match value.parse() {
-        Ok(1..=MOST_PASSES) => Ok(()),
-        _ => Err(format!("a whole number from 1 to {MOST_PASSES}")),
+        Ok(FEWEST_PASSES..=MOST_PASSES) => Ok(()),
+        _ => Err(format!("a whole number from {FEWEST_PASSES} to {MOST_PASSES}")),
     }),
-    meaning: "how often each kind of work is done in a sample, by one thread and by all; a number up to 512. More find \
-              calm moments on a machine where others work",
+    meaning: "how often each kind of work is done in a sample, by one thread and by all; a number from 30 to \
+              512. More find calm moments on a machine where others work",
 }];
 
 /// The kinds of work, as the probe names its series.
@@ -187,6 +189,7 @@ impl Experiment for Cpu {
         if launch.message.inside.has_own_kernel() {
             forget_waiting(&mut sample);
         }
+        say_what_is_missing(&mut sample);
         Ok(sample)
     }
 
@@ -229,6 +232,20 @@ fn forget_waiting(sample: &mut Sample) {
     sample.missing.extend(lost.map(|name| (name.into(), REASON.to_owned())));
 }
 
+/// Names the times for which too few passes were calm.
+fn say_what_is_missing(sample: &mut Sample) {
+    const REASON: &str =
+        "fewer than three of its passes were calm, and a disturbed pass is not what the CPU does";
+    for kind in KINDS {
+        for (name, series) in [(kind.to_owned(), "one"), (format!("{kind}_all"), "all")] {
+            let passes = passes(sample, &format!("{kind}_{series}"));
+            if passes.is_some_and(|passes| standing(&passes).is_none()) {
+                sample.missing.push((name.into(), REASON.to_owned()));
+            }
+        }
+    }
+}
+
 /// What the names of series end with that say how long threads were off their CPUs.
 const WAITED: &str = "_waited";
 
@@ -256,15 +273,12 @@ pub fn passes(sample: &Sample, name: &str) -> Option<Vec<Pass>> {
     Some(sample.series(name)?.iter().enumerate().map(pass).collect())
 }
 
-/// The pass that stands for a sample: the third fastest of those that were not disturbed, or of all where
-/// each was; where there are fewer, the slowest of them.
+/// The pass that stands for a sample: the third fastest of those that were not disturbed; none where there
+/// are fewer.
 pub fn standing(passes: &[Pass]) -> Option<Pass> {
     let mut calm: Vec<Pass> = passes.iter().filter(|pass| !pass.is_disturbed()).copied().collect();
-    if calm.is_empty() {
-        calm = passes.to_vec();
-    }
     calm.sort_unstable_by_key(|pass| pass.wall);
-    calm.get(STANDING.min(calm.len().saturating_sub(1))).copied()
+    calm.get(STANDING).copied()
 }
 
 /// In seconds, without what reading the clock twice takes by itself.
@@ -321,10 +335,22 @@ mod tests {
         for metric in &METRICS[..10] {
             assert_eq!((metric.derive)(&one), Some(8e-6), "{}", metric.name);
         }
-        let few = sample(&[6_100, 7_100], &[0, 0]);
-        assert_eq!(value(&few, "chase"), Some(7e-6));
-        let none_calm = sample(&[6_100, 7_100, 9_100], &[1_000, 1_000, 1_000]);
-        assert_eq!((value(&none_calm, "integer"), value(&none_calm, "disturbed")), (Some(9e-6), Some(1.0)));
+    }
+
+    #[test]
+    fn fewer_than_three_calm_passes_are_no_value_and_the_sample_says_so() {
+        let three = sample(&[6_100, 7_100, 9_100], &[0, 0, 0]);
+        assert_eq!(value(&three, "integer"), Some(9e-6));
+        let mut none_calm = sample(&[6_100, 7_100, 9_100], &[1_000, 1_000, 1_000]);
+        assert_eq!((value(&none_calm, "integer"), value(&none_calm, "disturbed")), (None, Some(1.0)));
+        assert_eq!(value(&sample(&[6_100, 7_100, 9_100], &[0, 0, 1_000]), "chase_all"), None);
+        say_what_is_missing(&mut none_calm);
+        let named: Vec<_> = none_calm.missing.iter().map(|(name, _)| name.to_string()).collect();
+        assert_eq!(named.len(), 10);
+        assert!(named.contains(&"hashing".to_owned()) && named.contains(&"chase_all".to_owned()));
+        let mut calm = three;
+        say_what_is_missing(&mut calm);
+        assert_eq!(calm.missing, []);
         assert_eq!(value(&Sample::default(), "integer"), None);
         assert_eq!(value(&sample(&[], &[]), "integer"), None);
     }
@@ -340,13 +366,13 @@ mod tests {
 
     #[test]
     fn waiting_is_a_share_of_all_passes_and_unknown_in_a_kernel_of_its_own() {
-        let mut one = sample(&[10_000, 30_000], &[0, 10_000]);
+        let mut one = sample(&[5_000, 5_000, 20_000, 30_000], &[0, 0, 7_500, 7_500]);
         assert_eq!((value(&one, "waiting"), value(&one, "disturbed_all")), (Some(0.25), Some(0.5)));
         forget_waiting(&mut one);
         for name in ["waiting", "waiting_all", "disturbed", "disturbed_all"] {
             assert!(value(&one, name).is_none() && one.missing.iter().any(|(own, _)| own == name), "{name}");
         }
-        assert_eq!(value(&one, "memory_all"), Some(29.9e-6));
+        assert_eq!(value(&one, "memory_all"), Some(19.9e-6));
     }
 
     #[test]
@@ -363,8 +389,8 @@ mod tests {
     fn passes_are_a_number_that_can_be_done() {
         let key = &KEYS[0];
         assert_eq!(key.take("320"), Ok("320"));
-        assert_eq!((key.take("1"), key.take("512")), (Ok("1"), Ok("512")));
-        for bad in ["0", "513", "-1", "many", "1.5"] {
+        assert_eq!((key.take("30"), key.take("512")), (Ok("30"), Ok("512")));
+        for bad in ["0", "1", "29", "513", "-1", "many", "1.5"] {
             assert!(key.take(bad).is_err(), "{bad}");
         }
     }

@@ -5,7 +5,8 @@ use super::exhibit::{Column, Evidence, Exhibit, Item};
 use super::suspect::{Suspect, View};
 use super::{Finding, Verdict};
 use crate::plan::Plan;
-use crate::units::Unit;
+use crate::stats::{Estimate, Pairs};
+use crate::units::{Unit, counted};
 
 /// The experiment whose cells are meant.
 const EXPERIMENT: &str = "cpu";
@@ -17,15 +18,10 @@ const SHORTER: f64 = 0.9;
 /// Threads that are off their CPUs for longer than this share of the time are worth a sentence.
 const WAITING: f64 = 0.1;
 
-/// Whether passes of all threads are shorter than they can be, by the medians.
-fn is_too_short(alone: f64, together: f64) -> bool {
-    together < SHORTER * alone
-}
-
-/// Whether in most rounds no pass of some kind was calm, by the share of passes that were disturbed.
-fn is_never_calm(disturbed: &[Option<f64>]) -> bool {
-    let known: Vec<f64> = disturbed.iter().flatten().copied().collect();
-    known.iter().filter(|share| **share >= 1.0).count() * 2 > known.len()
+/// Whether passes of all threads are shorter than they can be, by the whole interval of what all take as a
+/// multiple of what one takes, round by round.
+fn is_too_short(together: &Estimate) -> bool {
+    together.interval.is_some_and(|interval| interval.high < SHORTER)
 }
 
 /// The cells of computing.
@@ -46,7 +42,10 @@ pub(super) fn shorter_together(view: &View<'_>) -> Vec<Suspect> {
             let Some(alone) = alone.and_then(|name| index_of(view.plan(), cell, name)) else { continue };
             let median = |metric: usize| Some(view.cells[cell].metrics[metric].as_ref()?.median.value);
             let (Some(one), Some(all)) = (median(alone), median(together)) else { continue };
-            if !is_too_short(one, all) {
+            let pairs = Pairs::align(view.columns.get(cell, alone), view.columns.get(cell, together));
+            let timer = view.run.environment.timer.step as f64 / 1e9;
+            let share = pairs.ok().and_then(|pairs| pairs.ratio(timer, view.plan().alpha()).ok());
+            if !share.as_ref().is_some_and(is_too_short) {
                 continue;
             }
             found.push(Suspect {
@@ -55,7 +54,7 @@ pub(super) fn shorter_together(view: &View<'_>) -> Vec<Suspect> {
                 metric: Some(together),
                 up_to: None,
                 evidence: format!(
-                    "{} is {}, and {} is {}, though the same thread does the same in both",
+                    "{} is {}, and {} is {}, beyond what the rounds differ, though the same thread does the same in both",
                     view.named(cell, together),
                     Unit::Seconds.format(all),
                     view.named(cell, alone),
@@ -65,36 +64,6 @@ pub(super) fn shorter_together(view: &View<'_>) -> Vec<Suspect> {
                     "others were on the CPU while one thread worked, or a part of the work was left out"
                         .into(),
             });
-        }
-    }
-    found
-}
-
-/// A value that rests on passes during which something else ran is not the CPU's.
-pub(super) fn never_calm(view: &View<'_>) -> Vec<Suspect> {
-    let mut found = Vec::new();
-    for cell in cells(view.plan()) {
-        let metrics = view.plan().metrics(&view.plan().cells[cell]);
-        for (share, is_of_all) in [("disturbed", false), ("disturbed_all", true)] {
-            let Some(share) = index_of(view.plan(), cell, share) else { continue };
-            if !is_never_calm(view.columns.get(cell, share)) {
-                continue;
-            }
-            let concerned = metrics.iter().enumerate().filter(|(_, metric)| {
-                metric.unit == Unit::Seconds && metric.name.ends_with(ALL) == is_of_all
-            });
-            found.extend(concerned.map(|(metric, _)| Suspect {
-                rule: "no calm pass",
-                cells: vec![cell],
-                metric: Some(metric),
-                up_to: None,
-                evidence: format!(
-                    "{} is 100 % in most rounds: in every pass of some kind a thread was off its CPU",
-                    view.named(cell, share)
-                ),
-                mechanism: "others work on these CPUs all the time, or a limit holds the threads back in every pass"
-                    .into(),
-            }));
         }
     }
     found
@@ -147,6 +116,7 @@ pub fn exhibits(evidence: &Evidence<'_>) -> Vec<Exhibit> {
             .to_owned(),
     ];
     notes.extend(cells(plan).filter_map(|cell| waited(evidence, cell)));
+    notes.extend(cells(plan).filter_map(|cell| lacked(evidence, cell)));
     let counted: Vec<_> = counts.iter().map(|(word, count)| format!("{count} {word}")).collect();
     let baseline = &plan.subjects[plan.baseline_of(EXPERIMENT)].label;
     vec![Exhibit {
@@ -167,10 +137,40 @@ fn told(evidence: &Evidence<'_>, finding: &Finding) -> Item {
         return Item::Text(finding.verdict.word().into());
     };
     let reach = numbers.difference.interval.map(|interval| interval.farthest_end() / baseline * 100.0);
-    let difference = numbers.difference.value / baseline * 100.0;
+    let difference = signed(numbers.difference.value / baseline * 100.0);
     Item::Text(match (&finding.verdict, reach) {
         (Verdict::Same, Some(reach)) => format!("same ±{reach:.1} %"),
-        (verdict, _) => format!("{} {difference:+.1} %", verdict.word()),
+        (verdict, _) => format!("{} {difference} %", verdict.word()),
+    })
+}
+
+/// With one decimal; what rounds to nothing has no sign.
+fn signed(percent: f64) -> String {
+    match format!("{percent:+.1}").as_str() {
+        "-0.0" | "+0.0" => "0.0".to_owned(),
+        text => text.replace('-', "−"),
+    }
+}
+
+/// In how many rounds something has no value since too few passes were calm.
+fn lacked(evidence: &Evidence<'_>, cell: usize) -> Option<String> {
+    let plan = &evidence.run.plan;
+    let metrics = plan.metrics(&plan.cells[cell]);
+    let times = (0..metrics.len()).filter(|&metric| metrics[metric].unit == Unit::Seconds);
+    let columns: Vec<_> = times.map(|metric| evidence.columns.get(cell, metric)).collect();
+    let measured = columns.iter().map(|column| column.len()).max()?;
+    let is_measured = |round: &usize| {
+        metrics.iter().enumerate().any(|(metric, _)| evidence.columns.get(cell, metric)[*round].is_some())
+    };
+    let lacks = |round: &usize| columns.iter().any(|column| column[*round].is_none());
+    let rounds = (0..measured).filter(|round| is_measured(round) && lacks(round)).count();
+    let label = &plan.subjects[plan.cells[cell].subject].label;
+    (rounds > 0).then(|| {
+        format!(
+            "`{label}` has no value of some kind in {} of {}: fewer than three passes of it were calm",
+            rounds,
+            counted(measured, "round")
+        )
     })
 }
 
@@ -192,18 +192,27 @@ fn waited(evidence: &Evidence<'_>, cell: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::{Alpha, Sample};
 
-    #[test]
-    fn all_at_once_may_be_a_little_shorter_and_no_more() {
-        assert!(is_too_short(1.0, 0.899) && !is_too_short(1.0, 0.901) && !is_too_short(1.0, 1.5));
+    fn share(values: impl IntoIterator<Item = f64>) -> Estimate {
+        let sample = Sample::new(values.into_iter().collect::<Vec<_>>()).unwrap();
+        Estimate::of_median(&sample, Alpha::FIVE_PERCENT)
     }
 
     #[test]
-    fn most_rounds_without_a_calm_pass_are_needed() {
-        let shares =
-            |full: usize| (0..10).map(|at| Some(if at < full { 1.0 } else { 0.99 })).collect::<Vec<_>>();
-        assert!(is_never_calm(&shares(6)) && !is_never_calm(&shares(5)));
-        assert!(!is_never_calm(&[]) && !is_never_calm(&[None, None]));
-        assert!(is_never_calm(&[None, Some(1.0), None]));
+    fn all_at_once_may_be_a_little_shorter_and_no_more() {
+        let around = |middle: f64| share((-5..=5).map(|at| middle + f64::from(at) * 0.001));
+        assert!(is_too_short(&around(0.89)) && !is_too_short(&around(0.91)) && !is_too_short(&around(1.5)));
+    }
+
+    #[test]
+    fn nothing_has_no_sign_and_less_has_a_real_one() {
+        assert_eq!([-0.04, 0.04, 0.0, -1.26, 2.0].map(signed), ["0.0", "0.0", "0.0", "−1.3", "+2.0"]);
+    }
+
+    #[test]
+    fn rounds_that_differ_by_more_or_are_too_few_show_nothing() {
+        assert!(!is_too_short(&share([0.7, 0.75])));
+        assert!(!is_too_short(&share((0..11).map(|at| 0.6 + f64::from(at) * 0.05))));
     }
 }

@@ -44,7 +44,7 @@ impl Suspect {
 /// The rules, each from a run's numbers to what is suspect in them.
 type Rule = fn(&View<'_>) -> Vec<Suspect>;
 
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 11] = [
     negative,
     shorter_than_a_bare_start,
     longer_than_the_whole,
@@ -56,7 +56,6 @@ const RULES: [Rule; 12] = [
     price::shorter_than_a_spawn,
     quota::suspects,
     computing::shorter_together,
-    computing::never_calm,
 ];
 
 /// What a rule may look at.
