@@ -38,6 +38,21 @@ pub struct CarryOver<G> {
     pub strongest: usize,
 }
 
+impl<G> CarryOver<G> {
+    /// The smallest probability that these groups could show: not below that of one of two arrangements of
+    /// their values among all there are (any and its reverse are equally far from chance), and of one shuffle.
+    pub fn smallest_p(&self) -> f64 {
+        let (mut seen, mut arrangements) = (0.0, 1.0);
+        for group in &self.groups {
+            for chosen in 1..=group.count {
+                seen += 1.0;
+                arrangements *= seen / chosen as f64;
+            }
+        }
+        f64::max(2.0 / arrangements, 1.0 / f64::from(PERMUTATIONS + 1))
+    }
+}
+
 /// Why nothing can be said about carry-over.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CarryOverError {

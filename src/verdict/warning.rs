@@ -251,7 +251,8 @@ fn of_values(run: &Recorded, columns: &Columns, cell: usize, level: f64) -> (Vec
             p: carried.p,
         });
     }
-    (warnings, carried.is_ok())
+    // Where not even the strongest pattern would be found, nothing was tested.
+    (warnings, carried.is_ok_and(|carried| carried.smallest_p() < level))
 }
 
 /// Predecessors are told apart by what they are, not by every key: with few rounds, fine groups
