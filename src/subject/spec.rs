@@ -248,6 +248,19 @@ impl Spec {
         self
     }
 
+    /// The same with numbers as they are written shortest, so that `0.50` and `0.5` are one.
+    pub fn with_plain_numbers(mut self, declared: &[Key]) -> Spec {
+        for (key, value) in &mut self.keys {
+            let is_number = |known: &&Key| {
+                known.name == key.as_str() && matches!(known.values, Values::Number | Values::Cpus)
+            };
+            if let Some(number) = declared.iter().find(is_number).and_then(|_| value.parse::<f64>().ok()) {
+                *value = number.to_string();
+            }
+        }
+        self
+    }
+
     /// The label, or else the canonical text: what stands in tables.
     pub fn shown(&self) -> String {
         self.label.clone().unwrap_or_else(|| self.to_string())

@@ -70,7 +70,7 @@ fn on_its_ladder(spec: Spec, kind: &Kind) -> (Spec, Ladder) {
     let default = |key: &str| kind.keys.iter().find(|known| known.name == key)?.default;
     let in_force = |key: &str| spec.get(key).or_else(|| default(key)).unwrap_or("unknown");
     let equalised = in_force("net") == "none" && in_force("log") == "none" && in_force("seccomp") != "off";
-    let spec = spec.clone().without_defaults(kind.keys);
+    let spec = spec.clone().with_plain_numbers(kind.keys).without_defaults(kind.keys);
     match kind.layer == Layer::Engine && equalised {
         true => (spec.with(&[("net", "none"), ("log", "none")]), Ladder::Equalised),
         false => (spec, Ladder::AsInstalled),
