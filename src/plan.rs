@@ -216,10 +216,10 @@ const OVERHEAD: Nanos = Nanos(2_500_000);
 
 /// Makes the plan. Subjects must have distinct labels, and there must be at least one.
 pub fn make(request: Request) -> Plan {
-    let subjects = with_twins(request.subjects);
+    let experiments: Vec<_> = request.experiments.iter().filter_map(|name| experiment::find(name)).collect();
+    let subjects = with_twins(request.subjects, &experiments);
     let everyone: Vec<_> = (0..subjects.len()).collect();
     let baseline = baseline_among(&subjects, &everyone);
-    let experiments: Vec<_> = request.experiments.iter().filter_map(|name| experiment::find(name)).collect();
     let settings_of = |experiment: &'static dyn Experiment| settings(experiment, &request.chosen);
     let cells = experiments
         .iter()
@@ -392,14 +392,16 @@ fn cells(experiment: &dyn Experiment, settings: &[Setting], subjects: &[Entry]) 
         .collect()
 }
 
-/// Adds a twin for the baseline and for the first subject of each layer.
-fn with_twins(mut subjects: Vec<Entry>) -> Vec<Entry> {
+/// Adds a twin for the baseline and for the first subject of each layer, of those about which something is decided.
+fn with_twins(mut subjects: Vec<Entry>, experiments: &[&'static dyn Experiment]) -> Vec<Entry> {
     let everyone: Vec<_> = (0..subjects.len()).collect();
     let mut doubled = BTreeSet::from([baseline_among(&subjects, &everyone)]);
     for layer in [Layer::Bare, Layer::Floor, Layer::Runtime, Layer::Engine] {
         doubled.extend(subjects.iter().position(|entry| entry.layer == layer));
     }
-    for index in doubled {
+    let deciding = experiments.iter().filter(|experiment| experiment::decides(**experiment));
+    let judged: BTreeSet<_> = deciding.flat_map(|experiment| members(*experiment, &subjects)).collect();
+    for index in doubled.intersection(&judged).copied() {
         let mut twin = subjects[index].clone();
         twin.label.push_str(" (twin)");
         twin.twin_of = Some(index);

@@ -12,6 +12,7 @@ use crate::plan::{self, Plan, Relation, Rounds};
 use crate::plan_file::{self, Written};
 use crate::report::text::percent;
 use crate::session::{self, Found};
+use crate::units::counted;
 
 /// Runs the verb.
 pub fn run(options: &cli::Plan) -> Result<i32> {
@@ -84,12 +85,17 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
         line(format_args!("settings     {of}{}", settings(plan, name)));
     }
     line(format_args!("cells        {}", plan.cells.len()));
-    line(format_args!(
-        "comparisons  {}, which make {} verdicts at a level of {:.3} % each",
-        plan.comparisons.len(),
-        plan.family,
-        plan.alpha().get() * 100.0
-    ));
+    let level = plan.alpha().get() * 100.0;
+    let each = if plan.family == 1 { "" } else { " each" };
+    let make = if plan.comparisons.len() == 1 { "makes" } else { "make" };
+    match plan.family {
+        0 => line(format_args!("comparisons  none: nothing is decided")),
+        verdicts => line(format_args!(
+            "comparisons  {}, which {make} {} at a level of {level:.3} %{each}",
+            plan.comparisons.len(),
+            counted(verdicts, "verdict")
+        )),
+    }
     for one in &plan.comparisons {
         let why = match &one.relation {
             Relation::OneKey(key) => format!("differ in one thing: {key}"),
@@ -104,10 +110,10 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
             .map(|one| format!("{} ({}, {})", one.name, one.levels[0], one.levels[1]))
             .collect();
         line(format_args!(
-            "factors      {}: all {} combinations, {} effects in each setting, counted among the verdicts",
+            "factors      {}: all {} combinations, {} in each setting, counted among the verdicts",
             factors.join(", "),
             factorial.subjects.len(),
-            factorial.effects().len()
+            counted(factorial.effects().len(), "effect")
         ));
     }
     line(format_args!("seed         {}, which makes this the order of the first round:", plan.seed));
@@ -115,12 +121,11 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
         let cell = &plan.cells[cell];
         line(format_args!("  {} {} {}", cell.experiment, cell.setting, label(cell.subject)));
     }
-    line(format_args!(
-        "rounds       {} and {} to warm up; verdicts need {}",
-        plan.rounds,
-        plan.warmups,
-        plan.rounds_for_verdicts()
-    ));
+    let need = match plan.family {
+        0 => String::new(),
+        _ => format!("; verdicts need {}", plan.rounds_for_verdicts()),
+    };
+    line(format_args!("rounds       {} and {} to warm up{need}", plan.rounds, plan.warmups));
     if let Rounds::Precise(share) = asked.rounds {
         line(format_args!(
             "             at least; for ±{}, a pilot of {} rounds finds how many, up to {}",
