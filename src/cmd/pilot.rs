@@ -15,6 +15,7 @@ use crate::report::text::percent;
 use crate::runner::Ending;
 use crate::stats::Rng;
 use crate::subject::{Stage, Subject};
+use crate::units::counted;
 use crate::verdict::precision::forecast;
 
 /// Runs the pilot of `plan` and fixes the plan's number of rounds. The ending is that of the pilot: after
@@ -59,8 +60,11 @@ pub(super) fn fix_rounds(
     plan.rounds = rounds;
     plan.precision = Some(precision);
     let foretold = match precision.predicted {
-        Some(share) => format!("{rounds} rounds, which should reach ±{}", percent(share)),
-        None => format!("{rounds} rounds; the pilot gave too few samples to foretell what they reach"),
+        Some(share) => format!("{}, which should reach ±{}", counted(rounds, "round"), percent(share)),
+        None => format!(
+            "{}; the pilot gave too few samples to foretell what they reach",
+            counted(rounds, "round")
+        ),
     };
     let asked = percent(asked);
     super::tell(&match precision.capped {

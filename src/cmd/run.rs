@@ -15,7 +15,7 @@ use crate::runner::{self, Ending, Event};
 use crate::session::{self, Candidate, Found};
 use crate::subject::{Stage, Subject};
 use crate::sys::clock;
-use crate::units::Nanos;
+use crate::units::{Nanos, counted};
 
 /// Runs the verb.
 pub fn run(options: &cli::Run) -> Result<i32> {
@@ -53,8 +53,8 @@ pub fn run(options: &cli::Run) -> Result<i32> {
     let promised = if asked.quick { Nanos::from_millis(60_000) } else { Nanos::from_millis(300_000) };
     if matches!(asked.rounds, Rounds::Fit(_)) && plan.predicted() > promised {
         super::tell(&format!(
-            "this takes longer than {promised}: verdicts on this many subjects need {} rounds; name fewer with `-s`, or one setting with `--set`",
-            plan.rounds_for_verdicts()
+            "this takes longer than {promised}: verdicts on this many subjects need {}; name fewer with `-s`, or one setting with `--set`",
+            counted(plan.rounds_for_verdicts(), "round")
         ));
     }
     let mut environment = session::environment(&stage, &found);
@@ -102,9 +102,9 @@ fn carry_out_new(
     let rare = plan.quotas.iter().filter(|quota| quota.rounds < plan.rounds);
     let rare: String = rare.map(|quota| format!(" ({} with {})", quota.rounds, quota.experiment)).collect();
     super::tell(&format!(
-        "{} cells, {} rounds{rare} and {} to warm up: about {} (results in `{}`)",
-        plan.cells.len(),
-        plan.rounds,
+        "{}, {}{rare} and {} to warm up: about {} (results in `{}`)",
+        counted(plan.cells.len(), "cell"),
+        counted(plan.rounds, "round"),
         plan.warmups,
         plan.predicted(),
         directory.display()

@@ -4,7 +4,7 @@ use super::{Notice, Suspicion};
 use crate::plan::Cell;
 use crate::record::{Cause, Recorded};
 use crate::report::text::{clean, percent, with_interval};
-use crate::units::Unit;
+use crate::units::{Unit, counted};
 use crate::verdict::{Analysis, Warning};
 
 /// The warnings of a run.
@@ -151,7 +151,7 @@ fn notice(run: &Recorded, warning: &Warning) -> Notice {
         ),
         Warning::Unfinished { have, planned } => of_run(
             "unfinished",
-            format!("the run ended after {have} of {planned} rounds"),
+            format!("the run ended after {have} of {}", counted(*planned, "round")),
             "`dunnage resume` takes the rest",
         ),
         Warning::Resumed => of_run(
@@ -221,10 +221,6 @@ fn notice(run: &Recorded, warning: &Warning) -> Notice {
 fn subject_in_setting(run: &Recorded, cell: &Cell) -> String {
     let setting = if cell.setting.0.is_empty() { String::new() } else { format!(" ({})", cell.setting) };
     format!("`{}`{setting}", label(run, cell))
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn probability(p: f64) -> String {

@@ -54,7 +54,10 @@ pub fn render(report: &Report, look: &Look) -> String {
         }
         if let Some((have, need)) = notes::too_few(experiment) {
             page.gap();
-            let text = format!("no verdicts: there are {have} rounds, and this many comparisons need {need}");
+            let text = match have {
+                1 => format!("no verdicts: there is 1 round, and this many comparisons need {need}"),
+                _ => format!("no verdicts: there are {have} rounds, and this many comparisons need {need}"),
+            };
             page.paragraph(Tone::Open, "", &text);
         }
         page.gap();

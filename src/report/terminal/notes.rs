@@ -6,6 +6,7 @@ use super::page::{Page, Tone};
 use crate::report::Look;
 use crate::report::model::{Change, Experiment, Notice, Pair, PairKind, Report};
 use crate::report::text::{left, percent, shorten, width, with_interval};
+use crate::units::counted;
 use crate::verdict::Verdict;
 
 /// Warnings of one kind that are told in full.
@@ -64,9 +65,9 @@ pub(super) fn head(page: &mut Page, report: &Report) {
     }
     let rounds = report.rounds;
     let done = if rounds.complete == rounds.planned {
-        format!("{} rounds", rounds.planned)
+        counted(rounds.planned, "round")
     } else {
-        format!("{} of {} rounds", rounds.complete, rounds.planned)
+        format!("{} of {}", rounds.complete, counted(rounds.planned, "round"))
     };
     let rare = report.experiments.iter().filter_map(|one| Some(format!("{} with {}", one.rounds?, one.name)));
     let rare: Vec<_> = rare.collect();
@@ -75,6 +76,7 @@ pub(super) fn head(page: &mut Page, report: &Report) {
     let level = level.trim_end_matches('0').trim_end_matches('.');
     let verdicts = match report.family {
         0 => "no verdicts".to_owned(),
+        1 => format!("1 verdict, at {level} %"),
         all => format!("{all} verdicts, each at {level} % so that all together hold at 95 %"),
     };
     page.paragraph(
@@ -205,12 +207,8 @@ pub(super) fn failures(page: &mut Page, report: &Report) {
     if !report.failures.is_empty() {
         page.title(Tone::Alarm, "failures");
         for failure in &report.failures {
-            let often = format!("{} of {}", failure.times, failure.planned);
-            page.paragraph(
-                Tone::Strong,
-                "  ",
-                &format!("{}: {}, {often} samples", failure.label, failure.class),
-            );
+            let often = format!("{} of {}", failure.times, counted(failure.planned, "sample"));
+            page.paragraph(Tone::Strong, "  ", &format!("{}: {}, {often}", failure.label, failure.class));
             page.paragraph(Tone::Plain, "    ", &failure.reason);
         }
         let checks = "`dunnage check` tries every cell once and says what is wrong";
@@ -267,9 +265,15 @@ pub(super) fn notices(page: &mut Page, report: &Report) {
 
 /// The way up the ladder in a line or two, for whoever sees only the end of the page.
 pub(super) fn in_short(page: &mut Page, report: &Report) {
-    page.title(Tone::Strong, "in short");
+    page.section("in short", |page| sentences(page, report));
+}
+
+fn sentences(page: &mut Page, report: &Report) {
     if !report.suspects.is_empty() {
-        let many = format!("{} suspect findings stand at the top; read them first", report.suspects.len());
+        let many = match report.suspects.len() {
+            1 => "1 suspect finding stands at the top; read it first".to_owned(),
+            many => format!("{many} suspect findings stand at the top; read them first"),
+        };
         page.paragraph(Tone::Alarm, "  ", &many);
     }
     for experiment in &report.experiments {
@@ -298,6 +302,10 @@ pub(super) fn in_short(page: &mut Page, report: &Report) {
                 let doubt = if row.is_suspect(0) { " (suspect)" } else { "" };
                 text.push_str(&format!("{} {shown}{doubt}", row.short));
             }
+            // No subject has a value: there is nothing to say in short.
+            if text.is_empty() {
+                continue;
+            }
             let first = format!("  {} {}  ", metric.name, left(&setting.values, settings));
             page.paragraph(Tone::Plain, &shorten(&first, page.width / 2), &text);
         }
@@ -312,9 +320,10 @@ pub(super) fn closing(page: &mut Page, report: &Report, look: &Look) {
         report.experiments.first().and_then(|one| one.metrics.first()).map_or("", |metric| metric.name);
     let carried = match (report.carry_over_tested, found.len()) {
         (0, _) => "carry-over could not be tested: too few rounds, or kinds of predecessors".to_owned(),
-        (tested, 0) => format!("carry-over tested in {tested} cells of {metric}: none found"),
+        (tested, 0) => format!("carry-over tested in {} of {metric}: none found", counted(tested, "cell")),
         (tested, some) => {
-            format!("carry-over tested in {tested} cells of {metric}: found in {some}, see warnings")
+            let tested = counted(tested, "cell");
+            format!("carry-over tested in {tested} of {metric}: found in {some}, see warnings")
         }
     };
     page.paragraph(Tone::Plain, "  ", &carried);
@@ -327,7 +336,10 @@ pub(super) fn closing(page: &mut Page, report: &Report, look: &Look) {
     page.paragraph(
         Tone::Plain,
         "  ",
-        &format!("{} samples in {place}; all of them: dunnage report {place} --format csv", report.samples),
+        &format!(
+            "{} in {place}; all of them: dunnage report {place} --format csv",
+            counted(report.samples, "sample")
+        ),
     );
     page.paragraph(
         Tone::Plain,

@@ -95,6 +95,17 @@ impl Page {
         self.line(&[(tone, text), (Tone::Faint, &format!(" {}", "─".repeat(rule)))]);
     }
 
+    /// Adds a title with what is written below it; neither where nothing is.
+    pub fn section(&mut self, title: &str, write: impl FnOnce(&mut Page)) {
+        let before = self.text.len();
+        self.title(Tone::Strong, title);
+        let titled = self.text.len();
+        write(self);
+        if self.text.len() == titled {
+            self.text.truncate(before);
+        }
+    }
+
     /// Adds a text in as many lines as it needs, behind `first`, which stands in the first only.
     pub fn paragraph(&mut self, tone: Tone, first: &str, text: &str) {
         for (index, line) in wrap(first, text, self.width).into_iter().enumerate() {
@@ -134,6 +145,16 @@ fn ascii(letter: char) -> char {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_title_without_anything_below_it_is_left_out() {
+        let mut page = Page::new(&Look::default());
+        page.line(&[(Tone::Plain, "before")]);
+        page.section("nothing", |_| ());
+        page.section("something", |page| page.line(&[(Tone::Plain, "told")]));
+        let text = page.finish();
+        assert!(text.starts_with("before\n\nsomething ──") && text.ends_with("\ntold\n"), "{text}");
+    }
 
     #[test]
     fn colours_change_nothing_but_colours() {
