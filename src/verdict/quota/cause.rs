@@ -53,7 +53,9 @@ fn off_the_model(cell: &Measured) -> Option<String> {
         let [used, ideal] = [used, ideal].map(|share| Unit::Share.format(share));
         return Some(format!("{used} of a CPU was used, where the model says {ideal}"));
     }
-    let (share, ideal) = (cell.throttled_share()?, cell.ideal_throttled_share()?);
+    let Some((share, ideal)) = cell.throttled_share().zip(cell.ideal_throttled_share()) else {
+        return Some("no period was counted".into());
+    };
     // One period more or less is where the window begins.
     let one = cell.throttling.map_or(0.0, |[periods, ..]| 1.0 / periods.max(1) as f64);
     if (share - ideal).abs() > TOLERANCE.max(one) + f64::EPSILON {
