@@ -276,6 +276,13 @@ fn sentences(page: &mut Page, report: &Report) {
         };
         page.paragraph(Tone::Alarm, "  ", &many);
     }
+    if report.samples == 0
+        && let Some(first) = report.failures.first()
+    {
+        let reason = format!("nothing was measured: {} (see failures)", first.reason);
+        page.paragraph(Tone::Alarm, "  ", &reason);
+        return;
+    }
     for experiment in &report.experiments {
         let Some(metric) = experiment.metrics.first() else { continue };
         if !experiment.price_lists.is_empty() {
