@@ -4,6 +4,7 @@
 //! Deliberately absent: containers of other users' podman, and engines on other machines, whose usage no file here shows.
 
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
 use anyhow::{Result, anyhow};
 use serde_json::Value;
@@ -75,6 +76,11 @@ enum Answer {
 /// # Errors
 /// A sentence with a hint, whose exit code is 2 for what is not there, 4 for what cannot be watched here, and 1 otherwise.
 pub fn find(wanted: &str, engine: Option<Engine>) -> Result<Target> {
+    if wanted.is_empty() {
+        let text =
+            "the name of the container is empty\n\nhint: `docker ps` and `podman ps` list those that run";
+        return Err(Special::Usage(text.to_owned()).into());
+    }
     if wanted.contains('/') {
         let group = Group::at(wanted).map_err(|why| of_group(why, wanted))?;
         return Ok(Target { name: wanted.to_owned(), engine: None, id: None, group, process: None });
@@ -123,6 +129,10 @@ fn chosen(wanted: &str, answers: Vec<(Engine, Answer)>) -> Result<Container> {
             Answer::Silent(why) => silent.push((engine, why)),
         }
     }
+    // What does not run cannot be meant where another one runs.
+    if found.len() > 1 && found.iter().filter(|one| one.status == "running").count() == 1 {
+        found.retain(|one| one.status == "running");
+    }
     let usage = |text: String| Err(Special::Usage(text).into());
     match (found.len(), silent.is_empty()) {
         (1, _) if !has_several => Ok(found.remove(0)),
@@ -164,8 +174,23 @@ fn asked(engine: Engine, wanted: &str) -> Answer {
     }
     match ask(&client, &["container", "inspect", "--", wanted]) {
         Ok(answer) => described(engine, &answer),
-        Err(why) => of_words(engine, why),
+        Err(why) => match of_words(engine, why) {
+            Answer::HasSeveral => the_one_that_runs(engine, &client, wanted),
+            other => other,
+        },
     }
+}
+
+/// Of several containers whose ids begin alike, the only one that runs.
+fn the_one_that_runs(engine: Engine, client: &Path, wanted: &str) -> Answer {
+    let Ok(listed) = ask(client, &["ps", "--no-trunc", "--format", "{{.ID}}"]) else {
+        return Answer::HasSeveral;
+    };
+    let listed = String::from_utf8_lossy(&listed);
+    let running: Vec<&str> = listed.lines().map(str::trim).filter(|id| id.starts_with(wanted)).collect();
+    let [id] = running[..] else { return Answer::HasSeveral };
+    ask(client, &["container", "inspect", "--", id])
+        .map_or(Answer::HasSeveral, |answer| described(engine, &answer))
 }
 
 fn remote(address: &str) -> Unavailable {
