@@ -219,16 +219,16 @@ pub struct Advise {
     /// a directory or as it stands in `/proc/PID/cgroup`.
     pub container: String,
     /// For how long to watch, 5 s to 1 h. What does not happen in this time is not in the advice.
-    #[arg(long = "for", value_name = "TIME", default_value = "30s")]
+    #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true, default_value = "30s")]
     pub watch: String,
     /// How often to read the usage, 1 ms to 100 ms.
-    #[arg(long, value_name = "TIME", default_value = "10ms")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "10ms")]
     pub every: String,
     /// Whose container it is; looked for in both unless given.
     #[arg(long, value_enum)]
     pub engine: Option<EngineName>,
     /// Predict what this limit would mean, too; repeat for several.
-    #[arg(long = "limit", value_name = "CPUS")]
+    #[arg(long = "limit", value_name = "CPUS", allow_hyphen_values = true)]
     pub limits: Vec<String>,
     /// In which form.
     #[arg(long, value_enum, default_value_t = AdviceForm::Terminal)]

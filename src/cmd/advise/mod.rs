@@ -113,7 +113,11 @@ fn pace(options: &cli::Advise) -> Result<Pace> {
 fn time(option: &str, text: &str, least: Nanos, most: Nanos) -> Result<Nanos> {
     let time = parse_duration(text).map(Nanos::from_seconds);
     time.filter(|time| (least..=most).contains(time)).ok_or_else(|| {
-        let text = format!("`{option} {text}` is not possible\n\nhint: it takes a time from {least} to {most}, such as `30s` or `20ms`");
+        let hint = match text.parse::<f64>() {
+            Ok(number) if number > 0.0 => format!("the unit is missing: `{text}s` or `{text}ms`; "),
+            _ => String::new(),
+        };
+        let text = format!("`{option} {text}` is not possible\n\nhint: {hint}it takes a time from {least} to {most}, such as `30s` or `20ms`");
         Special::Usage(text).into()
     })
 }
@@ -124,7 +128,7 @@ fn limit(text: &str) -> Result<Cpus> {
         text.parse().ok().filter(|_| text.chars().all(|c| c.is_ascii_digit() || c == '.'));
     number.filter(|cpus| (0.01..=4096.0).contains(cpus)).map(Cpus).ok_or_else(|| {
         Special::Usage(format!(
-            "`--limit {text}` is not possible\n\nhint: it takes a number of CPUs, 0.01 or more, such as `0.5`"
+            "`--limit {text}` is not possible\n\nhint: it takes a number of CPUs from 0.01 to 4096, such as `0.5`"
         ))
         .into()
     })
