@@ -302,7 +302,10 @@ fn split_keys(list: &str) -> Result<Vec<(String, String)>, &'static str> {
             None => after.split_at(after.find(',').unwrap_or(after.len())),
         };
         if !after.starts_with('"') && value.contains([':', '=', '"']) {
-            return Err("a value that holds a comma, colon, equals sign or quote stands in double quotes");
+            return Err(
+                "a value that holds a comma, colon, equals sign or quote stands in double quotes, as in a shell in \
+                 'docker:image=\"alpine:3\"', single quotes included",
+            );
         }
         pairs.push((key.to_owned(), value.to_owned()));
         match next.strip_prefix(',') {
