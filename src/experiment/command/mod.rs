@@ -193,6 +193,18 @@ impl Wanted {
         Work { mounts: self.mounts.clone(), ..Work::new(NAME, arguments.collect(), Nanos(0)) }
     }
 
+    /// A launch that did not end in time, told by the person's command and not by the line that carried it.
+    fn in_its_words(&self, abort: Abort, allowed: Nanos) -> Abort {
+        match abort {
+            Abort::Failed(failure) if failure.class == FailureClass::Timeout => {
+                let command = line::join(&self.words);
+                let reason = format!("the launch with the command `{command}` did not end within {allowed}");
+                Abort::Failed(Failure { reason, ..failure })
+            }
+            other => other,
+        }
+    }
+
     /// The three works of a sample: identify, start nothing, run.
     fn works(&self) -> [Work; 3] {
         [self.work("identify", &self.words), self.work("run", &[]), self.work("run", &self.words)]
@@ -266,7 +278,8 @@ fn launched(subject: &mut dyn Subject, wanted: &Wanted, stage: &mut Stage) -> Re
     let found = worked(subject, stage, &identify)?;
     check(&found.message.done, wanted)?;
     let empty: Launch = worked(subject, stage, &nothing)?;
-    let launch = worked(subject, stage, &run)?;
+    let allowed = stage.allowed;
+    let launch = worked(subject, stage, &run).map_err(|abort| wanted.in_its_words(abort, allowed))?;
     check(&launch.message.done, wanted)?;
     let sample = super::work_sample(&launch)?;
     Ok(complete(sample, empty.returned.since(empty.spawned), &found.message.done))
@@ -288,7 +301,8 @@ fn entered(subject: &mut dyn Subject, wanted: &Wanted, stage: &mut Stage) -> Res
         let found = verbs.exec_work(stage, &identify)?;
         check(&found.message.done, wanted)?;
         let empty = verbs.exec_work(stage, &nothing)?;
-        let entered = verbs.exec_work(stage, &run)?;
+        let allowed = stage.allowed;
+        let entered = verbs.exec_work(stage, &run).map_err(|abort| wanted.in_its_words(abort, allowed))?;
         check(&entered.message.done, wanted)?;
         verbs.stop(stage)?;
         verbs.delete(stage)?;
@@ -350,7 +364,10 @@ fn check(done: &Done, wanted: &Wanted) -> Result<(), Failure> {
     match result("not_executed") {
         None => {}
         Some(libc::ENOENT) => {
-            return failed(FailureClass::Environment, format!("`{program}` does not exist in the image"));
+            let reason = format!(
+                "`{program}` does not exist in the image; that of a container without `image=REF` holds the probe only"
+            );
+            return failed(FailureClass::Environment, reason);
         }
         Some(libc::ENOEXEC) => {
             let reason = format!(
@@ -433,7 +450,7 @@ mod tests {
             check(&Done { results, notes, ..Done::default() }, &wanted).unwrap_err()
         };
         let missing = failure(&[("not_executed", libc::ENOENT.into())]);
-        assert_eq!(missing.reason, "`convert` does not exist in the image");
+        assert!(missing.reason.starts_with("`convert` does not exist in the image"), "{missing}");
         assert_eq!(failure(&[("not_executed", libc::EACCES.into())]).class, FailureClass::Permission);
         let exited = failure(&[("status", 1 << 8)]);
         assert_eq!(exited.class, FailureClass::Crash);
