@@ -6,6 +6,7 @@ use crate::advise::recommend::{HEALTHY, HEAVY, Origin, Recommendation, Tried};
 use crate::advise::{Cpus, Quota};
 use crate::report::Look;
 use crate::report::terminal::page::{Page, Tone};
+use crate::report::text::width;
 use crate::sys::cgroup::Version;
 use crate::units::Nanos;
 use crate::watch::sampler::End;
@@ -125,7 +126,7 @@ fn row(page: &mut Page, tried: &Tried) {
     let cpus = format!("{:>8}", tried.cpus.to_string());
     let Some(found) = &tried.prediction else {
         let unknown = format!("  {:>10}  what the limit in force held back is not known  ", "?");
-        return page.line(&[(Tone::Plain, &cpus), (Tone::Open, &unknown), (Tone::Plain, &words)]);
+        return with_remarks(page, &[(Tone::Plain, &cpus), (Tone::Open, &unknown)], "", &words);
     };
     let share = found.throttled.unwrap_or(0.0);
     let tone = match share {
@@ -147,13 +148,20 @@ fn row(page: &mut Page, tried: &Tried) {
         true => format!("falls behind by {}; ", found.behind),
         false => String::new(),
     };
-    page.line(&[
-        (Tone::Plain, &cpus),
-        (tone, &format!("  {:>10} ", percent(share))),
-        (Tone::Plain, &waits),
-        (Tone::Worse, &behind),
-        (Tone::Plain, &words),
-    ]);
+    let share = format!("  {:>10} ", percent(share));
+    with_remarks(page, &[(Tone::Plain, &cpus), (tone, &share), (Tone::Plain, &waits)], &behind, &words);
+}
+
+/// The numbers of a row, with what is to be said of them beside them where there is room, else below.
+fn with_remarks(page: &mut Page, numbers: &[(Tone, &str)], behind: &str, words: &str) {
+    let used: usize = numbers.iter().map(|(_, text)| width(text)).sum();
+    if used + width(behind) + width(words) <= page.width {
+        let remarks = [(Tone::Worse, behind), (Tone::Plain, words)];
+        return page.line(&[numbers, &remarks].concat());
+    }
+    page.line(numbers);
+    let tone = if behind.is_empty() { Tone::Plain } else { Tone::Worse };
+    page.paragraph(tone, &" ".repeat(NAMES), &format!("{behind}{words}"));
 }
 
 fn word(origin: Origin) -> Option<&'static str> {
