@@ -381,7 +381,9 @@ mod tests {
             if more.falls_behind() == less.falls_behind() {
                 prop_assert!(more.wait.p99.0 <= less.wait.p99.0 + 5_000_000, "{less:?} {more:?}");
             }
-            prop_assert!(more.behind.0 <= less.behind.0 + 1_000_000);
+            // The two times begin with other shares: what a CPU holds is a slice at most, what it owes a tick's time.
+            let held = demand.threads() as i64 * (KERNEL.slice.0 + KERNEL.tick.0);
+            prop_assert!(more.behind.0 <= less.behind.0 + held, "{less:?} {more:?}");
         }
 
         #[test]

@@ -313,8 +313,8 @@ mod tests {
             c"x=a; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23; do x=$x$x; done",
         );
         assert!(busy.user + busy.system > idle.user + idle.system);
-        // The shell's variable alone is that large; idle, the most is what the test's own child had.
-        assert!(busy.most_memory > idle.most_memory.max(8 << 20), "{busy:?} {idle:?}");
+        // The shell's variable alone is that large. What an idle one shows is what the test's own child had.
+        assert!(busy.most_memory > 8 << 20, "{busy:?} {idle:?}");
     }
 
     #[test]
