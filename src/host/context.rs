@@ -28,7 +28,8 @@ pub struct Context {
     pub cpu_pressure: Option<f64>,
     /// Share of the window in which some task waited for I/O (PSI), our own included, 0 to 1.
     pub io_pressure: Option<f64>,
-    /// Containers of engines that are running: helpers that live as long as one container does.
+    /// Containers of engines that run and already ran when the window began: helpers that live as long as one
+    /// container does. Those of our own launches came later, and may stay a moment longer than a launch.
     pub containers: Option<u32>,
     /// Mean of the CPUs' clock rates in hertz, where the kernel governs them.
     pub cpu_hertz: Option<f64>,
@@ -113,6 +114,8 @@ pub struct Watch {
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     at: Stamp,
+    /// Ticks since the machine was booted.
+    uptime: Option<u64>,
     ticks: Option<Ticks>,
     cpu_waited: Option<Nanos>,
     io_waited: Option<Nanos>,
@@ -147,7 +150,7 @@ impl Watch {
             load_1min: read("/proc/loadavg").and_then(|text| text.split(' ').next()?.parse().ok()),
             cpu_pressure: share(now.cpu_waited, before.cpu_waited),
             io_pressure: share(now.io_waited, before.io_waited),
-            containers: containers(Path::new("/proc")),
+            containers: containers(Path::new("/proc"), before.uptime),
             cpu_hertz: self.mean_hertz(),
             available_memory_bytes: read("/proc/meminfo")
                 .and_then(|text| meminfo_bytes(&text, "MemAvailable")),
@@ -173,6 +176,7 @@ impl Reading {
     fn now() -> Reading {
         Reading {
             at: clock::now(),
+            uptime: read("/proc/uptime").and_then(|text| uptime(&text)),
             ticks: read("/proc/stat").and_then(|text| Ticks::parse(&text)),
             cpu_waited: read("/proc/pressure/cpu").and_then(|text| waited(&text)),
             io_waited: read("/proc/pressure/io").and_then(|text| waited(&text)),
@@ -223,14 +227,30 @@ fn waited(pressure: &str) -> Option<Nanos> {
     Some(Nanos(micros * 1000))
 }
 
-/// Counts the helpers that stay as long as a container: conmon of podman and cri-o, the shims of
-/// containerd (one per pod there). Containers started by a runtime alone have none and are not seen.
-fn containers(proc: &Path) -> Option<u32> {
+/// Ticks since boot, from `/proc/uptime`, which tells hundredths of seconds: the kernel's `USER_HZ` is 100
+/// wherever dunnage runs.
+fn uptime(text: &str) -> Option<u64> {
+    let (seconds, hundredths) = text.split(' ').next()?.split_once('.')?;
+    Some(seconds.parse::<u64>().ok()? * 100 + hundredths.parse::<u64>().ok()?)
+}
+
+/// When a process began, in ticks since boot: the twenty-second field of its `stat`, of which the second, its name
+/// in brackets, may hold anything.
+fn begun(stat: &str) -> Option<u64> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    after_name.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// Counts the helpers that stay as long as a container and began before this moment: conmon of podman and cri-o,
+/// the shims of containerd (one per pod there). Containers started by a runtime alone have none and are not seen.
+fn containers(proc: &Path, before: Option<u64>) -> Option<u32> {
     let entries = fs::read_dir(proc).ok()?;
     let is_helper = |pid: &str| {
         let name = fs::read_to_string(proc.join(pid).join("comm")).unwrap_or_default();
         let name = name.trim_end();
-        name == "conmon" || name == "conmonrs" || name.starts_with("containerd-shim")
+        let helps = name == "conmon" || name == "conmonrs" || name.starts_with("containerd-shim");
+        let begun = || begun(&fs::read_to_string(proc.join(pid).join("stat")).ok()?);
+        helps && before.is_none_or(|before| begun().is_some_and(|begun| begun < before))
     };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     let found =
@@ -314,8 +334,30 @@ mod tests {
             fs::create_dir(proc.path().join(pid)).unwrap();
             fs::write(proc.path().join(pid).join("comm"), format!("{name}\n")).unwrap();
         }
-        assert_eq!(containers(proc.path()), Some(2));
-        assert_eq!(containers(Path::new("/no/such")), None);
+        assert_eq!(containers(proc.path(), None), Some(2));
+        assert_eq!(containers(Path::new("/no/such"), None), None);
+    }
+
+    #[test]
+    fn helpers_that_began_in_the_window_are_our_own() {
+        let proc = tempfile::tempdir().unwrap();
+        for (pid, begun) in [("12", 5000), ("13", 5001)] {
+            let fields = ["0"; 18].join(" ");
+            fs::create_dir(proc.path().join(pid)).unwrap();
+            fs::write(proc.path().join(pid).join("comm"), "conmon\n").unwrap();
+            let stat = format!("{pid} (con) mon) S {fields} {begun} 10 0\n");
+            fs::write(proc.path().join(pid).join("stat"), stat).unwrap();
+        }
+        assert_eq!(containers(proc.path(), uptime("50.01 93.20\n")), Some(1));
+        assert_eq!(containers(proc.path(), uptime("50.00 93.20\n")), Some(0));
+        assert_eq!(containers(proc.path(), uptime("50.02 93.20\n")), Some(2));
+    }
+
+    #[test]
+    fn this_process_began_before_now() {
+        let stat = fs::read_to_string("/proc/self/stat").unwrap();
+        let now = uptime(&fs::read_to_string("/proc/uptime").unwrap()).unwrap();
+        assert!(begun(&stat).is_some_and(|begun| (1..=now).contains(&begun)));
     }
 
     #[test]
