@@ -62,7 +62,7 @@ pub fn work(words: Words, report: &mut Report<'_>) {
     let path = calls::own_path().unwrap_or(c"/proc/self/exe");
     let none = [Some(path), Some(c"probe"), Some(NOTHING)];
     let Ok(mut bench) = Bench::new(Program { path, arguments: none }) else {
-        return report.refuse("it has no /dev, no /dev/zero or no /dev/null");
+        return report.refuse("it has no /proc, no /dev/zero or no /dev/null, or no file in memory");
     };
     conditions(report);
     let asked = |call: Call| {

@@ -2,29 +2,36 @@
 
 /// Bytes of the buffer, half of the smallest first cache that is still built.
 const BUFFER: usize = 16 * 1024;
-/// How often a pass hashes the buffer, one after the other as one message.
-pub const STEPS: u64 = 2;
+/// How many blocks of 64 bytes a pass hashes as one message: the buffer, twice.
+pub const STEPS: u64 = 2 * (BUFFER as u64 / 64);
 /// The first eight bytes of the digest of a pass.
 pub const RIGHT: u64 = 0xe867_6538_03f1_60ce;
 
-/// Hashes the buffer so many times as one message.
-#[inline(never)]
-pub fn run(times: u64) -> u64 {
-    let mut buffer = [0u8; BUFFER];
-    let mut state = 1u32;
-    for byte in &mut buffer {
+/// What is hashed: bytes without a pattern that a CPU could learn.
+static BYTES: [u8; BUFFER] = filled();
+
+const fn filled() -> [u8; BUFFER] {
+    let mut bytes = [0; BUFFER];
+    let (mut state, mut at) = (1u32, 0);
+    while at < BUFFER {
         state = state.wrapping_mul(1_103_515_245).wrapping_add(12345);
-        *byte = (state >> 16) as u8;
+        bytes[at] = (state >> 16) as u8;
+        at += 1;
     }
+    bytes
+}
+
+/// Hashes so many blocks as one message, from the buffer's beginning again and again.
+#[inline(never)]
+pub fn run(blocks: u64) -> u64 {
     let mut hash = FIRST;
-    for _ in 0..times {
-        for block in core::hint::black_box(&buffer).chunks_exact(64) {
-            compress(&mut hash, block);
-        }
+    let bytes = core::hint::black_box(&BYTES);
+    for block in bytes.chunks_exact(64).cycle().take(blocks as usize) {
+        compress(&mut hash, block);
     }
     let mut last = [0u8; 64];
     last[0] = 0x80;
-    last[56..].copy_from_slice(&(8 * BUFFER as u64 * times).to_be_bytes());
+    last[56..].copy_from_slice(&(8 * 64 * blocks).to_be_bytes());
     compress(&mut hash, &last);
     u64::from(hash[0]) << 32 | u64::from(hash[1])
 }
@@ -78,16 +85,11 @@ mod tests {
     /// Against another implementation of the standard.
     #[test]
     fn it_is_sha_256() {
-        let mut state = 1u32;
-        let next = |_| {
-            state = state.wrapping_mul(1_103_515_245).wrapping_add(12345);
-            (state >> 16) as u8
-        };
-        let buffer: Vec<u8> = (0..BUFFER).map(next).collect();
-        for times in [0, 1, STEPS] {
-            let digest = Sha256::digest(buffer.repeat(times as usize));
+        for blocks in [0, 1, STEPS * 3 / 100, STEPS] {
+            let message: Vec<u8> = BYTES.iter().copied().cycle().take(64 * blocks as usize).collect();
+            let digest = Sha256::digest(message);
             let first: [u8; 8] = digest[..8].try_into().unwrap();
-            assert_eq!(run(times), u64::from_be_bytes(first), "{times}");
+            assert_eq!(run(blocks), u64::from_be_bytes(first), "{blocks}");
         }
         assert_eq!(run(STEPS), RIGHT);
     }

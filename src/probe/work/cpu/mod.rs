@@ -232,3 +232,19 @@ impl Name {
         core::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three per cent of no step would plant nothing, and a benchmark would look for it in vain.
+    #[test]
+    fn three_per_cent_of_each_kind_is_work() {
+        let task = Task { kind: 0, more: 30 };
+        let steps = COMPUTING.map(|one| one.steps).into_iter().chain([memory::STEPS, chase::STEPS]);
+        for steps in steps {
+            let share = task.beside(steps) as f64 / steps as f64;
+            assert!((share - 0.03).abs() < 0.001, "{share} of {steps} steps");
+        }
+    }
+}
