@@ -227,12 +227,12 @@ pub fn make(request: Request) -> Plan {
         .collect();
     let comparisons: Vec<_> = experiments
         .iter()
-        .filter(|experiment| experiment::decides(**experiment))
+        .filter(|experiment| experiment.about().decides())
         .flat_map(|experiment| {
             let members = members(*experiment, &subjects);
             pairs::of(&subjects, &members, baseline_among(&subjects, &members)).into_iter().map(
                 |(subject, against, relation)| Comparison {
-                    experiment: experiment.name(),
+                    experiment: experiment.about().name,
                     subject,
                     against,
                     relation,
@@ -336,7 +336,7 @@ impl Plan {
 
     /// The metrics of a cell.
     pub fn metrics(&self, cell: &Cell) -> &'static [Metric] {
-        experiment::find(cell.experiment).expect("cells are made of known experiments").metrics()
+        experiment::find(cell.experiment).expect("cells are made of known experiments").about().metrics
     }
 }
 
@@ -346,13 +346,13 @@ fn margins(experiments: &[&'static dyn Experiment], given: Vec<FixedMargin>) -> 
         given.iter().find(|one| one.experiment == name && one.metric == metric.name).map(|one| one.margin)
     };
     let fixed = |experiment: &&'static dyn Experiment| {
-        let name = experiment.name();
+        let about = experiment.about();
         let one = move |metric: &Metric| FixedMargin {
-            experiment: name.to_owned(),
+            experiment: about.name.to_owned(),
             metric: metric.name.to_owned(),
-            margin: own(name, metric).unwrap_or(metric.margin),
+            margin: own(about.name, metric).unwrap_or(metric.margin),
         };
-        experiment.metrics().iter().map(one).collect::<Vec<_>>()
+        about.metrics.iter().map(one).collect::<Vec<_>>()
     };
     experiments.iter().flat_map(fixed).collect()
 }
@@ -363,7 +363,7 @@ pub fn settings(experiment: &dyn Experiment, chosen: &[(String, Vec<String>)]) -
     experiment::settings_of(experiment, |key| {
         let by = |name: &str| chosen.iter().find(|(own, _)| own == name);
         let own = by(&key_of(experiment, key)).or_else(|| by(key.name));
-        if own.is_none() && experiment.guarded_keys().iter().any(|one| one.name == key.name) {
+        if own.is_none() && experiment.about().guarded.iter().any(|one| one.name == key.name) {
             return Vec::new();
         }
         let Some((_, chosen)) = own else { return key.values.to_vec() };
@@ -376,12 +376,12 @@ pub fn settings(experiment: &dyn Experiment, chosen: &[(String, Vec<String>)]) -
 
 /// How a key is named where it is meant for one experiment only.
 pub fn key_of(experiment: &dyn Experiment, key: &SettingKey) -> String {
-    format!("{}.{}", experiment.name(), key.name)
+    format!("{}.{}", experiment.about().name, key.name)
 }
 
 fn cells(experiment: &dyn Experiment, settings: &[Setting], subjects: &[Entry]) -> Vec<Cell> {
     let cell = |setting: &Setting, subject| Cell {
-        experiment: experiment.name(),
+        experiment: experiment.about().name,
         setting: setting.clone(),
         subject,
     };
@@ -399,7 +399,7 @@ fn with_twins(mut subjects: Vec<Entry>, experiments: &[&'static dyn Experiment])
     for layer in [Layer::Bare, Layer::Floor, Layer::Runtime, Layer::Engine] {
         doubled.extend(subjects.iter().position(|entry| entry.layer == layer));
     }
-    let deciding = experiments.iter().filter(|experiment| experiment::decides(**experiment));
+    let deciding = experiments.iter().filter(|experiment| experiment.about().decides());
     let judged: BTreeSet<_> = deciding.flat_map(|experiment| members(*experiment, &subjects)).collect();
     for index in doubled.intersection(&judged).copied() {
         let mut twin = subjects[index].clone();

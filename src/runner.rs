@@ -129,7 +129,7 @@ pub fn run(
                 Outcome::Skipped(_) => timeouts[planned.subject],
                 _ => 0,
             };
-            if !experiment.recovers() {
+            if !experiment.about().recovers {
                 pasts[cell] = std::mem::take(&mut pasts[cell]).and(&outcome);
             }
             let outcome = Cow::Owned(outcome);

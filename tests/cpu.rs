@@ -85,12 +85,12 @@ fn planted() -> Recorded {
     let series = |cell: usize| {
         let mut rng = Rng::for_stream(11, cell as u64);
         let column = |metric: usize| {
-            let is_time = Cpu.metrics()[metric].weight == Weight::Verdict;
+            let is_time = Cpu.about().metrics[metric].weight == Weight::Verdict;
             let mut value = || if is_time { 1e-4 * (1.0 + 0.001 * rng.standard_normal()) } else { 0.01 };
             (0..ROUNDS).map(|_| value()).collect()
         };
         Series {
-            values: (0..Cpu.metrics().len()).map(column).collect(),
+            values: (0..Cpu.about().metrics.len()).map(column).collect(),
             predecessors: vec![None; ROUNDS],
             treatments: vec![Some(0); ROUNDS],
             samples: Vec::new(),

@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 
 use clap::CommandFactory as _;
 use dunnage::cli::Cli;
-use dunnage::experiment::{self, Experiment, Metric, Weight};
+use dunnage::experiment::{self, About, Metric, Weight};
 use dunnage::subject::{self, Kind, survey};
 
 /// What asks for documents to be written instead of compared.
@@ -46,7 +46,7 @@ fn experiments_and_metrics_are_documented_as_they_are() {
     let mut text = preface("Experiments and metrics", "the program's own list of experiments");
     text.push_str("`dunnage list experiments` and `dunnage list metrics` say the same on a terminal.\n");
     for experiment in experiment::ALL {
-        describe_experiment(&mut text, *experiment);
+        describe_experiment(&mut text, experiment.about());
     }
     compare("docs/metrics.md", &text);
 }
@@ -190,17 +190,17 @@ fn printed(arguments: &[&str]) -> String {
     text.lines().fold(String::new(), |all, line| all + line.trim_end() + "\n")
 }
 
-fn describe_experiment(text: &mut String, experiment: &dyn Experiment) {
-    write!(text, "\n## `{}`\n\n{}\n", experiment.name(), sentence(experiment.question())).unwrap();
-    if !experiment.setting_keys().is_empty() {
+fn describe_experiment(text: &mut String, about: &About) {
+    write!(text, "\n## `{}`\n\n{}\n", about.name, sentence(about.question)).unwrap();
+    if !about.keys.is_empty() {
         text.push_str("\n| setting | values | meaning |\n| --- | --- | --- |\n");
     }
-    for key in experiment.setting_keys().iter().chain(experiment.guarded_keys()) {
+    for key in about.all_keys() {
         let values: Vec<_> = key.values.iter().map(|value| format!("`{value}`")).collect();
         row(text, &[&format!("`{}`", key.name), &values.join(", "), key.meaning]);
     }
     text.push_str("\n| metric | unit | verdict | what lies inside |\n| --- | --- | --- | --- |\n");
-    for metric in experiment.metrics() {
+    for metric in about.metrics {
         row(text, &[&format!("`{}`", metric.name), metric.unit.name(), &verdict(metric), metric.meaning]);
     }
 }

@@ -137,7 +137,7 @@ static ALL: [Benchmark; 18] = [
     Benchmark {
         name: "cpu",
         question: "`cpu` on three subjects, and with 0 % and 3 % more work planted: what it decides for 1 %, and how soon",
-        rounds: 20,
+        rounds: 40,
         run: cpu::decided,
     },
     Benchmark {

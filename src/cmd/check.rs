@@ -53,7 +53,7 @@ pub fn run(selection: &Selection) -> Result<i32> {
                 }
             }
             // A piece that this kernel lacks, or that this user may not have, is one line of a price list.
-            Err(Abort::Failed(failure)) if !experiment::decides(experiment) && is_lacking(&failure) => {
+            Err(Abort::Failed(failure)) if !experiment.about().decides() && is_lacking(&failure) => {
                 writeln!(out, "{:<13} {name}: {}", "lacking", clean(&failure.to_string()))?;
             }
             Err(Abort::Failed(failure)) => {

@@ -47,7 +47,10 @@ fn with_names(argument: Arg) -> Arg {
 }
 
 fn experiments() -> Vec<PossibleValue> {
-    let named = experiment::ALL.iter().map(|one| PossibleValue::new(one.name()).help(one.question()));
+    let named = experiment::ALL
+        .iter()
+        .map(|one| one.about())
+        .map(|one| PossibleValue::new(one.name).help(one.question));
     named.chain([PossibleValue::new("all").help("every experiment")]).collect()
 }
 
@@ -62,7 +65,7 @@ fn subjects() -> Vec<PossibleValue> {
 }
 
 fn settings() -> Vec<PossibleValue> {
-    let keys = experiment::ALL.iter().flat_map(|one| one.setting_keys().iter().chain(one.guarded_keys()));
+    let keys = experiment::ALL.iter().flat_map(|one| one.about().all_keys());
     unique(keys.flat_map(|key| {
         let value = |value: &&str| PossibleValue::new(format!("{}={value}", key.name)).help(key.meaning);
         key.values.iter().map(value)

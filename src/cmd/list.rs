@@ -35,8 +35,9 @@ pub fn run(what: Option<Listed>) -> Result<i32> {
 
 fn experiments(out: &mut impl Write) -> Result<()> {
     for experiment in experiment::ALL {
-        writeln!(out, "  {}\n    {}", experiment.name(), experiment.question())?;
-        for key in experiment.setting_keys().iter().chain(experiment.guarded_keys()) {
+        let about = experiment.about();
+        writeln!(out, "  {}\n    {}", about.name, about.question)?;
+        for key in about.all_keys() {
             writeln!(out, "    --set {}={}: {}", key.name, shown(key), key.meaning)?;
         }
     }
@@ -50,7 +51,8 @@ fn shown(key: &experiment::SettingKey) -> String {
 
 fn metrics(out: &mut impl Write) -> Result<()> {
     for experiment in experiment::ALL {
-        for metric in experiment.metrics() {
+        let about = experiment.about();
+        for metric in about.metrics {
             let (absolute, relative) = metric.margin.parts();
             let weight = match metric.weight {
                 Weight::Verdict => format!(
@@ -60,7 +62,7 @@ fn metrics(out: &mut impl Write) -> Result<()> {
                 ),
                 Weight::Context => "shown beside the verdicts".to_owned(),
             };
-            writeln!(out, "  {} {} [{}] ({weight})", experiment.name(), metric.name, metric.unit.name())?;
+            writeln!(out, "  {} {} [{}] ({weight})", about.name, metric.name, metric.unit.name())?;
             writeln!(out, "    {}", metric.meaning)?;
         }
     }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use crate::exit::{self, Special};
 use crate::record::{self, Recorded};
-use crate::report::{self, Format, Glyphs, Look, Rendering, Report, Style};
+use crate::report::{self, File, Format, Glyphs, Look, Rendering, Report, Style};
 use crate::verdict;
 
 /// Runs the verb. A run in which nothing was measured has a report too, and exit code 4.
@@ -19,14 +19,26 @@ pub fn run(directory: &Path, format: &str, output: Option<&Path>) -> Result<i32>
         return Err(Special::Usage(text).into());
     };
     let recorded = record::load(directory)?;
-    match output {
-        None => {
+    match (format.rendering(), output) {
+        (Rendering::Files(_), None) => {
+            let text = format!(
+                "`{name}` makes several files\n\nhint: name a directory for them, such as `-o {name}`",
+                name = format.name()
+            );
+            return Err(Special::Usage(text).into());
+        }
+        (Rendering::Files(render), Some(path)) => {
+            let analysis = verdict::analyse(&recorded);
+            let files = render(&Report::of(&recorded, &analysis), &look(directory, false))?;
+            write_files(directory, path, &files)?;
+        }
+        (_, None) => {
             let mut out = BufWriter::new(std::io::stdout().lock());
             let look = look(directory, std::io::stdout().is_terminal());
             write(directory, &recorded, format, &look, &mut out)?;
             out.flush()?;
         }
-        Some(path) => {
+        (_, Some(path)) => {
             refuse_own_files(directory, path)?;
             let context = || format!("cannot write the report to `{}`", path.display());
             let mut file = BufWriter::new(std::fs::File::create(path).with_context(context)?);
@@ -37,6 +49,18 @@ pub fn run(directory: &Path, format: &str, output: Option<&Path>) -> Result<i32>
     let measured =
         recorded.series.iter().flat_map(|series| &series.values).flatten().any(|value| value.is_finite());
     Ok(if measured { exit::FINE } else { exit::NOTHING })
+}
+
+/// Writes files into a directory, which is made where there is none; what it holds under other names stays.
+fn write_files(run: &Path, directory: &Path, files: &[File]) -> Result<()> {
+    let context = || format!("cannot write the report into `{}`", directory.display());
+    std::fs::create_dir_all(directory).with_context(context)?;
+    for file in files {
+        let path = directory.join(&file.name);
+        refuse_own_files(run, &path)?;
+        std::fs::write(&path, &file.bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    Ok(())
 }
 
 /// A report must not be written over what it is made of.
@@ -62,6 +86,7 @@ fn write(
             let analysis = verdict::analyse(recorded);
             out.write_all(render(&Report::of(recorded, &analysis), look).as_bytes())?;
         }
+        Rendering::Files(_) => unreachable!("files go into a directory"),
         Rendering::Rows { header, lines } => {
             out.write_all(header().as_bytes())?;
             let mut text = String::new();

@@ -72,7 +72,7 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
     let mut experiments = words::experiments(&names)?;
     let mut without = Vec::new();
     if quick && names.is_empty() {
-        let decides = |name: &&str| experiment::find(name).is_some_and(experiment::decides);
+        let decides = |name: &&str| experiment::find(name).is_some_and(|one| one.about().decides());
         (experiments, without) = experiments.into_iter().partition(decides);
     }
     let mut of_file = file.settings.clone();
@@ -165,7 +165,7 @@ fn key_by_key(own: Vec<Typed>, files: &[Typed]) -> Vec<Typed> {
 /// caches can be dropped here at all, before anything is measured.
 fn choose_caches(experiments: &[&'static str], chosen: &mut Vec<(String, Vec<String>)>) -> Result<()> {
     let guarded =
-        experiments.iter().filter_map(|name| experiment::find(name)).flat_map(|one| one.guarded_keys());
+        experiments.iter().filter_map(|name| experiment::find(name)).flat_map(|one| one.about().guarded);
     let Some(key) = guarded.into_iter().find(|key| key.name == CACHE) else {
         return Err(usage(format!(
             "`--drop-caches` changes nothing, since no experiment of this run has the setting `{CACHE}`\n\nhint: `start` has it"
@@ -193,7 +193,7 @@ pub fn may_empty_caches() -> Result<()> {
 /// Where nothing was chosen, a quick run takes few values of each setting.
 fn choose_quick_values(experiments: &[&'static str], chosen: &mut Vec<(String, Vec<String>)>) {
     for experiment in experiments.iter().filter_map(|name| experiment::find(name)) {
-        for key in experiment.setting_keys() {
+        for key in experiment.about().keys {
             if chosen.iter().all(|(own, _)| own != key.name) {
                 let values = experiment.quick_values(key).into_iter().map(str::to_owned);
                 chosen.push((plan::key_of(experiment, key), values.collect()));
@@ -246,7 +246,7 @@ fn factorial(asked: &Asked, found: &Found) -> Result<Option<plan::Factorial>> {
 /// cannot be measured.
 fn some_settings(experiments: &[&'static str], chosen: &[(String, Vec<String>)]) -> Result<()> {
     for experiment in experiments.iter().filter_map(|name| experiment::find(name)) {
-        let (name, settings) = (experiment.name(), plan::settings(experiment, chosen));
+        let (name, settings) = (experiment.about().name, plan::settings(experiment, chosen));
         let refused = |setting: &Setting| Some((setting.to_string(), experiment.refuses(setting)?));
         if let Some((setting, why)) = settings.iter().find_map(refused) {
             return Err(usage(format!("`{name}` cannot measure `{setting}`: {why}")));

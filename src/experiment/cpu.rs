@@ -4,7 +4,7 @@
 //! Expected to be the same everywhere. So the smallest difference that matters is small, and the verdict
 //! `same` is earned: the whole interval must lie within it.
 
-use super::{Company, Experiment, Metric, Setting, SettingKey, Taken, Weight};
+use super::{About, Company, Experiment, Metric, Setting, SettingKey, Taken, Weight};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::stats::Margin;
 use crate::subject::{Need, Stage, Subject, Work};
@@ -135,7 +135,7 @@ static METRICS: [Metric; 14] = [
 
 static KEYS: [SettingKey; 1] = [SettingKey {
     name: "passes",
-    values: &["320"],
+    values: &["100"],
     taken: Taken::Also(|value| match value.parse() {
         Ok(FEWEST_PASSES..=MOST_PASSES) => Ok(()),
         _ => Err(format!("a whole number from {FEWEST_PASSES} to {MOST_PASSES}")),
@@ -147,30 +147,16 @@ static KEYS: [SettingKey; 1] = [SettingKey {
 /// The kinds of work, as the probe names its series.
 const KINDS: [&str; 5] = ["integer", "floating", "hashing", "memory", "chase"];
 
+static ABOUT: About = About {
+    keys: &KEYS,
+    // What starting is equalised in has ended before the first pass.
+    company: Company::AsInstalled,
+    ..About::of("cpu", "is computing slower once the container has started?", Need::Work, &METRICS)
+};
+
 impl Experiment for Cpu {
-    fn name(&self) -> &'static str {
-        "cpu"
-    }
-
-    fn question(&self) -> &'static str {
-        "is computing slower once the container has started?"
-    }
-
-    fn needs(&self) -> Need {
-        Need::Work
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        &METRICS
-    }
-
-    fn setting_keys(&self) -> &'static [SettingKey] {
-        &KEYS
-    }
-
-    /// What starting is equalised in has ended before the first pass.
-    fn company(&self) -> Company {
-        Company::AsInstalled
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn exhibits(&self, evidence: &Evidence<'_>) -> Vec<Exhibit> {

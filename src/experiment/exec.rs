@@ -6,7 +6,7 @@
 //! timed interval.
 
 use super::lifecycle::{until_it_waits, verbs};
-use super::{Experiment, Metric, Setting, SettingKey, Taken, Weight};
+use super::{About, Experiment, Metric, Setting, SettingKey, Taken, Weight};
 use crate::outcome::{Abort, Failure, Sample};
 use crate::stats::Margin;
 use crate::subject::{Entered, Need, Stage, Subject};
@@ -63,25 +63,14 @@ static KEYS: [SettingKey; 1] = [SettingKey {
     meaning: "what ran just before: `idle` is at least 100 ms of quiet, `primed` one untimed entry into the same container",
 }];
 
+static ABOUT: About = About {
+    keys: &KEYS,
+    ..About::of("exec", "what does it cost to enter a running container?", Need::Exec, &METRICS)
+};
+
 impl Experiment for Exec {
-    fn name(&self) -> &'static str {
-        "exec"
-    }
-
-    fn question(&self) -> &'static str {
-        "what does it cost to enter a running container?"
-    }
-
-    fn needs(&self) -> Need {
-        Need::Exec
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        &METRICS
-    }
-
-    fn setting_keys(&self) -> &'static [SettingKey] {
-        &KEYS
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn measure(

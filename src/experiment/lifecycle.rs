@@ -5,7 +5,7 @@
 //! that ignores the signal would make `stop` a measurement of the engine's patience, usually ten
 //! seconds, so the sample counts only if the signal was awaited before it was sent.
 
-use super::{Experiment, Metric, Setting, SettingKey, Weight};
+use super::{About, Experiment, Metric, Setting, Weight};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::stats::Margin;
 use crate::subject::{Entered, Need, Span, Stage, Subject, Verbs};
@@ -60,25 +60,16 @@ static METRICS: [Metric; 6] = [
     }),
 ];
 
+static ABOUT: About = About::of(
+    "lifecycle",
+    "which verb costs what: create, start, exec, stop, remove?",
+    Need::Lifecycle,
+    &METRICS,
+);
+
 impl Experiment for Lifecycle {
-    fn name(&self) -> &'static str {
-        "lifecycle"
-    }
-
-    fn question(&self) -> &'static str {
-        "which verb costs what: create, start, exec, stop, remove?"
-    }
-
-    fn needs(&self) -> Need {
-        Need::Lifecycle
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        &METRICS
-    }
-
-    fn setting_keys(&self) -> &'static [SettingKey] {
-        &[]
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn measure(&self, subject: &mut dyn Subject, _: &Setting, stage: &mut Stage) -> Result<Sample, Abort> {

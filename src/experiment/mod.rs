@@ -37,7 +37,7 @@ pub static MAIN: &[&str] = &["start", "primitives"];
 
 /// The experiment with this name.
 pub fn find(name: &str) -> Option<&'static dyn Experiment> {
-    ALL.iter().copied().find(|experiment| experiment.name() == name)
+    ALL.iter().copied().find(|experiment| experiment.about().name == name)
 }
 
 /// Whether a metric's differences get a verdict, or are shown beside it.
@@ -89,28 +89,81 @@ pub enum Company {
     Engines,
 }
 
-/// One question and how it is put to a subject.
-pub trait Experiment: Sync {
+/// What can be said of an experiment without measuring: a value for each, in its file.
+#[derive(Debug)]
+pub struct About {
     /// Its name on the command line.
-    fn name(&self) -> &'static str;
+    pub name: &'static str,
     /// The question it answers, as a person would ask it.
-    fn question(&self) -> &'static str;
+    pub question: &'static str,
     /// What a subject must offer to have cells in it.
-    fn needs(&self) -> Need;
-    /// Whether what it measures first is what a launch, a step of its life or an entry takes, of which the floor
-    /// may be said to explain a share; where the probe works inside, it is not.
-    fn is_about_launches(&self) -> bool {
-        self.needs() != Need::Work
-    }
+    pub needs: Need,
     /// What it measures, the most important first.
-    fn metrics(&self) -> &'static [Metric];
+    pub metrics: &'static [Metric],
     /// What it varies by itself.
-    fn setting_keys(&self) -> &'static [SettingKey];
+    pub keys: &'static [SettingKey],
     /// Keys that a setting has only where a person chose values for them by an option of their own, since
     /// they hit more than what is measured. Without it, the first value holds and is not written down.
-    fn guarded_keys(&self) -> &'static [SettingKey] {
-        &[]
+    pub guarded: &'static [SettingKey],
+    /// Metrics that are a difference of two launches: noise alone takes one value of them below zero, and
+    /// only their median says more.
+    pub differences: &'static [&'static str],
+    /// Whether a cell that has only failed so far, always in the same way, is worth another try.
+    pub recovers: bool,
+    /// Keys of subjects that it varies by itself, one at a time.
+    pub varies: &'static [Variation],
+    /// Which subjects take part where none is named.
+    pub company: Company,
+    /// In exactly how many rounds it is, none of them to warm up, where its samples replicate within; as many
+    /// as the plan has where there is none. A number of rounds that a person gives goes before it.
+    pub rounds: Option<usize>,
+}
+
+impl About {
+    /// The least that each must say. The rest is what holds for most: nothing varied, everybody in company,
+    /// as many rounds as the plan has.
+    const fn of(
+        name: &'static str,
+        question: &'static str,
+        needs: Need,
+        metrics: &'static [Metric],
+    ) -> About {
+        About {
+            name,
+            question,
+            needs,
+            metrics,
+            keys: &[],
+            guarded: &[],
+            differences: &[],
+            recovers: true,
+            varies: &[],
+            company: Company::All,
+            rounds: None,
+        }
     }
+
+    /// Whether what it measures first is what a launch, a step of its life or an entry takes, of which the floor
+    /// may be said to explain a share; where the probe works inside, it is not.
+    pub fn is_about_launches(&self) -> bool {
+        self.needs != Need::Work
+    }
+
+    /// Whether it gives verdicts; others show and price.
+    pub fn decides(&self) -> bool {
+        self.metrics.iter().any(|metric| metric.weight == Weight::Verdict)
+    }
+
+    /// All keys that its settings may have.
+    pub fn all_keys(&self) -> impl Iterator<Item = &'static SettingKey> {
+        self.keys.iter().chain(self.guarded)
+    }
+}
+
+/// One question and how it is put to a subject.
+pub trait Experiment: Sync {
+    /// What it is and what it asks for.
+    fn about(&self) -> &'static About;
     /// Whether its keys can have these values together.
     fn has(&self, _setting: &Setting) -> bool {
         true
@@ -126,28 +179,6 @@ pub trait Experiment: Sync {
     /// The setting of which this one is told in difference, round by round and subject by subject: what
     /// it has more is what is priced. None where the value itself is the price, or nothing is priced.
     fn reference(&self, _setting: &Setting) -> Option<Setting> {
-        None
-    }
-    /// Metrics that are a difference of two launches: noise alone takes one value of them below zero, and
-    /// only their median says more.
-    fn differences(&self) -> &'static [&'static str] {
-        &[]
-    }
-    /// Keys of subjects that it varies by itself, one at a time.
-    fn varies(&self) -> &'static [Variation] {
-        &[]
-    }
-    /// Whether a cell that has only failed so far, always in the same way, is worth another try.
-    fn recovers(&self) -> bool {
-        true
-    }
-    /// Which subjects take part where none is named.
-    fn company(&self) -> Company {
-        Company::All
-    }
-    /// In exactly how many rounds it is, none of them to warm up, where its samples replicate within; as many
-    /// as the plan has where there is none. A number of rounds that a person gives goes before it.
-    fn rounds(&self) -> Option<usize> {
         None
     }
     /// Tables of its own, beside those that every experiment has.
@@ -221,9 +252,4 @@ pub fn work_sample(launch: &Launch) -> Result<Sample, Failure> {
     sample.series.extend(done.series.iter().map(|(name, values)| (name.clone().into(), values.clone())));
     sample.treatment.extend(done.notes.iter().map(|(name, fact)| (name.clone().into(), fact.clone())));
     Ok(sample)
-}
-
-/// Whether an experiment gives verdicts; others show and price.
-pub fn decides(experiment: &dyn Experiment) -> bool {
-    experiment.metrics().iter().any(|metric| metric.weight == Weight::Verdict)
 }

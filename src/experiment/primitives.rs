@@ -6,7 +6,7 @@
 //! below. *Call*: the system calls by themselves. What the kernel takes down later, in its own time, is
 //! paid by whoever comes next; so every piece is measured after quiet, and after itself.
 
-use super::{Experiment, Metric, Setting, SettingKey, Taken, Weight};
+use super::{About, Experiment, Metric, Setting, SettingKey, Taken, Weight};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::stats::Margin;
 use crate::subject::pieces::{Apart, Piece, Pieces, Primitive, Timed};
@@ -188,25 +188,14 @@ fn alone(name: &str) -> Option<Pieces> {
     Some(before.with(*piece))
 }
 
+static ABOUT: About = About {
+    keys: &KEYS,
+    ..About::of("primitives", "what does the kernel charge for each piece?", Need::Pieces, &METRICS)
+};
+
 impl Experiment for Primitives {
-    fn name(&self) -> &'static str {
-        "primitives"
-    }
-
-    fn question(&self) -> &'static str {
-        "what does the kernel charge for each piece?"
-    }
-
-    fn needs(&self) -> Need {
-        Need::Pieces
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        &METRICS
-    }
-
-    fn setting_keys(&self) -> &'static [SettingKey] {
-        &KEYS
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn has(&self, setting: &Setting) -> bool {

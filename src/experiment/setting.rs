@@ -147,8 +147,8 @@ pub fn settings_of(
     experiment: &dyn Experiment,
     chosen: impl Fn(&SettingKey) -> Vec<&'static str>,
 ) -> Vec<Setting> {
-    let mut all = settings(experiment.setting_keys(), &chosen);
-    for key in experiment.guarded_keys() {
+    let mut all = settings(experiment.about().keys, &chosen);
+    for key in experiment.about().guarded {
         let values = chosen(key);
         if !values.is_empty() {
             all = extended(all, std::slice::from_ref(key), |_| values.clone());
@@ -169,7 +169,7 @@ pub fn settings_of(
 
 /// The setting of an experiment that prints as this text.
 pub fn parse_setting(experiment: &dyn Experiment, text: &str) -> Option<Setting> {
-    let guarded = |key: &SettingKey| experiment.guarded_keys().iter().any(|one| one.name == key.name);
+    let guarded = |key: &SettingKey| experiment.about().guarded.iter().any(|one| one.name == key.name);
     let plain = |key: &SettingKey| if guarded(key) { Vec::new() } else { key.values.to_vec() };
     let every = |key: &SettingKey| key.values.to_vec();
     let mut known = settings_of(experiment, plain).into_iter().chain(settings_of(experiment, every));
@@ -181,8 +181,8 @@ pub fn parse_setting(experiment: &dyn Experiment, text: &str) -> Option<Setting>
 fn with_values_of_its_own(experiment: &dyn Experiment, text: &str) -> Option<Setting> {
     let mut pairs = pairs_in(text)?.into_iter().peekable();
     let mut taken = Vec::new();
-    let guarded = experiment.guarded_keys();
-    for key in experiment.setting_keys().iter().chain(guarded) {
+    let guarded = experiment.about().guarded;
+    for key in experiment.about().all_keys() {
         match pairs.next_if(|(own, _)| own == key.name) {
             Some((_, value)) => taken.push((key.name, key.take(&value).ok()?)),
             None if guarded.iter().any(|one| one.name == key.name) => {}

@@ -1,7 +1,7 @@
 //! How long from the command to the first instruction inside, to the client's return, until all
 //! is gone? And how much CPU does that take, whoever's it is?
 
-use super::{Experiment, Metric, Setting, SettingKey, Taken, Weight};
+use super::{About, Experiment, Metric, Setting, SettingKey, Taken, Weight};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::stats::Margin;
 use crate::subject::{Launch, Need, Stage, Subject};
@@ -130,29 +130,20 @@ static GUARDED: [SettingKey; 1] = [SettingKey {
               `--drop-caches`, and no part of the setting without it",
 }];
 
+static ABOUT: About = About {
+    keys: &KEYS,
+    guarded: &GUARDED,
+    ..About::of(
+        "start",
+        "how long from the command to the first instruction inside, to the client's return, until all is gone?",
+        Need::Launch,
+        &METRICS,
+    )
+};
+
 impl Experiment for Start {
-    fn name(&self) -> &'static str {
-        "start"
-    }
-
-    fn question(&self) -> &'static str {
-        "how long from the command to the first instruction inside, to the client's return, until all is gone?"
-    }
-
-    fn needs(&self) -> Need {
-        Need::Launch
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        &METRICS
-    }
-
-    fn setting_keys(&self) -> &'static [SettingKey] {
-        &KEYS
-    }
-
-    fn guarded_keys(&self) -> &'static [SettingKey] {
-        &GUARDED
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     /// A launch that primes would read again what was dropped before it, and after it nothing is primed.

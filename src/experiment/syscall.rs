@@ -7,7 +7,7 @@
 mod exhibits;
 
 use super::{
-    Company, Experiment, Metric, Setting, SettingKey, Taken, Variation, Weight, work_sample, worked,
+    About, Company, Experiment, Metric, Setting, SettingKey, Taken, Variation, Weight, work_sample, worked,
 };
 use crate::outcome::{Abort, Sample};
 use crate::probe::LEAST_BATCHES;
@@ -72,15 +72,13 @@ static METRICS: [Metric; 12] = [
     }),
     call(
         Call::OpenClose,
-        "one `openat` of `null` from an open /dev and one `close`: two calls, and one name that is looked up on a \
-         filesystem in memory; the container's root is not passed",
+        "one `openat` of an empty file in memory (`memfd_create`) by its name in an open /proc/self/fd, and one `close`: \
+         two calls, and a file that lies on the same filesystem everywhere; the container's root is not passed",
         |sample| seconds(sample, Call::OpenClose),
     ),
-    call(
-        Call::Stat,
-        "one `newfstatat` of `null` from an open /dev: the same name, nothing opened",
-        |sample| seconds(sample, Call::Stat),
-    ),
+    call(Call::Stat, "one `newfstatat` of the same file by the same name, nothing opened", |sample| {
+        seconds(sample, Call::Stat)
+    }),
     call(Call::FutexWake, "one private `FUTEX_WAKE` of a word for which nobody waits", |sample| {
         seconds(sample, Call::FutexWake)
     }),
@@ -152,34 +150,17 @@ fn takes(setting: &Setting) -> Nanos {
     calls::ALL.into_iter().map(one).fold(Nanos(0), |sum, one| sum + one)
 }
 
+static ABOUT: About = About {
+    keys: &KEYS,
+    varies: &VARIED,
+    // Each brings its variants.
+    company: Company::Few,
+    ..About::of(NAME, "what does isolation add to a system call, and which part of it?", Need::Work, &METRICS)
+};
+
 impl Experiment for Syscall {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn question(&self) -> &'static str {
-        "what does isolation add to a system call, and which part of it?"
-    }
-
-    fn needs(&self) -> Need {
-        Need::Work
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        &METRICS
-    }
-
-    fn setting_keys(&self) -> &'static [SettingKey] {
-        &KEYS
-    }
-
-    fn varies(&self) -> &'static [Variation] {
-        &VARIED
-    }
-
-    /// Each brings its variants.
-    fn company(&self) -> Company {
-        Company::Few
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn exhibits(&self, evidence: &Evidence<'_>) -> Vec<Exhibit> {

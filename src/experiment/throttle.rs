@@ -6,7 +6,7 @@
 //! here. No subject is compared with another: the kernel's rule is the same for all, and what differs is
 //! which quota they were given.
 
-use super::{Company, Experiment, Metric, Setting, SettingKey, Taken, Variation, Weight};
+use super::{About, Company, Experiment, Metric, Setting, SettingKey, Taken, Variation, Weight};
 use crate::outcome::{Abort, Sample};
 use crate::probe::MOST_BURSTS;
 use crate::stats::Margin;
@@ -255,45 +255,27 @@ fn work(setting: &Setting) -> Work {
     Work::new("throttle", words, window(setting) + AROUND + LATE)
 }
 
+static ABOUT: About = About {
+    keys: &KEYS,
+    guarded: &GUARDED,
+    varies: &[Variation { key: "cpus", values: &["0.1", "0.5", "1.0"] }],
+    company: Company::Engines,
+    rounds: Some(1),
+    ..About::of(
+        quota::EXPERIMENT,
+        "what does a CPU limit do to latency and throughput?",
+        Need::Work,
+        &METRICS,
+    )
+};
+
 impl Experiment for Throttle {
-    fn name(&self) -> &'static str {
-        quota::EXPERIMENT
-    }
-
-    fn question(&self) -> &'static str {
-        "what does a CPU limit do to latency and throughput?"
-    }
-
-    fn needs(&self) -> Need {
-        Need::Work
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        &METRICS
-    }
-
-    fn setting_keys(&self) -> &'static [SettingKey] {
-        &KEYS
-    }
-
-    fn guarded_keys(&self) -> &'static [SettingKey] {
-        &GUARDED
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn refuses(&self, setting: &Setting) -> Option<String> {
         too_many_bursts(setting)
-    }
-
-    fn varies(&self) -> &'static [Variation] {
-        &[Variation { key: "cpus", values: &["0.1", "0.5", "1.0"] }]
-    }
-
-    fn company(&self) -> Company {
-        Company::Engines
-    }
-
-    fn rounds(&self) -> Option<usize> {
-        Some(1)
     }
 
     fn exhibits(&self, evidence: &Evidence<'_>) -> Vec<Exhibit> {

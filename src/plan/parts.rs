@@ -10,8 +10,10 @@ use crate::subject::Need;
 pub(super) fn members(experiment: &dyn Experiment, subjects: &[Entry]) -> Vec<usize> {
     let takes_part = |index: &usize| {
         let entry = &subjects[*index];
-        let is_needed = entry.twin_of.is_none() || experiment::decides(experiment);
-        entry.takes_part_in(experiment.name()) && entry.offers.contains(&experiment.needs()) && is_needed
+        let is_needed = entry.twin_of.is_none() || experiment.about().decides();
+        entry.takes_part_in(experiment.about().name)
+            && entry.offers.contains(&experiment.about().needs)
+            && is_needed
     };
     (0..subjects.len()).filter(takes_part).collect()
 }
@@ -51,7 +53,7 @@ impl Plan {
     ) -> impl Iterator<Item = (&'static str, &'a str, &'static str)> {
         let originals = || self.subjects.iter().filter(|entry| entry.twin_of.is_none());
         experiments.iter().flat_map(move |name| {
-            let need = experiment::find(name).map(|experiment| experiment.needs());
+            let need = experiment::find(name).map(|experiment| experiment.about().needs);
             let lacks = move |entry: &&Entry| {
                 entry.takes_part_in(name) && need.is_some_and(|need| !entry.offers.contains(&need))
             };

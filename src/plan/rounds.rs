@@ -35,11 +35,11 @@ pub(super) fn quotas(plan: &Plan, asked: Rounds) -> Vec<Quota> {
 
 /// The rounds of an experiment whose samples replicate within.
 fn own_rounds(name: &str) -> Option<usize> {
-    experiment::find(name)?.rounds()
+    experiment::find(name)?.about().rounds
 }
 
 fn decides(name: &str) -> bool {
-    experiment::find(name).is_some_and(experiment::decides)
+    experiment::find(name).is_some_and(|one| one.about().decides())
 }
 
 impl Plan {

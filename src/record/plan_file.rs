@@ -247,7 +247,7 @@ pub fn from_wire(file: PlanFile) -> Result<Plan> {
         let experiment = experiment_named(&cell.experiment)?;
         let setting = experiment::parse_setting(experiment, &cell.setting)
             .with_context(|| format!("`{}` is no setting of `{}`", cell.setting, cell.experiment))?;
-        Ok(Cell { experiment: experiment.name(), setting, subject: in_range(cell.subject)? })
+        Ok(Cell { experiment: experiment.about().name, setting, subject: in_range(cell.subject)? })
     });
     let comparisons = file.comparisons.into_iter().map(|one| {
         let relation = match (one.relation.as_str(), one.key) {
@@ -259,7 +259,7 @@ pub fn from_wire(file: PlanFile) -> Result<Plan> {
             (other, _) => bail!("the plan holds a comparison of the unknown kind `{other}`"),
         };
         Ok(Comparison {
-            experiment: experiment_named(&one.experiment)?.name(),
+            experiment: experiment_named(&one.experiment)?.about().name,
             subject: in_range(one.subject)?,
             against: in_range(one.against)?,
             relation,
@@ -353,7 +353,7 @@ fn entry_from_wire(entry: EntryFile) -> Result<Entry> {
         only_in: entry
             .only_in
             .iter()
-            .map(|name| Ok(experiment_named(name)?.name()))
+            .map(|name| Ok(experiment_named(name)?.about().name))
             .collect::<Result<_>>()?,
         variant_of: entry.variant_of,
     })

@@ -163,7 +163,7 @@ pub fn load(directory: &Path) -> Result<Recorded> {
     let path = directory.join(SAMPLES);
     let wanted = |cell: &Cell| Wanted {
         metrics: plan.metrics(cell),
-        whole: experiment::find(cell.experiment).is_some_and(|one| one.rounds().is_some()),
+        whole: experiment::find(cell.experiment).is_some_and(|one| one.about().rounds.is_some()),
     };
     let wanted: Vec<_> = plan.cells.iter().map(wanted).collect();
     let (header, length, cut) = begin(&path)?;

@@ -67,6 +67,8 @@ pub trait Format: Sync {
 pub enum Rendering {
     /// The whole report.
     Whole(fn(&Report, &Look) -> String),
+    /// Files for a directory, each with its name and what it holds.
+    Files(fn(&Report, &Look) -> anyhow::Result<Vec<File>>),
     /// A first line, then what each sample gives.
     Rows {
         /// The first line.
@@ -74,6 +76,15 @@ pub enum Rendering {
         /// Appends the lines of one sample.
         lines: fn(&Recorded, &Row<'_>, &mut String),
     },
+}
+
+/// A file of a format that makes several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Its name, without a directory.
+    pub name: String,
+    /// What it holds.
+    pub bytes: Vec<u8>,
 }
 
 /// Every format there is, the one for people first.

@@ -37,11 +37,14 @@ pub mod drift;
 
 pub mod carryover;
 
+pub mod course;
+
 pub mod quota;
 
 mod normal;
 
 pub use carryover::{CarryOver, CarryOverError, carry_over};
+pub use course::{Course, course, steps};
 pub use decide::{Comparison, Decision, Goal, Margin, MarginError, NewRun, compare, decide};
 pub use drift::{Drift, DriftError, drift};
 pub use factorial::{Effect, effect};

@@ -24,7 +24,7 @@ use crate::experiment::{Metric, Weight};
 use crate::outcome::FailureClass;
 use crate::plan::{Plan, Relation};
 use crate::record::{Cause, Recorded};
-use crate::stats::{self, Alpha, Decision, Estimate, Margin, NoiseFloor, Pairs, Sample};
+use crate::stats::{self, Alpha, Course, Decision, Estimate, Margin, NoiseFloor, Pairs, Sample};
 
 /// Everything that can be said about a run.
 #[derive(Debug, Clone)]
@@ -79,7 +79,16 @@ pub struct MetricSummary {
     pub range: (f64, f64),
     /// The quartiles.
     pub quartiles: (f64, f64),
+    /// At most [`MOST_STEPS`] order statistics at equal steps, from the smallest to the largest value.
+    pub steps: Vec<f64>,
+    /// The values over complete rounds, in at most [`MOST_POINTS`] points.
+    pub course: Course,
 }
+
+/// As many as make a curve of a distribution look smooth.
+pub const MOST_STEPS: usize = 101;
+/// As many as a page shows side by side.
+pub const MOST_POINTS: usize = 200;
 
 /// What one comparison says in one setting about one metric.
 #[derive(Debug, Clone)]
@@ -255,6 +264,8 @@ fn summary(run: &Recorded, columns: &Columns, cell: usize) -> CellSummary {
             median: Estimate::of_median(&sample, Alpha::FIVE_PERCENT),
             range: (sample.min(), sample.max()),
             quartiles: (low, high),
+            steps: stats::steps(&sample, MOST_STEPS),
+            course: stats::course(columns.get(cell, metric), MOST_POINTS),
         })
     };
     let mut failures: Vec<(FailureClass, usize, String)> = Vec::new();
@@ -377,7 +388,7 @@ fn floor_shares(run: &Recorded, columns: &Columns) -> Vec<FloorShare> {
     let share = |cell: usize| {
         let entry = &plan.subjects[plan.cells[cell].subject];
         let experiment = crate::experiment::find(plan.cells[cell].experiment)?;
-        let is_told = experiment.is_about_launches() && entry.layer > crate::plan::Layer::Floor;
+        let is_told = experiment.about().is_about_launches() && entry.layer > crate::plan::Layer::Floor;
         if entry.twin_of.is_some() || !is_told {
             return None;
         }

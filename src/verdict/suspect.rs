@@ -105,7 +105,7 @@ fn negative(view: &View<'_>) -> Vec<Suspect> {
     let mut found = Vec::new();
     for (cell, summary) in view.cells.iter().enumerate() {
         let planned = &view.plan().cells[cell];
-        let differences = experiment::find(planned.experiment).map_or(&[][..], |one| one.differences());
+        let differences = experiment::find(planned.experiment).map_or(&[][..], |one| one.about().differences);
         for (metric, values) in summary.metrics.iter().enumerate() {
             let known = &view.plan().metrics(planned)[metric];
             let is_difference = differences.contains(&known.name);

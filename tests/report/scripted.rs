@@ -211,7 +211,7 @@ pub fn cells_of(run: &Recorded, label: &str) -> Vec<usize> {
 
 /// The index of a metric of `start`.
 pub fn metric(name: &str) -> usize {
-    let metrics = experiment::find("start").expect("it exists").metrics();
+    let metrics = experiment::find("start").expect("it exists").about().metrics;
     metrics.iter().position(|metric| metric.name == name).expect("it exists")
 }
 

@@ -15,8 +15,8 @@ fn named(experiments: &[&'static str]) -> impl Iterator<Item = &'static dyn Expe
 pub fn in_company(experiments: &[&'static str], defaults: Vec<Wanted>) -> Vec<Wanted> {
     let all = (0..defaults.len()).filter_map(|index| {
         let with: Vec<_> = named(experiments)
-            .filter(|experiment| belongs(experiment.company(), &defaults, index))
-            .map(|experiment| experiment.name())
+            .filter(|experiment| belongs(experiment.about().company, &defaults, index))
+            .map(|experiment| experiment.about().name)
             .collect();
         if with.is_empty() {
             return None;
@@ -52,11 +52,11 @@ pub fn varied(experiments: &[&'static str], subjects: Vec<Wanted>) -> Vec<Wanted
     for wanted in &subjects {
         let Ok(kind) = subject::kind_of(&wanted.spec) else { continue };
         for experiment in named(experiments) {
-            if !wanted.only_in.is_empty() && !wanted.only_in.contains(&experiment.name()) {
+            if !wanted.only_in.is_empty() && !wanted.only_in.contains(&experiment.about().name) {
                 continue;
             }
-            for variant in experiment.varies().iter().flat_map(|one| variants(one, kind, wanted)) {
-                add(&mut all, variant, experiment.name());
+            for variant in experiment.about().varies.iter().flat_map(|one| variants(one, kind, wanted)) {
+                add(&mut all, variant, experiment.about().name);
             }
         }
     }

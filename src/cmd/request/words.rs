@@ -19,11 +19,11 @@ pub fn experiments(names: &[Typed]) -> Result<Vec<&'static str>> {
         return Ok(experiment::MAIN.to_vec());
     }
     if names.iter().any(|name| name.text == "all") {
-        return Ok(experiment::ALL.iter().map(|experiment| experiment.name()).collect());
+        return Ok(experiment::ALL.iter().map(|experiment| experiment.about().name).collect());
     }
     let mut known = Vec::new();
     for name in names {
-        let experiment = experiment_named(name)?.name();
+        let experiment = experiment_named(name)?.about().name;
         if !known.contains(&experiment) {
             known.push(experiment);
         }
@@ -33,7 +33,7 @@ pub fn experiments(names: &[Typed]) -> Result<Vec<&'static str>> {
 
 fn experiment_named(name: &Typed) -> Result<&'static dyn Experiment> {
     experiment::find(&name.text).ok_or_else(|| {
-        let valid = quoted(experiment::ALL.iter().map(|experiment| experiment.name()));
+        let valid = quoted(experiment::ALL.iter().map(|experiment| experiment.about().name));
         let text = &name.text;
         name.wrong(format!(
             "there is no experiment `{text}`\n\nhint: experiments are {valid}; `all` means every one"
@@ -80,9 +80,7 @@ fn on_its_ladder(spec: Spec, kind: &Kind) -> (Spec, Ladder) {
 /// Whether one of the experiments has the key of this pair.
 pub fn is_setting_of(pair: &str, experiments: &[&'static str]) -> bool {
     let Some((key, _)) = pair.split_once('=') else { return true };
-    let known = |one: &&dyn experiment::Experiment| {
-        one.setting_keys().iter().chain(one.guarded_keys()).any(|known| known.name == key)
-    };
+    let known = |one: &&dyn experiment::Experiment| one.about().all_keys().any(|known| known.name == key);
     experiments.iter().filter_map(|name| experiment::find(name)).any(|one| known(&one))
 }
 
@@ -105,7 +103,7 @@ pub fn settings(
             experiments
                 .iter()
                 .filter_map(|name| experiment::find(name))
-                .flat_map(|one| one.setting_keys().iter().chain(one.guarded_keys()))
+                .flat_map(|one| one.about().all_keys())
         };
         let Some(known) = keys().find(|known| known.name == key) else {
             let mut names: Vec<_> = keys().map(|key| key.name).collect();
@@ -186,9 +184,10 @@ pub fn margins(given: &[GivenMargin]) -> Result<Vec<FixedMargin>> {
 fn margin(given: &GivenMargin) -> Result<FixedMargin> {
     let experiment = experiment_named(&given.experiment)?;
     let name = &given.metric.text;
-    let Some(metric) = experiment.metrics().iter().find(|metric| metric.name == name) else {
-        let valid = quoted(experiment.metrics().iter().map(|metric| metric.name));
-        let of = experiment.name();
+    let about = experiment.about();
+    let Some(metric) = about.metrics.iter().find(|metric| metric.name == name) else {
+        let valid = quoted(about.metrics.iter().map(|metric| metric.name));
+        let of = about.name;
         return Err(given
             .metric
             .wrong(format!("`{of}` has no metric `{name}`\n\nhint: its metrics are {valid}")));
@@ -214,5 +213,5 @@ fn margin(given: &GivenMargin) -> Result<FixedMargin> {
         Some(typed) => typed.wrong(error),
         None => usage(error.to_string()),
     })?;
-    Ok(FixedMargin { experiment: experiment.name().to_owned(), metric: name.clone(), margin })
+    Ok(FixedMargin { experiment: about.name.to_owned(), metric: name.clone(), margin })
 }

@@ -10,7 +10,7 @@ pub mod line;
 mod overhead;
 
 use super::lifecycle::{until_it_waits, verbs};
-use super::{Experiment, Metric, Setting, SettingKey, Taken, Weight, worked};
+use super::{About, Experiment, Metric, Setting, SettingKey, Taken, Weight, worked};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::probe::message::Done;
 use crate::stats::Margin;
@@ -211,38 +211,18 @@ impl Wanted {
     }
 }
 
+static ABOUT: About = About {
+    keys: &KEYS,
+    guarded: &GUARDED,
+    differences: &["beyond_start"],
+    // A command that is not there, or does not end well, will not be or do so in the next round.
+    recovers: false,
+    ..About::of(NAME, "how long does your command take in each subject?", Need::Work, &METRICS)
+};
+
 impl Experiment for Command {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn question(&self) -> &'static str {
-        "how long does your command take in each subject?"
-    }
-
-    fn needs(&self) -> Need {
-        Need::Work
-    }
-
-    fn metrics(&self) -> &'static [Metric] {
-        &METRICS
-    }
-
-    fn setting_keys(&self) -> &'static [SettingKey] {
-        &KEYS
-    }
-
-    fn guarded_keys(&self) -> &'static [SettingKey] {
-        &GUARDED
-    }
-
-    fn differences(&self) -> &'static [&'static str] {
-        &["beyond_start"]
-    }
-
-    /// A command that is not there, or does not end well, will not be or do so in the next round.
-    fn recovers(&self) -> bool {
-        false
+    fn about(&self) -> &'static About {
+        &ABOUT
     }
 
     fn exhibits(&self, evidence: &Evidence<'_>) -> Vec<Exhibit> {

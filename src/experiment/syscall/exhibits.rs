@@ -39,8 +39,7 @@ fn causes(evidence: &Evidence<'_>) -> Exhibit {
         let difference = finding.numbers.map(|numbers| numbers.difference);
         let (named, share) = named(cause);
         vec![
-            Item::Text(subject),
-            Item::Text(plan.metrics(cell)[finding.metric].name.to_owned()),
+            Item::Text(format!("{subject} {}", plan.metrics(cell)[finding.metric].name)),
             difference.map_or_else(|| Item::Nothing("no numbers".into()), Item::Interval),
             Item::Text(named),
             share,
@@ -52,12 +51,11 @@ fn causes(evidence: &Evidence<'_>) -> Exhibit {
         name: "causes",
         title: "what is slower than the baseline, and what takes the difference away".into(),
         columns: vec![
-            Column::of_texts("subject"),
-            Column::of_texts("call"),
+            Column::of_texts("subject, call"),
             Column::of_values("difference", Unit::Seconds),
             Column::of_texts("cause"),
             Column::of_values("goes with it", Unit::Share),
-            Column::of_texts("otherwise"),
+            Column::of_texts("what else does something"),
         ],
         rows: found.iter().map(row).collect(),
         summary: summary(evidence, &found),
@@ -139,7 +137,7 @@ fn named(cause: &Cause) -> (String, Item) {
     }
 }
 
-/// What else was left out: shares worth a word, the largest first, and how many others there were.
+/// What else was left out: shares worth a word, the largest first; that there were none where others were tried.
 fn others(cause: &Cause) -> String {
     let is_named = |index: &usize| match &cause.found {
         Found::One(one) => one == index,
@@ -151,12 +149,15 @@ fn others(cause: &Cause) -> String {
     let (mut large, small): (Vec<_>, Vec<_>) =
         known.into_iter().partition(|tried| value(tried).abs() >= LISTED);
     large.sort_by(|one, other| value(other).abs().total_cmp(&value(one).abs()));
-    let mut words: Vec<_> =
-        large.iter().map(|tried| format!("{} {:.0} %", shown(tried), 100.0 * value(tried))).collect();
+    let percent =
+        |tried: &&Tried| format!("{} {:.0} %", shown(tried), 100.0 * value(tried)).replace('-', "−");
+    let mut words: Vec<_> = large.iter().map(percent).collect();
     match &small[..] {
-        [] => {}
-        [only] => words.push(format!("{} below 10 %", shown(only))),
-        several => words.push(format!("{} others below 10 %", several.len())),
+        [only] if words.is_empty() => words.push(format!("{} below 10 %", shown(only))),
+        several if words.is_empty() && !several.is_empty() => {
+            words.push(format!("{} others below 10 %", several.len()));
+        }
+        _ => {}
     }
     words.extend(unknown.iter().map(|tried| format!("{} without numbers", shown(tried))));
     words.join(", ")

@@ -111,7 +111,7 @@ fn experiments(run: &Recorded, analysis: &Analysis) -> Vec<Experiment> {
 
 fn one_experiment(run: &Recorded, analysis: &Analysis, name: &'static str) -> Option<Experiment> {
     let definition = experiment::find(name)?;
-    let metrics = definition.metrics().iter().map(|metric| Metric {
+    let metrics = definition.about().metrics.iter().map(|metric| Metric {
         name: metric.name,
         unit: metric.unit,
         meaning: metric.meaning,
@@ -127,7 +127,7 @@ fn one_experiment(run: &Recorded, analysis: &Analysis, name: &'static str) -> Op
     let price_lists = priced::price_lists(run, analysis, name);
     Some(Experiment {
         name,
-        question: definition.question(),
+        question: definition.about().question,
         rounds: Some(run.plan.rounds_of(name)).filter(|rounds| *rounds < run.plan.rounds),
         settings: built,
         pairs,
@@ -264,8 +264,8 @@ fn row(
     let value = |(metric, summary): (usize, &Option<MetricSummary>)| {
         let summary = summary.as_ref()?;
         let points = if summary.median.interval.is_some() { Vec::new() } else { points(run, cell, metric) };
-        let MetricSummary { median, range, quartiles } = *summary;
-        Some(Value { median, range, quartiles, points })
+        let MetricSummary { median, range, quartiles, steps, course } = summary.clone();
+        Some(Value { median, range, quartiles, points, steps, course })
     };
     Row {
         short: clean(&if is_derived { short.to_string() } else { entry.label.clone() }),
@@ -273,6 +273,7 @@ fn row(
         subject: clean(&entry.spec.to_string()),
         layer: entry.layer.name(),
         is_baseline: subject == plan.baseline_of(compared.name),
+        variant_of: entry.variant_of.as_deref().map(clean),
         runtime: entry.runtime.as_deref().map(clean),
         values: summary.metrics.iter().enumerate().map(value).collect(),
         against_baseline: compared.with_baseline(subject, setting),

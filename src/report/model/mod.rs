@@ -12,7 +12,7 @@ mod priced;
 
 pub use priced::{Amount, Line, PriceList, Total};
 
-use crate::stats::Estimate;
+use crate::stats::{Course, Estimate};
 use crate::units::Unit;
 use crate::verdict::Verdict;
 use crate::verdict::exhibit::Exhibit;
@@ -254,6 +254,8 @@ pub struct Row {
     pub layer: &'static str,
     /// Whether it is what all others are compared with.
     pub is_baseline: bool,
+    /// The label of the subject of which the experiment made it, by another value of one key.
+    pub variant_of: Option<String>,
     /// The runtime that does the work.
     pub runtime: Option<String>,
     /// By metric; none where there is no value at all.
@@ -285,6 +287,10 @@ pub struct Value {
     pub quartiles: (f64, f64),
     /// The single values, where they are too few for an interval.
     pub points: Vec<f64>,
+    /// Order statistics at equal steps, from the smallest to the largest value.
+    pub steps: Vec<f64>,
+    /// The values over complete rounds.
+    pub course: Course,
 }
 
 /// What one comparison says about one metric in one setting.

@@ -8,7 +8,7 @@ use crate::report::text::{align_points, common_scale, decimals, left, number, ri
 use crate::verdict::Verdict;
 
 /// Columns that labels may take at 80; a wider page gives them a third of what it has more.
-const LABELS: usize = 18;
+const LABELS: usize = 22;
 const LAYER: usize = 7;
 const VERDICT: usize = 9;
 

@@ -297,7 +297,8 @@ fn sentences(page: &mut Page, report: &Report) {
             let Some(ladder) = setting.ladders.first() else { continue };
             let mut text = String::new();
             let mut layer = "";
-            for row in &ladder.rows {
+            // What an experiment left out of a subject explains it, and stands in the table.
+            for row in ladder.rows.iter().filter(|row| row.variant_of.is_none()) {
                 let Some(value) = row.values.first().and_then(Option::as_ref) else { continue };
                 text.push_str(match layer {
                     "" => "",
