@@ -104,7 +104,7 @@ static METRICS: [Metric; 12] = [
 
 static KEYS: [SettingKey; 1] = [SettingKey {
     name: "window",
-    values: &["20ms"],
+    values: &["10ms"],
     taken: Taken::Also(takes_a_window),
     meaning: "for how long each call is made again and again, in 100 batches at least and at most 3 million times; `200ms` \
               for 3 million of the shortest",

@@ -66,6 +66,13 @@ fn parts(page: usize, exhibit: &Exhibit) -> Vec<Vec<Shown>> {
     let free = parts.iter().map(|part| page.saturating_sub(taken(part))).min().unwrap_or(0);
     let more = longest(exhibit, 0).saturating_sub(first.width).min(free);
     parts.iter_mut().for_each(|part| part[0].width += more);
+    for part in &mut parts {
+        let free = page.saturating_sub(taken(part));
+        let Some(last) = part.last_mut().filter(|last| exhibit.columns[last.column].unit.is_none()) else {
+            continue;
+        };
+        last.width += longest(exhibit, last.column).saturating_sub(last.width).min(free);
+    }
     parts
 }
 
@@ -160,6 +167,16 @@ mod tests {
         // Beside many columns it is shortened.
         long.rows[0][0] = Item::Text(name.repeat(2));
         assert!(parts(80, &long).iter().all(|part| (40..=64).contains(&part[0].width)));
+    }
+
+    #[test]
+    fn words_at_the_end_of_a_part_take_what_room_is_free() {
+        let words = "seccomp=off 43 %, cgroup=host 31 %, net=host 17 %";
+        let mut long = exhibit(3);
+        long.columns.push(Column::of_texts("what else"));
+        long.rows.iter_mut().for_each(|row| row.push(Item::Text(words.into())));
+        let part = parts(100, &long).pop().unwrap();
+        assert_eq!(part.last().map(|last| last.width), Some(width(words)));
     }
 
     #[test]

@@ -35,10 +35,16 @@ pub fn prepare(buffer: &mut [u64]) {
     }
 }
 
-/// Follows the cycle for so many loads from a place, and returns where that leads.
+/// The word where a place of the cycle lies.
+pub fn word_at(buffer: &[u64], place: usize) -> u64 {
+    (line_at(place, buffer.len() / LINE) * LINE) as u64
+}
+
+/// Follows the cycle for so many loads from a word on it, and returns the word where that leads. A second one that
+/// begins there waits for the first: a CPU would follow two chains at once that do not know each other.
 #[inline(never)]
-pub fn run(buffer: &[u64], from: usize, loads: u64) -> u64 {
-    let mut at = line_at(from, buffer.len() / LINE) * LINE;
+pub fn run(buffer: &[u64], from: u64, loads: u64) -> u64 {
+    let mut at = from as usize;
     let mask = buffer.len() - 1;
     for _ in 0..loads {
         at = buffer[at & mask] as usize;
@@ -49,14 +55,9 @@ pub fn run(buffer: &[u64], from: usize, loads: u64) -> u64 {
 /// Takes the lines that such a pass reads out of all caches.
 pub fn take_out(flush: Flush, buffer: &[u64], from: usize, loads: u64) {
     for place in from..from + loads as usize {
-        flush.line(&buffer[line_at(place, buffer.len() / LINE) * LINE]);
+        flush.line(&buffer[word_at(buffer, place) as usize]);
     }
     flush.finish();
-}
-
-/// Where that leads.
-pub fn right(buffer: &[u64], from: usize, loads: u64) -> u64 {
-    (line_at(from + loads as usize, buffer.len() / LINE) * LINE) as u64
 }
 
 #[cfg(test)]
@@ -69,9 +70,10 @@ mod tests {
         const LINES: usize = 1 << 10;
         let mut words = vec![0; LINES * LINE];
         prepare(&mut words);
-        let seen: BTreeSet<u64> = (0..LINES as u64).map(|loads| run(&words, 0, loads)).collect();
+        let seen: BTreeSet<u64> =
+            (0..LINES as u64).map(|loads| run(&words, word_at(&words, 0), loads)).collect();
         assert_eq!(seen.len(), LINES);
-        assert_eq!(run(&words, 0, LINES as u64), run(&words, 0, 0));
+        assert_eq!(run(&words, word_at(&words, 0), LINES as u64), word_at(&words, 0));
     }
 
     #[test]
@@ -80,7 +82,8 @@ mod tests {
         prepare(&mut words);
         take_out(Flush::find(), &words, 5, 100);
         for (from, loads) in [(0, 0), (5, 100), (8190, 7)] {
-            assert_eq!(run(&words, from, loads), right(&words, from, loads), "{from} {loads}");
+            let led = run(&words, word_at(&words, from), loads);
+            assert_eq!(led, word_at(&words, from + loads as usize), "{from} {loads}");
         }
         let lines = words.len() / LINE;
         let near = (1..lines).filter(|&at| line_at(at, lines).abs_diff(line_at(at - 1, lines)) < 16);

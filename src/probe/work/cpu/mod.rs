@@ -154,9 +154,8 @@ impl Body for Own {
             core::hint::black_box(memory::run(&self.window[..beside]));
             return result;
         }
-        let result = chase::run(self.cycle, self.place, chase::STEPS);
-        let beyond = self.place + chase::STEPS as usize;
-        core::hint::black_box(chase::run(self.cycle, beyond, task.beside(chase::STEPS)));
+        let result = chase::run(self.cycle, chase::word_at(self.cycle, self.place), chase::STEPS);
+        core::hint::black_box(chase::run(self.cycle, result, task.beside(chase::STEPS)));
         result
     }
 
@@ -166,7 +165,7 @@ impl Body for Own {
             Some(one) => one.right,
             None if task.kind == MEMORY => memory::right(memory::STEPS),
             None => {
-                let right = chase::right(self.cycle, self.place, chase::STEPS);
+                let right = chase::word_at(self.cycle, self.place + chase::STEPS as usize);
                 self.place += (chase::STEPS + task.beside(chase::STEPS)) as usize;
                 right
             }
