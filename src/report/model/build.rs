@@ -48,6 +48,7 @@ impl Report {
             failures: failures(run, analysis),
             carry_over_tested: analysis.carry_over_tested,
             samples: samples(run),
+            references: Vec::new(),
         }
     }
 }

@@ -9,8 +9,10 @@ mod factors;
 mod notices;
 mod precision;
 mod priced;
+mod reference;
 
 pub use priced::{Amount, Line, PriceList, Total};
+pub use reference::{Beside, BesideRow, Caution, Doubt, Ours, Published, Quantity, Reference, Standing};
 
 use crate::stats::{Course, Estimate};
 use crate::units::Unit;
@@ -62,6 +64,8 @@ pub struct Report {
     pub carry_over_tested: usize,
     /// How many samples there are.
     pub samples: usize,
+    /// What others published about the same things; only where it was asked for.
+    pub references: Vec<Reference>,
 }
 
 /// A program that was measured, or took part in it.
