@@ -8,9 +8,8 @@
 use super::lifecycle::{until_it_waits, verbs};
 use super::{About, Experiment, Metric, Setting, SettingKey, Taken, Weight};
 use crate::outcome::{Abort, Failure, Sample};
-use crate::stats::Margin;
 use crate::subject::{Entered, Need, Stage, Subject};
-use crate::units::{Nanos, Unit};
+use crate::units::Nanos;
 
 /// How long the kernel is left alone before an idle entry.
 const QUIET: Nanos = Nanos::from_millis(100);
@@ -18,37 +17,28 @@ const QUIET: Nanos = Nanos::from_millis(100);
 /// The experiment `exec`.
 pub struct Exec;
 
-const fn time(
-    name: &'static str,
-    weight: Weight,
-    meaning: &'static str,
-    derive: fn(&Sample) -> Option<f64>,
-) -> Metric {
-    Metric { name, unit: Unit::Seconds, weight, margin: Margin::fixed(20e-6, 0.03), meaning, derive }
-}
-
 static METRICS: [Metric; 4] = [
-    time(
+    Metric::of_launch(
         "returned",
         Weight::Verdict,
         "from right before the system call that starts the command until its end was reported; the probe inside has \
          started, read its treatment back and ended by then",
         |sample| sample.seconds("spawn", "returned"),
     ),
-    time(
+    Metric::of_launch(
         "first_instruction",
         Weight::Verdict,
         "from right before the system call that starts the command until the ELF entry of the probe inside, before \
          libc's own start",
         |sample| sample.seconds("spawn", "first"),
     ),
-    time(
+    Metric::of_launch(
         "return",
         Weight::Context,
         "from the moment the probe has its message ready until the command's end was reported",
         |sample| sample.seconds("ready", "returned"),
     ),
-    time(
+    Metric::of_launch(
         "probe_work",
         Weight::Context,
         "from `main` until the probe's message is ready: reading the treatment back, inside `returned`",

@@ -7,9 +7,8 @@
 
 use super::{About, Experiment, Metric, Setting, Weight};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
-use crate::stats::Margin;
 use crate::subject::{Entered, Need, Span, Stage, Subject, Verbs};
-use crate::units::{Nanos, Unit};
+use crate::units::Nanos;
 
 /// How long the kernel is left alone before a container is created.
 const QUIET: Nanos = Nanos::from_millis(100);
@@ -22,8 +21,7 @@ const LOOKS: usize = 100;
 pub struct Lifecycle;
 
 const fn verb(name: &'static str, meaning: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
-    let (unit, weight) = (Unit::Seconds, Weight::Verdict);
-    Metric { name, unit, weight, margin: Margin::fixed(20e-6, 0.03), meaning, derive }
+    Metric::of_launch(name, Weight::Verdict, meaning, derive)
 }
 
 static METRICS: [Metric; 6] = [

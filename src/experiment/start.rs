@@ -3,10 +3,9 @@
 
 use super::{About, Experiment, Metric, Setting, SettingKey, Taken, Weight};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
-use crate::stats::Margin;
 use crate::subject::{Launch, Need, Stage, Subject};
 use crate::sys::page_cache;
-use crate::units::{Nanos, Stamp, Unit};
+use crate::units::{Nanos, Stamp};
 
 /// How long the kernel is left alone before an idle launch.
 const QUIET: Nanos = Nanos::from_millis(100);
@@ -14,38 +13,29 @@ const QUIET: Nanos = Nanos::from_millis(100);
 /// The experiment `start`.
 pub struct Start;
 
-const fn time(
-    name: &'static str,
-    weight: Weight,
-    meaning: &'static str,
-    derive: fn(&Sample) -> Option<f64>,
-) -> Metric {
-    Metric { name, unit: Unit::Seconds, weight, margin: Margin::fixed(20e-6, 0.03), meaning, derive }
-}
-
 static METRICS: [Metric; 13] = [
-    time(
+    Metric::of_launch(
         "returned",
         Weight::Verdict,
         "from right before the system call that starts the command until the kernel reports its end to us, or, \
          over an API, from right before dunnage connects until the last answer is read; holds the start, the probe's own work (`probe_work`) and whatever teardown the command waits for",
         |sample| sample.seconds("spawn", "returned"),
     ),
-    time(
+    Metric::of_launch(
         "first_instruction",
         Weight::Verdict,
         "from right before the system call that starts the command until the ELF entry of the probe inside, before \
          libc's own start",
         |sample| sample.seconds("spawn", "first"),
     ),
-    time(
+    Metric::of_launch(
         "gone",
         Weight::Verdict,
         "from right before the system call that starts the command until the last process, mount and cgroup of this \
          container is away",
         |sample| sample.seconds("spawn", "gone"),
     ),
-    time(
+    Metric::of_launch(
         "client_cpu",
         Weight::Context,
         "CPU time of the command and of every process that descends from it, the container's included unless a \
@@ -53,60 +43,60 @@ static METRICS: [Metric; 13] = [
          (`floor`, engines over their API), that of its own thread until the command's end",
         |sample| Some(Nanos(sample.counter("client_cpu")?).seconds()),
     ),
-    time(
+    Metric::of_launch(
         "engine_cpu",
         Weight::Context,
         "CPU time of the engine's daemons and of every process that they started, over the same interval; zero for a \
          subject that has no daemon",
         |sample| Some(Nanos(sample.counter("engine_cpu")?).seconds()),
     ),
-    time(
+    Metric::of_launch(
         "teardown",
         Weight::Context,
         "from the moment the probe has its message ready until all is gone",
         |sample| sample.seconds("ready", "gone"),
     ),
-    time(
+    Metric::of_launch(
         "libc_start",
         Weight::Context,
         "from the ELF entry to `main` inside the probe: libc's own start and the page faults on its way",
         |sample| sample.seconds("first", "main"),
     ),
-    time(
+    Metric::of_launch(
         "probe_work",
         Weight::Context,
         "from `main` until the probe's message is ready: reading the treatment back, inside `returned` and `gone`",
         |sample| sample.seconds("main", "ready"),
     ),
-    time(
+    Metric::of_launch(
         "create_request",
         Weight::Context,
         "only where dunnage itself asks the engine over its API: the request that makes the container, from right \
          before it connects until the answer is read",
         |sample| sample.seconds("spawn", "created"),
     ),
-    time(
+    Metric::of_launch(
         "attach_request",
         Weight::Context,
         "over an API only: from the end of `create_request` until a second connection has become the stream of the \
          container's output",
         |sample| sample.seconds("created", "attached"),
     ),
-    time(
+    Metric::of_launch(
         "start_request",
         Weight::Context,
         "over an API only: from the end of `attach_request` until the request that starts the container is answered; \
          the first instruction inside may come before that",
         |sample| sample.seconds("attached", "started"),
     ),
-    time(
+    Metric::of_launch(
         "wait_request",
         Weight::Context,
         "over an API only: from the end of `start_request` until the engine answers that the container does not run \
          any more",
         |sample| sample.seconds("started", "waited"),
     ),
-    time(
+    Metric::of_launch(
         "remove_request",
         Weight::Context,
         "over an API only: from the end of `wait_request` until the request that removes the container is answered; \
