@@ -7,6 +7,8 @@
 pub mod csv;
 pub mod json;
 pub mod model;
+pub mod picture;
+pub mod svg;
 pub mod terminal;
 pub mod text;
 
@@ -88,7 +90,7 @@ pub struct File {
 }
 
 /// Every format there is, the one for people first.
-pub static FORMATS: &[&dyn Format] = &[&terminal::Terminal, &csv::Csv, &json::Json];
+pub static FORMATS: &[&dyn Format] = &[&terminal::Terminal, &csv::Csv, &json::Json, &svg::Svg];
 
 /// The format with this name.
 pub fn find(name: &str) -> Option<&'static dyn Format> {

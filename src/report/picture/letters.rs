@@ -1,0 +1,53 @@
+//! How much room does a text take? Of a typeface that is wider than most, so that a page with another one has
+//! room to spare.
+
+use unicode_width::UnicodeWidthChar;
+
+/// Advance widths of the ASCII letters from the space on in DejaVu Sans, in thousandths of the type size.
+const ADVANCES: [u16; 95] = [
+    318, 401, 460, 838, 636, 950, 780, 275, 390, 390, 500, 838, 318, 361, 318, 337, 636, 636, 636, 636, 636,
+    636, 636, 636, 636, 636, 337, 337, 838, 838, 838, 531, 1000, 684, 686, 698, 770, 632, 575, 775, 752, 295,
+    295, 656, 557, 863, 748, 787, 603, 787, 695, 635, 611, 732, 684, 989, 685, 611, 685, 390, 337, 390, 838,
+    500, 500, 613, 635, 550, 635, 615, 352, 635, 634, 278, 278, 579, 278, 974, 634, 612, 635, 635, 411, 521,
+    392, 634, 592, 818, 592, 592, 525, 636, 337, 636, 838,
+];
+/// What any other letter takes for each column of a terminal: as much as the signs `×`, `→` and `≈`.
+const OTHER: u16 = 838;
+
+/// The width of a text in a type size, in the unit of the size.
+pub fn width(text: &str, size: f64) -> f64 {
+    text.chars().map(|letter| f64::from(advance(letter))).sum::<f64>() * size / 1000.0
+}
+
+fn advance(letter: char) -> u16 {
+    let known = (letter as usize).checked_sub(32).and_then(|index| ADVANCES.get(index));
+    known.copied().unwrap_or_else(|| match letter.width().unwrap_or(0) {
+        0 => 0,
+        1 => OTHER,
+        _ => 2 * OTHER,
+    })
+}
+
+/// The text where there is room for it, else without its middle: labels tell their kind at the beginning and what
+/// sets them apart at the end.
+pub fn shorten(text: &str, size: f64, room: f64) -> String {
+    let letters = text.chars().count();
+    let kept = |count: usize| crate::report::text::shorten(text, count);
+    let fitting = (0..=2 * letters).rev().map(kept).find(|short| width(short, size) <= room);
+    fitting.unwrap_or_default()
+}
+
+/// The text in lines that fit.
+pub fn wrap(text: &str, size: f64, room: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        match lines.last_mut() {
+            Some(line) if width(line, size) + width(" ", size) + width(word, size) <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(shorten(word, size, room)),
+        }
+    }
+    lines
+}
