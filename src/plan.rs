@@ -77,6 +77,8 @@ pub enum Relation {
     Step,
     /// They differ in this one thing: a cause may be named.
     OneKey(String),
+    /// A person predicted how they compare.
+    Predicted,
 }
 
 impl Relation {
@@ -88,6 +90,7 @@ impl Relation {
             Relation::Layer => "layer",
             Relation::Step => "step",
             Relation::OneKey(_) => "one key",
+            Relation::Predicted => "predicted",
         }
     }
 }

@@ -101,6 +101,26 @@ pub enum Company {
     Engines,
 }
 
+/// What the values of an experiment's metrics are of, so that one can say when a difference matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Occasion {
+    /// Of something that happens once in a job, which waits for it: `launch`. The first metric is what it waits for.
+    Once(&'static str),
+    /// Of a whole work, of which the first metric is the length: its share says all.
+    Whole,
+    /// Each metric of another thing that a program does many times: `call`.
+    Often(&'static str),
+    /// Each metric of another work, whose share says all.
+    Works,
+}
+
+impl Occasion {
+    /// Whether the first metric is what counts; else all that are decided upon are of one rank.
+    pub fn has_one_answer(self) -> bool {
+        matches!(self, Occasion::Once(_) | Occasion::Whole)
+    }
+}
+
 /// What can be said of an experiment without measuring: a value for each, in its file.
 #[derive(Debug)]
 pub struct About {
@@ -110,6 +130,8 @@ pub struct About {
     pub question: &'static str,
     /// What a subject must offer to have cells in it.
     pub needs: Need,
+    /// What its values are of.
+    pub occasion: Occasion,
     /// What it measures, the most important first.
     pub metrics: &'static [Metric],
     /// What it varies by itself.
@@ -144,6 +166,12 @@ impl About {
             name,
             question,
             needs,
+            occasion: match needs {
+                Need::Launch => Occasion::Once("launch"),
+                Need::Lifecycle => Occasion::Once("life of a container"),
+                Need::Exec => Occasion::Once("entry"),
+                Need::Pieces | Need::Work => Occasion::Works,
+            },
             metrics,
             keys: &[],
             guarded: &[],

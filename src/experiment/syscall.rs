@@ -7,7 +7,8 @@
 mod exhibits;
 
 use super::{
-    About, Company, Experiment, Metric, Setting, SettingKey, Taken, Variation, Weight, work_sample, worked,
+    About, Company, Experiment, Metric, Occasion, Setting, SettingKey, Taken, Variation, Weight, work_sample,
+    worked,
 };
 use crate::outcome::{Abort, Sample};
 use crate::probe::LEAST_BATCHES;
@@ -155,6 +156,7 @@ static ABOUT: About = About {
     varies: &VARIED,
     // Each brings its variants.
     company: Company::Few,
+    occasion: Occasion::Often("call"),
     ..About::of(NAME, "what does isolation add to a system call, and which part of it?", Need::Work, &METRICS)
 };
 

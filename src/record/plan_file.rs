@@ -255,6 +255,7 @@ pub fn from_wire(file: PlanFile) -> Result<Plan> {
             ("twin", _) => Relation::Twin,
             ("layer", _) => Relation::Layer,
             ("step", _) => Relation::Step,
+            ("predicted", _) => Relation::Predicted,
             ("one key", Some(key)) => Relation::OneKey(key),
             (other, _) => bail!("the plan holds a comparison of the unknown kind `{other}`"),
         };

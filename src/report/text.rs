@@ -224,6 +224,15 @@ pub fn percent(share: f64) -> String {
     format!("{} %", number(value, decimals))
 }
 
+/// Names in a row: `a, b or c`.
+pub fn joined(names: &[String], word: &str) -> String {
+    match names {
+        [] => String::new(),
+        [only] => only.clone(),
+        [most @ .., last] => format!("{} {word} {last}", most.join(", ")),
+    }
+}
+
 /// A ratio with its interval as percent more or less, such as `+12 % [+10, +15]`.
 pub fn in_percent(ratio: &Estimate) -> String {
     let value = (ratio.value - 1.0) * 100.0;

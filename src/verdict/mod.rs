@@ -12,6 +12,7 @@ pub mod factors;
 pub mod precision;
 pub mod price;
 pub mod quota;
+pub mod summary;
 pub mod suspect;
 pub mod warning;
 
@@ -162,6 +163,32 @@ impl Verdict {
             Verdict::NoData => "no data",
             Verdict::Context => "context",
         }
+    }
+}
+
+/// More rounds than anybody will run.
+pub const HOPELESS: usize = 5000;
+
+impl Analysis {
+    /// The noise floor of the two layers of a finding, the larger of the two, where a difference that was
+    /// decided does not rise above it. What twins themselves show is not held against it.
+    pub fn noise_above(&self, plan: &Plan, finding: &Finding) -> Option<f64> {
+        let is_difference = matches!(finding.verdict, Verdict::Slower | Verdict::Faster);
+        if !is_difference || plan.comparisons[finding.comparison].relation == Relation::Twin {
+            return None;
+        }
+        let entry = |cell: usize| &plan.subjects[plan.cells[cell].subject];
+        let layers = [entry(finding.cell).layer, entry(finding.against).layer];
+        let own = &plan.cells[finding.cell];
+        let concerned = self.noise.iter().filter(|noise| {
+            let cell = &plan.cells[noise.cell];
+            noise.metric == finding.metric
+                && cell.experiment == own.experiment
+                && cell.setting == own.setting
+                && layers.contains(&entry(noise.cell).layer)
+        });
+        let floor = concerned.map(|noise| noise.floor.units).reduce(f64::max)?;
+        (finding.numbers?.difference.value.abs() <= floor).then_some(floor)
     }
 }
 

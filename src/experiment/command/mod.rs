@@ -10,7 +10,7 @@ pub mod line;
 mod overhead;
 
 use super::lifecycle::{until_it_waits, verbs};
-use super::{About, Experiment, Metric, Setting, SettingKey, Taken, Weight, worked};
+use super::{About, Experiment, Metric, Occasion, Setting, SettingKey, Taken, Weight, worked};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::probe::message::Done;
 use crate::stats::Margin;
@@ -217,6 +217,7 @@ static ABOUT: About = About {
     differences: &["beyond_start"],
     // A command that is not there, or does not end well, will not be or do so in the next round.
     recovers: false,
+    occasion: Occasion::Whole,
     ..About::of(NAME, "how long does your command take in each subject?", Need::Work, &METRICS)
 };
 

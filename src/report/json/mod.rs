@@ -4,7 +4,7 @@
 mod wire;
 
 use self::wire::*;
-use super::model::{Change, Pair, PairKind, Report, Row, Value};
+use super::model::{Change, Ground, Pair, PairKind, Report, Row, Sentence, Value};
 use super::{Format, Look, Rendering};
 use crate::stats::{Estimate, Goal};
 use crate::verdict::Verdict;
@@ -79,6 +79,7 @@ fn file(report: &Report) -> File<'_> {
         verdicts_in_family: report.family,
         samples: report.samples,
         carry_over_tested: report.carry_over_tested,
+        sentences: report.sentences.iter().map(sentence).collect(),
         experiments: report.experiments.iter().map(experiment).collect(),
         failures: report
             .failures
@@ -119,6 +120,19 @@ fn file(report: &Report) -> File<'_> {
 
 fn by_name(pairs: &[(String, String)]) -> Facts<'_> {
     pairs.iter().map(|(name, fact)| (name.as_str(), fact.as_str())).collect()
+}
+
+fn sentence(one: &Sentence) -> SentenceFile<'_> {
+    SentenceFile {
+        experiment: one.experiment,
+        topic: one.topic.word(),
+        sentence: &one.text,
+        rests_on: one.rests_on.iter().map(ground).collect(),
+    }
+}
+
+fn ground(one: &Ground) -> GroundFile<'_> {
+    GroundFile { setting: &one.setting, metric: one.metric, subject: &one.subject, against: &one.against }
 }
 
 fn experiment(one: &super::model::Experiment) -> ExperimentFile<'_> {
@@ -305,6 +319,7 @@ fn relation(pair: &Pair) -> (&str, Option<&str>) {
         PairKind::Step => ("step", None),
         PairKind::Layer => ("layer", None),
         PairKind::Baseline => ("baseline", None),
+        PairKind::Predicted => ("predicted", None),
         PairKind::Twin => ("twin", None),
     }
 }

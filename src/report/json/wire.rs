@@ -23,6 +23,7 @@ pub(super) struct File<'a> {
     pub verdicts_in_family: usize,
     pub samples: usize,
     pub carry_over_tested: usize,
+    pub sentences: Vec<SentenceFile<'a>>,
     pub experiments: Vec<ExperimentFile<'a>>,
     pub failures: Vec<FailureFile<'a>>,
     pub warnings: Vec<WarningFile<'a>>,
@@ -55,6 +56,22 @@ pub(super) struct PrecisionFile<'a> {
     pub capped: bool,
     pub reached: Option<f64>,
     pub sentence: &'a str,
+}
+
+#[derive(Serialize)]
+pub(super) struct SentenceFile<'a> {
+    pub experiment: &'a str,
+    pub topic: &'static str,
+    pub sentence: &'a str,
+    pub rests_on: Vec<GroundFile<'a>>,
+}
+
+#[derive(Serialize)]
+pub(super) struct GroundFile<'a> {
+    pub setting: &'a str,
+    pub metric: &'static str,
+    pub subject: &'a str,
+    pub against: &'a str,
 }
 
 #[derive(Serialize)]

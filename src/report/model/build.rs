@@ -42,6 +42,7 @@ impl Report {
             precision: super::precision::precision(run, analysis),
             level: analysis.alpha.get(),
             family: plan.family,
+            sentences: super::summary::sentences(run, analysis),
             experiments: experiments(run, analysis),
             notices: notices::notices(run, analysis),
             suspects: notices::suspicions(run, analysis),

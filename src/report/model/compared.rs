@@ -6,11 +6,8 @@ use crate::experiment;
 use crate::plan::{Entry, Ladder, Plan, Relation};
 use crate::report::text::{clean, with_interval};
 use crate::stats::{Estimate, Goal, NewRun};
-use crate::units::Unit;
-use crate::verdict::{Analysis, Finding, Verdict};
-
-/// More rounds than anybody will run.
-const HOPELESS: usize = 5000;
+use crate::units::{Unit, counted};
+use crate::verdict::{Analysis, Finding, HOPELESS, Verdict};
 
 /// One experiment's comparisons, to be put into words.
 pub(super) struct Compared<'a> {
@@ -44,13 +41,7 @@ impl Compared<'_> {
     pub fn pairs(&self) -> (Vec<Pair>, Vec<Pair>) {
         let mut pairs: Vec<Pair> = Vec::new();
         for (index, comparison) in self.plan.comparisons.iter().enumerate() {
-            let kind = match &comparison.relation {
-                Relation::Baseline => PairKind::Baseline,
-                Relation::Twin => PairKind::Twin,
-                Relation::Layer => PairKind::Layer,
-                Relation::Step => PairKind::Step,
-                Relation::OneKey(key) => PairKind::OneKey(key.clone()),
-            };
+            let kind = kind_of(&comparison.relation);
             if comparison.experiment != self.name {
                 continue;
             }
@@ -76,12 +67,7 @@ impl Compared<'_> {
         let cell = &self.plan.cells[finding.cell];
         let unit = self.metrics[finding.metric].unit;
         let difference = finding.numbers.map(|numbers| numbers.difference);
-        let is_difference = matches!(finding.verdict, Verdict::Slower | Verdict::Faster);
-        let noise = self.noise(finding).filter(|noise| {
-            is_difference
-                && *kind != PairKind::Twin
-                && difference.is_some_and(|difference| difference.value.abs() <= *noise)
-        });
+        let noise = self.analysis.noise_above(self.plan, finding);
         let matters = finding.numbers.map(|numbers| numbers.matters);
         let mut predicate = predicate(kind, unit, difference, matters, &finding.verdict);
         if let Some(noise) = noise {
@@ -99,21 +85,6 @@ impl Compared<'_> {
             predicate,
         }
     }
-
-    /// The larger noise floor of the two layers of a finding.
-    fn noise(&self, finding: &Finding) -> Option<f64> {
-        let entry = |cell: usize| &self.plan.subjects[self.plan.cells[cell].subject];
-        let layers = [entry(finding.cell).layer, entry(finding.against).layer];
-        let setting = &self.plan.cells[finding.cell].setting;
-        let concerned = self.analysis.noise.iter().filter(|noise| {
-            let cell = &self.plan.cells[noise.cell];
-            noise.metric == finding.metric
-                && cell.experiment == self.name
-                && cell.setting == *setting
-                && layers.contains(&entry(noise.cell).layer)
-        });
-        concerned.map(|noise| noise.floor.units).reduce(f64::max)
-    }
 }
 
 /// Sentences with a cause first, then steps, then the rest.
@@ -123,7 +94,8 @@ fn rank(pair: &Pair) -> usize {
         PairKind::Step => 1,
         PairKind::Layer => 2,
         PairKind::Baseline => 3,
-        PairKind::Twin => 4,
+        PairKind::Predicted => 4,
+        PairKind::Twin => 5,
     }
 }
 
@@ -151,7 +123,7 @@ fn phrase(kind: &PairKind, subject: &Entry, against: &Entry) -> String {
         PairKind::Step => {
             format!("the step from {} to {}{}", short(against), short(subject), common_keys(subject, against))
         }
-        PairKind::Baseline => format!("{} against {}", subject.label, against.label),
+        PairKind::Baseline | PairKind::Predicted => format!("{} against {}", subject.label, against.label),
         PairKind::Layer => {
             let ground = match subject.ladder {
                 Ladder::AsInstalled => ", as installed".to_owned(),
@@ -224,6 +196,35 @@ fn common_keys(subject: &Entry, against: &Entry) -> String {
     let keys: Vec<_> =
         subject.spec.keys.iter().filter(common).map(|(key, value)| format!("{key}={value}")).collect();
     if keys.is_empty() { String::new() } else { format!(" ({})", keys.join(", ")) }
+}
+
+/// How a sentence about a comparison of the plan begins.
+pub(super) fn phrase_of(plan: &Plan, comparison: usize) -> String {
+    let one = &plan.comparisons[comparison];
+    clean(&phrase(&kind_of(&one.relation), &plan.subjects[one.subject], &plan.subjects[one.against]))
+}
+
+/// What a finding says, in a sentence that begins with its comparison's phrase.
+pub(super) fn predicate_of(relation: &Relation, unit: Unit, finding: &Finding) -> String {
+    let difference = finding.numbers.map(|numbers| numbers.difference);
+    let matters = finding.numbers.map(|numbers| numbers.matters);
+    predicate(&kind_of(relation), unit, difference, matters, &finding.verdict)
+}
+
+fn kind_of(relation: &Relation) -> PairKind {
+    match relation {
+        Relation::Baseline => PairKind::Baseline,
+        Relation::Twin => PairKind::Twin,
+        Relation::Layer => PairKind::Layer,
+        Relation::Step => PairKind::Step,
+        Relation::OneKey(key) => PairKind::OneKey(key.clone()),
+        Relation::Predicted => PairKind::Predicted,
+    }
+}
+
+/// The size of a new run that might decide everything for which it can be foretold.
+pub(super) fn how_many_rounds(rounds: usize) -> String {
+    format!("a new run of {} might decide those for which it can be foretold", counted(rounds, "round"))
 }
 
 /// What a new run would need to decide.

@@ -4,7 +4,7 @@
 use super::compared::{Compared, how_to_decide};
 use super::{Effect, FactorAnswer, Factors, Metric};
 use crate::plan::{Factor, Factorial};
-use crate::report::text::{clean, in_percent, with_interval};
+use crate::report::text::{clean, in_percent, joined, with_interval};
 use crate::stats::{Estimate, Interval};
 use crate::verdict::Verdict;
 use crate::verdict::factors::FactorFinding;
@@ -54,15 +54,6 @@ fn called(name: &str) -> String {
         "runtime" => "the runtime".into(),
         "net" => "the network".into(),
         other => format!("`{}`", clean(other)),
-    }
-}
-
-/// Names in a row: `a, b or c`.
-fn joined(names: &[String], word: &str) -> String {
-    match names {
-        [] => String::new(),
-        [only] => only.clone(),
-        [most @ .., last] => format!("{} {word} {last}", most.join(", ")),
     }
 }
 

@@ -10,9 +10,11 @@ mod notices;
 mod precision;
 mod priced;
 mod reference;
+mod summary;
 
 pub use priced::{Amount, Line, PriceList, Total};
 pub use reference::{Beside, BesideRow, Caution, Doubt, Ours, Published, Quantity, Reference, Standing};
+pub use summary::{Ground, Sentence, Topic};
 
 use crate::stats::{Course, Estimate};
 use crate::units::Unit;
@@ -54,6 +56,8 @@ pub struct Report {
     pub family: usize,
     /// By experiment.
     pub experiments: Vec<Experiment>,
+    /// What the findings mean for a decision, by experiment in their order.
+    pub sentences: Vec<Sentence>,
     /// What qualifies the verdicts.
     pub notices: Vec<Notice>,
     /// What must not be believed.
@@ -347,6 +351,8 @@ pub enum PairKind {
     Layer,
     /// How far it is from the baseline.
     Baseline,
+    /// What a person predicted, and nobody would have compared.
+    Predicted,
     /// Noise.
     Twin,
 }

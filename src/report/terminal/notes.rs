@@ -4,7 +4,7 @@
 use super::ladder::tone;
 use super::page::{Page, Tone};
 use crate::report::Look;
-use crate::report::model::{Change, Experiment, Notice, Pair, PairKind, Report};
+use crate::report::model::{Change, Experiment, Notice, Pair, PairKind, Report, Topic};
 use crate::report::text::{left, percent, shorten, width, with_interval};
 use crate::units::counted;
 use crate::verdict::Verdict;
@@ -142,7 +142,7 @@ pub(super) fn differences(page: &mut Page, experiment: &Experiment) {
     let group = |kind: &PairKind| match kind {
         PairKind::OneKey(_) => 0,
         PairKind::Step => 1,
-        PairKind::Layer | PairKind::Twin => 2,
+        PairKind::Layer | PairKind::Predicted | PairKind::Twin => 2,
         PairKind::Baseline => 3,
     };
     // That a layer is slower than the baseline stands in the ladders; what is open or the same
@@ -317,6 +317,10 @@ fn sentences(page: &mut Page, report: &Report) {
             let first = format!("  {} {}  ", metric.name, left(&setting.values, settings));
             page.paragraph(Tone::Plain, &shorten(&first, page.width / 2), &text);
         }
+    }
+    // What two subjects differ by stands above.
+    for sentence in report.sentences.iter().filter(|one| one.topic != Topic::Difference) {
+        page.paragraph(Tone::Plain, "  - ", &sentence.text);
     }
 }
 

@@ -1,0 +1,70 @@
+//! A finding that says something, so that a claim can be made of it, and of nothing else.
+
+use crate::plan::Plan;
+use crate::stats::{Estimate, Interval};
+use crate::verdict::{Analysis, Verdict};
+
+/// A finding that says something. It comes from [`Decided::of`] alone.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Decided {
+    finding: usize,
+    way: Way,
+    difference: Estimate,
+    interval: Interval,
+    ratio: Option<Estimate>,
+}
+
+/// What a decided finding says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Less of it.
+    Less,
+    /// Any difference is smaller than what matters.
+    Same,
+    /// More of it.
+    More,
+}
+
+impl Decided {
+    /// The finding with this index, if it is decided, not suspect, and rises above the noise floor.
+    pub fn of(plan: &Plan, analysis: &Analysis, finding: usize) -> Option<Decided> {
+        let found = analysis.findings.get(finding)?;
+        let numbers = found.numbers?;
+        let way = match found.verdict {
+            Verdict::Faster => Way::Less,
+            Verdict::Same => Way::Same,
+            Verdict::Slower => Way::More,
+            _ => return None,
+        };
+        let interval = numbers.difference.interval?;
+        let hidden = way != Way::Same && analysis.noise_above(plan, found).is_some();
+        let decided =
+            Decided { finding, way, difference: numbers.difference, interval, ratio: numbers.ratio };
+        (!hidden).then_some(decided)
+    }
+
+    /// Index into the findings.
+    pub fn finding(&self) -> usize {
+        self.finding
+    }
+
+    /// What it says.
+    pub fn way(&self) -> Way {
+        self.way
+    }
+
+    /// Median of the paired differences.
+    pub fn difference(&self) -> Estimate {
+        self.difference
+    }
+
+    /// The interval of the difference.
+    pub fn interval(&self) -> Interval {
+        self.interval
+    }
+
+    /// Median of the paired ratios, where there is one.
+    pub fn ratio(&self) -> Option<Estimate> {
+        self.ratio
+    }
+}
