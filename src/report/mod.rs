@@ -8,6 +8,7 @@ pub mod csv;
 pub mod json;
 pub mod model;
 pub mod picture;
+pub mod png;
 pub mod svg;
 pub mod terminal;
 pub mod text;
@@ -90,7 +91,7 @@ pub struct File {
 }
 
 /// Every format there is, the one for people first.
-pub static FORMATS: &[&dyn Format] = &[&terminal::Terminal, &csv::Csv, &json::Json, &svg::Svg];
+pub static FORMATS: &[&dyn Format] = &[&terminal::Terminal, &csv::Csv, &json::Json, &svg::Svg, &png::Png];
 
 /// The format with this name.
 pub fn find(name: &str) -> Option<&'static dyn Format> {

@@ -1,4 +1,5 @@
-//! The format `svg`: every picture of a run as a file of its own, the summary first.
+//! The format `svg`: every picture of a run as a file of its own, the summary first, each with its words and its
+//! data beside it.
 
 use super::model::Report;
 use super::{File, Format, Look, Rendering, picture};
@@ -12,7 +13,7 @@ impl Format for Svg {
     }
 
     fn description(&self) -> &'static str {
-        "a directory of pictures, light or dark as the viewer prefers"
+        "a directory of pictures, light or dark as the viewer prefers, each with its words and data"
     }
 
     fn rendering(&self) -> Rendering {
@@ -20,11 +21,11 @@ impl Format for Svg {
     }
 }
 
-/// A file a picture.
+/// Two files a picture: itself, and its words and data.
 pub fn render(report: &Report, _: &Look) -> anyhow::Result<Vec<File>> {
-    let file = |picture: picture::Picture| File {
-        name: format!("{}.svg", picture.name),
-        bytes: picture::svg::draw(&picture, picture::svg::Style::Standalone).into_bytes(),
+    let files = |picture: picture::Picture| {
+        let bytes = picture::svg::draw(&picture, picture::svg::Style::Standalone).into_bytes();
+        [File { name: format!("{}.svg", picture.name), bytes }, picture.words()]
     };
-    Ok(picture::all(report).into_iter().map(file).collect())
+    Ok(picture::all(report).into_iter().flat_map(files).collect())
 }

@@ -117,7 +117,8 @@ impl Axis {
             _ => {
                 let fine = self.powers(10.0, &[1.0, 2.0, 5.0], 1);
                 let decades = [1, 2, 3, 6, 12, 30, 60, 150].map(|stride| self.powers(10.0, &[1.0], stride));
-                [vec![fine], decades.to_vec()].concat()
+                let thirds = self.powers(10.0, &[1.0, 3.0], 1);
+                [vec![fine, thirds], decades.to_vec()].concat()
             }
         }
     }
@@ -171,8 +172,11 @@ impl Axis {
                 true => number.trim_end_matches('0').trim_end_matches('.'),
                 false => &number,
             };
-            let number = if value == 0.0 { "0".to_owned() } else { number.replace('-', "−") };
-            if scale.symbol.is_empty() { number } else { format!("{number} {}", scale.symbol) }
+            match (value, scale.symbol) {
+                (0.0, _) => "0".to_owned(),
+                (_, "") => number.replace('-', "−"),
+                (_, symbol) => format!("{} {symbol}", number.replace('-', "−")),
+            }
         };
         values.into_iter().map(|value| Tick { at: self.at(value), label: label(value) }).collect()
     }

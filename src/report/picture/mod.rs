@@ -5,13 +5,24 @@
 //! page (its theme belongs to whoever embeds it), and interaction: marks only say to which subject they belong.
 
 pub mod axis;
+mod courses;
+mod distribution;
 mod intervals;
+mod ladder;
 mod letters;
+pub mod png;
 pub mod svg;
+mod tracks;
+mod waterfall;
 
+use crate::report::File;
 use crate::report::model::{Experiment, Report};
 
+pub use distribution::Distribution;
 pub use intervals::Intervals;
+pub use ladder::Ladder;
+pub use tracks::Tracks;
+pub use waterfall::Waterfall;
 
 /// A picture with all that is told beside it.
 #[derive(Debug, Clone)]
@@ -32,6 +43,19 @@ pub struct Picture {
     pub drawing: Drawing,
 }
 
+impl Picture {
+    /// What it shows, how to read it and the data behind it, as a text file.
+    pub fn words(&self) -> File {
+        let mut text = format!("{}\n\n{}\n\n", self.title, self.alternative);
+        self.caption.iter().for_each(|sentence| text.push_str(&format!("{sentence}\n")));
+        for row in std::iter::once(&self.table.columns).chain(&self.table.rows) {
+            text.push_str(&format!("\n{}", row.join("\t")));
+        }
+        text.push('\n');
+        File { name: format!("{}.txt", self.name), bytes: text.into_bytes() }
+    }
+}
+
 /// The data behind a picture, as texts with their units.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Table {
@@ -46,18 +70,29 @@ pub struct Table {
 pub enum Drawing {
     /// How large is it, how sure is that, and what lies behind it?
     Intervals(Intervals),
+    /// Which share of the values is no larger?
+    Distribution(Distribution),
+    /// What happened one after the other?
+    Tracks(Tracks),
+    /// What does each layer add?
+    Ladder(Ladder),
+    /// What does each piece cost, and do the prices make the whole?
+    Waterfall(Waterfall),
 }
 
 /// The pictures of an experiment, the most important first.
 pub fn of_experiment(report: &Report, experiment: &Experiment) -> Vec<Picture> {
     let mut pictures = intervals::pictures(report, experiment);
+    pictures.extend(waterfall::pictures(experiment));
+    pictures.extend(distribution::pictures(report, experiment));
+    pictures.extend(courses::pictures(report, experiment));
     keep_names_distinct(&mut pictures);
     pictures
 }
 
 /// The picture of the whole run: what each layer adds. None where no experiment has layers above each other.
-pub fn summary(_report: &Report) -> Option<Picture> {
-    None
+pub fn summary(report: &Report) -> Option<Picture> {
+    ladder::picture(report)
 }
 
 /// Every picture of a run, the summary first.

@@ -86,6 +86,8 @@ pub fn shapes(scope: &str) -> String {
         ".title{font-weight:bold}",
         ".grid,.axis{fill:none;stroke-width:1}",
         ".line{fill:none;stroke-width:2;stroke-linejoin:round}",
+        ".thin{stroke-width:1.4}",
+        ".points{stroke-width:4;stroke-linecap:round}",
         ".dots{fill:none;stroke-width:3.4;stroke-linecap:round;opacity:.38}",
         ".band{fill-opacity:.16}",
         ".light .line,.light .mark{opacity:.5}",
@@ -114,6 +116,10 @@ pub fn draw(picture: &Picture, style: Style) -> String {
     }
     let mut bottom = match &picture.drawing {
         Drawing::Intervals(drawing) => drawing.draw(&mut canvas, top),
+        Drawing::Distribution(drawing) => drawing.draw(&mut canvas, top),
+        Drawing::Tracks(drawing) => drawing.draw(&mut canvas, top),
+        Drawing::Ladder(drawing) => drawing.draw(&mut canvas, top),
+        Drawing::Waterfall(drawing) => drawing.draw(&mut canvas, top),
     };
     if style == Style::Standalone {
         bottom += 6.0;
