@@ -72,6 +72,18 @@ pub enum Command {
         #[arg(short, long)]
         output: Option<PathBuf>,
     },
+    /// Show what others published, with its cautions and what of ours is the same.
+    #[command(after_long_help = "Examples:
+  dunnage reference
+  dunnage reference opscart
+  dunnage reference --format csv > published.csv")]
+    Reference {
+        /// Which source; a list of all unless given.
+        source: Option<String>,
+        /// In which form.
+        #[arg(long, value_enum, default_value_t = Referred::Terminal)]
+        format: Referred,
+    },
     /// Watch a running container and say which limit its usage would bear.
     #[command(after_long_help = "Examples:
   dunnage advise cpu web
@@ -98,6 +110,19 @@ pub enum Examined {
     Terminal,
     /// One object for other programs, described in docs/doctor-json.md.
     Json,
+}
+
+/// In which form published results are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Referred {
+    /// A page for people.
+    Terminal,
+    /// One object for other programs, described in docs/reference-json.md.
+    Json,
+    /// Markdown.
+    Md,
+    /// A row a number, in the columns of the collection, and its counterpart.
+    Csv,
 }
 
 /// What `list` lists.

@@ -14,6 +14,7 @@ pub mod plan_file;
 pub mod probe;
 pub mod progress;
 pub mod record;
+pub mod reference;
 pub mod report;
 pub mod runner;
 pub mod session;

@@ -8,6 +8,7 @@ mod doctor;
 mod list;
 mod pilot;
 mod plan;
+mod reference;
 mod report;
 mod request;
 mod resume;
@@ -37,6 +38,7 @@ pub fn main() -> i32 {
         Command::Run(options) => run::run(options),
         Command::Resume { directory, events } => resume::run(directory, *events),
         Command::Report { directory, format, output } => report::run(directory, format, output.as_deref()),
+        Command::Reference { source, format } => reference::run(source.as_deref(), *format),
         Command::Advise(options) => advise::run(options),
         Command::Sweep => sweep::run(),
         Command::Completions { shell } => completions::run(*shell),

@@ -41,6 +41,8 @@ pub mod course;
 
 pub mod quota;
 
+pub mod student;
+
 mod normal;
 
 pub use carryover::{CarryOver, CarryOverError, carry_over};

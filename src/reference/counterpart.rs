@@ -1,0 +1,298 @@
+//! Which of our metrics means what a published number means? Beside each other stand only quantities of the same kind, in
+//! the same conditions, and with a sentence on what still differs. Where nothing of ours is the same, the reason is told.
+//!
+//! The first rule that fits a number holds for it; every number has one.
+
+use super::Number;
+use crate::report::model::Quantity;
+
+/// What stands for a published number among ours.
+#[derive(Debug, Clone, Copy)]
+pub enum Counterpart {
+    /// One of our metrics.
+    Metric(Same),
+    /// An experiment that dunnage does not have yet, by its name.
+    NoneYet(&'static str),
+    /// Nothing ever will, for this reason.
+    None(&'static str),
+}
+
+/// One of our metrics, and what to think of when the two stand beside each other.
+#[derive(Debug, Clone, Copy)]
+pub struct Same {
+    /// Our experiment.
+    pub experiment: &'static str,
+    /// Its metric.
+    pub metric: &'static str,
+    /// Whether the number is a value or a difference from a bare process.
+    pub quantity: Quantity,
+    /// Whether a setting of ours, as text, is what was published.
+    pub setting: fn(&Number, &str) -> bool,
+    /// Which settings those are, for a person who has none of them.
+    pub conditions: &'static str,
+    /// In what the two still differ.
+    pub differs: &'static str,
+}
+
+impl Counterpart {
+    /// In a few words: `start returned`, `none yet (density)`, `none`.
+    pub fn in_words(&self) -> String {
+        match self {
+            Counterpart::Metric(same) => format!("{} {}", same.experiment, same.metric),
+            Counterpart::NoneYet(experiment) => format!("none yet ({experiment})"),
+            Counterpart::None(_) => "none".to_owned(),
+        }
+    }
+}
+
+struct Rule {
+    /// The experiment in the words of the table.
+    experiment: &'static str,
+    /// Which of its numbers.
+    fits: fn(&Number) -> bool,
+    counterpart: Counterpart,
+}
+
+const fn rule(experiment: &'static str, fits: fn(&Number) -> bool, counterpart: Counterpart) -> Rule {
+    Rule { experiment, fits, counterpart }
+}
+
+const fn value(experiment: &'static str, metric: &'static str, differs: &'static str) -> Same {
+    let (quantity, setting, conditions) = (Quantity::Value, any as fn(&Number, &str) -> bool, "any setting");
+    Same { experiment, metric, quantity, setting, conditions, differs }
+}
+
+fn any(_: &Number, _: &str) -> bool {
+    true
+}
+
+/// Half a round trip never stands beside a full one.
+const HALF: &str = "half a round trip: the tool halves what it measures, and ours are full round trips, which never stand beside it";
+const DERIVED: &str = "computed from other numbers of the table, which stand for themselves";
+const NOT_MEASURED: &str = "an estimate, a quotation or a headline, not a measurement";
+
+const RETURNED: Same = value(
+    "start",
+    "returned",
+    "they start `echo` from an image with a shell and a C library, removal included, in blocks; ours starts the probe from an \
+     image with nothing else, in shuffled rounds",
+);
+const READY: Same = value(
+    "start",
+    "first_instruction",
+    "theirs ends when a program inside reads its clock, after its own start and that of a shell; ours ends at the ELF entry of \
+     the probe",
+);
+const LOOP_RUN: Same = Same {
+    setting: is_the_loop_in_a_container_of_its_own,
+    conditions: "`command` with `mode=run` and a bash loop of as many turns",
+    ..value(
+        "command",
+        "returned",
+        "their bash is the host's in one arm and the image's in the others; whoever chooses the same image for all of ours \
+         runs one bash",
+    )
+};
+const LOOP_EXEC: Same = Same {
+    setting: is_the_loop_in_a_running_container,
+    conditions: "`command` with `mode=exec` and a bash loop of as many turns",
+    ..LOOP_RUN
+};
+const CALL: Same = value(
+    "syscall",
+    "getpid",
+    "theirs is the mean of 10 million calls in a row, ours the median over batches of them; the price of a call is the \
+     kernel's and the processor's more than the engine's",
+);
+const CALL_DIFFERENCE: Same = Same { quantity: Quantity::Difference, ..CALL };
+const fn throttled(metric: &'static str, differs: &'static str) -> Same {
+    Same {
+        setting: is_the_published_load,
+        conditions: "`throttle` with `load=alternating`, 50 ms in 100 ms",
+        ..value("throttle", metric, differs)
+    }
+}
+
+const RULES: &[Rule] = &[
+    rule("start", |one| one.is_derived(), Counterpart::None(DERIVED)),
+    rule("start", is_spread, Counterpart::None("a spread over repetitions; ours is told by the interval")),
+    rule(
+        "start",
+        |one| one.note.contains("shell builtin"),
+        Counterpart::None("it times a builtin of the shell: no program is started"),
+    ),
+    rule("start", |one| one.condition("phase") == Some("total"), Counterpart::Metric(RETURNED)),
+    rule("start", |one| one.condition("phase") == Some("ready"), Counterpart::Metric(READY)),
+    rule("cpu_run", |one| !one.is_measured(), Counterpart::None(NOT_MEASURED)),
+    rule("cpu_run", |one| one.is_derived(), Counterpart::None(DERIVED)),
+    rule("cpu_run", everything, Counterpart::Metric(LOOP_RUN)),
+    rule("cpu_exec", |one| one.is_derived(), Counterpart::None(DERIVED)),
+    rule("cpu_exec", everything, Counterpart::Metric(LOOP_EXEC)),
+    rule("syscall", |one| !one.is_measured(), Counterpart::None(NOT_MEASURED)),
+    rule("syscall", |one| one.metric == "call_time", Counterpart::Metric(CALL)),
+    rule("syscall", |one| one.metric == "overhead", Counterpart::Metric(CALL_DIFFERENCE)),
+    rule("syscall", everything, Counterpart::None(DERIVED)),
+    rule(
+        "throttle",
+        |one| one.metric == "cpu_used",
+        Counterpart::Metric(throttled(
+            "usage",
+            "theirs is the mean of a few samples of `docker stats`, ours is counted between the ends of the window",
+        )),
+    ),
+    rule(
+        "throttle",
+        |one| one.metric == "throttle_rate" && !is_without_quota(one),
+        Counterpart::Metric(throttled(
+            "throttled_share",
+            "a share of periods: it does not depend on the length of the window, but on how the load falls into the periods",
+        )),
+    ),
+    rule(
+        "throttle",
+        is_without_quota,
+        Counterpart::None("without a quota there are no periods: it does not apply"),
+    ),
+    rule(
+        "throttle",
+        |one| {
+            matches!(one.metric.as_str(), "throttled_time" | "periods" | "periods_throttled" | "wasted_share")
+        },
+        Counterpart::None("it grows with the window, which is not as long as it is said to be"),
+    ),
+    rule("net_latency", |one| !one.is_measured(), Counterpart::None(NOT_MEASURED)),
+    rule("net_latency", everything, Counterpart::None(HALF)),
+    rule("memory", everything, Counterpart::NoneYet("memory")),
+    rule("scale", everything, Counterpart::NoneYet("density")),
+    rule("nested", everything, Counterpart::NoneYet("nested")),
+    rule("disk_write", everything, Counterpart::NoneYet("disk")),
+    rule("layers", everything, Counterpart::NoneYet("layers")),
+    rule("http", everything, Counterpart::NoneYet("http")),
+];
+
+fn everything(_: &Number) -> bool {
+    true
+}
+
+fn is_spread(number: &Number) -> bool {
+    number.condition("stat") == Some("sd")
+}
+
+fn is_without_quota(number: &Number) -> bool {
+    number.experiment == "throttle" && !number.subject.contains("cpus=") && number.metric != "cpu_used"
+}
+
+/// The counterpart of a number.
+pub fn of(number: &Number) -> Counterpart {
+    let fits = |rule: &&Rule| rule.experiment == number.experiment && (rule.fits)(number);
+    let unknown = Counterpart::None("nobody has said what of ours is the same");
+    RULES.iter().find(fits).map_or(unknown, |rule| rule.counterpart)
+}
+
+fn is_the_loop_in_a_container_of_its_own(number: &Number, setting: &str) -> bool {
+    setting.contains("mode=run") && is_the_loop(number, setting)
+}
+
+fn is_the_loop_in_a_running_container(number: &Number, setting: &str) -> bool {
+    setting.contains("mode=exec") && is_the_loop(number, setting)
+}
+
+/// Times of different work say nothing beside each other: ours must be a loop of bash that counts as far.
+fn is_the_loop(number: &Number, setting: &str) -> bool {
+    let turns = number.condition("iters").unwrap_or_default();
+    let words = |text: &str| setting.split(|c: char| !c.is_alphanumeric()).any(|word| word == text);
+    words("bash") && words(turns)
+}
+
+/// What is not chosen is as published, and not written down.
+fn is_the_published_load(_: &Number, setting: &str) -> bool {
+    let others = ["busy=", "period=", "threads="];
+    let chosen = |part: &str| others.iter().any(|key| part.starts_with(key));
+    let as_published = |part: &str| matches!(part, "busy=50ms" | "period=100ms" | "threads=1");
+    setting.split(';').any(|part| part == "load=alternating")
+        && setting.split(';').all(|part| !chosen(part) || as_published(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment;
+    use crate::reference::sources;
+
+    fn all() -> impl Iterator<Item = &'static Number> {
+        sources().iter().flat_map(|source| &source.numbers)
+    }
+
+    #[test]
+    fn every_counterpart_exists_in_its_unit_and_every_missing_experiment_is_missing() {
+        for number in all() {
+            match of(number) {
+                Counterpart::Metric(same) => {
+                    let found = experiment::find(same.experiment).expect("an experiment").about();
+                    let metric =
+                        found.metrics.iter().find(|metric| metric.name == same.metric).expect("a metric");
+                    let (unit, _) = number.in_base_units(number.value).expect("a unit of ours");
+                    assert_eq!(unit, metric.unit, "{number:?}");
+                }
+                Counterpart::NoneYet(name) => {
+                    assert!(
+                        experiment::find(name).is_none(),
+                        "`{name}` exists now: say which metric is the same"
+                    );
+                }
+                Counterpart::None(why) => assert!(!why.starts_with("nobody"), "{number:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn totals_are_returns_and_readiness_is_a_first_instruction() {
+        let words = |phase| {
+            let mut all: Vec<_> = all()
+                .filter(|one| {
+                    one.condition("phase") == Some(phase)
+                        && !one.is_derived()
+                        && !is_spread(one)
+                        && one.subject != "bare"
+                })
+                .map(|one| of(one).in_words())
+                .collect();
+            all.dedup();
+            all
+        };
+        assert_eq!(words("total"), ["start returned"]);
+        assert_eq!(words("ready"), ["start first_instruction"]);
+    }
+
+    #[test]
+    fn half_a_round_trip_has_no_counterpart_whatever_we_measure() {
+        let latencies: Vec<_> = all().filter(|one| one.experiment == "net_latency").collect();
+        assert!(latencies.len() > 15);
+        assert!(latencies.iter().all(|one| matches!(of(one), Counterpart::None(_))));
+        assert!(
+            latencies
+                .iter()
+                .any(|one| matches!(of(one), Counterpart::None(why) if why.starts_with("half a round trip")))
+        );
+    }
+
+    #[test]
+    fn only_the_same_work_in_the_same_conditions_stands_beside() {
+        let run = all().find(|one| one.experiment == "cpu_run").unwrap();
+        let fits = |number: &Number, setting: &str| match of(number) {
+            Counterpart::Metric(same) => (same.setting)(number, setting),
+            _ => false,
+        };
+        let looped = |mode, turns| {
+            format!("cmd=\"bash -c \\\"for ((i=0; i<{turns}; i++)); do :; done\\\"\";mode={mode}")
+        };
+        assert!(fits(run, &looped("run", 10_000_000)));
+        assert!(!fits(run, &looped("exec", 10_000_000)) && !fits(run, &looped("run", 1_000_000)));
+        assert!(!fits(run, "cmd=true;mode=run"));
+        let exec = all().find(|one| one.experiment == "cpu_exec").unwrap();
+        assert!(fits(exec, &looped("exec", 1_000_000)) && !fits(exec, &looped("run", 1_000_000)));
+        let load = all().find(|one| one.metric == "cpu_used").unwrap();
+        assert!(fits(load, "load=alternating") && fits(load, "load=alternating;busy=50ms;seconds=30"));
+        assert!(!fits(load, "load=bursts") && !fits(load, "load=alternating;busy=20ms"));
+    }
+}

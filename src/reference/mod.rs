@@ -1,0 +1,218 @@
+//! Results that others published: numbers with their sources, their conditions and what is wrong with them. They can be
+//! shown beside a run's own, and never enter a verdict or an average.
+//!
+//! The data lie in `data/reference` and are part of the program. Deliberately absent: correcting them. Mistakes are kept as
+//! they were printed, and said.
+
+pub mod beside;
+pub mod check;
+pub mod counterpart;
+mod read;
+
+use std::sync::OnceLock;
+
+use crate::report::model::Caution;
+use crate::units::Unit;
+
+/// A document in which results were published.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Source {
+    /// A short name.
+    pub name: String,
+    /// Its title.
+    pub title: String,
+    /// Where it was published; none where it is not public.
+    pub url: Option<String>,
+    /// The version that was read.
+    pub revision: Option<String>,
+    /// Its licence.
+    pub licence: String,
+    /// The language that it is written in.
+    pub language: String,
+    /// On what was measured.
+    pub hardware: String,
+    /// The kernel.
+    pub kernel: String,
+    /// Engines and tools.
+    pub engines: String,
+    /// Its experiments, in the words of its table.
+    pub experiments: Vec<String>,
+    /// How was measured.
+    pub method: String,
+    /// What is wrong with its numbers.
+    pub cautions: Vec<Caution>,
+    /// Its numbers, in the order of its tables.
+    pub numbers: Vec<Number>,
+}
+
+/// A published number.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Number {
+    /// The experiment, in the words of the table.
+    pub experiment: String,
+    /// The subject: `bare`, or an engine with its runtime and options.
+    pub subject: String,
+    /// The conditions, in their order.
+    pub conditions: Vec<(String, String)>,
+    /// What was measured.
+    pub metric: String,
+    /// The unit, as the table names it.
+    pub unit: String,
+    /// Which raw repetition this is; none of an aggregate.
+    pub repetition: Option<u32>,
+    /// The number as it was printed.
+    pub printed: String,
+    /// The same as a number.
+    pub value: f64,
+    /// The ends of its interval, as printed.
+    pub interval: Option<[f64; 2]>,
+    /// How many repetitions stand behind it.
+    pub repetitions: Option<u32>,
+    /// What the number alone does not say.
+    pub note: String,
+}
+
+impl Number {
+    /// The value of a condition.
+    pub fn condition(&self, key: &str) -> Option<&str> {
+        self.conditions.iter().find(|(own, _)| own == key).map(|(_, value)| value.as_str())
+    }
+
+    /// All conditions, `key=value` joined by `;`.
+    pub fn conditions_in_words(&self) -> String {
+        joined(&self.conditions)
+    }
+
+    /// The conditions without these keys.
+    pub fn without(&self, keys: &[&str]) -> Vec<(String, String)> {
+        self.conditions.iter().filter(|(key, _)| !keys.contains(&key.as_str())).cloned().collect()
+    }
+
+    /// What it is: a single value, a mean, or what `stat` says.
+    pub fn statistic(&self) -> &str {
+        match (self.repetition, self.condition("stat")) {
+            (_, Some("sd")) => "standard deviation",
+            (_, Some(other)) => other,
+            (Some(_), None) => "single value",
+            (None, None) if self.is_derived() => "derived",
+            (None, None) => "mean",
+        }
+    }
+
+    /// Whether it was computed from other numbers: a ratio, a difference, a share.
+    pub fn is_derived(&self) -> bool {
+        self.condition("vs").is_some() || self.metric.ends_with("_per_container") && self.repetition.is_none()
+    }
+
+    /// Whether it is a number that somebody measured, where it stands: not an estimate, not a quotation, not a headline
+    /// that a table of the same document denies.
+    pub fn is_measured(&self) -> bool {
+        self.condition("basis").is_none() && self.condition("where").is_none()
+    }
+
+    /// The value in base units, where ours have such a unit.
+    pub fn in_base_units(&self, value: f64) -> Option<(Unit, f64)> {
+        let (unit, factor) = match self.unit.as_str() {
+            "s" => (Unit::Seconds, 1.0),
+            "ms" => (Unit::Seconds, 1e-3),
+            "us" => (Unit::Seconds, 1e-6),
+            "ns" => (Unit::Seconds, 1e-9),
+            "MB" => (Unit::Bytes, 1e6),
+            "kB" => (Unit::Bytes, 1e3),
+            "%" => (Unit::Share, 0.01),
+            "ratio" => (Unit::Ratio, 1.0),
+            "count" => (Unit::Count, 1.0),
+            _ => return None,
+        };
+        Some((unit, value * factor))
+    }
+
+    /// One step in the last digit that was printed: rounding and cutting move a number by no more.
+    pub fn last_digit(&self) -> f64 {
+        let decimals = self.printed.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+        10f64.powi(-(decimals as i32))
+    }
+}
+
+/// `key=value` joined by `;`.
+pub fn joined(conditions: &[(String, String)]) -> String {
+    let parts: Vec<_> = conditions.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    parts.join(";")
+}
+
+/// All sources, in the order of the file.
+pub fn sources() -> &'static [Source] {
+    static ALL: OnceLock<Vec<Source>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        read::sources(read::SOURCES, read::NUMBERS)
+            .expect("the tables that the program brings are read in its tests")
+    })
+}
+
+/// The source with this name.
+pub fn find(name: &str) -> Option<&'static Source> {
+    sources().iter().find(|source| source.name == name)
+}
+
+/// Where the tables come from, and under which terms they stand here.
+pub fn provenance() -> &'static str {
+    read::PROVENANCE.rsplit("\n\n").next().unwrap_or_default().trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_has_a_source_that_names_its_experiment() {
+        assert_eq!(
+            sources().iter().map(|one| one.name.as_str()).collect::<Vec<_>>(),
+            ["course", "runc-crun", "upv-unionfs", "opscart", "node-http"]
+        );
+        for source in sources() {
+            assert!(!source.numbers.is_empty() && !source.cautions.is_empty(), "{}", source.name);
+            for number in &source.numbers {
+                assert!(source.experiments.contains(&number.experiment), "{number:?}");
+            }
+        }
+        assert_eq!(sources().iter().map(|one| one.numbers.len()).sum::<usize>(), 490);
+        assert!(
+            provenance().starts_with("Provenance: facts and figures only") && provenance().contains("Cite")
+        );
+    }
+
+    #[test]
+    fn numbers_are_as_printed_and_known_in_base_units() {
+        let course = find("course").unwrap();
+        let mean =
+            course.numbers.iter().find(|one| one.subject == "docker" && one.repetition.is_none()).unwrap();
+        assert_eq!((mean.printed.as_str(), mean.statistic(), mean.repetitions), ("307.8", "mean", Some(10)));
+        let (unit, seconds) = mean.in_base_units(mean.value).unwrap();
+        assert!(unit == Unit::Seconds && (seconds - 0.3078).abs() < 1e-12);
+        assert!((mean.last_digit() - 0.1).abs() < 1e-12);
+        let headline =
+            find("opscart").unwrap().numbers.iter().find(|one| one.condition("where").is_some()).unwrap();
+        assert!(!headline.is_measured() && headline.is_derived());
+    }
+
+    #[test]
+    fn cautions_say_what_they_are_about_and_what_is_a_guess() {
+        let opscart = find("opscart").unwrap();
+        let guess = opscart
+            .cautions
+            .iter()
+            .find(|one| one.standing == crate::report::model::Standing::Guess)
+            .unwrap();
+        assert_eq!(guess.about, ["syscall"]);
+        assert!(guess.text.starts_with("the cause (PID namespace"));
+        let course = find("course").unwrap();
+        let both = course.cautions.iter().find(|one| one.about.len() == 2).unwrap();
+        assert_eq!(both.about, ["cpu_run", "cpu_exec"]);
+        assert!(
+            course
+                .cautions
+                .iter()
+                .any(|one| one.about.is_empty() && one.text.starts_with("arms ran one after"))
+        );
+    }
+}

@@ -1,0 +1,159 @@
+//! Reads the tables of published results: sources with their cautions (TOML), and one row a number (CSV).
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use super::{Number, Source};
+use crate::report::model::{Caution, Standing};
+
+/// Where the numbers come from.
+pub const SOURCES: &str = include_str!("../../data/reference/sources.toml");
+/// The numbers.
+pub const NUMBERS: &str = include_str!("../../data/reference/published.csv");
+/// What a reader of the two must know.
+pub const PROVENANCE: &str = include_str!("../../data/reference/README.md");
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SourceFile {
+    title: String,
+    url: Option<String>,
+    revision: Option<String>,
+    license: String,
+    language: String,
+    hardware: String,
+    kernel: String,
+    engines: String,
+    experiments: Vec<String>,
+    method: String,
+    cautions: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct NumberRow {
+    source: String,
+    experiment: String,
+    subject: String,
+    params: String,
+    metric: String,
+    unit: String,
+    rep: Option<u32>,
+    value: String,
+    ci_low: Option<f64>,
+    ci_high: Option<f64>,
+    n: Option<u32>,
+    note: String,
+}
+
+/// The sources with their numbers, in the order of the first file.
+pub fn sources(sources: &str, numbers: &str) -> Result<Vec<Source>> {
+    let file: toml::Table = sources.parse().context("the sources are no TOML")?;
+    let mut all = Vec::new();
+    for (name, table) in file {
+        let one: SourceFile = table.try_into().with_context(|| format!("the source `{name}`"))?;
+        all.push(Source {
+            cautions: one.cautions.iter().map(|text| caution(text, &one.experiments)).collect(),
+            name,
+            title: one.title,
+            url: one.url,
+            revision: one.revision,
+            licence: one.license,
+            language: one.language,
+            hardware: one.hardware,
+            kernel: one.kernel,
+            engines: one.engines,
+            experiments: one.experiments,
+            method: one.method,
+            numbers: Vec::new(),
+        });
+    }
+    let mut reader = csv::Reader::from_reader(numbers.as_bytes());
+    for (index, row) in reader.deserialize().enumerate() {
+        let row: NumberRow = row.with_context(|| format!("row {} of the numbers", index + 1))?;
+        let known = all.iter_mut().find(|source| source.name == row.source);
+        let Some(source) = known else { bail!("row {} names no source: `{}`", index + 1, row.source) };
+        source.numbers.push(number(row).with_context(|| format!("row {} of the numbers", index + 1))?);
+    }
+    // A table of TOML is sorted by name; the numbers stand in the order in which they were collected.
+    let first_row = |source: &Source| numbers.find(&format!("\n{},", source.name));
+    all.sort_by_key(first_row);
+    Ok(all)
+}
+
+fn number(row: NumberRow) -> Result<Number> {
+    let pair = |text: &str| text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let conditions: Option<Vec<_>> = row.params.split(';').map(pair).collect();
+    let value: f64 = row.value.parse().with_context(|| format!("`{}` is no number", row.value))?;
+    Ok(Number {
+        conditions: conditions.with_context(|| format!("`{}` are no conditions", row.params))?,
+        experiment: row.experiment,
+        subject: row.subject,
+        metric: row.metric,
+        unit: row.unit,
+        repetition: row.rep,
+        value,
+        printed: row.value,
+        interval: row.ci_low.zip(row.ci_high).map(|(low, high)| [low, high]),
+        repetitions: row.n,
+        note: row.note,
+    })
+}
+
+/// A caution may begin with `Guess:`, and with the experiments that it is about: `cpu_run, cpu_exec: …`, `memory (free): …`.
+fn caution(text: &str, experiments: &[String]) -> Caution {
+    let (standing, text) = match text.strip_prefix("Guess: ") {
+        Some(rest) => (Standing::Guess, rest),
+        None => (Standing::Shown, text),
+    };
+    let named = |head: &str| -> Option<Vec<String>> {
+        let names = head.split(", ").map(|one| one.split(" (").next().unwrap_or_default());
+        names.map(|name| experiments.iter().find(|known| *known == name).cloned()).collect()
+    };
+    let (about, text) = match text.split_once(": ") {
+        Some(("all", rest)) => (Vec::new(), rest),
+        Some((head, rest)) => match (named(head), head.split_once(" (")) {
+            // What stands in brackets narrows the experiment down and belongs to what is said.
+            (Some(names), Some((_, part))) => (names, &text[text.len() - rest.len() - part.len() - 3..]),
+            (Some(names), None) => (names, rest),
+            (None, _) => (Vec::new(), text),
+        },
+        None => (Vec::new(), text),
+    };
+    Caution { about, text: text.to_owned(), standing }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> (Vec<String>, String, Standing) {
+        let caution = caution(text, &["a".into(), "b".into()]);
+        (caution.about, caution.text, caution.standing)
+    }
+
+    #[test]
+    fn a_caution_names_its_experiments_at_its_head() {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        assert_eq!(of("a: wrong"), (owned(&["a"]), "wrong".into(), Standing::Shown));
+        assert_eq!(of("a, b: wrong: very"), (owned(&["a", "b"]), "wrong: very".into(), Standing::Shown));
+        assert_eq!(of("Guess: b: why"), (owned(&["b"]), "why".into(), Standing::Guess));
+        assert_eq!(of("a (part): wrong"), (owned(&["a"]), "(part): wrong".into(), Standing::Shown));
+        assert_eq!(of("c: wrong"), (owned(&[]), "c: wrong".into(), Standing::Shown));
+        assert_eq!(of("all: wrong"), (owned(&[]), "wrong".into(), Standing::Shown));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused_with_its_row() {
+        let sources_text = SOURCES;
+        let header = NUMBERS.lines().next().unwrap();
+        for (row, why) in [
+            ("nobody,start,bare,a=b,m,s,1,2,,,,", "names no source"),
+            ("course,start,bare,a,m,s,1,2,,,,", "no conditions"),
+            ("course,start,bare,a=b,m,s,1,x,,,,", "is no number"),
+            ("course,start,bare", "row 1"),
+        ] {
+            let error = sources(sources_text, &format!("{header}\n{row}\n")).unwrap_err();
+            assert!(format!("{error:#}").contains(why), "{error:#}");
+        }
+    }
+}
