@@ -71,6 +71,9 @@ pub enum Command {
         /// Write to this file instead of standard output.
         #[arg(short, long)]
         output: Option<PathBuf>,
+        /// Show what others published about the same things beside it, with its cautions.
+        #[arg(long)]
+        reference: bool,
     },
     /// Show what others published, with its cautions and what of ours is the same.
     #[command(after_long_help = "Examples:

@@ -37,7 +37,9 @@ pub fn main() -> i32 {
         Command::Check(selection) => check::run(selection),
         Command::Run(options) => run::run(options),
         Command::Resume { directory, events } => resume::run(directory, *events),
-        Command::Report { directory, format, output } => report::run(directory, format, output.as_deref()),
+        Command::Report { directory, format, output, reference } => {
+            report::run(directory, format, output.as_deref(), report::Extras { references: *reference })
+        }
         Command::Reference { source, format } => reference::run(source.as_deref(), *format),
         Command::Advise(options) => advise::run(options),
         Command::Sweep => sweep::run(),

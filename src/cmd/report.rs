@@ -8,16 +8,31 @@ use anyhow::{Context, Result};
 
 use crate::exit::{self, Special};
 use crate::record::{self, Recorded};
+use crate::reference::{self, beside};
 use crate::report::{self, File, Format, Glyphs, Look, Rendering, Report, Style};
 use crate::verdict;
 
+/// What a person asks for beside what the run itself shows.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Extras {
+    /// What others published.
+    pub references: bool,
+}
+
 /// Runs the verb. A run in which nothing was measured has a report too, and exit code 4.
-pub fn run(directory: &Path, format: &str, output: Option<&Path>) -> Result<i32> {
+pub fn run(directory: &Path, format: &str, output: Option<&Path>, extras: Extras) -> Result<i32> {
     let Some(format) = report::find(format) else {
         let valid: Vec<_> = report::FORMATS.iter().map(|format| format!("`{}`", format.name())).collect();
         let text = format!("there is no format `{format}`\n\nhint: formats are {}", valid.join(", "));
         return Err(Special::Usage(text).into());
     };
+    if extras.references && matches!(format.rendering(), Rendering::Rows { .. }) {
+        let text = format!(
+            "`{}` holds the samples of the run and nothing else\n\nhint: `dunnage reference --format csv` shows what others published",
+            format.name()
+        );
+        return Err(Special::Usage(text).into());
+    }
     let recorded = record::load(directory)?;
     match (format.rendering(), output) {
         (Rendering::Files(_), None) => {
@@ -28,21 +43,20 @@ pub fn run(directory: &Path, format: &str, output: Option<&Path>) -> Result<i32>
             return Err(Special::Usage(text).into());
         }
         (Rendering::Files(render), Some(path)) => {
-            let analysis = verdict::analyse(&recorded);
-            let files = render(&Report::of(&recorded, &analysis), &look(directory, false))?;
+            let files = render(&built(&recorded, extras), &look(directory, false))?;
             write_files(directory, path, &files)?;
         }
         (_, None) => {
             let mut out = BufWriter::new(std::io::stdout().lock());
             let look = look(directory, std::io::stdout().is_terminal());
-            write(directory, &recorded, format, &look, &mut out)?;
+            write(directory, &recorded, format, extras, &look, &mut out)?;
             out.flush()?;
         }
         (_, Some(path)) => {
             refuse_own_files(directory, path)?;
             let context = || format!("cannot write the report to `{}`", path.display());
             let mut file = BufWriter::new(std::fs::File::create(path).with_context(context)?);
-            write(directory, &recorded, format, &look(directory, false), &mut file)?;
+            write(directory, &recorded, format, extras, &look(directory, false), &mut file)?;
             file.flush().with_context(context)?;
         }
     }
@@ -74,17 +88,26 @@ fn refuse_own_files(directory: &Path, path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The report, with what was asked for beside the run.
+fn built(recorded: &Recorded, extras: Extras) -> Report {
+    let mut report = Report::of(recorded, &verdict::analyse(recorded));
+    if extras.references {
+        report.references = beside::beside(reference::sources(), &report);
+    }
+    report
+}
+
 fn write(
     directory: &Path,
     recorded: &Recorded,
     format: &dyn Format,
+    extras: Extras,
     look: &Look,
     out: &mut impl Write,
 ) -> Result<()> {
     match format.rendering() {
         Rendering::Whole(render) => {
-            let analysis = verdict::analyse(recorded);
-            out.write_all(render(&Report::of(recorded, &analysis), look).as_bytes())?;
+            out.write_all(render(&built(recorded, extras), look).as_bytes())?;
         }
         Rendering::Files(_) => unreachable!("files go into a directory"),
         Rendering::Rows { header, lines } => {

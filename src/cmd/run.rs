@@ -209,7 +209,7 @@ pub(super) fn conclude(ending: Result<Ending>, directory: &Path, events: Option<
         ending?;
     }
     if events.is_none() {
-        let measured = report::run(directory, "terminal", None)?;
+        let measured = report::run(directory, "terminal", None, report::Extras::default())?;
         return Ok(if code == exit::FINE { measured } else { code });
     }
     Ok(code)

@@ -55,6 +55,7 @@ fn add(tables: &mut Vec<Beside>, number: &Number, same: &Same, measured: &Experi
             metric: same.metric,
             unit,
             quantity: same.quantity,
+            conditions: same.conditions.to_owned(),
             differs: same.differs.to_owned(),
             rows: Vec::new(),
         });

@@ -1,6 +1,7 @@
 //! The analysis for other programs: every number in base units with full precision and with its
 //! interval. The wire format stands apart, and is described in `docs/report-json.md`.
 
+mod references;
 mod wire;
 
 use self::wire::*;
@@ -115,6 +116,7 @@ fn file(report: &Report) -> File<'_> {
                 mechanism: &one.mechanism,
             })
             .collect(),
+        references: report.references.iter().map(references::reference).collect(),
     }
 }
 

@@ -28,6 +28,8 @@ pub(super) struct File<'a> {
     pub failures: Vec<FailureFile<'a>>,
     pub warnings: Vec<WarningFile<'a>>,
     pub suspects: Vec<SuspectFile<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<super::references::ReferenceFile<'a>>,
 }
 
 pub(super) type Facts<'a> = std::collections::BTreeMap<&'a str, &'a str>;

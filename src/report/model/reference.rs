@@ -77,6 +77,8 @@ pub struct Beside {
     pub unit: Unit,
     /// Whether the numbers are values, or differences from a bare process.
     pub quantity: Quantity,
+    /// In which of our settings the quantities are the same.
+    pub conditions: String,
     /// In what the two quantities differ, in a sentence.
     pub differs: String,
     /// By subject and conditions.

@@ -10,6 +10,7 @@ mod ladder;
 mod notes;
 pub(crate) mod page;
 mod prices;
+mod references;
 mod tables;
 
 use super::model::Report;
@@ -72,6 +73,7 @@ pub fn render(report: &Report, look: &Look) -> String {
             tables::tables(&mut page, experiment, setting);
         }
     }
+    references::references(&mut page, report);
     notes::in_short(&mut page, report);
     notes::closing(&mut page, report, look);
     page.finish()
