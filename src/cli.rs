@@ -87,6 +87,17 @@ pub enum Command {
         #[arg(long, value_enum, default_value_t = Referred::Terminal)]
         format: Referred,
     },
+    /// Set old runs beside new ones: what changed, and whether it is the subject's doing or the machine's.
+    #[command(after_long_help = "Examples:
+  dunnage compare before after
+  dunnage compare before after --format md > comment.md
+  dunnage compare before-1 before-2 before-3 before-4 -- after-1 after-2 after-3 after-4
+  dunnage compare runs/before runs/after
+  dunnage compare before after --fail-on slower=5%
+
+One run a side says only whether these two runs differ. With `--fail-on` the exit code is 3 where a subject is
+slower, and 1 where that cannot be said.")]
+    Compare(Compare),
     /// Watch a running container and say which limit its usage would bear.
     #[command(after_long_help = "Examples:
   dunnage advise cpu web
@@ -234,6 +245,26 @@ pub struct Run {
     pub events: Option<Events>,
     /// The run directory to make; one named after the date unless given.
     #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+}
+
+/// The options of `compare`.
+#[derive(Debug, Args)]
+pub struct Compare {
+    /// The old run and the new one: directories; one that is no run stands for all runs in it.
+    #[arg(value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    /// The new runs, where there are several on a side.
+    #[arg(last = true, value_name = "NEW")]
+    pub new: Vec<PathBuf>,
+    /// In which form: terminal, html, md or json.
+    #[arg(long, default_value = "terminal")]
+    pub format: String,
+    /// Exit with 3 where a subject is slower, perhaps only by P % or more as estimated.
+    #[arg(long, value_name = "slower[=P%]")]
+    pub fail_on: Option<String>,
+    /// Write to this file instead of standard output.
+    #[arg(short, long)]
     pub output: Option<PathBuf>,
 }
 

@@ -4,6 +4,7 @@
 pub mod advise;
 pub mod cli;
 pub mod cmd;
+pub mod compare;
 pub mod exit;
 pub mod experiment;
 pub mod host;

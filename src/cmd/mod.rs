@@ -3,6 +3,7 @@
 
 mod advise;
 mod check;
+mod compare;
 mod completions;
 mod doctor;
 mod list;
@@ -41,6 +42,7 @@ pub fn main() -> i32 {
             report::run(directory, format, output.as_deref(), report::Extras { references: *reference })
         }
         Command::Reference { source, format } => reference::run(source.as_deref(), *format),
+        Command::Compare(options) => compare::run(options),
         Command::Advise(options) => advise::run(options),
         Command::Sweep => sweep::run(),
         Command::Completions { shell } => completions::run(*shell),

@@ -19,6 +19,10 @@ pub mod paired;
 
 pub mod decide;
 
+pub mod unpaired;
+
+pub mod runs;
+
 pub mod factorial;
 
 pub mod line;
@@ -59,5 +63,7 @@ pub use outliers::{OutlierClass, Outliers};
 pub use paired::{NoRatio, PairError, Pairs, Side};
 pub use precision::{Spread, decisive};
 pub use rng::Rng;
+pub use runs::{Basis, Between, Ruling, between, own_move, rule};
 pub use sample::{Sample, SampleError};
 pub use share::{Share, share};
+pub use unpaired::{fewest_each, shift};

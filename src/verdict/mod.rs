@@ -348,7 +348,7 @@ fn findings(run: &Recorded, columns: &Columns, alpha: Alpha) -> Vec<Finding> {
 }
 
 /// Applies a pure function to all items, on all CPUs, keeping their order.
-fn in_parallel<T: Sync, U: Send>(items: &[T], apply: impl Fn(&T) -> U + Sync) -> Vec<U> {
+pub(crate) fn in_parallel<T: Sync, U: Send>(items: &[T], apply: impl Fn(&T) -> U + Sync) -> Vec<U> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8);
     let size = items.len().div_ceil(workers).max(1);
     if items.len() < 16 {

@@ -1,0 +1,149 @@
+//! `dunnage compare`: old runs against new ones.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::report::look;
+use crate::cli::Compare;
+use crate::compare::{self, Comparison, FailOn, Run};
+use crate::exit::{self, Special};
+use crate::record::{self, Recorded};
+use crate::units::parse_percent;
+use crate::verdict::{self, Analysis};
+
+/// Runs the verb.
+pub fn run(options: &Compare) -> Result<i32> {
+    let Some(format) = compare::find(&options.format) else {
+        let valid: Vec<_> = compare::FORMATS.iter().map(|format| format!("`{}`", format.name)).collect();
+        let text =
+            format!("there is no format `{}`\n\nhint: formats are {}", options.format, valid.join(", "));
+        return Err(Special::Usage(text).into());
+    };
+    let fail_on = options.fail_on.as_deref().map(fail_on).transpose()?;
+    let [old, new] = sides(options)?;
+    let (old, new) = (load(&old)?, load(&new)?);
+    let Some(comparison) = compare::compare(&runs(&old), &runs(&new)) else {
+        bail!(
+            "the old and the new side share no cell\n\nhint: a cell is an experiment, a setting and a subject's label; \
+             `dunnage report` of each shows what it has"
+        );
+    };
+    let place = options.runs.first().map_or(Path::new("."), PathBuf::as_path);
+    match &options.output {
+        Some(path) => {
+            let text = (format.render)(&comparison, &look(place, false));
+            refuse_directory(path)?;
+            std::fs::write(path, text)
+                .with_context(|| format!("cannot write the comparison to `{}`", path.display()))?;
+        }
+        None => {
+            let look = look(place, std::io::stdout().is_terminal());
+            let mut out = std::io::stdout().lock();
+            out.write_all((format.render)(&comparison, &look).as_bytes())?;
+            out.flush()?;
+        }
+    }
+    outcome(&comparison, fail_on)
+}
+
+/// The exit code: a regression where one was asked about, nothing where no cell has values.
+fn outcome(comparison: &Comparison, fail_on: Option<FailOn>) -> Result<i32> {
+    if !comparison.has_values() {
+        return Ok(exit::NOTHING);
+    }
+    let Some(fail_on) = fail_on else { return Ok(exit::FINE) };
+    let failing = comparison.failing(fail_on);
+    if !failing.is_empty() {
+        super::tell(&format!("a regression: {}", failing.join("; ")));
+        return Ok(exit::REGRESSION);
+    }
+    let open = comparison.unanswered();
+    if !open.is_empty() {
+        bail!("`--fail-on` cannot be answered: {}", open.join("; "));
+    }
+    Ok(exit::FINE)
+}
+
+/// What `--fail-on` takes: `slower`, or `slower=5%`.
+fn fail_on(text: &str) -> Result<FailOn> {
+    let wrong = || {
+        let text = format!(
+            "`--fail-on {text}` is not possible\n\nhint: the form is `--fail-on slower` or `--fail-on slower=5%`"
+        );
+        anyhow::Error::from(Special::Usage(text))
+    };
+    match text.split_once('=') {
+        None if text == "slower" => Ok(FailOn { least: 0.0 }),
+        Some(("slower", share)) => Ok(FailOn { least: parse_percent(share).ok_or_else(wrong)? }),
+        _ => Err(wrong()),
+    }
+}
+
+/// The run directories of both sides. A directory that is no run stands for the runs in it, in the order of
+/// their names.
+fn sides(options: &Compare) -> Result<[Vec<PathBuf>; 2]> {
+    let usage = |text: String| anyhow::Error::from(Special::Usage(text));
+    const HINT: &str =
+        "hint: `dunnage compare OLD NEW`, or with several on a side `dunnage compare OLD… -- NEW…`";
+    let sides = match (options.runs.as_slice(), options.new.as_slice()) {
+        ([old, new], []) => [vec![old.clone()], vec![new.clone()]],
+        (old, new) if !old.is_empty() && !new.is_empty() => [old.to_vec(), new.to_vec()],
+        (several, []) if several.len() > 2 => {
+            return Err(usage(format!("{} runs, and which are the new ones?\n\n{HINT}", several.len())));
+        }
+        _ => return Err(usage(format!("two sides are needed, old and new\n\n{HINT}"))),
+    };
+    let [old, new] = sides.map(|side| -> Result<Vec<PathBuf>> {
+        let all: Vec<Vec<PathBuf>> = side.iter().map(|path| runs_in(path)).collect::<Result<_>>()?;
+        Ok(all.concat())
+    });
+    Ok([old?, new?])
+}
+
+/// A run itself, or the runs that a directory holds.
+fn runs_in(path: &Path) -> Result<Vec<PathBuf>> {
+    let is_run = |path: &Path| record::files(path).iter().any(|file| file.exists());
+    if is_run(path) || !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let context = || format!("cannot read `{}`", path.display());
+    let entries = std::fs::read_dir(path).with_context(context)?;
+    let mut all: Vec<PathBuf> = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<std::io::Result<_>>()
+        .with_context(context)?;
+    all.retain(|path| is_run(path));
+    all.sort();
+    // What holds no run is told as what it is not.
+    Ok(if all.is_empty() { vec![path.to_owned()] } else { all })
+}
+
+/// A run with its place, as it was read and judged.
+type Loaded = (String, Recorded, Analysis);
+
+fn load(paths: &[PathBuf]) -> Result<Vec<Loaded>> {
+    let one = |path: &PathBuf| -> Result<Loaded> {
+        let recorded = record::load(path)?;
+        let analysis = verdict::analyse(&recorded);
+        Ok((path.display().to_string(), recorded, analysis))
+    };
+    paths.iter().map(one).collect()
+}
+
+fn runs(loaded: &[Loaded]) -> Vec<Run<'_>> {
+    loaded.iter().map(|(place, recorded, analysis)| Run { recorded, analysis, place }).collect()
+}
+
+/// A run directory must not lose a file to a comparison.
+fn refuse_directory(path: &Path) -> Result<()> {
+    let is_of_a_run =
+        path.parent().is_some_and(|parent| record::files(parent).iter().any(|file| file == path));
+    if is_of_a_run && path.exists() {
+        let text =
+            format!("`{}` is part of a run\n\nhint: choose another file for the comparison", path.display());
+        return Err(Special::Usage(text).into());
+    }
+    Ok(())
+}

@@ -1,0 +1,277 @@
+//! What a comparison says in sentences. They come from verdicts only; and how far one reaches depends on how many
+//! runs stand behind it.
+
+use super::lines::Scale;
+use super::{Comparison, Difference, Line, Meaning, Metric, Run, Scope, Subject, Verdict};
+use crate::report::text::{clean, in_percent, number, percent};
+use crate::stats::{Estimate, Goal, NewRun};
+use crate::units::counted;
+use crate::verdict::Warning;
+
+/// A new run with more rounds than this is not worth planning.
+const HOPELESS: usize = 10_000;
+
+/// What a reader must know before the numbers.
+pub(super) fn notices(
+    old: &[Run<'_>],
+    new: &[Run<'_>],
+    subjects: &[Subject],
+    differences: &[Difference],
+) -> Vec<String> {
+    let mut all = Vec::new();
+    let others: Vec<&str> = differences
+        .iter()
+        .filter(|one| one.meaning.is_another_fruit())
+        .map(|one| one.what.as_str())
+        .collect();
+    if !others.is_empty() {
+        all.push(format!(
+            "apples and oranges: {} {} not the same on both sides, so a change below may come from that and not from \
+             what you changed",
+            others.join(", "),
+            if others.len() == 1 { "is" } else { "are" }
+        ));
+    }
+    let restarted: Vec<&Difference> = differences
+        .iter()
+        .filter(|one| one.meaning == Meaning::Instance && !one.subjects.is_empty())
+        .collect();
+    if old.len() == 1 && new.len() == 1 && !restarted.is_empty() {
+        let labels: Vec<String> =
+            restarted.iter().flat_map(|one| &one.subjects).map(|one| format!("`{one}`")).collect();
+        all.push(format!(
+            "the daemon of {} was started anew between the runs: a started daemon is one sample of what a start gives",
+            labels.join(", ")
+        ));
+    }
+    for run in old {
+        let name = &run.recorded.run;
+        if new.iter().any(|other| other.recorded.run == *name) {
+            all.push(format!(
+                "`{}` stands on both sides: run {} is compared with itself",
+                clean(run.place),
+                clean(name)
+            ));
+        }
+    }
+    if !subjects.iter().any(|one| one.is_control) {
+        all.push(
+            "neither bare nor floor is in all runs: what the machine did cannot be told from what a subject did".into(),
+        );
+    }
+    all.extend(margins(old, new));
+    for run in old.iter().chain(new) {
+        all.extend(of_run(run));
+    }
+    all
+}
+
+/// Margins are fixed before measuring; two plans may have fixed them differently.
+fn margins(old: &[Run<'_>], new: &[Run<'_>]) -> Vec<String> {
+    let plan = &old[0].recorded.plan;
+    let mut all = Vec::new();
+    for one in &plan.margins {
+        let same = |run: &&Run<'_>| {
+            let margins = &run.recorded.plan.margins;
+            let other = margins
+                .iter()
+                .find(|other| (&other.experiment, &other.metric) == (&one.experiment, &one.metric));
+            other.is_none_or(|other| other.margin == one.margin)
+        };
+        if let Some(run) = old.iter().chain(new).find(|run| !same(run)) {
+            all.push(format!(
+                "`{}` has another margin for {} of {}; the one of `{}` holds here",
+                clean(run.place),
+                clean(&one.metric),
+                clean(&one.experiment),
+                clean(old[0].place)
+            ));
+        }
+    }
+    all
+}
+
+/// What is wrong with a run by itself.
+fn of_run(run: &Run<'_>) -> Vec<String> {
+    let place = clean(run.place);
+    let told = |warning: &Warning| match warning {
+        Warning::Unfinished { have, planned } => {
+            Some(format!("`{place}` was cut short: {have} of {}", counted(*planned, "round")))
+        }
+        Warning::Resumed => Some(format!("`{place}` was interrupted and resumed")),
+        Warning::Damaged { lines, cut } => {
+            let tail = if *cut { ", and its last line is cut" } else { "" };
+            Some(format!("`{place}` is damaged: {} cannot be read{tail}", counted(*lines, "line")))
+        }
+        Warning::Disturbed { rounds, first } => {
+            Some(format!("`{place}` was disturbed in {}: {}", counted(*rounds, "round"), clean(first)))
+        }
+        _ => None,
+    };
+    run.analysis.warnings.iter().filter_map(told).collect()
+}
+
+/// Gives every line its sentence, and the whole its summary.
+pub(super) fn speak(comparison: &mut Comparison) {
+    let scope = comparison.scope;
+    for experiment in &mut comparison.experiments {
+        let metrics = &experiment.metrics;
+        for line in &mut experiment.lines {
+            line.sentence = sentence(line, &metrics[line.metric]);
+        }
+    }
+    comparison.summary = summary(comparison, scope);
+}
+
+fn sentence(line: &Line, metric: &Metric) -> String {
+    let name = format!("{} of `{}`", metric.name, line.label);
+    let Some(together) = line.together else {
+        return match &line.verdict {
+            Verdict::Suspect(words) => format!("{name} is suspect in {words}"),
+            _ => format!("{name} cannot be compared: {}", missing(line)),
+        };
+    };
+    let shown = change(together.scale, &together.change);
+    let over = match line.settings.iter().filter(|one| one.difference.is_some()).count() {
+        1 => String::new(),
+        several => format!(" over {several} settings"),
+    };
+    let rises = if goes_up(together.scale, &together.change) { "rises" } else { "falls" };
+    let size = |share: f64| size(together.scale, share);
+    match &line.verdict {
+        Verdict::Same => {
+            let matters = match together.scale {
+                Scale::Ratio => together.matters - 1.0,
+                Scale::Margins => together.matters,
+            };
+            format!("{name} is the same: {shown}{over}, nowhere beyond {}", size(matters))
+        }
+        Verdict::Slower | Verdict::Faster => format!("{name} {rises}: {shown}{over}"),
+        Verdict::Machine if line.is_control => format!("{name} {rises}: {shown}{over}: the machine changed"),
+        Verdict::Machine => {
+            format!("{name} {rises}: {shown}{over}; but so does bare or floor: the machine changed")
+        }
+        Verdict::Mixed => format!("{name} is mixed: {}", in_settings(line)),
+        Verdict::Undecided { smallest_visible, new_run } => format!(
+            "{name} is undecided: {shown}{over}; smallest visible effect {}; {}",
+            size(*smallest_visible),
+            how_to_decide(*new_run)
+        ),
+        Verdict::ControlsTooWide(bound) => format!(
+            "{name} is undecided: it {rises}, {shown}{over}, but bare and floor leave open that the machine made {} of it",
+            size(*bound)
+        ),
+        Verdict::Unsteady(bound) => format!(
+            "{name} is undecided: it {rises}, {shown}{over}, but within a run it moved by {} on its own",
+            size(*bound)
+        ),
+        Verdict::TooFew { have, need } => format!(
+            "{name} has no verdict: {} a side of the {need} that this many comparisons need; so far {shown}{over}",
+            counted(*have, "round")
+        ),
+        Verdict::Suspect(words) => format!("{name} is suspect in {words}"),
+        Verdict::NoData => format!("{name} cannot be compared: {}", missing(line)),
+        Verdict::Context => format!("{name}: {shown}"),
+    }
+}
+
+/// A change with its interval.
+pub(super) fn change(scale: Scale, change: &Estimate) -> String {
+    match scale {
+        Scale::Ratio => in_percent(change),
+        Scale::Margins => {
+            let shown = |value: f64| number(value, 1);
+            let interval = change.interval.map(|one| format!(" [{}, {}]", shown(one.low), shown(one.high)));
+            format!("{} × what matters{}", shown(change.value), interval.unwrap_or_default())
+        }
+    }
+}
+
+/// The size of a change without its direction.
+fn size(scale: Scale, size: f64) -> String {
+    match scale {
+        Scale::Ratio => percent(size),
+        Scale::Margins => format!("{} × what matters", number(size, 1)),
+    }
+}
+
+fn goes_up(scale: Scale, change: &Estimate) -> bool {
+    match scale {
+        Scale::Ratio => change.value > 1.0,
+        Scale::Margins => change.value > 0.0,
+    }
+}
+
+fn in_settings(line: &Line) -> String {
+    let one = |one: &super::InSetting| Some(format!("{} with {}", in_percent(one.ratio.as_ref()?), one.text));
+    line.settings.iter().filter_map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// Why a line has no numbers.
+fn missing(line: &Line) -> String {
+    let sides = ["old", "new"];
+    let of = |one: &super::InSetting| {
+        let reason = |side: usize| Some(format!("{} {}", sides[side], one.failure[side].as_ref()?));
+        reason(0).or_else(|| reason(1))
+    };
+    line.settings.iter().find_map(of).unwrap_or_else(|| "no round has values of all settings".into())
+}
+
+fn how_to_decide(new_run: Option<NewRun>) -> String {
+    match new_run {
+        Some(run) if run.rounds <= HOPELESS => {
+            let goal = match run.goal {
+                Goal::Same => "that it does not matter",
+                Goal::Difference => "that there is a change",
+            };
+            format!("runs of {} might show {goal}", counted(run.rounds, "round"))
+        }
+        _ => "no number of rounds can be foretold to decide it".into(),
+    }
+}
+
+fn summary(comparison: &Comparison, scope: Scope) -> Vec<String> {
+    let mut all = Vec::new();
+    let lines = || {
+        comparison
+            .experiments
+            .iter()
+            .flat_map(|one| one.lines.iter().filter(|line| one.metrics[line.metric].is_decisive))
+    };
+    let count = |is: &dyn Fn(&Line) -> bool| lines().filter(|line| is(line)).count();
+    let moved = count(&|line| line.is_control && line.verdict == Verdict::Machine);
+    if moved > 0 {
+        all.push("the machine changed: bare or floor is not what it was".to_owned());
+    }
+    let is_subject = |line: &Line| !line.is_control;
+    let of = |word: &str| count(&|line| is_subject(line) && line.verdict.word() == word);
+    let total = count(&is_subject);
+    let parts: Vec<String> = [
+        "slower",
+        "faster",
+        "same",
+        "machine changed",
+        "mixed",
+        "undecided",
+        "too few",
+        "suspect",
+        "no data",
+    ]
+    .iter()
+    .filter(|word| of(word) > 0)
+    .map(|word| format!("{} {word}", of(word)))
+    .collect();
+    if total > 0 {
+        all.push(format!("{}: {}", counted(total, "verdict"), parts.join(", ")));
+    }
+    let differ = of("slower") + of("faster") + of("mixed") > 0;
+    all.push(match (scope, differ) {
+        (Scope::TwoRuns, true) => "these two runs differ: one run a side cannot say that others like them would".into(),
+        (Scope::TwoRuns, false) => "one run a side: what is said holds of these two runs".into(),
+        (Scope::TheseRuns, _) => {
+            "too few runs a side for each to count as one value: what is said holds of these runs, in every pair".into()
+        }
+        (Scope::RunsLikeThese, _) => "each run counts as one value: what is said holds of runs like these".into(),
+    });
+    all
+}

@@ -1,0 +1,207 @@
+//! By how much do the values of one run differ from those of another, which share no round?
+//!
+//! Two independent samples: nothing pairs their values, so all differences new − old are looked at. The
+//! estimate is their median (Hodges and Lehmann 1963), the *shift*; and the interval runs from the k-th smallest to
+//! the k-th largest of them, where k comes from the exact distribution of Mann and Whitney's U (Hollander, Wolfe
+//! and Chicken, "Nonparametric Statistical Methods", section 4.3). If the two distributions differ by a shift and
+//! nothing else, whatever their shape, it misses that shift with probability 2·P(U ≤ k − 1), exactly without
+//! ties and less often with them. Where they differ in width too, the level holds nearly as long as both samples
+//! have about as many values, and is missed where the smaller sample is much the wider: `tests/statistics.rs`
+//! knows by how much. The difference of the two medians would need no such assumption, but the interval that is
+//! exact for it (each median's own, one end against the other) is half as wide again.
+//!
+//! U takes the values of a sample as independent. Neighbours in time resemble each other, and the more values a
+//! run has, the nearer they are: beyond [`MOST_VALUES`], neighbours are taken together to blocks, each of which
+//! counts with its median. Deliberately absent: what differs from run to run and not within one. No sample of one
+//! run knows it; it needs several runs on each side, of which each counts as one value.
+
+use super::level::Alpha;
+use super::order::{Estimate, Interval};
+use super::sample::Sample;
+
+/// So many values of a sample stand for themselves, and longer samples for so many blocks at most. With
+/// 60 against 60 the numbers of arrangements, up to C(120, 60), are whole numbers of 128 bits.
+pub const MOST_VALUES: usize = 60;
+
+/// The shift from the old to the new sample, with its interval at this level; none where there are fewer
+/// than [`fewest_each`] values. Its `rounds` are those of the shorter sample, before they became blocks.
+pub fn shift(old: &Sample, new: &Sample, alpha: Alpha) -> Estimate {
+    let rounds = old.count().min(new.count());
+    let (old, new) = (blocks(old), blocks(new));
+    let mut all: Vec<f64> = new.iter().flat_map(|new| old.iter().map(move |old| new - old)).collect();
+    // Two numbers near the largest possible differ by infinity; as an order statistic that does no harm.
+    all.iter_mut().for_each(|one| *one = one.clamp(f64::MIN, f64::MAX));
+    all.sort_unstable_by(f64::total_cmp);
+    let middle = all[(all.len() - 1) / 2].midpoint(all[all.len() / 2]);
+    let interval = rank(old.len(), new.len(), alpha).map(|(rank, coverage)| Interval {
+        low: all[rank - 1],
+        high: all[all.len() - rank],
+        coverage,
+    });
+    Estimate { value: middle, interval, rounds, alpha }
+}
+
+/// The fewest values on each side that give an interval: the smallest n with 2 ÷ C(2n, n) ≤ alpha, when even
+/// the range of all differences would miss the shift too often with one fewer.
+pub fn fewest_each(alpha: Alpha) -> usize {
+    let mut each = 1;
+    let mut error = 1.0;
+    while error > alpha.get() {
+        each += 1;
+        // C(2n, n) ÷ C(2n − 2, n − 1) = 2(2n − 1) ÷ n.
+        error *= each as f64 / (2.0 * (2.0 * each as f64 - 1.0));
+    }
+    each
+}
+
+/// The values, or the medians of at most [`MOST_VALUES`] blocks of neighbours, all of one length but the last.
+fn blocks(sample: &Sample) -> Vec<f64> {
+    let length = sample.count().div_ceil(MOST_VALUES);
+    let median = |block: &[f64]| Sample::new(block).map_or(f64::NAN, |block| block.median());
+    match length {
+        1 => sample.values().to_vec(),
+        _ => sample.values().chunks(length).map(median).collect(),
+    }
+}
+
+/// The rank from either end of the sorted differences at which an interval ends, and its coverage: the
+/// largest k with 2·P(U ≤ k − 1) ≤ alpha. None where there is none.
+fn rank(old: usize, new: usize, alpha: Alpha) -> Option<(usize, f64)> {
+    let counts = arrangements(old, new);
+    let total: f64 = (1..=new).map(|i| (old + i) as f64 / i as f64).product();
+    let mut tail = 0;
+    let mut rank = 0;
+    for count in counts {
+        if 2.0 * (tail + count) as f64 / total > alpha.get() {
+            break;
+        }
+        tail += count;
+        rank += 1;
+    }
+    (rank > 0).then(|| (rank, 1.0 - 2.0 * tail as f64 / total))
+}
+
+/// In how many arrangements of two samples U is 0, 1, … up to the middle: the coefficients of Gauss's binomial
+/// ∏(1 − q^(old + i)) ÷ (1 − q^i), i = 1 … new. After each factor they count arrangements with i new values, so
+/// that none is below zero.
+fn arrangements(old: usize, new: usize) -> Vec<i128> {
+    let mut counts = vec![0; old * new / 2 + 1];
+    counts[0] = 1;
+    for i in 1..=new {
+        for u in (old + i..counts.len()).rev() {
+            counts[u] -= counts[u - old - i];
+        }
+        for u in i..counts.len() {
+            counts[u] += counts[u - i];
+        }
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sample(values: &[f64]) -> Sample {
+        Sample::new(values).unwrap()
+    }
+
+    fn at(alpha: f64) -> Alpha {
+        Alpha::new(alpha).unwrap()
+    }
+
+    /// Every arrangement counted one by one.
+    #[test]
+    fn arrangements_are_those_that_can_be_counted() {
+        for (old, new) in [(1, 1), (3, 2), (4, 4), (5, 3), (2, 7)] {
+            let mut expected = vec![0; old * new / 2 + 1];
+            for places in 0u32..1 << (old + new) {
+                if places.count_ones() as usize != new {
+                    continue;
+                }
+                // For each new value, how many old ones stand before it.
+                let before = |place: usize| (0..place).filter(|lower| places >> lower & 1 == 0).count();
+                let u: usize = (0..old + new).filter(|place| places >> place & 1 == 1).map(before).sum();
+                if let Some(count) = expected.get_mut(u) {
+                    *count += 1;
+                }
+            }
+            assert_eq!(arrangements(old, new), expected, "{old} and {new}");
+        }
+    }
+
+    /// R: qwilcox(0.025, n, m), of which wilcox.test makes its interval.
+    #[test]
+    fn ranks_are_those_of_the_tables() {
+        for (old, new, k) in [(4, 4, 1), (5, 5, 3), (10, 10, 24), (8, 12, 23), (20, 20, 128)] {
+            assert_eq!(rank(old, new, Alpha::FIVE_PERCENT).unwrap().0, k, "{old} and {new}");
+        }
+        assert_eq!(rank(3, 3, Alpha::FIVE_PERCENT), None);
+        let (most, coverage) = rank(60, 60, Alpha::FIVE_PERCENT).unwrap();
+        // The normal approximation: 1800 − 1.96·√(60·60·121/12) = 1426.6.
+        assert!((1426..=1428).contains(&most) && (0.95..0.951).contains(&coverage), "{most} {coverage}");
+    }
+
+    #[test]
+    fn the_fewest_values_are_those_with_a_rank() {
+        for alpha in [0.3, 0.05, 0.01, 1e-4, 1e-9] {
+            let each = fewest_each(at(alpha));
+            assert!(rank(each, each, at(alpha)).is_some(), "{alpha}");
+            assert!(rank(each - 1, each - 1, at(alpha)).is_none(), "{alpha}");
+        }
+        assert_eq!(fewest_each(Alpha::FIVE_PERCENT), 4);
+    }
+
+    #[test]
+    fn the_shift_of_a_small_pair_is_worked_by_hand() {
+        let found =
+            shift(&sample(&[1.0, 2.0, 3.0, 4.0]), &sample(&[11.0, 13.0, 12.0, 14.0]), Alpha::FIVE_PERCENT);
+        let interval = found.interval.unwrap();
+        assert_eq!((found.value, interval.low, interval.high, found.rounds), (10.0, 7.0, 13.0, 4));
+        assert!((interval.coverage - (1.0 - 2.0 / 70.0)).abs() < 1e-12);
+        let alone = shift(&sample(&[1.0]), &sample(&[3.5]), Alpha::FIVE_PERCENT);
+        assert_eq!((alone.value, alone.interval), (2.5, None));
+    }
+
+    #[test]
+    fn many_values_become_blocks_of_neighbours() {
+        let long = sample(&(0..20_000).map(|i| f64::from(i % 10)).collect::<Vec<_>>());
+        let cut = blocks(&long);
+        assert!(cut.len() <= MOST_VALUES && cut.len() > MOST_VALUES / 2);
+        assert!(cut[..cut.len() - 1].iter().all(|value| *value == 4.5 || *value == 4.0 || *value == 5.0));
+        let widest = sample(&[-f64::MAX, f64::MAX, 0.0, 1.0]);
+        assert!(shift(&widest, &widest, Alpha::FIVE_PERCENT).value.is_finite());
+    }
+
+    fn values() -> impl Strategy<Value = Vec<f64>> {
+        prop::collection::vec((-50i16..50).prop_map(f64::from), 1..150)
+    }
+
+    proptest! {
+        #[test]
+        fn swapped_samples_give_the_mirrored_shift(old in values(), new in values()) {
+            let (old, new) = (sample(&old), sample(&new));
+            let there = shift(&old, &new, Alpha::FIVE_PERCENT);
+            let back = shift(&new, &old, Alpha::FIVE_PERCENT);
+            prop_assert_eq!(there.value, -back.value);
+            prop_assert_eq!(there.interval.is_some(), back.interval.is_some());
+            if let (Some(there), Some(back)) = (there.interval, back.interval) {
+                prop_assert_eq!((there.low, there.high), (-back.high, -back.low));
+                prop_assert!(there.coverage >= 0.95);
+            }
+        }
+
+        #[test]
+        fn the_shift_lies_in_its_interval_and_follows_a_constant(old in values(), new in values()) {
+            let moved = sample(&new.iter().map(|value| value + 1000.0).collect::<Vec<_>>());
+            let (old, new) = (sample(&old), sample(&new));
+            let (plain, moved) =
+                (shift(&old, &new, Alpha::FIVE_PERCENT), shift(&old, &moved, Alpha::FIVE_PERCENT));
+            prop_assert_eq!(plain.value + 1000.0, moved.value);
+            if let Some(interval) = plain.interval {
+                prop_assert!(interval.contains(plain.value));
+            }
+        }
+    }
+}
