@@ -5,10 +5,13 @@
 //! here; whoever calls writes the text where it belongs.
 
 pub mod csv;
+pub mod head;
+pub mod html;
 pub mod json;
 pub mod model;
 pub mod picture;
 pub mod png;
+pub mod ranking;
 pub mod svg;
 pub mod terminal;
 pub mod text;
@@ -91,7 +94,8 @@ pub struct File {
 }
 
 /// Every format there is, the one for people first.
-pub static FORMATS: &[&dyn Format] = &[&terminal::Terminal, &csv::Csv, &json::Json, &svg::Svg, &png::Png];
+pub static FORMATS: &[&dyn Format] =
+    &[&terminal::Terminal, &html::Html, &csv::Csv, &json::Json, &svg::Svg, &png::Png];
 
 /// The format with this name.
 pub fn find(name: &str) -> Option<&'static dyn Format> {

@@ -379,6 +379,8 @@ pub struct Noise {
 pub struct Notice {
     /// One word for its kind.
     pub kind: &'static str,
+    /// The experiment concerned; none where the run as a whole is.
+    pub experiment: Option<&'static str>,
     /// The labels of the subjects concerned.
     pub labels: Vec<String>,
     /// What was seen.
@@ -392,6 +394,8 @@ pub struct Notice {
 pub struct Suspicion {
     /// The name of the rule.
     pub rule: &'static str,
+    /// The experiment concerned; none where the run as a whole is.
+    pub experiment: Option<&'static str>,
     /// The labels of the subjects concerned.
     pub labels: Vec<String>,
     /// The metric concerned; none where all are.
@@ -422,6 +426,14 @@ pub struct Failure {
 }
 
 impl Experiment {
+    /// Whether no verdict could be given for want of rounds: how many there are, and how many one needs.
+    pub fn too_few(&self) -> Option<(usize, usize)> {
+        self.rows().find_map(|(_, _, row)| match row.against_baseline.first()?.as_ref()?.verdict {
+            Verdict::TooFew { have, need } => Some((have, need)),
+            _ => None,
+        })
+    }
+
     /// All rows with where they stand; subjects below the engines may stand on several ladders.
     pub fn rows(&self) -> impl Iterator<Item = (&Setting, &Ladder, &Row)> {
         self.settings.iter().flat_map(|setting| {

@@ -13,6 +13,7 @@ pub(super) fn notices(run: &Recorded, analysis: &Analysis) -> Vec<Notice> {
     if let Some(why) = &run.environment.no_cpu_accounting {
         notices.push(Notice {
             kind: "no cpu accounting",
+            experiment: None,
             labels: Vec::new(),
             seen: format!("CPU time of whole launches is not known: {}", clean(why)),
             remedy: "`dunnage doctor` says what accounting needs".into(),
@@ -39,6 +40,7 @@ pub(super) fn suspicions(run: &Recorded, analysis: &Analysis) -> Vec<Suspicion> 
         labels.dedup();
         Suspicion {
             rule: suspect.rule,
+            experiment: first.map(|cell| cell.experiment),
             labels,
             metric: metric.map(|metric| metric.name),
             evidence: clean(&suspect.evidence),
@@ -63,12 +65,14 @@ fn notice(run: &Recorded, warning: &Warning) -> Notice {
     let shown = |index: usize, value: f64| with_interval(unit(index), value, None);
     let of_cell = |kind, index: usize, seen: String, remedy: &str| Notice {
         kind,
+        experiment: Some(cell(index).experiment),
         labels: vec![label(run, cell(index))],
         seen: clean(&seen),
         remedy: remedy.into(),
     };
     let of_run = |kind, seen: String, remedy: &str| Notice {
         kind,
+        experiment: None,
         labels: Vec::new(),
         seen: clean(&seen),
         remedy: remedy.into(),
@@ -184,6 +188,7 @@ fn notice(run: &Recorded, warning: &Warning) -> Notice {
         ),
         Warning::OtherPrograms { cell, files } => Notice {
             kind: "other program",
+            experiment: Some(run.plan.cells[*cell].experiment),
             labels: files.iter().flat_map(|(_, labels)| labels).map(|label| clean(label)).collect(),
             seen: clean(&format!(
                 "not the same file is executed everywhere ({}): {}",
@@ -198,6 +203,7 @@ fn notice(run: &Recorded, warning: &Warning) -> Notice {
         },
         Warning::HostsProgram { cell, path, labels } => Notice {
             kind: "the host's program",
+            experiment: Some(run.plan.cells[*cell].experiment),
             labels: labels.iter().map(|label| clean(label)).collect(),
             seen: clean(&format!(
                 "{} executes the host's own `{path}`, with the host's libraries ({})",
@@ -208,6 +214,7 @@ fn notice(run: &Recorded, warning: &Warning) -> Notice {
         },
         Warning::VolatileRoot { labels } => Notice {
             kind: "volatile root",
+            experiment: None,
             labels: labels.iter().map(|label| clean(label)).collect(),
             seen: clean(&format!(
                 "the root of {} is mounted volatile: whatever is synced there, nothing reaches the disk",

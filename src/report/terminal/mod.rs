@@ -53,7 +53,7 @@ pub fn render(report: &Report, look: &Look) -> String {
             }
             ladder::noise(&mut page, experiment, setting);
         }
-        if let Some((have, need)) = notes::too_few(experiment) {
+        if let Some((have, need)) = experiment.too_few() {
             page.gap();
             let text = match have {
                 1 => format!("no verdicts: there is 1 round, and this many comparisons need {need}"),

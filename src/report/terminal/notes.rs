@@ -4,6 +4,7 @@
 use super::ladder::tone;
 use super::page::{Page, Tone};
 use crate::report::Look;
+use crate::report::head;
 use crate::report::model::{Change, Experiment, Notice, Pair, PairKind, Report, Topic};
 use crate::report::text::{left, percent, shorten, width, with_interval};
 use crate::units::counted;
@@ -11,28 +12,6 @@ use crate::verdict::Verdict;
 
 /// Warnings of one kind that are told in full.
 const IN_FULL: usize = 2;
-
-/// How a fact reads.
-type Shown = fn(&str) -> String;
-
-/// The facts about a machine that stand in the head, and how.
-const MACHINE: [(&str, Shown); 7] = [
-    ("distribution", str::to_owned),
-    ("kernel", |release| format!("Linux {release}")),
-    ("cpu", str::to_owned),
-    ("cpu_usable", |count| format!("{count} CPU{}", if count == "1" { "" } else { "s" })),
-    ("memory_bytes", |bytes| bytes.parse().map_or_else(|_| bytes.to_owned(), memory)),
-    ("hypervisor", |name| format!("under {name}")),
-    ("inside", |name| format!("inside {name}")),
-];
-
-fn memory(bytes: f64) -> String {
-    format!("{} GiB", crate::units::three_digits(bytes / f64::from(1 << 30)))
-}
-
-fn fact<'a>(report: &'a Report, name: &str) -> Option<&'a str> {
-    report.machine.iter().find(|(own, _)| own == name).map(|(_, fact)| fact.as_str())
-}
 
 /// What, where, how.
 pub(super) fn head(page: &mut Page, report: &Report) {
@@ -44,51 +23,15 @@ pub(super) fn head(page: &mut Page, report: &Report) {
     for experiment in &report.experiments {
         page.paragraph(Tone::Plain, "what   ", &format!("{}: {}", experiment.name, experiment.question));
     }
-    let place: Vec<String> = std::iter::once(Some(report.host.clone()))
-        .chain(MACHINE.map(|(name, shown)| fact(report, name).map(shown)))
-        .flatten()
-        .filter(|text| !text.is_empty())
-        .collect();
+    let mut place = vec![report.host.clone()];
+    place.extend(head::machine(report));
+    place.retain(|text| !text.is_empty());
     page.paragraph(Tone::Plain, "where  ", &place.join(" · "));
-    let mut versions: Vec<String> = Vec::new();
-    for program in &report.programs {
-        let name = program.path.rsplit('/').next().unwrap_or_default();
-        let version = &program.version;
-        let says_its_name = version.to_lowercase().contains(&name.to_lowercase());
-        let text = if says_its_name { version.clone() } else { format!("{name} {version}") };
-        if !version.is_empty() && !versions.contains(&text) {
-            versions.push(text);
-        }
-    }
+    let versions = head::versions(report);
     if !versions.is_empty() {
         page.paragraph(Tone::Plain, "with   ", &versions.join(" · "));
     }
-    let rounds = report.rounds;
-    let done = if rounds.complete == rounds.planned {
-        counted(rounds.planned, "round")
-    } else {
-        format!("{} of {}", rounds.complete, counted(rounds.planned, "round"))
-    };
-    let rare = report.experiments.iter().filter_map(|one| Some(format!("{} with {}", one.rounds?, one.name)));
-    let rare: Vec<_> = rare.collect();
-    let done = if rare.is_empty() { done } else { format!("{done} ({})", rare.join(", ")) };
-    let level = format!("{:.4}", (1.0 - report.level) * 100.0);
-    let level = level.trim_end_matches('0').trim_end_matches('.');
-    let verdicts = match report.family {
-        0 => "no verdicts".to_owned(),
-        1 => format!("1 verdict, at {level} %"),
-        all => format!("{all} verdicts, each at {level} % so that all together hold at 95 %"),
-    };
-    page.paragraph(
-        Tone::Plain,
-        "how    ",
-        &format!(
-            "{done} in shuffled order after {} to warm up, seed {}; {verdicts}; probe {}",
-            rounds.warmups,
-            rounds.seed,
-            report.probe.chars().take(12).collect::<String>()
-        ),
-    );
+    page.paragraph(Tone::Plain, "how    ", &head::rounds(report));
     if let Some(precision) = &report.precision {
         page.paragraph(Tone::Plain, "       ", &precision.sentence);
     }
@@ -327,18 +270,7 @@ fn sentences(page: &mut Page, report: &Report) {
 /// Where to go from here.
 pub(super) fn closing(page: &mut Page, report: &Report, look: &Look) {
     page.title(Tone::Strong, "and further");
-    let found: Vec<&Notice> = report.notices.iter().filter(|notice| notice.kind == "carry-over").collect();
-    let metric =
-        report.experiments.first().and_then(|one| one.metrics.first()).map_or("", |metric| metric.name);
-    let carried = match (report.carry_over_tested, found.len()) {
-        (0, _) => "carry-over could not be tested: too few rounds, or kinds of predecessors".to_owned(),
-        (tested, 0) => format!("carry-over tested in {} of {metric}: none found", counted(tested, "cell")),
-        (tested, some) => {
-            let tested = counted(tested, "cell");
-            format!("carry-over tested in {tested} of {metric}: found in {some}, see warnings")
-        }
-    };
-    page.paragraph(Tone::Plain, "  ", &carried);
+    page.paragraph(Tone::Plain, "  ", &head::carry_over(report));
     page.paragraph(
         Tone::Plain,
         "  ",
@@ -358,12 +290,4 @@ pub(super) fn closing(page: &mut Page, report: &Report, look: &Look) {
         "  ",
         &format!("every verdict with its interval: dunnage report {place} --format json"),
     );
-}
-
-/// Whether no verdict could be given for want of rounds.
-pub(super) fn too_few(experiment: &Experiment) -> Option<(usize, usize)> {
-    experiment.rows().find_map(|(_, _, row)| match row.against_baseline.first()?.as_ref()?.verdict {
-        Verdict::TooFew { have, need } => Some((have, need)),
-        _ => None,
-    })
 }

@@ -1,0 +1,89 @@
+//! What was measured on what, and how, in the words that every format for people begins with.
+
+use super::model::Report;
+use crate::units::counted;
+
+/// How a fact reads.
+type Shown = fn(&str) -> String;
+
+/// The facts about a machine that stand in the head, and how.
+const MACHINE: [(&str, Shown); 7] = [
+    ("distribution", str::to_owned),
+    ("kernel", |release| format!("Linux {release}")),
+    ("cpu", str::to_owned),
+    ("cpu_usable", |count| format!("{count} CPU{}", if count == "1" { "" } else { "s" })),
+    ("memory_bytes", |bytes| bytes.parse().map_or_else(|_| bytes.to_owned(), memory)),
+    ("hypervisor", |name| format!("under {name}")),
+    ("inside", |name| format!("inside {name}")),
+];
+
+fn memory(bytes: f64) -> String {
+    format!("{} GiB", crate::units::three_digits(bytes / f64::from(1 << 30)))
+}
+
+/// A fact about the machine.
+pub fn fact<'a>(report: &'a Report, name: &str) -> Option<&'a str> {
+    report.machine.iter().find(|(own, _)| own == name).map(|(_, fact)| fact.as_str())
+}
+
+/// What the machine is, without its name.
+pub fn machine(report: &Report) -> Vec<String> {
+    let shown = MACHINE.iter().filter_map(|(name, shown)| fact(report, name).map(shown));
+    shown.filter(|text| !text.is_empty()).collect()
+}
+
+/// The versions of what was measured, each once.
+pub fn versions(report: &Report) -> Vec<String> {
+    let mut versions: Vec<String> = Vec::new();
+    for program in &report.programs {
+        let name = program.path.rsplit('/').next().unwrap_or_default();
+        let version = &program.version;
+        let says_its_name = version.to_lowercase().contains(&name.to_lowercase());
+        let text = if says_its_name { version.clone() } else { format!("{name} {version}") };
+        if !version.is_empty() && !versions.contains(&text) {
+            versions.push(text);
+        }
+    }
+    versions
+}
+
+/// How often was measured, in which order, and at which level verdicts stand.
+pub fn rounds(report: &Report) -> String {
+    let rounds = report.rounds;
+    let done = if rounds.complete == rounds.planned {
+        counted(rounds.planned, "round")
+    } else {
+        format!("{} of {}", rounds.complete, counted(rounds.planned, "round"))
+    };
+    let rare = report.experiments.iter().filter_map(|one| Some(format!("{} with {}", one.rounds?, one.name)));
+    let rare: Vec<_> = rare.collect();
+    let done = if rare.is_empty() { done } else { format!("{done} ({})", rare.join(", ")) };
+    let level = format!("{:.4}", (1.0 - report.level) * 100.0);
+    let level = level.trim_end_matches('0').trim_end_matches('.');
+    let verdicts = match report.family {
+        0 => "no verdicts".to_owned(),
+        1 => format!("1 verdict, at {level} %"),
+        all => format!("{all} verdicts, each at {level} % so that all together hold at 95 %"),
+    };
+    format!(
+        "{done} in shuffled order after {} to warm up, seed {}; {verdicts}; probe {}",
+        rounds.warmups,
+        rounds.seed,
+        report.probe.chars().take(12).collect::<String>()
+    )
+}
+
+/// What the test for carry-over came to.
+pub fn carry_over(report: &Report) -> String {
+    let found = report.notices.iter().filter(|notice| notice.kind == "carry-over").count();
+    let metric =
+        report.experiments.first().and_then(|one| one.metrics.first()).map_or("", |metric| metric.name);
+    match (report.carry_over_tested, found) {
+        (0, _) => "carry-over could not be tested: too few rounds, or kinds of predecessors".to_owned(),
+        (tested, 0) => format!("carry-over tested in {} of {metric}: none found", counted(tested, "cell")),
+        (tested, some) => {
+            let tested = counted(tested, "cell");
+            format!("carry-over tested in {tested} of {metric}: found in {some}, see warnings")
+        }
+    }
+}

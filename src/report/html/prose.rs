@@ -1,0 +1,59 @@
+//! Sentences in which backticks mark what a person would type: they become code, and everything else is text.
+
+use askama::Template;
+use askama::filters::HtmlSafe;
+
+/// A sentence, escaped by its own template.
+#[derive(Debug, Template)]
+#[template(path = "prose.html")]
+pub(super) struct Prose<'a> {
+    pieces: Vec<Piece<'a>>,
+}
+
+#[derive(Debug)]
+struct Piece<'a> {
+    text: &'a str,
+    is_code: IsCode,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum IsCode {
+    Yes,
+    No,
+}
+
+impl HtmlSafe for Prose<'_> {}
+
+/// The sentence with its code marked; backticks that do not come in pairs stay.
+pub(super) fn prose(text: &str) -> Prose<'_> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    let mut add = |text, is_code| pieces.push(Piece { text, is_code });
+    while let Some((before, after)) = rest.split_once('`') {
+        let Some((code, after)) = after.split_once('`') else { break };
+        add(before, IsCode::No);
+        add(code, IsCode::Yes);
+        rest = after;
+    }
+    add(rest, IsCode::No);
+    Prose { pieces }
+}
+
+/// The same, beginning with a capital letter; names that a person would type keep theirs.
+pub(super) fn question(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_pairs_of_backticks_are_code_and_all_of_it_is_escaped() {
+        let shown = |text| prose(text).to_string();
+        assert_eq!(shown("run `a <b>` now"), "run <code>a &#60;b&#62;</code> now");
+        assert_eq!(shown("it's `open"), "it&#39;s `open");
+        assert_eq!(shown("``"), "<code></code>");
+    }
+}

@@ -1,0 +1,190 @@
+//! Who comes first? Places by what comparisons decided: a difference puts one subject behind another, `same` lets
+//! them share a place, and where nothing was decided a subject has a range of places. Two that no comparison of the
+//! plan sets beside each other are in order where their differences from a third, whose intervals hold together at
+//! 95 %, lie apart by more than matters.
+//!
+//! Deliberately absent: anything read off the medians alone.
+
+use super::model::{Experiment, Row};
+use crate::verdict::Verdict;
+
+/// The places that a subject may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The best that the verdicts allow; 1 is the least of a metric.
+    pub best: usize,
+    /// The worst that they allow.
+    pub worst: usize,
+    /// How many subjects share it, this one included.
+    pub sharing: usize,
+}
+
+impl Place {
+    /// As it is written: `1`, `2=` where it is shared, `3–5` where it is not decided.
+    pub fn text(&self) -> String {
+        let shared = if self.sharing > 1 { "=" } else { "" };
+        if self.best == self.worst {
+            return format!("{}{shared}", self.best);
+        }
+        format!("{}–{}{shared}", self.best, self.worst)
+    }
+}
+
+/// The subjects of a setting with their places in a metric, the first one first; among those that are not told
+/// apart the smaller median first. Whatever is suspect or has no value has no place.
+pub fn places(experiment: &Experiment, setting: usize, metric: usize) -> Vec<(&Row, Place)> {
+    let mut rows: Vec<(&Row, f64)> = Vec::new();
+    for row in experiment.settings[setting].ladders.iter().flat_map(|ladder| &ladder.rows) {
+        let value = row.values.get(metric).and_then(Option::as_ref);
+        let is_new = rows.iter().all(|(known, _)| known.label != row.label);
+        if let Some(value) = value.filter(|_| is_new && !row.is_suspect(metric)) {
+            rows.push((row, value.median.value));
+        }
+    }
+    rows.sort_by(|(_, one), (_, other)| one.total_cmp(other));
+    let labels: Vec<&str> = rows.iter().map(|(row, _)| row.label.as_str()).collect();
+    let (behind, equal) = decided(experiment, setting, metric, &labels);
+    let places = of_groups(&groups(&behind, equal), &behind);
+    let mut ranked: Vec<_> = rows.iter().map(|(row, _)| *row).zip(places).collect();
+    // The sort is stable, so that medians decide the rest of the order, though not the places.
+    ranked.sort_by_key(|(_, place)| (place.best + place.worst, place.best));
+    ranked
+}
+
+/// Who is behind whom, and who is the same as whom, by index.
+fn decided(
+    experiment: &Experiment,
+    setting: usize,
+    metric: usize,
+    labels: &[&str],
+) -> (Vec<Vec<bool>>, Vec<(usize, usize)>) {
+    let mut behind = vec![vec![false; labels.len()]; labels.len()];
+    let mut equal = Vec::new();
+    let index = |label: &str| labels.iter().position(|own| *own == label);
+    for pair in &experiment.pairs {
+        let (Some(subject), Some(against)) = (index(&pair.subject), index(&pair.against)) else { continue };
+        let own = pair.changes.iter().filter(|one| one.setting == setting && one.metric == metric);
+        // A difference that does not rise above the noise floor orders nobody.
+        for change in own.filter(|change| change.hidden_by_noise.is_none()) {
+            match change.verdict {
+                Verdict::Slower => behind[subject][against] = true,
+                Verdict::Faster => behind[against][subject] = true,
+                Verdict::Same => equal.push((subject.min(against), subject.max(against))),
+                _ => {}
+            }
+        }
+    }
+    through_a_third(experiment, setting, metric, labels, &mut behind);
+    // Neighbours join first, so that a chain of them is not broken by its ends.
+    equal.sort_by_key(|(one, other)| (other - one, *one));
+    (behind, equal)
+}
+
+/// Orders those that were compared with the same third subject, though not with each other.
+fn through_a_third(
+    experiment: &Experiment,
+    setting: usize,
+    metric: usize,
+    labels: &[&str],
+    behind: &mut [Vec<bool>],
+) {
+    let index = |label: &str| labels.iter().position(|own| *own == label);
+    let mut compared = vec![vec![false; labels.len()]; labels.len()];
+    // By subject and third: the ends of the interval of the difference, and what matters.
+    let mut differences: Vec<(usize, &str, f64, f64, f64)> = Vec::new();
+    for pair in &experiment.pairs {
+        let (Some(subject), other) = (index(&pair.subject), index(&pair.against)) else { continue };
+        let own = pair.changes.iter().find(|one| one.setting == setting && one.metric == metric);
+        let Some(change) = own.filter(|one| !matches!(one.verdict, Verdict::Suspect(_))) else { continue };
+        if let Some(other) = other {
+            compared[subject][other] = true;
+            compared[other][subject] = true;
+        }
+        if let (Some(interval), Some(matters)) =
+            (change.difference.and_then(|one| one.interval), change.matters)
+        {
+            differences.push((subject, &pair.against, interval.low, interval.high, matters));
+        }
+    }
+    for (one, third, low, _, matters) in &differences {
+        for (other, same, _, high, also) in &differences {
+            if third == same && !compared[*one][*other] && *low > *high + matters.max(*also) {
+                behind[*one][*other] = true;
+            }
+        }
+    }
+}
+
+/// To which group each belongs: joined by `same`, unless a difference was decided between two of them, since `same`
+/// within a margin does not carry over from one to the next without end.
+fn groups(behind: &[Vec<bool>], equal: Vec<(usize, usize)>) -> Vec<usize> {
+    let mut group: Vec<usize> = (0..behind.len()).collect();
+    for (one, other) in equal {
+        let (keep, join) = (group[one], group[other]);
+        let members =
+            |of: usize| group.iter().enumerate().filter(move |(_, own)| **own == of).map(|(at, _)| at);
+        let apart = members(keep).any(|a| members(join).any(|b| behind[a][b] || behind[b][a]));
+        if !apart {
+            group.iter_mut().filter(|own| **own == join).for_each(|own| *own = keep);
+        }
+    }
+    group
+}
+
+/// By subject. Whoever is behind one of a group is behind all of it, and behind those that it is behind.
+fn of_groups(group: &[usize], behind: &[Vec<bool>]) -> Vec<Place> {
+    let count = group.len();
+    let mut reach = vec![vec![false; count]; count];
+    for (from, row) in behind.iter().enumerate() {
+        for (to, _) in row.iter().enumerate().filter(|(_, is)| **is) {
+            reach[group[from]][group[to]] = true;
+        }
+    }
+    for middle in 0..count {
+        let onwards = reach[middle].clone();
+        for from in reach.iter_mut().filter(|from| from[middle]) {
+            from.iter_mut().zip(&onwards).for_each(|(known, more)| *known |= more);
+        }
+    }
+    let size = |of: usize| group.iter().filter(|own| **own == of).count();
+    let place = |own: &usize| {
+        // Two that are behind each other by different ways are not told apart.
+        let is_behind = |one: usize, other: usize| reach[one][other] && !reach[other][one];
+        let before = group.iter().filter(|other| is_behind(*own, **other)).count();
+        let after = group.iter().filter(|other| is_behind(**other, *own)).count();
+        let sharing = size(*own);
+        Place { best: before + 1, worst: count - after - sharing + 1, sharing }
+    };
+    group.iter().map(place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(count: usize, behind: &[(usize, usize)], equal: &[(usize, usize)]) -> Vec<String> {
+        let mut table = vec![vec![false; count]; count];
+        behind.iter().for_each(|(one, other)| table[*one][*other] = true);
+        of_groups(&groups(&table, equal.to_vec()), &table).iter().map(Place::text).collect()
+    }
+
+    #[test]
+    fn decided_differences_carry_over_and_the_same_share_a_place() {
+        assert_eq!(shown(3, &[(1, 0), (2, 1)], &[]), ["1", "2", "3"]);
+        assert_eq!(shown(4, &[(1, 0), (3, 2)], &[(1, 2)]), ["1", "2=", "2=", "4"]);
+    }
+
+    #[test]
+    fn what_is_not_decided_has_a_range() {
+        assert_eq!(shown(3, &[(1, 0), (2, 0)], &[]), ["1", "2–3", "2–3"]);
+        assert_eq!(shown(4, &[(1, 0), (2, 0), (3, 0)], &[(1, 2)]), ["1", "2–3=", "2–3=", "2–4"]);
+        assert_eq!(shown(2, &[], &[]), ["1–2", "1–2"]);
+    }
+
+    #[test]
+    fn the_same_of_the_same_is_not_the_same_where_a_difference_was_decided() {
+        assert_eq!(shown(3, &[(2, 0)], &[(0, 1), (1, 2)]), ["1=", "1=", "3"]);
+        // A contradiction orders nobody.
+        assert_eq!(shown(2, &[(0, 1), (1, 0)], &[]), ["1–2", "1–2"]);
+    }
+}
