@@ -63,7 +63,7 @@ pub enum Command {
     },
     /// Show the results of a run.
     Report {
-        /// The run directory.
+        /// The run directory, or a pack.
         directory: PathBuf,
         /// In which form.
         #[arg(long, default_value = "terminal")]
@@ -107,6 +107,23 @@ slower, and 1 where that cannot be said.")]
 
 Ctrl-C ends watching early and advises on what was seen until then.")]
     Advise(Advise),
+    /// Make one file of a run that can be given away: everything to analyse it again, and nothing private.
+    #[command(after_long_help = "Examples:
+  dunnage pack first-look --dry-run
+  dunnage pack first-look -o first-look.dunnage --private acme
+  dunnage report first-look.dunnage
+
+What is taken out and what stands for it is shown before anything is written; docs/run-directory.md says what a
+pack holds and what it lacks.")]
+    Pack(Pack),
+    /// Make a run directory of a pack again.
+    Unpack {
+        /// The pack.
+        file: PathBuf,
+        /// The run directory to make; one named as the pack unless given.
+        #[arg(short, long, value_name = "DIR")]
+        output: Option<PathBuf>,
+    },
     /// Remove everything of ours that killed runs left, and the images in engines.
     Sweep,
     /// Print a script with which a shell completes the command line.
@@ -266,6 +283,28 @@ pub struct Compare {
     /// Write to this file instead of standard output.
     #[arg(short, long)]
     pub output: Option<PathBuf>,
+}
+
+/// The options of `pack`.
+#[derive(Debug, Args)]
+pub struct Pack {
+    /// The run directory.
+    pub directory: PathBuf,
+    /// The file to write; one named as the directory, with `.dunnage` behind it, unless given.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Take this word out too, wherever a text may hold it; repeat for several.
+    #[arg(long = "private", value_name = "WORD")]
+    pub private: Vec<String>,
+    /// Leave this tag out; repeat for several. Other tags stay.
+    #[arg(long = "drop-tag", value_name = "KEY")]
+    pub drop_tags: Vec<String>,
+    /// Show everything that would be taken out, and write nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Write over a file that is there already.
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// The options of `advise`.

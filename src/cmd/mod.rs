@@ -7,6 +7,7 @@ mod compare;
 mod completions;
 mod doctor;
 mod list;
+mod pack;
 mod pilot;
 mod plan;
 mod reference;
@@ -15,6 +16,7 @@ mod request;
 mod resume;
 mod run;
 mod sweep;
+mod unpack;
 
 use clap::Parser;
 
@@ -44,6 +46,8 @@ pub fn main() -> i32 {
         Command::Reference { source, format } => reference::run(source.as_deref(), *format),
         Command::Compare(options) => compare::run(options),
         Command::Advise(options) => advise::run(options),
+        Command::Pack(options) => pack::run(options),
+        Command::Unpack { file, output } => unpack::run(file, output.as_deref()),
         Command::Sweep => sweep::run(),
         Command::Completions { shell } => completions::run(*shell),
     };

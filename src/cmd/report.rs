@@ -2,7 +2,7 @@
 
 use std::io::{BufWriter, IsTerminal, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
@@ -33,7 +33,7 @@ pub fn run(directory: &Path, format: &str, output: Option<&Path>, extras: Extras
         );
         return Err(Special::Usage(text).into());
     }
-    let recorded = record::load(directory)?;
+    let recorded = record::open(directory)?;
     match (format.rendering(), output) {
         (Rendering::Files(_), None) => {
             let text = format!(
@@ -81,7 +81,8 @@ fn write_files(run: &Path, directory: &Path, files: &[File]) -> Result<()> {
 fn refuse_own_files(directory: &Path, path: &Path) -> Result<()> {
     let identity = |path: &Path| path.metadata().ok().map(|file| (file.dev(), file.ino()));
     let Some(target) = identity(path) else { return Ok(()) };
-    if record::files(directory).iter().any(|own| identity(own) == Some(target)) {
+    let files = record::files(directory);
+    if files.iter().map(PathBuf::as_path).chain([directory]).any(|own| identity(own) == Some(target)) {
         let text = format!("`{}` belongs to the run itself\n\nhint: choose another file", path.display());
         return Err(Special::Usage(text).into());
     }

@@ -12,4 +12,5 @@ pub mod facts;
 pub mod isolation;
 pub mod mounts;
 pub mod own;
+pub mod private;
 mod tree;

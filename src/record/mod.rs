@@ -1,15 +1,18 @@
 //! The run directory: `env.json`, `plan.json` and `samples.jsonl`. Everything that a report needs
-//! stands in it; nothing outside refers to it. The formats are private to this room.
+//! stands in it; nothing outside refers to it. The formats are private to this room. A pack is a run in one
+//! compressed file without what is private; whoever reads runs reads packs too.
 
 mod environment;
 mod lines;
+pub mod pack;
 mod plan_file;
 mod reader;
+mod source;
 mod wire;
 mod writer;
 
 pub use environment::{ComponentFacts, Environment, SubjectFacts, Timer};
-pub use reader::{Cause, FailureRow, Recorded, RoundContext, Row, Series, load, rows};
+pub use reader::{Cause, FailureRow, Recorded, RoundContext, Row, Series, load, open, rows};
 pub use writer::{Writer, check_empty, create, create_beside_pilot, reopen};
 
 /// The version of the formats, in the first line of the samples. A reader refuses newer ones.

@@ -4,12 +4,13 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
 use super::lines::outcome;
+use super::source::{ReadAt, Source};
 use super::wire::{Begin, End, HEADER_FORMAT, Header, SampleLine, Treatment};
 use super::{ENVIRONMENT, Environment, FORMAT, PLAN, SAMPLES, plan_file};
 use crate::experiment::{self, Metric};
@@ -157,17 +158,25 @@ struct Wanted {
 type Values = [f64; MOST_METRICS];
 const MOST_METRICS: usize = 16;
 
+/// Reads a run, from its directory or from a pack.
+pub fn open(path: &Path) -> Result<Recorded> {
+    read(&Source::open(path)?)
+}
+
 /// Reads a run directory.
 pub fn load(directory: &Path) -> Result<Recorded> {
-    let (environment, plan) = head(directory)?;
-    let path = directory.join(SAMPLES);
+    read(&Source::directory(directory)?)
+}
+
+fn read(source: &Source) -> Result<Recorded> {
+    let (environment, plan) = head(source)?;
     let wanted = |cell: &Cell| Wanted {
         metrics: plan.metrics(cell),
         whole: experiment::find(cell.experiment).is_some_and(|one| one.about().rounds.is_some()),
     };
     let wanted: Vec<_> = plan.cells.iter().map(wanted).collect();
-    let (header, length, cut) = begin(&path)?;
-    let parts = parse_all(&path, length, &wanted)?;
+    let (header, length, cut) = begin(source)?;
+    let parts = parse_all(source, length, &wanted)?;
     let rounds = plan.warmups + plan.rounds;
     let empty = |wanted: &Wanted| Series {
         values: vec![vec![f64::NAN; plan.rounds]; wanted.metrics.len()],
@@ -195,51 +204,34 @@ pub fn load(directory: &Path) -> Result<Recorded> {
     Ok(recorded)
 }
 
-fn head(directory: &Path) -> Result<(Environment, Plan)> {
-    if ![ENVIRONMENT, PLAN, SAMPLES].iter().any(|file| directory.join(file).exists()) {
-        bail!(
-            "`{}` is not a run directory\n\nhint: a run directory is what `dunnage run` wrote, named in its last lines",
-            directory.display()
-        );
-    }
-    let read = |name: &str| {
-        let path = directory.join(name);
-        let bytes = std::fs::read(&path).with_context(|| format!("cannot read `{}`", path.display()));
-        bytes.map(|bytes| (path, bytes))
-    };
-    let (path, bytes) = read(ENVIRONMENT)?;
-    let environment =
-        serde_json::from_slice(&bytes).with_context(|| format!("`{}` is damaged", path.display()))?;
-    let (path, bytes) = read(PLAN)?;
-    let file = serde_json::from_slice(&bytes).with_context(|| format!("`{}` is damaged", path.display()))?;
-    let plan = plan_file::from_wire(file).with_context(|| format!("`{}` cannot be used", path.display()))?;
+/// Environment and plan of a run.
+pub(super) fn head(source: &Source) -> Result<(Environment, Plan)> {
+    let damaged = |name| move || format!("{} is damaged", source.name(name));
+    let environment = serde_json::from_slice(&source.environment).with_context(damaged(ENVIRONMENT))?;
+    let file = serde_json::from_slice(&source.plan).with_context(damaged(PLAN))?;
+    let plan = plan_file::from_wire(file).with_context(|| format!("{} cannot be used", source.name(PLAN)))?;
     Ok((environment, plan))
 }
 
 /// The first line, the length of the file, and whether its last line was cut.
-fn begin(path: &Path) -> Result<(Header, u64, bool)> {
-    let mut file = File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
-    let length = file.metadata().with_context(|| format!("cannot read `{}`", path.display()))?.len();
+pub(super) fn begin(source: &Source) -> Result<(Header, u64, bool)> {
+    let unread = || format!("cannot read {}", source.name(SAMPLES));
+    let length = source.samples.metadata().with_context(unread)?.len();
     let mut last = [b'\n'];
     if length > 0 {
-        file.seek(SeekFrom::End(-1))
-            .and_then(|_| file.read_exact(&mut last))
-            .with_context(|| format!("cannot read `{}`", path.display()))?;
-        file.rewind().with_context(|| format!("cannot read `{}`", path.display()))?;
+        ReadAt::new(&source.samples, length - 1).read_exact(&mut last).with_context(unread)?;
     }
     let mut line = Vec::new();
-    BufReader::new(file)
-        .take(65536)
-        .read_until(b'\n', &mut line)
-        .with_context(|| format!("cannot read `{}`", path.display()))?;
+    let mut start = BufReader::new(ReadAt::new(&source.samples, 0)).take(65536);
+    start.read_until(b'\n', &mut line).with_context(unread)?;
     let header: Header = serde_json::from_slice(&line)
         .ok()
         .filter(|header: &Header| header.format == HEADER_FORMAT)
-        .with_context(|| format!("`{}` does not begin as a file of samples does", path.display()))?;
+        .with_context(|| format!("{} does not begin as a file of samples does", source.name(SAMPLES)))?;
     if header.version > FORMAT {
         bail!(
-            "`{}` has format version {}, and this dunnage reads up to {FORMAT}\n\nhint: use the dunnage that wrote it, or a newer one",
-            path.display(),
+            "{} has format version {}, and this dunnage reads up to {FORMAT}\n\nhint: use the dunnage that wrote it, or a newer one",
+            source.name(SAMPLES),
             header.version
         );
     }
@@ -248,32 +240,28 @@ fn begin(path: &Path) -> Result<(Header, u64, bool)> {
 
 /// Parses the file in as many parts as there are CPUs; a line belongs to the part in which it
 /// begins.
-fn parse_all(path: &Path, length: u64, wanted: &[Wanted]) -> Result<Vec<Vec<Item>>> {
+fn parse_all(source: &Source, length: u64, wanted: &[Wanted]) -> Result<Vec<Vec<Item>>> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8) as u64;
     let workers = if length < 1 << 20 { 1 } else { workers };
     let bounds = (0..workers).map(|index| (length * index / workers, length * (index + 1) / workers));
     let parsed: Vec<std::io::Result<Vec<Item>>> = std::thread::scope(|scope| {
-        let started: Vec<_> =
-            bounds.map(|(from, to)| scope.spawn(move || parse_part(path, from, to, wanted))).collect();
+        let started: Vec<_> = bounds
+            .map(|(from, to)| scope.spawn(move || parse_part(&source.samples, from, to, wanted)))
+            .collect();
         started.into_iter().map(|worker| worker.join().expect("a parser does not panic")).collect()
     });
     parsed
         .into_iter()
         .collect::<std::io::Result<_>>()
-        .with_context(|| format!("cannot read `{}`", path.display()))
+        .with_context(|| format!("cannot read {}", source.name(SAMPLES)))
 }
 
-fn parse_part(path: &Path, from: u64, to: u64, wanted: &[Wanted]) -> std::io::Result<Vec<Item>> {
-    let mut file = File::open(path)?;
-    let mut at = from;
+fn parse_part(samples: &File, from: u64, to: u64, wanted: &[Wanted]) -> std::io::Result<Vec<Item>> {
+    // The byte before decides whether a line begins right here.
+    let mut at = from.saturating_sub(1);
     let mut items = Vec::new();
     let mut line = Vec::new();
-    if from > 0 {
-        // The byte before decides whether a line begins right here.
-        file.seek(SeekFrom::Start(from - 1))?;
-        at -= 1;
-    }
-    let mut reader = BufReader::with_capacity(1 << 20, file);
+    let mut reader = BufReader::with_capacity(1 << 20, ReadAt::new(samples, at));
     if from > 0 {
         at += reader.read_until(b'\n', &mut line)? as u64;
     }
@@ -411,13 +399,12 @@ impl Recorded {
 
 /// Passes every sample of a run to `visit`, in the order of the file, warm-ups included; those of
 /// attempts at a round that was begun anew are left out.
-pub fn rows(directory: &Path, visit: &mut dyn FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
-    let path = directory.join(SAMPLES);
-    let context = || format!("cannot read `{}`", path.display());
-    let lines =
-        || -> Result<_> { Ok(BufReader::with_capacity(1 << 20, File::open(&path).with_context(context)?)) };
+pub fn rows(path: &Path, visit: &mut dyn FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
+    let source = Source::open(path)?;
+    let context = || format!("cannot read {}", source.name(SAMPLES));
+    let lines = || BufReader::with_capacity(1 << 20, ReadAt::new(&source.samples, 0));
     let mut attempts: std::collections::HashMap<usize, usize> = std::collections::HashMap::new();
-    each_line(lines()?, &mut |line| {
+    each_line(lines(), &mut |line| {
         if line.starts_with(b"{\"begin\"")
             && let Ok(begin) = serde_json::from_slice::<Begin>(line)
         {
@@ -426,7 +413,7 @@ pub fn rows(directory: &Path, visit: &mut dyn FnMut(&Row<'_>) -> Result<()>) -> 
         Ok(())
     })
     .with_context(context)?;
-    each_line(lines()?, &mut |line| {
+    each_line(lines(), &mut |line| {
         if line.starts_with(b"{\"begin\"")
             && let Ok(begin) = serde_json::from_slice::<Begin>(line)
         {

@@ -1,0 +1,28 @@
+//! `dunnage unpack`: makes a run directory of a pack again.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::tell;
+use crate::exit::{self, Special};
+use crate::record::{self, pack};
+
+/// Runs the verb. What was unpacked is read once, so that a run that nobody can analyse is told at once.
+pub fn run(file: &Path, output: Option<&Path>) -> Result<i32> {
+    if file.is_dir() {
+        let text = format!("`{}` is a directory, and no pack", file.display());
+        return Err(Special::Usage(text).into());
+    }
+    let own = file.file_stem().context("a pack has a name")?;
+    let directory = output.unwrap_or(Path::new(own));
+    pack::unpack(file, directory)?;
+    let shown = directory.display();
+    let run =
+        record::load(directory).with_context(|| format!("`{shown}` was unpacked, and cannot be analysed"))?;
+    tell(&format!(
+        "unpacked run {} into `{shown}`\nlook at it with `dunnage report {shown}`",
+        crate::report::text::clean(&run.run)
+    ));
+    Ok(exit::FINE)
+}

@@ -1,0 +1,88 @@
+//! Which words tell whose machine this is? The names that it and its people have, where they work, and what
+//! stands in the environment. Read when a run is packed, so that none of them goes with it.
+
+use std::collections::BTreeSet;
+
+/// Words that tell whose machine this is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Private {
+    /// The machine's names for itself.
+    pub hosts: Vec<String>,
+    /// The names of people.
+    pub users: Vec<String>,
+    /// Home and working directory.
+    pub directories: Vec<String>,
+    /// Variables of the environment, with their values.
+    pub variables: Vec<(String, String)>,
+}
+
+/// The first number that ordinary people have (`UID_MIN` of login.defs(5)), and the one that stands for nobody.
+const FIRST_PERSON: u32 = 1000;
+const NOBODY: u32 = 65534;
+/// Variables that hold the name of a person.
+const NAMES_OF_PEOPLE: [&str; 4] = ["SUDO_USER", "USER", "LOGNAME", "DOAS_USER"];
+/// The one name that every machine has.
+const ROOT: &str = "root";
+
+impl Private {
+    /// Those of this machine and this process.
+    pub fn gather() -> Private {
+        let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+        let variables = std::env::vars_os();
+        let shown = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+        let variables = variables.map(|(name, value)| (shown(name), shown(value))).collect();
+        let working = std::env::current_dir().map(|path| path.display().to_string()).ok();
+        Private::of(&read("/proc/sys/kernel/hostname"), &read("/etc/passwd"), working, variables)
+    }
+
+    fn of(host: &str, accounts: &str, working: Option<String>, variables: Vec<(String, String)>) -> Private {
+        let named = |name: &&(String, String)| NAMES_OF_PEOPLE.contains(&name.0.as_str());
+        let mut users: BTreeSet<String> =
+            variables.iter().filter(named).map(|(_, value)| value.clone()).collect();
+        let mut directories: BTreeSet<String> = working.into_iter().collect();
+        let home = variables.iter().find(|(name, _)| name == "HOME").map(|(_, value)| value.clone());
+        directories.extend(home);
+        for (name, home) in accounts.lines().filter_map(person) {
+            users.insert(name.to_owned());
+            directories.insert(home.to_owned());
+        }
+        users.retain(|name| !name.is_empty() && name != ROOT);
+        directories.retain(|path| path.len() > 1);
+        let host = host.trim();
+        let mut hosts: BTreeSet<&str> = [host].into();
+        hosts.extend(host.split_once('.').map(|(short, _)| short));
+        Private {
+            hosts: hosts.into_iter().filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+            users: users.into_iter().collect(),
+            directories: directories.into_iter().collect(),
+            variables,
+        }
+    }
+}
+
+/// Name and home of a person, from a line of passwd(5).
+fn person(line: &str) -> Option<(&str, &str)> {
+    let fields: Vec<&str> = line.split(':').collect();
+    let [name, _, number, _, _, home, ..] = fields[..] else { return None };
+    let number: u32 = number.parse().ok()?;
+    (number >= FIRST_PERSON && number != NOBODY).then_some((name, home))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_are_told_from_services() {
+        let accounts = "root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1::/usr/sbin:/bin/false\n\
+            anna:x:1000:1000:Anna:/home/anna:/bin/bash\nnobody:x:65534:65534::/nonexistent:/bin/false\nbroken\n";
+        let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let variables =
+            vec![variable("HOME", "/root"), variable("SUDO_USER", "berta"), variable("USER", "root")];
+        let found = Private::of("web-1.example.org\n", accounts, Some("/".into()), variables.clone());
+        assert_eq!(found.hosts, ["web-1", "web-1.example.org"]);
+        assert_eq!(found.users, ["anna", "berta"]);
+        assert_eq!(found.directories, ["/home/anna", "/root"]);
+        assert_eq!(found.variables, variables);
+    }
+}

@@ -1,0 +1,63 @@
+//! A pack: one compressed file with everything that a run needs to be analysed again, and nothing that tells
+//! whose machine it was. A tar archive in gzip, so that anybody can look into one without dunnage.
+//!
+//! `words` decides what is private in a text, `clean` makes the files of a run without it, `proof` looks for
+//! what was missed, `write` puts the archive together, and `read` takes one apart without trusting it.
+
+mod clean;
+mod proof;
+mod read;
+mod text;
+mod words;
+mod write;
+
+use serde::{Deserialize, Serialize};
+
+pub use read::unpack;
+pub(super) use read::unpacked;
+pub use words::{Kind, Replaced};
+pub use write::{Contents, Options, Present, look, write};
+
+/// What a pack calls itself in its first entry.
+const FORMAT_NAME: &str = "dunnage-pack";
+/// The version of the archive's own form; a reader refuses newer ones. The files inside have their own.
+pub const VERSION: u32 = 1;
+/// The first entry of the archive.
+const MANIFEST: &str = "pack.json";
+/// The ending of packs that are not named.
+pub const ENDING: &str = "dunnage";
+
+/// The first entry: what the archive holds, and how much was taken out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Manifest {
+    /// Always `dunnage-pack`.
+    format: String,
+    /// The version of the form.
+    version: u32,
+    /// The version of dunnage that packed.
+    dunnage: String,
+    /// The run.
+    run: String,
+    /// The other entries, in their order.
+    files: Vec<Listed>,
+    /// How many different texts of each kind were taken out, by the name of the kind; never the texts.
+    removed: std::collections::BTreeMap<String, usize>,
+}
+
+/// An entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Listed {
+    name: String,
+    bytes: u64,
+    sha256: String,
+}
+
+/// A run out of a pack: two small files, and the samples in a file that has no name anymore.
+pub(super) struct Unpacked {
+    /// What `env.json` holds.
+    pub environment: Vec<u8>,
+    /// What `plan.json` holds.
+    pub plan: Vec<u8>,
+    /// `samples.jsonl`.
+    pub samples: std::fs::File,
+}

@@ -1,0 +1,85 @@
+//! Where do the three files of a run lie? In a run directory, or in a pack. The reader sees no difference: it
+//! gets two small texts and one open file.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::{ENVIRONMENT, PLAN, SAMPLES, pack};
+
+/// The files of a run, open for reading.
+pub(super) struct Source {
+    /// What `env.json` holds.
+    pub environment: Vec<u8>,
+    /// What `plan.json` holds.
+    pub plan: Vec<u8>,
+    /// `samples.jsonl`.
+    pub samples: File,
+    place: Place,
+}
+
+enum Place {
+    Directory(PathBuf),
+    Pack(PathBuf),
+}
+
+impl Source {
+    /// The files of a run directory or of a pack.
+    pub fn open(path: &Path) -> Result<Source> {
+        if !path.is_file() {
+            return Source::directory(path);
+        }
+        let pack::Unpacked { environment, plan, samples } = pack::unpacked(path)?;
+        Ok(Source { environment, plan, samples, place: Place::Pack(path.to_owned()) })
+    }
+
+    /// The files of a run directory.
+    pub fn directory(directory: &Path) -> Result<Source> {
+        if ![ENVIRONMENT, PLAN, SAMPLES].iter().any(|file| directory.join(file).exists()) {
+            bail!(
+                "`{}` is not a run directory\n\nhint: a run directory is what `dunnage run` wrote, named in its last lines",
+                directory.display()
+            );
+        }
+        let read = |name: &str| {
+            let path = directory.join(name);
+            std::fs::read(&path).with_context(|| format!("cannot read `{}`", path.display()))
+        };
+        let (environment, plan) = (read(ENVIRONMENT)?, read(PLAN)?);
+        let path = directory.join(SAMPLES);
+        let samples = File::open(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
+        Ok(Source { environment, plan, samples, place: Place::Directory(directory.to_owned()) })
+    }
+
+    /// One of the files, as a person would look for it.
+    pub fn name(&self, file: &str) -> String {
+        match &self.place {
+            Place::Directory(directory) => format!("`{}`", directory.join(file).display()),
+            Place::Pack(pack) => format!("`{file}` in `{}`", pack.display()),
+        }
+    }
+}
+
+/// Reads a file from a place of its own, so that several can read the same one at once.
+pub(super) struct ReadAt<'a> {
+    file: &'a File,
+    at: u64,
+}
+
+impl<'a> ReadAt<'a> {
+    /// Reads from this place on.
+    pub fn new(file: &'a File, at: u64) -> ReadAt<'a> {
+        ReadAt { file, at }
+    }
+}
+
+impl Read for ReadAt<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(bytes, self.at)?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}
