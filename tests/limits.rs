@@ -188,7 +188,7 @@ fn what_the_kernel_does_not_take_is_told_with_a_remedy() {
     let dunnage = Dunnage::new();
     let mut cases = vec![
         ("bare:burst=20ms", "give `cpus` too"),
-        ("floor:cpus=0.1,burst=20ms", "`burst=10.0 ms` or less"),
+        ("floor:cpus=0.1,burst=20ms", "`burst=10000us` or less"),
         ("bare:cpus=1e9", "unsupported: cannot limit CPU time by"),
         ("floor:cpus=1e9", "the kernel takes no such limit"),
     ];

@@ -12,9 +12,10 @@ use self::words::{CACHE, Caches};
 use crate::cli::Selection;
 use crate::exit::Special;
 use crate::experiment::{self, Setting};
-use crate::plan::{self, Entry, FixedMargin, Ladder, Plan, Request, Rounds};
+use crate::plan::{self, Entry, FixedMargin, Ladder, Plan, Relation, Request, Rounds};
 use crate::plan_file::{self, Length, PlanFile, Typed, Variants};
 use crate::session::{self, Found, Wanted};
+use crate::subject::Unavailable;
 use crate::sys::page_cache;
 use crate::units::Nanos;
 
@@ -232,14 +233,30 @@ fn factorial(asked: &Asked, found: &Found) -> Result<Option<plan::Factorial>> {
     let subjects: Vec<_> = found.candidates.iter().map(|one| (&one.entry.spec, one.entry.layer)).collect();
     // What was asked for is complete, so what is missing now is what does not work here.
     let complete = plan::factors::complete(&asked.factors, &subjects).map_err(|_| {
-        let reasons: Vec<_> =
-            found.unavailable.iter().map(|(name, why)| format!("{name}: {}", why.reason)).collect();
-        Special::Nothing(format!(
-            "a factorial needs every combination, and not all are available: {}\n\nhint: `dunnage doctor` says more",
-            reasons.join("; ")
-        ))
+        let what = "a factorial needs every combination, and not all are available";
+        Special::Nothing(format!("{what}: {}", reasons(&found.unavailable)))
     })?;
     Ok(Some(complete))
+}
+
+/// Why these do not work, each reason once, and as hints what would mend it.
+fn reasons(unavailable: &[(String, Unavailable)]) -> String {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut hints: Vec<&str> = Vec::new();
+    for (name, why) in unavailable {
+        match reasons.iter_mut().find(|(reason, _)| *reason == why.reason) {
+            Some((_, names)) => names.push(name),
+            None => reasons.push((&why.reason, vec![name])),
+        }
+        hints.extend(why.remedy.as_deref().filter(|remedy| !hints.contains(remedy)));
+    }
+    if hints.is_empty() {
+        hints.push("`dunnage doctor` says more");
+    }
+    let reasons: Vec<_> =
+        reasons.iter().map(|(reason, names)| format!("{}: {reason}", names.join(", "))).collect();
+    let hints: String = hints.iter().map(|hint| format!("\n\nhint: {hint}")).collect();
+    format!("{}{hints}", reasons.join("; "))
 }
 
 /// Refuses values that cannot be had together: where no setting has all of them, and where one that has
@@ -260,18 +277,12 @@ fn some_settings(experiments: &[&'static str], chosen: &[(String, Vec<String>)])
     Ok(())
 }
 
-/// Makes the plan for the subjects that were found. With `--quick`, subjects are left out from the
-/// end, engines with a runtime of one's choice first, until a minute is enough; they are returned
-/// by label.
+/// Makes the plan for the subjects that were found. With `--quick`, subjects are left out until a minute is
+/// enough; they are returned by label.
 pub fn plan(asked: &Asked, found: &Found) -> Result<(Plan, Vec<String>)> {
     if found.candidates.is_empty() {
-        let reasons: Vec<_> =
-            found.unavailable.iter().map(|(name, why)| format!("{name}: {}", why.reason)).collect();
-        return Err(Special::Nothing(format!(
-            "nothing can be measured: no subject works here ({})\n\nhint: `dunnage doctor` says more",
-            reasons.join("; ")
-        ))
-        .into());
+        let what = "nothing can be measured, since no subject works here";
+        return Err(Special::Nothing(format!("{what}: {}", reasons(&found.unavailable))).into());
     }
     let factorial = factorial(asked, found)?;
     let mut entries: Vec<Entry> = found.candidates.iter().map(|one| one.entry.clone()).collect();
@@ -290,11 +301,82 @@ pub fn plan(asked: &Asked, found: &Found) -> Result<(Plan, Vec<String>)> {
             let text = format!("nothing can be measured: {}", lacking.join("; "));
             return Err(Special::Nothing(text).into());
         }
-        if !asked.quick || fits || entries.len() <= 2 {
+        if matches!(asked.rounds, Rounds::Precise(_))
+            && plan.comparisons.iter().all(|one| one.relation == Relation::Twin)
+        {
+            let text = "`--precision` is of differences from the baseline, and this run decides none\n\nhint: say how often to measure with `--rounds`";
+            return Err(usage(text.to_owned()));
+        }
+        if !asked.quick || fits {
             return Ok((plan, left_out));
         }
-        let with_runtime = entries.iter().rposition(|entry| entry.spec.runtime.is_some());
-        let dropped = entries.remove(with_runtime.unwrap_or(entries.len() - 1));
-        left_out.push(dropped.label);
+        // Where nothing is compared, one subject with its variants tells something.
+        let least = if plan.comparisons.is_empty() { 1 } else { 2 };
+        let gone = leave_out(&mut entries, least);
+        if gone.is_empty() {
+            return Ok((plan, left_out));
+        }
+        left_out.extend(gone);
+    }
+}
+
+/// Leaves out the last subject, engines with a runtime of one's choice first, with what experiments made of it;
+/// when only so few are left, the last of those variants. Returns the labels.
+fn leave_out(entries: &mut Vec<Entry>, least: usize) -> Vec<String> {
+    let is_original = |entry: &Entry| entry.variant_of.is_none();
+    let last = match entries.iter().filter(|entry| is_original(entry)).count() > least {
+        true => entries
+            .iter()
+            .rposition(|entry| is_original(entry) && entry.spec.runtime.is_some())
+            .or_else(|| entries.iter().rposition(is_original)),
+        false => entries.iter().rposition(|entry| !is_original(entry)),
+    };
+    let Some(label) = last.map(|index| entries[index].label.clone()) else { return Vec::new() };
+    let goes = |entry: &mut Entry| entry.label == label || entry.variant_of.as_ref() == Some(&label);
+    entries.extract_if(.., goes).map(|entry| entry.label).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subject::Spec;
+
+    #[test]
+    fn each_reason_and_each_remedy_is_told_once() {
+        let missing = || Unavailable::because("not installed").with_remedy("install it");
+        let odd = Unavailable::because("odd").with_remedy("mend it");
+        let all = [("a".to_owned(), missing()), ("b".to_owned(), odd), ("a:cpus=1".to_owned(), missing())];
+        let told = reasons(&all);
+        assert_eq!(told, "a, a:cpus=1: not installed; b: odd\n\nhint: install it\n\nhint: mend it");
+        let without = reasons(&[("a".to_owned(), Unavailable::because("odd"))]);
+        assert_eq!(without, "a: odd\n\nhint: `dunnage doctor` says more");
+    }
+
+    #[test]
+    fn a_minute_leaves_out_subjects_with_their_variants_before_the_variants_of_the_last() {
+        let found = |texts: &[&str]| {
+            let entry = |text: &&str| Entry {
+                label: (*text).to_owned(),
+                spec: Spec::parse(text).unwrap(),
+                layer: plan::Layer::Floor,
+                ladder: Ladder::AsInstalled,
+                twin_of: None,
+                runtime: None,
+                launch: Nanos(0),
+                offers: Vec::new(),
+                only_in: Vec::new(),
+                variant_of: text.split_once(':').map(|(original, _)| original.to_owned()),
+            };
+            texts.iter().map(entry).collect::<Vec<_>>()
+        };
+        let mut entries =
+            found(&["bare", "floor", "docker", "docker+crun", "podman", "floor:pid=host", "docker:pid=host"]);
+        let gone = |entries: &mut Vec<Entry>| leave_out(entries, 2).join(" ");
+        assert_eq!(gone(&mut entries), "docker+crun");
+        assert_eq!(gone(&mut entries), "podman");
+        assert_eq!(gone(&mut entries), "docker docker:pid=host");
+        assert_eq!(gone(&mut entries), "floor:pid=host");
+        assert_eq!(gone(&mut entries), "");
+        assert_eq!(leave_out(&mut entries, 1), ["floor"]);
     }
 }

@@ -113,7 +113,7 @@ pub fn cpu_limit(spec: &Spec) -> Result<Option<CpuLimit>, Unavailable> {
     if let Some(burst) = limit.burst_us.filter(|burst| *burst > limit.quota_us) {
         let (burst, quota) = (Nanos(burst as i64 * 1000), Nanos(limit.quota_us as i64 * 1000));
         let reason = format!("the kernel takes no burst of {burst} with a quota of {quota}");
-        return Err(Unavailable::because(reason).with_remedy(format!("`burst={quota}` or less")));
+        return Err(Unavailable::because(reason).with_remedy(format!("`burst={}us` or less", limit.quota_us)));
     }
     Ok(Some(limit))
 }
