@@ -56,6 +56,20 @@ pub struct Seen {
     pub end: End,
 }
 
+impl Seen {
+    /// The limit in force; the tighter one where it was changed, since one that came or went meanwhile held work back
+    /// all the same.
+    pub fn in_force(&self) -> Option<Quota> {
+        let limits = [self.limit, self.limit_at_the_end].into_iter().flatten();
+        limits.min_by(|a, b| a.cpus().0.total_cmp(&b.cpus().0))
+    }
+
+    /// Whether it was another one at the end.
+    pub fn was_limited_anew(&self) -> bool {
+        self.limit != self.limit_at_the_end
+    }
+}
+
 /// Why nothing was seen that means anything.
 #[derive(Debug, thiserror::Error)]
 pub enum Lost {

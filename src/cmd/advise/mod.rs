@@ -71,11 +71,9 @@ pub fn run(options: &cli::Advise) -> Result<i32> {
         );
         return Err(Special::Nothing(text).into());
     }
-    let limits = [seen.limit, seen.limit_at_the_end].into_iter().flatten();
     let watched = Watched {
         usage: seen.usage.clone(),
-        // One that came or went meanwhile held work back all the same.
-        limit: limits.min_by(|a, b| a.cpus().0.total_cmp(&b.cpus().0)),
+        limit: seen.in_force(),
         throttling: seen.throttling,
         kernel: sampler::kernel(),
         cpus,
@@ -96,8 +94,11 @@ pub fn run(options: &cli::Advise) -> Result<i32> {
 fn of_lost(target: &Target, lost: Lost) -> anyhow::Error {
     let name = &target.name;
     match lost {
-        Lost::Ended(_) => anyhow!(
+        Lost::Ended(after) if after > LEAST => anyhow!(
             "`{name}` cannot be advised on: {lost}\n\nhint: watch it for a shorter time with `--for`, or while it has more to do"
+        ),
+        Lost::Ended(_) => anyhow!(
+            "`{name}` cannot be advised on: {lost}\n\nhint: watch it while it has more to do; {LEAST} are the least that says something"
         ),
         Lost::Nothing => Special::Interrupted.into(),
         Lost::Unreadable(..) => anyhow!("`{name}` cannot be advised on: {lost}"),
@@ -105,19 +106,19 @@ fn of_lost(target: &Target, lost: Lost) -> anyhow::Error {
 }
 
 fn pace(options: &cli::Advise) -> Result<Pace> {
-    let duration = time("--for", &options.watch, LEAST, MOST)?;
-    let every = time("--every", &options.every, FINEST, COARSEST)?;
+    let duration = time("--for", &options.watch, (LEAST, MOST), "30s")?;
+    let every = time("--every", &options.every, (FINEST, COARSEST), "20ms")?;
     Ok(Pace { duration, every })
 }
 
-fn time(option: &str, text: &str, least: Nanos, most: Nanos) -> Result<Nanos> {
+fn time(option: &str, text: &str, (least, most): (Nanos, Nanos), example: &str) -> Result<Nanos> {
     let time = parse_duration(text).map(Nanos::from_seconds);
     time.filter(|time| (least..=most).contains(time)).ok_or_else(|| {
         let hint = match text.parse::<f64>() {
             Ok(number) if number > 0.0 => format!("the unit is missing: `{text}s` or `{text}ms`; "),
             _ => String::new(),
         };
-        let text = format!("`{option} {text}` is not possible\n\nhint: {hint}it takes a time from {least} to {most}, such as `30s` or `20ms`");
+        let text = format!("`{option} {text}` is not possible\n\nhint: {hint}it takes a time from {least} to {most}, such as `{example}`");
         Special::Usage(text).into()
     })
 }

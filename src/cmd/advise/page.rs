@@ -68,7 +68,7 @@ fn seen(page: &mut Page, told: &Told<'_>) {
     );
     entry(page, "usage", &usage);
     if let Some(queued) = seen.queued {
-        let limit = if seen.limit.is_some() { ", the limit included" } else { "" };
+        let limit = if seen.in_force().is_some() { ", the limit included" } else { "" };
         let waiting = format!(
             "its tasks used {} and were ready to run without a CPU for {queued}{limit}: what others kept them from is not seen",
             seen.usage.total()
@@ -79,11 +79,16 @@ fn seen(page: &mut Page, told: &Told<'_>) {
 
 fn in_force(told: &Told<'_>) -> String {
     let seen = told.seen;
-    let changed = match seen.limit == seen.limit_at_the_end {
-        true => "",
-        false => "; it was changed while it was watched, so that nothing here is of one piece",
+    let changed = match seen.was_limited_anew() {
+        false => String::new(),
+        true => {
+            let [from, to] = [seen.limit, seen.limit_at_the_end].map(in_cpus);
+            format!(
+                "; it was changed from {from} to {to} while it was watched, so that nothing here is of one piece"
+            )
+        }
     };
-    let Some(limit) = seen.limit else {
+    let Some(limit) = seen.in_force() else {
         let none =
             if told.target.group.can_be_limited() { "none" } else { "none can be set here: no controller" };
         return format!("{none}; throttled periods: not applicable{changed}");
@@ -100,6 +105,10 @@ fn in_force(told: &Told<'_>) -> String {
         None => "not one period was active".to_owned(),
     };
     format!("{} CPUs ({} in each {}); {throttled}{changed}", limit.cpus(), limit.quota, limit.period)
+}
+
+fn in_cpus(limit: Option<Quota>) -> String {
+    limit.map_or_else(|| "none".to_owned(), |limit| limit.cpus().to_string())
 }
 
 fn trade(page: &mut Page, told: &Told<'_>) {
