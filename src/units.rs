@@ -125,7 +125,11 @@ impl Unit {
     /// The value with three significant digits and its unit, such as `21.6 ms`.
     pub fn format(self, value: f64) -> String {
         let scale = self.scale_for(value);
-        let number = three_digits(value / scale.divisor);
+        let number = match self {
+            // Whole things have no fractions; the mean of some may.
+            Unit::Count if value.fract() == 0.0 => format!("{value}"),
+            _ => three_digits(value / scale.divisor),
+        };
         match scale.symbol {
             "" => number,
             symbol => format!("{number} {symbol}"),
@@ -193,6 +197,7 @@ mod tests {
         assert_eq!(Unit::Bytes.format(0.0), "0 B");
         assert_eq!(Unit::Bytes.format(1536.0), "1.50 KiB");
         assert_eq!(Unit::Bytes.format(6.0 * 1_048_576.0), "6.00 MiB");
+        assert_eq!([6.0, 25.0, 5.5].map(|count| Unit::Count.format(count)), ["6", "25", "5.50"]);
     }
 
     #[test]
