@@ -128,7 +128,7 @@ fn failures_have_their_words_and_leave_nothing() {
     let dunnage = Dunnage::new();
     let cases = [
         ("tool mesure", "", "ended with exit code 2: error: unrecognized subcommand"),
-        ("nosuch", "", "`nosuch` does not exist in the image"),
+        ("nosuch", "", "`nosuch` does not exist inside"),
         ("/bin", "--workdir /nosuch", "cannot change to the directory `/nosuch`"),
         ("tool probe stay", "--timeout 3", "did not end"),
     ];

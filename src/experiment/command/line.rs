@@ -102,9 +102,18 @@ pub fn swept(text: &str) -> Result<Vec<(String, String)>, String> {
     }
 }
 
-/// The text with `{NAME}` replaced by its value, for every name.
+/// The text with `{NAME}` replaced by its value, for every name. What a value holds is left as it is.
 pub fn filled_in(text: &str, values: &[(String, String)]) -> String {
-    values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+    let (mut filled, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once('{') {
+        filled.push_str(before);
+        let named = values
+            .iter()
+            .find_map(|(name, value)| Some((value, after.strip_prefix(name.as_str())?.strip_prefix('}')?)));
+        filled.push_str(named.map_or("{", |(value, _)| value));
+        rest = named.map_or(after, |(_, after)| after);
+    }
+    filled + rest
 }
 
 #[cfg(test)]
@@ -146,6 +155,9 @@ mod tests {
     fn names_in_braces_stand_for_values() {
         let values = swept("n=10 'size=a b'").unwrap();
         assert_eq!(filled_in("x {n} {size} {m} n", &values), "x 10 a b {m} n");
+        assert_eq!(filled_in("{{n}} {n {size}{", &values), "{10} {n a b{");
+        let values = swept("n={m} m=1").unwrap();
+        assert_eq!(filled_in("{n} {m}", &values), "{m} 1");
         assert!(swept("a=1 a=2").is_err());
         assert!(swept("10").is_err() && swept("=1").is_err());
         assert!(variable("A=").is_ok() && variable("A").is_err());

@@ -110,7 +110,9 @@ static KEYS: [SettingKey; 2] = [
         name: "cmd",
         values: &[],
         taken: Taken::Also(|text| match line::split(text) {
-            Ok(words) if words.is_empty() => Err("a command that is not empty".to_owned()),
+            Ok(words) if words.first().is_none_or(String::is_empty) => {
+                Err("a command that is not empty".to_owned())
+            }
             split => split.map(drop).map_err(|why| format!("a command, and in this one {why}")),
         }),
         meaning: "the command, split into words as a shell would do it, and executed without one",
@@ -168,21 +170,25 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn of(setting: &Setting) -> Result<Wanted, Failure> {
-        let wrong = |why: String| Failure::new(FailureClass::Unsupported, format!("`{setting}`: {why}"));
-        let words_of = |key| line::split(setting.get(key).unwrap_or_default()).map_err(wrong);
-        let swept = line::swept(setting.get("sweep").unwrap_or_default()).map_err(wrong)?;
+    /// Why not, where it cannot be asked for.
+    fn of(setting: &Setting) -> Result<Wanted, String> {
+        let words_of = |key| line::split(setting.get(key).unwrap_or_default());
+        let swept = line::swept(setting.get("sweep").unwrap_or_default())?;
         let text = line::filled_in(setting.get("cmd").unwrap_or_default(), &swept);
         let words = match setting.get("shell") {
             Some(_) => vec!["/bin/sh".to_owned(), "-c".to_owned(), text],
-            None => line::split(&text).map_err(wrong)?,
+            None => line::split(&text)?,
         };
+        // Without a name nothing would be started, and measured all the same.
+        if words.first().is_none_or(String::is_empty) {
+            return Err("no program is named".to_owned());
+        }
         let mounts = words_of("mount")?.iter().map(|one| line::mount(one)).collect::<Result<_, _>>();
         Ok(Wanted {
             words,
             directory: setting.get("workdir").unwrap_or_default().to_owned(),
             variables: words_of("env")?,
-            mounts: mounts.map_err(wrong)?,
+            mounts: mounts?,
         })
     }
 
@@ -226,6 +232,11 @@ impl Experiment for Command {
         &ABOUT
     }
 
+    fn refuses(&self, setting: &Setting) -> Option<String> {
+        let why = Wanted::of(setting).err()?;
+        Some(format!("{why}\n\nhint: `--sweep` puts values into the command before it is split into words"))
+    }
+
     fn exhibits(&self, evidence: &Evidence<'_>) -> Vec<Exhibit> {
         overhead::exhibits(evidence)
     }
@@ -236,7 +247,8 @@ impl Experiment for Command {
         setting: &Setting,
         stage: &mut Stage,
     ) -> Result<Sample, Abort> {
-        let wanted = Wanted::of(setting)?;
+        let wrong = |why: String| Failure::new(FailureClass::Unsupported, format!("`{setting}`: {why}"));
+        let wanted = Wanted::of(setting).map_err(wrong)?;
         if let Some(missing) = wanted.mounts.iter().find(|mount| !mount.host.exists()) {
             let reason = format!("cannot mount `{}`: it does not exist on the host", missing.host.display());
             return Err(Failure::new(FailureClass::Environment, reason).into());
@@ -346,7 +358,7 @@ fn check(done: &Done, wanted: &Wanted) -> Result<(), Failure> {
         None => {}
         Some(libc::ENOENT) => {
             let reason = format!(
-                "`{program}` does not exist in the image; that of a container without `image=REF` holds the probe only"
+                "`{program}` does not exist inside; without `image=REF` a container holds the probe only, and `bare` what the host has"
             );
             return failed(FailureClass::Environment, reason);
         }
@@ -411,13 +423,29 @@ mod tests {
     }
 
     #[test]
+    fn a_swept_value_that_leaves_no_command_or_half_a_word_is_refused() {
+        let refused = |cmd: &str, sweep: &str| {
+            Command.refuses(&setting(&[("cmd", cmd), ("mode", "run"), ("sweep", sweep)]))
+        };
+        assert!(refused("{n}", "n=").unwrap().starts_with("no program is named"));
+        assert!(refused("echo {n}", r#""n='""#).unwrap().starts_with("a single quote is not closed"));
+        assert_eq!((refused("{n}", "n=true"), refused("echo {n}", "n=")), (None, None));
+    }
+
+    #[test]
     fn settings_with_values_of_a_persons_own_are_read_again() {
         let text = r#"cmd="sh -c \"exit 0; x\"";mode=exec;env=A=1;sweep=n=3"#;
         let parsed = crate::experiment::parse_setting(&Command, text).unwrap();
         assert_eq!(parsed.get("cmd"), Some(r#"sh -c "exit 0; x""#));
         assert_eq!((parsed.get("sweep"), parsed.get("mount")), (Some("n=3"), None));
         assert_eq!(parsed.to_string(), text);
-        for wrong in ["cmd='a;mode=run", "cmd=a;mode=walk", "cmd=;mode=run", "cmd=a;mode=run;workdir=x"] {
+        for wrong in [
+            "cmd='a;mode=run",
+            "cmd=a;mode=walk",
+            "cmd=;mode=run",
+            "cmd=\"''\";mode=run",
+            "cmd=a;mode=run;workdir=x",
+        ] {
             assert_eq!(crate::experiment::parse_setting(&Command, wrong), None, "{wrong}");
         }
     }
@@ -431,7 +459,7 @@ mod tests {
             check(&Done { results, notes, ..Done::default() }, &wanted).unwrap_err()
         };
         let missing = failure(&[("not_executed", libc::ENOENT.into())]);
-        assert!(missing.reason.starts_with("`convert` does not exist in the image"), "{missing}");
+        assert!(missing.reason.starts_with("`convert` does not exist inside"), "{missing}");
         assert_eq!(failure(&[("not_executed", libc::EACCES.into())]).class, FailureClass::Permission);
         let exited = failure(&[("status", 1 << 8)]);
         assert_eq!(exited.class, FailureClass::Crash);
