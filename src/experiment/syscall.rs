@@ -134,7 +134,7 @@ static VARIED: [Variation; 12] = [
 ];
 
 fn window(setting: &Setting) -> Nanos {
-    Nanos::from_seconds(setting.get("window").and_then(parse_duration).unwrap_or(0.02))
+    Nanos::from_seconds(setting.get("window").and_then(parse_duration).unwrap_or(0.01))
 }
 
 /// What all calls of a sample take: their windows, or the least number of batches where that is more, and what

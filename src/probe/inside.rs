@@ -44,7 +44,9 @@ fn refused(what: &[u8], path: &CStr, errno: i32) -> ! {
     for (place, digit) in digits.iter_mut().rev().zip([errno % 10, errno / 10 % 10, errno / 100 % 10]) {
         *place = b'0' + digit as u8;
     }
-    let parts: [&[u8]; 6] = [b"dunnage probe: cannot ", what, b" `", path.to_bytes(), b"`: error ", &digits];
+    let zeroes = digits.iter().take(2).take_while(|digit| **digit == b'0').count();
+    let digits = &digits[zeroes..];
+    let parts: [&[u8]; 6] = [b"dunnage probe: cannot ", what, b" `", path.to_bytes(), b"`: error ", digits];
     for part in parts {
         let _ = raw::write_all(2, part);
     }
