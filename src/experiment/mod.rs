@@ -88,6 +88,34 @@ pub struct Variation {
     pub values: &'static [&'static str],
 }
 
+/// What replicates within a sample and is worth a picture of its own.
+#[derive(Debug)]
+pub struct Replicates {
+    /// The name of the sample's series.
+    pub series: &'static str,
+    /// What a value is, as in a title.
+    pub what: &'static str,
+    /// The unit of the values.
+    pub unit: Unit,
+    /// How many of what the series counts make one of the unit.
+    pub divisor: f64,
+    /// What runs from one value to the next, as beside an axis.
+    pub along: &'static str,
+    /// How many seconds lie between two values; none where they are in no order.
+    pub every: fn(&Sample) -> Option<f64>,
+    /// How they are shown.
+    pub shown: Shown,
+}
+
+/// How values that replicate within a sample are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// As what was waited for: a line over time, and which share took no longer.
+    Waits,
+    /// As what was used in equal parts of time: bars.
+    Parts,
+}
+
 /// Which of the subjects that work here take part in an experiment where none is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Company {
@@ -151,6 +179,10 @@ pub struct About {
     /// In exactly how many rounds it is, none of them to warm up, where its samples replicate within; as many
     /// as the plan has where there is none. A number of rounds that a person gives goes before it.
     pub rounds: Option<usize>,
+    /// What replicates within its samples.
+    pub replicates: &'static [Replicates],
+    /// Metrics that are worth a map of subjects and settings.
+    pub maps: &'static [&'static str],
 }
 
 impl About {
@@ -180,6 +212,8 @@ impl About {
             varies: &[],
             company: Company::All,
             rounds: None,
+            replicates: &[],
+            maps: &[],
         }
     }
 

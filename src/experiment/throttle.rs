@@ -6,7 +6,9 @@
 //! here. No subject is compared with another: the kernel's rule is the same for all, and what differs is
 //! which quota they were given.
 
-use super::{About, Company, Experiment, Metric, Setting, SettingKey, Taken, Variation, Weight};
+use super::{
+    About, Company, Experiment, Metric, Replicates, Setting, SettingKey, Shown, Taken, Variation, Weight,
+};
 use crate::outcome::{Abort, Sample};
 use crate::probe::MOST_BURSTS;
 use crate::stats::Margin;
@@ -255,12 +257,41 @@ fn work(setting: &Setting) -> Work {
     Work::new("throttle", words, window(setting) + AROUND + LATE)
 }
 
+/// Without a quota there is no period, and the probe counts in those that a quota usually has.
+const USUAL_PERIOD: i64 = 100_000_000;
+
+static REPLICATES: [Replicates; 2] = [
+    Replicates {
+        series: "latency",
+        what: "latency of each burst",
+        unit: Unit::Seconds,
+        divisor: 1e9,
+        along: "intended start",
+        // Those of several threads are not told apart.
+        every: |sample| {
+            seconds(sample, "every").filter(|every| *every > 0.0 && sample.counter("threads") == Some(1))
+        },
+        shown: Shown::Waits,
+    },
+    Replicates {
+        series: "period_cpu",
+        what: "CPU time in each period",
+        unit: Unit::Seconds,
+        divisor: 1e9,
+        along: "time",
+        every: |sample| Some(Nanos(sample.counter("quota_period").unwrap_or(USUAL_PERIOD)).seconds()),
+        shown: Shown::Parts,
+    },
+];
+
 static ABOUT: About = About {
     keys: &KEYS,
     guarded: &GUARDED,
     varies: &[Variation { key: "cpus", values: &["0.1", "0.5", "1.0"] }],
     company: Company::Engines,
     rounds: Some(1),
+    replicates: &REPLICATES,
+    maps: &["usage", "throttled_share", "burst_p50", "burst_p99"],
     ..About::of(
         quota::EXPERIMENT,
         "what does a CPU limit do to latency and throughput?",

@@ -220,6 +220,7 @@ mod tests {
             values: Vec::new(),
             against_baseline: Vec::new(),
             floor_share: None,
+            replicates: Vec::new(),
             lost: 0,
         }
     }

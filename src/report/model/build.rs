@@ -4,15 +4,17 @@ use std::collections::BTreeSet;
 
 use super::compared::Compared;
 use super::{
-    Experiment, Ladder, Metric, Noise, Program, Report, Rounds, Row, Setting, Value, notices, priced,
+    Experiment, Ladder, Metric, Noise, Program, Replicated, Report, Rounds, Row, Setting, Value, notices,
+    priced,
 };
 use crate::experiment::{self, Weight};
 use crate::outcome::FailureClass;
 use crate::plan::{self, Entry, Plan};
 use crate::record::Recorded;
 use crate::report::text::clean;
+use crate::stats;
 use crate::verdict::exhibit::{Exhibit, Item};
-use crate::verdict::{Analysis, CellSummary, MetricSummary};
+use crate::verdict::{Analysis, CellSummary, MOST_POINTS, MOST_STEPS, MetricSummary};
 
 impl Report {
     /// Everything that the run shows.
@@ -135,6 +137,13 @@ fn one_experiment(run: &Recorded, analysis: &Analysis, name: &'static str) -> Op
         pairs,
         twins,
         factors,
+        maps: definition
+            .about()
+            .maps
+            .iter()
+            .filter_map(|name| metrics.iter().position(|one| one.name == *name))
+            .collect(),
+        replicates: definition.about().replicates,
         metrics,
         price_lists,
         exhibits: analysis.exhibits.iter().filter(|one| one.experiment == name).map(cleaned).collect(),
@@ -280,8 +289,31 @@ fn row(
         values: summary.metrics.iter().enumerate().map(value).collect(),
         against_baseline: compared.with_baseline(subject, setting),
         floor_share: analysis.floor_shares.iter().find(|one| one.cell == cell).map(|one| one.share),
+        replicates: replicated(run, cell),
         lost: lost(summary),
     }
+}
+
+/// What replicates within the first sample of a cell that counts.
+fn replicated(run: &Recorded, cell: usize) -> Vec<Option<Replicated>> {
+    let declared =
+        experiment::find(run.plan.cells[cell].experiment).map_or(&[][..], |one| one.about().replicates);
+    let counted = run.contexts.iter().skip(run.plan.warmups);
+    let mut samples = run.series[cell].samples.iter().zip(counted);
+    let first = samples.find_map(|(sample, context)| sample.as_ref().filter(|_| context.is_some()));
+    let of_sample = |declared: &experiment::Replicates| {
+        let sample = first?;
+        let values = sample.series(declared.series)?;
+        let values: Vec<f64> = values.iter().map(|value| *value as f64 / declared.divisor).collect();
+        let present: Vec<Option<f64>> = values.iter().copied().map(Some).collect();
+        Some(Replicated {
+            count: values.len(),
+            steps: stats::steps(&stats::Sample::new(values).ok()?, MOST_STEPS),
+            course: stats::course(&present, MOST_POINTS),
+            every: (declared.every)(sample),
+        })
+    };
+    declared.iter().map(of_sample).collect()
 }
 
 /// The values of complete rounds that count.

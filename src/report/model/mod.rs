@@ -16,6 +16,7 @@ pub use priced::{Amount, Line, PriceList, Total};
 pub use reference::{Beside, BesideRow, Caution, Doubt, Ours, Published, Quantity, Reference, Standing};
 pub use summary::{Ground, Sentence, Topic};
 
+use crate::experiment::Replicates;
 use crate::stats::{Course, Estimate};
 use crate::units::Unit;
 use crate::verdict::Verdict;
@@ -139,6 +140,10 @@ pub struct Experiment {
     pub price_lists: Vec<PriceList>,
     /// Tables of its own.
     pub exhibits: Vec<Exhibit>,
+    /// What replicates within its samples.
+    pub replicates: &'static [Replicates],
+    /// Indices of metrics that are worth a map of subjects and settings.
+    pub maps: Vec<usize>,
 }
 
 impl Experiment {
@@ -272,6 +277,8 @@ pub struct Row {
     pub against_baseline: Vec<Option<Change>>,
     /// Which share of the first metric the floor alone would take.
     pub floor_share: Option<Estimate>,
+    /// By what replicates within a sample, of the first sample that counts; none where it has no such values.
+    pub replicates: Vec<Option<Replicated>>,
     /// Rounds that count without a sample.
     pub lost: usize,
 }
@@ -299,6 +306,19 @@ pub struct Value {
     pub steps: Vec<f64>,
     /// The values over complete rounds.
     pub course: Course,
+}
+
+/// Values that replicate within one sample.
+#[derive(Debug, Clone)]
+pub struct Replicated {
+    /// How many there are.
+    pub count: usize,
+    /// Order statistics at equal steps, from the smallest to the largest value.
+    pub steps: Vec<f64>,
+    /// The values in their order.
+    pub course: Course,
+    /// How many seconds lie between two of them; none where they are in no order.
+    pub every: Option<f64>,
 }
 
 /// What one comparison says about one metric in one setting.

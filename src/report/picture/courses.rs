@@ -41,8 +41,7 @@ fn picture(report: &Report, experiment: &Experiment, setting: &Setting, index: u
     let step = told.first()?.course.step;
     let under = if setting.text.is_empty() { String::new() } else { format!(", {}", clean(&setting.text)) };
     let mut caption = vec![
-        "Each track is one subject, its values divided by their own median; the upper and the lower number name the \
-         outermost lines."
+        "Each track is one subject, its values divided by their own median, on a logarithmic axis that all share."
             .to_owned(),
     ];
     if step > 1 {

@@ -40,6 +40,8 @@ pub struct Intervals {
 pub struct Panel {
     /// Under which; empty where there is nothing to tell apart.
     pub title: String,
+    /// Panels with the same number share an axis: an index into the experiment's metrics.
+    pub metric: usize,
     /// What multiples are of.
     pub baseline: String,
     /// A row a subject.
@@ -126,6 +128,7 @@ fn panels(experiment: &Experiment, setting: &Setting, metric: usize) -> Vec<Pane
         let lines = rows.into_iter().map(|row| line(&experiment.metrics[metric], metric, row));
         Panel {
             title: title_of(experiment, setting, ladder, metric),
+            metric,
             baseline: ladder.baseline.clone(),
             rows: lines.collect(),
         }
@@ -297,12 +300,13 @@ fn table(panels: &[Panel], unit: Unit) -> Table {
 impl Intervals {
     /// Draws it from a height on, and says where it ends.
     pub(super) fn draw(&self, canvas: &mut Canvas, top: f64) -> f64 {
-        let values = self.panels.iter().flat_map(|panel| &panel.rows).filter_map(|line| line.value.as_ref());
-        let ends = values.flat_map(|value| [value.range.0, value.range.1]);
-        let Some(axis) = Axis::over(ends, self.unit, PLOT) else { return top };
-        let ticks = axis.ticks(tick_room);
         let mut y = top;
         for panel in &self.panels {
+            let alike = self.panels.iter().filter(|other| other.metric == panel.metric);
+            let values = alike.flat_map(|panel| &panel.rows).filter_map(|line| line.value.as_ref());
+            let ends = values.flat_map(|value| [value.range.0, value.range.1]);
+            let Some(axis) = Axis::over(ends, self.unit, PLOT) else { continue };
+            let ticks = axis.ticks(tick_room);
             if !panel.title.is_empty() {
                 y += LABEL * 1.4;
                 canvas.text("ink title", (SIDE, y), End::Start, LABEL, &panel.title);

@@ -7,10 +7,12 @@
 pub mod axis;
 mod courses;
 mod distribution;
+mod grid;
 mod intervals;
 mod ladder;
 mod letters;
 pub mod png;
+mod replicates;
 pub mod svg;
 mod tracks;
 mod waterfall;
@@ -19,6 +21,7 @@ use crate::report::File;
 use crate::report::model::{Experiment, Report};
 
 pub use distribution::Distribution;
+pub use grid::Grid;
 pub use intervals::Intervals;
 pub use ladder::Ladder;
 pub use tracks::Tracks;
@@ -29,7 +32,7 @@ pub use waterfall::Waterfall;
 pub struct Picture {
     /// The stem of a file's name, of `a` to `z`, digits, `-` and `_`; no other picture of the report has it.
     pub name: String,
-    /// The experiment; empty where it is about the whole run.
+    /// The experiment that its data are of.
     pub experiment: &'static str,
     /// What it shows, in a line.
     pub title: String,
@@ -78,12 +81,16 @@ pub enum Drawing {
     Ladder(Ladder),
     /// What does each piece cost, and do the prices make the whole?
     Waterfall(Waterfall),
+    /// What happens where two things meet?
+    Grid(Grid),
 }
 
 /// The pictures of an experiment, the most important first.
 pub fn of_experiment(report: &Report, experiment: &Experiment) -> Vec<Picture> {
-    let mut pictures = intervals::pictures(report, experiment);
-    pictures.extend(waterfall::pictures(experiment));
+    let mut pictures = waterfall::pictures(experiment);
+    pictures.extend(grid::pictures(report, experiment));
+    pictures.extend(intervals::pictures(report, experiment));
+    pictures.extend(replicates::pictures(experiment));
     pictures.extend(distribution::pictures(report, experiment));
     pictures.extend(courses::pictures(report, experiment));
     keep_names_distinct(&mut pictures);

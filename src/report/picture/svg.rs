@@ -49,6 +49,9 @@ const HEATS: [[&str; 7]; 2] = [
     ["#182430", "#1c3348", "#1f4463", "#215a86", "#2a76ad", "#5aa2d6", "#b5dcf7"],
 ];
 
+/// How many of them there are.
+pub(super) const HEAT_STEPS: usize = HEATS[0].len();
+
 /// The rules that give a picture its colours in a theme, for pictures inside `scope`, such as `figure` or
 /// `:root[data-theme="dark"] figure`; with an empty one for all.
 pub fn css(theme: Theme, scope: &str) -> String {
@@ -72,7 +75,7 @@ pub fn css(theme: Theme, scope: &str) -> String {
         // Dark steps of light ground, and light ones of dark ground, bear letters of the other kind.
         let letters = if number >= 5 { paper } else { ink };
         rules.push_str(&format!(
-            "{scope}.h{number} .mark{{fill:{colour}}}{scope}.h{number} text{{fill:{letters}}}"
+            "{scope}.h{number} .mark{{fill:{colour}}}{scope}.h{number} .ink{{fill:{letters}}}"
         ));
     }
     rules
@@ -120,6 +123,7 @@ pub fn draw(picture: &Picture, style: Style) -> String {
         Drawing::Tracks(drawing) => drawing.draw(&mut canvas, top),
         Drawing::Ladder(drawing) => drawing.draw(&mut canvas, top),
         Drawing::Waterfall(drawing) => drawing.draw(&mut canvas, top),
+        Drawing::Grid(drawing) => drawing.draw(&mut canvas, top),
     };
     if style == Style::Standalone {
         bottom += 6.0;
