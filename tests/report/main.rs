@@ -5,6 +5,7 @@
 mod csv;
 mod factors;
 mod json;
+mod pictures;
 mod scripted;
 mod terminal;
 
