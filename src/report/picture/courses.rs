@@ -97,7 +97,8 @@ fn track(metric: &Metric, index: usize, row: &Row) -> Option<Track> {
         multiple(high),
         metric.unit.format(median)
     );
-    Some(Track { label: row.label.clone(), layer: row.layer, course, words })
+    let notes = [format!("largest {}×", multiple(high)), format!("smallest {}×", multiple(low))];
+    Some(Track { label: row.label.clone(), layer: row.layer, course, words, notes })
 }
 
 fn multiple(value: f64) -> String {

@@ -58,6 +58,9 @@ fn over_time(
         layer: row.layer,
         course: own.course.clone(),
         words: format!("{}: {}, {}", row.label, counted(own.count, "value"), ends(declared, own)),
+        notes: [("largest", own.steps.len().saturating_sub(1)), ("median", own.steps.len() / 2)].map(
+            |(name, at)| own.steps.get(at).map_or(String::new(), |value| format!("{name} {}", shown(*value))),
+        ),
     };
     let table_row = |(row, own): &(&Row, &Replicated)| {
         let at = |share: f64| own.steps[(share * (own.steps.len() - 1) as f64).round() as usize];

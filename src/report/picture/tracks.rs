@@ -10,7 +10,7 @@ use crate::stats::course::Point;
 use crate::units::Unit;
 
 const LABEL_ROOM: f64 = 160.0;
-const PLOT: (f64, f64) = (SIDE + LABEL_ROOM + 70.0, WIDTH - SIDE - 8.0);
+const PLOT: (f64, f64) = (SIDE + LABEL_ROOM + 70.0, WIDTH - SIDE - 116.0);
 /// Dots further apart than this are seen as dots.
 const APART: f64 = 7.0;
 
@@ -49,6 +49,8 @@ pub struct Track {
     pub course: Course,
     /// What is said of it in a line.
     pub words: String,
+    /// Two short lines of numbers beside it.
+    pub notes: [String; 2],
 }
 
 impl Track {
@@ -97,6 +99,9 @@ impl Tracks {
             canvas.subject(&class, &track.label, &track.words);
             let name = shorten(&track.label, LABEL, LABEL_ROOM);
             canvas.text("ink", (SIDE, y + height / 2.0 + 4.0), End::Start, LABEL, &name);
+            for (note, down) in track.notes.iter().zip([-3.0, 10.0]) {
+                canvas.text("faint", (WIDTH - SIDE, y + height / 2.0 + down), End::Last, SMALL, note);
+            }
             self.one(canvas, track, &across, &up);
             canvas.end();
             y += height;
