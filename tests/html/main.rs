@@ -1,9 +1,13 @@
 //! Is the page whole, self-contained and harmless, whatever the run was like? Its structure is looked at as text
-//! here; `browser` opens it in a real browser.
+//! here; `in_browser` opens it in a real browser.
 
+mod browser;
+mod in_browser;
 #[allow(dead_code, reason = "the scripted runs serve other tests too")]
 #[path = "../report/scripted.rs"]
 mod scripted;
+#[path = "../support/mod.rs"]
+mod support;
 
 use dunnage::record::Recorded;
 use dunnage::report::{Look, Report, html};

@@ -39,6 +39,8 @@ pub enum Need {
     Useradd,
     DropCaches,
     Guest,
+    Chromium,
+    Axe,
 }
 
 impl Need {
@@ -65,6 +67,8 @@ impl Need {
             Need::Useradd => "useradd",
             Need::DropCaches => "drop_caches",
             Need::Guest => "guest",
+            Need::Chromium => "chromium",
+            Need::Axe => "axe",
         }
     }
 
@@ -90,6 +94,8 @@ impl Need {
                 words(self.name(), &["--version"]).map(drop)
             }
             Need::Guest => guest::ready(),
+            Need::Chromium => words("chromium", &["--version"]).map(drop),
+            Need::Axe => axe_ready(),
         }
     }
 }
@@ -111,6 +117,16 @@ pub fn skip(test: &str, need: Need, reason: &str) {
         // One write: test executables and threads share the file.
         file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the list of skips");
     }
+}
+
+/// Where `cargo xtask test` puts axe-core, from the root of the repository.
+pub const AXE: &str = "target/axe/node_modules/axe-core/axe.min.js";
+
+fn axe_ready() -> Result<(), String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(AXE);
+    fs::metadata(path)
+        .map(drop)
+        .map_err(|error| format!("{AXE}: {error}; `cargo xtask test` puts it there with npm"))
 }
 
 pub fn docker_ready() -> Result<(), String> {

@@ -3,6 +3,7 @@
 //! Deliberately absent: anything that measures. The helpers here may poll and may call the
 //! machine's own tools; dunnage itself may not.
 
+mod axe;
 mod bench;
 mod cgroups;
 mod daemon;
@@ -69,6 +70,7 @@ fn test(lint: Lint, for_cargo: &[String]) -> Result<ExitCode> {
         Machine::Ours => {
             packages::install_missing()?;
             cgroups::mend();
+            axe::ensure();
             (daemon::ensure(&scratch), guest::ensure())
         }
         Machine::Foreign(why) => {

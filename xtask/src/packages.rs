@@ -43,6 +43,7 @@ const PACKAGES: &[Package] = &[
     Package { name: "libc6-dev", or: None, in_every_release: true },
     package("iproute2", "ip"),
     package("groff-base", "groff"),
+    package("chromium", "chromium"),
     package("bash", "bash"),
     package("qemu-system-x86", "qemu-system-x86_64"),
     Package { name: "ca-certificates", or: None, in_every_release: true },

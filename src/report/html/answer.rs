@@ -22,7 +22,8 @@ pub(super) struct Answer {
     pub meaning: &'static str,
     /// What verdicts mean here.
     pub legend: String,
-    pub table: Table,
+    /// A table a setting.
+    pub tables: Vec<Table>,
     /// The ladder, where there is one.
     pub figure: Option<Figure>,
     /// What it means, in sentences.
@@ -58,7 +59,7 @@ pub(super) fn answer(report: &Report, labels: &[String]) -> Option<Answer> {
             metric: "",
             meaning: "",
             legend: String::new(),
-            table: Table::default(),
+            tables: Vec::new(),
             figure: drawn(report, labels),
             sentences: Vec::new(),
             left_out: 0,
@@ -66,17 +67,17 @@ pub(super) fn answer(report: &Report, labels: &[String]) -> Option<Answer> {
         });
     };
     let metric = &lead.metrics[0];
-    let settings: Vec<usize> = (0..lead.settings.len().min(BESIDE)).collect();
+    let shown = lead.settings.len().min(BESIDE);
     Some(Answer {
         experiment: lead.name,
         question: lead.question,
         metric: metric.name,
         meaning: metric.meaning,
         legend: legend(lead),
-        table: at_a_glance(lead, &settings, 0),
+        tables: (0..shown).map(|setting| at_a_glance(lead, setting, 0)).collect(),
         figure: drawn(report, labels),
         sentences: in_words(report, lead),
-        left_out: lead.settings.len() - settings.len(),
+        left_out: lead.settings.len() - shown,
         others,
     })
 }

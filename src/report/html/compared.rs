@@ -136,52 +136,41 @@ pub(super) fn verdicts(experiment: &Experiment, setting: usize, metric: usize) -
     }
 }
 
-/// One metric in several settings beside each other: the answer at a glance, the first place first.
-pub(super) fn at_a_glance(experiment: &Experiment, settings: &[usize], metric: usize) -> Table {
+/// One metric in one setting, the first place first: the answer at a glance.
+pub(super) fn at_a_glance(experiment: &Experiment, setting: usize, metric: usize) -> Table {
     let definition = &experiment.metrics[metric];
-    let Some(&first) = settings.first() else { return Table::default() };
-    let ranked = places(experiment, first, metric);
-    let mut rows: Vec<&Row> = ranked.iter().map(|(row, _)| *row).collect();
-    // Variants that the experiment made of a subject explain it; they stand in the section.
-    for row in settings.iter().flat_map(|&setting| subjects(experiment, setting)) {
+    let places = places(experiment, setting, metric);
+    let mut rows: Vec<&Row> = places.iter().map(|(row, _)| *row).collect();
+    for row in subjects(experiment, setting) {
         if rows.iter().all(|known| known.label != row.label) {
             rows.push(row);
         }
     }
+    // Variants that the experiment made of a subject explain it; they stand in the section.
     rows.retain(|row| row.variant_of.is_none());
-    let mut groups = vec![(String::new(), 2)];
-    let mut heads = heads_of().to_vec();
-    let mut lines: Vec<Line> = rows.iter().map(|row| line_of(row)).collect();
-    for &setting in settings {
-        let own = subjects(experiment, setting);
-        let own: Vec<Option<&Row>> =
-            rows.iter().map(|row| own.iter().copied().find(|one| one.label == row.label)).collect();
-        let value =
-            |row: &Option<&Row>| row.and_then(|row| row.values.get(metric)?.as_ref()).map(|one| one.median);
-        let medians = Medians::of_estimates(definition.unit, &own.iter().map(value).collect::<Vec<_>>());
-        let places = places(experiment, setting, metric);
-        let multiples = multiples(&own, metric);
-        groups.push((experiment.settings[setting].text.clone(), 5));
-        heads.extend([
-            Head::number("place"),
-            Head::number(medians.named(definition.name)),
-            Head::range("95 % interval"),
-            Head::number(format!("× {}", baseline(experiment))),
-            Head::text("verdict"),
-        ]);
-        let cells = own.iter().zip(medians.cells).zip(multiples);
-        for (line, ((row, [median, interval]), [multiple, _])) in lines.iter_mut().zip(cells) {
-            let (place, verdict) = match row {
-                Some(row) => (place_of(&places, row), verdict_of(row, metric)),
-                None => (Cell::nothing("–"), Cell::nothing("not in it")),
-            };
-            line.cells.extend([place, median, interval, multiple, verdict]);
+    let value = |row: &&Row| row.values.get(metric).and_then(Option::as_ref).map(|one| one.median);
+    let medians = Medians::of_estimates(definition.unit, &rows.iter().map(value).collect::<Vec<_>>());
+    let multiples = multiples(&rows.iter().map(|row| Some(*row)).collect::<Vec<_>>(), metric);
+    let cells = rows.iter().zip(medians.cells.clone()).zip(multiples);
+    let line = |((row, [median, interval]), [multiple, _]): ((&&Row, [Cell; 2]), [Cell; 2])| {
+        let [name, layer] = head_of(row);
+        let place = place_of(&places, row);
+        Line {
+            subjects: vec![row.label.clone()],
+            cells: vec![name, layer, place, median, interval, multiple, verdict_of(row, metric)],
         }
-    }
-    if groups.iter().all(|(name, _)| name.is_empty()) {
-        groups.clear();
-    }
-    Table { groups, heads, lines, ..Table::default() }
+    };
+    let mut heads = heads_of().to_vec();
+    heads.extend([
+        Head::number("place"),
+        Head::number(medians.named(definition.name)),
+        Head::range("95 % interval"),
+        Head::number(format!("× {}", baseline(experiment))),
+        Head::text("verdict"),
+    ]);
+    let text = setting_name(experiment, setting);
+    let caption = if text.is_empty() { definition.name.to_owned() } else { text.to_owned() };
+    Table { caption, heads, lines: cells.map(line).collect(), ..Table::default() }
 }
 
 /// Metrics beside each other, medians with their intervals, nothing decided.

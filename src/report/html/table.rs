@@ -14,8 +14,6 @@ pub(super) struct Table {
     pub caption: String,
     /// What a reader must know to read it.
     pub notes: Vec<String>,
-    /// What stands over several columns: each name with how many it spans; nothing where no head needs it.
-    pub groups: Vec<(String, usize)>,
     /// The heads of its columns.
     pub heads: Vec<Head>,
     /// Its lines.
