@@ -29,7 +29,7 @@ pub fn abandoned(place: &Place) -> Result<Vec<String>> {
 fn clear(place: &Place, dead: Abandoned) -> Result<Vec<String>> {
     let run = dead.run();
     let mut told = Vec::new();
-    let mut stuck = false;
+    let mut stuck: Vec<(String, Vec<&Resource>)> = Vec::new();
     // A service ends by itself only when it is told to, unlike the clients of the run.
     for resource in &dead.left {
         if let Resource::Service { program, argument } = resource
@@ -42,17 +42,18 @@ fn clear(place: &Place, dead: Abandoned) -> Result<Vec<String>> {
     for resource in &dead.left {
         match remove(place, &run, resource) {
             Ok(()) => told.push(format!("removed {} of run {run}", named(resource))),
-            Err(why) => {
-                stuck = true;
-                told.push(format!("could not remove {} of run {run}: {why}", named(resource)));
-            }
+            Err(why) => match stuck.iter_mut().find(|(other, _)| *other == why) {
+                Some((_, resources)) => resources.push(resource),
+                None => stuck.push((why, vec![resource])),
+            },
         }
     }
+    told.extend(stuck.iter().map(|(why, resources)| could_not_remove(&run, why, resources)));
     // The run's own directory is ours by its place; whatever was prepared there is gone with it.
     if is_word(&run) {
         let _ = std::fs::remove_dir_all(place.state.join("runs").join(&run));
     }
-    if !stuck {
+    if stuck.is_empty() {
         dead.finish()?;
     }
     Ok(told)
@@ -85,6 +86,16 @@ fn named(resource: &Resource) -> String {
         Resource::Directory(path) => format!("`{}`", path.display()),
         Resource::Container { subject, name } => format!("`{name}` ({subject})"),
     }
+}
+
+/// Of several the first: a daemon that is away keeps all that it has, for one reason.
+fn could_not_remove(run: &str, why: &str, resources: &[&Resource]) -> String {
+    let first = resources.first().map_or(String::new(), |resource| named(resource));
+    let more = match resources.len() {
+        0 | 1 => String::new(),
+        count => format!(" and {} more", count - 1),
+    };
+    format!("could not remove {first}{more} of run {run}: {why}")
 }
 
 fn remove(place: &Place, run: &str, resource: &Resource) -> Result<(), String> {
@@ -159,4 +170,19 @@ fn living_runs(state: &Path) -> Vec<String> {
 fn another_dunnage() -> bool {
     let own = std::process::id() as i32;
     process::named(&["dunnage"]).iter().any(|other| other.pid != own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stays_for_one_reason_is_told_in_one_line() {
+        let container = |name: &str| Resource::Container { subject: "docker".into(), name: name.into() };
+        let [one, other] = ["dunnage-1", "dunnage-2"].map(container);
+        let told = could_not_remove("ab", "the daemon is away", &[&one]);
+        assert_eq!(told, "could not remove `dunnage-1` (docker) of run ab: the daemon is away");
+        let told = could_not_remove("ab", "the daemon is away", &[&one, &other]);
+        assert_eq!(told, "could not remove `dunnage-1` (docker) and 1 more of run ab: the daemon is away");
+    }
 }
