@@ -36,9 +36,9 @@ fn everything() -> Recorded {
         subjects.push(limited);
     }
     let plan = plan::make(Request {
-        experiments: vec!["start", "primitives", "syscall", "throttle"],
+        experiments: vec!["start", "primitives", "syscall", "cpu", "throttle"],
         subjects,
-        chosen: Vec::new(),
+        chosen: vec![("passes".into(), ["100", "200", "400"].map(str::to_owned).to_vec())],
         seed: 7,
         rounds: Rounds::Fixed(20),
         allowed: plan::ALLOWED,
@@ -48,7 +48,7 @@ fn everything() -> Recorded {
     let mut run = run(plan);
     for cell in 0..run.plan.cells.len() {
         match run.plan.cells[cell].experiment {
-            "primitives" | "syscall" => plant(&mut run, cell),
+            "primitives" | "syscall" | "cpu" => plant(&mut run, cell),
             "throttle" => throttle(&mut run, cell),
             _ => {}
         }
@@ -192,6 +192,7 @@ fn every_kind_of_picture_looks_as_it_did() {
         "start-worked",
         "primitives-waterfall-floor",
         "syscall-differences",
+        "cpu-integer-over-passes",
         "throttle-latency-over-time-bursts",
         "throttle-period_cpu-over-time-continuous",
         "throttle-map-usage",

@@ -16,11 +16,11 @@ const CROWDED: usize = 14;
 /// Shares that a table of a distribution tells.
 const SHARES: [f64; 7] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0];
 
-const PLOT: (f64, f64) = (SIDE + 46.0, WIDTH - SIDE - 206.0);
+pub(super) const PLOT: (f64, f64) = (SIDE + 46.0, WIDTH - SIDE - 206.0);
 const NAMES_AT: f64 = PLOT.1 + 16.0;
 const SAMPLE: f64 = 26.0;
-const NAME: f64 = 16.0;
-const HEIGHT: f64 = 250.0;
+pub(super) const NAME: f64 = 16.0;
+pub(super) const HEIGHT: f64 = 250.0;
 
 /// Curves over one axis.
 #[derive(Debug, Clone)]
@@ -177,14 +177,18 @@ impl Distribution {
             );
             canvas.subject(&class, &curve.label, &words);
             canvas.path(&line, &path(curve, &across, &up));
-            canvas.line(&line, (NAMES_AT, y), (NAMES_AT + SAMPLE, y));
-            let room = WIDTH - SIDE - NAMES_AT - SAMPLE - 6.0;
-            let name = shorten(&curve.label, LABEL, room);
-            canvas.text("ink", (NAMES_AT + SAMPLE + 6.0, y + 4.0), End::Start, LABEL, &name);
+            legend(canvas, &line, &curve.label, y);
             canvas.end();
         }
         foot + SMALL + 10.0
     }
+}
+
+/// How a line looks, and its name, beside the plot.
+pub(super) fn legend(canvas: &mut Canvas, line: &str, label: &str, y: f64) {
+    canvas.line(line, (NAMES_AT, y), (NAMES_AT + SAMPLE, y));
+    let room = WIDTH - SIDE - NAMES_AT - SAMPLE - 6.0;
+    canvas.text("ink", (NAMES_AT + SAMPLE + 6.0, y + 4.0), End::Start, LABEL, &shorten(label, LABEL, room));
 }
 
 /// A stair with a step at each value.

@@ -11,6 +11,7 @@ mod grid;
 mod intervals;
 mod ladder;
 mod letters;
+mod over;
 pub mod png;
 mod replicates;
 pub mod svg;
@@ -24,6 +25,7 @@ pub use distribution::Distribution;
 pub use grid::Grid;
 pub use intervals::Intervals;
 pub use ladder::Ladder;
+pub use over::Over;
 pub use tracks::Tracks;
 pub use waterfall::Waterfall;
 
@@ -83,12 +85,15 @@ pub enum Drawing {
     Waterfall(Waterfall),
     /// What happens where two things meet?
     Grid(Grid),
+    /// How does it grow?
+    Over(Over),
 }
 
 /// The pictures of an experiment, the most important first.
 pub fn of_experiment(report: &Report, experiment: &Experiment) -> Vec<Picture> {
     let mut pictures = waterfall::pictures(experiment);
     pictures.extend(grid::pictures(report, experiment));
+    pictures.extend(over::pictures(experiment));
     pictures.extend(intervals::pictures(report, experiment));
     pictures.extend(replicates::pictures(experiment));
     pictures.extend(distribution::pictures(report, experiment));
