@@ -107,6 +107,12 @@ slower, and 1 where that cannot be said.")]
 
 Ctrl-C ends watching early and advises on what was seen until then.")]
     Advise(Advise),
+    /// Show a metric over many runs, and where its level changed.
+    #[command(after_long_help = "Examples:
+  dunnage history runs
+  dunnage history runs --by commit -s docker --metric start.returned
+  dunnage history runs/2026-* more.dunnage --format csv > history.csv")]
+    History(History),
     /// Make one file of a run that can be given away: everything to analyse it again, and nothing private.
     #[command(after_long_help = "Examples:
   dunnage pack first-look --dry-run
@@ -282,6 +288,33 @@ pub struct Compare {
     pub fail_on: Option<String>,
     /// Write to this file instead of standard output.
     #[arg(short, long)]
+    pub output: Option<PathBuf>,
+}
+
+/// The options of `history`.
+#[derive(Debug, Args)]
+pub struct History {
+    /// Run directories, packs, or directories that hold them.
+    #[arg(value_name = "DIR", required = true)]
+    pub runs: Vec<PathBuf>,
+    /// Put the runs in the order in which the values of this tag appeared, instead of by date; a change then lies
+    /// between two values.
+    #[arg(long, value_name = "TAG")]
+    pub by: Option<String>,
+    /// A metric, `EXPERIMENT.METRIC`; repeat for several. The first decisive one of each experiment unless given.
+    #[arg(long = "metric", value_name = "METRIC")]
+    pub metrics: Vec<String>,
+    /// A subject by its label; repeat for several. All unless given.
+    #[arg(short = 's', long = "subject", value_name = "SUBJECT")]
+    pub subjects: Vec<String>,
+    /// Take runs of different hosts as one series, because they are alike; each stands apart unless given.
+    #[arg(long)]
+    pub across_hosts: bool,
+    /// In which form: terminal, json, csv or md.
+    #[arg(long, default_value = "terminal")]
+    pub format: String,
+    /// Write to this file instead of standard output.
+    #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 

@@ -7,6 +7,7 @@ pub mod cmd;
 pub mod compare;
 pub mod exit;
 pub mod experiment;
+pub mod history;
 pub mod host;
 pub mod image;
 pub mod outcome;

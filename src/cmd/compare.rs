@@ -102,8 +102,8 @@ fn sides(options: &Compare) -> Result<[Vec<PathBuf>; 2]> {
     Ok([old?, new?])
 }
 
-/// A run itself, or the runs that a directory holds.
-fn runs_in(path: &Path) -> Result<Vec<PathBuf>> {
+/// A run itself, or the runs and packs that a directory holds.
+pub(super) fn runs_in(path: &Path) -> Result<Vec<PathBuf>> {
     let is_run = |path: &Path| record::files(path).iter().any(|file| file.exists());
     if is_run(path) || !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -114,7 +114,9 @@ fn runs_in(path: &Path) -> Result<Vec<PathBuf>> {
         .map(|entry| entry.map(|entry| entry.path()))
         .collect::<std::io::Result<_>>()
         .with_context(context)?;
-    all.retain(|path| is_run(path));
+    let is_pack =
+        |path: &Path| path.is_file() && path.extension().is_some_and(|own| own == record::pack::ENDING);
+    all.retain(|path| is_run(path) || is_pack(path));
     all.sort();
     // What holds no run is told as what it is not.
     Ok(if all.is_empty() { vec![path.to_owned()] } else { all })
@@ -125,7 +127,7 @@ type Loaded = (String, Recorded, Analysis);
 
 fn load(paths: &[PathBuf]) -> Result<Vec<Loaded>> {
     let one = |path: &PathBuf| -> Result<Loaded> {
-        let recorded = record::load(path)?;
+        let recorded = record::open(path)?;
         let analysis = verdict::analyse(&recorded);
         Ok((path.display().to_string(), recorded, analysis))
     };

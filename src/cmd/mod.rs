@@ -6,6 +6,7 @@ mod check;
 mod compare;
 mod completions;
 mod doctor;
+mod history;
 mod list;
 mod pack;
 mod pilot;
@@ -46,6 +47,7 @@ pub fn main() -> i32 {
         Command::Reference { source, format } => reference::run(source.as_deref(), *format),
         Command::Compare(options) => compare::run(options),
         Command::Advise(options) => advise::run(options),
+        Command::History(options) => history::run(options),
         Command::Pack(options) => pack::run(options),
         Command::Unpack { file, output } => unpack::run(file, output.as_deref()),
         Command::Sweep => sweep::run(),

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{Run, Subject};
+use crate::record::pack::HOST;
 use crate::record::{ComponentFacts, Environment};
 use crate::report::text::clean;
 
@@ -96,7 +97,8 @@ pub(super) fn differences(old: &[Run<'_>], new: &[Run<'_>], subjects: &[Subject]
             all.push(Difference { meaning, what: clean(what), subjects, old: shown(old), new: shown(new) });
         }
     };
-    let host = |run: &Run<'_>| Some(environment(run).host.clone()).filter(|host| !host.is_empty());
+    let is_told = |host: &String| !host.is_empty() && host != HOST;
+    let host = |run: &Run<'_>| Some(environment(run).host.clone()).filter(is_told);
     // A host's name is taken out of what is shared, which makes it no other machine.
     if old.iter().chain(new).all(|run| host(run).is_some()) {
         add(Meaning::Machine, "host", &[], &host);

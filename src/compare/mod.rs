@@ -161,6 +161,14 @@ pub fn compare(old: &[Run<'_>], new: &[Run<'_>]) -> Option<Comparison> {
     Some(comparison)
 }
 
+/// In what two runs differ besides their numbers, as far as it concerns the machine and the subject with this label.
+pub fn around(old: &Run<'_>, new: &Run<'_>, label: &str) -> Vec<Difference> {
+    let (known, others) = (keys(old), keys(new));
+    let shared: Vec<Key> =
+        known.into_keys().filter(|key| key.2 == label && others.contains_key(key)).collect();
+    environment::differences(&[*old], &[*new], &subjects(&old.recorded.plan, &shared))
+}
+
 /// The key of a cell; none of a twin, which only says how far a subject differs from itself.
 fn key(plan: &Plan, cell: &crate::plan::Cell) -> Option<Key> {
     let entry = &plan.subjects[cell.subject];

@@ -43,6 +43,8 @@ pub mod carryover;
 
 pub mod course;
 
+pub mod change;
+
 pub mod quota;
 
 pub mod student;
@@ -50,6 +52,7 @@ pub mod student;
 mod normal;
 
 pub use carryover::{CarryOver, CarryOverError, carry_over};
+pub use change::{Change, changes, fewest, shifted};
 pub use course::{Course, course, steps};
 pub use decide::{Comparison, Decision, Goal, Margin, MarginError, NewRun, compare, decide};
 pub use drift::{Drift, DriftError, drift};

@@ -67,7 +67,8 @@ fn has_word(line: &str, word: &str) -> bool {
 
 /// Statistics, verdicts, reports and advice are functions of files: no process, clock, engine, handle.
 fn pure_rooms_know_no_machine(file: &File) -> Vec<String> {
-    const PURE: [&str; 5] = ["src/stats", "src/report", "src/advise", "src/compare", "src/reference"];
+    const PURE: [&str; 6] =
+        ["src/stats", "src/report", "src/advise", "src/compare", "src/reference", "src/history"];
     let pure = PURE.iter().any(|room| file.is_in(room));
     if !pure && !file.path.starts_with("src/verdict") {
         return Vec::new();

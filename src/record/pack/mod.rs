@@ -24,6 +24,8 @@ const FORMAT_NAME: &str = "dunnage-pack";
 pub const VERSION: u32 = 1;
 /// The first entry of the archive.
 const MANIFEST: &str = "pack.json";
+/// What every host is called in a pack.
+pub const HOST: &str = "host";
 /// The ending of packs that are not named.
 pub const ENDING: &str = "dunnage";
 

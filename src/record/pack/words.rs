@@ -77,7 +77,7 @@ impl Kind {
     /// What its placeholders begin with.
     const fn placeholder(self) -> &'static str {
         match self {
-            Kind::Host => "host",
+            Kind::Host => super::HOST,
             Kind::User => "user",
             Kind::Path => "path",
             Kind::Place => "place",
@@ -183,7 +183,7 @@ impl Words {
         for word in &known.words {
             add(Kind::Word, word, "a word named with `--private`".into());
         }
-        for name in known.hosts.iter().chain(&known.machine.hosts).filter(|name| *name != "host") {
+        for name in known.hosts.iter().chain(&known.machine.hosts).filter(|name| *name != super::HOST) {
             add(Kind::Host, name, "a name of the host".into());
         }
         for name in &known.machine.users {

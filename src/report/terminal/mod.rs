@@ -3,7 +3,7 @@
 //!
 //! It is text, for whoever writes it to where it belongs: no terminal is asked anything here.
 
-mod axis;
+pub(crate) mod axis;
 mod exhibits;
 mod factors;
 mod ladder;

@@ -1,0 +1,123 @@
+//! `dunnage history`: a metric over many runs.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::compare::runs_in;
+use super::report::look;
+use super::tell;
+use crate::cli::History;
+use crate::compare::Run;
+use crate::exit::{self, Special};
+use crate::history::{self, Hosts, Problem, Wish};
+use crate::record::{self, Recorded};
+use crate::verdict::{self, Analysis};
+
+/// Runs the verb. A run that cannot be read is told and left out, as long as there are two that can.
+pub fn run(options: &History) -> Result<i32> {
+    let Some(format) = history::find(&options.format) else {
+        let valid: Vec<_> = history::FORMATS.iter().map(|format| format!("`{}`", format.name)).collect();
+        let text =
+            format!("there is no format `{}`\n\nhint: formats are {}", options.format, valid.join(", "));
+        return Err(Special::Usage(text).into());
+    };
+    let loaded = load(&options.runs)?;
+    let runs: Vec<Run<'_>> =
+        loaded.iter().map(|(place, recorded, analysis)| Run { recorded, analysis, place }).collect();
+    let wish = Wish {
+        metrics: options.metrics.clone(),
+        subjects: options.subjects.clone(),
+        by: options.by.clone(),
+        hosts: if options.across_hosts { Hosts::Together } else { Hosts::Apart },
+    };
+    let histories = history::of(&runs, &wish).map_err(told)?;
+    let place = &options.runs[0];
+    match &options.output {
+        Some(path) => {
+            refuse_own_files(&options.runs, path)?;
+            std::fs::write(path, (format.render)(&histories, &look(place, false)))
+                .with_context(|| format!("cannot write the history to `{}`", path.display()))?;
+        }
+        None => {
+            let look = look(place, std::io::stdout().is_terminal());
+            let mut out = std::io::stdout().lock();
+            out.write_all((format.render)(&histories, &look).as_bytes())?;
+            out.flush()?;
+        }
+    }
+    Ok(exit::FINE)
+}
+
+/// A run with its place, as it was read and judged.
+type Loaded = (String, Recorded, Analysis);
+
+fn load(places: &[PathBuf]) -> Result<Vec<Loaded>> {
+    let mut all = Vec::new();
+    let mut first_error = None;
+    for path in places.iter().map(|path| runs_in(path)).collect::<Result<Vec<_>>>()?.concat() {
+        match record::open(&path) {
+            Ok(recorded) => {
+                let analysis = verdict::analyse(&recorded);
+                all.push((path.display().to_string(), recorded, analysis));
+            }
+            Err(error) => {
+                let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
+                let text = causes.join(": ");
+                tell(&format!(
+                    "left out: {}",
+                    super::without_controls(text.split("\n\n").next().unwrap_or(""))
+                ));
+                first_error.get_or_insert(error);
+            }
+        }
+    }
+    match first_error {
+        Some(error) if all.len() < 2 => Err(error),
+        _ => Ok(all),
+    }
+}
+
+/// Why there is no history, and what to do.
+fn told(problem: Problem) -> anyhow::Error {
+    let quoted = |all: Vec<String>| all.iter().map(|one| format!("`{one}`")).collect::<Vec<_>>().join(", ");
+    let text = match problem {
+        Problem::OneRun => {
+            return anyhow::anyhow!(
+                "a history needs two runs at least\n\nhint: name more run directories or packs, or a directory that \
+                 holds them; `dunnage report` shows a single run"
+            );
+        }
+        Problem::NothingShared => {
+            return anyhow::anyhow!(
+                "no two of these runs share a cell with values\n\nhint: a cell is an experiment, a setting and a \
+                 subject's label, on one host; runs of different hosts that are alike go together with `--across-hosts`"
+            );
+        }
+        Problem::NoTag(tag) => {
+            format!("no run has the tag `{tag}`\n\nhint: runs get it with `dunnage run --tag {tag}=VALUE`")
+        }
+        Problem::NoMetric(name, known) => {
+            format!("there is no metric `{name}` in these runs\n\nhint: metrics are {}", quoted(known))
+        }
+        Problem::NoSubject(label, known) => {
+            format!("no run has the subject `{label}`\n\nhint: subjects are {}", quoted(known))
+        }
+    };
+    Special::Usage(text).into()
+}
+
+/// A history must not be written over what it is made of.
+fn refuse_own_files(places: &[PathBuf], path: &Path) -> Result<()> {
+    let target = path.canonicalize().ok();
+    let runs = places.iter().map(|path| runs_in(path)).collect::<Result<Vec<_>>>()?.concat();
+    let own = runs.iter().flat_map(|run| record::files(run).into_iter().chain([run.clone()]));
+    if target.is_some() && own.filter_map(|file| file.canonicalize().ok()).any(|file| Some(file) == target) {
+        bail!(Special::Usage(format!(
+            "`{}` belongs to a run itself\n\nhint: choose another file",
+            path.display()
+        )));
+    }
+    Ok(())
+}

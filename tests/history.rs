@@ -1,0 +1,97 @@
+//! Many runs in a row: a planted change is found at its run and nowhere else, and what moves the machine too is
+//! called so.
+
+#[path = "support/dunnage.rs"]
+mod dunnage;
+
+use std::fs;
+
+use dunnage::Dunnage;
+
+/// Runs in a directory, the n-th with these subjects; all begin a day apart, the first on 1 October.
+fn runs(dunnage: &Dunnage, count: usize, subjects: impl Fn(usize) -> String) {
+    for day in 1..=count {
+        let ran = dunnage.run(&format!(
+            "run start {} --set prestate=idle --rounds 5 --seed {day} --tag commit=c{} -o DIR/{day:02}",
+            subjects(day),
+            day.div_ceil(2)
+        ));
+        assert_eq!(ran.code, 0, "{ran}");
+        let path = dunnage.directory().join(format!("{day:02}/env.json"));
+        let text = fs::read_to_string(&path).unwrap();
+        let mut environment: serde_json::Value = serde_json::from_str(&text).unwrap();
+        environment["started"] = format!("2026-10-{day:02}T12:00:00Z").into();
+        if day > 8 {
+            environment["machine"]["kernel"] = "6.99.0".into();
+        }
+        fs::write(&path, environment.to_string()).unwrap();
+    }
+}
+
+fn json(dunnage: &Dunnage, options: &str) -> serde_json::Value {
+    let ran = dunnage.run(&format!("history DIR --format json {options}"));
+    assert_eq!(ran.code, 0, "{ran}");
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+#[test]
+fn a_planted_change_is_found_at_its_run_and_nowhere_else() {
+    let dunnage = Dunnage::new();
+    runs(&dunnage, 14, |day| {
+        format!("-s still=fake:time=20ms -s b=fake:time={}ms", if day > 8 { 24 } else { 20 })
+    });
+    let found = json(&dunnage, "");
+    let history = &found["histories"][0];
+    assert_eq!(history["runs"].as_array().unwrap().len(), 14);
+    let series = |label: &str| {
+        let all = history["series"].as_array().unwrap().iter();
+        all.filter(|one| one["label"] == label).cloned().next().unwrap()
+    };
+    assert_eq!(series("still")["changes"], serde_json::json!([]));
+    let changes = series("b")["changes"].as_array().unwrap().clone();
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    assert_eq!((&changes[0]["first_after"], &changes[0]["meaning"]), (&8.into(), &"slower".into()));
+    let beside = changes[0]["at_the_same_time"].to_string();
+    assert!(beside.contains("kernel") && beside.contains("6.99.0"), "{beside}");
+    let by_tag = json(&dunnage, "--by commit -s b");
+    assert_eq!(by_tag["histories"][0]["series"][0]["changes"][0]["first_after"], 8);
+    let ran = dunnage.run("history DIR -s b");
+    assert!(ran.stdout.contains("start.returned of b (prestate=idle) takes more since 2026-10-09"), "{ran}");
+    let table = dunnage.run("history DIR --format csv").stdout;
+    assert_eq!(table.lines().count(), 1 + 2 * 14, "{table}");
+    // A pack stands for its run, and a run that is named twice counts once.
+    let ran = dunnage.run("pack DIR/01 -o DIR/01.dunnage");
+    assert_eq!(ran.code, 0, "{ran}");
+    let ran = dunnage.run("history DIR");
+    assert!(ran.code == 0 && ran.stdout.contains("counts once"), "{ran}");
+}
+
+#[test]
+fn too_few_runs_and_bad_ones_are_told() {
+    let dunnage = Dunnage::new();
+    runs(&dunnage, 2, |_| "-s a=fake".into());
+    let ran = dunnage.run("history DIR");
+    assert!(ran.code == 0 && ran.stdout.contains("no change can be found yet"), "{ran}");
+    let ran = dunnage.run("history DIR/01");
+    assert!(ran.code == 1 && ran.stderr.contains("needs two runs"), "{ran}");
+    let ran = dunnage.run("history DIR --by nothing");
+    assert!(ran.code == 2 && ran.stderr.contains("no run has the tag"), "{ran}");
+    let ran = dunnage.run("history DIR --metric start.nothing");
+    assert!(ran.code == 2 && ran.stderr.contains("`start.returned`"), "{ran}");
+    let ran = dunnage.run("history DIR -s nobody");
+    assert!(ran.code == 2 && ran.stderr.contains("subjects are `a`"), "{ran}");
+    let ran = dunnage.run("history DIR --format csv -o DIR/01/samples.jsonl");
+    assert!(ran.code == 2 && ran.stderr.contains("belongs to a run itself"), "{ran}");
+    // Another subject alone, and a newer format.
+    let ran = dunnage.run("run start -s z=fake --rounds 2 -o DIR.other");
+    assert_eq!(ran.code, 0, "{ran}");
+    let ran = dunnage.run("history DIR/01 DIR.other");
+    assert!(ran.code == 1 && ran.stderr.contains("share a cell"), "{ran}");
+    let plan = dunnage.directory().join("02/plan.json");
+    let text = fs::read_to_string(&plan).unwrap().replacen("\"version\": 1", "\"version\": 9", 1);
+    fs::write(&plan, text).unwrap();
+    let ran = dunnage.run("history DIR DIR.other");
+    assert!(ran.code == 1 && ran.stderr.contains("left out") && ran.stderr.contains("version 9"), "{ran}");
+    let ran = dunnage.run("history DIR/02");
+    assert!(ran.code == 1 && ran.stderr.contains("version 9"), "{ran}");
+}
