@@ -62,25 +62,28 @@ pub fn run(bench: &mut Bench, runs: usize) -> Result<Vec<Row>> {
     write(&directory, bench.seed)?;
     let usage = compile("usage", Libc::With, bench.scratch())?;
     let own = std::env::current_exe()?;
-    let report = |command: &mut Command| -> Result<[f64; 4]> {
-        command.args([DUNNAGE, "report"]).arg(&directory).args(["--format", "json"]);
-        told(command)
+    let report = |format: &str| -> Result<[f64; 4]> {
+        let mut command = Command::new(&usage);
+        command.args([DUNNAGE, "report"]).arg(&directory).args(["--format", format]);
+        told(&mut command)
     };
     let inside = |command: &mut Command| told(command.arg(&own).arg(INSIDE).arg(&directory));
     // Once untimed: the file is in memory from then on, as after a run.
-    report(&mut Command::new(&usage))?;
-    let mut both = [Vec::new(), Vec::new()];
+    report("json")?;
+    let mut all = [Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..runs {
-        both[0].push(report(&mut Command::new(&usage))?);
-        both[1].push(inside(&mut Command::new(&usage))?);
+        all[0].push(inside(&mut Command::new(&usage))?);
+        all[1].push(report("json")?);
+        all[2].push(report("html")?);
     }
     let told = Command::new(&own).arg(INSIDE).arg(&directory).output()?;
     eprint!("{}", String::from_utf8_lossy(&told.stdout));
     std::fs::remove_dir_all(&directory)?;
-    let [report, verdicts] = both;
+    let [verdicts, json, html] = all;
     Ok(vec![
         row("1,000,000 samples to verdicts", &verdicts)?,
-        row("the same and `report --format json`", &report)?,
+        row("the same and `report --format json`", &json)?,
+        row("the same and `report --format html`", &html)?,
     ])
 }
 

@@ -121,7 +121,7 @@ fn the_pointer_tells_a_round_and_its_value() {
     let mut opened = open(&small(), DESK);
     let browser = &mut opened.browser;
     browser.evaluate(UNFOLD);
-    browser.evaluate("document.documentElement.style.scrollBehavior = 'auto'; document.querySelector('.course svg').scrollIntoView({ block: 'center' })");
+    browser.evaluate("document.querySelector('.course svg').scrollIntoView({ block: 'center' })");
     let place = browser.evaluate("(({ x, y, width, height }) => [x + width / 2, y + height / 2])(document.querySelector('.course svg').getBoundingClientRect())");
     let [x, y]: [f64; 2] = serde_json::from_value(place).expect("a place");
     browser.point(x, y);

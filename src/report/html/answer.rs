@@ -10,6 +10,9 @@ use crate::report::text::{percent, with_interval};
 /// Settings that fit beside each other.
 const BESIDE: usize = 2;
 
+/// Pieces that are named.
+const DEAREST: usize = 4;
+
 /// What the page says first.
 #[derive(Debug)]
 pub(super) struct Answer {
@@ -101,6 +104,25 @@ pub(super) fn legend(experiment: &Experiment) -> String {
     )
 }
 
+/// The dearest pieces of each price list.
+fn dearest(experiment: &Experiment) -> Vec<String> {
+    let Some(metric) = experiment.metrics.first() else { return Vec::new() };
+    let mut sentences = Vec::new();
+    for list in &experiment.price_lists {
+        for (index, prestate) in list.prestates.iter().enumerate() {
+            let rungs = list.dearest(index, DEAREST);
+            let told: Vec<_> = rungs
+                .iter()
+                .map(|(piece, price)| format!("{piece} {}", with_interval(metric.unit, *price, None)))
+                .collect();
+            if !told.is_empty() {
+                sentences.push(format!("dearest pieces of {}, {prestate}: {}", list.label, told.join(", ")));
+            }
+        }
+    }
+    sentences
+}
+
 /// What findings mean for a decision. What two subjects differ by stands in the section.
 fn in_words(report: &Report, experiment: &Experiment) -> Vec<String> {
     let own = |one: &&Sentence| one.experiment == experiment.name && one.topic != Topic::Difference;
@@ -111,6 +133,7 @@ fn in_words(report: &Report, experiment: &Experiment) -> Vec<String> {
 fn in_short(report: &Report, experiment: &Experiment) -> Vec<String> {
     let mut sentences: Vec<String> =
         experiment.exhibits.iter().flat_map(|exhibit| exhibit.summary.iter().cloned()).collect();
+    sentences.extend(dearest(experiment));
     sentences.extend(in_words(report, experiment));
     if experiment.speaks_for_itself() || !sentences.is_empty() {
         return sentences;

@@ -12,6 +12,7 @@ mod course;
 mod figure;
 mod own;
 mod prose;
+mod published;
 mod section;
 mod table;
 
@@ -21,6 +22,7 @@ use sha2::{Digest, Sha256};
 
 use self::answer::Answer;
 use self::prose::{prose, question};
+use self::published::Source;
 use self::section::Section;
 use super::model::{Failure, Notice, Program, Report, Suspicion};
 use super::picture::svg::{self, Theme};
@@ -73,6 +75,7 @@ struct Page<'a> {
     sections: Vec<Section<'a>>,
     /// What concerns no experiment by itself, and what is found but not usable stands with it.
     notices: Vec<&'a Notice>,
+    sources: Vec<Source<'a>>,
     place: String,
     repeat: Vec<String>,
 }
@@ -95,6 +98,7 @@ impl<'a> Page<'a> {
             answer: answer::answer(report, &labels),
             sections: section::sections(report, &labels),
             notices: report.notices.iter().filter(|notice| notice.experiment.is_none()).collect(),
+            sources: published::sources(&report.references),
             place: super::text::clean(&look.place),
             repeat: repeat(report),
             labels,

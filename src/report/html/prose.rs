@@ -1,5 +1,7 @@
 //! Sentences in which backticks mark what a person would type: they become code, and everything else is text.
 
+use std::borrow::Cow;
+
 use askama::Template;
 use askama::filters::HtmlSafe;
 
@@ -12,7 +14,7 @@ pub(super) struct Prose<'a> {
 
 #[derive(Debug)]
 struct Piece<'a> {
-    text: &'a str,
+    text: Cow<'a, str>,
     is_code: IsCode,
 }
 
@@ -28,7 +30,7 @@ impl HtmlSafe for Prose<'_> {}
 pub(super) fn prose(text: &str) -> Prose<'_> {
     let mut pieces = Vec::new();
     let mut rest = text;
-    let mut add = |text, is_code| pieces.push(Piece { text, is_code });
+    let mut add = |text, is_code| pieces.push(Piece { text: kept_together(text), is_code });
     while let Some((before, after)) = rest.split_once('`') {
         let Some((code, after)) = after.split_once('`') else { break };
         add(before, IsCode::No);
@@ -37,6 +39,11 @@ pub(super) fn prose(text: &str) -> Prose<'_> {
     }
     add(rest, IsCode::No);
     Prose { pieces }
+}
+
+/// A number and its per cent sign stay on one line.
+fn kept_together(text: &str) -> Cow<'_, str> {
+    if text.contains(" %") { text.replace(" %", "\u{a0}%").into() } else { text.into() }
 }
 
 /// The same, beginning with a capital letter; names that a person would type keep theirs.

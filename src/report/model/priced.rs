@@ -68,6 +68,19 @@ impl PriceList {
         self.lines.iter().find(|line| line.way == way && line.piece == piece)
     }
 
+    /// The rungs that cost most after a prestate, the dearest first. What may as well be nothing is not told as dear.
+    pub fn dearest(&self, prestate: usize, most: usize) -> Vec<(&'static str, f64)> {
+        let rung = |line: &Line| {
+            let amount = line.amounts.get(prestate)?.first()?.as_ref()?;
+            let costs = amount.price.interval.is_some_and(|interval| interval.low > 0.0);
+            (line.way == "ladder" && costs).then_some((line.piece, amount.price.value))
+        };
+        let mut rungs: Vec<(&str, f64)> = self.lines.iter().filter_map(rung).collect();
+        rungs.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+        rungs.truncate(most);
+        rungs
+    }
+
     /// The pieces of these ways, in the order of the plan, each once.
     pub fn pieces(&self, ways: &[&str]) -> Vec<&'static str> {
         let mut pieces = Vec::new();

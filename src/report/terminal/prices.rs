@@ -233,16 +233,9 @@ pub(super) fn in_short(page: &mut Page, experiment: &Experiment) {
     let Some(metric) = experiment.metrics.first() else { return };
     for list in &experiment.price_lists {
         for (index, prestate) in list.prestates.iter().enumerate() {
-            let rung = |line: &Line| {
-                let amount = line.amounts.get(index)?.first()?.as_ref()?;
-                // What may as well be nothing is not told as dear.
-                let costs = amount.price.interval.is_some_and(|interval| interval.low > 0.0);
-                (line.way == "ladder" && costs).then_some((line.piece, amount.price.value))
-            };
-            let mut rungs: Vec<(&str, f64)> = list.lines.iter().filter_map(rung).collect();
-            rungs.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-            let dearest = rungs.iter().take(DEAREST);
-            let told: Vec<_> = dearest
+            let told: Vec<_> = list
+                .dearest(index, DEAREST)
+                .iter()
                 .map(|(piece, price)| format!("{piece} {}", with_interval(metric.unit, *price, None)))
                 .collect();
             if !told.is_empty() {
