@@ -98,6 +98,21 @@ pub enum Command {
 One run a side says only whether these two runs differ. With `--fail-on` the exit code is 3 where a subject is
 slower, and 1 where that cannot be said.")]
     Compare(Compare),
+    /// Make a run of what another program measured: hyperfine's JSON, critest's benchmark JSON, or our own csv.
+    #[command(after_long_help = "Examples:
+  hyperfine --export-json bench.json 'crun --version' 'runc --version'; dunnage import bench.json
+  dunnage import container_benchmark_data.json -o critest-run --tag runtime=containerd
+  dunnage import samples.csv -o again")]
+    Import {
+        /// The file.
+        file: PathBuf,
+        /// Where the run goes, a new or empty directory; named after the file unless given.
+        #[arg(short, long, value_name = "DIR")]
+        output: Option<PathBuf>,
+        /// A label of the run, kept with it and shown in reports; repeat for several.
+        #[arg(long = "tag", value_name = "KEY=VALUE")]
+        tags: Vec<String>,
+    },
     /// Watch a running container and say which limit its usage would bear.
     #[command(after_long_help = "Examples:
   dunnage advise cpu web

@@ -113,6 +113,9 @@ pub struct Sample {
     pub counters: Vec<(Name, i64)>,
     /// Whole numbers in the order in which they were taken: durations in nanoseconds, counts.
     pub series: Vec<(Name, Vec<i64>)>,
+    /// Values of metrics by name, in base units, where others derived them: only of samples that were imported. They go
+    /// before what stamps and counters would give.
+    pub given: Vec<(Name, f64)>,
     /// Numbers that this sample lacks, with the reason: a counter that could not be read.
     pub missing: Vec<(Name, String)>,
     /// What was found inside, without numbers that differ from launch to launch.

@@ -2,6 +2,7 @@
 //! the order of every round, and how long it will take. A pure function of subjects, experiments,
 //! options and seed.
 
+pub mod again;
 pub mod factors;
 mod pairs;
 mod parts;

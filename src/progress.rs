@@ -146,7 +146,7 @@ fn json_event(plan: &Plan, event: &Event<'_>) -> Result<()> {
                     let values = plan
                         .metrics(&plan.cells[row.cell])
                         .iter()
-                        .filter_map(|metric| Some((metric.name.to_owned(), json!((metric.derive)(sample)?))));
+                        .filter_map(|metric| Some((metric.name.to_owned(), json!(metric.value(sample)?))));
                     line["values"] = values.collect::<serde_json::Map<_, _>>().into();
                 }
                 Outcome::Skipped(reason) => {

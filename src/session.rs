@@ -360,6 +360,7 @@ pub fn environment(stage: &Stage, found: &Found) -> Environment {
         subjects: subjects.collect(),
         unavailable: unavailable.collect(),
         no_cpu_accounting: stage.listener.as_ref().err().cloned(),
+        origin: None,
     }
 }
 

@@ -7,6 +7,7 @@ mod compare;
 mod completions;
 mod doctor;
 mod history;
+mod import;
 mod list;
 mod pack;
 mod pilot;
@@ -46,6 +47,7 @@ pub fn main() -> i32 {
         }
         Command::Reference { source, format } => reference::run(source.as_deref(), *format),
         Command::Compare(options) => compare::run(options),
+        Command::Import { file, output, tags } => import::run(file, output.as_deref(), tags),
         Command::Advise(options) => advise::run(options),
         Command::History(options) => history::run(options),
         Command::Pack(options) => pack::run(options),

@@ -135,6 +135,12 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
     })
 }
 
+/// Labels of a run that is not measured now.
+pub fn tags_of(texts: &[String]) -> Result<std::collections::BTreeMap<String, String>> {
+    let typed: Vec<_> = texts.iter().map(|text| Typed::on_command_line(text)).collect();
+    Ok(words::tags(&typed)?.into_iter().collect())
+}
+
 /// The factors of the file, whose subjects must be the complete factorial.
 fn factors(file: &PlanFile, selection: &Selection, subjects: &[Wanted]) -> Result<Vec<String>> {
     let Some(first) = file.factors.first() else { return Ok(Vec::new()) };

@@ -16,6 +16,14 @@ use crate::subject::Spec;
 /// Runs the verb. The round that was interrupted is begun anew: half a round is none.
 pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
     let recorded = record::load(directory)?;
+    if let Some(origin) = &recorded.environment.origin {
+        let text = format!(
+            "`{}` was imported from {}: there is nothing to go on with\n\nhint: `dunnage run` measures anew",
+            directory.display(),
+            origin.format
+        );
+        return Err(Special::Usage(text).into());
+    }
     let plan = recorded.plan;
     let first = recorded.contexts.iter().position(Option::is_none);
     let Some(first) = first else {

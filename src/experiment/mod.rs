@@ -78,6 +78,14 @@ impl Metric {
     }
 }
 
+impl Metric {
+    /// Its value in a sample: as it was given with an imported one, else derived.
+    pub fn value(&self, sample: &Sample) -> Option<f64> {
+        let given = sample.given.iter().find(|(name, _)| name == self.name).map(|(_, value)| *value);
+        given.or_else(|| (self.derive)(sample))
+    }
+}
+
 /// A key of subjects that an experiment varies by itself.
 #[derive(Debug)]
 pub struct Variation {

@@ -34,7 +34,66 @@ pub struct Environment {
     /// Why CPU time of whole launches is not known, where it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_cpu_accounting: Option<String>,
+    /// Where the samples come from, if dunnage did not take them itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
 }
+
+/// Where imported samples come from, and what is known of how they were taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Whose format it was: `hyperfine's JSON`.
+    pub format: String,
+    /// The name of the file, without its directory.
+    pub file: String,
+    /// SHA-256 of the file, hexadecimal.
+    pub sha256: String,
+    /// In which order the samples were taken.
+    pub order: Order,
+    /// What a reader must know: what the file does not say, and what of it has no place in a run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// What was suspect in the file itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<DoubtFacts>,
+}
+
+/// In which order imported samples were taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// Every round visits all cells: samples of one round are compared with each other.
+    Rounds,
+    /// One cell after the other, so that no two samples of different cells belong together: each stands in a round
+    /// of its own, and there are no verdicts.
+    Blocks,
+}
+
+/// Something suspect in a file that was imported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DoubtFacts {
+    /// The name of the rule, one of [`IMPORT_RULES`].
+    pub rule: String,
+    /// The subjects concerned, by label; all of them where none is named.
+    pub labels: Vec<String>,
+    /// The metric concerned; all of them where none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<String>,
+    /// What was seen.
+    pub evidence: String,
+    /// What probably made it so.
+    pub mechanism: String,
+}
+
+/// The rules that are applied while a file is read; all others see the run that was made of it.
+pub const IMPORT_RULES: [&str; 6] = [
+    "not what its raw data give",
+    "columns that are copies",
+    "no time at all",
+    "longer than there was time",
+    "impossible stamp",
+    "malformed stamp",
+];
 
 /// Facts about the machine that hold for a whole run or make it two.
 const LASTING: [&str; 7] =

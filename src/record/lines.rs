@@ -26,6 +26,13 @@ pub fn outcome(line: SampleLine<'_>) -> Option<Outcome> {
                 .into_iter()
                 .map(|(name, values)| (known(name), values))
                 .collect(),
+            given: line
+                .given
+                .unwrap_or_default()
+                .0
+                .into_iter()
+                .map(|(name, value)| (known(name), value))
+                .collect(),
             missing: line
                 .missing
                 .unwrap_or_default()

@@ -3,6 +3,7 @@
 //! compressed file without what is private; whoever reads runs reads packs too.
 
 mod environment;
+pub mod import;
 mod lines;
 pub mod pack;
 mod plan_file;
@@ -11,7 +12,9 @@ mod source;
 mod wire;
 mod writer;
 
-pub use environment::{ComponentFacts, Environment, SubjectFacts, Timer};
+pub use environment::{
+    ComponentFacts, DoubtFacts, Environment, IMPORT_RULES, Order, Origin, SubjectFacts, Timer,
+};
 pub use reader::{Cause, FailureRow, Recorded, RoundContext, Row, Series, load, open, rows};
 pub use writer::{Writer, check_empty, create, create_beside_pilot, reopen};
 

@@ -123,6 +123,11 @@ impl Recorded {
         self.contexts.iter().skip(self.plan.warmups).flatten().count()
     }
 
+    /// Whether its samples were taken in blocks, one cell after the other, so that nothing pairs them.
+    pub fn is_in_blocks(&self) -> bool {
+        self.environment.origin.as_ref().is_some_and(|origin| origin.order == super::Order::Blocks)
+    }
+
     /// The first round, warm-ups included, that is not complete.
     pub fn next_round(&self) -> usize {
         self.contexts.iter().position(Option::is_none).unwrap_or(self.contexts.len())
@@ -323,7 +328,7 @@ fn sample_line(line: &[u8], wanted: &[Wanted], items: &mut Vec<Item>) {
         Outcome::Measured(mut sample) => {
             let mut values = [f64::NAN; MOST_METRICS];
             for (slot, metric) in values.iter_mut().zip(wanted.metrics) {
-                *slot = (metric.derive)(&sample).unwrap_or(f64::NAN);
+                *slot = metric.value(&sample).unwrap_or(f64::NAN);
             }
             let missing = std::mem::take(&mut sample.missing).into_iter();
             items.extend(missing.map(|(name, why)| Item::Missing(name.into_owned(), why)));

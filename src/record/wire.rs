@@ -167,6 +167,9 @@ pub struct SampleLine<'a> {
     /// Whole numbers in their order, when measured.
     #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
     pub series: Option<Pairs<'a, Vec<i64>>>,
+    /// Values of metrics that others derived, in base units, when imported.
+    #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
+    pub given: Option<Pairs<'a, f64>>,
     /// What is missing and why.
     #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
     pub missing: Option<Pairs<'a, String>>,

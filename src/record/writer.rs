@@ -170,14 +170,23 @@ impl Writer {
         })
     }
 
-    /// What became of a cell.
+    /// What became of a cell, just now.
     pub fn sample(&mut self, sample: &super::Row<'_>) -> Result<()> {
+        self.sample_begun_at(sample, since_1970())
+    }
+
+    /// What became of a cell that others measured, when they say they did.
+    pub fn imported(&mut self, sample: &super::Row<'_>) -> Result<()> {
+        self.sample_begun_at(sample, sample.started)
+    }
+
+    fn sample_begun_at(&mut self, sample: &super::Row<'_>, started: u64) -> Result<()> {
         let mut line = SampleLine {
             cell: sample.cell,
             round: sample.round,
             position: sample.position,
             predecessor: sample.predecessor,
-            started: since_1970(),
+            started,
             ..SampleLine::default()
         };
         match sample.outcome.as_ref() {
@@ -187,6 +196,7 @@ impl Writer {
                 line.counters =
                     Some(pairs(&measured.counters, |value| *value)).filter(|all| !all.0.is_empty());
                 line.series = Some(pairs(&measured.series, Clone::clone)).filter(|all| !all.0.is_empty());
+                line.given = Some(pairs(&measured.given, |value| *value)).filter(|all| !all.0.is_empty());
                 line.missing = Some(pairs(&measured.missing, Clone::clone)).filter(|all| !all.0.is_empty());
             }
             Outcome::Skipped(reason) => line.skipped = Some(reason.clone()),

@@ -65,7 +65,7 @@ pub fn lines(run: &Recorded, row: &Row<'_>, out: &mut String) {
     match row.outcome.as_ref() {
         Outcome::Measured(sample) => {
             for metric in run.plan.metrics(cell) {
-                let value = (metric.derive)(sample).filter(|value| value.is_finite());
+                let value = metric.value(sample).filter(|value| value.is_finite());
                 // Shortest text that reads back as the same number.
                 let shown = value.map(|value| value.to_string()).unwrap_or_default();
                 let missing = sample.missing.iter().find(|(name, _)| name == metric.name && value.is_none());

@@ -1,6 +1,6 @@
 //! What was measured on what, and how, in the words that every format for people begins with.
 
-use super::model::Report;
+use super::model::{Order, Report};
 use crate::units::counted;
 
 /// How a fact reads.
@@ -49,6 +49,23 @@ pub fn versions(report: &Report) -> Vec<String> {
 
 /// How often was measured, in which order, and at which level verdicts stand.
 pub fn rounds(report: &Report) -> String {
+    match &report.imported {
+        None => {
+            format!("{}; probe {}", own_rounds(report), report.probe.chars().take(12).collect::<String>())
+        }
+        Some(imported) => {
+            let how = match imported.order {
+                Order::Rounds => own_rounds(report),
+                Order::Blocks => {
+                    format!("{} in blocks, not in rounds; no verdicts", counted(report.samples, "sample"))
+                }
+            };
+            format!("imported from {}, not measured by dunnage; {how}", imported.from)
+        }
+    }
+}
+
+fn own_rounds(report: &Report) -> String {
     let rounds = report.rounds;
     let done = if rounds.complete == rounds.planned {
         counted(rounds.planned, "round")
@@ -65,12 +82,12 @@ pub fn rounds(report: &Report) -> String {
         1 => format!("1 verdict, at {level} %"),
         all => format!("{all} verdicts, each at {level} % so that all together hold at 95 %"),
     };
-    format!(
-        "{done} in shuffled order after {} to warm up, seed {}; {verdicts}; probe {}",
-        rounds.warmups,
-        rounds.seed,
-        report.probe.chars().take(12).collect::<String>()
-    )
+    // Whose table it is knows the order of each round, and not the seed that made it.
+    let seed = match report.imported {
+        None => format!(", seed {}", rounds.seed),
+        Some(_) => String::new(),
+    };
+    format!("{done} in shuffled order after {} to warm up{seed}; {verdicts}", rounds.warmups)
 }
 
 /// What the test for carry-over came to.

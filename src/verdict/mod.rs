@@ -236,7 +236,11 @@ pub fn analyse(run: &Recorded) -> Analysis {
     let mut effects = factors::findings(run, &columns, alpha);
     factors::overrule(&suspects, &mut effects);
     let (warnings, carry_over_tested) = warning::all(run, &columns, &cells);
-    let exhibits = exhibit::all(&Evidence { run, columns: &columns, cells: &cells, findings: &findings });
+    // What experiments show beside their findings rests on rounds, or on whole samples, and blocks have neither.
+    let exhibits = match run.is_in_blocks() {
+        true => Vec::new(),
+        false => exhibit::all(&Evidence { run, columns: &columns, cells: &cells, findings: &findings }),
+    };
     Analysis {
         rounds: run.complete_rounds(),
         alpha,

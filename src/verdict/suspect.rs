@@ -4,7 +4,7 @@
 use super::{CellSummary, Columns, Finding, MetricSummary, Noise, Price, Verdict, computing, price, quota};
 use crate::experiment;
 use crate::plan::{Plan, Relation};
-use crate::record::Recorded;
+use crate::record::{DoubtFacts, IMPORT_RULES, Recorded};
 use crate::stats::Pairs;
 use crate::units::Unit;
 
@@ -44,7 +44,8 @@ impl Suspect {
 /// The rules, each from a run's numbers to what is suspect in them.
 type Rule = fn(&View<'_>) -> Vec<Suspect>;
 
-const RULES: [Rule; 11] = [
+const RULES: [Rule; 12] = [
+    of_the_import,
     negative,
     shorter_than_a_bare_start,
     longer_than_the_whole,
@@ -97,6 +98,24 @@ impl View<'_> {
         let baseline = self.plan().baseline_of(self.plan().cells[cell].experiment);
         super::sibling(self.plan(), cell, baseline)
     }
+}
+
+/// What was suspect in a file while it was imported. Only rules of this program count.
+fn of_the_import(view: &View<'_>) -> Vec<Suspect> {
+    let plan = view.plan();
+    let doubts = view.run.environment.origin.iter().flat_map(|origin| &origin.doubts);
+    let suspect = |doubt: &DoubtFacts| {
+        let rule = IMPORT_RULES.into_iter().find(|rule| *rule == doubt.rule)?;
+        let is_concerned = |cell: &usize| {
+            let label = &plan.subjects[plan.cells[*cell].subject].label;
+            doubt.labels.is_empty() || doubt.labels.contains(label)
+        };
+        let cells: Vec<usize> = (0..plan.cells.len()).filter(is_concerned).collect();
+        let metric = doubt.metric.as_ref().and_then(|name| view.metric_index(*cells.first()?, name));
+        let (evidence, mechanism) = (doubt.evidence.clone(), doubt.mechanism.clone());
+        Some(Suspect { rule, cells, metric, up_to: None, evidence, mechanism })
+    };
+    doubts.filter_map(suspect).collect()
 }
 
 /// Time does not run backwards and CPU is not given back. A difference of two launches goes below zero by

@@ -126,6 +126,7 @@ pub fn sample(plan: &Plan, cell: usize, round: usize, weather: f64) -> Sample {
         stamps: stamps.map(|(name, at)| (Name::from(name), stamp(at))).to_vec(),
         counters: vec![("client_cpu".into(), counter(client)), ("engine_cpu".into(), counter(engine))],
         series: Vec::new(),
+        given: Vec::new(),
         missing: Vec::new(),
         treatment: Vec::new(),
     }
@@ -191,6 +192,7 @@ fn environment(plan: &Plan) -> Environment {
         subjects: plan.subjects.iter().map(|entry| (entry.label.clone(), component(entry))).collect(),
         unavailable: BTreeMap::new(),
         no_cpu_accounting: None,
+        origin: None,
     }
 }
 

@@ -151,6 +151,7 @@ fn clean_environment(run: Environment, words: &mut Words, dropped: &[String]) ->
             .map(|(name, why)| (label(name, words), words.text(why)))
             .collect(),
         no_cpu_accounting: run.no_cpu_accounting.map(|why| words.text(&why)),
+        origin: run.origin.map(|origin| super::origin::clean(origin, words)),
     }
 }
 
@@ -241,7 +242,7 @@ fn file_name(name: &str, words: &mut Words) -> String {
 }
 
 /// A subject's label or specification.
-fn label(text: &str, words: &mut Words) -> String {
+pub(super) fn label(text: &str, words: &mut Words) -> String {
     const TWIN: &str = " (twin)";
     let (own, twin) = text.strip_suffix(TWIN).map_or((text, ""), |own| (own, TWIN));
     let Ok(parsed) = Spec::parse(own) else { return words.text(text) };

@@ -5,6 +5,7 @@
 //! what was missed, `write` puts the archive together, and `read` takes one apart without trusting it.
 
 mod clean;
+mod origin;
 mod proof;
 mod read;
 mod text;

@@ -116,6 +116,11 @@ fn file(report: &Report) -> File<'_> {
                 mechanism: &one.mechanism,
             })
             .collect(),
+        imported: report.imported.as_ref().map(|one| ImportedFile {
+            from: &one.from,
+            order: one.order,
+            notes: &one.notes,
+        }),
         references: report.references.iter().map(references::reference).collect(),
     }
 }

@@ -28,11 +28,20 @@ pub(super) struct File<'a> {
     pub failures: Vec<FailureFile<'a>>,
     pub warnings: Vec<WarningFile<'a>>,
     pub suspects: Vec<SuspectFile<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imported: Option<ImportedFile<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<super::references::ReferenceFile<'a>>,
 }
 
 pub(super) type Facts<'a> = std::collections::BTreeMap<&'a str, &'a str>;
+
+#[derive(Serialize)]
+pub(super) struct ImportedFile<'a> {
+    pub from: &'a str,
+    pub order: crate::report::model::Order,
+    pub notes: &'a [String],
+}
 
 #[derive(Serialize)]
 pub(super) struct ProgramFile<'a> {

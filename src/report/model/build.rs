@@ -51,6 +51,11 @@ impl Report {
             failures: failures(run, analysis),
             carry_over_tested: analysis.carry_over_tested,
             samples: samples(run),
+            imported: environment.origin.as_ref().map(|origin| super::Imported {
+                from: format!("{} `{}`", clean(&origin.format), clean(&origin.file)),
+                order: origin.order,
+                notes: origin.notes.iter().map(|note| clean(note)).collect(),
+            }),
             references: Vec::new(),
         }
     }

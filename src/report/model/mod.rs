@@ -17,6 +17,7 @@ pub use reference::{Beside, BesideRow, Caution, Doubt, Ours, Published, Quantity
 pub use summary::{Ground, Sentence, Topic};
 
 use crate::experiment::Replicates;
+pub use crate::record::Order;
 use crate::stats::{Course, Estimate};
 use crate::units::Unit;
 use crate::verdict::Verdict;
@@ -69,8 +70,21 @@ pub struct Report {
     pub carry_over_tested: usize,
     /// How many samples there are.
     pub samples: usize,
+    /// Whose measurements these are, where they were imported.
+    pub imported: Option<Imported>,
     /// What others published about the same things; only where it was asked for.
     pub references: Vec<Reference>,
+}
+
+/// Whose measurements a run holds that dunnage did not take itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    /// The format and the name of the file.
+    pub from: String,
+    /// In which order the samples were taken.
+    pub order: Order,
+    /// What a reader must know.
+    pub notes: Vec<String>,
 }
 
 /// A program that was measured, or took part in it.

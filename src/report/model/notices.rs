@@ -2,14 +2,15 @@
 
 use super::{Notice, Suspicion};
 use crate::plan::Cell;
-use crate::record::{Cause, Recorded};
+use crate::record::{Cause, Order, Recorded};
 use crate::report::text::{clean, percent, with_interval};
 use crate::units::{Unit, counted};
 use crate::verdict::{Analysis, Warning};
 
 /// The warnings of a run.
 pub(super) fn notices(run: &Recorded, analysis: &Analysis) -> Vec<Notice> {
-    let mut notices: Vec<_> = analysis.warnings.iter().map(|warning| notice(run, warning)).collect();
+    let mut notices: Vec<_> = imported(run).into_iter().collect();
+    notices.extend(analysis.warnings.iter().map(|warning| notice(run, warning)));
     if let Some(why) = &run.environment.no_cpu_accounting {
         notices.push(Notice {
             kind: "no cpu accounting",
@@ -20,6 +21,25 @@ pub(super) fn notices(run: &Recorded, analysis: &Analysis) -> Vec<Notice> {
         });
     }
     notices
+}
+
+/// Whose samples they are, where they are not our own.
+fn imported(run: &Recorded) -> Option<Notice> {
+    let origin = run.environment.origin.as_ref()?;
+    let order = match origin.order {
+        Order::Rounds => "",
+        Order::Blocks => {
+            "samples stand in blocks, not in rounds: none is paired with another, and no verdict is given; "
+        }
+    };
+    let notes: Vec<_> = origin.notes.iter().map(|note| clean(note)).collect();
+    Some(Notice {
+        kind: "imported",
+        experiment: None,
+        labels: Vec::new(),
+        seen: format!("dunnage did not measure this: {order}{}", notes.join("; ")),
+        remedy: "`dunnage run` measures in shuffled rounds, with the treatment read back from inside".into(),
+    })
 }
 
 /// Why a cell was left out the first time.

@@ -13,7 +13,7 @@ mod prices;
 mod references;
 mod tables;
 
-use super::model::Report;
+use super::model::{Ladder, Report};
 use super::{Format, Look, Rendering};
 use page::{Page, Tone};
 
@@ -47,7 +47,13 @@ pub fn render(report: &Report, look: &Look) -> String {
             continue;
         }
         for setting in &experiment.settings {
-            for one in &setting.ladders {
+            // Where nobody has a value of the first metric, all that there is stands in the tables.
+            let is_told = |one: &&Ladder| {
+                one.rows.iter().any(|row| {
+                    row.lost > 0 || row.values.iter().flatten().count() == 0 || row.values[0].is_some()
+                })
+            };
+            for one in setting.ladders.iter().filter(is_told) {
                 ladder::ladder(&mut page, experiment, setting, one);
                 ladder::floor_shares(&mut page, experiment, one);
             }

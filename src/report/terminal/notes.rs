@@ -41,9 +41,17 @@ pub(super) fn head(page: &mut Page, report: &Report) {
     }
 }
 
+/// Whether any two subjects are compared in it.
+fn is_compared(experiment: &Experiment) -> bool {
+    experiment.pairs.iter().chain(&experiment.twins).any(|pair| !pair.changes.is_empty())
+}
+
 /// What the words of the verdicts mean.
 pub(super) fn legend(page: &mut Page, experiment: &Experiment) {
     let Some(metric) = experiment.metrics.first() else { return };
+    if !is_compared(experiment) {
+        return page.paragraph(Tone::Faint, "", "● median, ├─┤ its 95 % interval.");
+    }
     let (absolute, relative) = metric.margin;
     let absolute = with_interval(metric.unit, absolute, None);
     page.paragraph(

@@ -1,0 +1,53 @@
+//! `dunnage import`: makes a run of what another program measured, or of a table that dunnage exported.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use crate::exit::{self, Special};
+use crate::record::import;
+use crate::report::text::clean;
+use crate::units::counted;
+
+/// Runs the verb. Results go where `-o` says, else beside nobody's files: into a directory named after the file.
+pub fn run(file: &Path, output: Option<&Path>, tags: &[String]) -> Result<i32> {
+    let tags = super::request::tags_of(tags)?;
+    let directory = match output {
+        Some(directory) => directory.to_owned(),
+        None => named_after(file)?,
+    };
+    let imported = import::import(file, &directory, tags)?;
+    let failures = match imported.failures {
+        0 => String::new(),
+        many => format!(" and {}", counted(many, "failure")),
+    };
+    super::tell(&format!(
+        "imported {}{failures} from {} into `{}`",
+        counted(imported.samples, "sample"),
+        imported.format,
+        directory.display()
+    ));
+    for note in &imported.notes {
+        super::tell(&format!("note: {}", clean(note)));
+    }
+    for (rule, evidence) in &imported.doubts {
+        super::tell(&format!("suspect: {rule}: {evidence}"));
+    }
+    super::tell(&format!("`dunnage report {}` shows it", directory.display()));
+    Ok(if imported.samples > 0 { exit::FINE } else { exit::NOTHING })
+}
+
+/// `bench.json` becomes `bench-run`, in the directory that one is in.
+fn named_after(file: &Path) -> Result<PathBuf> {
+    let stem = file.file_stem().filter(|stem| !stem.is_empty());
+    let Some(stem) = stem else {
+        return Err(Special::Usage(format!(
+            "`{}` has no name of a file\n\nhint: choose a directory with `-o`",
+            file.display()
+        ))
+        .into());
+    };
+    let mut name = stem.to_owned();
+    name.push("-run");
+    Ok(PathBuf::from(name))
+}

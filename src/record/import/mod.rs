@@ -1,0 +1,146 @@
+//! Measurements of others as runs: hyperfine's JSON, critest's benchmark JSON, and the table that dunnage itself exports.
+//!
+//! What a file says is taken as it is: values stand in the samples as *given*, by the name of the metric that means the same.
+//! What it does not say is said to be unknown. Samples that were not taken in rounds stand in a round of their own each, so
+//! that nothing can pair them. Deliberately absent: guessing an engine from a command line, and mending numbers.
+
+mod critest;
+mod foreign;
+mod hyperfine;
+mod table;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use anyhow::{Context, Result, bail};
+use sha2::{Digest, Sha256};
+
+use super::{Environment, Origin};
+use crate::exit::Special;
+use crate::report::csv::{COLUMNS, instant};
+
+/// What became of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    /// Whose format it was.
+    pub format: &'static str,
+    /// Samples with values.
+    pub samples: usize,
+    /// Measurements that failed or were not tried.
+    pub failures: usize,
+    /// What a reader must know.
+    pub notes: Vec<String>,
+    /// What was suspect in the file itself: rule and evidence.
+    pub doubts: Vec<(String, String)>,
+}
+
+/// A file that is to be imported, as far as it was looked at.
+pub(super) struct Source<'a> {
+    path: &'a Path,
+    /// Its name, without its directory.
+    name: String,
+    /// SHA-256, hexadecimal.
+    sha256: String,
+    /// When it was last changed, in nanoseconds since 1970.
+    changed: u64,
+    /// Labels that the person gave the run.
+    tags: BTreeMap<String, String>,
+}
+
+/// Larger files of JSON are no benchmarks; a table is read line by line and may have any length.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// Makes a run directory of a file.
+pub fn import(path: &Path, directory: &Path, tags: BTreeMap<String, String>) -> Result<Imported> {
+    super::check_empty(directory)?;
+    let context = || format!("cannot read `{}`", path.display());
+    let mut file = File::open(path).with_context(context)?;
+    let facts = file.metadata().with_context(context)?;
+    if facts.is_dir() {
+        let text = format!(
+            "`{}` is a directory\n\nhint: a run directory needs no import; `dunnage report {}` shows it",
+            path.display(),
+            path.display()
+        );
+        return Err(Special::Usage(text).into());
+    }
+    let changed = facts.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let mut head = [0; 4096];
+    let mut known = 0;
+    while known < head.len() {
+        match file.read(&mut head[known..]).with_context(context)? {
+            0 => break,
+            more => known += more,
+        }
+    }
+    let head = &head[..known];
+    let source = Source {
+        path,
+        name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        sha256: sum(path).with_context(context)?,
+        changed: changed.map_or(0, |time| time.as_nanos() as u64),
+        tags,
+    };
+    let made = match head.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'{' | b'[') => json(&source, facts.len())?,
+        _ if is_table(head) => return table::import(&source, directory),
+        _ => return Err(unknown(path)),
+    };
+    foreign::write(&source, made, directory)
+}
+
+/// Whether the first line is that of the table that dunnage exports.
+fn is_table(head: &[u8]) -> bool {
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    line.trim_ascii_end() == COLUMNS.join(",").as_bytes()
+}
+
+fn unknown(path: &Path) -> anyhow::Error {
+    let text = format!(
+        "`{}` is nothing that can be imported\n\nhint: that is hyperfine's JSON (`--export-json`), critest's benchmark JSON (`--benchmarking-output-dir`), and what `dunnage report --format csv` writes, with its first line",
+        path.display()
+    );
+    Special::Usage(text).into()
+}
+
+/// A file of JSON is told by its fields.
+fn json(source: &Source<'_>, length: u64) -> Result<foreign::Foreign> {
+    if length > MOST_BYTES {
+        bail!("`{}` has {length} bytes, more than a file of benchmarks has", source.path.display());
+    }
+    let context = || format!("`{}` cannot be imported", source.path.display());
+    let bytes = std::fs::read(source.path).with_context(context)?;
+    let value: serde_json::Value = serde_json::from_slice(&bytes).with_context(context)?;
+    let made = if value.get("results").is_some() {
+        hyperfine::read(&value)
+    } else if value.get("operationsNames").is_some() && value.get("datapoints").is_some() {
+        critest::read(&value)
+    } else {
+        return Err(unknown(source.path));
+    };
+    made.with_context(context)
+}
+
+fn sum(path: &Path) -> std::io::Result<String> {
+    let mut reader = BufReader::with_capacity(1 << 20, File::open(path)?);
+    let mut hash = Sha256::new();
+    std::io::copy(&mut reader, &mut hash)?;
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The environment of an import: what the file does not say is not there.
+fn environment(source: &Source<'_>, run: &str, host: &str, started: u64, origin: Origin) -> Environment {
+    Environment {
+        dunnage: env!("CARGO_PKG_VERSION").to_owned(),
+        run: run.to_owned(),
+        host: host.to_owned(),
+        started: instant(started),
+        tags: source.tags.clone(),
+        origin: Some(origin),
+        ..Environment::default()
+    }
+}
