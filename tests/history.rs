@@ -92,6 +92,7 @@ fn too_few_runs_and_bad_ones_are_told() {
     fs::write(&plan, text).unwrap();
     let ran = dunnage.run("history DIR DIR.other");
     assert!(ran.code == 1 && ran.stderr.contains("left out") && ran.stderr.contains("version 9"), "{ran}");
+    assert!(ran.stderr.contains("share a cell"), "{ran}");
     let ran = dunnage.run("history DIR/02");
     assert!(ran.code == 1 && ran.stderr.contains("version 9"), "{ran}");
 }

@@ -55,28 +55,28 @@ type Loaded = (String, Recorded, Analysis);
 
 fn load(places: &[PathBuf]) -> Result<Vec<Loaded>> {
     let mut all = Vec::new();
-    let mut first_error = None;
+    let mut errors = Vec::new();
     for path in places.iter().map(|path| runs_in(path)).collect::<Result<Vec<_>>>()?.concat() {
         match record::open(&path) {
             Ok(recorded) => {
                 let analysis = verdict::analyse(&recorded);
                 all.push((path.display().to_string(), recorded, analysis));
             }
-            Err(error) => {
-                let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
-                let text = causes.join(": ");
-                tell(&format!(
-                    "left out: {}",
-                    super::without_controls(text.split("\n\n").next().unwrap_or(""))
-                ));
-                first_error.get_or_insert(error);
-            }
+            Err(error) => errors.push(error),
         }
     }
-    match first_error {
-        Some(error) if all.len() < 2 => Err(error),
-        _ => Ok(all),
+    if all.len() < 2 && !errors.is_empty() {
+        return Err(errors.swap_remove(0));
     }
+    for error in errors {
+        let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
+        let text = causes.join(": ");
+        tell(&format!(
+            "left out: {}",
+            super::without_controls(text.split("\n\n").next().unwrap_or_default())
+        ));
+    }
+    Ok(all)
 }
 
 /// Why there is no history, and what to do.

@@ -227,7 +227,13 @@ fn history(
     level: Alpha,
     mut notices: Vec<String>,
 ) -> History {
-    let points: Vec<Point> = runs.iter().map(|run| point(run, wish)).collect();
+    let mut points: Vec<Point> = runs.iter().map(|run| point(run, wish)).collect();
+    // Runs within a minute are told apart by their seconds.
+    if wish.by.is_none() && points.windows(2).any(|pair| pair[0].name == pair[1].name) {
+        for point in &mut points {
+            point.name = point.started.get(..19).unwrap_or(&point.started).replace('T', " ");
+        }
+    }
     let lacking = points.iter().filter(|point| point.rounds == 0).count();
     if lacking > 0 {
         notices.push(format!("{} without one complete round", counted(lacking, "run")));

@@ -1,16 +1,13 @@
 //! The files of a run without what is private in them. What is kept is named here, field by field; what is not
-//! named is left out, and texts that anybody may have written go through `words`. Lines that cannot be read are
-//! replaced by one that cannot be read either, so that a report counts as many.
+//! named is left out, and texts that anybody may have written go through `words`. The samples stand in `samples`.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use super::super::source::{ReadAt, Source};
-use super::super::wire::{Begin, End, Header, Pairs, SampleLine, Treatment};
-use super::super::{Environment, SAMPLES, environment, plan_file, reader};
+use super::super::source::Source;
+use super::super::{Environment, environment, plan_file, reader};
 use super::words::{Kind, Words};
 use crate::experiment::setting::interned;
 use crate::experiment::{Setting, command};
@@ -87,7 +84,7 @@ pub struct Head {
     /// What becomes `plan.json`.
     pub plan: Vec<u8>,
     /// By cell, whether it is of a command that may have said anything.
-    talks: Vec<bool>,
+    pub(super) talks: Vec<bool>,
 }
 
 /// Cleans environment and plan.
@@ -384,111 +381,69 @@ fn variables(text: &str, words: &mut Words) -> String {
     })
 }
 
-/// Writes the samples without what is private, line by line.
-pub fn samples(source: &Source, head: &Head, words: &mut Words, out: &mut dyn Write) -> Result<()> {
-    let unread = || format!("cannot read {}", source.name(SAMPLES));
-    reader::begin(source)?;
-    let mut lines = BufReader::with_capacity(1 << 20, ReadAt::new(&source.samples, 0));
-    let (mut line, mut cleaned) = (Vec::new(), Vec::new());
-    loop {
-        line.clear();
-        if lines.read_until(b'\n', &mut line).with_context(unread)? == 0 {
-            return Ok(());
-        }
-        cleaned.clear();
-        if line.last() != Some(&b'\n') {
-            // The end of what was being written; a reader passes over it and tells.
-            cleaned.extend(b"{");
-        } else if line == b"\n" {
-            cleaned.push(b'\n');
-        } else {
-            if clean_line(&line, head, words, &mut cleaned).is_none() {
-                cleaned.clear();
-                cleaned.extend(b"{\"damaged\":true}");
-            }
-            cleaned.push(b'\n');
-        }
-        out.write_all(&cleaned)?;
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::super::words::Known;
+    use super::*;
 
-fn clean_line(line: &[u8], head: &Head, words: &mut Words, out: &mut Vec<u8>) -> Option<()> {
-    if line.starts_with(b"{\"cell\"") {
-        let sample: SampleLine<'_> = serde_json::from_slice(line).ok()?;
-        return put(out, &clean_sample(sample, head, words));
+    fn words() -> Words {
+        let machine = crate::host::private::Private { users: vec!["anna".into()], ..Default::default() };
+        let programs = ["crun-1.8".to_owned(), "gzip".to_owned()].into();
+        Words::new(Known { machine, programs, vocabulary: vocabulary(), ..Known::default() })
     }
-    if line.starts_with(b"{\"begin\"") {
-        return put(out, &serde_json::from_slice::<Begin>(line).ok()?);
-    }
-    if line.starts_with(b"{\"end\"") {
-        let mut end: End = serde_json::from_slice(line).ok()?;
-        end.disturbed = end.disturbed.map(|why| words.text(&why));
-        return put(out, &end);
-    }
-    if line.starts_with(b"{\"treatment\"") {
-        let mut treatment: Treatment<'_> = serde_json::from_slice(line).ok()?;
-        for (name, fact) in &mut treatment.facts.0 {
-            *fact = clean_fact(name, fact, words);
-        }
-        return put(out, &treatment);
-    }
-    if line.starts_with(b"{\"format\"") {
-        let mut header: Header = serde_json::from_slice(line).ok()?;
-        if !header.host.is_empty() {
-            header.host = words.whole(Kind::Host, &header.host);
-        }
-        return put(out, &header);
-    }
-    None
-}
 
-fn put(out: &mut Vec<u8>, line: &impl Serialize) -> Option<()> {
-    serde_json::to_writer(out, line).ok()
-}
+    #[test]
+    fn a_command_keeps_its_program_and_options_and_loses_places_and_secrets() {
+        let cases = [
+            ("gzip -k9 /data/file", "gzip -k9 '/…/path1'"),
+            ("/usr/bin/gzip -k9 {n}", "'/…/gzip' -k9 '{n}'"),
+            ("curl --token abc -v https://a.b/c", "curl --token value1 -v https://place1"),
+            ("x --password=abc TOKEN=abc size=3", "x --password=value1 TOKEN=value1 size=3"),
+            ("sh -c 'cat /home/anna/x | wc'", "sh -c 'cat /…/path1 | wc'"),
+            ("cat '/home/anna/my files/x'", "cat '/…/path1'"),
+        ];
+        for (text, expected) in cases {
+            let cleaned = command_line(text, &mut words());
+            assert_eq!(cleaned, expected, "{text}");
+            assert!(command::line::split(&cleaned).is_ok());
+        }
+        assert_eq!(mounts("/srv/a:/in:ro", &mut words()), "'/…/path1:/…/path2:ro'");
+        assert_eq!(variables("A=secret N=10", &mut words()), "A=value1 N=10");
+    }
 
-fn clean_sample<'a>(mut sample: SampleLine<'a>, head: &Head, words: &mut Words) -> SampleLine<'a> {
-    if let Some(Pairs(missing)) = &mut sample.missing {
-        for (_, why) in missing {
-            *why = words.text(why);
+    #[test]
+    fn subjects_keep_what_they_are() {
+        let cases = [
+            ("docker+crun:net=none", "docker+crun:net=none"),
+            ("old=crun:bin=./crun-1.8", "old=crun:bin=/…/crun-1.8"),
+            ("docker:image=\"registry.a:5000/x\" (twin)", "docker:image=image1 (twin)"),
+            ("podman:rootless=berta", "podman:rootless=user1"),
+            ("docker:image=\"alpine:3\"", "docker:image=\"alpine:3\""),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(label(text, &mut words()), expected);
         }
     }
-    sample.skipped = sample.skipped.map(|why| words.text(&why));
-    if let Some(failed) = &mut sample.failed {
-        failed.reason = words.text(&failed.reason);
-        let talks = head.talks.get(sample.cell).copied().unwrap_or(true);
-        failed.words = failed.words.take().map(|said| match talks {
-            true => words.whole(Kind::Said, &said),
-            false => words.text(&said),
-        });
-    }
-    sample
-}
 
-/// What was found inside: names of interfaces, the program that was executed, what it said.
-fn clean_fact(name: &str, fact: &str, words: &mut Words) -> String {
-    match name {
-        "said" => words.whole(Kind::Said, fact),
-        "network" => match fact.split_once(':') {
-            Some((kind, interfaces)) => {
-                let cleaned: Vec<String> = interfaces.split(',').map(|one| interface(one, words)).collect();
-                format!("{kind}:{}", cleaned.join(","))
-            }
-            None => words.text(fact),
-        },
-        _ => words.text(fact),
-    }
-}
-
-/// An interface that engines and the kernel name by counting keeps its name.
-fn interface(name: &str, words: &mut Words) -> String {
-    const COUNTED: [&str; 17] = [
-        "lo", "eth", "tap", "tun", "tunl", "gre", "gretap", "erspan", "sit", "ip6tnl", "ip6gre", "ip_vti",
-        "ip6_vti", "docker", "podman", "cni", "bond",
-    ];
-    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    if name.is_empty() || COUNTED.contains(&stem) {
-        name.to_owned()
-    } else {
-        words.whole(Kind::Interface, name)
+    #[test]
+    fn of_the_machine_only_what_bears_on_the_numbers_stays() {
+        let mut own = words();
+        let line = "root=UUID=1-2 mitigations=off ip=10.0.0.1 isolcpus=1 -- --name anna";
+        assert_eq!(kernel_arguments(line, &mut own), "mitigations=off isolcpus=1");
+        let shown = storage(
+            "/home/anna/x: ext4 on /dev/vda1 (rw,relatime,data=ordered,commit=5,user=anna)",
+            &mut own,
+        );
+        assert_eq!(shown, "/…/path1: ext4 on /dev/vda1 (rw,relatime,commit=5)");
+        let shown = storage("/srv: nfs on files.corp:/x (rw,addr=10.0.0.2)", &mut own);
+        assert_eq!(shown, "/…/path2: nfs on path1 (rw)");
+        assert_eq!(machine_fact("user", "1204", &mut own), Some("ordinary".into()));
+        assert_eq!(machine_fact("serial_number", "123", &mut own), None);
+        let typed = ["/x/dunnage", "run", "-o", "/home/anna/first", "--tag", "owner=anna", "--cmd=cat /a"];
+        let cleaned = own_command(&typed.map(str::to_owned), &mut words());
+        assert_eq!(
+            cleaned,
+            ["dunnage", "run", "-o", "/…/path1", "--tag", "owner=user1", "--cmd=cat '/…/path2'"]
+        );
     }
 }

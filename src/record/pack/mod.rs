@@ -1,13 +1,14 @@
 //! A pack: one compressed file with everything that a run needs to be analysed again, and nothing that tells
 //! whose machine it was. A tar archive in gzip, so that anybody can look into one without dunnage.
 //!
-//! `words` decides what is private in a text, `clean` makes the files of a run without it, `proof` looks for
+//! `words` decides what is private in a text, `clean` and `samples` make the files of a run without it, `proof` looks for
 //! what was missed, `write` puts the archive together, and `read` takes one apart without trusting it.
 
 mod clean;
 mod origin;
 mod proof;
 mod read;
+mod samples;
 mod text;
 mod words;
 mod write;

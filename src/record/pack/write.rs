@@ -17,6 +17,7 @@ use super::super::{ENVIRONMENT, Environment, PILOT, PLAN, SAMPLES, reader};
 use super::clean::{self, Head};
 use super::proof::Proof;
 use super::read::{hexadecimal, walk};
+use super::samples;
 use super::words::{Known, Replaced, Secret, Words};
 use super::{FORMAT_NAME, Listed, MANIFEST, Manifest, VERSION};
 use crate::host::private::Private;
@@ -135,7 +136,7 @@ fn listed(parts: &[Part], words: &mut Words) -> Result<Vec<Listed>> {
         all.push(small(ENVIRONMENT, &head.environment));
         all.push(small(PLAN, &head.plan));
         let mut summed = Summed { sum: Sha256::new(), bytes: 0 };
-        clean::samples(source, head, words, &mut summed)?;
+        samples::samples(source, head, words, &mut summed)?;
         let sha256 = hexadecimal(&summed.sum.finalize());
         all.push(Listed { name: format!("{prefix}{SAMPLES}"), bytes: summed.bytes, sha256 });
     }
@@ -219,12 +220,12 @@ fn archive(contents: &Contents, out: impl Write) -> Result<()> {
     entry(&mut out, MANIFEST, manifest.len() as u64, |out| Ok(out.write_all(&manifest)?))?;
     let mut words = contents.words.clone();
     for (part, files) in contents.parts.iter().zip(contents.listed.chunks(3)) {
-        let [environment, plan, samples] = files else { bail!("a run has three files") };
+        let [environment, plan, rows] = files else { bail!("a run has three files") };
         let Head { environment: first, plan: second, .. } = &part.head;
         entry(&mut out, &environment.name, environment.bytes, |out| Ok(out.write_all(first)?))?;
         entry(&mut out, &plan.name, plan.bytes, |out| Ok(out.write_all(second)?))?;
-        entry(&mut out, &samples.name, samples.bytes, |out| {
-            clean::samples(&part.source, &part.head, &mut words, out)
+        entry(&mut out, &rows.name, rows.bytes, |out| {
+            samples::samples(&part.source, &part.head, &mut words, out)
         })?;
     }
     // Two empty blocks end an archive.

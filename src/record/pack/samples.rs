@@ -1,0 +1,135 @@
+//! The samples of a run without what is private in them, line by line. Lines that cannot be read are replaced by one
+//! that cannot be read either, so that a report counts as many.
+
+use std::io::{BufRead, BufReader, Write};
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use super::super::source::{ReadAt, Source};
+use super::super::wire::{Begin, End, Header, Pairs, SampleLine, Treatment};
+use super::super::{SAMPLES, reader};
+use super::clean::Head;
+use super::words::{Kind, Words};
+
+/// Writes the samples without what is private, line by line.
+pub fn samples(source: &Source, head: &Head, words: &mut Words, out: &mut dyn Write) -> Result<()> {
+    let unread = || format!("cannot read {}", source.name(SAMPLES));
+    reader::begin(source)?;
+    let mut lines = BufReader::with_capacity(1 << 20, ReadAt::new(&source.samples, 0));
+    let (mut line, mut cleaned) = (Vec::new(), Vec::new());
+    loop {
+        line.clear();
+        if lines.read_until(b'\n', &mut line).with_context(unread)? == 0 {
+            return Ok(());
+        }
+        cleaned.clear();
+        if line.last() != Some(&b'\n') {
+            // The end of what was being written; a reader passes over it and tells.
+            cleaned.extend(b"{");
+        } else if line == b"\n" {
+            cleaned.push(b'\n');
+        } else {
+            if clean_line(&line, head, words, &mut cleaned).is_none() {
+                cleaned.clear();
+                cleaned.extend(b"{\"damaged\":true}");
+            }
+            cleaned.push(b'\n');
+        }
+        out.write_all(&cleaned)?;
+    }
+}
+
+fn clean_line(line: &[u8], head: &Head, words: &mut Words, out: &mut Vec<u8>) -> Option<()> {
+    if line.starts_with(b"{\"cell\"") {
+        let sample: SampleLine<'_> = serde_json::from_slice(line).ok()?;
+        return put(out, &clean_sample(sample, head, words));
+    }
+    if line.starts_with(b"{\"begin\"") {
+        return put(out, &serde_json::from_slice::<Begin>(line).ok()?);
+    }
+    if line.starts_with(b"{\"end\"") {
+        let mut end: End = serde_json::from_slice(line).ok()?;
+        end.disturbed = end.disturbed.map(|why| words.text(&why));
+        return put(out, &end);
+    }
+    if line.starts_with(b"{\"treatment\"") {
+        let mut treatment: Treatment<'_> = serde_json::from_slice(line).ok()?;
+        for (name, fact) in &mut treatment.facts.0 {
+            *fact = clean_fact(name, fact, words);
+        }
+        return put(out, &treatment);
+    }
+    if line.starts_with(b"{\"format\"") {
+        let mut header: Header = serde_json::from_slice(line).ok()?;
+        if !header.host.is_empty() {
+            header.host = words.whole(Kind::Host, &header.host);
+        }
+        return put(out, &header);
+    }
+    None
+}
+
+fn put(out: &mut Vec<u8>, line: &impl Serialize) -> Option<()> {
+    serde_json::to_writer(out, line).ok()
+}
+
+fn clean_sample<'a>(mut sample: SampleLine<'a>, head: &Head, words: &mut Words) -> SampleLine<'a> {
+    if let Some(Pairs(missing)) = &mut sample.missing {
+        for (_, why) in missing {
+            *why = words.text(why);
+        }
+    }
+    sample.skipped = sample.skipped.map(|why| words.text(&why));
+    if let Some(failed) = &mut sample.failed {
+        failed.reason = words.text(&failed.reason);
+        let talks = head.talks.get(sample.cell).copied().unwrap_or(true);
+        failed.words = failed.words.take().map(|said| match talks {
+            true => words.whole(Kind::Said, &said),
+            false => words.text(&said),
+        });
+    }
+    sample
+}
+
+/// What was found inside: names of interfaces, the program that was executed, what it said.
+fn clean_fact(name: &str, fact: &str, words: &mut Words) -> String {
+    match name {
+        "said" => words.whole(Kind::Said, fact),
+        "network" => match fact.split_once(':') {
+            Some((kind, interfaces)) => {
+                let cleaned: Vec<String> = interfaces.split(',').map(|one| interface(one, words)).collect();
+                format!("{kind}:{}", cleaned.join(","))
+            }
+            None => words.text(fact),
+        },
+        _ => words.text(fact),
+    }
+}
+
+/// An interface that engines and the kernel name by counting keeps its name.
+fn interface(name: &str, words: &mut Words) -> String {
+    const COUNTED: [&str; 17] = [
+        "lo", "eth", "tap", "tun", "tunl", "gre", "gretap", "erspan", "sit", "ip6tnl", "ip6gre", "ip_vti",
+        "ip6_vti", "docker", "podman", "cni", "bond",
+    ];
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    if name.is_empty() || COUNTED.contains(&stem) {
+        name.to_owned()
+    } else {
+        words.whole(Kind::Interface, name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::words::Known;
+    use super::*;
+
+    #[test]
+    fn interfaces_with_names_of_their_own_and_what_commands_said_are_replaced() {
+        let mut own = Words::new(Known::default());
+        assert_eq!(clean_fact("network", "private:lo,eth0,wg-acme", &mut own), "private:lo,eth0,interface1");
+        assert_eq!(clean_fact("said", "anything", &mut own), "said1");
+    }
+}
