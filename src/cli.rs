@@ -224,6 +224,11 @@ pub struct Selection {
     /// such launch, which slows everybody on it down. Needs root.
     #[arg(long)]
     pub drop_caches: bool,
+    /// What you expect, fixed before measuring and set against the outcome in every report, such as
+    /// `start.returned: bare < floor < docker`: `<` less, `=` no difference that matters, `>` more; repeat for several.
+    /// `METRIC[key=value]: …` is about one setting only.
+    #[arg(long = "predict", value_name = "PREDICTION")]
+    pub predictions: Vec<String>,
     /// The seed of every order; chosen by chance unless given.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,

@@ -6,6 +6,7 @@ pub mod again;
 pub mod factors;
 mod pairs;
 mod parts;
+pub mod prediction;
 mod rounds;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 pub use self::factors::{Factor, Factorial};
+pub use self::prediction::Prediction;
 use crate::experiment::{self, Experiment, Metric, Setting, SettingKey, Weight};
 use crate::stats::{Alpha, Family, Margin, Rng};
 pub use crate::subject::Layer;
@@ -138,6 +140,8 @@ pub struct Plan {
     pub factorial: Option<Factorial>,
     /// Experiments that are in fewer rounds than the others.
     pub quotas: Vec<Quota>,
+    /// What a person predicted before measuring.
+    pub predictions: Vec<Prediction>,
 }
 
 /// A precision that a person asked for: half the width of the intervals of differences from the
@@ -189,6 +193,8 @@ pub struct Request {
     pub margins: Vec<FixedMargin>,
     /// The factorial among the subjects.
     pub factorial: Option<Factorial>,
+    /// What is predicted; pairs that nobody compares are compared for it.
+    pub predictions: Vec<Prediction>,
 }
 
 /// How the number of rounds is found.
@@ -258,7 +264,13 @@ pub fn make(request: Request) -> Plan {
         precision: None,
         factorial: request.factorial,
         quotas: Vec::new(),
+        predictions: request.predictions,
     };
+    let predicted = prediction::pairs_wanted(&plan).into_iter().map(|(experiment, subject, against)| {
+        Comparison { experiment, subject, against, relation: Relation::Predicted }
+    });
+    let predicted: Vec<_> = predicted.collect();
+    plan.comparisons.extend(predicted);
     plan.family = plan.count_family();
     plan.quotas = rounds::quotas(&plan, request.rounds);
     if plan.cells.iter().all(|cell| !plan.warms_up(cell.experiment)) {

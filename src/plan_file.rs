@@ -99,6 +99,8 @@ pub struct PlanFile {
     pub margins: Vec<GivenMargin>,
     /// Whether there are variants.
     pub variants: Variants,
+    /// What is predicted.
+    pub predictions: Vec<Typed>,
 }
 
 /// Reads the plan with this name: a file, if it looks like a path, else one that is shipped.

@@ -45,6 +45,7 @@ fn planted(subjects: &[&str], more: impl Fn(&Spec, &str) -> f64, noise: f64) -> 
         allowed: plan::ALLOWED,
         margins: Vec::new(),
         factorial: None,
+        predictions: Vec::new(),
     });
     let series = |cell: usize| {
         let planned = &plan.cells[cell];

@@ -81,6 +81,7 @@ fn planted() -> Recorded {
         allowed: plan::ALLOWED,
         margins: Vec::new(),
         factorial: None,
+        predictions: Vec::new(),
     });
     let series = |cell: usize| {
         let mut rng = Rng::for_stream(11, cell as u64);

@@ -55,6 +55,7 @@ fn planted(prestate: &str) -> Recorded {
         allowed: plan::ALLOWED,
         margins: Vec::new(),
         factorial: None,
+        predictions: Vec::new(),
     });
     let series = (0..plan.cells.len()).map(|cell| series(&plan, cell)).collect();
     Recorded {

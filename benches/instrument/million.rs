@@ -158,6 +158,7 @@ fn plan(seed: u64) -> Result<Plan> {
         allowed: dunnage::plan::ALLOWED,
         margins: Vec::new(),
         factorial: None,
+        predictions: Vec::new(),
     });
     ensure!(plan.cells.len() == CELLS, "the plan has {} cells", plan.cells.len());
     Ok(plan)

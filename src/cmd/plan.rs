@@ -103,6 +103,12 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
         };
         line(format_args!("  `{}` against `{}`: {why}", label(one.subject), label(one.against)));
     }
+    for one in &plan.predictions {
+        line(format_args!("predicted    {one}"));
+        for label in plan.not_there(one) {
+            line(format_args!("             not about `{label}`: it has no part in this run"));
+        }
+    }
     if let Some(factorial) = &plan.factorial {
         let factors: Vec<_> = factorial
             .factors

@@ -3,6 +3,7 @@
 //! is touched. What single words may be stands in `words`.
 
 mod command;
+mod predictions;
 mod variants;
 mod words;
 
@@ -12,7 +13,7 @@ use self::words::{CACHE, Caches};
 use crate::cli::Selection;
 use crate::exit::Special;
 use crate::experiment::{self, Setting};
-use crate::plan::{self, Entry, FixedMargin, Ladder, Plan, Relation, Request, Rounds};
+use crate::plan::{self, Entry, FixedMargin, Ladder, Plan, Prediction, Relation, Request, Rounds};
 use crate::plan_file::{self, Length, PlanFile, Typed, Variants};
 use crate::session::{self, Found, Wanted};
 use crate::subject::Unavailable;
@@ -55,6 +56,8 @@ pub struct Asked {
     pub variants: Variants,
     /// The factors of which the subjects are a complete factorial.
     pub factors: Vec<String>,
+    /// What the person predicts.
+    pub predictions: Vec<Prediction>,
 }
 
 fn usage(text: String) -> anyhow::Error {
@@ -115,6 +118,9 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
     };
     let tags = words::tags(&key_by_key(typed(&selection.tags), &file.tags))?;
     let margins = words::margins(&file.margins)?;
+    let mut told = typed(&selection.predictions);
+    told.extend(file.predictions.iter().cloned());
+    let predictions = predictions::checked(&told, &experiments, &chosen, &subjects)?;
     let seed = selection.seed.or(file.seed).map_or_else(session::random_seed, Ok)?;
     let timeout = selection.timeout.or(file.timeout).unwrap_or(TIMEOUT);
     let allowed = Nanos::from_millis(i64::from(timeout) * 1000);
@@ -132,6 +138,7 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
         margins,
         variants,
         factors,
+        predictions,
     })
 }
 
@@ -228,6 +235,7 @@ pub fn request(asked: &Asked, subjects: Vec<Entry>, rounds: Rounds) -> Request {
         allowed: asked.allowed,
         margins: asked.margins.clone(),
         factorial: None,
+        predictions: asked.predictions.clone(),
     }
 }
 

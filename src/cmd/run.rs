@@ -40,6 +40,11 @@ pub fn run(options: &cli::Run) -> Result<i32> {
             return Err(error);
         }
     };
+    for prediction in &plan.predictions {
+        for label in plan.not_there(prediction) {
+            super::tell(&format!("predicted, but not measured here: `{label}` in `{prediction}`"));
+        }
+    }
     if !asked.without.is_empty() {
         let names = asked.without.join(", ");
         super::tell(&format!(

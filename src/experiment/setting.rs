@@ -56,7 +56,7 @@ fn pairs_in(text: &str) -> Option<Vec<(String, String)>> {
 }
 
 /// The value that begins behind an opening quote, and what follows the closing one.
-fn unquoted(text: &str) -> Option<(String, &str)> {
+pub fn unquoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut characters = text.chars();
     loop {

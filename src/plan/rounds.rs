@@ -120,6 +120,7 @@ mod tests {
             allowed: ALLOWED,
             margins: Vec::new(),
             factorial: None,
+            predictions: Vec::new(),
         })
     }
 

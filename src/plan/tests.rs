@@ -41,6 +41,7 @@ fn request(rounds: Rounds) -> Request {
         allowed: ALLOWED,
         margins: Vec::new(),
         factorial: None,
+        predictions: Vec::new(),
     }
 }
 
@@ -138,6 +139,7 @@ fn chosen_values_restrict_the_settings() {
         allowed: ALLOWED,
         margins: Vec::new(),
         factorial: None,
+        predictions: Vec::new(),
     });
     assert_eq!(plan.cells.len(), plan.subjects.len());
 }

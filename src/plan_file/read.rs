@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 use super::{GivenMargin, Length, PlanFile, Typed, Variants};
 use crate::exit::Special;
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "about",
     "experiments",
     "subjects",
@@ -23,6 +23,7 @@ const KEYS: [&str; 13] = [
     "seed",
     "timeout",
     "tags",
+    "predictions",
     "margins",
 ];
 /// The keys that say how long to measure; one is enough.
@@ -66,6 +67,7 @@ pub fn parse(name: &str, text: &str) -> Result<PlanFile> {
             "seed" => file.seed = Some(source.whole(key.get_ref(), value, 0..=u64::MAX)?),
             "timeout" => file.timeout = Some(source.whole(key.get_ref(), value, 1..=LONGEST_TIMEOUT)? as u32),
             "tags" => file.tags = tags(&source, value)?,
+            "predictions" => file.predictions = source.texts(key.get_ref(), value)?,
             _ => file.margins = margins(&source, value)?,
         }
     }
@@ -226,7 +228,7 @@ mod tests {
         let file = parse(
             "x.toml",
             "about = \"a try\"\nexperiments = [\"start\"]\nsubjects = [\"bare\", \"docker:net=none\"]\nrounds = 80\n\
-             seed = 18446744073709551614\ntimeout = 30\n[settings]\nprestate = [\"idle\", \"primed\"]\n\
+             seed = 18446744073709551614\ntimeout = 30\npredictions = [\"returned: bare < docker\"]\n[settings]\nprestate = [\"idle\", \"primed\"]\n\
              [tags]\ncommit = \"ab\"\n[margins.start]\nreturned = { absolute = \"1ms\", relative = \"5%\" }\n\
              gone = { absolute = 0.002 }\n",
         )
@@ -235,6 +237,7 @@ mod tests {
         assert_eq!(file.subjects[1].place.as_deref(), Some("plan file `x.toml`, line 3"));
         assert_eq!(words(&file.settings), ["prestate=idle", "prestate=primed"]);
         assert_eq!(words(&file.tags), ["commit=ab"]);
+        assert_eq!(words(&file.predictions), ["returned: bare < docker"]);
         assert_eq!((file.length, file.timeout), (Some(Length::Rounds(80)), Some(30)));
         assert_eq!(file.seed, Some(u64::MAX - 1));
         let absolutes: Vec<_> = file.margins.iter().filter_map(|one| one.absolute.as_ref()).collect();

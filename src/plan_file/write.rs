@@ -57,6 +57,11 @@ pub fn write(plan: &Plan, written: &Written) -> String {
     }
     line(&mut text, "seed", &plan.seed.to_string());
     line(&mut text, "timeout", &(plan.allowed.0 / 1_000_000_000).to_string());
+    if !plan.predictions.is_empty() {
+        let all: String =
+            plan.predictions.iter().map(|one| format!("    {},\n", quote(&one.to_string()))).collect();
+        line(&mut text, "predictions", &format!("[\n{all}]"));
+    }
     let settings = settings(plan);
     if !settings.is_empty() {
         text.push_str("\n[settings]\n");

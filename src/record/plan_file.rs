@@ -5,8 +5,10 @@ use serde::{Deserialize, Serialize};
 use anyhow::{Context, Result, bail};
 
 use crate::experiment;
+use crate::plan::prediction::Written;
 use crate::plan::{
-    Cell, Comparison, Entry, Factor, Factorial, FixedMargin, Ladder, Plan, Precision, Quota, Relation,
+    Cell, Comparison, Entry, Factor, Factorial, FixedMargin, Ladder, Plan, Precision, Prediction, Quota,
+    Relation,
 };
 use crate::stats::Margin;
 use crate::subject::{Layer, Need, Spec};
@@ -36,6 +38,9 @@ pub struct PlanFile {
     /// Experiments that are in fewer rounds than there are.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     quotas: Vec<QuotaFile>,
+    /// What a person predicted before measuring.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    predictions: Vec<String>,
 }
 
 /// A complete factorial: its factors, and the subject of each combination; bit i of the place in the list
@@ -71,6 +76,7 @@ struct QuotaFile {
 const MOST_SUBJECTS: usize = 500;
 const MOST_CELLS: usize = 5_000;
 const MOST_COMPARISONS: usize = 20_000;
+const MOST_PREDICTIONS: usize = 1_000;
 const MOST_SAMPLES: usize = 20_000_000;
 const LONGEST_LABEL: usize = 300;
 
@@ -197,6 +203,7 @@ pub fn to_wire(plan: &Plan) -> PlanFile {
             .iter()
             .map(|quota| QuotaFile { experiment: quota.experiment.clone(), rounds: quota.rounds })
             .collect(),
+        predictions: plan.predictions.iter().map(ToString::to_string).collect(),
     }
 }
 
@@ -229,6 +236,9 @@ pub fn from_wire(file: PlanFile) -> Result<Plan> {
     }
     let subjects: Vec<_> = file.subjects.into_iter().map(entry_from_wire).collect::<Result<_>>()?;
     let count = subjects.len();
+    if file.predictions.len() > MOST_PREDICTIONS {
+        bail!("the plan has {} predictions, more than can be judged", file.predictions.len());
+    }
     check_size(count, file.cells.len(), file.comparisons.len(), file.rounds + file.warmups)?;
     for (index, entry) in subjects.iter().enumerate() {
         let twin_of_an_original =
@@ -293,6 +303,7 @@ pub fn from_wire(file: PlanFile) -> Result<Plan> {
             .into_iter()
             .map(|quota| Quota { experiment: quota.experiment, rounds: quota.rounds })
             .collect(),
+        predictions: file.predictions.iter().map(|text| prediction_from_wire(text)).collect::<Result<_>>()?,
         subjects,
     };
     if plan.family != plan.count_family() {
@@ -312,6 +323,13 @@ fn factorial_from_wire(file: FactorialFile, subjects: usize) -> Result<Factorial
     }
     let factors = file.factors.into_iter().map(|one| Factor { name: one.name, levels: one.levels });
     Ok(Factorial { factors: factors.collect(), subjects: file.subjects })
+}
+
+fn prediction_from_wire(text: &str) -> Result<Prediction> {
+    let all: Vec<&'static str> = experiment::ALL.iter().map(|one| one.about().name).collect();
+    let written = Written::parse(text).map_err(anyhow::Error::msg);
+    let prediction = written.and_then(|written| Prediction::of(&written, &all).map_err(anyhow::Error::msg));
+    prediction.with_context(|| format!("the plan's prediction `{text}` cannot be read"))
 }
 
 /// A plan that nobody could have measured is damaged or hostile; it must not fill the memory.

@@ -10,6 +10,7 @@ pub mod computing;
 pub mod exhibit;
 pub mod factors;
 pub mod precision;
+pub mod prediction;
 pub mod price;
 pub mod quota;
 pub mod summary;

@@ -63,6 +63,7 @@ pub fn plan(subjects: Vec<Entry>, rounds: usize) -> Plan {
         allowed: dunnage::plan::ALLOWED,
         margins: Vec::new(),
         factorial: None,
+        predictions: Vec::new(),
     })
 }
 

@@ -63,6 +63,13 @@ pub fn subjects(texts: &[Typed]) -> Result<Vec<Wanted>> {
     Ok(wanted)
 }
 
+/// How a run calls a subject that is written like this; none where it is none.
+pub fn canonical(text: &str) -> Option<String> {
+    let spec = Spec::parse(text).ok()?;
+    let kind = subject::kind_of(&spec).ok()?;
+    Some(on_its_ladder(spec, kind).0.shown())
+}
+
 /// The canonical form of a subject, and the ladder that it stands on. An engine is on equal ground with
 /// the others where it has no network, keeps no log and filters system calls, whether by its own
 /// default or because it was asked to; there, network and log are named for all alike.

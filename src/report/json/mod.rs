@@ -5,7 +5,7 @@ mod references;
 mod wire;
 
 use self::wire::*;
-use super::model::{Change, Ground, Pair, PairKind, Report, Row, Sentence, Value};
+use super::model::{Change, Ground, Pair, PairKind, PredictedLink, Prediction, Report, Row, Sentence, Value};
 use super::{Format, Look, Rendering};
 use crate::stats::{Estimate, Goal};
 use crate::verdict::Verdict;
@@ -81,6 +81,7 @@ fn file(report: &Report) -> File<'_> {
         samples: report.samples,
         carry_over_tested: report.carry_over_tested,
         sentences: report.sentences.iter().map(sentence).collect(),
+        predictions: report.predictions.iter().map(prediction).collect(),
         experiments: report.experiments.iter().map(experiment).collect(),
         failures: report
             .failures
@@ -135,6 +136,24 @@ fn sentence(one: &Sentence) -> SentenceFile<'_> {
         topic: one.topic.word(),
         sentence: &one.text,
         rests_on: one.rests_on.iter().map(ground).collect(),
+    }
+}
+
+fn prediction(one: &Prediction) -> PredictionFile<'_> {
+    PredictionFile {
+        prediction: &one.text,
+        outcome: one.came.words(),
+        links: one.links.iter().map(link).collect(),
+    }
+}
+
+fn link(one: &PredictedLink) -> LinkFile<'_> {
+    LinkFile {
+        link: &one.text,
+        setting: one.setting.as_deref(),
+        outcome: one.came.words(),
+        verdict: one.verdict,
+        sentence: &one.because,
     }
 }
 

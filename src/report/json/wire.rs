@@ -24,6 +24,8 @@ pub(super) struct File<'a> {
     pub samples: usize,
     pub carry_over_tested: usize,
     pub sentences: Vec<SentenceFile<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub predictions: Vec<PredictionFile<'a>>,
     pub experiments: Vec<ExperimentFile<'a>>,
     pub failures: Vec<FailureFile<'a>>,
     pub warnings: Vec<WarningFile<'a>>,
@@ -66,6 +68,22 @@ pub(super) struct PrecisionFile<'a> {
     pub predicted: Option<f64>,
     pub capped: bool,
     pub reached: Option<f64>,
+    pub sentence: &'a str,
+}
+
+#[derive(Serialize)]
+pub(super) struct PredictionFile<'a> {
+    pub prediction: &'a str,
+    pub outcome: &'static str,
+    pub links: Vec<LinkFile<'a>>,
+}
+
+#[derive(Serialize)]
+pub(super) struct LinkFile<'a> {
+    pub link: &'a str,
+    pub setting: Option<&'a str>,
+    pub outcome: &'static str,
+    pub verdict: Option<&'static str>,
     pub sentence: &'a str,
 }
 

@@ -8,10 +8,12 @@ mod compared;
 mod factors;
 mod notices;
 mod precision;
+mod predicted;
 mod priced;
 mod reference;
 mod summary;
 
+pub use predicted::{PredictedLink, Prediction};
 pub use priced::{Amount, Line, PriceList, Total};
 pub use reference::{Beside, BesideRow, Caution, Doubt, Ours, Published, Quantity, Reference, Standing};
 pub use summary::{Ground, Sentence, Topic};
@@ -60,6 +62,8 @@ pub struct Report {
     pub experiments: Vec<Experiment>,
     /// What the findings mean for a decision, by experiment in their order.
     pub sentences: Vec<Sentence>,
+    /// What a person predicted before measuring, and what came of it.
+    pub predictions: Vec<Prediction>,
     /// What qualifies the verdicts.
     pub notices: Vec<Notice>,
     /// What must not be believed.

@@ -80,6 +80,7 @@ pub fn render(report: &Report, look: &Look) -> String {
         }
     }
     references::references(&mut page, report);
+    notes::predictions(&mut page, report);
     notes::in_short(&mut page, report);
     notes::closing(&mut page, report, look);
     page.finish()

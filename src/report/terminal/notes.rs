@@ -9,6 +9,7 @@ use crate::report::model::{Change, Experiment, Notice, Pair, PairKind, Report, T
 use crate::report::text::{left, percent, shorten, width, with_interval};
 use crate::units::counted;
 use crate::verdict::Verdict;
+use crate::verdict::prediction::Came;
 
 /// Warnings of one kind that are told in full.
 const IN_FULL: usize = 2;
@@ -211,6 +212,31 @@ pub(super) fn notices(page: &mut Page, report: &Report) {
         if let Some(first) = same.first() {
             page.paragraph(Tone::Faint, "    hint: ", &first.remedy);
         }
+    }
+}
+
+/// What was predicted, and what came of it; of what held, nothing more needs to be said.
+pub(super) fn predictions(page: &mut Page, report: &Report) {
+    if report.predictions.is_empty() {
+        return;
+    }
+    page.title(Tone::Strong, "predicted before measuring");
+    for prediction in &report.predictions {
+        let first = format!("  {} ", left(prediction.came.words(), Came::DidNotHold.words().len()));
+        page.paragraph(came(prediction.came), &first, &prediction.text);
+        for link in prediction.links.iter().filter(|link| link.came != Came::Held) {
+            let setting = if link.values.is_empty() { String::new() } else { format!(" ({})", link.values) };
+            let text = format!("{}{setting} {}: {}", link.text, link.came.words(), link.because);
+            page.paragraph(Tone::Plain, "    ", &text);
+        }
+    }
+}
+
+fn came(came: Came) -> Tone {
+    match came {
+        Came::Held => Tone::Better,
+        Came::DidNotHold => Tone::Worse,
+        Came::NotDecided => Tone::Open,
     }
 }
 

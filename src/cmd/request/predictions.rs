@@ -1,0 +1,89 @@
+//! What predictions may speak of: metrics that the run decides about, settings that it has, and subjects that it
+//! was asked for. All of it is checked before anything is touched.
+
+use anyhow::Result;
+
+use super::words;
+use crate::experiment;
+use crate::plan::prediction::{FORM, Written};
+use crate::plan::{self, Prediction};
+use crate::plan_file::Typed;
+use crate::session::Wanted;
+
+/// The predictions, each once, with the subjects by their labels.
+pub fn checked(
+    typed: &[Typed],
+    experiments: &[&'static str],
+    chosen: &[(String, Vec<String>)],
+    subjects: &[Wanted],
+) -> Result<Vec<Prediction>> {
+    let mut all = Vec::new();
+    for one in typed {
+        let prediction = check(&one.text, experiments, chosen, subjects).map_err(|why| one.wrong(why))?;
+        if !all.contains(&prediction) {
+            all.push(prediction);
+        }
+    }
+    Ok(all)
+}
+
+fn check(
+    text: &str,
+    experiments: &[&'static str],
+    chosen: &[(String, Vec<String>)],
+    subjects: &[Wanted],
+) -> Result<Prediction, String> {
+    let mut written =
+        Written::parse(text).map_err(|why| format!("`{text}` is no prediction: {why}\n\nhint: {FORM}"))?;
+    // What is named in another way than the run names it is the same subject.
+    for subject in std::iter::once(&mut written.first).chain(written.others.iter_mut().map(|(_, one)| one)) {
+        if let Some(canonical) = words::canonical(subject) {
+            *subject = canonical;
+        }
+    }
+    let prediction = Prediction::of(&written, experiments)?;
+    has_setting(&prediction, chosen)?;
+    for label in prediction.subjects() {
+        has_subject(&prediction, label, subjects)?;
+    }
+    if let Some(link) = prediction.links().find(|link| link.first == link.second) {
+        return Err(format!(
+            "the prediction compares `{}` with itself\n\nhint: every run measures one subject of each layer twice anyway",
+            link.first
+        ));
+    }
+    Ok(prediction)
+}
+
+fn has_setting(prediction: &Prediction, chosen: &[(String, Vec<String>)]) -> Result<(), String> {
+    let Some(experiment) = experiment::find(prediction.experiment) else { return Ok(()) };
+    let settings = plan::settings(experiment, chosen);
+    if settings.iter().any(|setting| prediction.is_about(setting)) {
+        return Ok(());
+    }
+    let valid: Vec<_> = settings.iter().map(|setting| format!("`{setting}`")).collect();
+    Err(format!(
+        "the prediction `{prediction}` is about a setting that this run does not have\n\nhint: settings of `{}` are {}",
+        prediction.experiment,
+        if settings.iter().all(|setting| setting.0.is_empty()) {
+            "none".to_owned()
+        } else {
+            valid.join(", ")
+        }
+    ))
+}
+
+fn has_subject(prediction: &Prediction, label: &str, subjects: &[Wanted]) -> Result<(), String> {
+    let takes_part =
+        |wanted: &&Wanted| wanted.only_in.is_empty() || wanted.only_in.contains(&prediction.experiment);
+    if subjects.iter().filter(takes_part).any(|wanted| wanted.spec.shown() == label) {
+        return Ok(());
+    }
+    let valid: Vec<_> =
+        subjects.iter().filter(takes_part).map(|wanted| format!("`{}`", wanted.spec.shown())).collect();
+    Err(format!(
+        "the prediction speaks of `{label}`, which is no subject of `{}` in this run\n\nhint: subjects are {}",
+        prediction.experiment,
+        valid.join(", ")
+    ))
+}

@@ -1,0 +1,459 @@
+//! What a person predicts before measuring, as text: `start.returned[prestate=idle]: bare < floor < docker`.
+//! Here it is read, printed, and matched with the experiments of a run; what came of it is told in `verdict`.
+//!
+//! The form: a metric, as `experiment.metric` or by a name that only one experiment has; a setting in square
+//! brackets, without which the prediction is about every setting; a colon; subjects with relations between them,
+//! and blanks around these, since the names of subjects hold equals signs.
+
+use std::fmt;
+
+use super::Plan;
+use crate::experiment::{self, Setting, Weight};
+
+/// What is predicted of two subjects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// The first has less of it.
+    Less,
+    /// They differ by nothing that matters.
+    Same,
+    /// The first has more of it.
+    More,
+}
+
+impl Order {
+    const ALL: [Order; 3] = [Order::Less, Order::Same, Order::More];
+
+    /// As it is written.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Order::Less => "<",
+            Order::Same => "=",
+            Order::More => ">",
+        }
+    }
+}
+
+/// A prediction as it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The experiment's name, where it is given.
+    pub experiment: Option<String>,
+    /// The metric's name.
+    pub metric: String,
+    /// Values that the settings have; every setting where there are none.
+    pub setting: Vec<(String, String)>,
+    /// The first subject.
+    pub first: String,
+    /// The others, each with how the one before it compares; at least one.
+    pub others: Vec<(Order, String)>,
+}
+
+/// How a prediction looks.
+pub const FORM: &str = "the form is `start.returned[prestate=idle]: bare < floor < docker`, with blanks around `<`, `=` and `>`; the brackets can be left out";
+
+impl Written {
+    /// Takes a text apart; else says what is wrong with it.
+    pub fn parse(text: &str) -> Result<Written, &'static str> {
+        let end = text.find(['[', ':']).ok_or("there is no colon behind the metric")?;
+        let (name, mut rest) = (text[..end].trim(), &text[end..]);
+        let (experiment, metric) = match name.split_once(|c: char| c == '.' || c.is_whitespace()) {
+            Some((experiment, metric)) => (Some(experiment), metric.trim_start()),
+            None => (None, name),
+        };
+        let is_name = |name: &str| !name.is_empty() && !name.contains(char::is_whitespace);
+        if !is_name(metric) || !experiment.is_none_or(is_name) {
+            return Err("it does not begin with the name of a metric");
+        }
+        let mut setting = Vec::new();
+        if let Some(inside) = rest.strip_prefix('[') {
+            (setting, rest) =
+                bracketed(inside).ok_or("the brackets do not hold `key=value`, joined by `;`")?;
+        }
+        let chain = rest.trim_start().strip_prefix(':').ok_or("there is no colon behind the metric")?;
+        let mut words = words(chain).ok_or("a quote is not closed")?.into_iter();
+        let first = words.next().ok_or("there are no subjects behind the colon")?;
+        let mut others = Vec::new();
+        while let Some(relation) = words.next() {
+            let order =
+                Order::ALL.into_iter().find(|order| relation == Word::Plain(order.symbol().to_owned()));
+            let order = order.ok_or("between two subjects stands `<`, `=` or `>`")?;
+            others.push((order, words.next().ok_or("behind the last relation there is no subject")?));
+        }
+        let is_relation =
+            |word: &Word| Order::ALL.iter().any(|order| *word == Word::Plain(order.symbol().to_owned()));
+        if is_relation(&first) || others.iter().any(|(_, subject)| is_relation(subject)) {
+            return Err("there is a relation where a subject should be");
+        }
+        if others.is_empty() {
+            return Err("one subject alone is no prediction");
+        }
+        Ok(Written {
+            experiment: experiment.map(str::to_owned),
+            metric: metric.to_owned(),
+            setting,
+            first: first.text(),
+            others: others.into_iter().map(|(order, subject)| (order, subject.text())).collect(),
+        })
+    }
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(experiment) = &self.experiment {
+            write!(out, "{experiment}.")?;
+        }
+        out.write_str(&self.metric)?;
+        if !self.setting.is_empty() {
+            let one = |(key, value): &(String, String)| format!("{key}={}", quoted_value(value));
+            write!(out, "[{}]", self.setting.iter().map(one).collect::<Vec<_>>().join(";"))?;
+        }
+        write!(out, ": {}", quoted_subject(&self.first))?;
+        for (order, subject) in &self.others {
+            write!(out, " {} {}", order.symbol(), quoted_subject(subject))?;
+        }
+        Ok(())
+    }
+}
+
+/// The pairs up to the closing bracket, and what follows it.
+fn bracketed(text: &str) -> Option<(Vec<(String, String)>, &str)> {
+    let mut pairs = Vec::new();
+    let mut rest = text;
+    loop {
+        let (key, after) = rest.split_once('=')?;
+        let key = key.trim();
+        if key.is_empty() || key.contains([']', ';', '"']) {
+            return None;
+        }
+        let (value, after) = match after.strip_prefix('"') {
+            Some(quoted) => experiment::setting::unquoted(quoted)?,
+            None => after.find([';', ']']).map(|at| (after[..at].to_owned(), &after[at..]))?,
+        };
+        pairs.push((key.to_owned(), value));
+        match after.strip_prefix(']') {
+            Some(after) => return Some((pairs, after)),
+            None => rest = after.strip_prefix(';')?,
+        }
+    }
+}
+
+fn escaped(text: &str, quote: char) -> String {
+    let one = |c: char| (c == quote || c == '\\').then_some('\\').into_iter().chain([c]);
+    format!("{quote}{}{quote}", text.chars().flat_map(one).collect::<String>())
+}
+
+fn quoted_value(value: &str) -> String {
+    match value.contains([';', ']', '"', '\\']) {
+        true => escaped(value, '"'),
+        false => value.to_owned(),
+    }
+}
+
+/// A subject with blanks outside of its double quotes, or one that looks like something else, stands in single quotes.
+fn quoted_subject(subject: &str) -> String {
+    let is_plain = words(subject).is_some_and(|words| words == [Word::Plain(subject.to_owned())])
+        && !Order::ALL.iter().any(|order| order.symbol() == subject);
+    if is_plain { subject.to_owned() } else { escaped(subject, '\'') }
+}
+
+/// A word of a chain.
+#[derive(Debug, PartialEq, Eq)]
+enum Word {
+    Plain(String),
+    Quoted(String),
+}
+
+impl Word {
+    fn text(self) -> String {
+        match self {
+            Word::Plain(text) | Word::Quoted(text) => text,
+        }
+    }
+}
+
+/// Words between blanks: in single quotes, where a backslash takes the meaning from the next character, or plain,
+/// where double quotes keep blanks together and stay. None where a quote is not closed.
+fn words(text: &str) -> Option<Vec<Word>> {
+    let mut all = Vec::new();
+    let mut letters = text.chars().peekable();
+    loop {
+        while letters.next_if(|c| c.is_whitespace()).is_some() {}
+        if letters.peek().is_none() {
+            return Some(all);
+        }
+        let mut word = String::new();
+        if letters.next_if_eq(&'\'').is_some() {
+            loop {
+                match letters.next()? {
+                    '\'' => break,
+                    '\\' => word.push(letters.next()?),
+                    c => word.push(c),
+                }
+            }
+            all.push(Word::Quoted(word));
+            continue;
+        }
+        let mut inside = false;
+        while let Some(c) = letters.next_if(|c| inside || !c.is_whitespace()) {
+            inside ^= c == '"';
+            word.push(c);
+        }
+        if inside {
+            return None;
+        }
+        all.push(Word::Plain(word));
+    }
+}
+
+/// A prediction about an experiment of the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prediction {
+    /// The experiment's name.
+    pub experiment: &'static str,
+    /// Index into the experiment's metrics; it is decided upon.
+    pub metric: usize,
+    /// Values that the settings have.
+    pub setting: Vec<(String, String)>,
+    /// The label of the first subject.
+    pub first: String,
+    /// The labels of the others, each with how the one before it compares.
+    pub others: Vec<(Order, String)>,
+}
+
+/// Two subjects that a prediction is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Link<'a> {
+    /// The label of the first.
+    pub first: &'a str,
+    /// How it compares with the second.
+    pub order: Order,
+    /// The label of the second.
+    pub second: &'a str,
+}
+
+impl fmt::Display for Link<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} {} {}", quoted_subject(self.first), self.order.symbol(), quoted_subject(self.second))
+    }
+}
+
+impl Prediction {
+    /// What is written, if one of these experiments decides about the metric; else why not, with a hint.
+    pub fn of(written: &Written, experiments: &[&'static str]) -> Result<Prediction, String> {
+        let quoted =
+            |names: Vec<String>| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let decisive = |name: &'static str| {
+            let metrics = experiment::find(name).map_or(&[][..], |one| one.about().metrics);
+            let decided = metrics.iter().enumerate().filter(|(_, metric)| metric.weight == Weight::Verdict);
+            decided.map(move |(index, metric)| (name, index, metric.name))
+        };
+        let own =
+            |name: &&'static str| written.experiment.as_deref().is_none_or(|experiment| experiment == *name);
+        let asked: Vec<&'static str> = experiments.iter().copied().filter(own).collect();
+        if let (Some(experiment), []) = (&written.experiment, &asked[..]) {
+            let valid = quoted(experiments.iter().map(|name| (*name).to_owned()).collect());
+            return Err(format!(
+                "`{experiment}` is no experiment of this run\n\nhint: its experiments are {valid}"
+            ));
+        }
+        let known: Vec<_> = asked.iter().flat_map(|name| decisive(name)).collect();
+        let found: Vec<_> = known.iter().filter(|(_, _, name)| *name == written.metric).collect();
+        let full = |(experiment, _, metric): &(&str, usize, &str)| format!("{experiment}.{metric}");
+        match found[..] {
+            [&(experiment, metric, _)] => Ok(Prediction {
+                experiment,
+                metric,
+                setting: written.setting.clone(),
+                first: written.first.clone(),
+                others: written.others.clone(),
+            }),
+            [] => {
+                let valid = quoted(known.iter().map(full).collect());
+                let valid = if valid.is_empty() { "none here".to_owned() } else { valid };
+                Err(format!(
+                    "nothing is decided about a metric `{}`\n\nhint: metrics with verdicts are {valid}",
+                    written.metric
+                ))
+            }
+            _ => {
+                let which = quoted(found.into_iter().map(full).collect());
+                Err(format!(
+                    "several experiments have a metric `{}`\n\nhint: say which: {which}",
+                    written.metric
+                ))
+            }
+        }
+    }
+
+    /// Whether it is about this setting.
+    pub fn is_about(&self, setting: &Setting) -> bool {
+        self.setting.iter().all(|(key, value)| setting.get(key) == Some(value.as_str()))
+    }
+
+    /// Its pairs, from left to right.
+    pub fn links(&self) -> impl Iterator<Item = Link<'_>> {
+        let before = std::iter::once(&self.first).chain(self.others.iter().map(|(_, subject)| subject));
+        let pairs = before.zip(&self.others);
+        pairs.map(|(first, (order, second))| Link { first, order: *order, second })
+    }
+
+    /// The labels of all its subjects.
+    pub fn subjects(&self) -> impl Iterator<Item = &String> {
+        std::iter::once(&self.first).chain(self.others.iter().map(|(_, subject)| subject))
+    }
+}
+
+impl fmt::Display for Prediction {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let metrics = experiment::find(self.experiment).map_or(&[][..], |one| one.about().metrics);
+        let written = Written {
+            experiment: Some(self.experiment.to_owned()),
+            metric: metrics.get(self.metric).map_or("", |metric| metric.name).to_owned(),
+            setting: self.setting.clone(),
+            first: self.first.clone(),
+            others: self.others.clone(),
+        };
+        out.pad(&written.to_string())
+    }
+}
+
+impl Plan {
+    /// The labels in a prediction that have no cell in its experiment: what is not there is not decided about.
+    pub fn not_there<'a>(&'a self, prediction: &'a Prediction) -> impl Iterator<Item = &'a String> {
+        prediction.subjects().filter(|label| self.measured_as(prediction.experiment, label).is_none())
+    }
+
+    /// The subject of this label, if it takes part in the experiment.
+    fn measured_as(&self, experiment: &str, label: &str) -> Option<usize> {
+        let subject = self.subjects.iter().position(|one| one.label == label && one.twin_of.is_none())?;
+        let has_a_cell = |cell: &super::Cell| cell.subject == subject && cell.experiment == experiment;
+        self.cells.iter().any(has_a_cell).then_some(subject)
+    }
+
+    /// The comparison of two subjects in an experiment, by their labels, and whether the first is its subject.
+    pub fn comparison_of(&self, experiment: &str, first: &str, second: &str) -> Option<(usize, bool)> {
+        let (first, second) = (self.measured_as(experiment, first)?, self.measured_as(experiment, second)?);
+        let ends = |one: &super::Comparison| (one.subject, one.against);
+        let fits = |one: &super::Comparison| {
+            one.experiment == experiment && [(first, second), (second, first)].contains(&ends(one))
+        };
+        let found = self.comparisons.iter().position(fits)?;
+        Some((found, self.comparisons[found].subject == first))
+    }
+}
+
+/// Pairs of subjects, by index, that are predicted about in an experiment and that nobody compares otherwise.
+pub(super) fn pairs_wanted(plan: &Plan) -> Vec<(&'static str, usize, usize)> {
+    let mut wanted: Vec<(&'static str, usize, usize)> = Vec::new();
+    for prediction in &plan.predictions {
+        for link in prediction.links() {
+            let find = |label| plan.measured_as(prediction.experiment, label);
+            let (Some(one), Some(other)) = (find(link.first), find(link.second)) else { continue };
+            let (subject, against) = (one.max(other), one.min(other));
+            let is_known = plan.comparison_of(prediction.experiment, link.first, link.second).is_some();
+            let pair = (prediction.experiment, subject, against);
+            if !is_known && one != other && !wanted.contains(&pair) {
+                wanted.push(pair);
+            }
+        }
+    }
+    wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parsed(text: &str) -> Written {
+        Written::parse(text).unwrap_or_else(|why| panic!("{text}: {why}"))
+    }
+
+    #[test]
+    fn a_prediction_is_a_metric_and_a_chain() {
+        let one = parsed("start.returned: bare < floor < docker");
+        assert_eq!((one.experiment.as_deref(), one.metric.as_str()), (Some("start"), "returned"));
+        assert_eq!(one.others, [(Order::Less, "floor".into()), (Order::Less, "docker".into())]);
+        let two = parsed("http requests/s: bare = docker:net=host > docker");
+        assert_eq!((two.experiment.as_deref(), two.metric.as_str()), (Some("http"), "requests/s"));
+        assert_eq!(two.others, [(Order::Same, "docker:net=host".into()), (Order::More, "docker".into())]);
+        let three = parsed("returned[prestate=idle; cache=\"a;]b\"] : docker:image=\"a b\" < 'x y'");
+        assert_eq!(three.setting, [("prestate".into(), "idle".into()), ("cache".into(), "a;]b".into())]);
+        assert_eq!((three.first.as_str(), three.others[0].1.as_str()), ("docker:image=\"a b\"", "x y"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        for (text, why) in [
+            ("bare < floor", "no colon"),
+            (": bare < floor", "does not begin"),
+            ("a b c: bare < floor", "does not begin"),
+            ("returned[: bare < floor", "brackets"),
+            ("returned[prestate]: bare < floor", "brackets"),
+            ("returned[prestate=idle: bare < floor", "brackets"),
+            ("returned:", "no subjects"),
+            ("returned: bare", "one subject alone"),
+            ("returned: bare<floor", "one subject alone"),
+            ("returned: bare floor", "between two subjects"),
+            ("returned: bare <", "no subject"),
+            ("returned: bare < <", "a relation where"),
+            ("returned: < bare = floor", "between two subjects"),
+            ("returned: bare < 'floor", "quote is not closed"),
+            ("returned: bare < docker:image=\"a", "quote is not closed"),
+        ] {
+            let told = Written::parse(text).expect_err(text);
+            assert!(told.contains(why), "{text}: {told}");
+        }
+    }
+
+    #[test]
+    fn metrics_are_found_where_something_is_decided() {
+        let of = |text: &str, experiments: &[&'static str]| Prediction::of(&parsed(text), experiments);
+        let chain = "bare < floor";
+        let found = of(&format!("gone: {chain}"), &["start"]).unwrap();
+        assert_eq!(found.to_string(), "start.gone: bare < floor");
+        assert!(
+            of(&format!("returned: {chain}"), &["start", "exec"])
+                .unwrap_err()
+                .contains("`start.returned`, `exec.returned`")
+        );
+        assert!(
+            of(&format!("exec.returned: {chain}"), &["start"])
+                .unwrap_err()
+                .contains("no experiment of this run")
+        );
+        let undecided = of(&format!("start.client_cpu: {chain}"), &["start"]).unwrap_err();
+        assert!(undecided.contains("hint: metrics with verdicts are `start.returned`"), "{undecided}");
+    }
+
+    fn name() -> impl Strategy<Value = String> {
+        "[a-z_][a-z0-9_/-]{0,9}"
+    }
+
+    fn order() -> impl Strategy<Value = Order> {
+        prop::sample::select(&Order::ALL[..])
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_reads_back(
+            experiment in prop::option::of(name()),
+            metric in name(),
+            setting in prop::collection::vec((name(), "\\PC{0,8}"), 0..3),
+            first in "\\PC{1,12}",
+            others in prop::collection::vec((order(), "[a-z:=,\"'<> \\\\.]{1,12}|\\PC{1,12}"), 1..4),
+        ) {
+            let written = Written { experiment, metric, setting, first, others };
+            let text = written.to_string();
+            prop_assert_eq!(Written::parse(&text), Ok(written), "{}", text);
+        }
+
+        #[test]
+        fn no_text_is_too_odd(text in "(\\PC|[\\[\\]:;=<>'\"\\\\ ]){0,60}") {
+            if let Ok(written) = Written::parse(&text) {
+                prop_assert_eq!(Written::parse(&written.to_string()), Ok(written));
+            }
+        }
+    }
+}
