@@ -53,7 +53,9 @@ pub enum Says {
         less: Vec<Decided>,
         /// What makes no difference that matters.
         same: Vec<Decided>,
-        /// What is not decided: indices into the findings.
+        /// What differs, but not by more than the noise floor: indices into the findings.
+        hidden: Vec<usize>,
+        /// What is not decided, likewise.
         open: Vec<usize>,
     },
     /// Of the subjects of a layer on one ladder, one takes the least.
@@ -102,12 +104,14 @@ pub enum Says {
     },
     /// What is not decided.
     Open {
-        /// Indices into the findings.
+        /// Indices into the findings, the largest differences first.
         open: Vec<usize>,
+        /// What differs, but not by more than the noise floor.
+        hidden: Vec<usize>,
         /// Among how many.
         all: usize,
-        /// Rounds that a new run would need for all of which it can be foretold.
-        rounds: Option<usize>,
+        /// Rounds with which a new run might decide this many of those that are open.
+        new_run: Option<(usize, usize)>,
     },
     /// There are too few rounds.
     TooFew {
@@ -139,14 +143,15 @@ impl Says {
         let of = |all: &[Decided]| all.iter().map(Decided::finding).collect::<Vec<_>>();
         match self {
             Says::Costs { more, .. } | Says::Matters { more, .. } => of(more),
-            Says::Ranks { more, less, same, open, .. } => {
-                [of(more), of(less), of(same), open.clone()].concat()
+            Says::Ranks { more, less, same, hidden, open, .. } => {
+                [of(more), of(less), of(same), hidden.clone(), open.clone()].concat()
             }
             Says::Least { leads, .. } => leads.iter().flat_map(|lead| of(lead)).collect(),
             Says::Among { open, over, .. } => [open.clone(), of(over)].concat(),
             Says::Pair { decided, .. } => of(decided),
             Says::Tail { rests_on, .. } => vec![rests_on.finding()],
-            Says::Open { open, .. } | Says::TooFew { open, .. } | Says::Void(open) => open.clone(),
+            Says::Open { open, hidden, .. } => [open.clone(), hidden.clone()].concat(),
+            Says::TooFew { open, .. } | Says::Void(open) => open.clone(),
         }
     }
 }
@@ -278,25 +283,29 @@ impl<'a> One<'a> {
     }
 
     fn ranks(&self, layer: Layer) -> Option<Says> {
-        let (decided, open): (Vec<_>, Vec<_>) =
-            self.against_baseline(layer).partition(|index| self.decided(*index).is_some());
+        let all: Vec<usize> = self.against_baseline(layer).collect();
         let of = |way: Way| -> Vec<Decided> {
-            let mut all: Vec<_> = decided.iter().filter_map(|index| self.decided(*index)).collect();
-            all.retain(|one| one.way() == way);
+            let mut decided: Vec<_> = all.iter().filter_map(|index| self.decided(*index)).collect();
+            decided.retain(|one| one.way() == way);
             let ratio = |one: &Decided| one.ratio().map_or(0.0, |ratio| ratio.value);
-            all.sort_by(|one, other| ratio(one).total_cmp(&ratio(other)));
-            all
+            decided.sort_by(|one, other| ratio(one).total_cmp(&ratio(other)));
+            decided
         };
-        let open = open.into_iter().filter(|index| self.is_open(*index)).collect();
-        let says = Says::Ranks { layer, more: of(Way::More), less: of(Way::Less), same: of(Way::Same), open };
-        (!decided.is_empty()).then_some(says)
+        let such =
+            |is: fn(&Self, usize) -> bool| all.iter().copied().filter(|index| is(self, *index)).collect();
+        let (hidden, open): (Vec<_>, Vec<_>) = (such(Self::is_hidden), such(Self::is_open));
+        let (more, less, same) = (of(Way::More), of(Way::Less), of(Way::Same));
+        let is_empty = more.is_empty() && less.is_empty() && same.is_empty() && hidden.is_empty();
+        (!is_empty).then_some(Says::Ranks { layer, more, less, same, hidden, open })
     }
 
-    /// Not decided, whether for want of precision or because it does not rise above the noise floor.
+    /// A difference that does not rise above the noise floor.
+    fn is_hidden(&self, index: usize) -> bool {
+        self.analysis.noise_above(&self.run.plan, self.finding(index)).is_some()
+    }
+
     fn is_open(&self, index: usize) -> bool {
-        let finding = self.finding(index);
-        matches!(finding.verdict, Verdict::Undecided { .. })
-            || (matches!(finding.verdict, Verdict::Slower | Verdict::Faster) && self.decided(index).is_none())
+        matches!(self.finding(index).verdict, Verdict::Undecided { .. })
     }
 
     /// Pairs that differ in one thing, and pairs of the baseline's own layer.
@@ -359,18 +368,22 @@ impl<'a> One<'a> {
             all.push(Says::TooFew { open: few, have, need });
         }
         let mut open = of(&|index| self.is_open(index));
-        if !open.is_empty() {
-            let rounds = open.iter().filter_map(|index| match self.finding(*index).verdict {
+        let hidden = of(&|index| self.is_hidden(index));
+        if !open.is_empty() || !hidden.is_empty() {
+            let rounds = |index: &usize| match self.finding(*index).verdict {
                 Verdict::Undecided { new_run, .. } => {
-                    Some(new_run?.rounds).filter(|rounds| *rounds <= super::HOPELESS)
+                    Some(new_run?.rounds).filter(|one| *one <= super::HOPELESS)
                 }
                 _ => None,
-            });
-            let rounds = rounds.max();
-            let width =
+            };
+            let mut needed: Vec<usize> = open.iter().filter_map(rounds).collect();
+            needed.sort_unstable();
+            // As many as half of them need: what it takes to decide the last one would frighten off.
+            let new_run = needed.get(needed.len() / 2).map(|rounds| (*rounds, needed.len() / 2 + 1));
+            let size =
                 |index: &usize| self.finding(*index).numbers.map_or(0.0, |one| one.difference.value.abs());
-            open.sort_by(|one, other| width(other).total_cmp(&width(one)));
-            all.push(Says::Open { open, all: self.findings.len(), rounds });
+            open.sort_by(|one, other| size(other).total_cmp(&size(one)));
+            all.push(Says::Open { open, hidden, all: self.findings.len(), new_run });
         }
         let void = of(&|index| matches!(self.finding(index).verdict, Verdict::Suspect(_)));
         if !void.is_empty() {

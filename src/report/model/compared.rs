@@ -6,7 +6,7 @@ use crate::experiment;
 use crate::plan::{Entry, Ladder, Plan, Relation};
 use crate::report::text::{clean, with_interval};
 use crate::stats::{Estimate, Goal, NewRun};
-use crate::units::{Unit, counted};
+use crate::units::Unit;
 use crate::verdict::{Analysis, Finding, HOPELESS, Verdict};
 
 /// One experiment's comparisons, to be put into words.
@@ -220,11 +220,6 @@ fn kind_of(relation: &Relation) -> PairKind {
         Relation::OneKey(key) => PairKind::OneKey(key.clone()),
         Relation::Predicted => PairKind::Predicted,
     }
-}
-
-/// The size of a new run that might decide everything for which it can be foretold.
-pub(super) fn how_many_rounds(rounds: usize) -> String {
-    format!("a new run of {} might decide those for which it can be foretold", counted(rounds, "round"))
 }
 
 /// What a new run would need to decide.

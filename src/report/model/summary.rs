@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use super::compared::{how_many_rounds, phrase_of};
+use super::compared::{phrase_of, predicate_of};
 use crate::experiment::{self, Occasion, Setting};
 use crate::plan::{Ladder, Layer, Plan};
 use crate::record::Recorded;
 use crate::report::text::{clean, in_percent, joined, percent, with_interval};
 use crate::stats::Estimate;
-use crate::units::{Unit, counted};
+use crate::units::{Unit, counted, three_digits};
 use crate::verdict::Analysis;
 use crate::verdict::summary::{Decided, Says, Statement, Threshold, Way, statements};
 
@@ -117,8 +117,8 @@ impl<'a> Words<'a> {
         match says {
             Says::Costs { layer, more } => (Topic::Cost, self.costs(*layer, more)),
             Says::Matters { share, layers, .. } => (Topic::Threshold, self.matters(*share, layers)),
-            Says::Ranks { layer, more, less, same, open } => {
-                (Topic::Cost, self.ranks(*layer, more, less, same, open))
+            Says::Ranks { layer, more, less, same, hidden, open } => {
+                (Topic::Cost, self.ranks(*layer, [more, less, same], [hidden, open]))
             }
             Says::Least { layer, ladder, subject, leads } => {
                 (Topic::Choice, self.least(*layer, *ladder, *subject, leads))
@@ -127,8 +127,12 @@ impl<'a> Words<'a> {
                 (Topic::Choice, self.among(*layer, *ladder, setting, subjects, over))
             }
             Says::Pair { comparison, decided } => (Topic::Difference, self.pair(*comparison, decided)),
-            Says::Tail { cell, multiple, beyond, .. } => (Topic::Risk, self.tail(*cell, *multiple, *beyond)),
-            Says::Open { open, all, rounds } => (Topic::Open, self.open(open, *all, *rounds)),
+            Says::Tail { multiple, beyond, rests_on, .. } => {
+                (Topic::Risk, self.tail(rests_on, *multiple, *beyond))
+            }
+            Says::Open { open, hidden, all, new_run } => {
+                (Topic::Open, self.open(open, hidden.len(), *all, *new_run))
+            }
             Says::TooFew { have, need, .. } => {
                 let have = counted(*have, "round");
                 (
@@ -195,11 +199,11 @@ impl<'a> Words<'a> {
         self.setting(&self.plan.cells[self.analysis.findings[finding].cell].setting)
     }
 
-    /// Subject and setting of a finding, in brackets.
+    /// Subject and setting of a finding.
     fn place(&self, one: &Decided) -> String {
         match self.setting_of(one.finding()) {
-            Some(setting) => format!("({}, {setting})", self.subject_of(one)),
-            None => format!("({})", self.subject_of(one)),
+            Some(setting) => format!("{}, {setting}", self.subject_of(one)),
+            None => self.subject_of(one),
         }
     }
 
@@ -229,10 +233,10 @@ impl<'a> Words<'a> {
             self.baseline()
         );
         if more.len() == 1 {
-            return format!("{start} {} {}", self.size(least), self.place(least));
+            return format!("{start} {} ({})", self.size(least), self.place(least));
         }
         format!(
-            "{start} from {} {} to {} {}",
+            "{start} from {} ({}) to {} ({})",
             self.size(least),
             self.place(least),
             self.size(most),
@@ -261,41 +265,34 @@ impl<'a> Words<'a> {
     fn ranks(
         &self,
         layer: Layer,
-        more: &[Decided],
-        less: &[Decided],
-        same: &[Decided],
-        open: &[usize],
+        [more, less, same]: [&[Decided]; 3],
+        [hidden, open]: [&[usize]; 2],
     ) -> String {
-        let metrics =
-            more.iter().chain(less).chain(same).map(|one| one.finding()).chain(open.iter().copied());
-        let metrics: BTreeSet<_> = metrics.map(|finding| self.metric(finding).name).collect();
-        let all = more.len() + less.len() + same.len() + open.len();
+        let decided = [more, less, same].into_iter().flatten().map(Decided::finding);
+        let findings: Vec<usize> = decided.chain(hidden.iter().chain(open).copied()).collect();
+        let metrics: BTreeSet<_> = findings.iter().map(|finding| self.metric(*finding).name).collect();
         let far = |all: &[Decided], which: Option<&Decided>| {
             let Some(one) = which else { return String::new() };
             let size = one.ratio().map_or_else(|| self.size(one), |ratio| in_percent(&ratio));
             let most = if all.len() > 1 { "at most " } else { "" };
-            format!(" ({most}{size}, {} {})", self.metric(one.finding()).name, self.place(one))
+            format!(" ({most}{size}: `{}`, {})", self.metric(one.finding()).name, self.place(one))
         };
-        let mut parts = Vec::new();
-        if !more.is_empty() {
-            parts.push(format!("{} higher{}", more.len(), far(more, more.last())));
-        }
-        if !less.is_empty() {
-            parts.push(format!("{} lower{}", less.len(), far(less, less.first())));
-        }
-        if !same.is_empty() {
-            parts.push(format!("{} without a difference that matters", same.len()));
-        }
-        if !open.is_empty() {
-            parts.push(format!("{} not decided", open.len()));
-        }
+        let parts = [
+            (more.len(), "higher", far(more, more.last())),
+            (less.len(), "lower", far(less, less.first())),
+            (same.len(), "without a difference that matters", String::new()),
+            (hidden.len(), "with a difference that does not rise above the noise floor", String::new()),
+            (open.len(), "not decided", String::new()),
+        ];
+        let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
+        let parts: Vec<String> = parts.map(|(count, what, far)| format!("{count} {what}{far}")).collect();
         format!(
             "{} compared with {} in {} of {}: of {}, {}",
             a(layer),
             self.baseline(),
             counted(metrics.len(), "metric"),
             self.name,
-            counted(all, "comparison"),
+            counted(findings.len(), "comparison"),
             joined(&parts, "and")
         )
     }
@@ -355,7 +352,7 @@ impl<'a> Words<'a> {
             let finding = &self.analysis.findings[one.finding()];
             let comparison = &self.plan.comparisons[finding.comparison];
             let unit = self.metric(one.finding()).unit;
-            let predicate = super::compared::predicate_of(&comparison.relation, unit, finding);
+            let predicate = predicate_of(&comparison.relation, unit, finding);
             let metric = if self.occasion.has_one_answer() {
                 String::new()
             } else {
@@ -370,45 +367,56 @@ impl<'a> Words<'a> {
         format!("{} {}", phrase_of(self.plan, comparison), joined(&told, "and"))
     }
 
-    fn tail(&self, cell: usize, multiple: f64, beyond: f64) -> String {
-        let planned = &self.plan.cells[cell];
-        let setting = self.setting(&planned.setting).map_or(String::new(), |setting| format!(", {setting}"));
+    fn tail(&self, rests_on: &Decided, multiple: f64, beyond: f64) -> String {
+        let finding = &self.analysis.findings[rests_on.finding()];
         let what = match self.occasion {
-            Occasion::Once(what) => what,
-            _ => "sample",
+            Occasion::Once(what) => what.to_owned(),
+            Occasion::Whole => "sample".to_owned(),
+            _ => format!("`{}`", self.metric(rests_on.finding()).name),
         };
-        let rounds = self.analysis.cells[cell].metrics[0].as_ref().map_or(0, |one| one.median.rounds);
+        let values = self.analysis.cells[finding.cell].metrics[finding.metric].as_ref();
         format!(
-            "the slowest {what} of {} ({}{setting}) took {} times its median; these rounds cannot rule out that {} take even longer, at 95 %",
-            counted(rounds, "round"),
-            self.label(planned.subject),
-            crate::units::three_digits(multiple),
+            "the slowest {what} of {} ({}) took {} times the median; these rounds cannot rule out that {} take even longer, at 95 %",
+            counted(values.map_or(0, |one| one.median.rounds), "round"),
+            self.place(rests_on),
+            three_digits(multiple),
             percent(beyond)
         )
     }
 
-    fn open(&self, open: &[usize], all: usize, rounds: Option<usize>) -> String {
+    fn open(&self, open: &[usize], hidden: usize, all: usize, new_run: Option<(usize, usize)>) -> String {
         let name = |index: &usize| {
             let finding = &self.analysis.findings[*index];
             let pair = &self.plan.comparisons[finding.comparison];
-            let mut name = format!("{} against {}", self.label(pair.subject), self.label(pair.against));
-            let metric = (!self.occasion.has_one_answer()).then(|| self.metric(*index).name.to_owned());
+            let metric = (!self.occasion.has_one_answer()).then(|| format!("`{}`", self.metric(*index).name));
             let place: Vec<String> = metric.into_iter().chain(self.setting_of(*index)).collect();
-            if !place.is_empty() {
-                name.push_str(&format!(" ({})", place.join(", ")));
-            }
-            name
+            let place = if place.is_empty() { String::new() } else { format!(" ({})", place.join(", ")) };
+            format!("{} against {}{place}", self.label(pair.subject), self.label(pair.against))
         };
-        let named: Vec<String> = open.iter().take(EXAMPLES).map(name).collect();
-        let such = if open.len() > EXAMPLES { "such as " } else { "" };
-        let need = rounds.map_or(String::new(), |rounds| format!("; {}", how_many_rounds(rounds)));
-        format!(
-            "not resolved in {}: {} of {}, {such}{}{need}",
-            self.name,
-            open.len(),
-            counted(all, "comparison"),
-            joined(&named, "and")
-        )
+        let mut text = format!("not resolved in {}, of {}:", self.name, counted(all, "comparison"));
+        if !open.is_empty() {
+            let named: Vec<String> = open.iter().take(EXAMPLES).map(name).collect();
+            let such = if open.len() > EXAMPLES { "such as " } else { "" };
+            text.push_str(&format!(" {} not decided, {such}{}", open.len(), joined(&named, "and")));
+        }
+        if hidden > 0 {
+            let and = if open.is_empty() { "" } else { "; and" };
+            text.push_str(&format!(
+                "{and} {hidden} with a difference that does not rise above the noise floor"
+            ));
+        }
+        if let Some((rounds, decided)) = new_run {
+            let decided =
+                if decided == open.len() { "that".to_owned() } else { format!("{decided} of them") };
+            text.push_str(&format!("; a new run of {} might decide {decided}", counted(rounds, "round")));
+        }
+        if hidden > 0 {
+            let and = if open.is_empty() { "" } else { "; and" };
+            text.push_str(&format!(
+                "{and} {hidden} with a difference that does not rise above the noise floor"
+            ));
+        }
+        text
     }
 }
 
