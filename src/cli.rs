@@ -74,6 +74,9 @@ pub enum Command {
         /// Show what others published about the same things beside it, with its cautions.
         #[arg(long)]
         reference: bool,
+        /// Say what each subject adds to a job of this length, such as `2s`, as a share of it.
+        #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+        job: Option<String>,
     },
     /// Show what others published, with its cautions and what of ours is the same.
     #[command(after_long_help = "Examples:

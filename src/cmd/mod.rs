@@ -42,8 +42,12 @@ pub fn main() -> i32 {
         Command::Check(selection) => check::run(selection),
         Command::Run(options) => run::run(options),
         Command::Resume { directory, events } => resume::run(directory, *events),
-        Command::Report { directory, format, output, reference } => {
-            report::run(directory, format, output.as_deref(), report::Extras { references: *reference })
+        Command::Report { directory, format, output, reference, job } => {
+            let job = job.as_deref().map(report::job).transpose();
+            job.and_then(|job| {
+                let extras = report::Extras { references: *reference, job };
+                report::run(directory, format, output.as_deref(), extras)
+            })
         }
         Command::Reference { source, format } => reference::run(source.as_deref(), *format),
         Command::Compare(options) => compare::run(options),

@@ -10,6 +10,7 @@ use crate::exit::{self, Special};
 use crate::record::{self, Recorded};
 use crate::reference::{self, beside};
 use crate::report::{self, File, Format, Glyphs, Look, Rendering, Report, Style};
+use crate::subject::spec::parse_duration;
 use crate::verdict;
 
 /// What a person asks for beside what the run itself shows.
@@ -17,6 +18,18 @@ use crate::verdict;
 pub struct Extras {
     /// What others published.
     pub references: bool,
+    /// The length of a job, in seconds.
+    pub job: Option<f64>,
+}
+
+/// The length of a job, as a person gives it.
+pub fn job(text: &str) -> Result<f64> {
+    parse_duration(text).filter(|length| *length > 0.0 && length.is_finite()).ok_or_else(|| {
+        let text = format!(
+            "`{text}` is no length of a job\n\nhint: write a time with its unit, as in `2s` or `350ms`"
+        );
+        Special::Usage(text).into()
+    })
 }
 
 /// Runs the verb. A run in which nothing was measured has a report too, and exit code 4.
@@ -29,6 +42,13 @@ pub fn run(directory: &Path, format: &str, output: Option<&Path>, extras: Extras
     if extras.references && matches!(format.rendering(), Rendering::Rows { .. }) {
         let text = format!(
             "`{}` holds the samples of the run and nothing else\n\nhint: `dunnage reference --format csv` shows what others published",
+            format.name()
+        );
+        return Err(Special::Usage(text).into());
+    }
+    if extras.job.is_some() && matches!(format.rendering(), Rendering::Rows { .. }) {
+        let text = format!(
+            "`{}` holds the samples of the run, in which no job of yours has a share\n\nhint: leave `--job` out, or take another format",
             format.name()
         );
         return Err(Special::Usage(text).into());
@@ -95,7 +115,10 @@ fn built(recorded: &Recorded, extras: Extras) -> Report {
     if extras.references {
         report.references = beside::beside(reference::sources(), &report);
     }
-    report
+    match extras.job {
+        Some(length) => report.with_job(length),
+        None => report,
+    }
 }
 
 fn write(
@@ -112,7 +135,7 @@ fn write(
         }
         Rendering::Files(_) => unreachable!("files go into a directory"),
         Rendering::Rows { header, lines } => {
-            out.write_all(header().as_bytes())?;
+            out.write_all(header(recorded).as_bytes())?;
             let mut text = String::new();
             record::rows(directory, &mut |row| {
                 text.clear();

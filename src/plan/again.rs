@@ -81,6 +81,7 @@ pub fn of(measured: Measured) -> Plan {
         precision: None,
         factorial: None,
         quotas,
+        predictions: Vec::new(),
     };
     plan.family = plan.count_family();
     plan

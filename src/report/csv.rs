@@ -49,7 +49,7 @@ impl Format for Csv {
     }
 
     fn rendering(&self) -> Rendering {
-        Rendering::Rows { header, lines }
+        Rendering::Rows { header: |_| header(), lines }
     }
 }
 

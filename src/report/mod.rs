@@ -5,9 +5,11 @@
 //! here; whoever calls writes the text where it belongs.
 
 pub mod csv;
+pub mod gobench;
 pub mod head;
 pub mod html;
 pub mod json;
+pub mod markdown;
 pub mod model;
 pub mod picture;
 pub mod png;
@@ -78,7 +80,7 @@ pub enum Rendering {
     /// A first line, then what each sample gives.
     Rows {
         /// The first line.
-        header: fn() -> String,
+        header: fn(&Recorded) -> String,
         /// Appends the lines of one sample.
         lines: fn(&Recorded, &Row<'_>, &mut String),
     },
@@ -94,8 +96,16 @@ pub struct File {
 }
 
 /// Every format there is, the one for people first.
-pub static FORMATS: &[&dyn Format] =
-    &[&terminal::Terminal, &html::Html, &csv::Csv, &json::Json, &svg::Svg, &png::Png];
+pub static FORMATS: &[&dyn Format] = &[
+    &terminal::Terminal,
+    &html::Html,
+    &markdown::Markdown,
+    &csv::Csv,
+    &gobench::Gobench,
+    &json::Json,
+    &svg::Svg,
+    &png::Png,
+];
 
 /// The format with this name.
 pub fn find(name: &str) -> Option<&'static dyn Format> {

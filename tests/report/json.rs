@@ -1,5 +1,7 @@
 //! The analysis for other programs.
 
+use dunnage::plan::Prediction;
+use dunnage::plan::prediction::Written;
 use dunnage::report::{self, Look, Rendering};
 use serde_json::Value;
 
@@ -7,7 +9,11 @@ use crate::scripted::{full_ladder, plan, run};
 use crate::{compare, report};
 
 fn rendered(rounds: usize) -> String {
-    report::json::render(&report(&run(plan(full_ladder()[..5].to_vec(), rounds))), &Look::default())
+    let predicted = ["start.returned: bare < floor < crun", "start.returned: bare = docker:net=none"];
+    let read = |text: &str| Prediction::of(&Written::parse(text).unwrap(), &["start"]).unwrap();
+    let mut run = run(plan(full_ladder()[..5].to_vec(), rounds));
+    run.plan.predictions = predicted.map(read).to_vec();
+    report::json::render(&report(&run).with_job(2.0), &Look::default())
 }
 
 #[test]
@@ -74,6 +80,6 @@ fn formats_have_distinct_names_and_say_what_they_are() {
         assert_eq!(report::find(format.name()).map(|found| found.name()), Some(format.name()));
         assert!(!format.description().is_empty());
         let is_rows = matches!(format.rendering(), Rendering::Rows { .. });
-        assert_eq!(is_rows, format.name() == "csv");
+        assert_eq!(is_rows, ["csv", "gobench"].contains(&format.name()));
     }
 }

@@ -4,7 +4,9 @@
 
 mod csv;
 mod factors;
+mod gobench;
 mod json;
+mod markdown;
 mod pictures;
 mod scripted;
 mod terminal;

@@ -44,6 +44,7 @@ fn everything() -> Recorded {
         allowed: plan::ALLOWED,
         margins: Vec::new(),
         factorial: None,
+        predictions: Vec::new(),
     });
     let mut run = run(plan);
     for cell in 0..run.plan.cells.len() {

@@ -5,7 +5,9 @@ mod references;
 mod wire;
 
 use self::wire::*;
-use super::model::{Change, Ground, Pair, PairKind, PredictedLink, Prediction, Report, Row, Sentence, Value};
+use super::model::{
+    Change, Ground, Job, Pair, PairKind, PredictedLink, Prediction, Report, Row, Sentence, Value,
+};
 use super::{Format, Look, Rendering};
 use crate::stats::{Estimate, Goal};
 use crate::verdict::Verdict;
@@ -82,6 +84,7 @@ fn file(report: &Report) -> File<'_> {
         carry_over_tested: report.carry_over_tested,
         sentences: report.sentences.iter().map(sentence).collect(),
         predictions: report.predictions.iter().map(prediction).collect(),
+        job: report.job.as_ref().map(job),
         experiments: report.experiments.iter().map(experiment).collect(),
         failures: report
             .failures
@@ -137,6 +140,19 @@ fn sentence(one: &Sentence) -> SentenceFile<'_> {
         sentence: &one.text,
         rests_on: one.rests_on.iter().map(ground).collect(),
     }
+}
+
+fn job(one: &Job) -> JobFile<'_> {
+    let shares = one.shares.iter().map(|one| JobShareFile {
+        experiment: one.experiment,
+        occasion: one.occasion,
+        setting: &one.setting,
+        label: &one.label,
+        against: &one.against,
+        share: estimate(&one.share),
+        verdict: one.verdict.word(),
+    });
+    JobFile { length_s: one.length, shares: shares.collect() }
 }
 
 fn prediction(one: &Prediction) -> PredictionFile<'_> {

@@ -26,6 +26,8 @@ pub(super) struct File<'a> {
     pub sentences: Vec<SentenceFile<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub predictions: Vec<PredictionFile<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobFile<'a>>,
     pub experiments: Vec<ExperimentFile<'a>>,
     pub failures: Vec<FailureFile<'a>>,
     pub warnings: Vec<WarningFile<'a>>,
@@ -69,6 +71,23 @@ pub(super) struct PrecisionFile<'a> {
     pub capped: bool,
     pub reached: Option<f64>,
     pub sentence: &'a str,
+}
+
+#[derive(Serialize)]
+pub(super) struct JobFile<'a> {
+    pub length_s: f64,
+    pub shares: Vec<JobShareFile<'a>>,
+}
+
+#[derive(Serialize)]
+pub(super) struct JobShareFile<'a> {
+    pub experiment: &'a str,
+    pub occasion: &'a str,
+    pub setting: &'a str,
+    pub label: &'a str,
+    pub against: &'a str,
+    pub share: EstimateFile,
+    pub verdict: &'static str,
 }
 
 #[derive(Serialize)]

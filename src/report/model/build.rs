@@ -44,6 +44,7 @@ impl Report {
             precision: super::precision::precision(run, analysis),
             level: analysis.alpha.get(),
             family: plan.family,
+            job: None,
             predictions: super::predicted::predictions(run, analysis),
             sentences: super::summary::sentences(run, analysis),
             experiments: experiments(run, analysis),

@@ -6,6 +6,7 @@
 mod build;
 mod compared;
 mod factors;
+mod job;
 mod notices;
 mod precision;
 mod predicted;
@@ -13,6 +14,7 @@ mod priced;
 mod reference;
 mod summary;
 
+pub use job::{JOB_HOLDS, Job, JobShare};
 pub use predicted::{PredictedLink, Prediction};
 pub use priced::{Amount, Line, PriceList, Total};
 pub use reference::{Beside, BesideRow, Caution, Doubt, Ours, Published, Quantity, Reference, Standing};
@@ -64,6 +66,8 @@ pub struct Report {
     pub sentences: Vec<Sentence>,
     /// What a person predicted before measuring, and what came of it.
     pub predictions: Vec<Prediction>,
+    /// What the subjects add to a job of the reader's, where its length is given.
+    pub job: Option<Job>,
     /// What qualifies the verdicts.
     pub notices: Vec<Notice>,
     /// What must not be believed.

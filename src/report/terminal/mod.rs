@@ -6,6 +6,7 @@
 pub(crate) mod axis;
 mod exhibits;
 mod factors;
+mod job;
 mod ladder;
 mod notes;
 pub(crate) mod page;
@@ -82,6 +83,7 @@ pub fn render(report: &Report, look: &Look) -> String {
     references::references(&mut page, report);
     notes::predictions(&mut page, report);
     notes::in_short(&mut page, report);
+    job::job(&mut page, report);
     notes::closing(&mut page, report, look);
     page.finish()
 }

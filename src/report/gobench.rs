@@ -1,0 +1,132 @@
+//! Go's text form of benchmark results, which benchstat reads: one line a cell and round, with every metric that the
+//! sample has. Only rounds that count are there. The grammar is that of
+//! <https://golang.org/design/14313-benchmark-format>.
+//!
+//! The first metric of an experiment has its unit alone (`sec/op`), the others have their name before it
+//! (`gone-sec/op`). Configuration lines are those that Go itself writes and no others: benchstat compares only
+//! what has the same configuration.
+
+use std::fmt::Write as _;
+
+use super::text::clean;
+use super::{Format, Rendering};
+use crate::experiment::Metric;
+use crate::outcome::Outcome;
+use crate::record::{Recorded, Row};
+use crate::units::Unit;
+
+/// The format `gobench`.
+pub struct Gobench;
+
+impl Format for Gobench {
+    fn name(&self) -> &'static str {
+        "gobench"
+    }
+
+    fn description(&self) -> &'static str {
+        "one line per round and cell as Go's benchmarks print them, for benchstat"
+    }
+
+    fn rendering(&self) -> Rendering {
+        Rendering::Rows { header, lines }
+    }
+}
+
+/// The configuration, and what is better of each unit.
+pub fn header(run: &Recorded) -> String {
+    let machine = |name: &str| run.environment.machine.get(name).map(|fact| clean(fact)).unwrap_or_default();
+    let architecture = match machine("architecture").as_str() {
+        "x86_64" => "amd64".to_owned(),
+        "aarch64" => "arm64".to_owned(),
+        other => other.to_owned(),
+    };
+    let mut text = String::from("goos: linux\n");
+    for (key, value) in [("goarch", architecture), ("pkg", "dunnage".to_owned()), ("cpu", machine("cpu"))] {
+        // A key without a value would take it back.
+        if !value.is_empty() {
+            let _ = writeln!(text, "{key}: {value}");
+        }
+    }
+    let mut units: Vec<String> = Vec::new();
+    for cell in &run.plan.cells {
+        for (index, metric) in run.plan.metrics(cell).iter().enumerate() {
+            let unit = unit(index, metric);
+            if !units.contains(&unit) {
+                units.push(unit);
+            }
+        }
+    }
+    for unit in units {
+        let _ = writeln!(text, "Unit {unit} better=lower");
+    }
+    text
+}
+
+/// Appends the line of one sample of a round that counts.
+pub fn lines(run: &Recorded, row: &Row<'_>, out: &mut String) {
+    let Some(cell) = run.plan.cells.get(row.cell) else { return };
+    let is_complete = run.contexts.get(row.round).is_some_and(Option::is_some);
+    if row.round < run.plan.warmups || !is_complete {
+        return;
+    }
+    let mut name = format!("Benchmark{}", capital(cell.experiment));
+    let label = clean(&run.plan.subjects[cell.subject].label);
+    let _ = write!(name, "/subject={}", part(&label));
+    for (key, value) in &cell.setting.0 {
+        let _ = write!(name, "/{}={}", part(key), part(&clean(value)));
+    }
+    // Go ends a name with the number of CPUs; without it, digits at the end of a value would be taken for that.
+    let cpus = run.environment.machine.get("cpu_usable").and_then(|cpus| cpus.parse::<u32>().ok());
+    let _ = write!(name, "-{}", cpus.unwrap_or(1));
+    match row.outcome.as_ref() {
+        Outcome::Measured(sample) => {
+            let metrics = run.plan.metrics(cell).iter().enumerate();
+            let values = metrics.filter_map(|(index, metric)| {
+                let value = (metric.derive)(sample).filter(|value| value.is_finite())?;
+                Some(format!(" {value} {}", unit(index, metric)))
+            });
+            let values: String = values.collect();
+            if !values.is_empty() {
+                let _ = writeln!(out, "{name} 1{values}");
+            }
+        }
+        Outcome::Skipped(reason) => {
+            let _ = writeln!(out, "--- SKIP: {name}: {}", clean(reason));
+        }
+        Outcome::Failed(failure) => {
+            let _ = writeln!(out, "--- FAIL: {name}: {}: {}", failure.class.name(), clean(&failure.reason));
+        }
+    }
+}
+
+fn capital(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// The unit of a metric, as Go's tools know it.
+fn unit(index: usize, metric: &Metric) -> String {
+    let unit = match metric.unit {
+        Unit::Seconds => "sec/op",
+        Unit::Bytes => "B/op",
+        Unit::Count => "count/op",
+        Unit::Ratio | Unit::Share => "ratio",
+    };
+    if index == 0 { unit.to_owned() } else { format!("{}-{unit}", metric.name) }
+}
+
+/// A part of a name: what would end it, or begin another one, is written as in addresses of the web.
+fn part(text: &str) -> String {
+    let mut part = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_whitespace() || letter.is_control() || matches!(letter, '/' | '%') {
+            let mut bytes = [0; 4];
+            for byte in letter.encode_utf8(&mut bytes).bytes() {
+                let _ = write!(part, "%{byte:02X}");
+            }
+        } else {
+            part.push(letter);
+        }
+    }
+    part
+}
