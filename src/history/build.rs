@@ -424,3 +424,57 @@ fn moved(control: &Series, values: &[Option<Value>], change: &Change) -> bool {
     let mut rng = Rng::for_stream(SEED, change.after as u64);
     same_way && stats::shifted(&scaled, cut, &mut rng, Alpha::FIVE_PERCENT) <= Alpha::FIVE_PERCENT.get()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Estimate;
+    use crate::units::Unit;
+
+    fn values(of: impl Fn(usize) -> f64) -> Vec<Option<Value>> {
+        let value = |run: usize| {
+            // A few per cent of noise, the same in every test.
+            let noise = 1.0 + 0.02 * Rng::for_stream(9, run as u64).standard_normal();
+            let sample = Sample::new(vec![of(run) * noise; 3]).unwrap();
+            Some(Value { median: Estimate::of_median(&sample, Alpha::FIVE_PERCENT), is_suspect: false })
+        };
+        (0..16).map(value).collect()
+    }
+
+    fn control(of: impl Fn(usize) -> f64) -> Series {
+        Series {
+            experiment: "start",
+            metric: "returned",
+            unit: Unit::Seconds,
+            setting: String::new(),
+            label: "bare".into(),
+            is_control: true,
+            values: values(of),
+            changes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_machine_is_blamed_only_for_what_moved_the_same_way_at_the_same_run() {
+        let step = |run: usize| if run < 8 { 1.0 } else { 1.3 };
+        let own = values(step);
+        let change = Change {
+            before: 7,
+            after: 8,
+            levels: (1.0, 1.3),
+            runs: (8, 8),
+            p: 0.001,
+            matters: 0.03,
+            meaning: Meaning::Slower,
+            beside: Vec::new(),
+            sentence: String::new(),
+        };
+        assert!(moved(&control(step), &own, &change));
+        assert!(!moved(&control(|_| 1.0), &own, &change));
+        assert!(!moved(&control(|run| 2.0 - step(run)), &own, &change), "the other way");
+        // Without a value on one side nothing is shown.
+        let mut half = control(step);
+        half.values[..8].fill(None);
+        assert!(!moved(&half, &own, &change));
+    }
+}

@@ -101,8 +101,8 @@ fn address(rest: &str) -> Option<(Piece<'_>, usize)> {
     let is_sixth_version =
         groups.len() > 3 && whole.parse::<std::net::Ipv6Addr>().is_ok_and(|one| !one.is_loopback());
     let is_short = whole.contains("::") && whole.len() > 3 && whole.parse::<std::net::Ipv6Addr>().is_ok();
-    (!follows_word && (is_of_interface || is_sixth_version || is_short))
-        .then(|| (Piece::Address(whole), whole.len()))
+    let is_one = !follows_word && (is_of_interface || is_sixth_version || is_short);
+    is_one.then_some((Piece::Address(whole), whole.len()))
 }
 
 #[cfg(test)]
