@@ -430,7 +430,7 @@ fn judge(line: &mut Line, controls: &[Line], own: f64) {
         one.ruling = one.logarithm.map(|change| {
             let same = |control: &&Line| control.settings.iter().find(|own| own.text == one.text)?.logarithm;
             let of_controls: Vec<Estimate> =
-                others.iter().filter_map(|control| same(control)).map(|control| control.shift).collect();
+                others.iter().filter_map(same).map(|control| control.shift).collect();
             let share = one.matters / one.medians[0].unwrap_or(f64::INFINITY);
             stats::rule(&change, share.ln_1p(), &of_controls, own)
         });

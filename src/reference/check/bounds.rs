@@ -31,11 +31,14 @@ pub fn below_zero(numbers: &[Number]) -> Vec<Doubt> {
         .collect()
 }
 
+/// Whom and what a doubt is about: subject, metric and conditions.
+type Asked<'a> = (&'a str, &'a str, Vec<(String, String)>);
+
 /// A container passes more than the machine itself, or takes less time, by more than the machine differs from itself. Where
 /// the control was taken once, how much that is cannot be told.
 pub fn better_than_bare(numbers: &[Number]) -> Vec<Doubt> {
     let mut found: Vec<Doubt> = Vec::new();
-    let mut seen: Vec<(&str, &str, Vec<(String, String)>)> = Vec::new();
+    let mut seen: Vec<Asked<'_>> = Vec::new();
     for own in numbers
         .iter()
         .filter(|one| one.subject != "bare" && !one.is_derived() && one.condition("stat").is_none())

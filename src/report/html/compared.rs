@@ -250,7 +250,6 @@ pub(super) fn noise(experiment: &Experiment) -> Table {
         notes: vec!["A difference that does not rise above it is marked “within noise”.".into()],
         heads: heads.collect(),
         lines,
-        ..Table::default()
     }
 }
 

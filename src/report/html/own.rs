@@ -71,7 +71,6 @@ fn price_table(experiment: &Experiment, list: &PriceList, ways: &[&str], what: &
         notes: notes.into_iter().chain(totals).collect(),
         heads: std::iter::once(Head::text("piece")).chain(columns.iter().map(head)).collect(),
         lines: pieces.iter().map(line).collect(),
-        ..Table::default()
     }
 }
 
@@ -139,7 +138,6 @@ fn exhibited(exhibit: &Exhibit, labels: &[String]) -> Table {
         notes: exhibit.notes.clone(),
         heads: exhibit.columns.iter().enumerate().map(head).collect(),
         lines: exhibit.rows.iter().map(line).collect(),
-        ..Table::default()
     }
 }
 
@@ -190,6 +188,5 @@ pub(super) fn effects(experiment: &Experiment, factors: &Factors) -> Table {
         )],
         heads: heads.collect(),
         lines: factors.effects.iter().map(line).collect(),
-        ..Table::default()
     }
 }
