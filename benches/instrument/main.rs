@@ -17,6 +17,7 @@ mod cpu;
 mod floor;
 mod hyperfine;
 mod million;
+mod restarts;
 mod sides;
 mod syscall;
 mod table;
@@ -37,7 +38,7 @@ struct Benchmark {
     run: fn(&mut Bench, usize) -> Result<Vec<Row>>,
 }
 
-static ALL: [Benchmark; 18] = [
+static ALL: [Benchmark; 20] = [
     Benchmark {
         name: "bare",
         question: "the subject `bare` against a C loop of posix_spawn and waitpid of the same probe",
@@ -145,6 +146,18 @@ static ALL: [Benchmark; 18] = [
         question: "1,000,000 samples to verdicts: time and memory of `dunnage report`",
         rounds: 5,
         run: million::run,
+    },
+    Benchmark {
+        name: "compare",
+        question: "two runs of 1,000,000 samples each: time and memory of `dunnage compare`",
+        rounds: 5,
+        run: million::compared,
+    },
+    Benchmark {
+        name: "restarts",
+        question: "runs of equal subjects with a docker daemon that is started anew for each: in how many pairs `compare` sees a difference",
+        rounds: 12,
+        run: restarts::equal,
     },
 ];
 

@@ -81,10 +81,31 @@ pub fn run(bench: &mut Bench, runs: usize) -> Result<Vec<Row>> {
     std::fs::remove_dir_all(&directory)?;
     let [verdicts, json, html] = all;
     Ok(vec![
-        row("1,000,000 samples to verdicts", &verdicts)?,
-        row("the same and `report --format json`", &json)?,
-        row("the same and `report --format html`", &html)?,
+        row("1,000,000 samples to verdicts", &verdicts, LIMITS)?,
+        row("the same and `report --format json`", &json, LIMITS)?,
+        row("the same and `report --format html`", &html, LIMITS)?,
     ])
+}
+
+/// Two such runs, and what `dunnage compare` takes for them.
+pub fn compared(bench: &mut Bench, runs: usize) -> Result<Vec<Row>> {
+    /// Seconds and bytes: twice the memory of one.
+    const MOST: (f64, f64) = (3.0, 1e9);
+    let directories = ["million-old", "million-new"].map(|name| bench.scratch().join(name));
+    for (directory, seed) in directories.iter().zip(bench.seed..) {
+        eprintln!("bench: million: writing {} samples", ROUNDS * CELLS);
+        write(directory, seed)?;
+    }
+    let usage = compile("usage", Libc::With, bench.scratch())?;
+    let compare =
+        || told(Command::new(&usage).args([DUNNAGE, "compare", "--format", "json"]).args(&directories));
+    // Once untimed: the files are in memory from then on, as after a run.
+    compare()?;
+    let all = (0..runs).map(|_| compare()).collect::<Result<Vec<_>>>()?;
+    for directory in &directories {
+        std::fs::remove_dir_all(directory)?;
+    }
+    Ok(vec![row("two times 1,000,000 samples and `compare --format json`", &all, MOST)?])
 }
 
 fn told(command: &mut Command) -> Result<[f64; 4]> {
@@ -95,7 +116,7 @@ fn told(command: &mut Command) -> Result<[f64; 4]> {
     numbers.try_into().ok().with_context(|| format!("`usage` answered `{}`", text.trim()))
 }
 
-fn row(name: &str, runs: &[[f64; 4]]) -> Result<Row> {
+fn row(name: &str, runs: &[[f64; 4]], most: (f64, f64)) -> Result<Row> {
     let median = |column: usize, scale: f64| -> Result<f64> {
         let values: Vec<f64> = runs.iter().map(|run| run[column] / scale).collect();
         Ok(Values::new(values)?.median())
@@ -104,8 +125,8 @@ fn row(name: &str, runs: &[[f64; 4]]) -> Result<Row> {
     let cpu = median(1, 1e9)? + median(2, 1e9)?;
     let taken =
         format!("{} ({} CPU), {:.0} MB", Unit::Seconds.format(wall), Unit::Seconds.format(cpu), memory / 1e6);
-    let reached = wall < LIMITS.0 && memory < LIMITS.1;
-    Ok(Row::of_amount(name, taken, runs.len(), "2 s, 500 MB", reached))
+    let reached = wall < most.0 && memory < most.1;
+    Ok(Row::of_amount(name, taken, runs.len(), &format!("{:.0} s, {:.0} MB", most.0, most.1 / 1e6), reached))
 }
 
 /// What the process under `usage` does: reads and judges; says what each took.

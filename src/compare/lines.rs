@@ -195,7 +195,7 @@ impl Ready<'_> {
         let worst =
             summary.failures.iter().max_by_key(|(_, times, _): &&(FailureClass, usize, String)| *times);
         match worst {
-            Some((class, _, reason)) => format!("failed ({}): {}", class.name(), clean(reason)),
+            Some((.., reason)) => format!("failed: {}", clean(reason)),
             None if summary.skipped > 0 => "was skipped".into(),
             None => "has no value".into(),
         }

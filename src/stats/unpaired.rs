@@ -33,7 +33,9 @@ pub fn shift(old: &Sample, new: &Sample, alpha: Alpha) -> Estimate {
     all.iter_mut().for_each(|one| *one = one.clamp(f64::MIN, f64::MAX));
     all.sort_unstable_by(f64::total_cmp);
     let middle = all[(all.len() - 1) / 2].midpoint(all[all.len() / 2]);
-    let interval = rank(old.len(), new.len(), alpha).map(|(rank, coverage)| Interval {
+    // Two values against many would have an interval too, which unequal widths would mislead most.
+    let enough = old.len().min(new.len()) >= fewest_each(alpha);
+    let interval = rank(old.len(), new.len(), alpha).filter(|_| enough).map(|(rank, coverage)| Interval {
         low: all[rank - 1],
         high: all[all.len() - rank],
         coverage,

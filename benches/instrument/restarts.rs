@@ -1,0 +1,181 @@
+//! Does `compare` leave equal subjects alone? Short runs of the same, each with a docker daemon of its own that is
+//! started before it and ended after it, so that whatever a start makes different is in them; then every pair of
+//! them is compared. The daemon has a root, a socket and a containerd of its own, no bridge and no packet filter: the
+//! machine's own daemon is not touched.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::bench::{Bench, DUNNAGE};
+use crate::table::Row;
+
+/// Rounds of a run; with ten, 27 intervals have enough.
+const ROUNDS: &str = "12";
+const STARTS_WITHIN: Duration = Duration::from_secs(30);
+const ENDS_WITHIN: Duration = Duration::from_secs(30);
+
+/// Makes the runs, and compares every pair.
+pub fn equal(bench: &mut Bench, runs: usize) -> Result<Vec<Row>> {
+    let kept = std::env::var_os("DUNNAGE_BENCH_KEEP").map(PathBuf::from);
+    let scratch = kept.unwrap_or_else(|| bench.scratch().to_owned());
+    let places: Vec<PathBuf> = (0..runs).map(|index| scratch.join(format!("restart-{index:02}"))).collect();
+    for (index, place) in places.iter().enumerate() {
+        eprintln!("bench: restarts: run {} of {runs}", index + 1);
+        let daemon = Daemon::start(bench.scratch())?;
+        let done = measure(&daemon, place);
+        daemon.end()?;
+        done?;
+    }
+    let count = places.len();
+    let all = (0..count).flat_map(|old| (old + 1..count).map(move |new| (old, new)));
+    let mut pairs = Vec::new();
+    for (old, new) in all {
+        pairs.push(((old, new), compared(&places[old], &places[new])?));
+    }
+    let differ = |pairs: &[&Pair]| pairs.iter().filter(|pair| pair.1.differ > 0).count();
+    let every: Vec<&Pair> = pairs.iter().collect();
+    // Each run in one pair only: these are independent of each other, and a binomial bound holds.
+    let apart: Vec<&Pair> = pairs.iter().filter(|((old, new), _)| old % 2 == 0 && *new == old + 1).collect();
+    let lines: usize = pairs.iter().map(|(_, found)| found.lines).sum();
+    let wrong: usize = pairs.iter().map(|(_, found)| found.differ).sum();
+    for ((old, new), found) in &pairs {
+        eprintln!("bench: restarts: {old:02} and {new:02}: {}", found.words);
+    }
+    let row = |name: &str, wrong: usize, of: usize| {
+        let most = most_at_five_percent(of);
+        let taken = format!("{wrong} of {of} called different");
+        Row::of_amount(name, taken, runs, &format!("at most {most} of {of}"), wrong <= most)
+    };
+    Ok(vec![
+        row("equal runs, pairs that share none", differ(&apart), apart.len()),
+        row("equal runs, every pair", differ(&every), every.len()),
+        row("equal runs, every verdict of every pair", wrong, lines),
+    ])
+}
+
+/// Two runs by number, and what was said of them.
+type Pair = ((usize, usize), Found);
+
+struct Found {
+    lines: usize,
+    differ: usize,
+    words: String,
+}
+
+fn measure(daemon: &Daemon, place: &Path) -> Result<()> {
+    let docker = format!("docker:host=\"unix://{}\",net=none", daemon.socket.display());
+    let output = Command::new(DUNNAGE)
+        .args(["run", "start", "--rounds", ROUNDS, "-s", "bare", "-s", "floor", "-s", "crun", "-s"])
+        .arg(format!("docker={docker}"))
+        .arg("-o")
+        .arg(place)
+        .output()
+        .context("cannot run dunnage")?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(())
+}
+
+/// The verdicts about subjects that are decided; controls tell of the machine.
+fn compared(old: &Path, new: &Path) -> Result<Found> {
+    let output = Command::new(DUNNAGE)
+        .args(["compare", "--format", "json"])
+        .args([old, new])
+        .output()
+        .context("cannot run dunnage")?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr).trim());
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let lines = json["experiments"][0]["lines"].as_array().context("a comparison has lines")?;
+    let judged: Vec<(&str, &serde_json::Value)> = lines
+        .iter()
+        .filter(|line| line["control"] == false)
+        .filter_map(|line| Some((line["verdict"].as_str()?, line)))
+        .filter(|(verdict, _)| *verdict != "context")
+        .collect();
+    let is_different = |verdict: &str| ["slower", "faster", "mixed"].contains(&verdict);
+    let of = |(verdict, line): &(&str, &serde_json::Value)| {
+        let change = line["together"]["value"].as_f64().map_or(f64::NAN, |ratio| (ratio - 1.0) * 100.0);
+        let [subject, metric] = ["subject", "metric"].map(|key| line[key].as_str().unwrap_or_default());
+        format!("{subject} {metric} {change:+.1} % {verdict}")
+    };
+    Ok(Found {
+        lines: judged.len(),
+        differ: judged.iter().filter(|(verdict, _)| is_different(verdict)).count(),
+        words: judged.iter().map(of).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// The largest count that a binomial number with 5 % exceeds at most once in twenty.
+fn most_at_five_percent(trials: usize) -> usize {
+    let mut term = 0.95f64.powi(trials as i32);
+    let mut sum = term;
+    let mut count = 0;
+    while sum < 0.95 && count < trials {
+        term *= (trials - count) as f64 / (count + 1) as f64 * 0.05 / 0.95;
+        sum += term;
+        count += 1;
+    }
+    count
+}
+
+/// A docker daemon of our own.
+struct Daemon {
+    process: Child,
+    socket: PathBuf,
+}
+
+impl Daemon {
+    fn start(scratch: &Path) -> Result<Daemon> {
+        let own = scratch.join("dockerd");
+        std::fs::create_dir_all(&own)?;
+        let socket = own.join("docker.sock");
+        let log = std::fs::File::create(own.join("log"))?;
+        let process = Command::new("dockerd")
+            .arg("--host")
+            .arg(format!("unix://{}", socket.display()))
+            .arg("--data-root")
+            .arg(own.join("root"))
+            .arg("--exec-root")
+            .arg(own.join("exec"))
+            .arg("--pidfile")
+            .arg(own.join("pid"))
+            .args(["--bridge", "none", "--iptables=false", "--ip-masq=false", "--ip-forward=false"])
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .spawn()
+            .context("cannot start `dockerd`")?;
+        let mut daemon = Daemon { process, socket };
+        let began = Instant::now();
+        while !daemon.answers() {
+            if daemon.process.try_wait()?.is_some() || began.elapsed() > STARTS_WITHIN {
+                let log = std::fs::read_to_string(own.join("log")).unwrap_or_default();
+                let _ = daemon.process.kill();
+                bail!("dockerd does not answer: {}", log.lines().last().unwrap_or_default());
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Ok(daemon)
+    }
+
+    fn answers(&self) -> bool {
+        let host = format!("unix://{}", self.socket.display());
+        let asked = Command::new("docker").args(["--host", &host, "version"]).output();
+        asked.is_ok_and(|output| output.status.success())
+    }
+
+    /// Ends it as an administrator would, and with it its containerd.
+    fn end(mut self) -> Result<()> {
+        let pid = self.process.id().to_string();
+        let asked = Command::new("kill").args(["-TERM", &pid]).status().context("cannot run `kill`")?;
+        ensure!(asked.success(), "dockerd, pid {pid}, cannot be ended");
+        let began = Instant::now();
+        while self.process.try_wait()?.is_none() {
+            ensure!(began.elapsed() < ENDS_WITHIN, "dockerd, pid {pid}, does not end");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Ok(())
+    }
+}

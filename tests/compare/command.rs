@@ -1,0 +1,155 @@
+//! `dunnage compare` as a person or a CI job meets it: exit codes, and runs with which something is wrong.
+
+use std::fs;
+
+use crate::dunnage::{Dunnage, Ran};
+
+/// Runs of the scripted subject, in `DIR-before` and so on.
+fn measured(runs: &[(&str, &str)]) -> Dunnage {
+    let dunnage = Dunnage::new();
+    for (place, arguments) in runs {
+        let ran = dunnage.run(&format!("run start --set prestate=idle -o DIR-{place} {arguments}"));
+        assert_eq!(ran.code, 0, "{ran}");
+    }
+    dunnage
+}
+
+const BEFORE: (&str, &str) = ("before", "-s a=fake:time=20ms,noise=1 --rounds 20 --seed 7");
+const AFTER: (&str, &str) = ("after", "-s a=fake:time=24ms,noise=1 --rounds 20 --seed 8");
+
+fn refused(ran: &Ran, code: i32, words: &str) {
+    assert_eq!((ran.code, ran.stdout.as_str()), (code, ""), "{ran}");
+    assert!(
+        ran.stderr.starts_with("error: ") && ran.stderr.contains(words) && !ran.stderr.contains("panicked"),
+        "{ran}"
+    );
+}
+
+#[test]
+fn a_regression_has_an_exit_code_of_its_own() {
+    let dunnage = measured(&[BEFORE, AFTER]);
+    let plain = dunnage.run("compare DIR-before DIR-after");
+    assert_eq!(plain.code, 0, "{plain}");
+    assert!(plain.stdout.contains("slower"), "{plain}");
+    let failed = dunnage.run("compare DIR-before DIR-after --fail-on slower");
+    assert_eq!(failed.code, 3, "{failed}");
+    assert!(failed.stderr.starts_with("a regression: returned of `a` rises: +2"), "{failed}");
+    assert_eq!(failed.stdout, plain.stdout);
+    assert_eq!(dunnage.run("compare DIR-before DIR-after --fail-on slower=5%").code, 3);
+    assert_eq!(dunnage.run("compare DIR-before DIR-after --fail-on slower=50%").code, 0);
+    assert_eq!(dunnage.run("compare DIR-after DIR-before --fail-on slower").code, 0);
+}
+
+#[test]
+fn silence_is_no_answer_where_nothing_can_be_judged() {
+    let few = ("few", "-s a=fake:time=20ms --rounds 2 --seed 9");
+    let dunnage = measured(&[BEFORE, AFTER, few]);
+    let ran = dunnage.run("compare DIR-before DIR-few --fail-on slower");
+    assert_eq!(ran.code, 1, "{ran}");
+    assert!(
+        ran.stderr
+            .contains("`--fail-on` cannot be answered: returned of `a` has no verdict: 2 rounds a side"),
+        "{ran}"
+    );
+    let samples = dunnage.directory().with_file_name("run-after").join("samples.jsonl");
+    let text = fs::read_to_string(&samples).expect("samples");
+    let without: Vec<&str> = text.lines().filter(|line| !line.starts_with("{\"cell\"")).collect();
+    fs::write(&samples, without.join("\n") + "\n").expect("ours");
+    let ran = dunnage.run("compare DIR-before DIR-after");
+    assert_eq!(ran.code, 4, "nothing has values on both sides: {ran}");
+    assert!(ran.stdout.contains("new has no value"), "{ran}");
+}
+
+#[test]
+fn several_runs_and_directories_of_runs_are_sides() {
+    let runs: Vec<(String, String)> = (1..=4)
+        .flat_map(|index| {
+            [("old", 20), ("new", 30)].map(|(side, time)| {
+                let seed = index * 10 + time;
+                (
+                    format!("{side}/{index}"),
+                    format!("-s a=fake:time={time}ms,noise=1 --rounds 12 --seed {seed}"),
+                )
+            })
+        })
+        .collect();
+    let runs: Vec<(&str, &str)> = runs.iter().map(|(place, text)| (place.as_str(), text.as_str())).collect();
+    let dunnage = Dunnage::new();
+    for side in ["old", "new"] {
+        fs::create_dir_all(format!("{}-{side}", dunnage.directory().display())).expect("a directory");
+    }
+    for (place, arguments) in runs {
+        let ran = dunnage.run(&format!("run start --set prestate=idle -o DIR-{place} {arguments}"));
+        assert_eq!(ran.code, 0, "{ran}");
+    }
+    let listed = dunnage.run("compare DIR-old/1 DIR-old/2 DIR-old/3 DIR-old/4 -- DIR-new/1 DIR-new/2 DIR-new/3 DIR-new/4 --format json");
+    refused(&listed, 1, "--format");
+    let listed = dunnage
+        .run("compare --format json DIR-old/1 DIR-old/2 DIR-old/3 DIR-old/4 -- DIR-new/1 DIR-new/2 DIR-new/3 DIR-new/4");
+    assert_eq!(listed.code, 0, "{listed}");
+    let directories = dunnage.run("compare DIR-old DIR-new --format json");
+    assert_eq!(directories.stdout, listed.stdout);
+    let json: serde_json::Value = serde_json::from_str(&listed.stdout).expect("JSON");
+    assert_eq!(json["schema"], "dunnage-compare/1");
+    assert_eq!(json["old"].as_array().map(Vec::len), Some(4));
+    assert_eq!(json["experiments"][0]["lines"][0]["verdict"], "slower", "{listed}");
+}
+
+#[test]
+fn what_cannot_be_compared_is_one_clear_error() {
+    let other = ("other", "-s b=fake --rounds 12 --seed 9");
+    let dunnage = measured(&[BEFORE, other]);
+    refused(&dunnage.run("compare DIR-before DIR-other"), 1, "the old and the new side share no cell");
+    refused(&dunnage.run("compare DIR-before DIR-nowhere"), 1, "is not a run directory");
+    let samples = dunnage.directory().with_file_name("run-other").join("samples.jsonl");
+    let text = fs::read_to_string(&samples).expect("samples");
+    fs::write(&samples, text.replacen("\"version\":1", "\"version\":999", 1)).expect("ours");
+    refused(&dunnage.run("compare DIR-before DIR-other"), 1, "has format version 999");
+}
+
+#[test]
+fn a_run_cut_short_or_damaged_is_compared_as_far_as_it_goes_and_said_to_be_so() {
+    let dunnage = measured(&[BEFORE, AFTER]);
+    let samples = dunnage.directory().with_file_name("run-after").join("samples.jsonl");
+    let text = fs::read_to_string(&samples).expect("samples");
+    let lines: Vec<&str> = text.lines().collect();
+    let mut cut = lines[..lines.len() * 3 / 4].join("\n").replacen("{\"cell\":0,\"round\":4", "{\"ce\0", 1);
+    cut.push_str("\n{\"cell\":0,\"rou");
+    fs::write(&samples, cut).expect("ours");
+    let ran = dunnage.run("compare DIR-before DIR-after");
+    assert_eq!(ran.code, 0, "{ran}");
+    let words = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("was cut short: 1")
+            && words.contains("1 line cannot be read, and its last line is cut"),
+        "{ran}"
+    );
+    assert!(words.contains("slower"), "{ran}");
+}
+
+#[test]
+fn nonsense_is_a_usage_error() {
+    let dunnage = Dunnage::new();
+    for (arguments, words) in [
+        ("compare DIR", "two sides are needed"),
+        ("compare", "two sides are needed"),
+        ("compare DIR -- ", "two sides are needed"),
+        ("compare a b c", "3 runs, and which are the new ones?"),
+        ("compare a b --format pdf", "there is no format `pdf`"),
+        ("compare a b --fail-on faster", "`--fail-on faster` is not possible"),
+        ("compare a b --fail-on slower=5", "`--fail-on slower=5` is not possible"),
+        ("compare a b --fail-on slower=-5%", "`--fail-on slower=-5%` is not possible"),
+    ] {
+        refused(&dunnage.run(arguments), 2, words);
+    }
+}
+
+#[test]
+fn a_comparison_is_not_written_over_a_run() {
+    let dunnage = measured(&[BEFORE, AFTER]);
+    refused(&dunnage.run("compare DIR-before DIR-after -o DIR-after/env.json"), 2, "is part of a run");
+    let ran = dunnage.run("compare DIR-before DIR-after --format html -o DIR.html");
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{ran}");
+    let page = fs::read_to_string(dunnage.directory().with_extension("html")).expect("a page");
+    assert!(page.starts_with("<!doctype html>") && page.contains("slower"));
+}

@@ -1,0 +1,96 @@
+//! Runs that were never measured, with a known time for each subject and setting, and known noise.
+
+use dunnage::compare::{self, Comparison, Line, Run};
+use dunnage::plan::{Entry, Ladder, Layer};
+use dunnage::record::Recorded;
+use dunnage::stats::Rng;
+use dunnage::verdict::{Analysis, analyse};
+
+use crate::scripted;
+
+/// Spread of the logarithm of every value.
+pub const NOISE: f64 = 0.03;
+
+/// A run of bare, floor and docker whose seed decides the noise; `factor` says by how much a cell's times differ from
+/// what they would be, by the subject's label, the value of `prestate`, and the round.
+pub fn run(seed: u64, rounds: usize, factor: impl Fn(&str, &str, usize) -> f64) -> Recorded {
+    run_of(ladder(), seed, rounds, factor)
+}
+
+/// The subjects of most runs here.
+pub fn ladder() -> Vec<Entry> {
+    let plain = |text, layer| scripted::entry(text, layer, Ladder::AsInstalled, None);
+    vec![
+        plain("bare", Layer::Bare),
+        plain("floor", Layer::Floor),
+        scripted::entry("docker", Layer::Engine, Ladder::AsInstalled, Some("runc")),
+    ]
+}
+
+/// A run of these subjects.
+pub fn run_of(
+    subjects: Vec<Entry>,
+    seed: u64,
+    rounds: usize,
+    factor: impl Fn(&str, &str, usize) -> f64,
+) -> Recorded {
+    let mut run = scripted::run(scripted::plan(subjects, rounds));
+    run.run = format!("r-{seed}");
+    for cell in 0..run.plan.cells.len() {
+        let planned = &run.plan.cells[cell];
+        let entry = &run.plan.subjects[planned.subject];
+        let prestate = planned.setting.get("prestate").expect("`start` has one");
+        let middle = match entry.layer {
+            Layer::Bare => 1e-3,
+            Layer::Floor => 5e-3,
+            _ => 300e-3,
+        };
+        // A twin is the same subject.
+        let label = entry.label.trim_end_matches(" (twin)").to_owned();
+        let mut random = Rng::for_stream(seed, cell as u64);
+        for round in 0..run.plan.rounds {
+            let noise = (NOISE * random.standard_normal()).exp();
+            let returned = middle * noise * factor(&label, prestate, round);
+            for (name, share) in [("first_instruction", 0.6), ("returned", 1.0), ("gone", 1.1)] {
+                run.series[cell].values[scripted::metric(name)][round] = returned * share;
+            }
+        }
+    }
+    run
+}
+
+/// Nothing changes anything.
+pub fn plain(_: &str, _: &str, _: usize) -> f64 {
+    1.0
+}
+
+/// What is said of these runs; panics where they share nothing.
+pub fn compared(old: &[Recorded], new: &[Recorded]) -> Comparison {
+    let analyses = [old, new].map(|side| side.iter().map(analyse).collect::<Vec<_>>());
+    let names = ["before", "after"];
+    let runs = |side: usize, recorded| -> Vec<Run<'_>> {
+        std::iter::zip::<&[Recorded], _>(recorded, &analyses[side])
+            .map(|(recorded, analysis)| Run { recorded, analysis, place: names[side] })
+            .collect()
+    };
+    compare::compare(&runs(0, old), &runs(1, new)).expect("shared cells")
+}
+
+/// The same for simulations: what is said of a run by itself is taken from `alone`, in which nothing is suspect, since
+/// saying it anew for hundreds of runs would take minutes.
+pub fn compared_quickly(old: &Recorded, new: &Recorded, alone: &Analysis) -> Comparison {
+    let of = |recorded, place| Run { recorded, analysis: alone, place };
+    compare::compare(&[of(old, "before")], &[of(new, "after")]).expect("shared cells")
+}
+
+/// The line of a subject in `returned`.
+pub fn line<'a>(comparison: &'a Comparison, label: &str) -> &'a Line {
+    let metric = scripted::metric("returned");
+    let lines = &comparison.experiments[0].lines;
+    lines.iter().find(|line| line.label == label && line.metric == metric).expect("the line")
+}
+
+/// The word of its verdict.
+pub fn word(comparison: &Comparison, label: &str) -> &'static str {
+    line(comparison, label).verdict.word()
+}

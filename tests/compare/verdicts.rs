@@ -1,0 +1,289 @@
+//! Every verdict, planted; and what stands around them.
+
+use dunnage::compare::{FORMATS, Meaning, Scope, Verdict, find};
+use dunnage::plan::{Ladder, Layer};
+use dunnage::report::Look;
+
+use crate::planted::{compared, ladder, line, plain, run, run_of, word};
+use crate::scripted::{cells_of, crash, entry, fail};
+
+/// A factor for docker alone.
+fn docker(factor: f64) -> impl Fn(&str, &str, usize) -> f64 {
+    move |label, _, _| if label == "docker" { factor } else { 1.0 }
+}
+
+#[test]
+fn a_change_of_one_subject_is_its_own() {
+    let comparison = compared(&[run(1, 30, plain)], &[run(2, 30, docker(1.10))]);
+    assert_eq!(word(&comparison, "docker"), "slower");
+    assert_eq!(comparison.scope, Scope::TwoRuns);
+    let sentence = &line(&comparison, "docker").sentence;
+    assert!(
+        sentence.starts_with("returned of `docker` rises: +") && sentence.ends_with("over 2 settings"),
+        "{sentence}"
+    );
+    assert!(
+        comparison.summary.iter().any(|one| one.starts_with("these two runs differ")),
+        "{:?}",
+        comparison.summary
+    );
+    let back = compared(&[run(2, 30, docker(1.10))], &[run(1, 30, plain)]);
+    assert_eq!(word(&back, "docker"), "faster");
+    let (there, back) = (line(&comparison, "docker").together, line(&back, "docker").together);
+    let product = there.expect("a change").change.value * back.expect("a change").change.value;
+    assert!((product - 1.0).abs() < 1e-12, "one is not the other's inverse: {product}");
+}
+
+#[test]
+fn what_did_not_change_is_the_same_or_undecided_with_what_it_takes() {
+    let comparison = compared(&[run(1, 200, plain)], &[run(2, 200, plain)]);
+    for label in ["bare", "floor", "docker"] {
+        assert_eq!(word(&comparison, label), "same", "{}", line(&comparison, label).sentence);
+    }
+    let short = compared(&[run(1, 10, plain)], &[run(2, 10, plain)]);
+    let found = line(&short, "docker");
+    assert!(matches!(found.verdict, Verdict::Undecided { new_run: Some(_), .. }), "{found:?}");
+    assert!(found.sentence.contains("smallest visible effect"), "{}", found.sentence);
+    assert!(found.sentence.contains("rounds might show that it does not matter"), "{}", found.sentence);
+}
+
+#[test]
+fn what_bare_and_floor_show_too_is_the_machine() {
+    let comparison = compared(&[run(1, 30, plain)], &[run(2, 30, |_, _, _| 1.12)]);
+    for label in ["bare", "floor", "docker"] {
+        assert_eq!(word(&comparison, label), "machine changed", "{}", line(&comparison, label).sentence);
+    }
+    assert_eq!(comparison.summary[0], "the machine changed: bare or floor is not what it was");
+    // Nearly the same, but docker changed by much more than the machine did.
+    let more = |label: &str, _: &str, _: usize| if label == "docker" { 1.40 } else { 1.12 };
+    let comparison = compared(&[run(1, 30, plain)], &[run(2, 30, more)]);
+    assert_eq!([word(&comparison, "floor"), word(&comparison, "docker")], ["machine changed", "slower"]);
+}
+
+#[test]
+fn a_machine_that_cannot_be_excluded_leaves_a_change_open() {
+    // Bare is so noisy that it may have moved by as much as docker.
+    let noisy = |label: &str, _: &str, round: usize| match label {
+        "bare" => 0.6 + 0.8 * (round as f64 * 0.618).fract(),
+        _ => 1.0,
+    };
+    let and_slower = move |label: &str, prestate: &str, round: usize| {
+        noisy(label, prestate, round) * if label == "docker" { 1.10 } else { 1.0 }
+    };
+    let comparison = compared(&[run(1, 30, noisy)], &[run(2, 30, and_slower)]);
+    let found = line(&comparison, "docker");
+    assert!(matches!(found.verdict, Verdict::ControlsTooWide(bound) if bound > 0.10), "{found:?}");
+    assert!(found.sentence.contains("leave open that the machine made"), "{}", found.sentence);
+}
+
+#[test]
+fn a_run_that_differs_from_itself_settles_nothing() {
+    let climbing = |label: &str, _: &str, round: usize| match label {
+        "docker" => 0.95 + 0.01 * round as f64,
+        _ => 1.0,
+    };
+    let comparison = compared(&[run(1, 30, plain)], &[run(2, 30, climbing)]);
+    let found = line(&comparison, "docker");
+    assert!(matches!(found.verdict, Verdict::Unsteady(_)), "{found:?}");
+    assert!(found.sentence.contains("on its own"), "{}", found.sentence);
+}
+
+#[test]
+fn a_change_must_hold_over_all_settings() {
+    let split = |label: &str, prestate: &str, _: usize| match (label, prestate) {
+        ("docker", "idle") => 1.20,
+        ("docker", _) => 0.84,
+        _ => 1.0,
+    };
+    let comparison = compared(&[run(1, 30, plain)], &[run(2, 30, split)]);
+    assert_eq!(word(&comparison, "docker"), "mixed");
+    let sentence = &line(&comparison, "docker").sentence;
+    assert!(
+        sentence.contains("with prestate=idle") && sentence.contains("with prestate=primed"),
+        "{sentence}"
+    );
+    // In one setting only, and in no other direction elsewhere: over all it holds.
+    let half = |label: &str, prestate: &str, _: usize| {
+        if (label, prestate) == ("docker", "idle") { 1.20 } else { 1.0 }
+    };
+    let comparison = compared(&[run(1, 30, plain)], &[run(2, 30, half)]);
+    assert_eq!(word(&comparison, "docker"), "slower");
+}
+
+#[test]
+fn too_few_rounds_have_no_verdict_and_say_how_many_are_needed() {
+    let comparison = compared(&[run(1, 4, plain)], &[run(2, 4, plain)]);
+    let found = line(&comparison, "docker");
+    assert!(matches!(found.verdict, Verdict::TooFew { have: 4, need: 7 }), "{found:?}");
+    assert!(!comparison.unanswered().is_empty());
+}
+
+#[test]
+fn a_suspect_of_either_run_overrules() {
+    let mut new = run(2, 30, plain);
+    let cell = cells_of(&new, "docker")[0];
+    // A part that takes longer than the whole.
+    let (first, returned) =
+        (crate::scripted::metric("first_instruction"), crate::scripted::metric("returned"));
+    new.series[cell].values[first][3] = new.series[cell].values[returned][3] * 1.01;
+    let comparison = compared(&[run(1, 30, plain)], &[new]);
+    let lines = &comparison.experiments[0].lines;
+    let found = lines.iter().find(|line| line.label == "docker" && line.metric == first).expect("the line");
+    assert!(matches!(found.verdict, Verdict::Suspect(_)), "{found:?}");
+    assert!(found.sentence.contains("`after`: longer than the whole"), "{}", found.sentence);
+    assert_ne!(word(&comparison, "floor"), "suspect");
+}
+
+#[test]
+fn a_cell_that_only_failed_is_told_in_its_own_words_and_never_a_number() {
+    let mut new = run(2, 30, plain);
+    for cell in cells_of(&new, "docker") {
+        (0..30).for_each(|round| fail(&mut new, cell, round, crash("no such runtime \x1b[31m<b>")));
+    }
+    let comparison = compared(&[run(1, 30, plain)], &[new]);
+    let found = line(&comparison, "docker");
+    assert_eq!(found.verdict, Verdict::NoData);
+    assert!(
+        found.sentence.contains("new failed: crash: `docker run` ended with code 125"),
+        "{}",
+        found.sentence
+    );
+    assert!(comparison.has_values() && !comparison.unanswered().is_empty());
+    for format in &FORMATS {
+        let text = (format.render)(&comparison, &Look::default());
+        assert!(
+            !text.contains('\x1b')
+                && (format.name == "terminal" || !text.contains("<b>") || format.name == "json"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn several_runs_a_side_count_as_one_value_each_where_they_are_enough() {
+    // Each run has a level of its own, which no run alone can know.
+    let run_with_level = |seed: u64, factor: f64| {
+        let level = 1.0 + 0.02 * ((seed * 37 % 11) as f64 - 5.0) / 5.0;
+        run(seed, 12, move |label, _, _| if label == "docker" { level * factor } else { 1.0 })
+    };
+    let side = |from: u64, count: u64, factor: f64| -> Vec<_> {
+        (from..from + count).map(|seed| run_with_level(seed, factor)).collect()
+    };
+    let many = compared(&side(1, 8, 1.0), &side(20, 8, 1.10));
+    assert_eq!((many.scope, word(&many, "docker")), (Scope::RunsLikeThese, "slower"));
+    assert!(
+        many.summary.iter().any(|one| one.contains("each run counts as one value")),
+        "{:?}",
+        many.summary
+    );
+    let few = compared(&side(1, 2, 1.0), &side(20, 2, 1.25));
+    assert_eq!((few.scope, word(&few, "docker")), (Scope::TheseRuns, "slower"));
+}
+
+#[test]
+fn only_shared_cells_are_compared_and_the_others_named() {
+    let mut more = ladder();
+    more.push(entry("podman", Layer::Engine, Ladder::AsInstalled, Some("crun")));
+    let comparison = compared(&[run(1, 12, plain)], &[run_of(more, 2, 12, plain)]);
+    assert!(comparison.alone[0].is_empty(), "{:?}", comparison.alone);
+    assert_eq!(comparison.alone[1], ["start of `podman` (2 cells)"]);
+    let other = run_of(vec![entry("podman", Layer::Engine, Ladder::AsInstalled, None)], 3, 12, plain);
+    let (one, two) = (run(1, 12, plain), other);
+    let (a, b) = (dunnage::verdict::analyse(&one), dunnage::verdict::analyse(&two));
+    let of = |recorded, analysis| dunnage::compare::Run { recorded, analysis, place: "x" };
+    assert!(dunnage::compare::compare(&[of(&one, &a)], &[of(&two, &b)]).is_none());
+}
+
+#[test]
+fn what_differs_around_the_runs_is_told_first() {
+    let old = run(1, 12, plain);
+    let mut new = run(2, 12, plain);
+    let fact = |run: &mut dunnage::record::Recorded, name: &str, value: &str| {
+        run.environment.machine.insert(name.into(), value.into());
+    };
+    fact(&mut new, "kernel", "6.9.1<script>");
+    fact(&mut new, "mitigation_meltdown", "Vulnerable");
+    new.environment.probe = "0".repeat(64);
+    new.environment.subjects.get_mut("docker").expect("it is there").components[0].version =
+        "Docker version 28".into();
+    new.treatments[0][0].1 = "private:lo".into();
+    let comparison = compared(&[old], &[new]);
+    let found: Vec<(Meaning, &str)> =
+        comparison.differences.iter().map(|one| (one.meaning, one.what.as_str())).collect();
+    let expected = [
+        (Meaning::Machine, "kernel"),
+        (Meaning::Machine, "mitigation meltdown"),
+        (Meaning::Instrument, "probe (SHA-256)"),
+        (Meaning::Treatment, "network"),
+        (Meaning::Programs, "engine"),
+    ];
+    assert_eq!(found, expected);
+    assert!(
+        comparison.notices[0].starts_with("apples and oranges: kernel, mitigation meltdown, probe"),
+        "{:?}",
+        comparison.notices
+    );
+    let page = (find("html").expect("it exists").render)(&comparison, &Look::default());
+    assert!(page.contains("6.9.1&lt;script&gt;") && !page.contains("<script"), "{page}");
+    assert!(!page.contains("http"), "a page that needs the network");
+    // The same bits on the same machine differ in nothing.
+    assert_eq!(compared(&[run(1, 12, plain)], &[run(2, 12, plain)]).differences, []);
+}
+
+#[test]
+fn margins_are_those_of_the_old_plan_and_others_are_told() {
+    let old = run(1, 30, plain);
+    let mut new = run(2, 30, docker(1.10));
+    for margin in &mut new.plan.margins {
+        margin.margin = dunnage::stats::Margin::fixed(0.0, 0.5);
+    }
+    let comparison = compared(&[old], &[new]);
+    assert_eq!(word(&comparison, "docker"), "slower");
+    assert!(
+        comparison
+            .notices
+            .iter()
+            .any(|one| one
+                == "`after` has another margin for returned of start; the one of `before` holds here"),
+        "{:?}",
+        comparison.notices
+    );
+}
+
+#[test]
+fn without_bare_and_floor_nobody_knows_what_the_machine_did() {
+    let alone = |seed| run_of(ladder().split_off(2), seed, 12, plain);
+    let comparison = compared(&[alone(1)], &[alone(2)]);
+    assert!(
+        comparison.notices.iter().any(|one| one.starts_with("neither bare nor floor")),
+        "{:?}",
+        comparison.notices
+    );
+}
+
+#[test]
+fn the_table_looks_as_it_did() {
+    let comparison = compared(&[run(1, 30, plain)], &[run(2, 30, docker(1.10))]);
+    for (format, file) in [
+        ("terminal", "compare.txt"),
+        ("md", "compare.md"),
+        ("html", "compare.html"),
+        ("json", "compare.json"),
+    ] {
+        let text = (find(format).expect("it exists").render)(&comparison, &Look::default());
+        snapshot(file, &text);
+    }
+}
+
+fn snapshot(name: &str, text: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots").join(name);
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        return std::fs::write(&path, text).expect("it can be written");
+    }
+    let before = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        before == text,
+        "`{}` differs; look at it, then run with UPDATE_SNAPSHOTS=1\n\n{text}",
+        path.display()
+    );
+}
