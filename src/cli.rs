@@ -297,7 +297,7 @@ pub struct Run {
 /// The options of `compare`.
 #[derive(Debug, Args)]
 pub struct Compare {
-    /// The old run and the new one: directories; one that is no run stands for all runs in it.
+    /// The old run and the new one: run directories or packs; a directory that is no run stands for all runs in it.
     #[arg(value_name = "RUN")]
     pub runs: Vec<PathBuf>,
     /// The new runs, where there are several on a side.

@@ -81,7 +81,7 @@ fn fail_on(text: &str) -> Result<FailOn> {
     }
 }
 
-/// The run directories of both sides. A directory that is no run stands for the runs in it, in the order of
+/// The runs of both sides: run directories and packs. A directory that is no run stands for the runs in it, in the order of
 /// their names.
 fn sides(options: &Compare) -> Result<[Vec<PathBuf>; 2]> {
     let usage = |text: String| anyhow::Error::from(Special::Usage(text));

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::{Comparison, Experiment, Line, Verdict, words};
 use crate::report::Look;
-use crate::report::text::{in_percent, with_interval};
+use crate::report::text::in_percent;
 use crate::units::counted;
 
 const STYLE: &str = include_str!("page.css");
@@ -35,6 +35,9 @@ pub(super) fn render(comparison: &Comparison, _: &Look) -> String {
         for metric in 0..experiment.metrics.len() {
             table(&mut page, experiment, metric);
         }
+        let told =
+            experiment.lines.iter().filter(|line| !matches!(line.verdict, Verdict::Same | Verdict::Context));
+        list(&mut page, "words", &told.map(|line| line.sentence.clone()).collect::<Vec<_>>());
         page.push_str("</section>\n");
     }
     alone(&mut page, comparison);
@@ -124,9 +127,7 @@ fn rows(page: &mut String, experiment: &Experiment, line: &Line) {
     let ends_here = line.settings.len() == 1 || !is_decisive;
     for one in &line.settings {
         let median = |value: Option<f64>| value.map_or("–".into(), |value| unit.format(value));
-        let difference = one.difference.map_or(String::new(), |found| {
-            with_interval(unit, found.value, found.interval.map(|one| (one.low, one.high)))
-        });
+        let difference = one.difference.map_or(String::new(), |found| words::difference(unit, &found));
         let ratio = one.ratio.as_ref().map_or(String::new(), in_percent);
         let verdict = if ends_here && is_decisive { verdict(line) } else { "<td></td>".into() };
         let _ = writeln!(
@@ -149,7 +150,7 @@ fn rows(page: &mut String, experiment: &Experiment, line: &Line) {
     }
 }
 
-/// The verdict's word, with its sentence for whoever asks.
+/// The verdict's word; its sentence stands below the tables.
 fn verdict(line: &Line) -> String {
     let class = match line.verdict {
         Verdict::Slower => "worse",
@@ -158,7 +159,7 @@ fn verdict(line: &Line) -> String {
         Verdict::Suspect(_) | Verdict::NoData => "alarm",
         _ => "open",
     };
-    format!("<td class=\"{class}\" title=\"{}\">{}</td>", safe(&line.sentence), line.verdict.word())
+    format!("<td class=\"{class}\">{}</td>", line.verdict.word())
 }
 
 fn alone(page: &mut String, comparison: &Comparison) {

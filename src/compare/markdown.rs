@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::{Comparison, Experiment, Line, words};
 use crate::report::Look;
-use crate::report::text::{in_percent, with_interval};
+use crate::report::text::in_percent;
 use crate::units::counted;
 
 /// The comparison as Markdown.
@@ -87,9 +87,7 @@ fn rows(text: &mut String, experiment: &Experiment, line: &Line) {
     let alone = line.settings.len() == 1;
     for one in &line.settings {
         let median = |value: Option<f64>| value.map_or("–".into(), |value| unit.format(value));
-        let difference = one.difference.map_or(String::new(), |found| {
-            with_interval(unit, found.value, found.interval.map(|one| (one.low, one.high)))
-        });
+        let difference = one.difference.map_or(String::new(), |found| words::difference(unit, &found));
         let ratio = one.ratio.as_ref().map_or(String::new(), in_percent);
         let verdict = if alone { line.verdict.word() } else { "" };
         let _ = writeln!(

@@ -4,7 +4,7 @@
 use super::{Comparison, Experiment, InSetting, Line, Verdict, words};
 use crate::report::Look;
 use crate::report::terminal::page::{Page, Tone};
-use crate::report::text::{in_percent, left, right, with_interval};
+use crate::report::text::{in_percent, left, right};
 use crate::units::{Unit, counted};
 
 /// The comparison as text.
@@ -151,16 +151,15 @@ fn table(page: &mut Page, experiment: &Experiment, lines: &[&Line]) {
 
 fn row(page: &mut Page, widths: &Widths, unit: Unit, label: &str, one: &InSetting, verdict: (Tone, &str)) {
     let median = |value: Option<f64>| right(&value.map_or("–".into(), |value| unit.format(value)), MEDIAN);
-    let ends = |estimate: &crate::stats::Estimate| estimate.interval.map(|one| (one.low, one.high));
     let difference = match one.difference {
         Some(found) if widths.difference > 0 => {
-            left(&format!("  {}", with_interval(unit, found.value, ends(&found))), widths.difference)
+            left(&format!("  {}", words::difference(unit, &found)), widths.difference)
         }
         _ => left("", widths.difference),
     };
     let ratio = match (&one.ratio, &one.difference) {
         (Some(ratio), _) => in_percent(ratio),
-        (None, Some(found)) if widths.difference == 0 => with_interval(unit, found.value, ends(found)),
+        (None, Some(found)) if widths.difference == 0 => words::difference(unit, found),
         _ => String::new(),
     };
     page.line(&[

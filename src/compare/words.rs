@@ -3,9 +3,9 @@
 
 use super::lines::Scale;
 use super::{Comparison, Difference, Line, Meaning, Metric, Run, Scope, Subject, Verdict};
-use crate::report::text::{clean, in_percent, number, percent};
+use crate::report::text::{clean, decimals, in_percent, number, percent};
 use crate::stats::{Estimate, Goal, NewRun};
-use crate::units::counted;
+use crate::units::{Unit, counted};
 use crate::verdict::Warning;
 
 /// A new run with more rounds than this is not worth planning.
@@ -185,6 +185,17 @@ pub(super) fn change(scale: Scale, change: &Estimate) -> String {
             format!("{} × what matters{}", shown(change.value), interval.unwrap_or_default())
         }
     }
+}
+
+/// A difference with its interval, in the scale of whatever reaches farthest.
+pub(super) fn difference(unit: Unit, found: &Estimate) -> String {
+    let reach = found.interval.map_or(0.0, |all| all.farthest_end()).max(found.value.abs());
+    let scale = unit.scale_for(reach);
+    let decimals = decimals(reach / scale.divisor);
+    let shown = |value: f64| number(value / scale.divisor, decimals);
+    let symbol = if scale.symbol.is_empty() { String::new() } else { format!(" {}", scale.symbol) };
+    let interval = found.interval.map(|all| format!(" [{}, {}]", shown(all.low), shown(all.high)));
+    format!("{}{symbol}{}", shown(found.value), interval.unwrap_or_default())
 }
 
 /// The size of a change without its direction.
