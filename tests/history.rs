@@ -44,8 +44,8 @@ fn a_planted_change_is_found_at_its_run_and_nowhere_else() {
     let history = &found["histories"][0];
     assert_eq!(history["runs"].as_array().unwrap().len(), 14);
     let series = |label: &str| {
-        let all = history["series"].as_array().unwrap().iter();
-        all.filter(|one| one["label"] == label).cloned().next().unwrap()
+        let mut all = history["series"].as_array().unwrap().iter();
+        all.find(|one| one["label"] == label).cloned().unwrap()
     };
     assert_eq!(series("still")["changes"], serde_json::json!([]));
     let changes = series("b")["changes"].as_array().unwrap().clone();

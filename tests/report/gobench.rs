@@ -30,8 +30,11 @@ fn whole(run: &Recorded, factor: f64) -> String {
 /// A line of results: name, and values with their units.
 type Result<'a> = (&'a str, Vec<(f64, &'a str)>);
 
+/// Keys with their values.
+type Configuration<'a> = Vec<(&'a str, &'a str)>;
+
 /// Reads a text by the published grammar (golang.org/design/14313-benchmark-format); none where a line breaks it.
-fn read(text: &str) -> Option<(Vec<(&str, &str)>, Vec<Result<'_>>)> {
+fn read(text: &str) -> Option<(Configuration<'_>, Vec<Result<'_>>)> {
     let (mut configuration, mut results) = (Vec::new(), Vec::new());
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("Benchmark") {
