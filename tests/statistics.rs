@@ -4,6 +4,8 @@
 //! when a binomial count with the promised probability would reach it less than once in 10,000
 //! times on that side. The seeds were not chosen, and a bound that fails is to be explained.
 
+// long: one set of shapes and binomial bounds serves the promises of all statistics.
+
 use dunnage::stats::{
     Alpha, Decision, Estimate, Family, Goal, Margin, NoiseFloor, Outliers, Pairs, Rng, Sample, Spread,
     carry_over, compare, drift, effect, shift, two_heaps,
