@@ -155,12 +155,8 @@ impl Browser {
     pub fn complaints(&mut self) -> Vec<String> {
         // Whatever was said until now has arrived when this is answered.
         self.evaluate("1");
-        let wrong = |event: &&Value| match event["method"].as_str().unwrap_or_default() {
-            "Runtime.exceptionThrown" => true,
-            "Runtime.consoleAPICalled" => true,
-            "Log.entryAdded" => true,
-            _ => false,
-        };
+        const WRONG: [&str; 3] = ["Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"];
+        let wrong = |event: &&Value| event["method"].as_str().is_some_and(|method| WRONG.contains(&method));
         self.events.iter().filter(wrong).map(|event| event["params"].to_string()).collect()
     }
 

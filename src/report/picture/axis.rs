@@ -213,7 +213,9 @@ mod tests {
     #[test]
     fn a_wide_range_of_times_is_told_by_powers_of_ten() {
         let axis = Axis::over([0.0008, 0.22], Unit::Seconds, (0.0, 300.0)).unwrap();
-        assert_eq!(labels(axis), ["1 ms", "10 ms", "100 ms"]);
+        assert_eq!(labels(axis), ["1 ms", "3 ms", "10 ms", "30 ms", "100 ms"]);
+        let narrower = Axis::over([0.0008, 0.22], Unit::Seconds, (0.0, 200.0)).unwrap();
+        assert_eq!(labels(narrower), ["1 ms", "10 ms", "100 ms"]);
         let wider = Axis::over([0.0008, 0.22], Unit::Seconds, (0.0, 600.0)).unwrap();
         assert_eq!(labels(wider), ["1 ms", "2 ms", "5 ms", "10 ms", "20 ms", "50 ms", "100 ms", "200 ms"]);
     }
