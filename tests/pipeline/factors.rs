@@ -114,8 +114,11 @@ fn a_subject_of_the_factorial_that_does_not_work_stops_the_run() {
     .with("PATH", "/nowhere");
     let ran = dunnage.run("run --plan DIR.toml -o DIR");
     assert_eq!(ran.code, 4, "{ran}");
-    let words = "a factorial needs every combination, and not all are available: crun: ";
+    // One reason is told once, with all that it concerns.
+    let words = "a factorial needs every combination, and not all are available: \
+                 crun, runc, crun:seccomp=off, runc:seccomp=off: not installed";
     assert!(ran.stderr.contains(words), "{ran}");
+    assert!(ran.stderr.contains("install the package `runc`"), "{ran}");
     assert!(!dunnage.directory().exists());
     assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new());
 }
