@@ -528,6 +528,18 @@ fn shifts_between_runs_are_held_as_often_as_promised() {
     assert_at_least(promised, held, 1000, "blocks");
 }
 
+/// The same subject in a short run and in a long one: what stands for many rounds must be neither narrower nor elsewhere
+/// than what stands for few.
+#[test]
+fn runs_of_unequal_length_do_not_differ_by_their_length() {
+    for shape in [NORMAL, LOG_NORMAL, TWO_HEAPS] {
+        for (old, new) in [(12, 600), (20, 150), (60, 120), (61, 60), (100, 2000)] {
+            let (held, promised) = shifts_that_hold_zero((old, 1.0), (new, 1.0), 1000, shape.draw);
+            assert_at_least(promised, held, 1000, &format!("{} with {old} and {new}", shape.name));
+        }
+    }
+}
+
 /// The shift is exact for distributions that differ by nothing else. Where one is three times as wide, samples of
 /// one length keep 93 % of the promised 95 %, and a wide sample against one twice as long keeps 90 %.
 #[test]

@@ -11,15 +11,17 @@
 //! exact for it (each median's own, one end against the other) is half as wide again.
 //!
 //! U takes the values of a sample as independent. Neighbours in time resemble each other, and the more values a
-//! run has, the nearer they are: beyond [`MOST_VALUES`], neighbours are taken together to blocks, each of which
-//! counts with its median. Deliberately absent: what differs from run to run and not within one. No sample of one
+//! run has, the nearer they are: where both samples have more than [`MOST_VALUES`], neighbours are taken together to
+//! blocks, each of which counts with its median. Blocks of both samples have the same length, since medians of more
+//! values spread less, and those of two lie elsewhere than those of one; so where only one sample is long, some of
+//! its values stand for it. Deliberately absent: what differs from run to run and not within one. No sample of one
 //! run knows it; it needs several runs on each side, of which each counts as one value.
 
 use super::level::Alpha;
 use super::order::{Estimate, Interval};
 use super::sample::Sample;
 
-/// So many values of a sample stand for themselves, and longer samples for so many blocks at most. With
+/// So many values of a sample stand for themselves, and longer samples are told by so many blocks at most. With
 /// 60 against 60 the numbers of arrangements, up to C(120, 60), are whole numbers of 128 bits.
 pub const MOST_VALUES: usize = 60;
 
@@ -27,7 +29,8 @@ pub const MOST_VALUES: usize = 60;
 /// than [`fewest_each`] values. Its `rounds` are those of the shorter sample, before they became blocks.
 pub fn shift(old: &Sample, new: &Sample, alpha: Alpha) -> Estimate {
     let rounds = old.count().min(new.count());
-    let (old, new) = (blocks(old), blocks(new));
+    let length = rounds.div_ceil(MOST_VALUES);
+    let (old, new) = (blocks(old, length), blocks(new, length));
     let mut all: Vec<f64> = new.iter().flat_map(|new| old.iter().map(move |old| new - old)).collect();
     // Two numbers near the largest possible differ by infinity; as an order statistic that does no harm.
     all.iter_mut().for_each(|one| *one = one.clamp(f64::MIN, f64::MAX));
@@ -56,14 +59,17 @@ pub fn fewest_each(alpha: Alpha) -> usize {
     each
 }
 
-/// The values, or the medians of at most [`MOST_VALUES`] blocks of neighbours, all of one length but the last.
-fn blocks(sample: &Sample) -> Vec<f64> {
-    let length = sample.count().div_ceil(MOST_VALUES);
-    let median = |block: &[f64]| Sample::new(block).map_or(f64::NAN, |block| block.median());
-    match length {
-        1 => sample.values().to_vec(),
-        _ => sample.values().chunks(length).map(median).collect(),
-    }
+/// The medians of blocks of neighbours, all of this length, which is not above the count: as many as there is room for and
+/// at most [`MOST_VALUES`], from the first values to the last at equal steps.
+fn blocks(sample: &Sample, length: usize) -> Vec<f64> {
+    let values = sample.values();
+    let count = (values.len() / length).min(MOST_VALUES);
+    let step = |block: usize| block * (values.len() - length) / count.saturating_sub(1).max(1);
+    let median = |block: usize| {
+        let own = &values[step(block)..][..length];
+        if length == 1 { own[0] } else { Sample::new(own).map_or(f64::NAN, |own| own.median()) }
+    };
+    (0..count).map(median).collect()
 }
 
 /// The rank from either end of the sorted differences at which an interval ends, and its coverage: the
@@ -169,11 +175,27 @@ mod tests {
     #[test]
     fn many_values_become_blocks_of_neighbours() {
         let long = sample(&(0..20_000).map(|i| f64::from(i % 10)).collect::<Vec<_>>());
-        let cut = blocks(&long);
+        let cut = blocks(&long, long.count().div_ceil(MOST_VALUES));
         assert!(cut.len() <= MOST_VALUES && cut.len() > MOST_VALUES / 2);
-        assert!(cut[..cut.len() - 1].iter().all(|value| *value == 4.5 || *value == 4.0 || *value == 5.0));
+        assert!(cut.iter().all(|value| *value == 4.5 || *value == 4.0 || *value == 5.0));
         let widest = sample(&[-f64::MAX, f64::MAX, 0.0, 1.0]);
         assert!(shift(&widest, &widest, Alpha::FIVE_PERCENT).value.is_finite());
+    }
+
+    #[test]
+    fn blocks_are_of_one_length_do_not_overlap_and_reach_from_end_to_end() {
+        let counting = |count: u32| sample(&(0..count).map(f64::from).collect::<Vec<_>>());
+        assert_eq!(blocks(&counting(5), 1), [0.0, 1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(blocks(&counting(7), 3), [1.0, 5.0]);
+        assert_eq!(blocks(&counting(1), 1), [0.0]);
+        let spread = blocks(&counting(1000), 1);
+        assert_eq!((spread.len(), spread[0], spread[59]), (MOST_VALUES, 0.0, 999.0));
+        for (count, length) in [(61, 2), (119, 2), (121, 3), (400, 7), (20_000, 4)] {
+            let middles = blocks(&counting(count), length);
+            assert!(middles.windows(2).all(|pair| pair[1] - pair[0] >= length as f64), "{count} by {length}");
+            let half = (length - 1) as f64 / 2.0;
+            assert_eq!((middles[0], middles[middles.len() - 1]), (half, f64::from(count - 1) - half));
+        }
     }
 
     fn values() -> impl Strategy<Value = Vec<f64>> {
