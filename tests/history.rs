@@ -66,6 +66,28 @@ fn a_planted_change_is_found_at_its_run_and_nowhere_else() {
     assert!(ran.code == 0 && ran.stdout.contains("counts once"), "{ran}");
 }
 
+/// Commands of hyperfine show no machine: least of all one that changed shows that it was the machine.
+#[test]
+fn a_command_that_others_measured_changes_by_itself() {
+    let dunnage = Dunnage::new();
+    fs::create_dir_all(dunnage.directory()).unwrap();
+    for day in 1..=14 {
+        let middle = if day > 7 { 0.3 } else { 0.2 };
+        let times: Vec<f64> = (0..10).map(|i| middle + 1e-3 * f64::from((i * 7 + day) % 10)).collect();
+        let file = dunnage.directory().with_extension("json");
+        let text = serde_json::json!({"results": [{"command": "x", "times": times}]}).to_string();
+        fs::write(&file, text).unwrap();
+        // A file is its sum, and two runs of one day need not be one.
+        let ran = dunnage.run(&format!("import {} --tag commit=c{day:02} -o DIR/{day:02}", file.display()));
+        assert_eq!(ran.code, 0, "{ran}");
+    }
+    let found = json(&dunnage, "--by commit");
+    let changes = found["histories"][0]["series"][0]["changes"].as_array().cloned().unwrap();
+    let told: Vec<_> =
+        changes.iter().map(|one| (one["first_after"].clone(), one["meaning"].clone())).collect();
+    assert_eq!(told, [(7.into(), "slower".into())], "{found}");
+}
+
 #[test]
 fn too_few_runs_and_bad_ones_are_told() {
     let dunnage = Dunnage::new();

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Change, History, Meaning, Point, Run, Series, Value, words};
+use super::machine::{is_beyond, moved, scaled, usable};
+use super::{Change, History, Meaning, Point, Run, SEED, Series, Value, words};
 use crate::compare;
 use crate::experiment::{self, Weight};
 use crate::report::text::clean;
@@ -56,9 +57,6 @@ struct Key {
     setting: String,
     label: String,
 }
-
-/// One seed for all: the same runs give the same changes.
-const SEED: u64 = 0x6869_7374_6f72_7921;
 
 /// The histories of these runs, one of each host.
 pub fn of(runs: &[Run<'_>], wish: &Wish) -> Result<Vec<History>, Problem> {
@@ -272,7 +270,7 @@ fn history(
         for change in &mut one.changes {
             if change.meaning != Meaning::TooSmall
                 && own.iter().all(|control| moved(control, &values, change))
-                && !own.is_empty()
+                && own.iter().any(|control| !is_beyond(control, &values, change))
             {
                 change.meaning = Meaning::Machine;
             }
@@ -317,8 +315,12 @@ fn one_series(key: &Key, runs: &[Run<'_>]) -> Series {
     };
     let entry =
         |run: &Run<'_>| run.recorded.plan.subjects.iter().find(|entry| entry.label == key.label).cloned();
-    let shows_the_machine = |entry: &crate::plan::Entry| {
-        entry.spec.keys.is_empty() && CONTROLS.contains(&entry.spec.name.as_str())
+    // Who measured in blocks measured programs of his own, whatever starts them.
+    let shows_the_machine = |run: &Run<'_>| {
+        let is_plain = |entry: crate::plan::Entry| {
+            entry.spec.keys.is_empty() && CONTROLS.contains(&entry.spec.name.as_str())
+        };
+        entry(run).is_none_or(is_plain) && !run.recorded.is_in_blocks()
     };
     Series {
         experiment: key.experiment,
@@ -326,7 +328,7 @@ fn one_series(key: &Key, runs: &[Run<'_>]) -> Series {
         unit: metric.unit,
         setting: clean(&key.setting),
         label: clean(&key.label),
-        is_control: runs.iter().filter_map(entry).all(|entry| shows_the_machine(&entry)),
+        is_control: runs.iter().all(shows_the_machine),
         values: runs.iter().map(of_run).collect(),
         changes: Vec::new(),
     }
@@ -334,23 +336,6 @@ fn one_series(key: &Key, runs: &[Run<'_>]) -> Series {
 
 /// What runs on the machine without an engine, and shows what it does by itself.
 const CONTROLS: [&str; 2] = ["bare", "floor"];
-
-/// The runs whose values decide.
-fn usable(values: &[Option<Value>]) -> Vec<usize> {
-    let believed = |index: &usize| {
-        values[*index].is_some_and(|value| !value.is_suspect && value.median.value.is_finite())
-    };
-    (0..values.len()).filter(believed).collect()
-}
-
-/// Values as the search takes them: as logarithms, since what moves a value moves it by a share; as they are where one
-/// has none.
-fn scaled(values: &[Option<Value>], runs: &[usize]) -> Vec<f64> {
-    let plain: Vec<f64> =
-        runs.iter().filter_map(|&run| values[run]).map(|value| value.median.value).collect();
-    let has_logarithms = plain.iter().all(|value| *value > 0.0);
-    plain.into_iter().map(|value| if has_logarithms { value.ln() } else { value }).collect()
-}
 
 fn changes(
     series: &Series,
@@ -403,78 +388,4 @@ fn changes(
         })
     };
     found.iter().enumerate().filter_map(one).collect()
-}
-
-/// Whether a control moved in the same way at the same run: its values on both sides of the change, over the runs of
-/// both levels, are as different as few orders make them.
-fn moved(control: &Series, values: &[Option<Value>], change: &Change) -> bool {
-    let own = usable(values);
-    let Some(at) = own.iter().position(|&run| run == change.after) else { return false };
-    let stretch = &own[at - change.runs.0..at + change.runs.1];
-    let believed: BTreeSet<usize> = usable(&control.values).into_iter().collect();
-    let runs: Vec<usize> = stretch.iter().copied().filter(|run| believed.contains(run)).collect();
-    let cut = runs.iter().filter(|&&run| run < change.after).count();
-    if cut == 0 || cut == runs.len() {
-        return false;
-    }
-    let scaled = scaled(&control.values, &runs);
-    let median = |values: &[f64]| Sample::new(values.to_vec()).map_or(f64::NAN, |sample| sample.median());
-    let direction = median(&scaled[cut..]) - median(&scaled[..cut]);
-    let same_way = direction * (change.levels.1 - change.levels.0) > 0.0;
-    let mut rng = Rng::for_stream(SEED, change.after as u64);
-    same_way && stats::shifted(&scaled, cut, &mut rng, Alpha::FIVE_PERCENT) <= Alpha::FIVE_PERCENT.get()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::stats::Estimate;
-    use crate::units::Unit;
-
-    fn values(of: impl Fn(usize) -> f64) -> Vec<Option<Value>> {
-        let value = |run: usize| {
-            // A few per cent of noise, the same in every test.
-            let noise = 1.0 + 0.02 * Rng::for_stream(9, run as u64).standard_normal();
-            let sample = Sample::new(vec![of(run) * noise; 3]).unwrap();
-            Some(Value { median: Estimate::of_median(&sample, Alpha::FIVE_PERCENT), is_suspect: false })
-        };
-        (0..16).map(value).collect()
-    }
-
-    fn control(of: impl Fn(usize) -> f64) -> Series {
-        Series {
-            experiment: "start",
-            metric: "returned",
-            unit: Unit::Seconds,
-            setting: String::new(),
-            label: "bare".into(),
-            is_control: true,
-            values: values(of),
-            changes: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn the_machine_is_blamed_only_for_what_moved_the_same_way_at_the_same_run() {
-        let step = |run: usize| if run < 8 { 1.0 } else { 1.3 };
-        let own = values(step);
-        let change = Change {
-            before: 7,
-            after: 8,
-            levels: (1.0, 1.3),
-            runs: (8, 8),
-            p: 0.001,
-            matters: 0.03,
-            meaning: Meaning::Slower,
-            beside: Vec::new(),
-            sentence: String::new(),
-        };
-        assert!(moved(&control(step), &own, &change));
-        assert!(!moved(&control(|_| 1.0), &own, &change));
-        assert!(!moved(&control(|run| 2.0 - step(run)), &own, &change), "the other way");
-        // Without a value on one side nothing is shown.
-        let mut half = control(step);
-        half.values[..8].fill(None);
-        assert!(!moved(&half, &own, &change));
-    }
 }
