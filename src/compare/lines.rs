@@ -2,9 +2,12 @@
 //! is the subject's own.
 //!
 //! Over settings the values of one round are taken together, since what disturbs a round disturbs all its cells:
-//! their mean logarithm, so that the change is a ratio; where a value is not above zero, or is too close to what
-//! the timer resolves, their mean in units of the smallest difference that matters. So rounds stay what is
-//! counted.
+//! their mean logarithm, so that the change is a ratio; where a value is not above zero, their mean in units of
+//! the smallest difference that matters. So rounds stay what is counted. Too close to what the timer resolves no
+//! ratio is told, and those units are; it is decided by logarithms all the same, since a machine that is slower is
+//! slower by a share.
+
+mod judge;
 
 use std::collections::BTreeMap;
 
@@ -55,7 +58,7 @@ pub struct InSetting {
     pub failure: [Option<String>; 2],
     /// The ruling about it alone.
     ruling: Option<Ruling>,
-    /// The logarithm of the ratio.
+    /// The shift of the logarithms; none where a value has none.
     logarithm: Option<Between>,
 }
 
@@ -70,8 +73,10 @@ pub struct Together {
     pub scale: Scale,
     /// What stands behind the interval.
     pub basis: Basis,
-    /// On the scale on which it is decided.
+    /// As it is decided: in logarithms, or in units of what matters.
     decided: Between,
+    /// The smallest change that matters as a logarithm; none where values have none.
+    log_matters: Option<f64>,
 }
 
 /// What a change over several settings is told in.
@@ -228,7 +233,9 @@ pub(super) fn lines(
             context.shared.iter().filter(|(own, _, label)| *own == name && *label == subject.label).collect();
         let margin = context.old[0].recorded.plan.margin_of(name, &metrics[*metric]);
         let measured = Measured { sides: &sides, keys: &keys, metric: *metric, margin, alpha: context.alpha };
-        (measured.line(subject, metrics[*metric].weight), measured.own_move())
+        let line = measured.line(subject, metrics[*metric].weight);
+        let own = measured.own_move(&line.settings);
+        (line, own)
     });
     // What only one side can have (the requests of one that is asked over an API) is no gap.
     lines.retain(|(line, _)| {
@@ -238,7 +245,7 @@ pub(super) fn lines(
         lines.iter().map(|(line, _)| line).filter(|line| line.is_control).cloned().collect();
     let judged = |(mut line, own): (Line, f64)| {
         if line.verdict != Verdict::Context {
-            judge(&mut line, &controls, own);
+            judge::judge(&mut line, &controls, own);
             overrule(&mut line, name, &sides);
         }
         line
@@ -281,7 +288,8 @@ impl Measured<'_> {
         let [old, new] = &samples;
         let both = old.as_deref().zip(new.as_deref());
         let between = |(old, new): (&[Sample], &[Sample])| stats::between(old, new, self.alpha);
-        let logarithm = both.filter(|_| self.has_ratio(&columns, medians)).and_then(|_| {
+        let is_positive = columns.iter().flatten().flatten().all(|value| value.is_nan() || *value > 0.0);
+        let logarithm = both.filter(|_| is_positive).and_then(|_| {
             let [old, new] = columns.each_ref().map(|side| samples_of_logs(side));
             between((&old?, &new?))
         });
@@ -295,7 +303,7 @@ impl Measured<'_> {
             values: values_of(setting),
             medians,
             difference: both.and_then(between).map(|found| found.shift),
-            ratio: logarithm.map(|found| exponentiated(found.shift)),
+            ratio: logarithm.filter(|_| self.has_ratio(medians)).map(|found| exponentiated(found.shift)),
             matters,
             failure: [failure(0), failure(1)],
             ruling: None,
@@ -303,54 +311,57 @@ impl Measured<'_> {
         }
     }
 
-    /// Whether logarithms say something: all values above zero, and the old middle far enough from what the timer
-    /// resolves.
-    fn has_ratio(&self, columns: &[Vec<Vec<f64>>; 2], medians: [Option<f64>; 2]) -> bool {
+    /// Whether a ratio says something: both middles are far enough from what the timer resolves.
+    fn has_ratio(&self, medians: [Option<f64>; 2]) -> bool {
         let timers = self.sides.iter().flatten().map(|run| run.run.recorded.environment.timer.step);
         let floor = timers.max().unwrap_or(0) as f64 / 1e9;
-        let positive = columns.iter().flatten().flatten().all(|value| value.is_nan() || *value > 0.0);
-        positive && medians.iter().flatten().all(|median| *median >= RATIO_FLOORS * floor)
+        medians.iter().flatten().all(|median| *median >= RATIO_FLOORS * floor)
     }
 
     fn together(&self, settings: &[InSetting]) -> Option<Together> {
-        let usable: Vec<(&Key, &InSetting)> =
-            self.keys.iter().copied().zip(settings).filter(|(_, one)| one.difference.is_some()).collect();
+        let usable = self.usable(settings);
         if usable.is_empty() {
             return None;
         }
         let count = usable.len() as f64;
-        let scale = match usable.iter().all(|(_, one)| one.logarithm.is_some()) {
-            true => Scale::Ratio,
-            false => Scale::Margins,
-        };
         let unit = |one: &InSetting| -> f64 {
             let median = one.medians[0].unwrap_or(0.0).abs();
             let candidates = [one.matters, median, 1.0];
             candidates.into_iter().find(|size| *size > 0.0).unwrap_or(1.0)
         };
-        let matters: f64 = match scale {
-            Scale::Ratio => {
-                let share = |one: &InSetting| one.matters / one.medians[0].unwrap_or(f64::INFINITY);
-                usable.iter().map(|(_, one)| share(one).ln_1p()).sum::<f64>() / count
-            }
-            Scale::Margins if usable.iter().all(|(_, one)| one.matters > 0.0) => 1.0,
-            Scale::Margins => 0.0,
-        };
-        let of_round = |values: &[f64]| -> f64 {
-            let scaled = values.iter().zip(&usable).map(|(value, (_, one))| match scale {
-                Scale::Ratio => value.ln(),
-                Scale::Margins => value / unit(one),
-            });
-            scaled.sum::<f64>() / count
-        };
         let keys: Vec<&Key> = usable.iter().map(|(key, _)| *key).collect();
-        let [old, new] = self.sides.each_ref().map(|side| self.rounds(side, &keys, &of_round));
-        let decided = stats::between(&old?, &new?, self.alpha)?;
-        let (change, matters) = match scale {
-            Scale::Ratio => (exponentiated(decided.shift), matters.exp()),
-            Scale::Margins => (decided.shift, matters),
+        let between = |of_round: &dyn Fn(&[f64]) -> f64| {
+            let [old, new] = self.sides.each_ref().map(|side| self.rounds(side, &keys, of_round));
+            stats::between(&old?, &new?, self.alpha)
         };
-        Some(Together { change, matters, scale, basis: decided.basis, decided })
+        let in_margins = || {
+            let scaled = |(value, (_, one)): (&f64, &(&Key, &InSetting))| value / unit(one);
+            between(&|values| values.iter().zip(&usable).map(scaled).sum::<f64>() / count)
+        };
+        let matters = if usable.iter().all(|(_, one)| one.matters > 0.0) { 1.0 } else { 0.0 };
+        let scale = match usable.iter().all(|(_, one)| one.ratio.is_some()) {
+            true => Scale::Ratio,
+            false => Scale::Margins,
+        };
+        if usable.iter().any(|(_, one)| one.logarithm.is_none()) {
+            let decided = in_margins()?;
+            let (change, basis) = (decided.shift, decided.basis);
+            return Some(Together { change, matters, scale, basis, decided, log_matters: None });
+        }
+        let decided = between(&mean_logarithm)?;
+        let share = |one: &InSetting| one.matters / one.medians[0].unwrap_or(f64::INFINITY);
+        let log_matters = usable.iter().map(|(_, one)| share(one).ln_1p()).sum::<f64>() / count;
+        let (change, matters) = match scale {
+            Scale::Ratio => (exponentiated(decided.shift), log_matters.exp()),
+            Scale::Margins => (in_margins()?.shift, matters),
+        };
+        let (basis, log_matters) = (decided.basis, Some(log_matters));
+        Some(Together { change, matters, scale, basis, decided, log_matters })
+    }
+
+    /// The cells that have values on both sides.
+    fn usable<'a>(&'a self, settings: &'a [InSetting]) -> Vec<(&'a Key, &'a InSetting)> {
+        self.keys.iter().copied().zip(settings).filter(|(_, one)| one.difference.is_some()).collect()
     }
 
     /// One number for each round in which all these cells have a value, run by run.
@@ -374,10 +385,9 @@ impl Measured<'_> {
     }
 
     /// The largest move of a run against itself over all settings, on the scale of logarithms.
-    fn own_move(&self) -> f64 {
-        let count = self.keys.len() as f64;
-        let mean_log = |values: &[f64]| values.iter().map(|value| value.ln()).sum::<f64>() / count;
-        let runs = self.sides.iter().filter_map(|side| self.rounds(side, self.keys, &mean_log));
+    fn own_move(&self, settings: &[InSetting]) -> f64 {
+        let keys: Vec<&Key> = self.usable(settings).into_iter().map(|(key, _)| key).collect();
+        let runs = self.sides.iter().filter_map(|side| self.rounds(side, &keys, &mean_logarithm));
         runs.flatten().map(|run| stats::own_move(&run, self.alpha)).fold(0.0, f64::max)
     }
 }
@@ -389,6 +399,10 @@ fn samples(columns: &[Vec<f64>], transform: impl Fn(f64) -> f64) -> Option<Vec<S
         Sample::new(values.collect::<Vec<_>>()).ok()
     };
     columns.iter().map(one).collect()
+}
+
+fn mean_logarithm(values: &[f64]) -> f64 {
+    values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64
 }
 
 fn samples_of_logs(columns: &[Vec<f64>]) -> Option<Vec<Sample>> {
@@ -407,55 +421,6 @@ fn exponentiated(log: Estimate) -> Estimate {
 
 fn values_of(setting: &Setting) -> String {
     clean(&setting.0.iter().map(|(_, value)| *value).collect::<Vec<_>>().join(" "))
-}
-
-/// Applies the rules of two runs to a line.
-fn judge(line: &mut Line, controls: &[Line], own: f64) {
-    let Some(together) = line.together else { return };
-    let others: Vec<&Line> = match line.is_control {
-        true => Vec::new(),
-        false => controls.iter().filter(|control| control.metric == line.metric).collect(),
-    };
-    let is_ratio = together.scale == Scale::Ratio;
-    let own = if is_ratio { own } else { 0.0 };
-    let of_controls: Vec<Estimate> = others
-        .iter()
-        .filter_map(|control| control.together)
-        .filter(|control| is_ratio && control.scale == Scale::Ratio)
-        .map(|control| control.decided.shift)
-        .collect();
-    let matters = if is_ratio { together.matters.ln() } else { together.matters };
-    let ruling = stats::rule(&together.decided, matters, &of_controls, own);
-    for one in &mut line.settings {
-        one.ruling = one.logarithm.map(|change| {
-            let same = |control: &&Line| control.settings.iter().find(|own| own.text == one.text)?.logarithm;
-            let of_controls: Vec<Estimate> =
-                others.iter().filter_map(same).map(|control| control.shift).collect();
-            let share = one.matters / one.medians[0].unwrap_or(f64::INFINITY);
-            stats::rule(&change, share.ln_1p(), &of_controls, own)
-        });
-    }
-    let any = |ruling: Ruling| line.settings.iter().any(|one| one.ruling == Some(ruling));
-    let (up, down) = (any(Ruling::More), any(Ruling::Less));
-    line.verdict = match ruling {
-        // A control that changed is what a changed machine is known by.
-        Ruling::More | Ruling::Less if line.is_control => Verdict::Machine,
-        Ruling::More if down => Verdict::Mixed,
-        Ruling::Less if up => Verdict::Mixed,
-        Ruling::More => Verdict::Slower,
-        Ruling::Less => Verdict::Faster,
-        _ if up && down => Verdict::Mixed,
-        Ruling::Same if up || down => Verdict::Mixed,
-        Ruling::Same => Verdict::Same,
-        Ruling::Machine => Verdict::Machine,
-        Ruling::ControlsTooWide(bound) => Verdict::ControlsTooWide(bound.exp_m1()),
-        Ruling::Unsteady(bound) => Verdict::Unsteady(bound.exp_m1()),
-        Ruling::Undecided { smallest_visible, new_run } => Verdict::Undecided {
-            smallest_visible: if is_ratio { smallest_visible.exp_m1() } else { smallest_visible },
-            new_run,
-        },
-        Ruling::TooFew { have, need } => Verdict::TooFew { have, need },
-    };
 }
 
 /// What is suspect in a run by itself is suspect here.

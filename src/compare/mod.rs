@@ -138,7 +138,8 @@ pub fn compare(old: &[Run<'_>], new: &[Run<'_>]) -> Option<Comparison> {
     if shared.is_empty() {
         return None;
     }
-    let subjects = subjects(plan, &shared);
+    let runs: Vec<&Run<'_>> = old.iter().chain(new).collect();
+    let subjects = subjects(&runs, &shared);
     let family = Family::of(lines::family(plan, &shared));
     let context =
         lines::Context { old, new, subjects: &subjects, shared: &shared, alpha: family.per_comparison() };
@@ -166,7 +167,7 @@ pub fn around(old: &Run<'_>, new: &Run<'_>, label: &str) -> Vec<Difference> {
     let (known, others) = (keys(old), keys(new));
     let shared: Vec<Key> =
         known.into_keys().filter(|key| key.2 == label && others.contains_key(key)).collect();
-    environment::differences(&[*old], &[*new], &subjects(&old.recorded.plan, &shared))
+    environment::differences(&[*old], &[*new], &subjects(&[old, new], &shared))
 }
 
 /// The key of a cell; none of a twin, which only says how far a subject differs from itself.
@@ -181,16 +182,29 @@ fn keys(run: &Run<'_>) -> BTreeMap<Key, usize> {
     plan.cells.iter().enumerate().filter_map(|(index, cell)| Some((key(plan, cell)?, index))).collect()
 }
 
-fn subjects(plan: &Plan, shared: &[Key]) -> Vec<Subject> {
+/// The subjects of some cells that all runs share, in the order of the first.
+fn subjects(runs: &[&Run<'_>], shared: &[Key]) -> Vec<Subject> {
+    // Who measured in blocks measured programs of his own, whatever starts them.
+    let is_machine = |run: &&Run<'_>, label: &str| {
+        let mut entries = run.recorded.plan.subjects.iter();
+        let entry = entries.find(|entry| entry.label == label);
+        !run.recorded.is_in_blocks() && entry.is_some_and(shows_the_machine)
+    };
     let of = |entry: &crate::plan::Entry| {
         let own = shared.iter().filter(|(_, _, label)| *label == entry.label);
         let shared: BTreeSet<_> = own.map(|(name, setting, _)| (*name, setting.clone())).collect();
-        let is_plain = entry.spec.keys.is_empty() && entry.spec.runtime.is_none();
-        let is_control = is_plain && matches!(entry.layer, Layer::Bare | Layer::Floor);
+        let is_control = runs.iter().all(|run| is_machine(run, &entry.label));
         Subject { label: entry.label.clone(), is_control, shared }
     };
-    let own = plan.subjects.iter().filter(|entry| entry.twin_of.is_none());
+    let first = runs.first().map_or(&[][..], |run| &run.recorded.plan.subjects);
+    let own = first.iter().filter(|entry| entry.twin_of.is_none());
     own.map(of).filter(|subject| !subject.shared.is_empty()).collect()
+}
+
+/// Whether it is plain `bare` or `floor`, with nothing asked for that could be what changed.
+fn shows_the_machine(entry: &crate::plan::Entry) -> bool {
+    let is_plain = entry.spec.keys.is_empty() && entry.spec.runtime.is_none();
+    is_plain && matches!(entry.layer, Layer::Bare | Layer::Floor)
 }
 
 /// The experiments of some cells, each once.
@@ -217,10 +231,13 @@ fn of_experiment(name: &'static str, plan: &Plan, context: &lines::Context<'_>) 
 }
 
 fn scope(old: &[Run<'_>], new: &[Run<'_>], experiments: &[Experiment]) -> Scope {
-    let mut known = experiments.iter().flat_map(|one| &one.lines).filter_map(|line| line.together);
+    let known: Vec<_> =
+        experiments.iter().flat_map(|one| &one.lines).filter_map(|line| line.together).collect();
     match () {
         () if old.len() == 1 && new.len() == 1 => Scope::TwoRuns,
-        () if known.all(|together| together.basis == Basis::Runs) => Scope::RunsLikeThese,
+        () if !known.is_empty() && known.iter().all(|together| together.basis == Basis::Runs) => {
+            Scope::RunsLikeThese
+        }
         () => Scope::TheseRuns,
     }
 }
@@ -284,10 +301,14 @@ impl Comparison {
         slower.filter(is_large).map(|line| line.sentence.as_str()).collect()
     }
 
-    /// The sentences of lines that cannot be judged at all, so that nobody takes silence for an answer.
+    /// The sentences of lines that cannot be judged at all, or no longer in a setting, so that nobody takes silence for
+    /// an answer.
     pub fn unanswered(&self) -> Vec<&str> {
+        let is_lost = |one: &InSetting| one.medians[0].is_some() && one.medians[1].is_none();
         let is_open = |line: &&Line| {
-            matches!(line.verdict, Verdict::TooFew { .. } | Verdict::Suspect(_) | Verdict::NoData)
+            let is_judged =
+                !matches!(line.verdict, Verdict::TooFew { .. } | Verdict::Suspect(_) | Verdict::NoData);
+            !is_judged || line.settings.iter().any(is_lost)
         };
         self.judged().filter(is_open).map(|line| line.sentence.as_str()).collect()
     }

@@ -1,10 +1,12 @@
 //! What a comparison says in sentences. They come from verdicts only; and how far one reaches depends on how many
 //! runs stand behind it.
 
+use std::collections::BTreeSet;
+
 use super::lines::Scale;
 use super::{Comparison, Difference, Line, Meaning, Metric, Run, Scope, Subject, Verdict};
 use crate::report::text::{clean, decimals, in_percent, number, percent};
-use crate::stats::{Estimate, Goal, NewRun};
+use crate::stats::{Alpha, Basis, Estimate, Goal, NewRun, fewest_each};
 use crate::units::{Unit, counted};
 use crate::verdict::Warning;
 
@@ -54,16 +56,25 @@ pub(super) fn notices(
             ));
         }
     }
-    if !subjects.iter().any(|one| one.is_control) {
-        all.push(
-            "neither bare nor floor is in all runs: what the machine did cannot be told from what a subject did".into(),
-        );
-    }
+    all.extend(without_controls(subjects));
     all.extend(margins(old, new));
     for run in old.iter().chain(new) {
         all.extend(of_run(run));
     }
     all
+}
+
+/// Where nobody shows what the machine does by itself.
+fn without_controls(subjects: &[Subject]) -> Option<String> {
+    let names = |subjects: &mut dyn Iterator<Item = &Subject>| -> BTreeSet<&str> {
+        subjects.flat_map(|one| &one.shared).map(|(name, _)| *name).collect()
+    };
+    let known = names(&mut subjects.iter().filter(|one| one.is_control));
+    let without: Vec<&str> = names(&mut subjects.iter()).difference(&known).copied().collect();
+    let where_ = if known.is_empty() { String::new() } else { format!(" with {}", without.join(", ")) };
+    (!without.is_empty()).then(|| {
+        format!("neither bare nor floor is in all runs{where_}: what the machine did cannot be told from what a subject did")
+    })
 }
 
 /// Margins are fixed before measuring; two plans may have fixed them differently.
@@ -136,6 +147,7 @@ fn sentence(line: &Line, metric: &Metric) -> String {
         1 => String::new(),
         several => format!(" over {several} settings"),
     };
+    let over = format!("{over}{}", lost(line));
     let rises = if goes_up(together.scale, &together.change) { "rises" } else { "falls" };
     let size = |share: f64| size(together.scale, share);
     match &line.verdict {
@@ -151,11 +163,11 @@ fn sentence(line: &Line, metric: &Metric) -> String {
         Verdict::Machine => {
             format!("{name} {rises}: {shown}{over}; but so does bare or floor: the machine changed")
         }
-        Verdict::Mixed => format!("{name} is mixed: {}", in_settings(line)),
+        Verdict::Mixed => format!("{name} is mixed: {}", in_settings(line, metric.unit)),
         Verdict::Undecided { smallest_visible, new_run } => format!(
             "{name} is undecided: {shown}{over}; smallest visible effect {}; {}",
             size(*smallest_visible),
-            how_to_decide(*new_run)
+            how_to_decide(*new_run, together.basis, together.change.alpha)
         ),
         Verdict::ControlsTooWide(bound) => format!(
             "{name} is undecided: it {rises}, {shown}{over}, but bare and floor leave open that the machine made {} of it",
@@ -213,9 +225,23 @@ fn goes_up(scale: Scale, change: &Estimate) -> bool {
     }
 }
 
-fn in_settings(line: &Line) -> String {
-    let one = |one: &super::InSetting| Some(format!("{} with {}", in_percent(one.ratio.as_ref()?), one.text));
+fn in_settings(line: &Line, unit: Unit) -> String {
+    let one = |one: &super::InSetting| {
+        let change = one.ratio.as_ref().map(in_percent);
+        let change = change.or_else(|| Some(difference(unit, one.difference.as_ref()?)))?;
+        Some(format!("{change} with {}", one.text))
+    };
     line.settings.iter().filter_map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// The settings that a line says nothing about, since the old runs have values there and the new ones have none.
+fn lost(line: &Line) -> String {
+    let one = |one: &super::InSetting| {
+        let why = one.failure[1].as_ref().filter(|_| one.medians[0].is_some())?;
+        Some(format!("{} (new {why})", one.text))
+    };
+    let all: Vec<String> = line.settings.iter().filter_map(one).collect();
+    if all.is_empty() { String::new() } else { format!(", without {}", all.join(", ")) }
 }
 
 /// Why a line has no numbers.
@@ -228,14 +254,20 @@ fn missing(line: &Line) -> String {
     line.settings.iter().find_map(of).unwrap_or_else(|| "no round has values of all settings".into())
 }
 
-fn how_to_decide(new_run: Option<NewRun>) -> String {
+fn how_to_decide(new_run: Option<NewRun>, basis: Basis, level: Alpha) -> String {
     match new_run {
         Some(run) if run.rounds <= HOPELESS => {
             let goal = match run.goal {
                 Goal::Same => "that it does not matter",
                 Goal::Difference => "that there is a change",
             };
-            format!("runs of {} might show {goal}", counted(run.rounds, "round"))
+            match basis {
+                Basis::Runs => format!("{} a side might show {goal}", counted(run.rounds, "run")),
+                _ => format!("runs of {} might show {goal}", counted(run.rounds, "round")),
+            }
+        }
+        _ if basis == Basis::Pairs => {
+            format!("with {} a side each would count as one value", counted(fewest_each(level), "run"))
         }
         _ => "no number of rounds can be foretold to decide it".into(),
     }

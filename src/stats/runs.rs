@@ -93,7 +93,7 @@ pub enum Ruling {
     Undecided {
         /// An effect of this size would just have been seen.
         smallest_visible: f64,
-        /// What new runs would need.
+        /// What new runs would need: rounds, or runs where runs stand behind the interval.
         new_run: Option<NewRun>,
     },
     /// Too few values for an interval at this level.
@@ -115,6 +115,8 @@ pub fn rule(change: &Between, matters: f64, controls: &[Estimate], own: f64) -> 
             return Ruling::TooFew { have, need: fewest_each(shift.alpha) };
         }
         Decision::Undecided { smallest_visible, new_run } => {
+            // More rounds do not bring runs nearer to each other.
+            let new_run = new_run.filter(|_| change.basis != Basis::Pairs);
             return Ruling::Undecided { smallest_visible, new_run };
         }
         Decision::More => true,
@@ -200,6 +202,17 @@ mod tests {
         assert_eq!((many.basis, many.shift.rounds), (Basis::Runs, 5));
         assert!(many.shift.interval.unwrap().low > 2.0);
         assert_eq!(between(&[], &old, Alpha::FIVE_PERCENT), None);
+    }
+
+    #[test]
+    fn what_it_would_take_is_foretold_in_what_stands_behind_the_interval() {
+        let foretold = |basis| match rule(&Between { shift: estimate(-1.0, 9.0), basis }, 3.0, &[], 0.0) {
+            Ruling::Undecided { new_run, .. } => new_run.map(|run| run.rounds > 30),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(foretold(Basis::Rounds), Some(true));
+        assert_eq!(foretold(Basis::Runs), Some(true));
+        assert_eq!(foretold(Basis::Pairs), None);
     }
 
     #[test]

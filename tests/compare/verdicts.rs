@@ -60,6 +60,63 @@ fn what_bare_and_floor_show_too_is_the_machine() {
     assert_eq!([word(&comparison, "floor"), word(&comparison, "docker")], ["machine changed", "slower"]);
 }
 
+/// What takes not much longer than the timer's step is told without a ratio, and a machine that is slower by a share is
+/// seen by that share all the same, however small or large the subject.
+#[test]
+fn the_machine_is_known_near_the_timers_floor_too() {
+    let coarse = |mut run: dunnage::record::Recorded| {
+        run.environment.timer.step = 50_000_000;
+        run
+    };
+    let old = || coarse(run(1, 30, plain));
+    let slower = compared(&[old()], &[coarse(run(2, 30, |_, _, _| 1.12))]);
+    for label in ["bare", "floor", "docker"] {
+        let found = line(&slower, label);
+        assert_eq!(word(&slower, label), "machine changed", "{}", found.sentence);
+        assert!(found.settings.iter().all(|one| one.ratio.is_none()));
+        assert!(found.sentence.contains(" × what matters"), "{}", found.sentence);
+    }
+    assert_eq!(word(&compared(&[old()], &[coarse(run(2, 30, docker(1.10)))]), "docker"), "slower");
+    // One setting up and another one down is no change that cancels out.
+    let split = |label: &str, prestate: &str, _: usize| match (label, prestate) {
+        ("docker", "idle") => 1.20,
+        ("docker", _) => 0.84,
+        _ => 1.0,
+    };
+    let mixed = compared(&[old()], &[coarse(run(2, 30, split))]);
+    assert_eq!(word(&mixed, "docker"), "mixed");
+    let sentence = &line(&mixed, "docker").sentence;
+    assert!(sentence.contains(" ms [") && sentence.contains("with prestate=idle"), "{sentence}");
+    // What is open is told in the same unit as the change.
+    let open = compared(&[coarse(run(1, 10, plain))], &[coarse(run(2, 10, plain))]);
+    let Verdict::Undecided { smallest_visible, .. } = line(&open, "docker").verdict else {
+        panic!("{}", line(&open, "docker").sentence)
+    };
+    let interval = line(&open, "docker").together.and_then(|all| all.change.interval).expect("an interval");
+    let wide = smallest_visible / interval.half_width();
+    assert!((0.8..1.25).contains(&wide), "{smallest_visible} {interval:?}");
+}
+
+/// What others measured from the host is not what shows the host.
+#[test]
+fn what_was_measured_in_blocks_shows_no_machine() {
+    use dunnage::record::{Order, Origin};
+    let foreign = |mut run: dunnage::record::Recorded| {
+        let (format, file, sha256) = ("x".into(), "x".into(), "x".into());
+        let (notes, doubts) = (Vec::new(), Vec::new());
+        run.environment.origin = Some(Origin { format, file, sha256, order: Order::Blocks, notes, doubts });
+        run
+    };
+    let slower = |label: &str, _: &str, _: usize| if label == "bare" { 1.20 } else { 1.0 };
+    let comparison = compared(&[foreign(run(1, 30, plain))], &[foreign(run(2, 30, slower))]);
+    assert_eq!(word(&comparison, "bare"), "slower", "{}", line(&comparison, "bare").sentence);
+    assert!(
+        comparison.notices.iter().any(|one| one.starts_with("neither bare nor floor is in all runs:")),
+        "{:?}",
+        comparison.notices
+    );
+}
+
 #[test]
 fn a_machine_that_cannot_be_excluded_leaves_a_change_open() {
     // Bare is so noisy that it may have moved by as much as docker.
@@ -159,6 +216,42 @@ fn a_cell_that_only_failed_is_told_in_its_own_words_and_never_a_number() {
     }
 }
 
+/// What holds of one setting is not said of another one, in which nothing is measured any more.
+#[test]
+fn a_setting_that_only_fails_in_the_new_run_is_no_silence() {
+    let mut new = run(2, 30, docker(0.9));
+    let cell = cells_of(&new, "docker")[0];
+    (0..30).for_each(|round| fail(&mut new, cell, round, crash("no such runtime")));
+    let comparison = compared(&[run(1, 30, plain)], &[new]);
+    let found = line(&comparison, "docker");
+    assert_eq!(found.verdict, Verdict::Faster);
+    assert!(found.sentence.contains(", without prestate="), "{}", found.sentence);
+    assert!(
+        found.sentence.contains("(new failed: crash: `docker run` ended with code 125"),
+        "{}",
+        found.sentence
+    );
+    assert!(comparison.unanswered().contains(&found.sentence.as_str()), "{:?}", comparison.unanswered());
+    // What fails in both was never there to lose.
+    let failing = |seed| {
+        let mut run = run(seed, 30, plain);
+        (0..30).for_each(|round| fail(&mut run, cell, round, crash("no such runtime")));
+        run
+    };
+    let comparison = compared(&[failing(1)], &[failing(2)]);
+    assert!(comparison.unanswered().is_empty(), "{:?}", comparison.unanswered());
+    // And a run that drifts is seen to do so by what is left.
+    let climbing = |label: &str, _: &str, round: usize| match label {
+        "docker" => 0.95 + 0.01 * round as f64,
+        _ => 1.0,
+    };
+    let mut new = run_of(ladder(), 2, 30, climbing);
+    (0..30).for_each(|round| fail(&mut new, cell, round, crash("no such runtime")));
+    let comparison = compared(&[failing(1)], &[new]);
+    let found = line(&comparison, "docker");
+    assert!(matches!(found.verdict, Verdict::Unsteady(_)), "{found:?}");
+}
+
 #[test]
 fn several_runs_a_side_count_as_one_value_each_where_they_are_enough() {
     // Each run has a level of its own, which no run alone can know.
@@ -175,6 +268,19 @@ fn several_runs_a_side_count_as_one_value_each_where_they_are_enough() {
         many.summary.iter().any(|one| one.contains("each run counts as one value")),
         "{:?}",
         many.summary
+    );
+    // What is open is foretold in runs, which are what counts.
+    let open = compared(&side(1, 8, 1.0), &side(20, 8, 1.03));
+    let found = line(&open, "docker");
+    assert!(matches!(found.verdict, Verdict::Undecided { new_run: Some(_), .. }), "{found:?}");
+    assert!(found.sentence.contains(" runs a side might show"), "{}", found.sentence);
+    let open = compared(&side(1, 2, 1.0), &side(20, 2, 1.03));
+    let found = line(&open, "docker");
+    assert!(matches!(found.verdict, Verdict::Undecided { new_run: None, .. }), "{found:?}");
+    assert!(
+        found.sentence.ends_with("with 7 runs a side each would count as one value"),
+        "{}",
+        found.sentence
     );
     let few = compared(&side(1, 2, 1.0), &side(20, 2, 1.25));
     assert_eq!((few.scope, word(&few, "docker")), (Scope::TheseRuns, "slower"));

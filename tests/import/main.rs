@@ -99,6 +99,24 @@ fn nothing_can_pair_samples_of_blocks() {
     assert!(!words.contains("Verdicts rest on"), "{page}");
 }
 
+/// Commands of hyperfine are compared as what they are, and not taken for what shows the machine.
+#[test]
+fn a_command_that_became_slower_is_a_regression() {
+    let times = |seconds: f64| (0..20).map(|i| seconds + 1e-4 * f64::from(i * 7 % 20)).collect::<Vec<_>>();
+    let file = |seconds: f64| {
+        let other = serde_json::json!({"command": "true", "times": times(0.2)});
+        let own = serde_json::json!({"command": "docker run x", "times": times(seconds)});
+        serde_json::json!({"results": [other, own]}).to_string()
+    };
+    let (old, _) = imported("old.json", &file(0.3));
+    let (new, _) = imported("new.json", &file(0.4));
+    let place = new.dunnage.directory();
+    let ran = old.dunnage.run(&format!("compare DIR {} --fail-on slower", place.display()));
+    assert_eq!(ran.code, 3, "{ran}");
+    assert!(ran.stderr.contains("returned of `docker run x` rises: +33"), "{ran}");
+    assert!(ran.stdout.contains("neither bare nor floor is in all runs"), "{ran}");
+}
+
 #[test]
 fn requests_of_critest_are_verbs() {
     let (case, report) = imported("container_benchmark_data.json", CRITEST);
