@@ -8,6 +8,7 @@ use dunnage::stats::Rng;
 use dunnage::subject::{Need, Spec};
 use dunnage::units::Nanos;
 use dunnage::verdict::exhibit::{Exhibit, Item};
+use dunnage::verdict::summary::{Says, statements};
 use dunnage::verdict::{Analysis, analyse};
 
 const ROUNDS: usize = 20;
@@ -273,4 +274,41 @@ fn calls_that_agree_to_the_last_digit_are_suspect_and_one_other_value_clears_the
     assert_eq!(rules(&analyse(&run)), ["two columns that are copies"]);
     run.series[docker].values[0][3] += 1e-12;
     assert_eq!(rules(&analyse(&run)), [""; 0]);
+}
+
+#[test]
+fn what_twins_differ_by_too_has_no_cause_and_no_sentence() {
+    let filter = |spec: &Spec, call: &str| {
+        if call == "getppid" && !asked(spec, "seccomp") { in_a_container(spec, 40e-9) } else { 0.0 }
+    };
+    let mut run = planted(&with_variants(), filter, NOISE);
+    let twin =
+        run.plan.cells.iter().position(|cell| run.plan.subjects[cell.subject].label == "docker (twin)");
+    let twin = twin.expect("docker has a twin");
+    let metrics = run.plan.metrics(&run.plan.cells[twin]);
+    let getppid = metrics.iter().position(|metric| metric.name == "getppid").unwrap();
+
+    // One disturbed round is no floor.
+    run.series[twin].values[getppid][3] += 500e-9;
+    assert_eq!(cause_of(&analyse(&run), "getppid").unwrap().0, "seccomp");
+
+    // Twins that are 60 ns apart in most rounds are.
+    for (round, value) in run.series[twin].values[getppid].iter_mut().enumerate() {
+        *value += if round % 2 == 0 { 60e-9 } else { -60e-9 };
+    }
+    let analysis = analyse(&run);
+    let (cause, share, others) = cause_of(&analysis, "getppid").unwrap();
+    assert_eq!((cause.as_str(), share), ("not named", None));
+    assert!(others.contains("seccomp=off 100 %"), "what was seen is told all the same: {others}");
+    let said =
+        "docker: no call slower than the baseline by more than the noise floor; 1 by no more than that";
+    assert_eq!(causes(&analysis).summary, [said]);
+    let statements = statements(&run, &analysis);
+    let hidden = |says: &Says| match says {
+        Says::Open { hidden, .. } => hidden.len(),
+        _ => 0,
+    };
+    assert!(statements.iter().map(|one| hidden(&one.says)).sum::<usize>() > 0, "{statements:?}");
+    let more = |says: &Says| matches!(says, Says::Ranks { more, .. } if !more.is_empty());
+    assert!(!statements.iter().any(|one| more(&one.says)), "{statements:?}");
 }

@@ -6,12 +6,13 @@
 //! share near zero, so far from the limit that no level makes a difference to it. Only subjects that differ from the slower one in exactly one key count: what
 //! can only be left out together with something else is not named. Where two keys each take the
 //! difference away, both are named, since neither does it without the other. Everything else is not resolved, and the
-//! shares say how far it is known.
+//! shares say how far it is known. A difference that does not rise above the noise floor has no cause: of what the same
+//! subject may differ from itself by, a share is a share of nothing.
 //!
 //! Deliberately absent: which keys are tried, which experiments and persons decide, and words.
 
 use super::exhibit::Evidence;
-use super::{Verdict, sibling};
+use super::{Verdict, noise, sibling};
 use crate::plan::{Plan, Relation};
 use crate::stats::{self, Alpha, Share};
 
@@ -53,6 +54,8 @@ pub enum Found {
     NotResolved,
     /// Nothing was left out.
     NotTried,
+    /// The difference does not rise above the noise floor.
+    BelowNoise,
 }
 
 /// Where everything that was asked for is compared with the baseline: indices into the findings.
@@ -81,7 +84,11 @@ pub fn causes(evidence: &Evidence<'_>, experiment: &str) -> Vec<Cause> {
             Tried { key, value, cell, share }
         });
         let tried: Vec<_> = tried.collect();
-        Cause { finding, found: judge(&tried), tried }
+        let found = match noise::above(plan, evidence.noise, found) {
+            Some(_) => Found::BelowNoise,
+            None => judge(&tried),
+        };
+        Cause { finding, found, tried }
     };
     slower.map(cause).collect()
 }

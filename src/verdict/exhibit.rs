@@ -1,7 +1,7 @@
 //! Tables that belong to one experiment: what it wants to show beside the findings that all have. Plain
 //! data, computed once and rendered everywhere.
 
-use super::{CellSummary, Columns, Finding};
+use super::{CellSummary, Columns, Finding, Noise};
 use crate::record::Recorded;
 use crate::stats::Estimate;
 use crate::units::Unit;
@@ -69,6 +69,8 @@ pub struct Evidence<'a> {
     pub cells: &'a [CellSummary],
     /// Every comparison in every setting and metric, overruled where it is suspect.
     pub findings: &'a [Finding],
+    /// What twins show.
+    pub noise: &'a [Noise],
 }
 
 /// The exhibits of all experiments of the run, in the order of the plan's cells.

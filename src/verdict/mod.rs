@@ -9,6 +9,7 @@ pub mod cause;
 pub mod computing;
 pub mod exhibit;
 pub mod factors;
+pub mod noise;
 pub mod precision;
 pub mod prediction;
 pub mod price;
@@ -18,15 +19,16 @@ pub mod suspect;
 pub mod warning;
 
 pub use exhibit::{Evidence, Exhibit};
+pub use noise::Noise;
 pub use price::{Price, Sum};
 pub use suspect::Suspect;
 pub use warning::Warning;
 
 use crate::experiment::{Metric, Weight};
 use crate::outcome::FailureClass;
-use crate::plan::{Plan, Relation};
+use crate::plan::Plan;
 use crate::record::{Cause, Recorded};
-use crate::stats::{self, Alpha, Course, Decision, Estimate, Margin, NoiseFloor, Pairs, Sample};
+use crate::stats::{self, Alpha, Course, Decision, Estimate, Margin, Pairs, Sample};
 
 /// Everything that can be said about a run.
 #[derive(Debug, Clone)]
@@ -171,37 +173,10 @@ impl Verdict {
 pub const HOPELESS: usize = 5000;
 
 impl Analysis {
-    /// The noise floor of the two layers of a finding, the larger of the two, where a difference that was
-    /// decided does not rise above it. What twins themselves show is not held against it.
+    /// What [`noise::above`] says of a finding of this run.
     pub fn noise_above(&self, plan: &Plan, finding: &Finding) -> Option<f64> {
-        let is_difference = matches!(finding.verdict, Verdict::Slower | Verdict::Faster);
-        if !is_difference || plan.comparisons[finding.comparison].relation == Relation::Twin {
-            return None;
-        }
-        let entry = |cell: usize| &plan.subjects[plan.cells[cell].subject];
-        let layers = [entry(finding.cell).layer, entry(finding.against).layer];
-        let own = &plan.cells[finding.cell];
-        let concerned = self.noise.iter().filter(|noise| {
-            let cell = &plan.cells[noise.cell];
-            noise.metric == finding.metric
-                && cell.experiment == own.experiment
-                && cell.setting == own.setting
-                && layers.contains(&entry(noise.cell).layer)
-        });
-        let floor = concerned.map(|noise| noise.floor.units).reduce(f64::max)?;
-        (finding.numbers?.difference.value.abs() <= floor).then_some(floor)
+        noise::above(plan, &self.noise, finding)
     }
-}
-
-/// The noise floor of one metric in one setting: what twins show.
-#[derive(Debug, Clone)]
-pub struct Noise {
-    /// The cell of the twin.
-    pub cell: usize,
-    /// Index into the experiment's metrics.
-    pub metric: usize,
-    /// What the pair shows.
-    pub floor: NoiseFloor,
 }
 
 /// How much of a subject's `returned` the floor alone would take.
@@ -220,7 +195,7 @@ pub fn analyse(run: &Recorded) -> Analysis {
     let all: Vec<usize> = (0..run.plan.cells.len()).collect();
     let cells = in_parallel(&all, |&cell| summary(run, &columns, cell));
     let mut findings = findings(run, &columns, alpha);
-    let noise = noise(run, &cells, &findings);
+    let noise = noise::of_twins(&run.plan, &columns, &cells, &findings);
     let prices = price::all(run, &columns);
     let view = suspect::View {
         run,
@@ -240,7 +215,13 @@ pub fn analyse(run: &Recorded) -> Analysis {
     // What experiments show beside their findings rests on rounds, or on whole samples, and blocks have neither.
     let exhibits = match run.is_in_blocks() {
         true => Vec::new(),
-        false => exhibit::all(&Evidence { run, columns: &columns, cells: &cells, findings: &findings }),
+        false => exhibit::all(&Evidence {
+            run,
+            columns: &columns,
+            cells: &cells,
+            findings: &findings,
+            noise: &noise,
+        }),
     };
     Analysis {
         rounds: run.complete_rounds(),
@@ -394,19 +375,6 @@ fn judge(
         Decision::TooFew { have, need } => Verdict::TooFew { have, need },
     };
     (Some(numbers), verdict)
-}
-
-fn noise(run: &Recorded, cells: &[CellSummary], findings: &[Finding]) -> Vec<Noise> {
-    let of_twins = |finding: &&Finding| run.plan.comparisons[finding.comparison].relation == Relation::Twin;
-    findings
-        .iter()
-        .filter(of_twins)
-        .filter_map(|finding| {
-            let median = cells[finding.against].metrics[finding.metric].as_ref()?.median.value;
-            let floor = NoiseFloor::of_twins(&finding.numbers?.difference, median)?;
-            Some(Noise { cell: finding.cell, metric: finding.metric, floor })
-        })
-        .collect()
 }
 
 /// Shares are told of the first metric, the one that people wait for, where it is about launches: that

@@ -237,10 +237,12 @@ fn faster_than_bare(view: &View<'_>) -> Vec<Suspect> {
             continue;
         }
         let Some(numbers) = finding.numbers else { continue };
-        let setting = &view.plan().cells[finding.cell].setting;
+        let own = &view.plan().cells[finding.cell];
         let floors = view.noise.iter().filter(|noise| {
+            let cell = &view.plan().cells[noise.cell];
             noise.metric == finding.metric
-                && view.plan().cells[noise.cell].setting == *setting
+                && cell.experiment == own.experiment
+                && cell.setting == own.setting
                 && is_bare(view, noise.cell)
         });
         if floors.clone().any(|noise| noise.floor.hides(numbers.difference.value)) {

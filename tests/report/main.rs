@@ -9,6 +9,7 @@ mod json;
 mod markdown;
 mod pictures;
 mod scripted;
+mod sentences;
 mod terminal;
 
 use std::path::Path;

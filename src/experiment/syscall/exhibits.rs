@@ -2,7 +2,7 @@
 //! filters and speculation inside each subject. Everything is computed in `verdict::cause` or was read
 //! inside; here it gets words.
 
-use crate::units::Unit;
+use crate::units::{Unit, counted};
 use crate::verdict::Verdict;
 use crate::verdict::cause::{self, Cause, Found, Tried};
 use crate::verdict::exhibit::{Column, Evidence, Exhibit, Item};
@@ -23,6 +23,12 @@ fn causes(evidence: &Evidence<'_>) -> Exhibit {
         notes.push(
             "a key is named when leaving it out takes at least 80 % of the difference away, with its whole interval at \
              95 %; two keys when each alone does"
+                .to_owned(),
+        );
+    }
+    if found.iter().any(is_below_noise) {
+        notes.push(
+            "where a difference does not rise above the noise floor, which is what twins differ by, no cause is named"
                 .to_owned(),
         );
     }
@@ -99,19 +105,26 @@ fn summary(evidence: &Evidence<'_>, found: &[Cause]) -> Vec<String> {
     let subject = |cause: &Cause| plan.cells[evidence.findings[cause.finding].cell].subject;
     let subjects: std::collections::BTreeSet<_> = found.iter().map(subject).collect();
     let line = |index: usize| {
-        let own: Vec<_> = found.iter().filter(|cause| subject(cause) == index).collect();
+        let own = found.iter().filter(|cause| subject(cause) == index);
+        let (hidden, above): (Vec<&Cause>, Vec<_>) = own.partition(|cause| is_below_noise(cause));
         let mut by_cause = std::collections::BTreeMap::<String, usize>::new();
-        own.iter().for_each(|cause| *by_cause.entry(named(cause).0).or_default() += 1);
+        above.iter().for_each(|cause| *by_cause.entry(named(cause).0).or_default() += 1);
         let told: Vec<_> = by_cause.iter().map(|(cause, count)| format!("{cause} {count}")).collect();
-        let calls = if own.len() == 1 { "call" } else { "calls" };
-        format!(
-            "{}: {} {calls} slower than the baseline: {}",
-            plan.subjects[index].label,
-            own.len(),
-            told.join(", ")
-        )
+        let slower = match above.len() {
+            0 => "no call slower than the baseline by more than the noise floor".to_owned(),
+            calls => format!("{} slower than the baseline: {}", counted(calls, "call"), told.join(", ")),
+        };
+        let below = match hidden.len() {
+            0 => String::new(),
+            calls => format!("; {calls} by no more than that"),
+        };
+        format!("{}: {slower}{below}", plan.subjects[index].label)
     };
     subjects.into_iter().map(line).collect()
+}
+
+fn is_below_noise(cause: &Cause) -> bool {
+    cause.found == Found::BelowNoise
 }
 
 fn shown(tried: &Tried) -> String {
@@ -134,6 +147,7 @@ fn named(cause: &Cause) -> (String, Item) {
         }
         Found::NotResolved => ("not resolved".into(), nothing("no key takes 80 % away")),
         Found::NotTried => ("not tried".into(), nothing("nothing was left out")),
+        Found::BelowNoise => ("not named".into(), nothing("not above the noise floor")),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the subjects take of a job whose length the reader names: differences from the baseline over that length.
 
-use super::{Report, Row};
+use super::{Change, Report, Row};
 use crate::experiment::{self, Occasion};
 use crate::stats::{Estimate, Interval};
 use crate::verdict::Verdict;
@@ -37,6 +37,8 @@ pub struct JobShare {
     pub share: Estimate,
     /// The verdict on the difference.
     pub verdict: Verdict,
+    /// The same in a word for people.
+    pub word: &'static str,
 }
 
 impl Report {
@@ -53,7 +55,7 @@ impl Report {
                 let known = |share: &JobShare| {
                     share.experiment == one.name && share.label == row.label && share.setting == setting.text
                 };
-                let Some((share, verdict)) = share(row, length).filter(|_| !shares.iter().any(known)) else {
+                let Some((share, change)) = share(row, length).filter(|_| !shares.iter().any(known)) else {
                     continue;
                 };
                 shares.push(JobShare {
@@ -64,7 +66,8 @@ impl Report {
                     label: row.label.clone(),
                     against: ladder.baseline.clone(),
                     share,
-                    verdict,
+                    verdict: change.verdict.clone(),
+                    word: change.word(),
                 });
             }
         }
@@ -74,7 +77,7 @@ impl Report {
 }
 
 /// The difference from the baseline over the length, where numbers are to be believed.
-fn share(row: &Row, length: f64) -> Option<(Estimate, Verdict)> {
+fn share(row: &Row, length: f64) -> Option<(Estimate, &Change)> {
     let change = row.against_baseline.first()?.as_ref()?;
     let difference = change.difference.filter(|_| !matches!(change.verdict, Verdict::Suspect(_)))?;
     let over = |interval: Interval| Interval {
@@ -84,5 +87,5 @@ fn share(row: &Row, length: f64) -> Option<(Estimate, Verdict)> {
     };
     let share =
         Estimate { value: difference.value / length, interval: difference.interval.map(over), ..difference };
-    Some((share, change.verdict.clone()))
+    Some((share, change))
 }

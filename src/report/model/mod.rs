@@ -365,6 +365,14 @@ pub struct Change {
     pub predicate: String,
 }
 
+impl Change {
+    /// The verdict in a word for people. A difference that does not rise above the noise floor has a word of its
+    /// own: whoever reads no more than that must not take it for decided.
+    pub fn word(&self) -> &'static str {
+        if self.hidden_by_noise.is_some() { "in noise" } else { self.verdict.word() }
+    }
+}
+
 /// Two subjects that are compared.
 #[derive(Debug, Clone)]
 pub struct Pair {

@@ -399,12 +399,6 @@ impl<'a> Words<'a> {
             let such = if open.len() > EXAMPLES { "such as " } else { "" };
             text.push_str(&format!(" {} not decided, {such}{}", open.len(), joined(&named, "and")));
         }
-        if hidden > 0 {
-            let and = if open.is_empty() { "" } else { "; and" };
-            text.push_str(&format!(
-                "{and} {hidden} with a difference that does not rise above the noise floor"
-            ));
-        }
         if let Some((rounds, decided)) = new_run {
             let decided =
                 if decided == open.len() { "that".to_owned() } else { format!("{decided} of them") };

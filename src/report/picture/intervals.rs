@@ -67,6 +67,8 @@ pub struct Line {
     pub multiple: String,
     /// What was decided.
     pub verdict: Option<Verdict>,
+    /// The same in a word; empty where there is nothing to say.
+    pub word: &'static str,
     /// All of it in words.
     pub words: String,
 }
@@ -176,7 +178,7 @@ fn line(metric: &Metric, index: usize, row: &Row) -> Line {
     };
     let multiple = multiple(row, change);
     if let Some(change) = change {
-        words.push_str(&format!(", {}", change.verdict.word()));
+        words.push_str(&format!(", {}", change.word()));
     }
     Line {
         label: row.label.clone(),
@@ -188,6 +190,7 @@ fn line(metric: &Metric, index: usize, row: &Row) -> Line {
             .map_or("-".into(), |value| metric.unit.format(value.median.value).replace('-', "−")),
         multiple,
         verdict: change.map(|change| change.verdict.clone()),
+        word: change.map_or("", Change::word),
         value,
         words,
     }
@@ -290,7 +293,7 @@ fn table(panels: &[Panel], unit: Unit) -> Table {
             value.map_or(String::new(), |value| pair(value.range)),
             value.map_or(String::new(), |value| value.median.rounds.to_string()),
             line.multiple.clone(),
-            line.verdict.as_ref().map_or(String::new(), |verdict| verdict.word().to_owned()),
+            line.word.to_owned(),
         ]
     };
     let rows = panels.iter().flat_map(|panel| panel.rows.iter().map(move |line| row(panel, line)));
@@ -358,9 +361,9 @@ fn row(canvas: &mut Canvas, axis: &Axis, line: &Line, y: f64) {
         }
         None => canvas.text("alarm", (PLOT.0, base), End::Start, SMALL, "no sample"),
     }
-    if let Some(verdict) = line.verdict.as_ref().filter(|verdict| **verdict != Verdict::Context) {
+    if line.verdict.as_ref().is_some_and(|verdict| *verdict != Verdict::Context) {
         let class = if is_suspect { "alarm" } else { "ink" };
-        canvas.text(class, (VERDICT_AT, base), End::Start, SMALL, verdict.word());
+        canvas.text(class, (VERDICT_AT, base), End::Start, SMALL, line.word);
     }
     canvas.end();
 }

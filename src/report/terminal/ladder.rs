@@ -23,6 +23,11 @@ pub(super) fn tone(verdict: &Verdict) -> Tone {
     }
 }
 
+/// The same of a change, which noise may hide.
+pub(super) fn tone_of(change: &Change) -> Tone {
+    if change.hidden_by_noise.is_some() { Tone::Open } else { tone(&change.verdict) }
+}
+
 /// The columns for labels on this page.
 pub(super) fn label_room<'a>(page: &Page, labels: impl Iterator<Item = &'a str>) -> usize {
     let most = LABELS + (page.width - 80) / 3;
@@ -82,14 +87,14 @@ pub(super) fn ladder(page: &mut Page, experiment: &Experiment, setting: &Setting
             _ => String::new(),
         };
         let change = row.against_baseline.first().and_then(Option::as_ref);
-        let verdict = change.map_or("", |change| change.verdict.word());
+        let verdict = change.map_or("", Change::word);
         page.line(&[
             (Tone::Faint, &left(own, LAYER + 1)),
             (Tone::Strong, &format!("{} ", left(&row.short, labels))),
             (Tone::Plain, &left(value, value_room + 1)),
             (if first.is_some() { Tone::Plain } else { Tone::Alarm }, &left(&drawn, drawing + 1)),
             (Tone::Plain, &left(multiple, multiple_room + 1)),
-            (change.map_or(Tone::Plain, |change| tone(&change.verdict)), &left(verdict, VERDICT)),
+            (change.map_or(Tone::Plain, tone_of), &left(verdict, VERDICT)),
         ]);
     }
 }

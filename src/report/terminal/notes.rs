@@ -1,11 +1,11 @@
 //! What stands around the ladders: what was measured where and how, what must not be believed,
 //! differences in sentences, failures, warnings, and where to go from here.
 
-use super::ladder::tone;
+use super::ladder::tone_of;
 use super::page::{Page, Tone};
 use crate::report::Look;
 use crate::report::head;
-use crate::report::model::{Change, Experiment, Notice, Pair, PairKind, Report, Topic};
+use crate::report::model::{Change, Experiment, Notice, Pair, PairKind, Report, Row, Topic};
 use crate::report::text::{left, percent, shorten, width, with_interval};
 use crate::units::counted;
 use crate::verdict::Verdict;
@@ -47,6 +47,12 @@ fn is_compared(experiment: &Experiment) -> bool {
     experiment.pairs.iter().chain(&experiment.twins).any(|pair| !pair.changes.is_empty())
 }
 
+/// Whether any subject differs from the baseline by no more than the noise floor.
+fn in_noise(experiment: &Experiment) -> bool {
+    let first = |row: &Row| row.against_baseline.first()?.as_ref()?.hidden_by_noise;
+    experiment.rows().any(|(_, _, row)| first(row).is_some())
+}
+
 /// What the words of the verdicts mean.
 pub(super) fn legend(page: &mut Page, experiment: &Experiment) {
     let Some(metric) = experiment.metrics.first() else { return };
@@ -61,8 +67,9 @@ pub(super) fn legend(page: &mut Page, experiment: &Experiment) {
         &format!(
             "● median, ├─┤ its 95 % interval. Verdicts rest on differences round by round. slower, faster: the \
              interval leaves zero and the difference exceeds {absolute} or {}, whichever is larger; same: the whole \
-             interval lies within that; undecided: neither.",
-            percent(relative)
+             interval lies within that; undecided: neither{}.",
+            percent(relative),
+            if in_noise(experiment) { "; in noise: slower or faster, but by no more than twins differ" } else { "" }
         ),
     );
 }
@@ -135,17 +142,16 @@ fn pair_in_settings(page: &mut Page, experiment: &Experiment, pair: &Pair) {
             if settings == 0 { "    ".to_owned() } else { format!("    {}  ", left(setting, settings)) };
         let other = |metric: usize| {
             let fits = |one: &&Change| one.metric == metric && one.setting == change.setting;
-            let verdict = &pair.changes.iter().find(fits)?.verdict;
+            let other = pair.changes.iter().find(fits)?;
             // That a metric is missing is said once, among the warnings.
-            let differs = *verdict != Verdict::NoData
-                && verdict.word() != change.verdict.word()
+            let differs = other.verdict != Verdict::NoData
+                && other.word() != change.word()
                 && experiment.metrics[metric].decisive;
-            differs.then(|| format!("{} {}", experiment.metrics[metric].name, verdict.word()))
+            differs.then(|| format!("{} {}", experiment.metrics[metric].name, other.word()))
         };
         let others: Vec<_> = (1..experiment.metrics.len()).filter_map(other).collect();
         let others = if others.is_empty() { String::new() } else { format!(" (but {})", others.join(", ")) };
-        let tone = if change.hidden_by_noise.is_some() { Tone::Open } else { tone(&change.verdict) };
-        page.paragraph(tone, &first, &format!("{}{others}", change.predicate));
+        page.paragraph(tone_of(change), &first, &format!("{}{others}", change.predicate));
     }
 }
 
