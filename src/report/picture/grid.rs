@@ -1,7 +1,7 @@
 //! What happens where two things meet? A field for each pair, with its value in words and its size as a shade: what
 //! differs by subject and metric, a metric by subject and setting, and what worked.
 
-use super::letters::shorten;
+use super::letters::{shorten, width};
 use super::svg::{Canvas, End, HEAT_STEPS, LABEL, SIDE, SMALL, WIDTH};
 use super::{Drawing, Picture, Table, named};
 use crate::report::model::{Experiment, Report, Row, Setting};
@@ -11,14 +11,15 @@ use crate::verdict::Verdict;
 
 /// From so many decisive metrics on, a map tells more than pictures of each.
 const MANY_METRICS: usize = 5;
-/// Columns that fit beside each other.
-const BESIDE: usize = 8;
 /// Values further apart than this are told apart by their ratio.
 const WIDE: f64 = 20.0;
 
-const LABEL_ROOM: f64 = 150.0;
-const LEFT: f64 = SIDE + LABEL_ROOM + 8.0;
-const WIDEST: f64 = 140.0;
+/// What the names of rows take at least, and at most: a third of the picture.
+const LABEL_ROOM: (f64, f64) = (40.0, 240.0);
+/// How wide a field is at least, and at most.
+const ACROSS: (f64, f64) = (44.0, 140.0);
+/// What is left free around the letters of a field.
+const AIR: f64 = 8.0;
 const FIELD: f64 = 24.0;
 const HEAD: f64 = 22.0;
 
@@ -108,6 +109,7 @@ fn differences(experiment: &Experiment, setting: &Setting) -> Option<Picture> {
             return nothing();
         };
         let (tone, shade) = match change.verdict {
+            _ if change.hidden_by_noise.is_some() => (Tone::Open, None),
             Verdict::Slower => {
                 let times = change.matters.map_or(1.0, |matters| difference.value / matters);
                 (Tone::Plain, Some((1 + times.max(1.0).log2().round() as usize).min(HEAT_STEPS - 1)))
@@ -117,6 +119,7 @@ fn differences(experiment: &Experiment, setting: &Setting) -> Option<Picture> {
             _ => (Tone::Open, None),
         };
         let mark = match change.verdict {
+            _ if change.hidden_by_noise.is_some() => " ~",
             Verdict::Same => " =",
             Verdict::Suspect(_) => " !",
             Verdict::Slower | Verdict::Faster => "",
@@ -125,21 +128,19 @@ fn differences(experiment: &Experiment, setting: &Setting) -> Option<Picture> {
         let shown = unit.format_signed(difference.value);
         Field {
             subject: subject.to_owned(),
-            words: format!(
-                "{subject} {}: {shown}, {}",
-                experiment.metrics[metric].name,
-                change.verdict.word()
-            ),
+            words: format!("{subject} {}: {shown}, {}", experiment.metrics[metric].name, change.word()),
             text: format!("{shown}{mark}"),
             shade,
             tone,
         }
     };
-    let rows = metrics.iter().map(|&metric| {
-        let fields = subjects.iter().map(|row| field(&row.label, metric));
-        (experiment.metrics[metric].name.to_owned(), fields.collect())
+    // Subjects are rows: there can be thirty of them with long names, and metrics have short ones.
+    let rows = subjects.iter().map(|row| {
+        let fields = metrics.iter().map(|&metric| field(&row.label, metric));
+        (row.label.clone(), fields.collect())
     });
-    let grid = Grid { columns: subjects.iter().map(|row| row.label.clone()).collect(), rows: rows.collect() };
+    let columns = metrics.iter().map(|&metric| experiment.metrics[metric].name.to_owned());
+    let grid = Grid { columns: columns.collect(), rows: rows.collect() };
     let slower = grid.fields().filter(|field| field.shade.is_some_and(|shade| shade > 0)).count();
     let under =
         if experiment.settings.len() > 1 { format!(", {}", clean(&setting.text)) } else { String::new() };
@@ -151,15 +152,15 @@ fn differences(experiment: &Experiment, setting: &Setting) -> Option<Picture> {
             "Median of the paired differences. A shade means that it is decided: the darker, the more times what matters; \
              the lightest is no more than that."
                 .into(),
-            "= no difference that matters · ? not decided · ! suspect".into(),
+            "= no difference that matters · ? not decided · ~ no more than the noise floor · ! suspect".into(),
         ],
         alternative: format!(
             "Map of {} by {}: in {slower} of {} fields the subject is slower than {baseline}.",
-            counted(metrics.len(), "metric"),
             counted(subjects.len(), "subject"),
+            counted(metrics.len(), "metric"),
             grid.fields().count()
         ),
-        table: grid.table("metric"),
+        table: grid.table("subject"),
         drawing: Drawing::Grid(grid),
     })
 }
@@ -292,28 +293,42 @@ impl Grid {
         }
     }
 
+    /// What the names of rows take.
+    fn label_room(&self) -> f64 {
+        let longest = self.rows.iter().map(|(name, _)| width(name, LABEL)).fold(0.0, f64::max);
+        longest.clamp(LABEL_ROOM.0, LABEL_ROOM.1)
+    }
+
+    /// How many columns stand beside each other, and how wide each is: as many as can be read, and in parts that
+    /// are about equal, so that none is left with a single column.
+    fn beside(&self, room: f64) -> (usize, f64) {
+        let heads = self.columns.iter().map(String::as_str);
+        let texts = heads.chain(self.fields().map(|field| field.text.as_str()));
+        let needed = texts.map(|text| width(text, SMALL) + AIR).fold(ACROSS.0, f64::max).min(ACROSS.1);
+        let most = ((room / needed) as usize).max(1);
+        let parts = self.columns.len().div_ceil(most).max(1);
+        let beside = self.columns.len().div_ceil(parts).max(1);
+        (beside, (room / beside as f64).min(ACROSS.1))
+    }
+
     /// Draws it from a height on, in parts where there are many columns, and says where it ends.
     pub(super) fn draw(&self, canvas: &mut Canvas, top: f64) -> f64 {
-        let columns = self.columns.len().clamp(1, BESIDE);
-        let across = ((WIDTH - SIDE - LEFT) / columns as f64).min(WIDEST);
+        let labels = self.label_room();
+        let left = SIDE + labels + AIR;
+        let (beside, across) = self.beside(WIDTH - SIDE - left);
         let mut y = top;
-        for (part, heads) in self.columns.chunks(BESIDE).enumerate() {
+        for (part, heads) in self.columns.chunks(beside).enumerate() {
             y += HEAD;
             for (index, head) in heads.iter().enumerate() {
-                let middle = LEFT + across * (index as f64 + 0.5);
-                canvas.text(
-                    "faint",
-                    (middle, y - 6.0),
-                    End::Middle,
-                    SMALL,
-                    &shorten(head, SMALL, across - 6.0),
-                );
+                let middle = left + across * (index as f64 + 0.5);
+                let head = shorten(head, SMALL, across - AIR / 2.0);
+                canvas.text("faint", (middle, y - 6.0), End::Middle, SMALL, &head);
             }
             for (name, fields) in &self.rows {
                 let base = y + FIELD / 2.0 + 4.0;
-                canvas.text("ink", (SIDE, base), End::Start, LABEL, &shorten(name, LABEL, LABEL_ROOM));
-                for (index, field) in fields.iter().skip(part * BESIDE).take(heads.len()).enumerate() {
-                    self.field(canvas, field, (LEFT + across * index as f64, y), across);
+                canvas.text("ink", (SIDE, base), End::Start, LABEL, &shorten(name, LABEL, labels));
+                for (index, field) in fields.iter().skip(part * beside).take(heads.len()).enumerate() {
+                    self.field(canvas, field, (left + across * index as f64, y), across);
                 }
                 y += FIELD;
             }
@@ -333,8 +348,42 @@ impl Grid {
             Tone::Open => "faint",
             Tone::Alarm => "alarm",
         };
-        let text = shorten(&field.text, SMALL, across - 6.0);
+        let text = shorten(&field.text, SMALL, across - AIR / 2.0);
         canvas.text(tone, (at.0 + across / 2.0, at.1 + FIELD / 2.0 + 4.0), End::Middle, SMALL, &text);
         canvas.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid(subjects: usize, metrics: usize) -> Grid {
+        let field = |_| Field { text: "+11.4 ns ?".into(), ..Field::default() };
+        let rows = (0..subjects).map(|row| (format!("docker:{row}"), (0..metrics).map(field).collect()));
+        Grid {
+            columns: (0..metrics).map(|metric| format!("pipe_round_trip{metric}")).collect(),
+            rows: rows.collect(),
+        }
+    }
+
+    #[test]
+    fn parts_are_about_equal_and_no_column_stands_alone() {
+        for metrics in 1..=30 {
+            let grid = grid(3, metrics);
+            let (beside, across) = grid.beside(WIDTH - 2.0 * SIDE - grid.label_room() - AIR);
+            let last = (metrics - 1) % beside + 1;
+            assert!(metrics == 1 || last > 1, "{metrics} in parts of {beside} leave {last}");
+            // Nothing is cut: heads and fields have the room that they take.
+            assert!(across >= width("pipe_round_trip29", SMALL) + AIR / 2.0, "{across}");
+        }
+    }
+
+    #[test]
+    fn names_of_rows_have_a_third_of_the_picture_at_most() {
+        let mut long = grid(2, 3);
+        long.rows[1].0 = "containerd:log=none,net=none,seccomp=default,memory=64MiB,cpus=0.5".into();
+        assert_eq!(long.label_room(), LABEL_ROOM.1);
+        assert!(grid(1, 1).label_room() < 80.0);
     }
 }
