@@ -100,7 +100,7 @@ impl<'a> Page<'a> {
             notices: report.notices.iter().filter(|notice| notice.experiment.is_none()).collect(),
             sources: published::sources(&report.references),
             place: super::text::clean(&look.place),
-            repeat: repeat(report),
+            repeat: head::repeat(report),
             labels,
             report,
         }
@@ -137,18 +137,6 @@ fn labels(report: &Report) -> Vec<String> {
         }
     }
     labels
-}
-
-/// What to type to measure the same again.
-fn repeat(report: &Report) -> Vec<String> {
-    let command = report.command.trim();
-    let seeded = command.split(' ').any(|word| word == "--seed" || word.starts_with("--seed="));
-    let is_run = command.split(' ').any(|word| word == "run");
-    match (command.is_empty(), is_run && !seeded) {
-        (true, _) => Vec::new(),
-        (false, true) => vec![command.to_owned(), format!("{command} --seed {}", report.rounds.seed)],
-        (false, false) => vec![command.to_owned()],
-    }
 }
 
 /// As a page's policy names a style or a script.
