@@ -39,20 +39,7 @@ pub fn run(directory: &Path, format: &str, output: Option<&Path>, extras: Extras
         let text = format!("there is no format `{format}`\n\nhint: formats are {}", valid.join(", "));
         return Err(Special::Usage(text).into());
     };
-    if extras.references && matches!(format.rendering(), Rendering::Rows { .. }) {
-        let text = format!(
-            "`{}` holds the samples of the run and nothing else\n\nhint: `dunnage reference --format csv` shows what others published",
-            format.name()
-        );
-        return Err(Special::Usage(text).into());
-    }
-    if extras.job.is_some() && matches!(format.rendering(), Rendering::Rows { .. }) {
-        let text = format!(
-            "`{}` holds the samples of the run, in which no job of yours has a share\n\nhint: leave `--job` out, or take another format",
-            format.name()
-        );
-        return Err(Special::Usage(text).into());
-    }
+    refuse_extras(format, extras)?;
     let recorded = record::open(directory)?;
     match (format.rendering(), output) {
         (Rendering::Files(_), None) => {
@@ -64,6 +51,15 @@ pub fn run(directory: &Path, format: &str, output: Option<&Path>, extras: Extras
         }
         (Rendering::Files(render), Some(path)) => {
             let files = render(&built(&recorded, extras), &look(directory, false))?;
+            if files.is_empty() {
+                let text = format!(
+                    "`{}` holds nothing that could be drawn, so `{}` was not written\n\nhint: `dunnage report {}` says why",
+                    directory.display(),
+                    path.display(),
+                    directory.display()
+                );
+                return Err(Special::Nothing(text).into());
+            }
             write_files(directory, path, &files)?;
         }
         (_, None) => {
@@ -83,6 +79,29 @@ pub fn run(directory: &Path, format: &str, output: Option<&Path>, extras: Extras
     let measured =
         recorded.series.iter().flat_map(|series| &series.values).flatten().any(|value| value.is_finite());
     Ok(if measured { exit::FINE } else { exit::NOTHING })
+}
+
+/// What was asked for beside the run must have a place in the format, or it would be left out in silence.
+fn refuse_extras(format: &dyn Format, extras: Extras) -> Result<()> {
+    if matches!(format.rendering(), Rendering::Whole(_)) {
+        return Ok(());
+    }
+    let name = format.name();
+    if extras.references {
+        let text = format!(
+            "`{name}` holds what the run measured and nothing else\n\nhint: `dunnage reference --format csv` shows what \
+             others published"
+        );
+        return Err(Special::Usage(text).into());
+    }
+    if extras.job.is_some() {
+        let text = format!(
+            "`{name}` holds what the run measured, in which no job of yours has a share\n\nhint: leave `--job` out, or \
+             take another format"
+        );
+        return Err(Special::Usage(text).into());
+    }
+    Ok(())
 }
 
 /// Writes files into a directory, which is made where there is none; what it holds under other names stays.

@@ -141,3 +141,37 @@ fn samples_of_something_else_are_refused() {
     fs::write(dunnage.directory().join("samples.jsonl"), "").expect("the file is ours");
     refused(&dunnage.run("report DIR"), "does not begin as a file of samples does", None);
 }
+
+#[test]
+fn a_run_without_samples_has_no_pictures_and_says_so() {
+    let dunnage = measured();
+    damage(&dunnage, "samples.jsonl", |text| text.lines().take(1).map(|line| format!("{line}\n")).collect());
+    let pictures = dunnage.directory().with_extension("pictures");
+    for format in ["svg", "png"] {
+        let ran = dunnage.run(&format!("report DIR --format {format} -o DIR.pictures"));
+        assert_eq!((ran.code, ran.stdout.as_str()), (4, ""), "{ran}");
+        assert!(
+            ran.stderr.starts_with("error: ") && ran.stderr.contains("nothing that could be drawn"),
+            "{ran}"
+        );
+        assert!(ran.stderr.contains("\n\nhint: "), "{ran}");
+        assert!(!pictures.exists(), "{format}");
+    }
+    // The others say so in their own way, with the same code.
+    for format in ["terminal", "md", "json", "html", "csv"] {
+        let ran = dunnage.run(&format!("report DIR --format {format}"));
+        assert!(ran.code == 4 && !ran.stdout.is_empty(), "{format}: {ran}");
+    }
+}
+
+#[test]
+fn what_has_no_place_in_a_format_is_refused() {
+    let dunnage = measured();
+    for format in ["csv", "gobench", "svg", "png"] {
+        for extra in ["--reference", "--job 2s"] {
+            let ran = dunnage.run(&format!("report DIR --format {format} -o DIR.out {extra}"));
+            assert!(ran.code == 2 && ran.stderr.contains("what the run measured"), "{format} {extra}: {ran}");
+            assert!(!dunnage.directory().with_extension("out").exists());
+        }
+    }
+}
