@@ -9,6 +9,7 @@ use dunnage::stats::Rng;
 use dunnage::subject::Spec;
 use dunnage::units::Nanos;
 use dunnage::verdict::prediction::{Came, outcomes};
+use dunnage::verdict::summary::{Says, Statement, statements};
 use dunnage::verdict::{Analysis, Verdict, Warning, analyse};
 
 const ROUNDS: usize = 20;
@@ -403,6 +404,28 @@ fn another_file_under_the_same_name_is_warned_of() {
         _ => None,
     });
     assert_eq!(found.unwrap().last().unwrap(), &("5678".to_owned(), vec!["crun".to_owned()]));
+}
+
+#[test]
+fn when_a_layer_matters_is_told_only_where_all_of_it_is_decided() {
+    let layers = |other: f64| -> Vec<Layer> {
+        let run = planted(
+            &[
+                ("bare", Layer::Bare, 20.0),
+                ("floor", Layer::Floor, 30.0),
+                ("crun", Layer::Runtime, 60.0),
+                ("other=crun", Layer::Runtime, other),
+            ],
+            0.002,
+        );
+        let of = |statement: Statement| match statement.says {
+            Says::Matters { layers, .. } => layers.into_iter().map(|one| one.layer).collect(),
+            _ => Vec::new(),
+        };
+        statements(&run, &analyse(&run)).into_iter().flat_map(of).collect()
+    };
+    assert_eq!(layers(70.0), [Layer::Floor, Layer::Runtime]);
+    assert_eq!(layers(20.1), [Layer::Floor], "one of the runtimes adds nothing that matters");
 }
 
 #[test]

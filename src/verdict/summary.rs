@@ -258,16 +258,22 @@ impl<'a> One<'a> {
     }
 
     /// A difference is a share of the time from one occasion to the next. Every interval holds at once, so from
-    /// the largest upper end on none reaches the share, and up to the smallest lower end all exceed it.
+    /// the largest upper end on none reaches the share, and up to the smallest lower end all exceed it. So all of a layer
+    /// must be decided: of one that is not, nobody knows from which length on it matters.
     fn matters(&self) -> Option<Says> {
         let (Occasion::Once(_) | Occasion::Often(_)) = self.occasion else { return None };
         let metric = &experiment::find(self.name)?.about().metrics[0];
         let (_, share) = self.run.plan.margin_of(self.name, metric).parts();
         let mut all = Vec::new();
         let threshold = |layer: Layer| {
-            let mut more = self.more(layer);
             // Of many kinds of calls the first stands for those that do the least.
-            more.retain(|one| self.finding(one.finding()).metric == 0);
+            let is_first = |index: usize| self.finding(index).metric == 0;
+            let asked = self.against_baseline(layer).filter(|index| is_first(*index)).count();
+            let mut more = self.more(layer);
+            more.retain(|one| is_first(one.finding()));
+            if more.len() < asked {
+                return None;
+            }
             let ends = more.iter().map(|one| (one.interval().low, one.interval().high));
             let (low, high) = ends.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))?;
             all.extend(more);
