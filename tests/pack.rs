@@ -78,9 +78,11 @@ fn nothing_private_is_in_it() {
          via=sesame-open-wide -o DIR",
     );
     assert_eq!(ran.code, 0, "{ran}");
+    let ran = dunnage.run("pack DIR -o DIR.dunnage --private tulips --drop-tag via --dry-run");
+    assert!(ran.stderr.contains("    tag via=sesame-open-wide\n"), "{ran}");
     let ran = dunnage.run("pack DIR -o DIR.dunnage --private tulips --drop-tag via");
     assert_eq!(ran.code, 0, "{ran}");
-    assert!(ran.stderr.contains("mathilda → user1") && ran.stderr.contains("tag via="), "{ran}");
+    assert!(ran.stderr.contains("mathilda → user1") && !ran.stderr.contains("--tag via="), "{ran}");
     let text = inside(&dunnage.directory().with_extension("dunnage"));
     let place = dunnage.directory().parent().unwrap().display().to_string();
     for private in ["mathilda", "tulips", "sesame", place.as_str()] {
@@ -89,6 +91,92 @@ fn nothing_private_is_in_it() {
     assert!(text.contains("\"owner\": \"user1\"") && text.contains("\"team\": \"word1\""));
     let ran = dunnage.run("report DIR.dunnage");
     assert!(ran.code == 0 && ran.stdout.contains("user1"), "{ran}");
+}
+
+/// Changes a file of JSON.
+fn change(path: &Path, make: impl FnOnce(&mut serde_json::Value)) {
+    let mut value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+    make(&mut value);
+    fs::write(path, value.to_string()).unwrap();
+}
+
+/// What is private by its place in one file is private in the words of engines and predictions too.
+#[test]
+fn images_dropped_tags_and_predictions_tell_nothing_elsewhere() {
+    let dunnage = Dunnage::new();
+    assert_eq!(dunnage.run(RUN).code, 0);
+    let spec = "docker:image=\"reg.acme.example:5000/team/payroll:2\"";
+    change(&dunnage.directory().join("plan.json"), |plan| {
+        let second = &mut plan["subjects"][1];
+        assert_eq!(second["label"], "b");
+        (second["label"], second["subject"]) = (spec.into(), spec.into());
+        plan["predictions"] = serde_json::json!([format!("start.returned[prestate=idle]: a < {spec}")]);
+    });
+    change(&dunnage.directory().join("env.json"), |environment| {
+        let facts = environment["subjects"].as_object_mut().unwrap().remove("b").unwrap();
+        environment["subjects"][spec] = facts;
+        environment["command"] = serde_json::json!([
+            "/x/dunnage",
+            "run",
+            "start",
+            "-o/srv/acme/first",
+            "--tag",
+            "via=acme-merger",
+            "--tag=via=acme-merger",
+            format!("-s{spec}")
+        ]);
+        environment["tags"]["via"] = "acme-merger".into();
+    });
+    let samples = dunnage.directory().join("samples.jsonl");
+    let text = fs::read_to_string(&samples).unwrap();
+    let words =
+        "lookup reg.acme.example: no such host, and no 'reg.acme.example:5000/team/payroll:2' locally";
+    let failed = format!(
+        "{{\"cell\":1,\"round\":0,\"position\":0,\"started\":1,\"failed\":{{\"class\":\"environment\",\"reason\":\"pull access \
+         denied for team/payroll\",\"words\":\"{words}\",\"took\":1}}}}\n"
+    );
+    fs::write(&samples, text + &failed).unwrap();
+    let ran = dunnage.run("pack DIR -o DIR.dunnage --drop-tag via");
+    assert_eq!(ran.code, 0, "{ran}");
+    let text = inside(&dunnage.directory().with_extension("dunnage"));
+    let found = text.lines().find(|line| line.contains("acme") || line.contains("payroll"));
+    assert_eq!(found, None);
+    // The prediction still speaks of a subject of the run.
+    let ran = dunnage.run("report DIR.dunnage");
+    assert!(ran.code == 0 && ran.stdout.contains("a < docker:image=image1"), "{ran}");
+    assert!(!ran.stdout.contains("was not measured"), "{ran}");
+}
+
+/// Commands that others measured are labels of an import, and may hold what a command of ours may.
+#[test]
+fn an_import_is_packed_without_the_secrets_of_its_commands() {
+    let dunnage = Dunnage::new();
+    let file = dunnage.directory().with_file_name("bench.json");
+    let command = "curl --token hunter22 -o /srv/acme/x https://acme.example/x";
+    let result = serde_json::json!({
+        "command": command, "mean": 5.0, "times": [0.1, 0.2], "exit_codes": [0, 0], "parameters": {"token": "hunter22"}
+    });
+    fs::write(&file, serde_json::json!({"results": [result]}).to_string()).unwrap();
+    assert_eq!(dunnage.run(&format!("import {} -o DIR", file.display())).code, 0);
+    let ran = dunnage.run("pack DIR -o DIR.dunnage");
+    assert_eq!(ran.code, 0, "{ran}");
+    let text = inside(&dunnage.directory().with_extension("dunnage"));
+    let found = text.lines().find(|line| line.contains("acme") || line.contains("hunter22"));
+    assert_eq!(found, None);
+    let ran = dunnage.run("report DIR.dunnage");
+    assert!(ran.code == 0 && ran.stdout.contains("curl --token value1"), "{ran}");
+}
+
+/// What has become one text in two places would make a pack that nobody can read.
+#[test]
+fn a_pack_that_could_not_be_read_is_not_written() {
+    let dunnage = Dunnage::new().with("SUDO_USER", "mathilda");
+    assert_eq!(dunnage.run(&RUN.replace("a=fake", "mathilda=fake").replace("b=fake", "user1=fake")).code, 0);
+    let ran = dunnage.run("pack DIR -o DIR.dunnage");
+    assert!(ran.code == 1 && ran.stderr.contains("have the same label"), "{ran}");
+    assert!(!dunnage.directory().with_extension("dunnage").exists());
+    let ran = dunnage.run("pack DIR -o DIR.dunnage --private user1");
+    assert_eq!(ran.code, 0, "{ran}");
 }
 
 #[test]
@@ -120,8 +208,12 @@ fn nothing_is_overwritten_without_being_told() {
     assert_ne!(before, fs::read(&pack).unwrap());
     let ran = dunnage.run("unpack DIR.dunnage -o DIR");
     assert!(ran.code == 2 && ran.stderr.contains("not empty"), "{ran}");
+    let ran = dunnage.run("pack DIR -o DIR/samples.jsonl --force");
+    assert!(ran.code == 2 && ran.stderr.contains("belongs to a run itself"), "{ran}");
+    let ran = dunnage.run("compare DIR DIR.dunnage -o DIR.dunnage");
+    assert!(ran.code == 2 && ran.stderr.contains("belongs to a run itself"), "{ran}");
     let ran = dunnage.run("report DIR.dunnage --format json -o DIR.dunnage");
-    assert!(ran.code == 2 && ran.stderr.contains("belongs to the run itself"), "{ran}");
+    assert!(ran.code == 2 && ran.stderr.contains("belongs to a run itself"), "{ran}");
 }
 
 #[test]
@@ -218,9 +310,15 @@ fn a_strangers_archive_is_refused_and_leaves_nothing() {
     let mut bomb = good();
     bomb[0] = manifest(1, &[whole[0], whole[1], ("samples.jsonl", &vec![b'\n'; 64 << 20])]);
     bomb[3] = file("samples.jsonl", &vec![b'\n'; 64 << 20]);
+    let behind = |bytes: &[u8]| [cut.as_slice(), bytes].concat();
+    let mut inner = Vec::new();
+    GzDecoder::new(cut.as_slice()).read_to_end(&mut inner).unwrap();
+    inner.extend(b"more");
+    let mut longer_archive = GzEncoder::new(Vec::new(), Compression::best());
+    longer_archive.write_all(&inner).unwrap();
     let mut longer = good();
     longer[1] = file("env.json", &[environment.as_slice(), b" "].concat());
-    let cases: [(&str, Vec<u8>); 17] = [
+    let cases: [(&str, Vec<u8>); 20] = [
         ("outside", with(1, file("../escaped", b"x"))),
         ("outside", with(1, file("/tmp/escaped", b"x"))),
         ("outside", with(2, file("pilot/../../escaped", b"x"))),
@@ -237,6 +335,9 @@ fn a_strangers_archive_is_refused_and_leaves_nothing() {
         ("not what was packed", archive(&other[..])),
         ("times its size", archive(&bomb)),
         ("announced", archive(&longer)),
+        ("follows the end of the pack", behind(b"\0")),
+        ("follows the end of the pack", behind(&cut)),
+        ("follows the end of the archive", longer_archive.finish().unwrap()),
         ("version 2", archive(&[manifest(2, &[])])),
     ];
     for (expected, bytes) in cases {

@@ -222,6 +222,11 @@ fn entry_to_wire(entry: &Entry) -> EntryFile {
     }
 }
 
+/// Whether a reader will take a plan that is to be written.
+pub fn check(plan: &Plan) -> Result<()> {
+    from_wire(to_wire(plan)).map(drop)
+}
+
 /// The plan in a file; every index in it is checked.
 pub fn from_wire(file: PlanFile) -> Result<Plan> {
     if file.version > super::FORMAT {

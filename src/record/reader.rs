@@ -10,7 +10,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use super::lines::outcome;
-use super::source::{ReadAt, Source};
+use super::source::{ReadAt, Source, read_line};
 use super::wire::{Begin, End, HEADER_FORMAT, Header, SampleLine, Treatment};
 use super::{ENVIRONMENT, Environment, FORMAT, PLAN, SAMPLES, plan_file};
 use crate::experiment::{self, Metric};
@@ -148,8 +148,26 @@ enum Item {
         whole: Option<Box<Sample>>,
     },
     NotTaken(FailureRow),
-    Missing(String, String),
-    Damaged,
+}
+
+/// What a part of the file says: as much as the plan can give, whatever the lines are.
+#[derive(Default)]
+struct Part {
+    items: Vec<Item>,
+    /// Why values are missing, each reason once.
+    missing: Vec<(String, String)>,
+    /// Lines that could not be read.
+    damaged: usize,
+}
+
+/// Reasons that are kept.
+const MOST_REASONS: usize = 64;
+
+/// Adds a reason, if it is not there yet and there is room.
+fn add_reason(all: &mut Vec<(String, String)>, name: &str, why: String) {
+    if all.len() < MOST_REASONS && !all.iter().any(|(own, reason)| own == name && *reason == why) {
+        all.push((name.to_owned(), why));
+    }
 }
 
 /// What is kept of the samples of a cell.
@@ -181,8 +199,8 @@ fn read(source: &Source) -> Result<Recorded> {
     };
     let wanted: Vec<_> = plan.cells.iter().map(wanted).collect();
     let (header, length, cut) = begin(source)?;
-    let parts = parse_all(source, length, &wanted)?;
     let rounds = plan.warmups + plan.rounds;
+    let parts = parse_all(source, length, &wanted, rounds)?;
     let empty = |wanted: &Wanted| Series {
         values: vec![vec![f64::NAN; plan.rounds]; wanted.metrics.len()],
         predecessors: vec![None; plan.rounds],
@@ -203,8 +221,10 @@ fn read(source: &Source) -> Result<Recorded> {
         plan,
     };
     let mut begun = vec![false; rounds];
-    for item in parts.into_iter().flatten() {
-        recorded.take(item, &mut begun);
+    for part in parts {
+        part.items.into_iter().for_each(|item| recorded.take(item, &mut begun));
+        part.missing.into_iter().for_each(|(name, why)| add_reason(&mut recorded.missing, &name, why));
+        recorded.damaged += part.damaged;
     }
     Ok(recorded)
 }
@@ -245,13 +265,14 @@ pub(super) fn begin(source: &Source) -> Result<(Header, u64, bool)> {
 
 /// Parses the file in as many parts as there are CPUs; a line belongs to the part in which it
 /// begins.
-fn parse_all(source: &Source, length: u64, wanted: &[Wanted]) -> Result<Vec<Vec<Item>>> {
+fn parse_all(source: &Source, length: u64, wanted: &[Wanted], rounds: usize) -> Result<Vec<Part>> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8) as u64;
     let workers = if length < 1 << 20 { 1 } else { workers };
     let bounds = (0..workers).map(|index| (length * index / workers, length * (index + 1) / workers));
-    let parsed: Vec<std::io::Result<Vec<Item>>> = std::thread::scope(|scope| {
+    let most = most_lines(wanted.len(), rounds);
+    let parsed: Vec<std::io::Result<Part>> = std::thread::scope(|scope| {
         let started: Vec<_> = bounds
-            .map(|(from, to)| scope.spawn(move || parse_part(&source.samples, from, to, wanted)))
+            .map(|(from, to)| scope.spawn(move || parse_part(&source.samples, from, to, wanted, most)))
             .collect();
         started.into_iter().map(|worker| worker.join().expect("a parser does not panic")).collect()
     });
@@ -261,28 +282,49 @@ fn parse_all(source: &Source, length: u64, wanted: &[Wanted]) -> Result<Vec<Vec<
         .with_context(|| format!("cannot read {}", source.name(SAMPLES)))
 }
 
-fn parse_part(samples: &File, from: u64, to: u64, wanted: &[Wanted]) -> std::io::Result<Vec<Item>> {
+/// How many lines a run of this plan can have: its samples, the begin and end of each round, and treatments; more than once
+/// where it was interrupted and rounds were begun anew. What has more is no run, and must not fill the memory.
+fn most_lines(cells: usize, rounds: usize) -> usize {
+    const ATTEMPTS: usize = 4;
+    const TREATMENTS: usize = 1 << 17;
+    (cells + 2).saturating_mul(rounds).saturating_mul(ATTEMPTS).saturating_add(TREATMENTS)
+}
+
+fn parse_part(samples: &File, from: u64, to: u64, wanted: &[Wanted], most: usize) -> std::io::Result<Part> {
     // The byte before decides whether a line begins right here.
     let mut at = from.saturating_sub(1);
-    let mut items = Vec::new();
+    let mut part = Part::default();
     let mut line = Vec::new();
     let mut reader = BufReader::with_capacity(1 << 20, ReadAt::new(samples, at));
     if from > 0 {
-        at += reader.read_until(b'\n', &mut line)? as u64;
+        at += reader.skip_until(b'\n')? as u64;
     }
     while at < to {
-        line.clear();
-        at += reader.read_until(b'\n', &mut line)? as u64;
+        at += read_line(&mut reader, &mut line)?;
         if line.last() == Some(&b'\n') {
-            parse_line(&line, wanted, &mut items);
+            match parse_line(&line, wanted, &mut part.missing) {
+                Line::Item(item) => part.items.push(item),
+                Line::Nothing => {}
+                Line::Damaged => part.damaged += 1,
+            }
+        }
+        if part.items.len() > most {
+            return Err(std::io::Error::other("it has more lines than a run of its plan can have"));
         }
     }
-    Ok(items)
+    Ok(part)
 }
 
-fn parse_line(line: &[u8], wanted: &[Wanted], items: &mut Vec<Item>) {
+/// What a line says.
+enum Line {
+    Item(Item),
+    Nothing,
+    Damaged,
+}
+
+fn parse_line(line: &[u8], wanted: &[Wanted], missing: &mut Vec<(String, String)>) -> Line {
     let parsed = if line.starts_with(b"{\"cell\"") {
-        return sample_line(line, wanted, items);
+        sample_line(line, wanted, missing)
     } else if line.starts_with(b"{\"begin\"") {
         serde_json::from_slice(line).ok().map(|begin: Begin| Item::Begin(begin.begin))
     } else if line.starts_with(b"{\"end\"") {
@@ -293,11 +335,11 @@ fn parse_line(line: &[u8], wanted: &[Wanted], items: &mut Vec<Item>) {
             Item::Treatment(one.treatment, facts)
         })
     } else if line.starts_with(b"{\"format\"") || line == b"\n" {
-        return;
+        return Line::Nothing;
     } else {
         None
     };
-    items.push(parsed.unwrap_or(Item::Damaged));
+    parsed.map_or(Line::Damaged, Line::Item)
 }
 
 fn context(end: End) -> RoundContext {
@@ -314,34 +356,30 @@ fn context(end: End) -> RoundContext {
     }
 }
 
-fn sample_line(line: &[u8], wanted: &[Wanted], items: &mut Vec<Item>) {
-    let Ok(line) = serde_json::from_slice::<SampleLine<'_>>(line) else { return items.push(Item::Damaged) };
+fn sample_line(line: &[u8], wanted: &[Wanted], missing: &mut Vec<(String, String)>) -> Option<Item> {
+    let line: SampleLine<'_> = serde_json::from_slice(line).ok()?;
     let (cell, round) = (line.cell, line.round);
     let cells = wanted.len();
-    let Some(wanted) = wanted.get(cell) else { return items.push(Item::Damaged) };
+    let wanted = wanted.get(cell)?;
     let (predecessor, treatment) = (line.predecessor, line.treatment);
     if predecessor.is_some_and(|before| before >= cells) {
-        return items.push(Item::Damaged);
+        return None;
     }
-    let Some(outcome) = outcome(line) else { return items.push(Item::Damaged) };
-    match outcome {
+    Some(match outcome(line)? {
         Outcome::Measured(mut sample) => {
             let mut values = [f64::NAN; MOST_METRICS];
             for (slot, metric) in values.iter_mut().zip(wanted.metrics) {
                 *slot = metric.value(&sample).unwrap_or(f64::NAN);
             }
-            let missing = std::mem::take(&mut sample.missing).into_iter();
-            items.extend(missing.map(|(name, why)| Item::Missing(name.into_owned(), why)));
+            for (name, why) in std::mem::take(&mut sample.missing) {
+                add_reason(missing, &name, why);
+            }
             let whole = wanted.whole.then(|| Box::new(sample));
-            items.push(Item::Taken { cell, round, predecessor, treatment, values, whole });
+            Item::Taken { cell, round, predecessor, treatment, values, whole }
         }
-        Outcome::Skipped(reason) => {
-            items.push(Item::NotTaken(FailureRow { cell, round, cause: Cause::Skipped(reason) }));
-        }
-        Outcome::Failed(failure) => {
-            items.push(Item::NotTaken(FailureRow { cell, round, cause: Cause::Failed(failure) }));
-        }
-    }
+        Outcome::Skipped(reason) => Item::NotTaken(FailureRow { cell, round, cause: Cause::Skipped(reason) }),
+        Outcome::Failed(failure) => Item::NotTaken(FailureRow { cell, round, cause: Cause::Failed(failure) }),
+    })
 }
 
 impl Recorded {
@@ -374,13 +412,6 @@ impl Recorded {
             }
             Item::NotTaken(row) if row.round < begun.len() && row.cell < self.series.len() => {
                 self.failures.push(row)
-            }
-            Item::Missing(name, why) => {
-                if !self.missing.iter().any(|(own, reason)| *own == name && *reason == why)
-                    && self.missing.len() < 64
-                {
-                    self.missing.push((name, why));
-                }
             }
             _ => self.damaged += 1,
         }
@@ -444,11 +475,8 @@ pub fn rows(path: &Path, visit: &mut dyn FnMut(&Row<'_>) -> Result<()>) -> Resul
 
 fn each_line(mut reader: impl BufRead, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let mut line = Vec::new();
-    loop {
-        line.clear();
-        if reader.read_until(b'\n', &mut line)? == 0 {
-            return Ok(());
-        }
+    while read_line(&mut reader, &mut line)? > 0 {
         visit(&line)?;
     }
+    Ok(())
 }

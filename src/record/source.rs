@@ -2,7 +2,7 @@
 //! gets two small texts and one open file.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -63,6 +63,26 @@ impl Source {
     }
 }
 
+/// The longest line that is read, of which a sample with a million numbers has a part; a longer one is damaged, and must not
+/// fill the memory.
+const LONGEST_LINE: u64 = 16 << 20;
+
+/// Reads the next line in place of the one before, and gives its length in the file; 0 at the end. Of a line that is too
+/// long nothing is kept but its end, which makes no line that anybody can read.
+pub(super) fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<u64> {
+    line.clear();
+    let mut length = reader.by_ref().take(LONGEST_LINE).read_until(b'\n', line)? as u64;
+    if length == LONGEST_LINE && line.last() != Some(&b'\n') {
+        length += reader.skip_until(b'\n')? as u64;
+        line.clear();
+        line.extend(TOO_LONG);
+    }
+    Ok(length)
+}
+
+/// What stands for a line that is too long.
+const TOO_LONG: &[u8] = b"too long\n";
+
 /// Reads a file from a place of its own, so that several can read the same one at once.
 pub(super) struct ReadAt<'a> {
     file: &'a File,
@@ -81,5 +101,29 @@ impl Read for ReadAt<'_> {
         let count = self.file.read_at(bytes, self.at)?;
         self.at += count as u64;
         Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_too_long_is_none_and_the_next_one_is_read() {
+        let long = vec![b'x'; LONGEST_LINE as usize + 7];
+        let text = [b"first\n", long.as_slice(), b"\nlast\ncut"].concat();
+        let mut reader = text.as_slice();
+        let mut line = Vec::new();
+        let mut all = Vec::new();
+        loop {
+            let length = read_line(&mut reader, &mut line).unwrap();
+            if length == 0 {
+                break;
+            }
+            all.push((length, line.clone()));
+        }
+        let expected: [(u64, &[u8]); 4] =
+            [(6, b"first\n"), (long.len() as u64 + 1, TOO_LONG), (5, b"last\n"), (3, b"cut")];
+        assert_eq!(all, expected.map(|(length, text)| (length, text.to_vec())));
     }
 }

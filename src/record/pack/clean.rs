@@ -7,12 +7,14 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::super::source::Source;
-use super::super::{Environment, environment, plan_file, reader};
+use super::super::{Environment, Order, environment, plan_file, reader};
+use super::command as command_line;
+use super::label::{self, Labels};
 use super::words::{Kind, Words};
 use crate::experiment::setting::interned;
 use crate::experiment::{Setting, command};
-use crate::plan::{Entry, Plan};
-use crate::subject::{KINDS, Spec};
+use crate::plan::{Entry, Plan, Prediction};
+use crate::subject::KINDS;
 
 /// Facts about the machine that do not tell which one it is.
 pub(super) const PUBLIC: [&str; 20] = [
@@ -90,8 +92,16 @@ pub struct Head {
 /// Cleans environment and plan.
 pub fn head(source: &Source, words: &mut Words, dropped: &[String]) -> Result<(Head, Environment, Plan)> {
     let (environment, plan) = reader::head(source)?;
-    let environment = clean_environment(environment, words, dropped);
-    let plan = clean_plan(plan, words);
+    let labels = match &environment.origin {
+        Some(origin) if origin.order == Order::Blocks => Labels::Commands,
+        _ => Labels::Subjects,
+    };
+    let environment = clean_environment(environment, labels, words, dropped);
+    let plan = clean_plan(plan, labels, words);
+    // Two texts that have become one, say, would only be found by whoever gets the pack.
+    plan_file::check(&plan).context(
+        "without what is private in it the run cannot be read\n\nhint: `--private WORD` lets something else stand for a word",
+    )?;
     let talks = plan.cells.iter().map(|cell| cell.experiment == command::NAME).collect();
     let head = Head { environment: pretty(&environment)?, plan: pretty(&plan_file::to_wire(&plan))?, talks };
     Ok((head, environment, plan))
@@ -103,7 +113,7 @@ fn pretty(value: &impl Serialize) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn clean_environment(run: Environment, words: &mut Words, dropped: &[String]) -> Environment {
+fn clean_environment(run: Environment, labels: Labels, words: &mut Words, dropped: &[String]) -> Environment {
     let host = if run.host.is_empty() { run.host } else { words.whole(Kind::Host, &run.host) };
     let mut tags = BTreeMap::new();
     for (key, value) in run.tags {
@@ -128,8 +138,9 @@ fn clean_environment(run: Environment, words: &mut Words, dropped: &[String]) ->
             sha256: one.sha256.clone(),
         });
         let components = components.collect();
-        let notes = facts.notes.iter().map(|(name, value)| (name.clone(), words.version(value))).collect();
-        subjects.insert(label(&subject, words), environment::SubjectFacts { components, notes });
+        let notes = facts.notes.iter().map(|(name, value)| (name.clone(), note(value, labels, words)));
+        let facts = environment::SubjectFacts { components, notes: notes.collect() };
+        subjects.insert(label::label(&subject, labels, words), facts);
     }
     Environment {
         dunnage: run.dunnage,
@@ -137,7 +148,7 @@ fn clean_environment(run: Environment, words: &mut Words, dropped: &[String]) ->
         run: run.run,
         host,
         started: run.started,
-        command: own_command(&run.command, words),
+        command: command_line::own(&run.command, words, dropped),
         tags,
         machine,
         timer: run.timer,
@@ -145,10 +156,10 @@ fn clean_environment(run: Environment, words: &mut Words, dropped: &[String]) ->
         unavailable: run
             .unavailable
             .iter()
-            .map(|(name, why)| (label(name, words), words.text(why)))
+            .map(|(name, why)| (label::label(name, labels, words), words.text(why)))
             .collect(),
         no_cpu_accounting: run.no_cpu_accounting.map(|why| words.text(&why)),
-        origin: run.origin.map(|origin| super::origin::clean(origin, words)),
+        origin: run.origin.map(|origin| super::origin::clean(origin, labels, words)),
     }
 }
 
@@ -207,77 +218,16 @@ fn storage(value: &str, words: &mut Words) -> String {
     format!("{}: {filesystem} on {device} ({})", words.path(path), kept.join(","))
 }
 
-/// The command line that began the run: `dunnage`, and each word by its own form.
-fn own_command(all: &[String], words: &mut Words) -> Vec<String> {
-    let mut cleaned = Vec::new();
-    let mut before = "";
-    for (at, word) in all.iter().enumerate() {
-        let (option, value) = match word.split_once('=').filter(|_| word.starts_with("--")) {
-            Some((option, value)) => (option, value),
-            None => (before, word.as_str()),
-        };
-        let head = &word[..word.len() - value.len()];
-        let clean = match option {
-            _ if at == 0 => "dunnage".to_owned(),
-            _ if word.starts_with('-') && head.is_empty() => words.text(word),
-            "-o" | "--output" | "--plan" | "--write" => file_name(value, words),
-            "-s" | "--subject" => label(value, words),
-            "--cmd" => command_line(value, words),
-            "--mount" => mounts(value, words),
-            "--env" => variables(value, words),
-            _ => words.text(value),
-        };
-        cleaned.push(if at == 0 { clean } else { format!("{head}{clean}") });
-        before = if word.starts_with('-') { word } else { "" };
-    }
-    cleaned
-}
-
-/// A file that a person named; plans that the program brings have plain names, and so may others.
-fn file_name(name: &str, words: &mut Words) -> String {
-    if name.contains('/') { words.path(name) } else { words.text(name) }
-}
-
-/// A subject's label or specification.
-pub(super) fn label(text: &str, words: &mut Words) -> String {
-    const TWIN: &str = " (twin)";
-    let (own, twin) = text.strip_suffix(TWIN).map_or((text, ""), |own| (own, TWIN));
-    let Ok(parsed) = Spec::parse(own) else { return words.text(text) };
-    let name = parsed.label.as_ref().map(|name| format!("{}=", words.text(name))).unwrap_or_default();
-    format!("{name}{}{twin}", spec(parsed, words))
-}
-
-/// A specification in which values that a person chose are replaced by their kind.
-fn spec(spec: Spec, words: &mut Words) -> Spec {
-    let keys = spec.keys.into_iter().map(|(key, value)| {
-        let value = key_value(&key, &value, words);
-        (key, value)
-    });
-    let is_kind = KINDS.iter().any(|kind| kind.name == spec.name);
-    Spec {
-        keys: keys.collect(),
-        name: if is_kind { spec.name } else { words.text(&spec.name) },
-        runtime: spec.runtime.map(|runtime| words.text(&runtime)),
-        label: None,
+/// More about a subject: a program's words, or the parameters of a command that others measured.
+fn note(text: &str, labels: Labels, words: &mut Words) -> String {
+    match labels {
+        Labels::Subjects => words.version(text),
+        Labels::Commands => command_line::measured(text, words),
     }
 }
 
-fn key_value(key: &str, value: &str, words: &mut Words) -> String {
-    match key {
-        "image" => image(value, words),
-        "rootless" => words.whole(Kind::User, value),
-        _ if value.contains('/') && !value.contains("://") => words.path(value),
-        _ => words.text(value),
-    }
-}
-
-/// An image keeps its name where that is one word, as those have that everybody can pull.
-fn image(name: &str, words: &mut Words) -> String {
-    if name.contains('/') { words.whole(Kind::Image, name) } else { words.text(name) }
-}
-
-fn clean_plan(mut plan: Plan, words: &mut Words) -> Plan {
-    plan.subjects = plan.subjects.into_iter().map(|entry| clean_entry(entry, words)).collect();
+fn clean_plan(mut plan: Plan, labels: Labels, words: &mut Words) -> Plan {
+    plan.subjects = plan.subjects.into_iter().map(|entry| clean_entry(entry, labels, words)).collect();
     let mut settings: BTreeMap<Setting, Setting> = BTreeMap::new();
     for cell in &mut plan.cells {
         let cleaned = settings
@@ -287,98 +237,49 @@ fn clean_plan(mut plan: Plan, words: &mut Words) -> Plan {
     }
     for factor in plan.factorial.iter_mut().flat_map(|factorial| &mut factorial.factors) {
         let name = factor.name.clone();
-        factor.levels = std::mem::take(&mut factor.levels).map(|level| key_value(&name, &level, words));
+        factor.levels =
+            std::mem::take(&mut factor.levels).map(|level| label::key_value(&name, &level, words));
     }
+    plan.predictions.iter_mut().for_each(|prediction| clean_prediction(prediction, labels, words));
     plan
 }
 
-fn clean_entry(entry: Entry, words: &mut Words) -> Entry {
+fn clean_entry(entry: Entry, labels: Labels, words: &mut Words) -> Entry {
     Entry {
-        label: label(&entry.label, words),
-        spec: spec(entry.spec, words),
+        label: label::label(&entry.label, labels, words),
+        spec: label::spec(entry.spec, words),
         runtime: entry.runtime.map(|runtime| words.text(&runtime)),
-        variant_of: entry.variant_of.map(|of| label(&of, words)),
+        variant_of: entry.variant_of.map(|of| label::label(&of, labels, words)),
         ..entry
     }
 }
 
 fn clean_setting(experiment: &str, setting: &Setting, words: &mut Words) -> Setting {
-    let own = crate::experiment::find(experiment);
-    let listed = |key: &str, value: &str| {
-        let mut keys = own.into_iter().flat_map(|one| one.about().all_keys());
-        keys.any(|one| one.name == key && one.values.contains(&value))
-    };
-    let cleaned = setting.0.iter().map(|&(key, value)| {
-        let text = match key {
-            _ if listed(key, value) => return (key, value),
-            "cmd" => command_line(value, words),
-            "mount" => mounts(value, words),
-            "env" | "sweep" => variables(value, words),
-            "workdir" => words.path(value),
-            _ => words.text(value),
-        };
-        (key, interned(&text))
+    let cleaned = setting.0.iter().map(|&(key, value)| match is_listed(experiment, key, value) {
+        true => (key, value),
+        false => (key, interned(&command_line::value_of_setting(key, value, words))),
     });
     Setting(cleaned.collect())
 }
 
-/// The words of a text as a shell would split them, each cleaned, and joined again. What cannot be split is no
-/// command.
-fn each_word(text: &str, clean: &mut dyn FnMut(&str) -> String) -> String {
-    match command::line::split(text) {
-        Ok(words) => command::line::join(&words.iter().map(|word| clean(word)).collect::<Vec<_>>()),
-        Err(_) => clean(text),
+/// Whether the experiment itself has this value for the key.
+fn is_listed(experiment: &str, key: &str, value: &str) -> bool {
+    let own = crate::experiment::find(experiment);
+    let mut keys = own.into_iter().flat_map(|one| one.about().all_keys());
+    keys.any(|one| one.name == key && one.values.contains(&value))
+}
+
+/// A prediction names subjects and values of settings as the plan does, so that both still mean the same.
+fn clean_prediction(prediction: &mut Prediction, labels: Labels, words: &mut Words) {
+    for (key, value) in &mut prediction.setting {
+        if !is_listed(prediction.experiment, key, value) {
+            *value = command_line::value_of_setting(key, value, words);
+        }
     }
-}
-
-/// The names behind which a command is given what nobody else should know.
-const BEFORE_SECRETS: [&str; 8] = ["pass", "token", "secret", "key", "auth", "credential", "cookie", "user"];
-
-/// A command that was measured: its program and options stay, places and values behind telling names do not.
-fn command_line(text: &str, words: &mut Words) -> String {
-    let is_telling = |name: &str| {
-        let name = name.to_lowercase();
-        BEFORE_SECRETS.iter().any(|part| name.contains(part))
-    };
-    let mut value_follows = false;
-    each_word(text, &mut |word| {
-        if std::mem::take(&mut value_follows) && !word.starts_with('-') {
-            return words.whole(Kind::Value, word);
-        }
-        if let Some((name, value)) = word.split_once('=')
-            && !name.contains(char::is_whitespace)
-        {
-            let is_variable = !name.starts_with('-')
-                && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
-            if !value.is_empty() && (is_variable || is_telling(name)) {
-                return format!("{name}={}", words.whole(Kind::Value, value));
-            }
-        }
-        value_follows = word.starts_with("--") && !word.contains('=') && is_telling(word);
-        let is_path = ["/", "./", "../", "~/"].iter().any(|start| word.starts_with(start));
-        let is_one = is_path && !word.contains([':', '=', ';', '|', '&', '\n']);
-        if is_one { words.path(word) } else { words.text(word) }
-    })
-}
-
-/// Mounts as `HOST:INSIDE[:ro]`, one or several.
-fn mounts(text: &str, words: &mut Words) -> String {
-    each_word(text, &mut |mount| {
-        let parts: Vec<String> = mount
-            .split(':')
-            .map(|part| if part.starts_with('/') { words.path(part) } else { part.to_owned() })
-            .collect();
-        parts.join(":")
-    })
-}
-
-/// Variables as `NAME=VALUE`, one or several; numbers stay.
-fn variables(text: &str, words: &mut Words) -> String {
-    each_word(text, &mut |pair| match pair.split_once('=') {
-        Some((_, value)) if value.parse::<f64>().is_ok() || value.is_empty() => pair.to_owned(),
-        Some((name, value)) => format!("{name}={}", words.whole(Kind::Value, value)),
-        None => words.text(pair),
-    })
+    let others = prediction.others.iter_mut().map(|(_, other)| other);
+    for subject in std::iter::once(&mut prediction.first).chain(others) {
+        *subject = label::label(subject, labels, words);
+    }
 }
 
 #[cfg(test)]
@@ -390,39 +291,6 @@ mod tests {
         let machine = crate::host::private::Private { users: vec!["anna".into()], ..Default::default() };
         let programs = ["crun-1.8".to_owned(), "gzip".to_owned()].into();
         Words::new(Known { machine, programs, vocabulary: vocabulary(), ..Known::default() })
-    }
-
-    #[test]
-    fn a_command_keeps_its_program_and_options_and_loses_places_and_secrets() {
-        let cases = [
-            ("gzip -k9 /data/file", "gzip -k9 '/…/path1'"),
-            ("/usr/bin/gzip -k9 {n}", "'/…/gzip' -k9 '{n}'"),
-            ("curl --token abc -v https://a.b/c", "curl --token value1 -v https://place1"),
-            ("x --password=abc TOKEN=abc size=3", "x --password=value1 TOKEN=value1 size=3"),
-            ("sh -c 'cat /home/anna/x | wc'", "sh -c 'cat /…/path1 | wc'"),
-            ("cat '/home/anna/my files/x'", "cat '/…/path1'"),
-        ];
-        for (text, expected) in cases {
-            let cleaned = command_line(text, &mut words());
-            assert_eq!(cleaned, expected, "{text}");
-            assert!(command::line::split(&cleaned).is_ok());
-        }
-        assert_eq!(mounts("/srv/a:/in:ro", &mut words()), "'/…/path1:/…/path2:ro'");
-        assert_eq!(variables("A=secret N=10", &mut words()), "A=value1 N=10");
-    }
-
-    #[test]
-    fn subjects_keep_what_they_are() {
-        let cases = [
-            ("docker+crun:net=none", "docker+crun:net=none"),
-            ("old=crun:bin=./crun-1.8", "old=crun:bin=/…/crun-1.8"),
-            ("docker:image=\"registry.a:5000/x\" (twin)", "docker:image=image1 (twin)"),
-            ("podman:rootless=berta", "podman:rootless=user1"),
-            ("docker:image=\"alpine:3\"", "docker:image=\"alpine:3\""),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(label(text, &mut words()), expected);
-        }
     }
 
     #[test]
@@ -439,11 +307,5 @@ mod tests {
         assert_eq!(shown, "/…/path2: nfs on path1 (rw)");
         assert_eq!(machine_fact("user", "1204", &mut own), Some("ordinary".into()));
         assert_eq!(machine_fact("serial_number", "123", &mut own), None);
-        let typed = ["/x/dunnage", "run", "-o", "/home/anna/first", "--tag", "owner=anna", "--cmd=cat /a"];
-        let cleaned = own_command(&typed.map(str::to_owned), &mut words());
-        assert_eq!(
-            cleaned,
-            ["dunnage", "run", "-o", "/…/path1", "--tag", "owner=user1", "--cmd=cat '/…/path2'"]
-        );
     }
 }

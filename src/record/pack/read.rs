@@ -4,7 +4,7 @@
 //! counted while it is unpacked.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufReader, Read, Seek, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -125,9 +125,23 @@ pub(super) fn walk(path: &Path, take: &mut dyn FnMut(&str, &mut dyn Read) -> Res
     if let Some(listed) = manifest.files.get(taken) {
         return Err(anyhow::anyhow!("it was cut: `{}` is missing", listed.name)).with_context(whole);
     }
-    // The sum at the very end of the compressed file is checked when it is reached.
-    let mut rest = archive.into_inner();
-    io::copy(&mut rest, &mut io::sink()).with_context(whole)?;
+    check_ends(archive.into_inner()).with_context(whole)
+}
+
+/// Behind the last entry an archive has zeros and nothing else, and behind the archive a pack has nothing. The sum at the
+/// very end of the compressed file is checked when that is reached.
+fn check_ends<R: BufRead>(mut archive: Bounded<R>) -> Result<()> {
+    let mut bytes = [0; 8192];
+    loop {
+        match archive.read(&mut bytes)? {
+            0 => break,
+            count if bytes[..count].iter().all(|byte| *byte == 0) => {}
+            _ => bail!("something follows the end of the archive"),
+        }
+    }
+    if !archive.inner.into_inner().fill_buf()?.is_empty() {
+        bail!("something follows the end of the pack");
+    }
     Ok(())
 }
 
@@ -227,7 +241,7 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-impl<R: io::BufRead> io::BufRead for Counted<R> {
+impl<R: BufRead> BufRead for Counted<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.inner.fill_buf()
     }
@@ -244,7 +258,7 @@ struct Bounded<R> {
     bytes: u64,
 }
 
-impl<R: io::BufRead> Read for Bounded<R> {
+impl<R: BufRead> Read for Bounded<R> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let cut = |error: io::Error| match error.kind() {
             io::ErrorKind::UnexpectedEof => io::Error::other("it was cut"),

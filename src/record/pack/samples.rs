@@ -1,12 +1,12 @@
 //! The samples of a run without what is private in them, line by line. Lines that cannot be read are replaced by one
 //! that cannot be read either, so that a report counts as many.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufReader, Write};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use super::super::source::{ReadAt, Source};
+use super::super::source::{ReadAt, Source, read_line};
 use super::super::wire::{Begin, End, Header, Pairs, SampleLine, Treatment};
 use super::super::{SAMPLES, reader};
 use super::clean::Head;
@@ -19,8 +19,7 @@ pub fn samples(source: &Source, head: &Head, words: &mut Words, out: &mut dyn Wr
     let mut lines = BufReader::with_capacity(1 << 20, ReadAt::new(&source.samples, 0));
     let (mut line, mut cleaned) = (Vec::new(), Vec::new());
     loop {
-        line.clear();
-        if lines.read_until(b'\n', &mut line).with_context(unread)? == 0 {
+        if read_line(&mut lines, &mut line).with_context(unread)? == 0 {
             return Ok(());
         }
         cleaned.clear();
@@ -75,15 +74,17 @@ fn put(out: &mut Vec<u8>, line: &impl Serialize) -> Option<()> {
 }
 
 fn clean_sample<'a>(mut sample: SampleLine<'a>, head: &Head, words: &mut Words) -> SampleLine<'a> {
+    let talks = head.talks.get(sample.cell).copied().unwrap_or(true);
+    // Why a command failed may be told with the command, of which some words are private by their place in it only.
+    let clean = |text: &str, words: &mut Words| if talks { words.told(text) } else { words.text(text) };
     if let Some(Pairs(missing)) = &mut sample.missing {
         for (_, why) in missing {
-            *why = words.text(why);
+            *why = clean(why, words);
         }
     }
-    sample.skipped = sample.skipped.map(|why| words.text(&why));
+    sample.skipped = sample.skipped.map(|why| clean(&why, words));
     if let Some(failed) = &mut sample.failed {
-        failed.reason = words.text(&failed.reason);
-        let talks = head.talks.get(sample.cell).copied().unwrap_or(true);
+        failed.reason = clean(&failed.reason, words);
         failed.words = failed.words.take().map(|said| match talks {
             true => words.whole(Kind::Said, &said),
             false => words.text(&said),

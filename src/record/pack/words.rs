@@ -160,6 +160,10 @@ pub struct Known {
     pub machine: Private,
     /// Host names that the run itself tells.
     pub hosts: Vec<String>,
+    /// Names of images of the person's own, as the run tells them.
+    pub images: Vec<String>,
+    /// Names of users, as the run tells them.
+    pub users: Vec<String>,
     /// Words that the person named.
     pub words: Vec<String>,
     /// Names of programs.
@@ -186,7 +190,10 @@ impl Words {
         for name in known.hosts.iter().chain(&known.machine.hosts).filter(|name| *name != super::HOST) {
             add(Kind::Host, name, "a name of the host".into());
         }
-        for name in &known.machine.users {
+        for name in &known.images {
+            add(Kind::Image, name, "a name of an image".into());
+        }
+        for name in known.users.iter().chain(&known.machine.users) {
             add(Kind::User, name, "the name of a user".into());
         }
         for path in &known.machine.directories {
@@ -204,7 +211,9 @@ impl Words {
         };
         let (spared, mut secrets): (Vec<Secret>, Vec<Secret>) = all.into_iter().partition(is_public);
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.word.len()));
-        Words { secrets, spared, programs: known.programs, given: BTreeMap::new(), taken: BTreeSet::new() }
+        // Nothing private may stand for something else either.
+        let taken = secrets.iter().map(|secret| secret.word.clone()).collect();
+        Words { secrets, spared, programs: known.programs, given: BTreeMap::new(), taken }
     }
 
     /// What must not occur.
@@ -248,6 +257,46 @@ impl Words {
             }
         }
         out
+    }
+
+    /// A word of a command: there a slash between letters makes a path too, as in `data/set.bin` and `-I/usr/include`.
+    pub fn of_command(&mut self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        for piece in pieces(text) {
+            let Piece::Plain(mut rest) = piece else {
+                out += &self.text(&written(piece));
+                continue;
+            };
+            while let Some((from, to)) = place_in(rest) {
+                out += &self.text(&rest[..from]);
+                out += &self.path(&rest[from..to]);
+                rest = &rest[to..];
+            }
+            out += &self.text(rest);
+        }
+        out
+    }
+
+    /// A text that may repeat what was replaced elsewhere by its place: a value behind `--token`, a path with blanks.
+    pub fn told(&mut self, text: &str) -> String {
+        const FEWEST: usize = 3;
+        let known = self.given.iter().filter(|((_, own), (placeholder, _))| {
+            own.chars().count() >= FEWEST && !placeholder.is_empty() && occurs(text, own)
+        });
+        let mut known: Vec<(String, String)> =
+            known.map(|((_, own), (placeholder, _))| (own.clone(), placeholder.clone())).collect();
+        known.sort_by_key(|(own, _)| std::cmp::Reverse(own.len()));
+        let mut told = text.to_owned();
+        for (own, placeholder) in known {
+            let (mut done, mut rest) = (String::new(), told.as_str());
+            while let Some(at) = find(rest.as_bytes(), own.as_bytes(), 0) {
+                done += &rest[..at];
+                done += &placeholder;
+                rest = &rest[at + own.len()..];
+            }
+            told = done + rest;
+        }
+        self.text(&told)
     }
 
     /// A program's version in its own words: what looks like an address there is a number.
@@ -324,6 +373,25 @@ impl Words {
         let placeholder = self.whole(kind, &word);
         self.plain(&text[..at]) + &placeholder + &self.plain(&text[at + word.len()..])
     }
+}
+
+/// Where the first path stands in a text of a command in which nothing is one by its beginning.
+fn place_in(text: &str) -> Option<(usize, usize)> {
+    let of_path = |c: char| c.is_alphanumeric() || "._-/~+".contains(c);
+    let mut at = 0;
+    for run in text.split(|c| !of_path(c)) {
+        let is_path = run.contains('/') && run.contains(char::is_alphabetic);
+        // An option of one letter may have its value right behind it.
+        let head = match run.as_bytes() {
+            [b'-', letter, ..] if letter.is_ascii_alphabetic() => 2,
+            _ => 0,
+        };
+        if is_path && run.len() > head + 1 {
+            return Some((at + head, at + run.len()));
+        }
+        at += run.len() + text[at + run.len()..].chars().next().map_or(0, char::len_utf8);
+    }
+    None
 }
 
 fn written(piece: Piece<'_>) -> String {

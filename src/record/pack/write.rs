@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use super::super::source::Source;
 use super::super::{ENVIRONMENT, Environment, PILOT, PLAN, SAMPLES, reader};
 use super::clean::{self, Head};
+use super::label::names_of_image;
 use super::proof::Proof;
 use super::read::{hexadecimal, walk};
 use super::samples;
@@ -102,13 +103,17 @@ fn known(sources: &[(String, Source)], options: &Options) -> Result<Known> {
     known.programs.extend(crate::subject::KINDS.iter().map(|kind| kind.name.to_owned()));
     known.programs.insert("dunnage".into());
     for (_, source) in sources {
-        let (environment, _) = reader::head(source)?;
+        let (environment, plan) = reader::head(source)?;
         let host = environment.host.as_str();
         known.hosts.extend([host, host.split('.').next().unwrap_or_default()].map(str::to_owned));
         let paths = environment.subjects.values().flat_map(|facts| &facts.components).map(|one| &one.path);
         let names =
             paths.filter_map(|path| Path::new(path).file_name()).map(|name| name.display().to_string());
         known.programs.extend(names);
+        for spec in plan.subjects.iter().map(|entry| &entry.spec) {
+            known.images.extend(spec.get("image").into_iter().flat_map(names_of_image));
+            known.users.extend(spec.get("rootless").map(str::to_owned));
+        }
         let kept = environment.tags.iter().filter(|(key, _)| !options.dropped.contains(key));
         for (key, value) in kept {
             known.public += &format!("{key} {value}\n");
