@@ -353,7 +353,7 @@ pub fn environment(stage: &Stage, found: &Found) -> Environment {
         run: stage.run.clone(),
         host: std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().into(),
         started: jiff::Timestamp::now().to_string(),
-        command: std::env::args().collect(),
+        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         tags: BTreeMap::new(),
         machine: machine(&stage.place.state),
         timer: Timer { step: floor.step.0, cost: floor.cost.0 },

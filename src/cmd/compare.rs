@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use super::guard::refuse_files_of_runs;
 use super::report::look;
 use crate::cli::Compare;
 use crate::compare::{self, Comparison, FailOn, Run};
@@ -23,6 +24,7 @@ pub fn run(options: &Compare) -> Result<i32> {
     };
     let fail_on = options.fail_on.as_deref().map(fail_on).transpose()?;
     let [old, new] = sides(options)?;
+    let own = [old.clone(), new.clone()].concat();
     let (old, new) = (load(&old)?, load(&new)?);
     let Some(comparison) = compare::compare(&runs(&old), &runs(&new)) else {
         bail!(
@@ -34,7 +36,7 @@ pub fn run(options: &Compare) -> Result<i32> {
     match &options.output {
         Some(path) => {
             let text = (format.render)(&comparison, &look(place, false));
-            refuse_directory(path)?;
+            refuse_files_of_runs(&own, path)?;
             std::fs::write(path, text)
                 .with_context(|| format!("cannot write the comparison to `{}`", path.display()))?;
         }
@@ -136,16 +138,4 @@ fn load(paths: &[PathBuf]) -> Result<Vec<Loaded>> {
 
 fn runs(loaded: &[Loaded]) -> Vec<Run<'_>> {
     loaded.iter().map(|(place, recorded, analysis)| Run { recorded, analysis, place }).collect()
-}
-
-/// A run directory must not lose a file to a comparison.
-fn refuse_directory(path: &Path) -> Result<()> {
-    let is_of_a_run =
-        path.parent().is_some_and(|parent| record::files(parent).iter().any(|file| file == path));
-    if is_of_a_run && path.exists() {
-        let text =
-            format!("`{}` is part of a run\n\nhint: choose another file for the comparison", path.display());
-        return Err(Special::Usage(text).into());
-    }
-    Ok(())
 }

@@ -1,11 +1,12 @@
 //! `dunnage history`: a metric over many runs.
 
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::compare::runs_in;
+use super::guard::refuse_files_of_runs;
 use super::report::look;
 use super::tell;
 use crate::cli::History;
@@ -36,7 +37,8 @@ pub fn run(options: &History) -> Result<i32> {
     let place = &options.runs[0];
     match &options.output {
         Some(path) => {
-            refuse_own_files(&options.runs, path)?;
+            let own = options.runs.iter().map(|path| runs_in(path)).collect::<Result<Vec<_>>>()?.concat();
+            refuse_files_of_runs(&own, path)?;
             std::fs::write(path, (format.render)(&histories, &look(place, false)))
                 .with_context(|| format!("cannot write the history to `{}`", path.display()))?;
         }
@@ -71,10 +73,7 @@ fn load(places: &[PathBuf]) -> Result<Vec<Loaded>> {
     for error in errors {
         let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
         let text = causes.join(": ");
-        tell(&format!(
-            "left out: {}",
-            super::without_controls(text.split("\n\n").next().unwrap_or_default())
-        ));
+        tell(&format!("left out: {}", text.split("\n\n").next().unwrap_or_default()));
     }
     Ok(all)
 }
@@ -106,18 +105,4 @@ fn told(problem: Problem) -> anyhow::Error {
         }
     };
     Special::Usage(text).into()
-}
-
-/// A history must not be written over what it is made of.
-fn refuse_own_files(places: &[PathBuf], path: &Path) -> Result<()> {
-    let target = path.canonicalize().ok();
-    let runs = places.iter().map(|path| runs_in(path)).collect::<Result<Vec<_>>>()?.concat();
-    let own = runs.iter().flat_map(|run| record::files(run).into_iter().chain([run.clone()]));
-    if target.is_some() && own.filter_map(|file| file.canonicalize().ok()).any(|file| Some(file) == target) {
-        bail!(Special::Usage(format!(
-            "`{}` belongs to a run itself\n\nhint: choose another file",
-            path.display()
-        )));
-    }
-    Ok(())
 }

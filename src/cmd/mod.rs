@@ -6,6 +6,7 @@ mod check;
 mod compare;
 mod completions;
 mod doctor;
+mod guard;
 mod history;
 mod import;
 mod list;
@@ -63,7 +64,7 @@ pub fn main() -> i32 {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => exit::FINE,
         Err(error) => {
-            tell(&format!("error: {}", without_controls(&with_hints_last(&error))));
+            tell(&format!("error: {}", with_hints_last(&error)));
             exit::code_of(&error)
         }
     }
@@ -89,8 +90,8 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
     kinds.map(std::io::Error::kind).any(|kind| kind == std::io::ErrorKind::BrokenPipe)
 }
 
-/// Tells something to a person who watches: talk goes to standard error.
+/// Tells something to a person who watches: talk goes to standard error. Names of files may come from anywhere.
 fn tell(line: &str) {
     use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let _ = writeln!(std::io::stderr(), "{}", without_controls(line));
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use super::guard::refuse_files_of_runs;
 use super::tell;
 use crate::cli;
 use crate::exit::{self, Special};
@@ -31,6 +32,7 @@ pub fn run(options: &cli::Pack) -> Result<i32> {
         );
         return Err(Special::Usage(text).into());
     }
+    refuse_files_of_runs(std::slice::from_ref(&options.directory), &path)?;
     if let Some(short) = options.private.iter().find(|word| word.trim().chars().count() < 2) {
         let text = format!("`--private {short}` is too short to be told from the rest");
         return Err(Special::Usage(text).into());

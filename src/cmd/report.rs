@@ -1,11 +1,11 @@
 //! `dunnage report`: shows the results of a run.
 
 use std::io::{BufWriter, IsTerminal, Write};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use super::guard::refuse_files_of_runs;
 use crate::exit::{self, Special};
 use crate::record::{self, Recorded};
 use crate::reference::{self, beside};
@@ -41,6 +41,7 @@ pub fn run(directory: &Path, format: &str, output: Option<&Path>, extras: Extras
     };
     refuse_extras(format, extras)?;
     let recorded = record::open(directory)?;
+    let own = [directory.to_owned()];
     match (format.rendering(), output) {
         (Rendering::Files(_), None) => {
             let text = format!(
@@ -69,7 +70,7 @@ pub fn run(directory: &Path, format: &str, output: Option<&Path>, extras: Extras
             out.flush()?;
         }
         (_, Some(path)) => {
-            refuse_own_files(directory, path)?;
+            refuse_files_of_runs(&own, path)?;
             let context = || format!("cannot write the report to `{}`", path.display());
             let mut file = BufWriter::new(std::fs::File::create(path).with_context(context)?);
             write(directory, &recorded, format, extras, &look(directory, false), &mut file)?;
@@ -108,22 +109,11 @@ fn refuse_extras(format: &dyn Format, extras: Extras) -> Result<()> {
 fn write_files(run: &Path, directory: &Path, files: &[File]) -> Result<()> {
     let context = || format!("cannot write the report into `{}`", directory.display());
     std::fs::create_dir_all(directory).with_context(context)?;
+    let own = [run.to_owned()];
     for file in files {
         let path = directory.join(&file.name);
-        refuse_own_files(run, &path)?;
+        refuse_files_of_runs(&own, &path)?;
         std::fs::write(&path, &file.bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
-    }
-    Ok(())
-}
-
-/// A report must not be written over what it is made of.
-fn refuse_own_files(directory: &Path, path: &Path) -> Result<()> {
-    let identity = |path: &Path| path.metadata().ok().map(|file| (file.dev(), file.ino()));
-    let Some(target) = identity(path) else { return Ok(()) };
-    let files = record::files(directory);
-    if files.iter().map(PathBuf::as_path).chain([directory]).any(|own| identity(own) == Some(target)) {
-        let text = format!("`{}` belongs to the run itself\n\nhint: choose another file", path.display());
-        return Err(Special::Usage(text).into());
     }
     Ok(())
 }

@@ -147,7 +147,7 @@ fn nonsense_is_a_usage_error() {
 #[test]
 fn a_comparison_is_not_written_over_a_run() {
     let dunnage = measured(&[BEFORE, AFTER]);
-    refused(&dunnage.run("compare DIR-before DIR-after -o DIR-after/env.json"), 2, "is part of a run");
+    refused(&dunnage.run("compare DIR-before DIR-after -o DIR-after/env.json"), 2, "belongs to a run itself");
     let ran = dunnage.run("compare DIR-before DIR-after --format html -o DIR.html");
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{ran}");
     let page = fs::read_to_string(dunnage.directory().with_extension("html")).expect("a page");

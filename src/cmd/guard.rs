@@ -1,0 +1,24 @@
+//! Would a file that is to be written take something from a run? Whoever mistypes a name must not lose what was
+//! measured.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use crate::exit::Special;
+use crate::record;
+
+/// Refuses what is a file of one of these runs or packs, however it is called, and a file of any other run.
+pub fn refuse_files_of_runs(runs: &[PathBuf], path: &Path) -> Result<()> {
+    let identity = |path: &Path| path.metadata().ok().map(|file| (file.dev(), file.ino()));
+    let Some(target) = identity(path) else { return Ok(()) };
+    let beside = path.parent().map(Path::to_owned);
+    let directories = runs.iter().flat_map(|run| [run.clone(), run.join(record::PILOT)]);
+    let mut own = directories.chain(beside).flat_map(|run| record::files(&run)).chain(runs.iter().cloned());
+    if own.any(|file| identity(&file) == Some(target)) {
+        let text = format!("`{}` belongs to a run itself\n\nhint: choose another file", path.display());
+        return Err(Special::Usage(text).into());
+    }
+    Ok(())
+}
