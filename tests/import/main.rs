@@ -227,6 +227,68 @@ fn commands_control_no_terminal() {
     }
 }
 
+/// What was imported can be read: no run is made that nobody can look at.
+#[test]
+fn more_than_a_run_can_hold_is_refused_before_anything_is_made() {
+    let result = |number: usize| serde_json::json!({"command": format!("c{number}"), "times": [0.1, 0.2]});
+    let many = serde_json::json!({"results": (0..501).map(result).collect::<Vec<_>>()});
+    let case = Case::new("many.json", &many.to_string());
+    let ran = case.import();
+    assert!(
+        ran.code == 1 && ran.stderr.contains("many.json") && ran.stderr.contains("501 subjects"),
+        "{ran}"
+    );
+    assert!(!case.dunnage.directory().exists());
+}
+
+#[test]
+fn a_pipe_is_refused_and_not_waited_for() {
+    let case = Case::new("bench.json", HYPERFINE);
+    fs::remove_file(&case.file).expect("it was made");
+    let made = std::process::Command::new("mkfifo").arg(&case.file).status().expect("coreutils");
+    assert!(made.success());
+    let ran = case.import();
+    assert!(ran.code == 2 && ran.stderr.contains("no file that can be read twice"), "{ran}");
+}
+
+/// The name of a file may come from anybody, too.
+#[test]
+fn names_of_files_control_no_terminal() {
+    let case = Case::new("evil\u{1b}[2J.json", HYPERFINE);
+    let place = case.file.parent().expect("a directory").to_owned();
+    let mut command = case.dunnage.command("import");
+    let done = command.arg(&case.file).current_dir(&place).output().expect("it runs");
+    assert!(
+        done.status.success() && !done.stderr.contains(&0x1b),
+        "{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+}
+
+/// Commands that a spreadsheet would take for formulas come out as texts, and back in as the same ones.
+#[test]
+fn a_table_of_imported_commands_goes_there_and_back() {
+    let names = ["=1+1", "@a", "-x \"quoted, twice\"", "ü; 日本語", "plain"];
+    let result = |(at, name): (usize, &&str)| {
+        let first = 0.1 * (at + 1) as f64;
+        serde_json::json!({"command": name, "times": [first, first + 0.01, first + 0.05]})
+    };
+    let file = serde_json::json!({"results": names.iter().enumerate().map(result).collect::<Vec<_>>()});
+    let (case, report) = imported("bench.json", &file.to_string());
+    let table = case.dunnage.run("report DIR --format csv").stdout;
+    let (again, other) = imported("samples.csv", &table);
+    assert!(again.dunnage.run("report DIR --format csv").stdout == table, "{table}");
+    let medians = |report: &Value| {
+        let cells = report["experiments"][0]["cells"].as_array().expect("cells").iter();
+        let mut all: Vec<String> =
+            cells.map(|cell| metric(cell, "returned")["median"]["estimate"].to_string()).collect();
+        all.sort();
+        all
+    };
+    assert_eq!(medians(&report).len(), names.len());
+    assert_eq!(medians(&report), medians(&other));
+}
+
 #[test]
 fn a_run_is_named_after_its_file_and_tagged() {
     let case = Case::new("bench.json", HYPERFINE);

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use super::{Imported, Source, environment};
 use crate::experiment::{self, Setting};
@@ -87,6 +87,8 @@ pub fn write(source: &Source<'_>, made: Foreign, directory: &Path) -> Result<Imp
         quotas: Vec::new(),
         pairing: Pairing::None,
     });
+    record::plan_file::check(&plan)
+        .with_context(|| format!("`{}` holds more than one run can", source.path.display()))?;
     let started = made.started.unwrap_or(source.changed);
     let named = |facts: &DoubtFacts| DoubtFacts {
         labels: facts

@@ -50,15 +50,16 @@ pub(super) struct Source<'a> {
     tags: BTreeMap<String, String>,
 }
 
-/// Larger files of JSON are no benchmarks; a table is read line by line and may have any length.
-const MOST_BYTES: u64 = 1 << 30;
+/// Larger files of JSON are no benchmarks, and take many times their size while they are read; a table is read line by line
+/// and may have any length.
+const MOST_BYTES: u64 = 128 << 20;
 
 /// Makes a run directory of a file.
 pub fn import(path: &Path, directory: &Path, tags: BTreeMap<String, String>) -> Result<Imported> {
     super::check_empty(directory)?;
     let context = || format!("cannot read `{}`", path.display());
-    let mut file = File::open(path).with_context(context)?;
-    let facts = file.metadata().with_context(context)?;
+    // Before it is opened: a pipe would wait for somebody who writes.
+    let facts = path.metadata().with_context(context)?;
     if facts.is_dir() {
         let text = format!(
             "`{}` is a directory\n\nhint: a run directory needs no import; `dunnage report {}` shows it",
@@ -67,6 +68,14 @@ pub fn import(path: &Path, directory: &Path, tags: BTreeMap<String, String>) -> 
         );
         return Err(Special::Usage(text).into());
     }
+    if !facts.is_file() {
+        let text = format!(
+            "`{}` is no file that can be read twice\n\nhint: save what comes from a pipe in a file first",
+            path.display()
+        );
+        return Err(Special::Usage(text).into());
+    }
+    let mut file = File::open(path).with_context(context)?;
     let changed = facts.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     let mut head = [0; 4096];
     let mut known = 0;

@@ -92,6 +92,8 @@ pub fn import(source: &Source<'_>, directory: &Path) -> Result<Imported> {
     }
     known.settle()?;
     let plan = known.plan()?;
+    record::plan_file::check(&plan)
+        .with_context(|| format!("`{}` cannot be imported", source.path.display()))?;
     let order = if plan.comparisons.is_empty() && !known.shared { Order::Blocks } else { Order::Rounds };
     let notes = vec![
         "the table holds no facts about machine and programs, no treatment and no margin that a person may have set; margins are this program's own".to_owned(),
@@ -339,7 +341,7 @@ fn write(
     let copied = each(source, &mut |line| {
         let key = [EXPERIMENT, SETTING, LABEL].map(|column| line.get(column).to_owned());
         let [name, setting, label] = key;
-        let cell = known.index[&(name, setting, label)];
+        let cell = *known.index.get(&(name, setting, label)).context("the file changed while it was read")?;
         let place = place(line)?;
         let is_more = open.as_ref().is_some_and(|open| (open.cell, open.place) == (cell, place));
         if !is_more {
