@@ -108,18 +108,18 @@ impl Line {
         let before = before.map_or("", |cell| run.plan.subjects[cell.subject].label.as_str());
         Line {
             subject: joined(&[
-                &clean(&run.run),
-                &clean(&run.environment.host),
+                &harmless(&clean(&run.run)),
+                &harmless(&clean(&run.environment.host)),
                 cell.experiment,
-                &cell.setting.to_string(),
-                &clean(&entry.spec.to_string()),
-                &clean(&entry.label),
+                &visible(&cell.setting.to_string()),
+                &harmless(&clean(&entry.spec.to_string())),
+                &harmless(&clean(&entry.label)),
             ]),
             place: joined(&[
                 phase,
                 &round.to_string(),
                 &(row.position + 1).to_string(),
-                &clean(before),
+                &harmless(&clean(before)),
                 &instant(row.started),
             ]),
             flags: flags(run, row.round),
@@ -176,7 +176,14 @@ fn quote(field: &str, out: &mut String) {
     out.push('"');
 }
 
-/// A text in an engine's words that no spreadsheet takes for a formula.
+/// A setting, whose command may have several lines, without what could control a terminal.
+fn visible(setting: &str) -> String {
+    let one =
+        |c: char| if c.is_control() && c != '\n' && c != '\t' { char::REPLACEMENT_CHARACTER } else { c };
+    setting.chars().map(one).collect()
+}
+
+/// A text of others that no spreadsheet takes for a formula.
 fn harmless(text: &str) -> String {
     if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text.to_owned() }
 }
