@@ -181,6 +181,59 @@ mod tests {
         );
     }
 
+    /// Read by hand, field by field, and with nothing of the reader: a slip in either shows. The sums are those of the
+    /// files as they were collected.
+    #[test]
+    fn no_number_is_lost_or_changed_between_the_collection_and_what_is_shown() {
+        use sha2::{Digest, Sha256};
+        let sum = |text: &str| {
+            Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+        };
+        assert_eq!(sum(read::NUMBERS), "bc018d0b4262d9519b818902933281b0cc73bdb6c0f07819ef1db5c2ba1e26e8");
+        assert_eq!(sum(read::SOURCES), "2230ba7a145951fa7c3c43f6f67f5af7927d92b7c7dd758d0a271708ecfdfbef");
+        let mut all: Vec<(&Source, &Number)> =
+            sources().iter().flat_map(|source| source.numbers.iter().map(move |one| (source, one))).collect();
+        for row in read::NUMBERS.lines().skip(1) {
+            let mut fields: Vec<String> = vec![String::new()];
+            let mut quoted = false;
+            for letter in row.chars() {
+                match letter {
+                    '"' => quoted = !quoted,
+                    ',' if !quoted => fields.push(String::new()),
+                    other => fields.last_mut().unwrap().push(other),
+                }
+            }
+            let (source, one) = all.remove(0);
+            let end = |at: usize| fields[at].parse::<f64>().ok();
+            assert_eq!(fields[..3], [source.name.as_str(), &one.experiment, &one.subject], "{row}");
+            assert_eq!(fields[3..6], [one.conditions_in_words().as_str(), &one.metric, &one.unit], "{row}");
+            assert_eq!(fields[6].parse::<u32>().ok(), one.repetition, "{row}");
+            assert_eq!((&fields[7], end(7)), (&one.printed, Some(one.value)), "{row}");
+            assert_eq!(
+                (end(8), end(9)),
+                (one.interval.map(|ends| ends[0]), one.interval.map(|ends| ends[1]))
+            );
+            assert_eq!((fields[10].parse::<u32>().ok(), &fields[11]), (one.repetitions, &one.note), "{row}");
+        }
+        assert_eq!(all, []);
+    }
+
+    /// Every sentence of caution in the collection is shown with its source, whole but for its head.
+    #[test]
+    fn every_caution_is_there() {
+        let file: toml::Table = read::SOURCES.parse().unwrap();
+        for (name, table) in &file {
+            let source = find(name).unwrap();
+            let written = table["cautions"].as_array().unwrap();
+            assert_eq!(written.len(), source.cautions.len(), "{name}");
+            for (text, caution) in written.iter().zip(&source.cautions) {
+                assert!(text.as_str().unwrap().ends_with(&caution.text), "{name}: {}", caution.text);
+                let head = text.as_str().unwrap().len() - caution.text.len();
+                assert!(head < 60, "{name}: {text}");
+            }
+        }
+    }
+
     #[test]
     fn numbers_are_as_printed_and_known_in_base_units() {
         let course = find("course").unwrap();
