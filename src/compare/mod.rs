@@ -130,6 +130,8 @@ type Key = (&'static str, Setting, String);
 
 /// Compares old runs with new ones; none where they share no cell. Neither side may be empty.
 pub fn compare(old: &[Run<'_>], new: &[Run<'_>]) -> Option<Comparison> {
+    let ([old, new], twice) = each_once([old, new]);
+    let (old, new) = (old.as_slice(), new.as_slice());
     let plan = &old.first()?.recorded.plan;
     new.first()?;
     let everyone: Vec<_> = old.iter().chain(new).map(keys).collect();
@@ -152,7 +154,7 @@ pub fn compare(old: &[Run<'_>], new: &[Run<'_>]) -> Option<Comparison> {
         scope,
         level: family.per_comparison(),
         family: family.comparisons,
-        notices: words::notices(old, new, &subjects, &differences),
+        notices: [words::notices(old, new, &subjects, &differences), twice].concat(),
         differences,
         alone: [(old, new), (new, old)].map(|(own, others)| alone(own, others)),
         experiments,
@@ -160,6 +162,25 @@ pub fn compare(old: &[Run<'_>], new: &[Run<'_>]) -> Option<Comparison> {
     };
     words::speak(&mut comparison);
     Some(comparison)
+}
+
+/// Each run of a side once, and in words those that were named again there: a pack beside its run is no second run.
+fn each_once<'a>(sides: [&[Run<'a>]; 2]) -> ([Vec<Run<'a>>; 2], Vec<String>) {
+    let mut twice = Vec::new();
+    let kept = sides.map(|side| {
+        let mut kept: Vec<Run<'a>> = Vec::new();
+        for run in side {
+            match kept.iter().find(|known| known.recorded.run == run.recorded.run) {
+                Some(known) => {
+                    let (place, first) = (clean(run.place), clean(known.place));
+                    twice.push(format!("`{place}` is the run of `{first}`, and counts once"));
+                }
+                None => kept.push(*run),
+            }
+        }
+        kept
+    });
+    (kept, twice)
 }
 
 /// In what two runs differ besides their numbers, as far as it concerns the machine and the subject with this label.

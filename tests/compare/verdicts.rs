@@ -287,6 +287,15 @@ fn several_runs_a_side_count_as_one_value_each_where_they_are_enough() {
 }
 
 #[test]
+fn a_run_that_is_named_again_is_no_further_run() {
+    let several = |seed: u64, factor: f64| vec![run(seed, 30, docker(factor)); 8];
+    let comparison = compared(&several(1, 1.0), &several(2, 1.10));
+    assert_eq!((comparison.scope, comparison.sides.each_ref().map(Vec::len)), (Scope::TwoRuns, [1, 1]));
+    let told = comparison.notices.iter().filter(|one| one.ends_with("and counts once")).count();
+    assert_eq!(told, 14, "{:?}", comparison.notices);
+}
+
+#[test]
 fn only_shared_cells_are_compared_and_the_others_named() {
     let mut more = ladder();
     more.push(entry("podman", Layer::Engine, Ladder::AsInstalled, Some("crun")));
