@@ -12,7 +12,7 @@ use crate::compare::{self, Comparison, FailOn, Run};
 use crate::exit::{self, Special};
 use crate::record::{self, Recorded};
 use crate::units::parse_percent;
-use crate::verdict::{self, Analysis};
+use crate::verdict::{self, Doubts};
 
 /// Runs the verb.
 pub fn run(options: &Compare) -> Result<i32> {
@@ -125,17 +125,17 @@ pub(super) fn runs_in(path: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// A run with its place, as it was read and judged.
-type Loaded = (String, Recorded, Analysis);
+type Loaded = (String, Recorded, Doubts);
 
 fn load(paths: &[PathBuf]) -> Result<Vec<Loaded>> {
     let one = |path: &PathBuf| -> Result<Loaded> {
         let recorded = record::open(path)?;
-        let analysis = verdict::analyse(&recorded);
-        Ok((path.display().to_string(), recorded, analysis))
+        let doubts = verdict::doubts(&recorded);
+        Ok((path.display().to_string(), recorded, doubts))
     };
     paths.iter().map(one).collect()
 }
 
 fn runs(loaded: &[Loaded]) -> Vec<Run<'_>> {
-    loaded.iter().map(|(place, recorded, analysis)| Run { recorded, analysis, place }).collect()
+    loaded.iter().map(|(place, recorded, doubts)| Run { recorded, doubts, place }).collect()
 }

@@ -14,7 +14,7 @@ use crate::compare::Run;
 use crate::exit::{self, Special};
 use crate::history::{self, Hosts, Problem, Wish};
 use crate::record::{self, Recorded};
-use crate::verdict::{self, Analysis};
+use crate::verdict::{self, Doubts};
 
 /// Runs the verb. A run that cannot be read is told and left out, as long as there are two that can.
 pub fn run(options: &History) -> Result<i32> {
@@ -26,7 +26,7 @@ pub fn run(options: &History) -> Result<i32> {
     };
     let loaded = load(&options.runs)?;
     let runs: Vec<Run<'_>> =
-        loaded.iter().map(|(place, recorded, analysis)| Run { recorded, analysis, place }).collect();
+        loaded.iter().map(|(place, recorded, doubts)| Run { recorded, doubts, place }).collect();
     let wish = Wish {
         metrics: options.metrics.clone(),
         subjects: options.subjects.clone(),
@@ -53,7 +53,7 @@ pub fn run(options: &History) -> Result<i32> {
 }
 
 /// A run with its place, as it was read and judged.
-type Loaded = (String, Recorded, Analysis);
+type Loaded = (String, Recorded, Doubts);
 
 fn load(places: &[PathBuf]) -> Result<Vec<Loaded>> {
     let mut all = Vec::new();
@@ -61,8 +61,8 @@ fn load(places: &[PathBuf]) -> Result<Vec<Loaded>> {
     for path in places.iter().map(|path| runs_in(path)).collect::<Result<Vec<_>>>()?.concat() {
         match record::open(&path) {
             Ok(recorded) => {
-                let analysis = verdict::analyse(&recorded);
-                all.push((path.display().to_string(), recorded, analysis));
+                let doubts = verdict::doubts(&recorded);
+                all.push((path.display().to_string(), recorded, doubts));
             }
             Err(error) => errors.push(error),
         }

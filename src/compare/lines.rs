@@ -196,7 +196,7 @@ impl Ready<'_> {
     /// Why a cell has no value.
     fn failure(&self, key: &Key) -> String {
         let Some(cell) = self.cells.get(key) else { return "was not planned".into() };
-        let summary = &self.run.analysis.cells[*cell];
+        let summary = &self.run.doubts.cells[*cell];
         let worst =
             summary.failures.iter().max_by_key(|(_, times, _): &&(FailureClass, usize, String)| *times);
         match worst {
@@ -209,7 +209,7 @@ impl Ready<'_> {
     /// The suspect that overrules a difference of this size in a metric of a cell.
     fn suspect(&self, key: &Key, metric: usize, size: f64) -> Option<&Suspect> {
         let cell = self.cells.get(key)?;
-        self.run.analysis.suspects.iter().find(|one| {
+        self.run.doubts.suspects.iter().find(|one| {
             one.cells.contains(cell)
                 && one.metric.is_none_or(|own| own == metric)
                 && one.up_to.is_none_or(|reach| size <= reach)

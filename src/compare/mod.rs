@@ -25,7 +25,7 @@ use crate::report::Look;
 use crate::report::text::clean;
 use crate::stats::{Alpha, Basis, Family};
 use crate::units::{Unit, counted};
-use crate::verdict::Analysis;
+use crate::verdict::Doubts;
 
 /// A run that takes part, with what was said of it alone.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +33,7 @@ pub struct Run<'a> {
     /// What was recorded.
     pub recorded: &'a Recorded,
     /// What follows from it.
-    pub analysis: &'a Analysis,
+    pub doubts: &'a Doubts,
     /// Where it lies, as the person would type it.
     pub place: &'a str,
 }

@@ -119,7 +119,7 @@ fn of_run(run: &Run<'_>) -> Vec<String> {
         }
         _ => None,
     };
-    run.analysis.warnings.iter().filter_map(told).collect()
+    run.doubts.warnings.iter().filter_map(told).collect()
 }
 
 /// Gives every line its sentence, and the whole its summary.

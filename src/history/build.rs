@@ -210,11 +210,11 @@ fn key(run: &Run<'_>, cell: usize, metric: usize) -> Option<Key> {
 }
 
 fn value(run: &Run<'_>, cell: usize, metric: usize) -> Option<Value> {
-    let summary = run.analysis.cells.get(cell)?.metrics.get(metric)?.as_ref()?;
+    let summary = run.doubts.cells.get(cell)?.metrics.get(metric)?.as_ref()?;
     let doubts = |one: &crate::verdict::Suspect| {
         one.cells.contains(&cell) && one.metric.is_none_or(|own| own == metric) && one.up_to.is_none()
     };
-    Some(Value { median: summary.median, is_suspect: run.analysis.suspects.iter().any(doubts) })
+    Some(Value { median: summary.median, is_suspect: run.doubts.suspects.iter().any(doubts) })
 }
 
 fn history(

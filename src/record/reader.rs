@@ -290,10 +290,15 @@ fn most_lines(cells: usize, rounds: usize) -> usize {
     (cells + 2).saturating_mul(rounds).saturating_mul(ATTEMPTS).saturating_add(TREATMENTS)
 }
 
+/// Bytes of a line with few stamps.
+const SHORT_LINE: u64 = 256;
+
 fn parse_part(samples: &File, from: u64, to: u64, wanted: &[Wanted], most: usize) -> std::io::Result<Part> {
     // The byte before decides whether a line begins right here.
     let mut at = from.saturating_sub(1);
-    let mut part = Part::default();
+    // Room that is not used is never touched; growing would copy everything several times.
+    let room = ((to - from) / SHORT_LINE).min(most as u64) as usize;
+    let mut part = Part { items: Vec::with_capacity(room), ..Part::default() };
     let mut line = Vec::new();
     let mut reader = BufReader::with_capacity(1 << 20, ReadAt::new(samples, at));
     if from > 0 {

@@ -7,6 +7,7 @@
 
 pub mod cause;
 pub mod computing;
+mod doubt;
 pub mod exhibit;
 pub mod factors;
 pub mod noise;
@@ -18,6 +19,7 @@ pub mod summary;
 pub mod suspect;
 pub mod warning;
 
+pub use doubt::{Doubts, doubts};
 pub use exhibit::{Evidence, Exhibit};
 pub use noise::Noise;
 pub use price::{Price, Sum};
@@ -26,7 +28,7 @@ pub use warning::Warning;
 
 use crate::experiment::{Metric, Weight};
 use crate::outcome::FailureClass;
-use crate::plan::Plan;
+use crate::plan::{Comparison, Plan};
 use crate::record::{Cause, Recorded};
 use crate::stats::{self, Alpha, Course, Decision, Estimate, Margin, Pairs, Sample};
 
@@ -39,6 +41,8 @@ pub struct Analysis {
     pub alpha: Alpha,
     /// By cell.
     pub cells: Vec<CellSummary>,
+    /// By cell and metric; none where the cell has no value at all.
+    pub shapes: Vec<Vec<Option<Shape>>>,
     /// Every comparison in every setting and metric.
     pub findings: Vec<Finding>,
     /// By metric and setting, what twins show.
@@ -81,6 +85,11 @@ pub struct MetricSummary {
     pub median: Estimate,
     /// The smallest and the largest value.
     pub range: (f64, f64),
+}
+
+/// How the values of one metric in one cell are spread, and how they came one after the other.
+#[derive(Debug, Clone)]
+pub struct Shape {
     /// The quartiles.
     pub quartiles: (f64, f64),
     /// At most [`MOST_STEPS`] order statistics at equal steps, from the smallest to the largest value.
@@ -194,7 +203,7 @@ pub fn analyse(run: &Recorded) -> Analysis {
     let alpha = run.plan.alpha();
     let all: Vec<usize> = (0..run.plan.cells.len()).collect();
     let cells = in_parallel(&all, |&cell| summary(run, &columns, cell));
-    let mut findings = findings(run, &columns, alpha);
+    let mut findings = findings(run, &columns, alpha, |_, _| true);
     let noise = noise::of_twins(&run.plan, &columns, &cells, &findings);
     let prices = price::all(run, &columns);
     let view = suspect::View {
@@ -231,6 +240,7 @@ pub fn analyse(run: &Recorded) -> Analysis {
         exhibits,
         precision: precision::reached(&run.plan, &columns, &findings),
         sums: price::sums(run, &columns, &prices),
+        shapes: in_parallel(&all, |&cell| shapes(run, &columns, cell)),
         prices,
         cells,
         findings,
@@ -272,14 +282,8 @@ fn summary(run: &Recorded, columns: &Columns, cell: usize) -> CellSummary {
     let metrics = run.plan.metrics(&run.plan.cells[cell]);
     let of_metric = |metric| {
         let sample = columns.sample(cell, metric)?;
-        let [low, high] = sample.quantiles([0.25, 0.75]);
-        Some(MetricSummary {
-            median: Estimate::of_median(&sample, Alpha::FIVE_PERCENT),
-            range: (sample.min(), sample.max()),
-            quartiles: (low, high),
-            steps: stats::steps(&sample, MOST_STEPS),
-            course: stats::course(columns.get(cell, metric), MOST_POINTS),
-        })
+        let median = Estimate::of_median(&sample, Alpha::FIVE_PERCENT);
+        Some(MetricSummary { median, range: (sample.min(), sample.max()) })
     };
     let mut failures: Vec<(FailureClass, usize, String)> = Vec::new();
     let mut skipped = 0;
@@ -295,6 +299,19 @@ fn summary(run: &Recorded, columns: &Columns, cell: usize) -> CellSummary {
     CellSummary { metrics: (0..metrics.len()).map(of_metric).collect(), failures, skipped }
 }
 
+fn shapes(run: &Recorded, columns: &Columns, cell: usize) -> Vec<Option<Shape>> {
+    let of_metric = |metric| {
+        let sample = columns.sample(cell, metric)?;
+        let [low, high] = sample.quantiles([0.25, 0.75]);
+        Some(Shape {
+            quartiles: (low, high),
+            steps: stats::steps(&sample, MOST_STEPS),
+            course: stats::course(columns.get(cell, metric), MOST_POINTS),
+        })
+    };
+    (0..run.plan.metrics(&run.plan.cells[cell]).len()).map(of_metric).collect()
+}
+
 /// The index of the cell with the same experiment and setting and another subject.
 pub fn sibling(plan: &Plan, cell: usize, subject: usize) -> Option<usize> {
     let own = &plan.cells[cell];
@@ -304,7 +321,13 @@ pub fn sibling(plan: &Plan, cell: usize, subject: usize) -> Option<usize> {
     plan.cells.iter().position(fits)
 }
 
-fn findings(run: &Recorded, columns: &Columns, alpha: Alpha) -> Vec<Finding> {
+/// What comparisons say about metrics, of those that are wanted.
+fn findings(
+    run: &Recorded,
+    columns: &Columns,
+    alpha: Alpha,
+    is_wanted: impl Fn(&Comparison, &Metric) -> bool,
+) -> Vec<Finding> {
     let plan = &run.plan;
     let mut wanted = Vec::new();
     for (index, comparison) in plan.comparisons.iter().enumerate() {
@@ -313,7 +336,9 @@ fn findings(run: &Recorded, columns: &Columns, alpha: Alpha) -> Vec<Finding> {
                 continue;
             }
             if let Some(against) = sibling(plan, cell, comparison.against) {
-                wanted.extend((0..plan.metrics(planned).len()).map(|metric| (index, cell, against, metric)));
+                let metrics = plan.metrics(planned).iter().enumerate();
+                let metrics = metrics.filter(|(_, metric)| is_wanted(comparison, metric));
+                wanted.extend(metrics.map(|(metric, _)| (index, cell, against, metric)));
             }
         }
     }

@@ -142,7 +142,8 @@ pub(super) fn all(run: &Recorded, columns: &Columns, cells: &[CellSummary]) -> (
     (warnings, tested)
 }
 
-fn of_the_record(run: &Recorded) -> Vec<Warning> {
+/// What became of the run, and of its record.
+pub(super) fn of_the_record(run: &Recorded) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let have = run.complete_rounds();
     if have < run.plan.rounds {

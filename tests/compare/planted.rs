@@ -4,7 +4,7 @@ use dunnage::compare::{self, Comparison, Line, Run};
 use dunnage::plan::{Entry, Ladder, Layer};
 use dunnage::record::Recorded;
 use dunnage::stats::Rng;
-use dunnage::verdict::{Analysis, analyse};
+use dunnage::verdict::{Doubts, analyse, doubts};
 
 use crate::scripted;
 
@@ -64,13 +64,19 @@ pub fn plain(_: &str, _: &str, _: usize) -> f64 {
     1.0
 }
 
-/// What is said of these runs; panics where they share nothing.
+/// What is said of these runs; panics where they share nothing, or where a run alone is doubted for other reasons
+/// than in its own report.
 pub fn compared(old: &[Recorded], new: &[Recorded]) -> Comparison {
-    let analyses = [old, new].map(|side| side.iter().map(analyse).collect::<Vec<_>>());
+    let alone = |run: &Recorded| {
+        let alone = doubts(run);
+        assert_eq!(alone.suspects, analyse(run).suspects);
+        alone
+    };
+    let all = [old, new].map(|side| side.iter().map(alone).collect::<Vec<_>>());
     let names = ["before", "after"];
     let runs = |side: usize, recorded| -> Vec<Run<'_>> {
-        std::iter::zip::<&[Recorded], _>(recorded, &analyses[side])
-            .map(|(recorded, analysis)| Run { recorded, analysis, place: names[side] })
+        std::iter::zip::<&[Recorded], _>(recorded, &all[side])
+            .map(|(recorded, doubts)| Run { recorded, doubts, place: names[side] })
             .collect()
     };
     compare::compare(&runs(0, old), &runs(1, new)).expect("shared cells")
@@ -78,8 +84,8 @@ pub fn compared(old: &[Recorded], new: &[Recorded]) -> Comparison {
 
 /// The same for simulations: what is said of a run by itself is taken from `alone`, in which nothing is suspect, since
 /// saying it anew for hundreds of runs would take minutes.
-pub fn compared_quickly(old: &Recorded, new: &Recorded, alone: &Analysis) -> Comparison {
-    let of = |recorded, place| Run { recorded, analysis: alone, place };
+pub fn compared_quickly(old: &Recorded, new: &Recorded, alone: &Doubts) -> Comparison {
+    let of = |recorded, place| Run { recorded, doubts: alone, place };
     compare::compare(&[of(old, "before")], &[of(new, "after")]).expect("shared cells")
 }
 

@@ -1,7 +1,7 @@
 //! Is what is there found, and is what is not there left alone? Simulations with fixed seeds.
 
 use dunnage::plan::{Ladder, Layer};
-use dunnage::verdict::analyse;
+use dunnage::verdict::doubts;
 
 use crate::planted::{compared_quickly, ladder, plain, run, run_of, word};
 use crate::scripted::entry;
@@ -11,7 +11,7 @@ use crate::scripted::entry;
 fn five_percent_are_found_in_nine_of_ten_trials() {
     let trials = 200;
     let slower = |label: &str, _: &str, _: usize| if label == "docker" { 1.05 } else { 1.0 };
-    let alone = analyse(&run(0, 30, plain));
+    let alone = doubts(&run(0, 30, plain));
     let found = (0..trials).filter(|trial| {
         let comparison =
             compared_quickly(&run(2 * trial, 30, plain), &run(2 * trial + 1, 30, slower), &alone);
@@ -33,7 +33,7 @@ fn equal_subjects_are_called_different_no_more_often_than_the_level_allows() {
         subjects.push(entry("podman", Layer::Engine, Ladder::AsInstalled, Some("crun")));
         run_of(subjects, seed, 20, move |_, _, _| weather)
     };
-    let alone = analyse(&five(0, 1.0));
+    let alone = doubts(&five(0, 1.0));
     let alarms = (0..trials).filter(|trial| {
         // From nothing to 15 % in either direction.
         let weather = 1.0 + 0.15 * ((*trial as f64 * 0.618).fract() * 2.0 - 1.0);

@@ -304,8 +304,8 @@ fn only_shared_cells_are_compared_and_the_others_named() {
     assert_eq!(comparison.alone[1], ["start of `podman` (2 cells)"]);
     let other = run_of(vec![entry("podman", Layer::Engine, Ladder::AsInstalled, None)], 3, 12, plain);
     let (one, two) = (run(1, 12, plain), other);
-    let (a, b) = (dunnage::verdict::analyse(&one), dunnage::verdict::analyse(&two));
-    let of = |recorded, analysis| dunnage::compare::Run { recorded, analysis, place: "x" };
+    let (a, b) = (dunnage::verdict::doubts(&one), dunnage::verdict::doubts(&two));
+    let of = |recorded, doubts| dunnage::compare::Run { recorded, doubts, place: "x" };
     assert!(dunnage::compare::compare(&[of(&one, &a)], &[of(&two, &b)]).is_none());
 }
 

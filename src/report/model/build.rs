@@ -14,7 +14,7 @@ use crate::record::Recorded;
 use crate::report::text::clean;
 use crate::stats;
 use crate::verdict::exhibit::{Exhibit, Item};
-use crate::verdict::{Analysis, CellSummary, MOST_POINTS, MOST_STEPS, MetricSummary};
+use crate::verdict::{Analysis, CellSummary, MOST_POINTS, MOST_STEPS, MetricSummary, Shape};
 
 impl Report {
     /// Everything that the run shows.
@@ -280,9 +280,9 @@ fn row(
     let summary = &analysis.cells[cell];
     let is_derived = entry.label == entry.spec.to_string();
     let value = |(metric, summary): (usize, &Option<MetricSummary>)| {
-        let summary = summary.as_ref()?;
-        let points = if summary.median.interval.is_some() { Vec::new() } else { points(run, cell, metric) };
-        let MetricSummary { median, range, quartiles, steps, course } = summary.clone();
+        let MetricSummary { median, range } = summary.clone()?;
+        let Shape { quartiles, steps, course } = analysis.shapes[cell][metric].clone()?;
+        let points = if median.interval.is_some() { Vec::new() } else { points(run, cell, metric) };
         Some(Value { median, range, quartiles, points, steps, course })
     };
     Row {
