@@ -2,7 +2,7 @@
 //! is steady, a step in it is a second heap, and a long flat end is a tail.
 
 use super::axis::Axis;
-use super::letters::shorten;
+use super::letters::in_two;
 use super::svg::{COLOURS, Canvas, End, LABEL, SIDE, SMALL, WIDTH, short, tick_room};
 use super::{Drawing, Picture, Table, named};
 use crate::report::model::{Experiment, Report, Setting};
@@ -19,7 +19,7 @@ const SHARES: [f64; 7] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0];
 pub(super) const PLOT: (f64, f64) = (SIDE + 46.0, WIDTH - SIDE - 206.0);
 const NAMES_AT: f64 = PLOT.1 + 16.0;
 const SAMPLE: f64 = 26.0;
-pub(super) const NAME: f64 = 16.0;
+const NAME: f64 = 16.0;
 pub(super) const HEIGHT: f64 = 250.0;
 
 /// Curves over one axis.
@@ -153,7 +153,8 @@ impl Distribution {
         let ends = self.curves.iter().flat_map(|curve| [curve.at_share(0.0), curve.at_share(1.0)]);
         let Some(across) = Axis::over(ends, self.unit, PLOT) else { return top };
         let top = top + 10.0;
-        let foot = top + HEIGHT.max(NAME * self.curves.len() as f64);
+        let names = self.curves.iter().map(|curve| legend_height(&curve.label)).sum();
+        let foot = top + HEIGHT.max(names);
         let up = Axis::between(0.0, 1.0, Unit::Share, (foot, top));
         for tick in across.ticks(tick_room) {
             canvas.line("grid", (tick.at, top), (tick.at, foot));
@@ -165,8 +166,8 @@ impl Distribution {
             let label = format!("{:.0} %", share * 100.0);
             canvas.text("faint", (PLOT.0 - 8.0, y + 4.0), End::Last, SMALL, &label);
         }
+        let mut y = top;
         for (index, curve) in self.curves.iter().enumerate() {
-            let y = top + NAME * (index as f64 + 0.5);
             let class = format!("k{}", (index + 4) % COLOURS);
             let line = format!("line d{}", index % 4);
             let words = format!(
@@ -177,18 +178,41 @@ impl Distribution {
             );
             canvas.subject(&class, &curve.label, &words);
             canvas.path(&line, &path(curve, &across, &up));
-            legend(canvas, &line, &curve.label, y);
+            y += legend(canvas, &line, &curve.label, y);
             canvas.end();
         }
         foot + SMALL + 10.0
     }
 }
 
-/// How a line looks, and its name, beside the plot.
-pub(super) fn legend(canvas: &mut Canvas, line: &str, label: &str, y: f64) {
+/// The room for a name beside the plot.
+const NAME_ROOM: f64 = WIDTH - SIDE - NAMES_AT - SAMPLE - 6.0;
+/// What a second line of a name takes.
+const SECOND: f64 = SMALL * 1.2;
+
+/// How high the name of a line is.
+pub(super) fn legend_height(label: &str) -> f64 {
+    NAME + SECOND * (name(label).0.len() - 1) as f64
+}
+
+/// A name in one line, or in two smaller ones.
+fn name(label: &str) -> (Vec<String>, f64) {
+    match in_two(label, LABEL, NAME_ROOM) {
+        one if one.len() == 1 && one[0] == label => (one, LABEL),
+        _ => (in_two(label, SMALL, NAME_ROOM), SMALL),
+    }
+}
+
+/// How a line looks, and its name, beside the plot from a height on; says how high that is.
+pub(super) fn legend(canvas: &mut Canvas, line: &str, label: &str, top: f64) -> f64 {
+    let y = top + NAME / 2.0;
     canvas.line(line, (NAMES_AT, y), (NAMES_AT + SAMPLE, y));
-    let room = WIDTH - SIDE - NAMES_AT - SAMPLE - 6.0;
-    canvas.text("ink", (NAMES_AT + SAMPLE + 6.0, y + 4.0), End::Start, LABEL, &shorten(label, LABEL, room));
+    let (lines, size) = name(label);
+    for (index, text) in lines.iter().enumerate() {
+        let base = y + 4.0 + SECOND * index as f64;
+        canvas.text("ink", (NAMES_AT + SAMPLE + 6.0, base), End::Start, size, text);
+    }
+    legend_height(label)
 }
 
 /// A stair with a step at each value.

@@ -19,7 +19,7 @@ const FEW_METRICS: usize = 4;
 
 const LAYER_AT: f64 = SIDE;
 const LABEL_AT: f64 = SIDE + 56.0;
-const LABEL_ROOM: f64 = 172.0;
+const LABEL_ROOM: f64 = 178.0;
 const PLOT: (f64, f64) = (LABEL_AT + LABEL_ROOM + 10.0, WIDTH - SIDE - 206.0);
 const MEDIAN_AT: f64 = WIDTH - SIDE - 132.0;
 const MULTIPLE_AT: f64 = WIDTH - SIDE - 72.0;

@@ -2,11 +2,11 @@
 //! container adds, then the runtime, then the engine, then what the engine does as it comes.
 
 use super::axis::Axis;
-use super::letters::{shorten, width};
+use super::letters::{in_two, width};
 use super::svg::{Canvas, End, LABEL, SIDE, SMALL, WIDTH, tick_room};
 use super::{Drawing, Picture, Table, named};
 use crate::report::model::{Experiment, Report, Row, Setting};
-use crate::report::text::clean;
+use crate::report::text::{clean, joined};
 use crate::stats::Estimate;
 use crate::units::{Unit, counted};
 
@@ -71,6 +71,13 @@ pub(super) fn picture(report: &Report) -> Option<Picture> {
              network, log and the like."
                 .into(),
         );
+        let uneven = only_as_installed(&panels);
+        if !uneven.is_empty() {
+            caption.push(format!(
+                "Not so {}, measured as installed only: the engine's part holds what it does otherwise than the others.",
+                joined(&uneven, "and")
+            ));
+        }
     }
     Some(Picture {
         name: named(&["summary"]),
@@ -81,6 +88,17 @@ pub(super) fn picture(report: &Report) -> Option<Picture> {
         table: table(&panels, unit),
         drawing: Drawing::Ladder(Ladder { unit, panels }),
     })
+}
+
+/// Engines that stand beside equalised ones and were not equalised themselves.
+fn only_as_installed(panels: &[(String, Vec<Bar>)]) -> Vec<String> {
+    let mut labels: Vec<String> = Vec::new();
+    for bar in panels.iter().flat_map(|(_, bars)| bars) {
+        if bar.parts.last().is_some_and(|(part, _)| *part == 3) && !labels.contains(&bar.label) {
+            labels.push(bar.label.clone());
+        }
+    }
+    labels
 }
 
 /// Engines in the order of their layers' medians, and what they stand on.
@@ -227,8 +245,10 @@ impl Ladder {
         let words: Vec<_> =
             parts.iter().map(|(part, _, text)| format!("{} {text}", PARTS[*part].0)).collect();
         canvas.subject("", &bar.label, &format!("{}: {}", bar.label, words.join(", ")));
-        let name = shorten(&bar.short, LABEL, LABEL_ROOM);
-        canvas.text("ink", (SIDE, y + BAR / 2.0 + 4.0), End::Start, LABEL, &name);
+        for (index, line) in in_two(&bar.short, LABEL, LABEL_ROOM).iter().enumerate() {
+            let base = y + BAR / 2.0 + 4.0 + LABEL * 1.2 * index as f64;
+            canvas.text("ink", (SIDE, base), End::Start, LABEL, line);
+        }
         let mut from = axis.at(0.0);
         for (part, end) in &bar.parts {
             let to = axis.at(*end);

@@ -37,6 +37,20 @@ pub fn shorten(text: &str, size: f64, room: f64) -> String {
     fitting.unwrap_or_default()
 }
 
+/// A label in one line, or where it does not fit, in two: broken behind what ends a part of it (`docker:`, `log=none,`),
+/// and only then shortened.
+pub fn in_two(text: &str, size: f64, room: f64) -> Vec<String> {
+    if width(text, size) <= room {
+        return vec![text.to_owned()];
+    }
+    let ends = text.match_indices([':', ',', '+', ' ']).map(|(at, end)| at + end.len());
+    let fitting: Vec<usize> = ends.filter(|&end| width(&text[..end], size) <= room).collect();
+    match fitting.last() {
+        Some(&end) => vec![text[..end].trim_end().to_owned(), shorten(text[end..].trim_start(), size, room)],
+        None => vec![shorten(text, size, room)],
+    }
+}
+
 /// The text in lines that fit.
 pub fn wrap(text: &str, size: f64, room: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -50,4 +64,26 @@ pub fn wrap(text: &str, size: f64, room: f64) -> Vec<String> {
         }
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_that_does_not_fit_is_broken_before_it_is_shortened() {
+        let two = |text: &str| in_two(text, 12.0, 172.0);
+        assert_eq!(two("docker+crun"), ["docker+crun"]);
+        assert_eq!(
+            two("containerd:log=none,net=none,seccomp=default"),
+            ["containerd:log=none,", "net=none,seccomp=default"]
+        );
+        let long = two("a label that says so much that two lines have no room for all that it says");
+        assert!(long.len() == 2 && long[1].contains('…'), "{long:?}");
+        let solid = "x".repeat(90);
+        assert_eq!(two(&solid).len(), 1);
+        for line in two(&solid).iter().chain(&long) {
+            assert!(width(line, 12.0) <= 172.0, "{line}");
+        }
+    }
 }

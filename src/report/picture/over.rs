@@ -2,7 +2,7 @@
 //! through its medians, in a band of their intervals.
 
 use super::axis::{Axis, Spread};
-use super::distribution::{HEIGHT, NAME, PLOT, legend};
+use super::distribution::{HEIGHT, PLOT, legend, legend_height};
 use super::svg::{COLOURS, Canvas, End, SMALL, short, tick_room};
 use super::{Drawing, Picture, Table, named};
 use crate::report::model::{Experiment, Setting};
@@ -138,7 +138,8 @@ impl Over {
             [low, high]
         });
         let top = top + 10.0;
-        let foot = top + HEIGHT.max(NAME * self.curves.len() as f64);
+        let names = self.curves.iter().map(|curve| legend_height(&curve.label)).sum();
+        let foot = top + HEIGHT.max(names);
         let (low, high) = numbers().fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), number| {
             (low.min(number), high.max(number))
         });
@@ -155,8 +156,8 @@ impl Over {
             canvas.line("grid", (PLOT.0, tick.at), (PLOT.1, tick.at));
             canvas.text("faint", (PLOT.0 - 6.0, tick.at + 4.0), End::Last, SMALL, &tick.label);
         }
+        let mut y = top;
         for (index, curve) in self.curves.iter().enumerate() {
-            let y = top + NAME * (index as f64 + 0.5);
             let words: Vec<_> = curve
                 .points
                 .iter()
@@ -179,7 +180,7 @@ impl Over {
             let places =
                 curve.points.iter().map(|(number, median)| (across.at(*number), up.at(median.value)));
             canvas.dots("line points", places);
-            legend(canvas, &line, &curve.label, y);
+            y += legend(canvas, &line, &curve.label, y);
             canvas.end();
         }
         let spread = if across.spread() == Spread::Logarithmic { ", by ratio" } else { "" };

@@ -1,16 +1,16 @@
 //! What happened one after the other? A track for each subject under a common time: lines over rounds, in which
 //! spikes and drift show, and what replicates within a sample, such as bursts under a limit.
 
-use super::axis::Axis;
+use super::axis::{Axis, Tick};
 use super::colour_of_layer;
-use super::letters::shorten;
+use super::letters::in_two;
 use super::svg::{Canvas, End, LABEL, SIDE, SMALL, WIDTH, short, tick_room};
 use crate::stats::Course;
 use crate::stats::course::Point;
 use crate::units::Unit;
 
-const LABEL_ROOM: f64 = 160.0;
-const PLOT: (f64, f64) = (SIDE + LABEL_ROOM + 70.0, WIDTH - SIDE - 116.0);
+const LABEL_ROOM: f64 = 174.0;
+const PLOT: (f64, f64) = (SIDE + LABEL_ROOM + 58.0, WIDTH - SIDE - 116.0);
 /// Dots further apart than this are seen as dots.
 const APART: f64 = 7.0;
 
@@ -68,6 +68,21 @@ impl Track {
     }
 }
 
+/// The two ticks between which a track's height can be read: the outermost of as many as there could be, as far as
+/// their names do not meet.
+fn outer(up: &Axis) -> Vec<Tick> {
+    const ROOM: f64 = SMALL + 3.0;
+    let roomy = up.ticks(|_| ROOM);
+    if roomy.len() > 1 {
+        return [roomy[0].clone(), roomy[roomy.len() - 1].clone()].to_vec();
+    }
+    let close = up.ticks(|_| 1.0);
+    match (close.first(), close.last()) {
+        (Some(one), Some(other)) if (one.at - other.at).abs() >= ROOM => vec![one.clone(), other.clone()],
+        _ => roomy,
+    }
+}
+
 impl Tracks {
     /// Draws them from a height on, and says where they end.
     pub(super) fn draw(&self, canvas: &mut Canvas, top: f64) -> f64 {
@@ -89,16 +104,21 @@ impl Tracks {
             let Some(up) = up else { return top };
             canvas.line("grid", (SIDE, y), (WIDTH - SIDE, y));
             ticks.iter().for_each(|tick| canvas.line("grid", (tick.at, y), (tick.at, y + height)));
-            let named = up.ticks(|_| SMALL + 3.0);
-            let outer = [named.first(), named.last().filter(|_| named.len() > 1)];
-            for tick in outer.into_iter().flatten() {
-                canvas.text("faint", (PLOT.0 - 6.0, tick.at + 4.0), End::Last, SMALL, &tick.label);
+            for tick in outer(&up) {
+                // A ratio has no unit, and is no plain number either.
+                let times = if self.unit == Unit::Ratio { "×" } else { "" };
+                let label = format!("{}{times}", tick.label);
+                canvas.text("faint", (PLOT.0 - 6.0, tick.at + 4.0), End::Last, SMALL, &label);
                 canvas.line("grid", (PLOT.0, tick.at), (PLOT.1, tick.at));
             }
             let class = format!("k{}", colour_of_layer(track.layer));
             canvas.subject(&class, &track.label, &track.words);
-            let name = shorten(&track.label, LABEL, LABEL_ROOM);
-            canvas.text("ink", (SIDE, y + height / 2.0 + 4.0), End::Start, LABEL, &name);
+            let name = in_two(&track.label, LABEL, LABEL_ROOM);
+            let first = y + height / 2.0 + 4.0 - LABEL * 0.6 * (name.len() - 1) as f64;
+            for (index, line) in name.iter().enumerate() {
+                let base = first + LABEL * 1.2 * index as f64;
+                canvas.text("ink", (SIDE, base), End::Start, LABEL, line);
+            }
             for (note, down) in track.notes.iter().zip([-3.0, 10.0]) {
                 canvas.text("faint", (WIDTH - SIDE, y + height / 2.0 + down), End::Last, SMALL, note);
             }
