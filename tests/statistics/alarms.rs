@@ -1,0 +1,56 @@
+//! Are equal subjects called different no more often than the level allows?
+
+use dunnage::stats::{Alpha, Decision, Family, Margin, Pairs, Rng, compare};
+
+use crate::bounds::{assert_at_least, assert_at_most};
+use crate::shapes::{LOG_NORMAL, NORMAL, Shape, series};
+
+/// Twenty subjects that are the baseline under other names, in rounds that share it. A family
+/// counts when any of them is called less or more although every difference matters.
+fn families_with_a_false_alarm(rounds: usize, families: usize, shape: &Shape) -> usize {
+    let alpha = Family::of(20).per_comparison();
+    let mut rng = Rng::for_stream(21, rounds as u64);
+    (0..families)
+        .filter(|_| {
+            let baseline = series(rounds, || (shape.draw)(&mut rng));
+            let twins: Vec<_> = (0..20).map(|_| series(rounds, || (shape.draw)(&mut rng))).collect();
+            twins.iter().any(|twin| {
+                let pairs = Pairs::align(&baseline, twin).unwrap();
+                let decision = compare(&pairs, Margin::ZERO, alpha).decision;
+                matches!(decision, Decision::Less | Decision::More)
+            })
+        })
+        .count()
+}
+
+#[test]
+fn false_alarms_on_twins_keep_the_level_of_the_family() {
+    for shape in [NORMAL, LOG_NORMAL] {
+        for rounds in [10, 30] {
+            let alarms = families_with_a_false_alarm(rounds, 1000, &shape);
+            let what = format!("{} with {rounds} rounds", shape.name);
+            assert_at_most(0.05, alarms, 1000, &what);
+            // A rule that never speaks would pass the line above.
+            assert!(alarms > 0, "{what}: no alarm at all");
+        }
+    }
+}
+
+/// One comparison alone has no Bonferroni reserve: its false alarms are those of the interval.
+#[test]
+fn false_alarms_of_a_single_comparison_are_exactly_what_was_promised() {
+    let (trials, rounds) = (4000, 30);
+    let mut rng = Rng::new(22);
+    let mut missed = 0.0;
+    let alarms = (0..trials).filter(|_| {
+        let baseline = series(rounds, || rng.standard_normal());
+        let twin = series(rounds, || rng.standard_normal());
+        let pairs = Pairs::align(&baseline, &twin).unwrap();
+        let comparison = compare(&pairs, Margin::ZERO, Alpha::FIVE_PERCENT);
+        missed = 1.0 - comparison.difference.interval.unwrap().coverage;
+        matches!(comparison.decision, Decision::Less | Decision::More)
+    });
+    let alarms = alarms.count();
+    assert_at_most(missed, alarms, trials, "alarms");
+    assert_at_least(missed, alarms, trials, "alarms");
+}

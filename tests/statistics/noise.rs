@@ -1,0 +1,42 @@
+//! Does the noise floor hold what twins differ by?
+
+use dunnage::stats::{Alpha, NoiseFloor, Pairs, Rng};
+
+use crate::bounds::assert_at_least;
+use crate::shapes::series;
+
+#[test]
+fn the_noise_floor_of_twins_holds_their_difference() {
+    let trials = 1000;
+    let mut rng = Rng::new(8);
+    let held = (0..trials).filter(|_| {
+        let one = series(15, || 50.0 + rng.standard_normal());
+        let other = series(15, || 50.0 + rng.standard_normal());
+        let pairs = Pairs::align(&one, &other).unwrap();
+        let difference = pairs.difference(Alpha::FIVE_PERCENT);
+        let floor = NoiseFloor::of_twins(&difference, pairs.baseline.median()).unwrap();
+        assert!(floor.hides(difference.value));
+        floor.holds_zero
+    });
+    assert_at_least(0.95, held.count(), trials, "zero held");
+}
+
+/// What a label does in every round alike is at most what the floor says, as often as promised; and a single disturbed
+/// round, however bad, is not what it says.
+#[test]
+fn the_noise_floor_holds_what_a_label_does_and_no_single_round() {
+    let trials = 1000;
+    let mut rng = Rng::new(9);
+    let bias = 0.5;
+    let held = (0..trials).filter(|_| {
+        let one = series(17, || 50.0 + rng.standard_normal());
+        let mut other = series(17, || 50.0 + bias + rng.standard_normal());
+        other[3] = Some(5000.0);
+        let pairs = Pairs::align(&one, &other).unwrap();
+        let difference = pairs.difference(Alpha::FIVE_PERCENT);
+        let floor = NoiseFloor::of_twins(&difference, pairs.baseline.median()).unwrap();
+        assert!(floor.units < 100.0, "{floor:?}");
+        floor.hides(bias)
+    });
+    assert_at_least(0.95, held.count(), trials, "what the label does");
+}

@@ -1,0 +1,86 @@
+//! Do drift, carry-over, spikes and heaps show where they were planted, and seldom elsewhere?
+
+use dunnage::stats::{Outliers, Rng, Sample, carry_over, drift, two_heaps};
+
+use crate::bounds::{assert_at_least, assert_at_most};
+use crate::shapes::{COARSE, LOG_NORMAL, NORMAL};
+
+#[test]
+fn drift_raises_few_false_alarms_and_finds_a_planted_one() {
+    let trials = 1000;
+    for rounds in [10, 15, 30] {
+        let mut rng = Rng::for_stream(24, rounds as u64);
+        let mut found = |slope: f64, draw: fn(&mut Rng) -> f64| {
+            let drifting = |_: &usize| {
+                let values: Vec<_> =
+                    (0..rounds).map(|round| Some(slope * f64::from(round) + draw(&mut rng))).collect();
+                drift(&values).unwrap().p <= 0.05
+            };
+            (0..trials).filter(drifting).count()
+        };
+        for shape in [NORMAL, LOG_NORMAL, COARSE] {
+            let what = format!("{} with {rounds} rounds", shape.name);
+            assert_at_most(0.05, found(0.0, shape.draw), trials, &what);
+        }
+        // Over the whole run four standard deviations of one round.
+        let planted = found(4.0 / f64::from(rounds), NORMAL.draw);
+        assert_at_least(0.8, planted, trials, &format!("planted, {rounds} rounds"));
+    }
+}
+
+#[test]
+fn carry_over_raises_few_false_alarms_and_finds_a_planted_one() {
+    let trials = 40;
+    let found = |effect: f64, stream| {
+        let mut rng = Rng::for_stream(25, stream);
+        (0..trials)
+            .filter(|&trial| {
+                let observations: Vec<(usize, f64)> = (0..24)
+                    .map(|_| {
+                        let predecessor = rng.index(4).unwrap();
+                        let planted = if predecessor == 2 { effect } else { 0.0 };
+                        (predecessor, planted + rng.standard_normal())
+                    })
+                    .collect();
+                carry_over(&observations, trial as u64).unwrap().p <= 0.05
+            })
+            .count()
+    };
+    assert_at_most(0.05, found(0.0, 0), trials, "no carry-over");
+    assert_at_least(0.8, found(3.0, 1), trials, "planted");
+}
+
+/// Severe outliers are next to none in normal data (two in a million), and spikes planted in one
+/// round of twenty are all counted.
+#[test]
+fn spikes_are_named_and_normal_values_are_not() {
+    let mut rng = Rng::new(27);
+    let plain: Vec<f64> = (0..2000).map(|_| rng.standard_normal()).collect();
+    let found = Outliers::of(&Sample::new(plain.clone()).unwrap(), 0.0);
+    assert_eq!((found.low_severe, found.high_severe), (0, 0));
+    // Beyond 1.5 interquartile ranges lie 0.7 % of a normal distribution.
+    assert_at_most(0.007, found.total(), 2000, "mild");
+
+    let planted: Vec<f64> = plain
+        .iter()
+        .enumerate()
+        .map(|(round, value)| value + if round % 20 == 7 { 30.0 } else { 0.0 })
+        .collect();
+    let found = Outliers::of(&Sample::new(planted).unwrap(), 0.0);
+    assert_eq!(found.high_severe, 100);
+    assert!(found.spikes.iter().all(|round| round % 20 == 7));
+    // A spike beside a mild outlier is not isolated: two neighbours in 0.7 % of the values.
+    assert_at_least(0.98, found.spikes.len(), 100, "isolated");
+}
+
+/// The shape of a run whose every second round met a warm cache.
+#[test]
+fn alternating_rounds_are_two_heaps_without_drift() {
+    let mut rng = Rng::new(28);
+    let values: Vec<f64> =
+        (0..30).map(|round| if round % 2 == 0 { 5.0 } else { 21.0 } + rng.standard_normal()).collect();
+    let heaps = two_heaps(&Sample::new(values.clone()).unwrap(), 0.0).unwrap();
+    assert_eq!(heaps.counts, [15, 15]);
+    let series: Vec<_> = values.into_iter().map(Some).collect();
+    assert!(drift(&series).unwrap().p > 0.05);
+}
