@@ -8,6 +8,7 @@ mod gobench;
 mod json;
 mod markdown;
 mod pictures;
+mod references;
 mod scripted;
 mod sentences;
 mod terminal;

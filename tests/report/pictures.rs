@@ -24,7 +24,7 @@ use crate::scripted::{cells_of, crash, entry, fail, full_ladder, plan, run};
 const TOLERANCE: f64 = 0.2;
 
 /// Every kind of picture: launches, prices, calls, and loads under limits.
-fn everything() -> Recorded {
+pub fn everything() -> Recorded {
     let mut subjects = full_ladder();
     subjects.truncate(6);
     subjects[0].offers = vec![Need::Launch, Need::Work];
