@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{Run, Subject};
-use crate::record::pack::HOST;
+use crate::record::pack::{HOST, shared_arguments};
 use crate::record::{ComponentFacts, Environment};
 use crate::report::text::clean;
 
@@ -111,7 +111,16 @@ pub(super) fn differences(old: &[Run<'_>], new: &[Run<'_>], subjects: &[Subject]
             one if PASSING.contains(&one) => continue,
             _ => Meaning::Other,
         };
-        add(meaning, &name.replace('_', " "), &[], &|run| environment(run).machine.get(name).cloned());
+        // What a pack leaves out says nothing, and what is shortened there is compared as it is shortened.
+        let is_silent = |run: &Run<'_>| is_of_pack(run) && !environment(run).machine.contains_key(name);
+        if everyone().any(is_silent) {
+            continue;
+        }
+        let shown = |fact: &String| match name.as_str() {
+            "kernel_command_line" if everyone().any(is_of_pack) => shared_arguments(fact),
+            _ => fact.clone(),
+        };
+        add(meaning, &name.replace('_', " "), &[], &|run| environment(run).machine.get(name).map(shown));
     }
     // The time of the boot is computed from a clock that is being corrected.
     let boots = || everyone().filter_map(booted);
@@ -128,6 +137,11 @@ pub(super) fn differences(old: &[Run<'_>], new: &[Run<'_>], subjects: &[Subject]
     all
 }
 
+/// Whether the run comes from a pack, which names no host.
+fn is_of_pack(run: &Run<'_>) -> bool {
+    environment(run).host == HOST
+}
+
 fn environment<'a>(run: &Run<'a>) -> &'a Environment {
     &run.recorded.environment
 }
@@ -135,6 +149,14 @@ fn environment<'a>(run: &Run<'a>) -> &'a Environment {
 /// When the machine booted, in seconds after 1970.
 fn booted(run: &Run<'_>) -> Option<i64> {
     environment(run).machine.get("boot_time")?.parse().ok()
+}
+
+/// When a daemon was started, from the kernel's ticks, of which every architecture has a hundred in a second.
+fn started(ticks: &str) -> String {
+    let Ok(ticks) = ticks.parse::<u64>() else { return format!("started at tick {ticks} after the boot") };
+    let (seconds, hundredths) = (ticks / 100, ticks % 100);
+    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+    format!("started {hours}:{minutes:02}:{:02}.{hundredths:02} h after the boot", seconds % 60)
 }
 
 fn shown_time(seconds: i64) -> String {
@@ -171,9 +193,14 @@ fn of_subject(subject: &Subject, old: &[Run<'_>], new: &[Run<'_>], add: &mut Add
     let notes: BTreeSet<String> = everyone.iter().flat_map(|facts| facts.notes.keys().cloned()).collect();
     for note in notes.iter().filter(|note| !AGEING.contains(&note.as_str())) {
         let read = |run: &Run<'_>| facts(run)?.notes.get(note).cloned();
+        // A pack has another path in the place of a private one.
+        let is_hidden = |run: &Run<'_>| is_of_pack(run) && read(run).is_some_and(|text| text.starts_with("/…/"));
+        if old.iter().chain(new).any(is_hidden) {
+            continue;
+        }
         match note.as_str() {
             STARTED => add(Meaning::Instance, "daemon", &[label], &|run| {
-                read(run).map(|ticks| format!("started at tick {ticks} after the boot"))
+                read(run).map(|ticks| started(&ticks))
             }),
             _ => add(Meaning::Programs, note, &[label], &read),
         }

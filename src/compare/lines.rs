@@ -18,7 +18,7 @@ use crate::plan::Plan;
 use crate::report::text::clean;
 use crate::stats::paired::RATIO_FLOORS;
 use crate::stats::{self, Alpha, Basis, Between, Estimate, Interval, Margin, NewRun, Ruling, Sample};
-use crate::verdict::{Suspect, in_parallel};
+use crate::verdict::{Kind, Suspect, in_parallel};
 
 /// A subject in a metric.
 #[derive(Debug, Clone)]
@@ -128,20 +128,25 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Which of the kinds it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Verdict::Same => Kind::Same,
+            Verdict::Slower => Kind::Slower,
+            Verdict::Faster => Kind::Faster,
+            Verdict::Machine => Kind::Machine,
+            Verdict::Mixed => Kind::Mixed,
+            Verdict::Undecided { .. } | Verdict::ControlsTooWide(_) | Verdict::Unsteady(_) => Kind::Undecided,
+            Verdict::TooFew { .. } => Kind::TooFew,
+            Verdict::Suspect(_) => Kind::Suspect,
+            Verdict::NoData => Kind::NoData,
+            Verdict::Context => Kind::Context,
+        }
+    }
+
     /// The word used in tables and files.
     pub fn word(&self) -> &'static str {
-        match self {
-            Verdict::Same => "same",
-            Verdict::Slower => "slower",
-            Verdict::Faster => "faster",
-            Verdict::Machine => "machine changed",
-            Verdict::Mixed => "mixed",
-            Verdict::Undecided { .. } | Verdict::ControlsTooWide(_) | Verdict::Unsteady(_) => "undecided",
-            Verdict::TooFew { .. } => "too few",
-            Verdict::Suspect(_) => "suspect",
-            Verdict::NoData => "no data",
-            Verdict::Context => "context",
-        }
+        self.kind().word()
     }
 }
 

@@ -1,46 +1,36 @@
-//! A comparison for an issue, a wiki or a comment on a change: what differs around it comes first, so that whoever
-//! reads the tables can judge them.
+//! A comparison for an issue, a wiki or a comment on a change: what it comes to, then what differs around it, so that
+//! whoever reads the tables can judge them. Metrics of context stand in the page and in JSON.
 
 use std::fmt::Write;
 
-use super::{Comparison, Experiment, Line, words};
+use super::rows::{Part, Row, Table, tables};
+use super::summary::in_words;
+use super::{Comparison, Experiment};
 use crate::report::Look;
-use crate::report::text::in_percent;
-use crate::units::counted;
+use crate::report::markdown::page::{escaped, sentence};
 
 /// The comparison as Markdown.
 pub(super) fn render(comparison: &Comparison, _: &Look) -> String {
     let mut text = String::from("## Old and new runs\n\n");
     for (side, runs) in ["old", "new"].into_iter().zip(&comparison.sides) {
         for run in runs {
-            let tags: String =
-                run.tags.iter().map(|(key, value)| format!(", {}={}", safe(key), safe(value))).collect();
-            let (have, planned) = run.rounds;
-            let _ = writeln!(
-                text,
-                "- {side}: {}, run {}, {}, {have} of {}{tags}",
-                safe(&run.place),
-                safe(&run.run),
-                safe(&run.started),
-                counted(planned, "round")
-            );
+            let _ = writeln!(text, "- {side}: {}", escaped(&run.in_short().join(", ")));
         }
     }
     text.push('\n');
-    for sentence in &comparison.summary {
-        let _ = writeln!(text, "- **{}**", safe(sentence));
+    for one in &comparison.summary {
+        let _ = writeln!(text, "- **{}**", sentence(one));
     }
     for notice in &comparison.notices {
-        let _ = writeln!(text, "- {}", safe(notice));
+        let _ = writeln!(text, "- {}", sentence(notice));
     }
     differences(&mut text, comparison);
     for experiment in &comparison.experiments {
-        tables(&mut text, experiment);
+        of_experiment(&mut text, experiment);
     }
     for (side, alone) in ["old", "new"].into_iter().zip(&comparison.alone) {
         if !alone.is_empty() {
-            let all: Vec<_> = alone.iter().map(|one| safe(one)).collect();
-            let _ = writeln!(text, "\nOnly {side}: {}", all.join(", "));
+            let _ = writeln!(text, "\nOnly {side}: {}", sentence(&alone.join("; ")));
         }
     }
     text
@@ -54,88 +44,60 @@ fn differences(text: &mut String, comparison: &Comparison) {
     }
     text.push_str("| | what | of | old | new |\n| --- | --- | --- | --- | --- |\n");
     for one in &comparison.differences {
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} | {} |",
-            one.meaning.name(),
-            safe(&one.what),
-            safe(&one.subjects.join(", ")),
-            safe(&one.old),
-            safe(&one.new)
-        );
+        let subjects = one.subjects.join(", ");
+        let cells = [one.meaning.name(), &one.what, &subjects, &one.old, &one.new].map(escaped);
+        let _ = writeln!(text, "| {} |", cells.join(" | "));
     }
 }
 
-fn tables(text: &mut String, experiment: &Experiment) {
-    let decisive = (0..experiment.metrics.len()).filter(|metric| experiment.metrics[*metric].is_decisive);
-    for metric in decisive {
-        let lines: Vec<&Line> = experiment.lines.iter().filter(|line| line.metric == metric).collect();
-        if lines.is_empty() {
-            continue;
-        }
-        let _ = writeln!(text, "\n### {} of {}\n", experiment.metrics[metric].name, experiment.name);
-        text.push_str("| subject | setting | old | new | new − old | new ÷ old | verdict |\n");
-        text.push_str("| --- | --- | ---: | ---: | ---: | ---: | --- |\n");
-        for line in lines {
-            rows(text, experiment, line);
-        }
+fn of_experiment(text: &mut String, experiment: &Experiment) {
+    for table in tables(experiment, |metric| metric.is_decisive) {
+        one_table(text, experiment.name, &table);
+    }
+    let told = in_words(experiment);
+    if !told.is_empty() {
+        text.push('\n');
+    }
+    for (_, one) in told {
+        let _ = writeln!(text, "- {}", sentence(&one));
     }
 }
 
-fn rows(text: &mut String, experiment: &Experiment, line: &Line) {
-    let unit = experiment.metrics[line.metric].unit;
-    let alone = line.settings.len() == 1;
-    for one in &line.settings {
-        let median = |value: Option<f64>| value.map_or("–".into(), |value| unit.format(value));
-        let difference = one.difference.map_or(String::new(), |found| words::difference(unit, &found));
-        let ratio = one.ratio.as_ref().map_or(String::new(), in_percent);
-        let verdict = if alone { line.verdict.word() } else { "" };
-        let _ = writeln!(
-            text,
-            "| {} | {} | {} | {} | {difference} | {ratio} | {verdict} |",
-            safe(&line.label),
-            safe(&one.values),
-            median(one.medians[0]),
-            median(one.medians[1]),
-        );
-    }
-    if !alone {
-        let shown = line.together.map_or(String::new(), |all| words::change(all.scale, &all.change));
-        let _ = writeln!(
-            text,
-            "| {} | together | | | | {shown} | **{}** |",
-            safe(&line.label),
-            line.verdict.word()
-        );
+/// Whether rows tell their setting.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Columns {
+    Settings,
+    OneSetting,
+}
+
+fn one_table(text: &mut String, experiment: &str, table: &Table<'_>) {
+    let given = table.given.map_or(String::new(), |text| format!(" ({})", escaped(text)));
+    let columns = match table.rows.iter().all(|row| row.setting.is_empty()) {
+        true => Columns::OneSetting,
+        false => Columns::Settings,
+    };
+    let [head, rule] = if columns == Columns::Settings { [" setting |", " --- |"] } else { ["", ""] };
+    let _ = writeln!(text, "\n### {} of {experiment}{given}\n", table.metric.name);
+    let _ = writeln!(text, "| subject |{head} old | new | new − old | new ÷ old | verdict |");
+    let _ = writeln!(text, "| --- |{rule} ---: | ---: | ---: | ---: | --- |");
+    for row in &table.rows {
+        let cells: Vec<String> = cells(row, columns).collect();
+        let _ = writeln!(text, "| {} |", cells.join(" | "));
     }
 }
 
-/// Text from outside, with everything escaped that Markdown or HTML would take for its own.
-fn safe(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '@' => out.push_str("&#64;"),
-            '#' => out.push_str("&#35;"),
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '!' => {
-                out.push('\\');
-                out.push(letter);
-            }
-            letter => out.push(letter),
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::safe;
-
-    #[test]
-    fn text_from_outside_is_only_text() {
-        assert_eq!(safe("a|b <script> [x](y) `c` @d"), "a\\|b &lt;script&gt; \\[x\\](y) \\`c\\` &#64;d");
-    }
+fn cells(row: &Row<'_>, columns: Columns) -> impl Iterator<Item = String> {
+    let of = |value: &Option<(f64, String)>| value.as_ref().map_or(String::new(), |(_, text)| escaped(text));
+    let median = |side: usize| match row.part {
+        Part::Together => String::new(),
+        _ => row.medians[side].as_ref().map_or("–".into(), |(_, text)| escaped(text)),
+    };
+    let verdict = match (row.verdict, row.part) {
+        (None, _) => String::new(),
+        (Some(kind), Part::Together) => format!("**{}**", kind.word()),
+        (Some(kind), _) => kind.word().to_owned(),
+    };
+    let setting = (columns == Columns::Settings).then(|| escaped(row.setting));
+    let rest = [median(0), median(1), of(&row.difference), of(&row.change), verdict];
+    [escaped(&row.line.label)].into_iter().chain(setting).chain(rest)
 }

@@ -10,6 +10,8 @@ mod html;
 mod json;
 mod lines;
 mod markdown;
+mod rows;
+mod summary;
 mod terminal;
 mod words;
 
@@ -17,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use environment::{Difference, Meaning};
 pub use lines::{InSetting, Line, Together, Verdict};
+pub(crate) use words::in_blocks;
 
 use crate::experiment::{self, Setting, Weight};
 use crate::plan::{Layer, Plan};
@@ -275,18 +278,21 @@ fn facts(run: &Run<'_>) -> Facts {
     }
 }
 
-/// What none of the other runs has, or not all of these: by experiment and subject, with how many cells.
+/// What none of the other runs has, or not all of these: by experiment the subjects, with how many cells.
 fn alone(own: &[Run<'_>], others: &[Run<'_>]) -> Vec<String> {
     let others: Vec<_> = others.iter().map(keys).collect();
     let all: BTreeSet<Key> = own.iter().flat_map(|run| keys(run).into_keys()).collect();
-    let mut counts: BTreeMap<(&str, String), usize> = BTreeMap::new();
-    for key in all.into_iter().filter(|key| !others.iter().all(|keys| keys.contains_key(key))) {
-        *counts.entry((key.0, key.2)).or_default() += 1;
+    let mut known: BTreeMap<&str, (BTreeSet<String>, usize)> = BTreeMap::new();
+    for (name, _, label) in all.into_iter().filter(|key| !others.iter().all(|keys| keys.contains_key(key))) {
+        let (labels, count) = known.entry(name).or_default();
+        labels.insert(format!("`{}`", clean(&label)));
+        *count += 1;
     }
-    let told = |((name, label), count): (&(&str, String), &usize)| {
-        format!("{name} of `{}` ({})", clean(label), counted(*count, "cell"))
+    let told = |(name, (labels, count)): (&&str, &(BTreeSet<String>, usize))| {
+        let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+        format!("{name} of {} ({})", labels.join(", "), counted(*count, "cell"))
     };
-    counts.iter().map(told).collect()
+    known.iter().map(told).collect()
 }
 
 /// What counts as a regression: a subject that is slower, by at least this share as estimated.

@@ -1,11 +1,14 @@
 //! A comparison for a person at a terminal: what differs around it, a table for each metric that is decided, and
-//! verdicts in words. Metrics of context stand in the other formats.
+//! verdicts in words. Metrics of context stand in the other formats. What it comes to stands last, where a person at a
+//! terminal is when all is printed.
 
-use super::{Comparison, Experiment, InSetting, Line, Verdict, words};
+use super::rows::{Part, Row, Table, tables};
+use super::summary::in_words;
+use super::{Comparison, Experiment};
 use crate::report::Look;
 use crate::report::terminal::page::{Page, Tone};
-use crate::report::text::{in_percent, left, right};
-use crate::units::{Unit, counted};
+use crate::report::text::{left, right, width};
+use crate::units::counted;
 
 /// The comparison as text.
 pub(super) fn render(comparison: &Comparison, look: &Look) -> String {
@@ -16,13 +19,20 @@ pub(super) fn render(comparison: &Comparison, look: &Look) -> String {
     }
     around(&mut page, comparison);
     for experiment in &comparison.experiments {
-        tables(&mut page, experiment);
+        of_experiment(&mut page, experiment);
     }
-    page.section("in words", |page| in_words(page, comparison));
+    page.section("in words", |page| {
+        for experiment in &comparison.experiments {
+            for (kind, sentence) in in_words(experiment) {
+                page.paragraph(Tone::of(kind), "  ", &format!("{}: {sentence}", experiment.name));
+            }
+        }
+    });
     page.section("only on one side", |page| {
         for (side, alone) in ["old", "new"].into_iter().zip(&comparison.alone) {
-            if !alone.is_empty() {
-                page.paragraph(Tone::Plain, &format!("  only {side}  "), &alone.join(", "));
+            for (index, one) in alone.iter().enumerate() {
+                let lead = if index == 0 { format!("  only {side}  ") } else { " ".repeat(12) };
+                page.paragraph(Tone::Plain, &lead, one);
             }
         }
     });
@@ -37,14 +47,8 @@ pub(super) fn render(comparison: &Comparison, look: &Look) -> String {
 fn head(page: &mut Page, comparison: &Comparison) {
     for (side, runs) in ["old  ", "new  "].into_iter().zip(&comparison.sides) {
         for (index, run) in runs.iter().enumerate() {
-            let tags: Vec<_> = run.tags.iter().map(|(key, value)| format!(" · {key}={value}")).collect();
-            let rounds = match run.rounds {
-                (have, planned) if have == planned => counted(planned, "round"),
-                (have, planned) => format!("{have} of {}", counted(planned, "round")),
-            };
-            let text =
-                format!("{} · run {} · {} · {rounds}{}", run.place, run.run, run.started, tags.concat());
-            page.paragraph(Tone::Strong, if index == 0 { side } else { "     " }, &text);
+            let lead = if index == 0 { side } else { "     " };
+            page.paragraph(Tone::Strong, lead, &run.in_short().join(" · "));
         }
     }
     let level = format!("{:.4}", (1.0 - comparison.level.get()) * 100.0);
@@ -72,129 +76,94 @@ fn around(page: &mut Page, comparison: &Comparison) {
     });
 }
 
-fn tables(page: &mut Page, experiment: &Experiment) {
-    let decisive = (0..experiment.metrics.len()).filter(|metric| experiment.metrics[*metric].is_decisive);
-    for metric in decisive {
-        let lines: Vec<&Line> = experiment.lines.iter().filter(|line| line.metric == metric).collect();
-        let name = experiment.metrics[metric].name;
-        page.section(&format!("{name} of {}", experiment.name), |page| table(page, experiment, &lines));
+fn of_experiment(page: &mut Page, experiment: &Experiment) {
+    for table in tables(experiment, |metric| metric.is_decisive) {
+        let given = table.given.map_or(String::new(), |text| format!(" ({text})"));
+        let title = format!("{} of {}{given}", table.metric.name, experiment.name);
+        page.section(&title, |page| rows(page, &table));
     }
 }
 
-/// Widths of a row: subject, setting, median old, median new.
+/// Columns of a median, and of the longest verdict.
 const MEDIAN: usize = 9;
+const VERDICT: usize = 15;
+/// A page of so many columns has room for differences beside ratios.
+const WIDE: usize = 110;
+/// Fewer columns than these are none for a label.
+const LABEL: usize = 8;
 
 struct Widths {
     label: usize,
     setting: usize,
+    /// None where there is no room beside the ratio.
     difference: usize,
+    change: usize,
 }
 
-fn widths(page: &Page, lines: &[&Line]) -> Widths {
-    let widest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0);
-    let setting = widest(
-        &mut lines.iter().flat_map(|line| &line.settings).map(|one| crate::report::text::width(&one.values)),
-    );
-    let several = lines.iter().any(|line| line.settings.len() > 1);
-    let setting = if several { setting.max(8) } else { setting }.min(24);
-    let label = widest(&mut lines.iter().map(|line| crate::report::text::width(&line.label)));
-    // What is left of the line: ratio, verdict and gaps take their own.
-    let room = page.width.saturating_sub(2 + setting + 2 + 2 * (MEDIAN + 1) + 22 + 2 + 15);
-    let difference = if page.width >= 110 { 30 } else { 0 };
-    Widths { label: label.min(room.saturating_sub(difference).max(8)), setting, difference }
-}
-
-fn table(page: &mut Page, experiment: &Experiment, lines: &[&Line]) {
-    if lines.is_empty() {
-        return;
+impl Widths {
+    fn of(page: &Page, table: &Table<'_>) -> Widths {
+        let widest =
+            |text: &dyn Fn(&Row<'_>) -> usize| table.rows.iter().map(text).max().unwrap_or_default();
+        let setting = widest(&|row| width(row.setting)).min(24);
+        let difference = match page.width >= WIDE {
+            true => widest(&|row| row.difference.as_ref().map_or(0, |(_, text)| width(text))).max(9) + 2,
+            false => 0,
+        };
+        let change = widest(&|row| width(change(row, difference))).max(9);
+        let taken = 2 + 1 + setting + 2 * (MEDIAN + 1) + difference + 2 + change + 2 + VERDICT;
+        let room = page.width.saturating_sub(taken);
+        let label = widest(&|row| width(&row.line.label));
+        // A label that is cut may read like another one; where it does not fit it has a line of its own.
+        Widths { label: if room < LABEL.min(label) { 1 } else { label.min(room) }, setting, difference, change }
     }
-    let widths = widths(page, lines);
+}
+
+/// The change as a ratio, or as a difference where there is no ratio and no column of differences.
+fn change<'a>(row: &'a Row<'_>, difference: usize) -> &'a str {
+    let plain = row.difference.as_ref().filter(|_| difference == 0);
+    row.change.as_ref().or(plain).map_or("", |(_, text)| text)
+}
+
+fn rows(page: &mut Page, table: &Table<'_>) {
+    let widths = Widths::of(page, table);
+    let ratios = table.rows.iter().filter(|row| row.part != Part::Together).all(|row| row.change.is_some());
+    let what = if ratios || widths.difference > 0 { "new ÷ old" } else { "change" };
     page.line(&[(
         Tone::Faint,
         &format!(
-            "  {} {} {} {}{}  {}",
+            "  {} {} {} {}{}  {what}",
             left("", widths.label),
             left("", widths.setting),
             right("old", MEDIAN),
             right("new", MEDIAN),
-            if widths.difference > 0 { left("  new − old", widths.difference) } else { String::new() },
-            "new ÷ old"
+            left("  new − old", widths.difference),
         ),
     )]);
-    for line in lines {
-        let unit = experiment.metrics[line.metric].unit;
-        let alone = line.settings.len() == 1;
-        for (index, one) in line.settings.iter().enumerate() {
-            let label = if index == 0 { line.label.as_str() } else { "" };
-            let verdict = if alone { line.verdict.word() } else { "" };
-            row(page, &widths, unit, label, one, (tone(line), verdict));
-        }
-        if !alone {
-            let shown = line.together.map_or(String::new(), |all| words::change(all.scale, &all.change));
-            let blank = widths.label
-                + 1
-                + left("together", widths.setting).len()
-                + 2 * (MEDIAN + 1)
-                + widths.difference;
-            let lead = format!("  {} {}", left("", widths.label), left("together", widths.setting));
-            let lead = left(&lead, blank + 2);
-            page.line(&[
-                (Tone::Faint, &lead),
-                (Tone::Plain, "  "),
-                (Tone::Plain, &left(&shown, 22)),
-                (Tone::Plain, "  "),
-                (tone(line), line.verdict.word()),
-            ]);
-        }
+    for one in &table.rows {
+        row(page, &widths, one);
     }
 }
 
-fn row(page: &mut Page, widths: &Widths, unit: Unit, label: &str, one: &InSetting, verdict: (Tone, &str)) {
-    let median = |value: Option<f64>| right(&value.map_or("–".into(), |value| unit.format(value)), MEDIAN);
-    let difference = match one.difference {
-        Some(found) if widths.difference > 0 => {
-            left(&format!("  {}", words::difference(unit, &found)), widths.difference)
-        }
-        _ => left("", widths.difference),
+fn row(page: &mut Page, widths: &Widths, row: &Row<'_>) {
+    let mut label = if row.part == Part::First { row.line.label.as_str() } else { "" };
+    if width(label) > widths.label {
+        page.line(&[(Tone::Strong, &format!("  {label}"))]);
+        label = "";
+    }
+    let median = |side: usize| match (&row.medians[side], row.part) {
+        (Some((_, text)), _) => right(text, MEDIAN),
+        (None, Part::Together) => right("", MEDIAN),
+        (None, _) => right("–", MEDIAN),
     };
-    let ratio = match (&one.ratio, &one.difference) {
-        (Some(ratio), _) => in_percent(ratio),
-        (None, Some(found)) if widths.difference == 0 => words::difference(unit, found),
-        _ => String::new(),
-    };
+    let difference = row.difference.as_ref().map_or(String::new(), |(_, text)| format!("  {text}"));
+    let tone = if row.part == Part::Together { Tone::Faint } else { Tone::Plain };
     page.line(&[
         (Tone::Strong, &format!("  {} ", left(label, widths.label))),
-        (Tone::Plain, &left(&one.values, widths.setting)),
-        (Tone::Plain, &format!(" {} {}", median(one.medians[0]), median(one.medians[1]))),
-        (Tone::Plain, &difference),
-        (Tone::Plain, &format!("  {}", left(&ratio, 22))),
+        (tone, &left(row.setting, widths.setting)),
+        (Tone::Plain, &format!(" {} {}", median(0), median(1))),
+        (Tone::Plain, &left(&difference, widths.difference)),
+        (Tone::Plain, &format!("  {}", left(change(row, widths.difference), widths.change))),
         (Tone::Plain, "  "),
-        (verdict.0, verdict.1),
+        (row.verdict.map_or(Tone::Plain, Tone::of), row.verdict.map_or("", |kind| kind.word())),
     ]);
-}
-
-/// What the tables do not say: why something is open, or not to be believed. What is the same needs no more
-/// words, and what is merely undecided is told of the first metric.
-fn in_words(page: &mut Page, comparison: &Comparison) {
-    for experiment in &comparison.experiments {
-        let is_told = |line: &&Line| match line.verdict {
-            Verdict::Context | Verdict::Same => false,
-            Verdict::Undecided { .. } | Verdict::TooFew { .. } => line.metric == 0,
-            _ => true,
-        };
-        let told = experiment.lines.iter().filter(is_told);
-        for line in told {
-            page.paragraph(tone(line), "  ", &format!("{}: {}", experiment.name, line.sentence));
-        }
-    }
-}
-
-fn tone(line: &Line) -> Tone {
-    match line.verdict {
-        Verdict::Slower => Tone::Worse,
-        Verdict::Faster => Tone::Better,
-        Verdict::Same | Verdict::Context => Tone::Plain,
-        Verdict::Suspect(_) | Verdict::NoData => Tone::Alarm,
-        _ => Tone::Open,
-    }
 }

@@ -4,14 +4,14 @@
 use std::collections::BTreeSet;
 
 use super::lines::Scale;
-use super::{Comparison, Difference, Line, Meaning, Metric, Run, Scope, Subject, Verdict};
-use crate::report::text::{clean, decimals, in_percent, number, percent};
+use super::{Comparison, Difference, Line, Meaning, Metric, Run, Subject, Verdict, summary};
+use crate::report::text::{clean, estimated, in_percent, joined, number, percent};
 use crate::stats::{Alpha, Basis, Estimate, Goal, NewRun, fewest_each};
 use crate::units::{Unit, counted};
 use crate::verdict::Warning;
 
 /// A new run with more rounds than this is not worth planning.
-const HOPELESS: usize = 10_000;
+pub(super) const HOPELESS: usize = 10_000;
 
 /// What a reader must know before the numbers.
 pub(super) fn notices(
@@ -21,19 +21,7 @@ pub(super) fn notices(
     differences: &[Difference],
 ) -> Vec<String> {
     let mut all = Vec::new();
-    let others: Vec<&str> = differences
-        .iter()
-        .filter(|one| one.meaning.is_another_fruit())
-        .map(|one| one.what.as_str())
-        .collect();
-    if !others.is_empty() {
-        all.push(format!(
-            "apples and oranges: {} {} not the same on both sides, so a change below may come from that and not from \
-             what you changed",
-            others.join(", "),
-            if others.len() == 1 { "is" } else { "are" }
-        ));
-    }
+    all.extend(apples_and_oranges(differences));
     let restarted: Vec<&Difference> = differences
         .iter()
         .filter(|one| one.meaning == Meaning::Instance && !one.subjects.is_empty())
@@ -57,6 +45,7 @@ pub(super) fn notices(
         }
     }
     all.extend(without_controls(subjects));
+    all.extend(in_blocks(old.iter().chain(new)));
     all.extend(margins(old, new));
     for run in old.iter().chain(new) {
         all.extend(of_run(run));
@@ -75,6 +64,24 @@ fn without_controls(subjects: &[Subject]) -> Option<String> {
     (!without.is_empty()).then(|| {
         format!("neither bare nor floor is in all runs{where_}: what the machine did cannot be told from what a subject did")
     })
+}
+
+/// What makes every change doubtful, and what would help.
+fn apples_and_oranges(differences: &[Difference]) -> Option<String> {
+    let fruit: Vec<&Difference> = differences.iter().filter(|one| one.meaning.is_another_fruit()).collect();
+    let names: Vec<&str> = fruit.iter().map(|one| one.what.as_str()).collect();
+    let verb = match names.len() {
+        0 => return None,
+        1 => "is",
+        _ => "are",
+    };
+    let of_dunnage = fruit.iter().all(|one| one.meaning == Meaning::Instrument);
+    let remedy = if of_dunnage { "; one build of dunnage for both sides takes that away" } else { "" };
+    Some(format!(
+        "apples and oranges: {} {verb} not the same on both sides, so a change below may come from that and not from \
+         what you changed{remedy}",
+        names.join(", ")
+    ))
 }
 
 /// Margins are fixed before measuring; two plans may have fixed them differently.
@@ -122,16 +129,31 @@ fn of_run(run: &Run<'_>) -> Vec<String> {
     run.doubts.warnings.iter().filter_map(told).collect()
 }
 
+/// What imported samples lack that were taken one cell after the other; said once of all such runs.
+pub(crate) fn in_blocks<'a>(runs: impl Iterator<Item = &'a Run<'a>>) -> Option<String> {
+    let own: Vec<String> =
+        runs.filter(|run| run.recorded.is_in_blocks()).map(|run| format!("`{}`", clean(run.place))).collect();
+    let were = match own.len() {
+        0 => return None,
+        1 => "was",
+        _ => "were",
+    };
+    Some(format!(
+        "{} {were} imported, and taken in blocks: every sample of one cell after another, not in shuffled rounds, so that what \
+         the machine did meanwhile is part of what differs between cells",
+        joined(&own, "and")
+    ))
+}
+
 /// Gives every line its sentence, and the whole its summary.
 pub(super) fn speak(comparison: &mut Comparison) {
-    let scope = comparison.scope;
     for experiment in &mut comparison.experiments {
         let metrics = &experiment.metrics;
         for line in &mut experiment.lines {
             line.sentence = sentence(line, &metrics[line.metric]);
         }
     }
-    comparison.summary = summary(comparison, scope);
+    comparison.summary = summary::summary(comparison);
 }
 
 fn sentence(line: &Line, metric: &Metric) -> String {
@@ -199,26 +221,15 @@ pub(super) fn change(scale: Scale, change: &Estimate) -> String {
     }
 }
 
-/// A difference with its interval, in the scale of whatever reaches farthest.
-pub(super) fn difference(unit: Unit, found: &Estimate) -> String {
-    let reach = found.interval.map_or(0.0, |all| all.farthest_end()).max(found.value.abs());
-    let scale = unit.scale_for(reach);
-    let decimals = decimals(reach / scale.divisor);
-    let shown = |value: f64| number(value / scale.divisor, decimals);
-    let symbol = if scale.symbol.is_empty() { String::new() } else { format!(" {}", scale.symbol) };
-    let interval = found.interval.map(|all| format!(" [{}, {}]", shown(all.low), shown(all.high)));
-    format!("{}{symbol}{}", shown(found.value), interval.unwrap_or_default())
-}
-
 /// The size of a change without its direction.
-fn size(scale: Scale, size: f64) -> String {
+pub(super) fn size(scale: Scale, size: f64) -> String {
     match scale {
         Scale::Ratio => percent(size),
         Scale::Margins => format!("{} × what matters", number(size, 1)),
     }
 }
 
-fn goes_up(scale: Scale, change: &Estimate) -> bool {
+pub(super) fn goes_up(scale: Scale, change: &Estimate) -> bool {
     match scale {
         Scale::Ratio => change.value > 1.0,
         Scale::Margins => change.value > 0.0,
@@ -228,14 +239,14 @@ fn goes_up(scale: Scale, change: &Estimate) -> bool {
 fn in_settings(line: &Line, unit: Unit) -> String {
     let one = |one: &super::InSetting| {
         let change = one.ratio.as_ref().map(in_percent);
-        let change = change.or_else(|| Some(difference(unit, one.difference.as_ref()?)))?;
+        let change = change.or_else(|| Some(estimated(unit, one.difference.as_ref()?)))?;
         Some(format!("{change} with {}", one.text))
     };
     line.settings.iter().filter_map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// The settings that a line says nothing about, since the old runs have values there and the new ones have none.
-fn lost(line: &Line) -> String {
+pub(super) fn lost(line: &Line) -> String {
     let one = |one: &super::InSetting| {
         let why = one.failure[1].as_ref().filter(|_| one.medians[0].is_some())?;
         Some(format!("{} (new {why})", one.text))
@@ -254,7 +265,7 @@ fn missing(line: &Line) -> String {
     line.settings.iter().find_map(of).unwrap_or_else(|| "no round has values of all settings".into())
 }
 
-fn how_to_decide(new_run: Option<NewRun>, basis: Basis, level: Alpha) -> String {
+pub(super) fn how_to_decide(new_run: Option<NewRun>, basis: Basis, level: Alpha) -> String {
     match new_run {
         Some(run) if run.rounds <= HOPELESS => {
             let goal = match run.goal {
@@ -271,50 +282,4 @@ fn how_to_decide(new_run: Option<NewRun>, basis: Basis, level: Alpha) -> String 
         }
         _ => "no number of rounds can be foretold to decide it".into(),
     }
-}
-
-fn summary(comparison: &Comparison, scope: Scope) -> Vec<String> {
-    let mut all = Vec::new();
-    let lines = || {
-        comparison
-            .experiments
-            .iter()
-            .flat_map(|one| one.lines.iter().filter(|line| one.metrics[line.metric].is_decisive))
-    };
-    let count = |is: &dyn Fn(&Line) -> bool| lines().filter(|line| is(line)).count();
-    let moved = count(&|line| line.is_control && line.verdict == Verdict::Machine);
-    if moved > 0 {
-        all.push("the machine changed: bare or floor is not what it was".to_owned());
-    }
-    let is_subject = |line: &Line| !line.is_control;
-    let of = |word: &str| count(&|line| is_subject(line) && line.verdict.word() == word);
-    let total = count(&is_subject);
-    let parts: Vec<String> = [
-        "slower",
-        "faster",
-        "same",
-        "machine changed",
-        "mixed",
-        "undecided",
-        "too few",
-        "suspect",
-        "no data",
-    ]
-    .iter()
-    .filter(|word| of(word) > 0)
-    .map(|word| format!("{} {word}", of(word)))
-    .collect();
-    if total > 0 {
-        all.push(format!("{}: {}", counted(total, "verdict"), parts.join(", ")));
-    }
-    let differ = of("slower") + of("faster") + of("mixed") > 0;
-    all.push(match (scope, differ) {
-        (Scope::TwoRuns, true) => "these two runs differ: one run a side cannot say that others like them would".into(),
-        (Scope::TwoRuns, false) => "one run a side: what is said holds of these two runs".into(),
-        (Scope::TheseRuns, _) => {
-            "too few runs a side for each to count as one value: what is said holds of these runs, in every pair".into()
-        }
-        (Scope::RunsLikeThese, _) => "each run counts as one value: what is said holds of runs like these".into(),
-    });
-    all
 }

@@ -6,6 +6,7 @@ use super::machine::{is_beyond, moved, scaled, usable};
 use super::{Change, History, Meaning, Point, Run, SEED, Series, Value, words};
 use crate::compare;
 use crate::experiment::{self, Weight};
+use crate::record::Order;
 use crate::report::text::clean;
 use crate::stats::{self, Alpha, Family, Rng, Sample};
 use crate::units::counted;
@@ -236,6 +237,7 @@ fn history(
     if lacking > 0 {
         notices.push(format!("{} without one complete round", counted(lacking, "run")));
     }
+    notices.extend(compare::in_blocks(runs.iter()));
     let in_order = |key: &Key| {
         let about = experiment::ALL.iter().position(|one| one.about().name == key.experiment);
         (about, key.metric, key.setting.clone())
@@ -301,6 +303,7 @@ fn point(run: &Run<'_>, wish: &Wish) -> Point {
         started,
         place: clean(run.place),
         rounds: run.recorded.complete_rounds(),
+        order: if run.recorded.is_in_blocks() { Order::Blocks } else { Order::Rounds },
     }
 }
 

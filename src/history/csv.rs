@@ -5,7 +5,7 @@ use super::{History, Look};
 /// The table.
 pub(super) fn render(histories: &[History], _: &Look) -> String {
     let mut text = String::from(
-        "machine,name,run,started,experiment,metric,unit,setting,label,value,low,high,rounds,suspect,change,level,p\n",
+        "machine,name,run,started,experiment,metric,unit,setting,label,value,low,high,rounds,suspect,change,level,p,order\n",
     );
     for history in histories {
         for series in &history.series {
@@ -34,6 +34,7 @@ pub(super) fn render(histories: &[History], _: &Look) -> String {
                     change.map_or("", |change| change.meaning.name()).to_owned(),
                     level.to_string(),
                     change.map(|change| change.p.to_string()).unwrap_or_default(),
+                    point.order_name().to_owned(),
                 ];
                 let row: Vec<String> = fields.iter().map(|field| quoted(field)).collect();
                 text += &row.join(",");

@@ -28,6 +28,7 @@ struct Run<'a> {
     started: &'a str,
     place: &'a str,
     rounds: usize,
+    order: &'a str,
 }
 
 #[derive(Serialize)]
@@ -87,8 +88,8 @@ fn machine(history: &History) -> Machine<'_> {
 }
 
 fn run(point: &Point) -> Run<'_> {
-    let Point { name, run, started, place, rounds } = point;
-    Run { name, run, started, place, rounds: *rounds }
+    let Point { name, run, started, place, rounds, .. } = point;
+    Run { name, run, started, place, rounds: *rounds, order: point.order_name() }
 }
 
 fn line(series: &Series) -> Line<'_> {

@@ -2,6 +2,7 @@
 //! would be read as markup escaped.
 
 use super::{History, Look, Series};
+use crate::report::markdown::page::escaped;
 use crate::units::counted;
 
 /// The text.
@@ -57,19 +58,4 @@ fn row(history: &History, series: &Series) -> String {
         changes.join("; "),
     ];
     format!("| {} |\n", fields.map(|field| escaped(&field)).join(" | "))
-}
-
-/// A text in which nothing is markup.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '&' => out += "&amp;",
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '!' | '~' | '@' => out.extend(['\\', letter]),
-            letter => out.push(letter),
-        }
-    }
-    out
 }

@@ -17,6 +17,7 @@ mod words;
 pub use build::{Hosts, Problem, Wish, of};
 
 use crate::compare::Run;
+use crate::record::Order;
 use crate::report::Look;
 use crate::stats::{Alpha, Estimate};
 use crate::units::Unit;
@@ -56,6 +57,18 @@ pub struct Point {
     pub place: String,
     /// Complete rounds.
     pub rounds: usize,
+    /// Whether its samples were taken in shuffled rounds.
+    pub order: Order,
+}
+
+impl Point {
+    /// The word for the order of its samples in files.
+    fn order_name(&self) -> &'static str {
+        match self.order {
+            Order::Rounds => "rounds",
+            Order::Blocks => "blocks",
+        }
+    }
 }
 
 /// One metric of one subject in one setting.

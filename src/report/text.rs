@@ -193,11 +193,16 @@ pub fn number(value: f64, decimals: usize) -> String {
     }
 }
 
-/// A value and its interval with one unit and as many decimals as the value deserves, such as
-/// `12.3 ms [10.1, 14.0]`.
+/// A value and its interval with one unit, such as `12.3 ms [10.1, 14.0]`. The unit is that of whatever reaches
+/// farthest, and so is the number of decimals: three significant digits of it. There are more, up to those of the
+/// value, where the interval would else have less than two digits of width.
 pub fn with_interval(unit: Unit, value: f64, interval: Option<(f64, f64)>) -> String {
-    let scale = unit.scale_for(value);
-    let decimals = decimals(value / scale.divisor);
+    let reach = interval.map_or(0.0, |(low, high)| low.abs().max(high.abs())).max(value.abs());
+    let scale = unit.scale_for(reach);
+    let least = decimals(reach / scale.divisor);
+    let own = decimals(value / scale.divisor).max(least);
+    let needed = interval.map_or(own, |(low, high)| decimals_of_two_digits((high - low) / scale.divisor));
+    let decimals = needed.clamp(least, own);
     let shown = |value: f64| bound(value / scale.divisor, decimals);
     let symbol = if scale.symbol.is_empty() { String::new() } else { format!(" {}", scale.symbol) };
     match interval {
@@ -206,10 +211,24 @@ pub fn with_interval(unit: Unit, value: f64, interval: Option<(f64, f64)>) -> St
     }
 }
 
-/// A number with this many decimals, or with more where it would read as zero and is not.
+/// The same of an estimate.
+pub fn estimated(unit: Unit, one: &Estimate) -> String {
+    with_interval(unit, one.value, one.interval.map(|ends| (ends.low, ends.high)))
+}
+
+/// The number of decimals with which a size has two significant digits; at most six.
+fn decimals_of_two_digits(size: f64) -> usize {
+    if size <= 0.0 || !size.is_finite() {
+        return 0;
+    }
+    (1 - size.log10().floor() as i32).clamp(0, 6) as usize
+}
+
+/// A number with this many decimals, or with one digit that counts where it would read as zero and is not.
 pub fn bound(value: f64, decimals: usize) -> String {
     let vanishes = value != 0.0 && value.abs() < 0.5 / 10f64.powi(decimals as i32);
-    number(value, if vanishes { self::decimals(value) } else { decimals })
+    let first = -value.abs().log10().floor();
+    number(value, if vanishes { first.clamp(0.0, 6.0) as usize } else { decimals })
 }
 
 /// A share in per cent with two significant digits, such as `0.51 %` or `34 %`.
@@ -304,8 +323,23 @@ mod tests {
         assert_eq!(shown, ["0.0213", "0.812", "5.90", "21.6", "10.0", "220", "0"]);
         assert_eq!(align_points(&shown[1..4]), [" 0.812", " 5.90 ", "21.6  "]);
         assert_eq!(number(-0.0001, 2), "0.00");
-        assert_eq!(with_interval(Unit::Seconds, -0.0123, Some((-0.014, -0.0101))), "−12.3 ms [−14.0, −10.1]");
         assert_eq!([percent(0.0051), percent(0.34), percent(0.0)], ["0.51 %", "34 %", "0 %"]);
+    }
+
+    #[test]
+    fn a_value_and_its_interval_have_one_unit_in_which_no_end_is_long() {
+        let shown = |value: f64, low: f64, high: f64| {
+            with_interval(Unit::Seconds, value * 1e-9, Some((low * 1e-9, high * 1e-9)))
+        };
+        assert_eq!(shown(-12.3e6, -14e6, -10.1e6), "−12.3 ms [−14.0, −10.1]");
+        assert_eq!(shown(-894.0, -18_882.0, 16_649.0), "−0.9 µs [−18.9, 16.6]");
+        // What is known to less than a hundredth keeps its digits, though an end lies beyond a power of ten.
+        assert_eq!(shown(9.953e6, 9.94e6, 10.02e6), "9.95 ms [9.94, 10.02]");
+        assert_eq!(shown(895e3, 870e3, 1003e3), "0.90 ms [0.87, 1.00]");
+        // An end that is not zero does not read so.
+        assert_eq!(shown(0.7, 0.03, 10.9), "0.7 ns [0.03, 10.9]");
+        assert_eq!(shown(0.0, 0.0, 2.216), "0.00 ns [0.00, 2.22]");
+        assert_eq!(with_interval(Unit::Seconds, 0.0, None), "0 ns");
     }
 
     proptest! {

@@ -10,6 +10,7 @@ pub mod computing;
 mod doubt;
 pub mod exhibit;
 pub mod factors;
+mod kind;
 pub mod noise;
 pub mod precision;
 pub mod prediction;
@@ -21,6 +22,7 @@ pub mod warning;
 
 pub use doubt::{Doubts, doubts};
 pub use exhibit::{Evidence, Exhibit};
+pub use kind::Kind;
 pub use noise::Noise;
 pub use price::{Price, Sum};
 pub use suspect::Suspect;
@@ -163,18 +165,23 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Which of the kinds it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Verdict::Same => Kind::Same,
+            Verdict::Slower => Kind::Slower,
+            Verdict::Faster => Kind::Faster,
+            Verdict::Undecided { .. } => Kind::Undecided,
+            Verdict::TooFew { .. } => Kind::TooFew,
+            Verdict::Suspect(_) => Kind::Suspect,
+            Verdict::NoData => Kind::NoData,
+            Verdict::Context => Kind::Context,
+        }
+    }
+
     /// The word used in tables and files.
     pub fn word(&self) -> &'static str {
-        match self {
-            Verdict::Same => "same",
-            Verdict::Slower => "slower",
-            Verdict::Faster => "faster",
-            Verdict::Undecided { .. } => "undecided",
-            Verdict::TooFew { .. } => "too few",
-            Verdict::Suspect(_) => "suspect",
-            Verdict::NoData => "no data",
-            Verdict::Context => "context",
-        }
+        self.kind().word()
     }
 }
 

@@ -151,5 +151,5 @@ fn a_comparison_is_not_written_over_a_run() {
     let ran = dunnage.run("compare DIR-before DIR-after --format html -o DIR.html");
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{ran}");
     let page = fs::read_to_string(dunnage.directory().with_extension("html")).expect("a page");
-    assert!(page.starts_with("<!doctype html>") && page.contains("slower"));
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("slower"));
 }

@@ -53,7 +53,11 @@ fn what_bare_and_floor_show_too_is_the_machine() {
     for label in ["bare", "floor", "docker"] {
         assert_eq!(word(&comparison, label), "machine changed", "{}", line(&comparison, label).sentence);
     }
-    assert_eq!(comparison.summary[0], "the machine changed: bare or floor is not what it was");
+    assert_eq!(
+        comparison.summary[0],
+        "the machine changed: bare or floor is not what it was in returned, first_instruction and gone of \
+         start; what they show too is not put down to a subject"
+    );
     // Nearly the same, but docker changed by much more than the machine did.
     let more = |label: &str, _: &str, _: usize| if label == "docker" { 1.40 } else { 1.12 };
     let comparison = compared(&[run(1, 30, plain)], &[run(2, 30, more)]);
@@ -339,8 +343,9 @@ fn what_differs_around_the_runs_is_told_first() {
         comparison.notices
     );
     let page = (find("html").expect("it exists").render)(&comparison, &Look::default());
-    assert!(page.contains("6.9.1&lt;script&gt;") && !page.contains("<script"), "{page}");
-    assert!(!page.contains("http"), "a page that needs the network");
+    assert!(page.contains("6.9.1&#60;script&#62;") && !page.contains("6.9.1<script"), "{page}");
+    let [addresses, names] = ["http", "xmlns=\"http://www.w3.org/2000/svg\""].map(|text| page.matches(text).count());
+    assert_eq!(addresses, names + 1, "a page that needs the network, beside its `http-equiv`");
     // The same bits on the same machine differ in nothing.
     assert_eq!(compared(&[run(1, 12, plain)], &[run(2, 12, plain)]).differences, []);
 }
@@ -377,14 +382,61 @@ fn without_bare_and_floor_nobody_knows_what_the_machine_did() {
 }
 
 #[test]
+fn what_was_taken_in_blocks_is_said_in_every_format() {
+    let mut new = run(2, 12, plain);
+    new.environment.origin = Some(dunnage::record::Origin {
+        format: "hyperfine's JSON".into(),
+        file: "bench.json".into(),
+        sha256: "0".repeat(64),
+        order: dunnage::record::Order::Blocks,
+        notes: Vec::new(),
+        doubts: Vec::new(),
+    });
+    let comparison = compared(&[run(1, 12, plain)], &[new]);
+    for format in &FORMATS {
+        let text = (format.render)(&comparison, &Look { width: 400, ..Look::default() });
+        assert!(text.contains("imported, and taken in blocks"), "{}: {text}", format.name);
+    }
+    let own = compared(&[run(1, 12, plain)], &[run(2, 12, plain)]);
+    assert!(own.notices.iter().all(|one| !one.contains("blocks")), "{:?}", own.notices);
+}
+
+#[test]
+fn what_changed_is_named_with_its_size_and_what_many_share_is_told_once() {
+    let comparison = compared(&[run(1, 30, plain)], &[run(2, 30, docker(1.10))]);
+    assert!(comparison.summary[0].starts_with("slower: "), "{:?}", comparison.summary);
+    assert!(comparison.summary[0].contains("returned of `docker` +10 % ["), "{:?}", comparison.summary);
+    let crowd: Vec<_> = ["bare", "docker", "podman", "crun", "runc", "youki"]
+        .map(|name| {
+            let layer = if name == "bare" { Layer::Bare } else { Layer::Engine };
+            entry(name, layer, Ladder::AsInstalled, None)
+        })
+        .into();
+    let few = |seed| run_of(crowd.clone(), seed, 3, plain);
+    let text = (find("terminal").expect("it exists").render)(&compared(&[few(1)], &[few(2)]), &Look::default());
+    assert!(text.contains("returned of 6 subjects has no verdict: 3 rounds a side of the"), "{text}");
+}
+
+#[test]
+fn a_label_is_never_cut_so_that_it_reads_like_another_one() {
+    let labels = ["floor:uts=host,mounts=private", "floor:pid=host,mounts=private"];
+    let subjects = || -> Vec<_> {
+        labels.map(|label| entry(label, Layer::Floor, Ladder::AsInstalled, None)).into()
+    };
+    let sides = [1, 2].map(|seed| run_of(subjects(), seed, 12, plain));
+    let [old, new] = sides;
+    let text =
+        (find("terminal").expect("it exists").render)(&compared(&[old], &[new]), &Look::default());
+    for label in labels {
+        assert!(text.contains(&format!("  {label}\n")), "{text}");
+    }
+}
+
+#[test]
 fn the_table_looks_as_it_did() {
     let comparison = compared(&[run(1, 30, plain)], &[run(2, 30, docker(1.10))]);
-    for (format, file) in [
-        ("terminal", "compare.txt"),
-        ("md", "compare.md"),
-        ("html", "compare.html"),
-        ("json", "compare.json"),
-    ] {
+    // What a page looks like is looked at in a browser, by `tests/html`.
+    for (format, file) in [("terminal", "compare.txt"), ("md", "compare.md"), ("json", "compare.json")] {
         let text = (find(format).expect("it exists").render)(&comparison, &Look::default());
         snapshot(file, &text);
     }

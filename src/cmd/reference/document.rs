@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use crate::reference::counterpart::{self, Counterpart};
 use crate::reference::{self, Number, Source, check};
-use crate::report::model::{Quantity, Standing};
+use crate::report::json::references::{self, CautionFile, DoubtFile};
+use crate::report::model::Doubt;
 
 /// The name of the format with its version.
 const SCHEMA: &str = "dunnage-reference/1";
@@ -30,23 +31,8 @@ struct SourceFile<'a> {
     experiments: &'a [String],
     method: &'a str,
     cautions: Vec<CautionFile<'a>>,
-    suspects: Vec<SuspectFile>,
+    suspects: Vec<DoubtFile<'a>>,
     numbers: Vec<NumberFile<'a>>,
-}
-
-#[derive(Serialize)]
-struct CautionFile<'a> {
-    about: &'a [String],
-    text: &'a str,
-    guess: bool,
-}
-
-#[derive(Serialize)]
-struct SuspectFile {
-    rule: &'static str,
-    experiment: String,
-    evidence: String,
-    mechanism: String,
 }
 
 #[derive(Serialize)]
@@ -86,28 +72,19 @@ struct CounterpartFile {
 
 /// The document.
 pub fn render(chosen: Option<&'static Source>) -> String {
+    let sources: Vec<(&Source, Vec<Doubt>)> =
+        super::those(chosen).map(|source| (source, check::doubts(source))).collect();
     let file = File {
         schema: SCHEMA,
         provenance: reference::provenance(),
-        sources: super::those(chosen).map(source_file).collect(),
+        sources: sources.iter().map(|(source, doubts)| source_file(source, doubts)).collect(),
     };
     let mut text = serde_json::to_string_pretty(&file).expect("plain data with text keys has a JSON form");
     text.push('\n');
     text
 }
 
-fn source_file(source: &Source) -> SourceFile<'_> {
-    let suspect = |one: crate::report::model::Doubt| SuspectFile {
-        rule: one.rule,
-        experiment: one.experiment,
-        evidence: one.evidence,
-        mechanism: one.mechanism,
-    };
-    let cautions = source.cautions.iter().map(|one| CautionFile {
-        about: &one.about,
-        text: &one.text,
-        guess: one.standing == Standing::Guess,
-    });
+fn source_file<'a>(source: &'a Source, doubts: &'a [Doubt]) -> SourceFile<'a> {
     SourceFile {
         name: &source.name,
         title: &source.title,
@@ -120,8 +97,8 @@ fn source_file(source: &Source) -> SourceFile<'_> {
         engines: &source.engines,
         experiments: &source.experiments,
         method: &source.method,
-        cautions: cautions.collect(),
-        suspects: check::doubts(source).into_iter().map(suspect).collect(),
+        cautions: source.cautions.iter().map(references::caution).collect(),
+        suspects: doubts.iter().map(references::doubt).collect(),
         numbers: source.numbers.iter().map(number_file).collect(),
     }
 }
@@ -149,10 +126,7 @@ fn counterpart_file(one: &Number) -> CounterpartFile {
         Counterpart::Metric(same) => CounterpartFile {
             experiment: Some(same.experiment),
             metric: Some(same.metric),
-            quantity: Some(match same.quantity {
-                Quantity::Value => "value",
-                Quantity::Difference => "difference from bare",
-            }),
+            quantity: Some(references::quantity(same.quantity)),
             conditions: Some(same.conditions),
             differs: Some(same.differs),
             ..CounterpartFile::default()

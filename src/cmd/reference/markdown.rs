@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use crate::reference::{self, Source, check};
 use crate::report::model::Standing;
+use crate::report::markdown::page;
 use crate::report::text::clean;
 use crate::units::counted;
 
@@ -20,16 +21,7 @@ pub fn render(chosen: Option<&'static Source>) -> String {
 
 /// Text of others that must not become a mark, a tag or another column.
 fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for letter in clean(text).chars() {
-        match letter {
-            '<' => safe.push_str("&lt;"),
-            '&' => safe.push_str("&amp;"),
-            '|' | '*' | '_' | '[' | ']' | '\\' | '`' => safe.extend(['\\', letter]),
-            other => safe.push(other),
-        }
-    }
-    safe
+    page::escaped(&clean(text))
 }
 
 fn list(out: &mut String) {

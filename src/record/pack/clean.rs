@@ -180,12 +180,24 @@ fn machine_fact(name: &str, value: &str, words: &mut Words) -> Option<String> {
     None
 }
 
+/// What of the kernel's command line is in a pack too, so that one in a pack can be compared with one that is not.
+pub fn shared_arguments(line: &str) -> String {
+    own_arguments(line).split_whitespace().filter(is_shared).collect::<Vec<_>>().join(" ")
+}
+
+/// What follows two hyphens is for the first program.
+fn own_arguments(line: &str) -> &str {
+    line.split(" -- ").next().unwrap_or_default()
+}
+
+fn is_shared(word: &&str) -> bool {
+    ARGUMENTS.split_whitespace().any(|known| word.starts_with(known))
+}
+
 /// What the boot loader passed, without what says where the machine boots from and what else runs on it.
 fn kernel_arguments(line: &str, words: &mut Words) -> String {
-    // What follows two hyphens is for the first program.
-    let own = line.split(" -- ").next().unwrap_or_default();
-    let is_known = |word: &&str| ARGUMENTS.split_whitespace().any(|known| word.starts_with(known));
-    let (kept, others): (Vec<&str>, Vec<&str>) = own.split_whitespace().partition(is_known);
+    let own = own_arguments(line);
+    let (kept, others): (Vec<&str>, Vec<&str>) = own.split_whitespace().partition(is_shared);
     let rest = line.strip_prefix(own).unwrap_or_default().trim();
     for word in others.into_iter().chain((!rest.is_empty()).then_some(rest)) {
         words.left_out(Kind::LeftOut, &format!("kernel argument {word}"));

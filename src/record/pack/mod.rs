@@ -18,6 +18,7 @@ mod write;
 
 use serde::{Deserialize, Serialize};
 
+pub use clean::shared_arguments;
 pub use read::unpack;
 pub(super) use read::unpacked;
 pub use words::{Kind, Replaced};

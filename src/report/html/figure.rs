@@ -5,7 +5,7 @@ use crate::report::picture::{self, Picture, svg};
 
 /// A picture in the page.
 #[derive(Debug)]
-pub(super) struct Figure {
+pub(crate) struct Figure {
     pub title: String,
     pub caption: Vec<String>,
     /// The drawing, whose texts and attributes its own module escapes.
@@ -15,7 +15,7 @@ pub(super) struct Figure {
 }
 
 /// Draws it. Whose a row of its data is, is told by a text in it that is a subject's label.
-pub(super) fn figure(picture: Picture, labels: &[String]) -> Figure {
+pub(crate) fn figure(picture: Picture, labels: &[String]) -> Figure {
     let drawing = picture::svg::draw(&picture, svg::Style::Inline);
     let line = |row: &Vec<String>| Line {
         subjects: row.iter().filter(|text| labels.contains(text)).cloned().collect(),

@@ -9,28 +9,23 @@
 mod answer;
 mod compared;
 mod course;
-mod figure;
+pub(crate) mod figure;
+pub(crate) mod frame;
 mod own;
-mod prose;
+pub(crate) mod prose;
 mod published;
 mod section;
-mod table;
+pub(crate) mod table;
 
 use askama::Template;
-use base64::Engine;
-use sha2::{Digest, Sha256};
 
 use self::answer::Answer;
+use self::frame::Frame;
 use self::prose::{prose, question};
 use self::published::Source;
 use self::section::Section;
 use super::model::{Failure, Notice, Program, Report, Suspicion};
-use super::picture::svg::{self, Theme};
 use super::{Format, Look, Rendering, head};
-
-/// The page's own style; pictures bring theirs.
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
 
 /// The format `html`.
 pub struct Html;
@@ -58,19 +53,13 @@ pub fn render(report: &Report, look: &Look) -> String {
 #[derive(Template)]
 #[template(path = "page.html")]
 struct Page<'a> {
+    frame: Frame,
     report: &'a Report,
-    style: String,
-    script: &'static str,
-    style_hash: String,
-    script_hash: String,
-    title: String,
     machine: Vec<String>,
     versions: Vec<String>,
     how: String,
     /// What follows from carry-over tests.
     carry_over: String,
-    /// The labels of all subjects, to be shown or hidden.
-    labels: Vec<String>,
     answer: Option<Answer>,
     sections: Vec<Section<'a>>,
     /// What concerns no experiment by itself, and what is found but not usable stands with it.
@@ -84,13 +73,8 @@ impl<'a> Page<'a> {
     fn of(report: &'a Report, look: &Look) -> Page<'a> {
         let names: Vec<_> = report.experiments.iter().map(|one| one.name).collect();
         let labels = labels(report);
-        let style = style();
+        let title = format!("{} on {}", names.join(", "), report.host);
         Page {
-            style_hash: hash(&style),
-            style,
-            script: SCRIPT,
-            script_hash: hash(SCRIPT),
-            title: format!("{} on {}", names.join(", "), report.host),
             machine: head::machine(report),
             versions: head::versions(report),
             how: head::rounds(report),
@@ -101,7 +85,7 @@ impl<'a> Page<'a> {
             sources: published::sources(&report.references),
             place: super::text::clean(&look.place),
             repeat: head::repeat(report),
-            labels,
+            frame: Frame::of(title, &report.dunnage, labels),
             report,
         }
     }
@@ -113,21 +97,6 @@ impl<'a> Page<'a> {
     }
 }
 
-/// The page's style and that of pictures: light, and dark where the system or the reader asks for it, though not
-/// on paper.
-fn style() -> String {
-    let [light, as_system, chosen] = [
-        (Theme::Light, "figure"),
-        (Theme::Dark, ":root:not([data-theme=\"light\"]) figure"),
-        (Theme::Dark, ":root[data-theme=\"dark\"] figure"),
-    ]
-    .map(|(theme, scope)| svg::css(theme, scope));
-    let shapes = svg::shapes("figure");
-    format!(
-        "{STYLE}{shapes}{light}@media screen and (prefers-color-scheme:dark){{{as_system}}}@media screen{{{chosen}}}"
-    )
-}
-
 /// The subjects of all experiments, each once.
 fn labels(report: &Report) -> Vec<String> {
     let mut labels: Vec<String> = Vec::new();
@@ -137,11 +106,6 @@ fn labels(report: &Report) -> Vec<String> {
         }
     }
     labels
-}
-
-/// As a page's policy names a style or a script.
-fn hash(text: &str) -> String {
-    format!("sha256-{}", base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text)))
 }
 
 /// A suspect as the page tells it, counted from 1.

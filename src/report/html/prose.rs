@@ -8,7 +8,7 @@ use askama::filters::HtmlSafe;
 /// A sentence, escaped by its own template.
 #[derive(Debug, Template)]
 #[template(path = "prose.html")]
-pub(super) struct Prose<'a> {
+pub(crate) struct Prose<'a> {
     pieces: Vec<Piece<'a>>,
 }
 
@@ -27,7 +27,7 @@ enum IsCode {
 impl HtmlSafe for Prose<'_> {}
 
 /// The sentence with its code marked; backticks that do not come in pairs stay.
-pub(super) fn prose(text: &str) -> Prose<'_> {
+pub(crate) fn prose(text: &str) -> Prose<'_> {
     let mut pieces = Vec::new();
     let mut rest = text;
     let mut add = |text, is_code| pieces.push(Piece { text: kept_together(text), is_code });
@@ -47,7 +47,7 @@ fn kept_together(text: &str) -> Cow<'_, str> {
 }
 
 /// The same, beginning with a capital letter; names that a person would type keep theirs.
-pub(super) fn question(text: &str) -> String {
+pub(crate) fn question(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
 }

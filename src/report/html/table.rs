@@ -5,11 +5,11 @@ use crate::report::model::{Change, Experiment, Value};
 use crate::report::text::{align_points, bound, common_scale, decimals, number, with_interval};
 use crate::stats::Estimate;
 use crate::units::{Scale, Unit};
-use crate::verdict::Verdict;
+use crate::verdict::{Kind, Verdict};
 
 /// A table.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(crate) struct Table {
     /// What it shows.
     pub caption: String,
     /// What a reader must know to read it.
@@ -22,7 +22,7 @@ pub(super) struct Table {
 
 /// The head of a column.
 #[derive(Debug, Clone)]
-pub(super) struct Head {
+pub(crate) struct Head {
     pub name: String,
     /// How its cells stand: `text`, `number` or `range`.
     pub class: &'static str,
@@ -30,7 +30,7 @@ pub(super) struct Head {
 
 /// A line; its first cell says what it is about.
 #[derive(Debug, Default)]
-pub(super) struct Line {
+pub(crate) struct Line {
     /// The labels of the subjects that it is about: it is hidden with any of them.
     pub subjects: Vec<String>,
     pub cells: Vec<Cell>,
@@ -38,7 +38,7 @@ pub(super) struct Line {
 
 /// A cell.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Cell {
+pub(crate) struct Cell {
     pub text: String,
     /// Below the text, smaller.
     pub detail: String,
@@ -104,7 +104,7 @@ impl Cell {
 
     /// A verdict in its word.
     pub fn verdict(verdict: &Verdict) -> Cell {
-        let cell = Cell { tone: tone(verdict), ..Cell::text(verdict.word()) };
+        let cell = Cell { tone: tone(verdict.kind()), ..Cell::text(verdict.word()) };
         match verdict {
             Verdict::Suspect(index) => Cell { suspect: Some(index + 1), ..cell },
             _ => cell,
@@ -122,14 +122,14 @@ impl Cell {
 }
 
 /// What a verdict is for the eye.
-pub(super) fn tone(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::Slower => "worse",
-        Verdict::Faster => "better",
-        Verdict::Same => "same",
-        Verdict::Undecided { .. } | Verdict::TooFew { .. } | Verdict::NoData => "open",
-        Verdict::Suspect(_) => "alarm",
-        Verdict::Context => "faint",
+pub(crate) fn tone(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Slower => "worse",
+        Kind::Faster => "better",
+        Kind::Same => "same",
+        Kind::Machine | Kind::Mixed | Kind::Undecided | Kind::TooFew | Kind::NoData => "open",
+        Kind::Suspect => "alarm",
+        Kind::Context => "faint",
     }
 }
 

@@ -1,7 +1,7 @@
 //! The analysis for other programs: every number in base units with full precision and with its
 //! interval. The wire format stands apart, and is described in `docs/report-json.md`.
 
-mod references;
+pub(crate) mod references;
 mod wire;
 
 use self::wire::*;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::wire::EstimateFile;
-use crate::report::model::{Beside, BesideRow, Quantity, Reference, Standing};
+use crate::report::model::{Beside, BesideRow, Caution, Doubt, Quantity, Reference, Standing};
 
 #[derive(Serialize)]
 pub(super) struct ReferenceFile<'a> {
@@ -21,14 +21,14 @@ pub(super) struct ReferenceFile<'a> {
 }
 
 #[derive(Serialize)]
-struct CautionFile<'a> {
+pub(crate) struct CautionFile<'a> {
     about: &'a [String],
     text: &'a str,
     guess: bool,
 }
 
 #[derive(Serialize)]
-struct DoubtFile<'a> {
+pub(crate) struct DoubtFile<'a> {
     rule: &'a str,
     experiment: &'a str,
     evidence: &'a str,
@@ -72,18 +72,30 @@ struct OursFile<'a> {
     median: EstimateFile,
 }
 
-pub(super) fn reference(one: &Reference) -> ReferenceFile<'_> {
-    let cautions = one.cautions.iter().map(|one| CautionFile {
-        about: &one.about,
-        text: &one.text,
-        guess: one.standing == Standing::Guess,
-    });
-    let doubts = one.doubts.iter().map(|one| DoubtFile {
+/// A caution as every file tells it.
+pub(crate) fn caution(one: &Caution) -> CautionFile<'_> {
+    CautionFile { about: &one.about, text: &one.text, guess: one.standing == Standing::Guess }
+}
+
+/// What our rules find, as every file tells it.
+pub(crate) fn doubt(one: &Doubt) -> DoubtFile<'_> {
+    DoubtFile {
         rule: one.rule,
         experiment: &one.experiment,
         evidence: &one.evidence,
         mechanism: &one.mechanism,
-    });
+    }
+}
+
+/// What a published value is compared with.
+pub(crate) fn quantity(one: Quantity) -> &'static str {
+    match one {
+        Quantity::Value => "value",
+        Quantity::Difference => "difference from bare",
+    }
+}
+
+pub(super) fn reference(one: &Reference) -> ReferenceFile<'_> {
     ReferenceFile {
         source: &one.source,
         title: &one.title,
@@ -93,8 +105,8 @@ pub(super) fn reference(one: &Reference) -> ReferenceFile<'_> {
         kernel: &one.kernel,
         engines: &one.engines,
         method: &one.method,
-        cautions: cautions.collect(),
-        suspects: doubts.collect(),
+        cautions: one.cautions.iter().map(caution).collect(),
+        suspects: one.doubts.iter().map(doubt).collect(),
         tables: one.tables.iter().map(table).collect(),
     }
 }
@@ -105,10 +117,7 @@ fn table(one: &Beside) -> BesideFile<'_> {
         experiment: one.experiment,
         metric: one.metric,
         unit: one.unit.name(),
-        quantity: match one.quantity {
-            Quantity::Value => "value",
-            Quantity::Difference => "difference from bare",
-        },
+        quantity: quantity(one.quantity),
         conditions: &one.conditions,
         differs: &one.differs,
         rows: one.rows.iter().map(row).collect(),

@@ -7,7 +7,7 @@
 
 mod around;
 mod experiment;
-mod page;
+pub(crate) mod page;
 mod published;
 
 use super::model::{Report, Topic};

@@ -139,7 +139,7 @@ impl Page {
 
 /// A text as it stands in prose and in tables, whatever it holds: no markup, no HTML, no mention of a person or an issue,
 /// no link, no end of a table's cell, no beginning of a list.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
     let mut before = None;
@@ -192,7 +192,7 @@ fn is_number(text: &str) -> bool {
 
 /// A sentence of the report, in which metrics and labels stand in backticks: labels come from outside and may hold
 /// some of their own.
-pub(super) fn sentence(text: &str) -> String {
+pub(crate) fn sentence(text: &str) -> String {
     escaped(&text.replace('`', ""))
 }
 

@@ -5,6 +5,7 @@
 //! page (its theme belongs to whoever embeds it), and interaction: marks only say to which subject they belong.
 
 pub mod axis;
+pub(crate) mod changes;
 mod courses;
 mod distribution;
 mod grid;
@@ -21,6 +22,7 @@ mod waterfall;
 use crate::report::File;
 use crate::report::model::{Experiment, Report};
 
+pub use changes::Changes;
 pub use distribution::Distribution;
 pub use grid::Grid;
 pub use intervals::Intervals;
@@ -87,6 +89,8 @@ pub enum Drawing {
     Grid(Grid),
     /// How does it grow?
     Over(Over),
+    /// What is not what it was?
+    Changes(Changes),
 }
 
 /// The pictures of an experiment, the most important first.
@@ -114,7 +118,7 @@ pub fn all(report: &Report) -> Vec<Picture> {
 }
 
 /// A name for a file out of words.
-fn named(words: &[&str]) -> String {
+pub(crate) fn named(words: &[&str]) -> String {
     let letter = |letter: char| match letter.to_ascii_lowercase() {
         plain @ ('a'..='z' | '0'..='9' | '_') => plain,
         _ => '-',

@@ -125,6 +125,7 @@ pub fn draw(picture: &Picture, style: Style) -> String {
         Drawing::Waterfall(drawing) => drawing.draw(&mut canvas, top),
         Drawing::Grid(drawing) => drawing.draw(&mut canvas, top),
         Drawing::Over(drawing) => drawing.draw(&mut canvas, top),
+        Drawing::Changes(drawing) => drawing.draw(&mut canvas, top),
     };
     if style == Style::Standalone {
         bottom += 6.0;

@@ -1,6 +1,5 @@
 //! The factors of a complete factorial: the answer in plain words, then every effect, the largest first.
 
-use super::ladder::tone;
 use super::page::{Page, Tone};
 use crate::report::model::{Effect, Experiment, Factors};
 use crate::report::text::{in_percent, left, width, with_interval};
@@ -65,7 +64,7 @@ fn effects(page: &mut Page, experiment: &Experiment, factors: &Factors, setting:
             (Tone::Strong, &format!("  {}  ", left(&one.name, names))),
             (Tone::Plain, &format!("{}  ", left(size, size_room))),
             (Tone::Faint, &left(ratio, ratio_room)),
-            (tone(&one.verdict), &word(one)),
+            (Tone::of(one.verdict.kind()), &word(one)),
         ]);
         if one.factors.len() > 1 && matches!(one.verdict, Verdict::Undecided { .. }) {
             page.paragraph(Tone::Faint, "      ", &one.sentence);

@@ -5,27 +5,15 @@ use super::axis::Axis;
 use super::page::{Page, Tone};
 use crate::report::model::{Change, Experiment, Ladder, Row, Setting};
 use crate::report::text::{align_points, common_scale, decimals, left, number, right, width, with_interval};
-use crate::verdict::Verdict;
 
 /// Columns that labels may take at 80; a wider page gives them a third of what it has more.
 const LABELS: usize = 22;
 const LAYER: usize = 7;
 const VERDICT: usize = 9;
 
-/// What a verdict is for the eye.
-pub(super) fn tone(verdict: &Verdict) -> Tone {
-    match verdict {
-        Verdict::Slower => Tone::Worse,
-        Verdict::Faster => Tone::Better,
-        Verdict::Undecided { .. } | Verdict::TooFew { .. } | Verdict::NoData => Tone::Open,
-        Verdict::Suspect(_) => Tone::Alarm,
-        Verdict::Same | Verdict::Context => Tone::Plain,
-    }
-}
-
-/// The same of a change, which noise may hide.
+/// What a change is for the eye; noise may hide it.
 pub(super) fn tone_of(change: &Change) -> Tone {
-    if change.hidden_by_noise.is_some() { Tone::Open } else { tone(&change.verdict) }
+    if change.hidden_by_noise.is_some() { Tone::Open } else { Tone::of(change.verdict.kind()) }
 }
 
 /// The columns for labels on this page.

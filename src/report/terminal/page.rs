@@ -3,6 +3,7 @@
 
 use crate::report::text::{shorten, width, wrap};
 use crate::report::{Glyphs, Look, Style};
+use crate::verdict::Kind;
 
 /// What a piece of text is for the eye.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +25,17 @@ pub enum Tone {
 }
 
 impl Tone {
+    /// What a verdict of this kind is for the eye.
+    pub fn of(kind: Kind) -> Tone {
+        match kind {
+            Kind::Slower => Tone::Worse,
+            Kind::Faster => Tone::Better,
+            Kind::Machine | Kind::Mixed | Kind::Undecided | Kind::TooFew | Kind::NoData => Tone::Open,
+            Kind::Suspect => Tone::Alarm,
+            Kind::Same | Kind::Context => Tone::Plain,
+        }
+    }
+
     /// The arguments of the escape sequence (ECMA-48, SGR).
     fn code(self) -> &'static str {
         match self {
