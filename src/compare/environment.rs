@@ -194,14 +194,15 @@ fn of_subject(subject: &Subject, old: &[Run<'_>], new: &[Run<'_>], add: &mut Add
     for note in notes.iter().filter(|note| !AGEING.contains(&note.as_str())) {
         let read = |run: &Run<'_>| facts(run)?.notes.get(note).cloned();
         // A pack has another path in the place of a private one.
-        let is_hidden = |run: &Run<'_>| is_of_pack(run) && read(run).is_some_and(|text| text.starts_with("/…/"));
+        let is_hidden =
+            |run: &Run<'_>| is_of_pack(run) && read(run).is_some_and(|text| text.starts_with("/…/"));
         if old.iter().chain(new).any(is_hidden) {
             continue;
         }
         match note.as_str() {
-            STARTED => add(Meaning::Instance, "daemon", &[label], &|run| {
-                read(run).map(|ticks| started(&ticks))
-            }),
+            STARTED => {
+                add(Meaning::Instance, "daemon", &[label], &|run| read(run).map(|ticks| started(&ticks)))
+            }
             _ => add(Meaning::Programs, note, &[label], &read),
         }
     }

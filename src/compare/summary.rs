@@ -20,7 +20,9 @@ const MANY: usize = 4;
 pub(super) fn summary(comparison: &Comparison) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     if comparison.sides[0].iter().any(|run| comparison.sides[1].iter().any(|other| other.run == run.run)) {
-        all.push("a run stands on both sides: what is said of it is how far it can tell, not what changed".into());
+        all.push(
+            "a run stands on both sides: what is said of it is how far it can tell, not what changed".into(),
+        );
     }
     all.extend(machine(comparison));
     for kind in [Kind::Slower, Kind::Faster, Kind::Mixed, Kind::Suspect] {
@@ -58,7 +60,8 @@ pub(super) fn summary(comparison: &Comparison) -> Vec<String> {
 fn machine(comparison: &Comparison) -> Option<String> {
     let of = |experiment: &Experiment| {
         let mut metrics: Vec<String> = Vec::new();
-        for line in experiment.lines.iter().filter(|line| line.is_control && line.verdict == Verdict::Machine) {
+        for line in experiment.lines.iter().filter(|line| line.is_control && line.verdict == Verdict::Machine)
+        {
             let name = experiment.metrics[line.metric].name.to_owned();
             if !metrics.contains(&name) {
                 metrics.push(name);
@@ -71,7 +74,11 @@ fn machine(comparison: &Comparison) -> Option<String> {
         return None;
     }
     let probe = comparison.differences.iter().any(|one| one.meaning == Meaning::Instrument);
-    let who = if probe { "the machine changed, or the probe, which is not the same" } else { "the machine changed" };
+    let who = if probe {
+        "the machine changed, or the probe, which is not the same"
+    } else {
+        "the machine changed"
+    };
     Some(format!(
         "{who}: bare or floor is not what it was in {}; what they show too is not put down to a subject",
         places.join(", ")
@@ -84,7 +91,8 @@ fn named(comparison: &Comparison, kind: Kind) -> Option<String> {
     for one in &comparison.experiments {
         let is_own = |line: &&Line| is_judged(one, line) && line.verdict.kind() == kind;
         for line in one.lines.iter().filter(is_own) {
-            let of = if comparison.experiments.len() > 1 { format!(" ({})", one.name) } else { String::new() };
+            let of =
+                if comparison.experiments.len() > 1 { format!(" ({})", one.name) } else { String::new() };
             lines.push((format!("{} of `{}`{of}", one.metrics[line.metric].name, line.label), line));
         }
     }

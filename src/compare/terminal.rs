@@ -102,8 +102,7 @@ struct Widths {
 
 impl Widths {
     fn of(page: &Page, table: &Table<'_>) -> Widths {
-        let widest =
-            |text: &dyn Fn(&Row<'_>) -> usize| table.rows.iter().map(text).max().unwrap_or_default();
+        let widest = |text: &dyn Fn(&Row<'_>) -> usize| table.rows.iter().map(text).max().unwrap_or_default();
         let setting = widest(&|row| width(row.setting)).min(24);
         let difference = match page.width >= WIDE {
             true => widest(&|row| row.difference.as_ref().map_or(0, |(_, text)| width(text))).max(9) + 2,
@@ -114,7 +113,12 @@ impl Widths {
         let room = page.width.saturating_sub(taken);
         let label = widest(&|row| width(&row.line.label));
         // A label that is cut may read like another one; where it does not fit it has a line of its own.
-        Widths { label: if room < LABEL.min(label) { 1 } else { label.min(room) }, setting, difference, change }
+        Widths {
+            label: if room < LABEL.min(label) { 1 } else { label.min(room) },
+            setting,
+            difference,
+            change,
+        }
     }
 }
 

@@ -344,7 +344,8 @@ fn what_differs_around_the_runs_is_told_first() {
     );
     let page = (find("html").expect("it exists").render)(&comparison, &Look::default());
     assert!(page.contains("6.9.1&#60;script&#62;") && !page.contains("6.9.1<script"), "{page}");
-    let [addresses, names] = ["http", "xmlns=\"http://www.w3.org/2000/svg\""].map(|text| page.matches(text).count());
+    let [addresses, names] =
+        ["http", "xmlns=\"http://www.w3.org/2000/svg\""].map(|text| page.matches(text).count());
     assert_eq!(addresses, names + 1, "a page that needs the network, beside its `http-equiv`");
     // The same bits on the same machine differ in nothing.
     assert_eq!(compared(&[run(1, 12, plain)], &[run(2, 12, plain)]).differences, []);
@@ -413,20 +414,19 @@ fn what_changed_is_named_with_its_size_and_what_many_share_is_told_once() {
         })
         .into();
     let few = |seed| run_of(crowd.clone(), seed, 3, plain);
-    let text = (find("terminal").expect("it exists").render)(&compared(&[few(1)], &[few(2)]), &Look::default());
+    let text =
+        (find("terminal").expect("it exists").render)(&compared(&[few(1)], &[few(2)]), &Look::default());
     assert!(text.contains("returned of 6 subjects has no verdict: 3 rounds a side of the"), "{text}");
 }
 
 #[test]
 fn a_label_is_never_cut_so_that_it_reads_like_another_one() {
-    let labels = ["floor:uts=host,mounts=private", "floor:pid=host,mounts=private"];
-    let subjects = || -> Vec<_> {
-        labels.map(|label| entry(label, Layer::Floor, Ladder::AsInstalled, None)).into()
-    };
+    let labels = ["floor:mounts=private,uts=host", "floor:mounts=private,pid=host"];
+    let subjects =
+        || -> Vec<_> { labels.map(|label| entry(label, Layer::Floor, Ladder::AsInstalled, None)).into() };
     let sides = [1, 2].map(|seed| run_of(subjects(), seed, 12, plain));
     let [old, new] = sides;
-    let text =
-        (find("terminal").expect("it exists").render)(&compared(&[old], &[new]), &Look::default());
+    let text = (find("terminal").expect("it exists").render)(&compared(&[old], &[new]), &Look::default());
     for label in labels {
         assert!(text.contains(&format!("  {label}\n")), "{text}");
     }

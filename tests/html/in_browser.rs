@@ -13,25 +13,30 @@ use crate::browser::{Browser, Window};
 use crate::support::{self, Need};
 use crate::{hostile, page, small};
 
-const DESK: Window = Window { width: 1280, height: 900, scheme: "light" };
-const NIGHT: Window = Window { scheme: "dark", ..DESK };
-const PHONE: Window = Window { width: 390, height: 844, scheme: "light" };
+pub const DESK: Window = Window { width: 1280, height: 900, scheme: "light" };
+pub const NIGHT: Window = Window { scheme: "dark", ..DESK };
+pub const PHONE: Window = Window { width: 390, height: 844, scheme: "light" };
 
 /// A page on disk, as a person would open it.
-struct Opened {
-    browser: Browser,
+pub struct Opened {
+    pub browser: Browser,
     _directory: TempDir,
 }
 
 fn open(run: &Recorded, window: Window) -> Opened {
+    open_page(&page(run), window)
+}
+
+/// Opens any page.
+pub fn open_page(page: &str, window: Window) -> Opened {
     let directory = TempDir::new().expect("a directory");
     let file = directory.path().join("report.html");
-    fs::write(&file, page(run)).expect("it can be written");
+    fs::write(&file, page).expect("it can be written");
     Opened { browser: Browser::open(&file, window), _directory: directory }
 }
 
 /// Unfolds everything.
-const UNFOLD: &str = "document.querySelectorAll('main details').forEach((part) => { part.open = true; })";
+pub const UNFOLD: &str = "document.querySelectorAll('main details').forEach((part) => { part.open = true; })";
 
 #[test]
 fn a_browser_has_nothing_to_complain_of_and_nothing_to_fetch() {
@@ -178,7 +183,7 @@ fn the_keyboard_reaches_everything_and_shows_where_it_is() {
 }
 
 /// The mean of red, green and blue, and how many colours there are.
-fn looks(pixels: &Pixmap) -> (f64, usize) {
+pub fn looks(pixels: &Pixmap) -> (f64, usize) {
     let sum: u64 = pixels
         .pixels()
         .iter()
@@ -190,7 +195,7 @@ fn looks(pixels: &Pixmap) -> (f64, usize) {
 }
 
 /// Where screenshots may be kept for a person to look at.
-fn kept(name: &str, bytes: &[u8]) {
+pub fn kept(name: &str, bytes: &[u8]) {
     let directory = std::env::var_os("DUNNAGE_TEST_SCREENSHOTS").map(PathBuf::from);
     if let Some(directory) = directory {
         fs::create_dir_all(&directory).expect("a directory");
@@ -234,9 +239,12 @@ fn nothing_shuts_anybody_out() {
     if support::lacks(test, Need::Chromium) || support::lacks(test, Need::Axe) {
         return;
     }
+    shuts_nobody_out(&mut open(&small(), DESK).browser);
+}
+
+/// Lets axe-core look at all of an open page by day, by night and on a phone.
+pub fn shuts_nobody_out(browser: &mut Browser) {
     let axe = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(support::AXE)).expect("axe-core");
-    let mut opened = open(&small(), DESK);
-    let browser = &mut opened.browser;
     browser.evaluate(UNFOLD);
     browser.evaluate(&axe);
     for window in [DESK, NIGHT, PHONE] {

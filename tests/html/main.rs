@@ -2,7 +2,11 @@
 //! here; `in_browser` opens it in a real browser.
 
 mod browser;
+mod comparison;
 mod in_browser;
+#[allow(dead_code, reason = "other tests plant more")]
+#[path = "../compare/planted.rs"]
+mod planted;
 #[allow(dead_code, reason = "the scripted runs serve other tests too")]
 #[path = "../report/scripted.rs"]
 mod scripted;
@@ -100,27 +104,31 @@ fn a_page_holds_every_part_of_the_report() {
 #[test]
 fn nothing_in_it_asks_the_network_or_runs_what_its_policy_does_not_know() {
     for page in [page(&small()), page(&hostile())] {
-        let policy =
-            page.split("http-equiv=\"Content-Security-Policy\" content=\"").nth(1).expect("a policy");
-        let policy = policy.split('"').next().expect("its end").replace("&#39;", "'");
-        assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
-        assert!(!policy.contains("unsafe"), "{policy}");
-        assert_eq!([elements(&page, "script"), elements(&page, "style")], [1, 1]);
-        // Elements that load, and attributes that run.
-        for name in ["img", "iframe", "object", "embed", "form", "base", "image", "use"] {
-            assert_eq!(elements(&page, name), 0, "{name}");
-        }
-        assert_eq!(elements(&page, "link"), 1);
-        assert!(page.contains("<link rel=\"icon\" href=\"data:,\">"));
-        // What stands between quotes is a value.
-        let tags = page.split('<').map(|tag| tag.split('>').next().unwrap_or_default());
-        let inside: String = tags.flat_map(|tag| tag.split('"').step_by(2)).collect();
-        for attribute in [" onclick=", " onerror=", " onload=", " style=", " src="] {
-            assert!(!inside.contains(attribute), "{attribute}");
-        }
-        let addresses = page.matches("http://").count() + page.matches("https://").count();
-        assert_eq!(addresses, page.matches("xmlns=\"http://www.w3.org/2000/svg\"").count());
+        asks_and_runs_nothing(&page);
     }
+}
+
+/// What holds of every page that dunnage writes.
+fn asks_and_runs_nothing(page: &str) {
+    let policy = page.split("http-equiv=\"Content-Security-Policy\" content=\"").nth(1).expect("a policy");
+    let policy = policy.split('"').next().expect("its end").replace("&#39;", "'");
+    assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
+    assert!(!policy.contains("unsafe"), "{policy}");
+    assert_eq!([elements(page, "script"), elements(page, "style")], [1, 1]);
+    // Elements that load, and attributes that run.
+    for name in ["img", "iframe", "object", "embed", "form", "base", "image", "use"] {
+        assert_eq!(elements(page, name), 0, "{name}");
+    }
+    assert_eq!(elements(page, "link"), 1);
+    assert!(page.contains("<link rel=\"icon\" href=\"data:,\">"));
+    // What stands between quotes is a value.
+    let tags = page.split('<').map(|tag| tag.split('>').next().unwrap_or_default());
+    let inside: String = tags.flat_map(|tag| tag.split('"').step_by(2)).collect();
+    for attribute in [" onclick=", " onerror=", " onload=", " style=", " src="] {
+        assert!(!inside.contains(attribute), "{attribute}");
+    }
+    let addresses = page.matches("http://").count() + page.matches("https://").count();
+    assert_eq!(addresses, page.matches("xmlns=\"http://www.w3.org/2000/svg\"").count());
 }
 
 #[test]

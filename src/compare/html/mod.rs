@@ -52,8 +52,10 @@ struct Section<'a> {
 
 impl<'a> Page<'a> {
     fn of(comparison: &'a Comparison) -> Page<'a> {
-        let names =
-            comparison.sides.each_ref().map(|side| side.iter().map(|run| run.place.as_str()).collect::<Vec<_>>());
+        let names = comparison
+            .sides
+            .each_ref()
+            .map(|side| side.iter().map(|run| run.place.as_str()).collect::<Vec<_>>());
         let title = format!("{} and {}", names[0].join(", "), names[1].join(", "));
         let labels = labels(comparison);
         let sides = ["old", "new"].into_iter().zip(&comparison.sides);
@@ -61,9 +63,7 @@ impl<'a> Page<'a> {
         let level = level.trim_end_matches('0').trim_end_matches('.');
         Page {
             comparison,
-            runs: sides
-                .flat_map(|(side, runs)| runs.iter().map(move |run| (side, run.in_short())))
-                .collect(),
+            runs: sides.flat_map(|(side, runs)| runs.iter().map(move |run| (side, run.in_short()))).collect(),
             how: format!(
                 "{} at {level} %, so that all together hold at 95 %",
                 counted(comparison.family, "interval")
@@ -189,7 +189,8 @@ fn table(one: &rows::Table<'_>) -> Table {
         }
     };
     let numbers = ["old", "new", "new − old", "new ÷ old"].map(Head::number);
-    let heads = [Head::text("subject")].into_iter().chain(settings).chain(numbers).chain([Head::text("verdict")]);
+    let heads =
+        [Head::text("subject")].into_iter().chain(settings).chain(numbers).chain([Head::text("verdict")]);
     Table {
         caption: format!("{}{given}", one.metric.name),
         heads: heads.collect(),

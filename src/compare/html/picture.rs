@@ -15,7 +15,9 @@ pub(super) fn pictures(experiment: &Experiment) -> Vec<Picture> {
     let mut groups: Vec<Vec<Panel>> = Vec::new();
     for panel in panels(experiment) {
         match groups.last_mut() {
-            Some(group) if group.iter().map(|one| one.rows.len()).sum::<usize>() + panel.rows.len() <= MOST_ROWS => {
+            Some(group)
+                if group.iter().map(|one| one.rows.len()).sum::<usize>() + panel.rows.len() <= MOST_ROWS =>
+            {
                 group.push(panel);
             }
             _ => groups.push(vec![panel]),

@@ -160,7 +160,8 @@ pub(super) fn effects(experiment: &Experiment, factors: &Factors) -> Table {
             (None, Verdict::Slower | Verdict::Faster) => "interact".into(),
             (None, verdict) => verdict.word().into(),
         };
-        let verdict = Cell { text: word, tone: tone(effect.verdict.kind()), ..Cell::verdict(&effect.verdict) };
+        let verdict =
+            Cell { text: word, tone: tone(effect.verdict.kind()), ..Cell::verdict(&effect.verdict) };
         Line {
             subjects: Vec::new(),
             cells: vec![
