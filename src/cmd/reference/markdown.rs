@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use crate::reference::{self, Source, check};
-use crate::report::model::Standing;
 use crate::report::markdown::page;
+use crate::report::model::Standing;
 use crate::report::text::clean;
 use crate::units::counted;
 
