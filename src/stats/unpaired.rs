@@ -6,9 +6,9 @@
 //! and Chicken, "Nonparametric Statistical Methods", section 4.3). If the two distributions differ by a shift and
 //! nothing else, whatever their shape, it misses that shift with probability 2·P(U ≤ k − 1), exactly without
 //! ties and less often with them. Where they differ in width too, the level holds nearly as long as both samples
-//! have about as many values, and is missed where the smaller sample is much the wider: `tests/statistics.rs`
+//! have about as many values, and is missed where the smaller sample is much the wider: `tests/statistics`
 //! knows by how much. The difference of the two medians would need no such assumption, but the interval that is
-//! exact for it (each median's own, one end against the other) is half as wide again.
+//! exact for it (each median's own, one end against the other) is two to four times as wide.
 //!
 //! U takes the values of a sample as independent. Neighbours in time resemble each other, and the more values a
 //! run has, the nearer they are: where both samples have more than [`MOST_VALUES`], neighbours are taken together to
