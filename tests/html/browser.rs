@@ -110,6 +110,11 @@ impl Browser {
         self.call("Emulation.setEmulatedMedia", json!({ "features": features }));
     }
 
+    /// Shows the page as it would be on paper.
+    pub fn print(&mut self) {
+        self.call("Emulation.setEmulatedMedia", json!({ "media": "print" }));
+    }
+
     /// What an expression comes to in the page.
     pub fn evaluate(&mut self, expression: &str) -> Value {
         let asked = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });

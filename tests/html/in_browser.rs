@@ -5,16 +5,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use dunnage::record::Recorded;
+use dunnage::reference::{self, beside};
+use dunnage::report::{Look, html};
 use resvg::tiny_skia::Pixmap;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::browser::{Browser, Window};
 use crate::support::{self, Need};
-use crate::{hostile, page, small};
+use crate::{asked, hostile, page, small};
 
 pub const DESK: Window = Window { width: 1280, height: 900, scheme: "light" };
 pub const NIGHT: Window = Window { scheme: "dark", ..DESK };
+pub const TABLET: Window = Window { width: 800, height: 1100, scheme: "light" };
 pub const PHONE: Window = Window { width: 390, height: 844, scheme: "light" };
 
 /// A page on disk, as a person would open it.
@@ -233,13 +236,75 @@ fn it_is_seen_by_day_by_night_and_on_a_phone() {
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
+/// The smallest letters in pictures and in texts, as they are seen, in pixels.
+const SMALLEST: &str = "(() => { const seen = (one) => one.getClientRects().length > 0; \
+    const drawn = [...document.querySelectorAll('svg.picture text')].filter(seen).map((text) => \
+      parseFloat(text.getAttribute('font-size')) * text.ownerSVGElement.getBoundingClientRect().width / text.ownerSVGElement.viewBox.baseVal.width); \
+    const written = [...document.querySelectorAll('body *')].filter((one) => seen(one) && !one.closest('svg') && \
+      [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim())).map((one) => parseFloat(getComputedStyle(one).fontSize)); \
+    return [Math.min(...drawn), Math.min(...written)]; })()";
+
+/// Cells whose text reaches into the next one.
+const CUT_OFF: &str = "[...document.querySelectorAll('th, td, dt, dd')].filter((cell) => cell.getClientRects().length > 0 \
+    && cell.scrollWidth > cell.clientWidth + 1).map((cell) => cell.textContent)";
+
+#[test]
+fn nothing_is_cut_off_or_too_small_at_any_size() {
+    if support::lacks("nothing_is_cut_off_or_too_small_at_any_size", Need::Chromium) {
+        return;
+    }
+    let mut report = asked();
+    report.references = beside::beside(reference::sources(), &report);
+    let mut opened = open_page(&html::render(&report, &Look::default()), DESK);
+    let browser = &mut opened.browser;
+    browser.evaluate(UNFOLD);
+    for window in [DESK, TABLET, PHONE] {
+        browser.resize(window);
+        let wide = browser.evaluate("document.documentElement.scrollWidth");
+        assert!(wide.as_u64() <= Some(window.width.into()), "{wide} at {}", window.width);
+        assert_eq!(browser.evaluate(CUT_OFF), Value::Array(Vec::new()), "at {}", window.width);
+        let [drawn, written]: [f64; 2] = serde_json::from_value(browser.evaluate(SMALLEST)).expect("sizes");
+        assert!(drawn >= 9.0 && written >= 11.5, "{drawn} and {written} px at {}", window.width);
+    }
+}
+
+#[test]
+fn paper_holds_everything_but_controls_and_the_numbers_behind_pictures() {
+    if support::lacks("paper_holds_everything_but_controls_and_the_numbers_behind_pictures", Need::Chromium) {
+        return;
+    }
+    // A4 less the margins that a browser leaves.
+    let mut opened = open_page(&html::render(&asked(), &Look::default()), Window { width: 718, ..TABLET });
+    let browser = &mut opened.browser;
+    let open = "[...document.querySelectorAll('main details')].map((part) => [part.open, part.classList.contains('data')])";
+    let folded = |browser: &mut Browser| -> Vec<(bool, bool)> {
+        serde_json::from_value(browser.evaluate(open)).expect("parts")
+    };
+    let before = folded(browser);
+    assert!(before.iter().any(|(is_open, _)| !is_open));
+    browser.print();
+    browser.evaluate("dispatchEvent(new Event('beforeprint'))");
+    assert!(folded(browser).iter().all(|(is_open, is_data)| is_open != is_data), "{:?}", folded(browser));
+    let shown = "[...document.querySelectorAll('.bar, .skip, .data')].filter((one) => one.getClientRects().length > 0).length";
+    assert_eq!(browser.evaluate(shown), 0);
+    let wide = browser.evaluate("document.documentElement.scrollWidth");
+    assert!(wide.as_u64() <= Some(718), "{wide}: what is wider is cut off, or makes all letters smaller");
+    assert_eq!(browser.evaluate(CUT_OFF), Value::Array(Vec::new()));
+    browser.evaluate("dispatchEvent(new Event('afterprint'))");
+    assert_eq!(folded(browser), before);
+}
+
 #[test]
 fn nothing_shuts_anybody_out() {
     let test = "nothing_shuts_anybody_out";
     if support::lacks(test, Need::Chromium) || support::lacks(test, Need::Axe) {
         return;
     }
-    shuts_nobody_out(&mut open(&small(), DESK).browser);
+    let mut report = asked();
+    report.references = beside::beside(reference::sources(), &report);
+    for page in [page(&small()), html::render(&report, &Look::default())] {
+        shuts_nobody_out(&mut open_page(&page, DESK).browser);
+    }
 }
 
 /// Lets axe-core look at all of an open page by day, by night and on a phone.

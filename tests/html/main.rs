@@ -13,7 +13,10 @@ mod scripted;
 #[path = "../support/mod.rs"]
 mod support;
 
+use dunnage::plan::Prediction;
+use dunnage::plan::prediction::Written;
 use dunnage::record::Recorded;
+use dunnage::reference::{self, beside};
 use dunnage::report::{Look, Report, html};
 use dunnage::verdict::analyse;
 
@@ -36,6 +39,29 @@ fn small() -> Recorded {
         fail(&mut run, idle, round, crash("unknown or invalid runtime name: crun"));
     }
     run
+}
+
+/// Five subjects of which a person predicted something, and a reader who has a job of two seconds; a program that lies
+/// deep, and two values far from all others.
+fn asked() -> Report {
+    let predicted = [
+        "start.returned: bare < floor < crun",
+        "start.returned: crun < floor",
+        "start.returned: bare < podman",
+    ];
+    let read = |text: &str| Prediction::of(&Written::parse(text).unwrap(), &["start"]).unwrap();
+    let mut run = run(plan(full_ladder()[..5].to_vec(), 20));
+    run.plan.predictions = predicted.map(read).to_vec();
+    for facts in run.environment.subjects.values_mut() {
+        facts.components[0].path = format!("/var/lib/{}/rootfs/dunnage", "0123456789abcdef".repeat(4));
+    }
+    for label in ["crun", "runc"] {
+        let cell = cells_of(&run, label)[0];
+        for name in ["returned", "gone"] {
+            run.series[cell].values[metric(name)][7] *= 4.0;
+        }
+    }
+    Report::of(&run, &analyse(&run)).with_job(2.0)
 }
 
 /// What tries to be more than text.
@@ -99,6 +125,76 @@ fn a_page_holds_every_part_of_the_report() {
         assert!(page.contains(part), "no {part:?}");
     }
     assert!(page.len() < 1_500_000, "{} bytes", page.len());
+}
+
+/// The text between two others.
+fn between<'a>(page: &'a str, from: &str, to: &str) -> &'a str {
+    let after = page.split_once(from).unwrap_or_else(|| panic!("no {from:?}")).1;
+    after.split_once(to).unwrap_or_else(|| panic!("no {to:?} after {from:?}")).0
+}
+
+#[test]
+fn what_was_predicted_and_what_a_job_pays_stand_in_the_answer() {
+    let page = html::render(&asked(), &Look::default());
+    let answer = between(&page, "<section id=\"answer\"", "<section class=\"experiment\"");
+    let (first, rest) = answer.split_once("class=\"glance\"").expect("the answer at a glance");
+    // What a person wanted to know comes before what the program would tell anybody.
+    assert!(first.contains("3 predictions: 1 held, 1 did not hold, 1 not decided"), "{first}");
+    for (word, text) in [
+        ("held\"><span>held", "start.returned: bare &#60; floor &#60; crun"),
+        ("failed\"><span>did not hold", "start.returned: crun &#60; floor"),
+        ("open\"><span>not decided", "start.returned: bare &#60; podman"),
+    ] {
+        assert!(first.contains(&format!("{word}</span></strong> <code>{text}</code>")), "{text}: {first}");
+    }
+    assert!(between(first, "crun &#60; floor</code>", "</li>").contains("<small>"), "a reason: {first}");
+    assert!(between(first, "Every step", "</details>").matches("<tr").count() > 6);
+    // A column at a glance, and the intervals below.
+    let (glance, rest) = rest.split_once("What is added to a job of 2.00 s").expect("a place for the job");
+    assert_eq!(glance.matches("% of 2.00\u{a0}s").count(), 2);
+    assert!(rest.contains("For each launch (start), more than bare") && rest.contains("idle, %"));
+    let nobody = self::page(&small());
+    assert!(!nobody.contains("Predicted before") && !nobody.contains("added to a job"));
+}
+
+#[test]
+fn the_same_thing_is_shown_once() {
+    let report = asked();
+    for report in [&report, &Report { references: Vec::new(), ..report.clone() }] {
+        let page = html::render(report, &Look::default());
+        let mut names: Vec<&str> =
+            page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all, "every element has a name of its own");
+        // Rounds are drawn in one way, with their numbers below.
+        assert!(!page.contains("each subject against its own median"));
+        let rounds = between(&page, "<summary>Rounds over time</summary>", "</section>");
+        assert_eq!(rounds.matches("class=\"courses\"").count(), rounds.matches("<caption>").count());
+        // Warnings of one kind say once what to do.
+        let warnings = between(&page, "<summary>Warnings", "</details>");
+        assert!(warnings.matches("far from the others").count() > 1, "{warnings}");
+        assert_eq!(warnings.matches("find out what else ran").count(), 1, "{warnings}");
+        // What is decided against the baseline stands in the verdicts, and not once more.
+        assert!(!page.contains("crun against bare</span>"));
+    }
+}
+
+#[test]
+fn what_others_published_stands_beside_ours_with_its_cautions() {
+    let mut report = asked();
+    report.references = beside::beside(reference::sources(), &report);
+    let page = html::render(&report, &Look::default());
+    let published = between(&page, "id=\"published\"", "id=\"run\"");
+    for part in ["Caution", "Not alike: ", "10 single values: ", "machine", "licence"] {
+        assert!(published.contains(part), "no {part:?}");
+    }
+    assert!(!published.contains("single value 3"), "repetitions are listed once, not each with its name");
+    // Nobody is ranked or judged across sources.
+    for word in [">slower<", ">faster<", "place"] {
+        assert!(!published.contains(word), "{word:?}");
+    }
 }
 
 #[test]

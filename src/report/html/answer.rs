@@ -27,7 +27,7 @@ pub(super) struct Answer {
     pub legend: String,
     /// A table a setting.
     pub tables: Vec<Table>,
-    /// The ladder, where there is one.
+    /// The ladder, or else what shows most.
     pub figure: Option<Figure>,
     /// What it means, in sentences.
     pub sentences: Vec<String>,
@@ -47,9 +47,7 @@ pub(super) struct Other {
 
 /// What the page says first; nothing where nothing was planned.
 pub(super) fn answer(report: &Report, labels: &[String]) -> Option<Answer> {
-    let told =
-        |one: &&Experiment| !one.speaks_for_itself() && !one.metrics.is_empty() && !one.settings.is_empty();
-    let lead = report.experiments.iter().find(told);
+    let lead = lead(report);
     let others = report.experiments.iter().filter(|one| lead.is_none_or(|lead| lead.name != one.name));
     let others: Vec<Other> = others
         .map(|one| Other { experiment: one.name, question: one.question, sentences: in_short(report, one) })
@@ -63,7 +61,7 @@ pub(super) fn answer(report: &Report, labels: &[String]) -> Option<Answer> {
             meaning: "",
             legend: String::new(),
             tables: Vec::new(),
-            figure: drawn(report, labels),
+            figure: drawn(report, first, labels),
             sentences: Vec::new(),
             left_out: 0,
             others,
@@ -77,17 +75,31 @@ pub(super) fn answer(report: &Report, labels: &[String]) -> Option<Answer> {
         metric: metric.name,
         meaning: metric.meaning,
         legend: legend(lead),
-        tables: (0..shown).map(|setting| at_a_glance(lead, setting, 0)).collect(),
-        figure: drawn(report, labels),
+        tables: (0..shown).map(|setting| at_a_glance(lead, setting, 0, report.job.as_ref())).collect(),
+        figure: drawn(report, lead, labels),
         sentences: in_words(report, lead),
         left_out: lead.settings.len() - shown,
         others,
     })
 }
 
-/// The picture of the whole run.
-fn drawn(report: &Report, labels: &[String]) -> Option<Figure> {
-    picture::summary(report).map(|one| figure(one, labels))
+/// The picture of the whole run; where no layers stand above each other, the first of the experiment.
+fn drawn(report: &Report, lead: &Experiment, labels: &[String]) -> Option<Figure> {
+    let first = || picture::of_experiment(report, lead).into_iter().next();
+    picture::summary(report).or_else(first).map(|one| figure(one, labels))
+}
+
+/// The experiment that the answer is about.
+fn lead(report: &Report) -> Option<&Experiment> {
+    let told =
+        |one: &&Experiment| !one.speaks_for_itself() && !one.metrics.is_empty() && !one.settings.is_empty();
+    report.experiments.iter().find(told)
+}
+
+/// Whether the first picture of an experiment stands in the answer, and so not once more in its section.
+pub(super) fn shows_first_of(report: &Report, experiment: &Experiment) -> bool {
+    let shown = lead(report).or(report.experiments.first());
+    shown.is_some_and(|one| one.name == experiment.name) && picture::summary(report).is_none()
 }
 
 /// What the words of verdicts mean in the first metric of an experiment.

@@ -1,11 +1,14 @@
 //! The tables of subjects: every metric in every setting with medians, intervals, differences from the baseline,
 //! verdicts and places; what pairs of subjects say; and what twins show.
 
+use super::asked;
 use super::table::{Cell, Head, Line, Medians, Table, aligned, setting_name};
-use crate::report::model::{Change, Experiment, Pair, PairKind, Row};
+use crate::report::model::{Change, Experiment, Job, JobShare, Pair, PairKind, Row};
 use crate::report::ranking::{Place, places};
 use crate::report::text::{decimals, in_percent, number, percent, with_interval};
 use crate::stats::Estimate;
+use crate::units::Unit;
+use crate::verdict::Verdict;
 
 /// All subjects of a setting, each once, in the order of the ladders.
 pub(super) fn subjects(experiment: &Experiment, setting: usize) -> Vec<&Row> {
@@ -136,8 +139,31 @@ pub(super) fn verdicts(experiment: &Experiment, setting: usize, metric: usize) -
     }
 }
 
+/// What each subject adds to the reader's job, where it is told for this experiment and setting.
+fn of_job(
+    experiment: &Experiment,
+    setting: usize,
+    rows: &[&Row],
+    job: Option<&Job>,
+) -> Option<(Head, Vec<Cell>)> {
+    let job = job?;
+    let setting = &experiment.settings[setting].text;
+    let is_own = |share: &&JobShare| share.experiment == experiment.name && share.setting == *setting;
+    let own: Vec<&JobShare> = job.shares.iter().filter(is_own).collect();
+    let share = |row: &&Row| own.iter().find(|share| share.label == row.label).map(|share| share.share);
+    let medians = Medians::of_estimates(Unit::Share, &rows.iter().map(share).collect::<Vec<_>>());
+    let head = Head::number(format!("{} of {}", medians.unit, asked::length(job).replace(' ', "\u{a0}")));
+    let cells = medians.cells.into_iter().map(|[median, _]| median);
+    (!own.is_empty()).then(|| (head, cells.collect()))
+}
+
 /// One metric in one setting, the first place first: the answer at a glance.
-pub(super) fn at_a_glance(experiment: &Experiment, setting: usize, metric: usize) -> Table {
+pub(super) fn at_a_glance(
+    experiment: &Experiment,
+    setting: usize,
+    metric: usize,
+    job: Option<&Job>,
+) -> Table {
     let definition = &experiment.metrics[metric];
     let places = places(experiment, setting, metric);
     let mut rows: Vec<&Row> = places.iter().map(|(row, _)| *row).collect();
@@ -151,26 +177,31 @@ pub(super) fn at_a_glance(experiment: &Experiment, setting: usize, metric: usize
     let value = |row: &&Row| row.values.get(metric).and_then(Option::as_ref).map(|one| one.median);
     let medians = Medians::of_estimates(definition.unit, &rows.iter().map(value).collect::<Vec<_>>());
     let multiples = multiples(&rows.iter().map(|row| Some(*row)).collect::<Vec<_>>(), metric);
-    let cells = rows.iter().zip(medians.cells.clone()).zip(multiples);
-    let line = |((row, [median, interval]), [multiple, _]): ((&&Row, [Cell; 2]), [Cell; 2])| {
-        let [name, layer] = head_of(row);
-        let place = place_of(&places, row);
-        Line {
-            subjects: vec![row.label.clone()],
-            cells: vec![name, layer, place, median, interval, multiple, verdict_of(row, metric)],
-        }
+    let (job_head, job_cells) = of_job(experiment, setting, &rows, job).unzip();
+    let line = |index: usize| {
+        let row = rows[index];
+        let [median, interval] = medians.cells[index].clone();
+        let [multiple, _] = multiples[index].clone();
+        let share = job_cells.as_ref().map(|cells| cells[index].clone());
+        let [name, _] = head_of(row);
+        let mut cells = vec![name, place_of(&places, row), median, interval, multiple];
+        cells.extend(share);
+        cells.push(verdict_of(row, metric));
+        Line { subjects: vec![row.label.clone()], cells }
     };
-    let mut heads = heads_of().to_vec();
-    heads.extend([
+    let lines = (0..rows.len()).map(line).collect();
+    let mut heads = vec![
+        Head::text("subject"),
         Head::number("place"),
         Head::number(medians.named(definition.name)),
         Head::range("95 % interval"),
         Head::number(format!("× {}", baseline(experiment))),
-        Head::text("verdict"),
-    ]);
+    ];
+    heads.extend(job_head);
+    heads.push(Head::text("verdict"));
     let text = setting_name(experiment, setting);
     let caption = if text.is_empty() { definition.name.to_owned() } else { text.to_owned() };
-    Table { caption, heads, lines: cells.map(line).collect(), ..Table::default() }
+    Table { caption, heads, lines, ..Table::default() }
 }
 
 /// Metrics beside each other, medians with their intervals, nothing decided.
@@ -192,11 +223,19 @@ pub(super) fn context(experiment: &Experiment, setting: usize, metrics: &[usize]
     }
     let text = setting_name(experiment, setting);
     let named = if text.is_empty() { String::new() } else { format!(", {text}") };
-    Table { caption: format!("{} for context{named}", experiment.name), heads, lines, ..Table::default() }
+    let names: Vec<_> = metrics.iter().map(|&metric| experiment.metrics[metric].name).collect();
+    let caption = format!("{}, for context: {}{named}", experiment.name, names.join(", "));
+    Table { caption, heads, lines, ..Table::default() }
 }
 
 /// Whether a pair belongs to a group.
 type Belongs = fn(&PairKind) -> bool;
+
+/// Whether the table of verdicts says all of it: a difference from the baseline that is decided.
+fn is_told(pair: &Pair, change: &Change) -> bool {
+    let is_decided = matches!(change.verdict, Verdict::Slower | Verdict::Faster | Verdict::Same);
+    pair.kind == PairKind::Baseline && is_decided && change.hidden_by_noise.is_none()
+}
 
 /// What pairs say, by what they can show.
 pub(super) fn pairs(experiment: &Experiment) -> Vec<Table> {
@@ -206,7 +245,7 @@ pub(super) fn pairs(experiment: &Experiment) -> Vec<Table> {
         ("Several things differ at once, so no cause is named", |kind| {
             matches!(kind, PairKind::Layer | PairKind::Predicted)
         }),
-        ("Against the baseline", |kind| matches!(kind, PairKind::Baseline)),
+        ("Not decided against the baseline", |kind| matches!(kind, PairKind::Baseline)),
     ];
     let table = |(caption, belongs): (&str, Belongs)| {
         let own: Vec<&Pair> = experiment.pairs.iter().filter(|pair| belongs(&pair.kind)).collect();
@@ -227,7 +266,8 @@ pub(super) fn noise(experiment: &Experiment) -> Table {
             lines.push(Line {
                 subjects: vec![noise.label.clone()],
                 cells: vec![
-                    Cell { detail: noise.layer.into(), ..Cell::code(noise.label.clone()) },
+                    Cell::code(noise.label.clone()),
+                    Cell { tone: "faint", ..Cell::text(noise.layer) },
                     Cell::text(setting.text.clone()),
                     Cell::text(metric.name),
                     Cell::text(with_interval(metric.unit, noise.units, None)).key(noise.units),
@@ -243,7 +283,7 @@ pub(super) fn noise(experiment: &Experiment) -> Table {
             });
         }
     }
-    let heads = ["subject", "setting", "metric"].map(Head::text).into_iter();
+    let heads = heads_of().into_iter().chain(["setting", "metric"].map(Head::text));
     let heads = heads.chain(["noise floor", "of the median"].map(Head::number)).chain([Head::text("twins")]);
     Table {
         caption: "Noise floor: the same subject measured twice under two labels".into(),
@@ -256,7 +296,8 @@ pub(super) fn noise(experiment: &Experiment) -> Table {
 fn of_pairs(experiment: &Experiment, pairs: &[&Pair]) -> Table {
     let mut lines = Vec::new();
     for pair in pairs {
-        for change in pair.changes.iter().filter(|change| experiment.metrics[change.metric].decisive) {
+        let is_decisive = |change: &&Change| experiment.metrics[change.metric].decisive;
+        for change in pair.changes.iter().filter(is_decisive).filter(|change| !is_told(pair, change)) {
             let metric = &experiment.metrics[change.metric];
             let ratio = change.ratio.map_or(Cell::nothing("–"), |ratio| {
                 Cell::text(in_percent(&Estimate { interval: None, ..ratio })).key(ratio.value)

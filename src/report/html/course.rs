@@ -1,8 +1,9 @@
 //! Raw rounds over time, one small drawing a cell, so that spikes, steps and drift show. Every drawing has its
-//! own axis; what it spans stands beside it.
+//! own axis; what it spans stands beside it, and the numbers stand below.
 
+use super::table::{Cell, Head, Line, Table};
 use crate::report::model::{Experiment, Row, Setting, Value};
-use crate::report::text::{percent, with_interval};
+use crate::report::text::{common_scale, decimals, number, percent, with_interval};
 use crate::stats::Course;
 use crate::units::Unit;
 
@@ -16,11 +17,23 @@ const LEAST_SPAN: f64 = 1.05;
 pub(super) struct Courses {
     pub title: String,
     pub drawings: Vec<Drawing>,
+    /// The same in numbers, subject by round.
+    pub numbers: Table,
+}
+
+impl Courses {
+    /// How many values there are.
+    pub fn values(&self) -> usize {
+        self.drawings.iter().map(|drawing| drawing.points).sum()
+    }
 }
 
 /// The rounds of one cell.
 #[derive(Debug)]
 pub(super) struct Drawing {
+    /// What stands above it.
+    pub name: String,
+    /// Whose it is.
     pub label: String,
     /// What there is to see, for whoever does not.
     pub alternative: String,
@@ -51,20 +64,84 @@ pub(super) struct Axis {
     pub symbol: &'static str,
 }
 
-/// The rounds of every subject in a setting; none where nothing was measured.
-pub(super) fn courses(experiment: &Experiment, setting: &Setting, metric: usize) -> Option<Courses> {
+/// A cell that can be drawn, and what stands above the drawing.
+type Member<'a> = (&'a str, &'a Row, &'a Value);
+
+/// The rounds of a metric, setting by setting; where every setting has the same single subject, all of them together.
+pub(super) fn courses(experiment: &Experiment, metric: usize) -> Vec<Courses> {
     let definition = &experiment.metrics[metric];
-    let mut drawings: Vec<Drawing> = Vec::new();
-    for row in setting.ladders.iter().flat_map(|ladder| &ladder.rows) {
-        let is_new = drawings.iter().all(|known| known.label != row.label);
-        let value = row.values.get(metric).and_then(Option::as_ref).filter(|_| is_new);
-        drawings.extend(value.and_then(|value| drawing(row, value, definition.unit)));
+    let settings: Vec<(&Setting, Vec<Member>)> =
+        experiment.settings.iter().map(|setting| (setting, members(setting, metric))).collect();
+    let all = || settings.iter().flat_map(|(_, members)| members);
+    let one = all().next().map_or("", |(label, ..)| label);
+    if settings.len() > 1 && settings.iter().all(|(_, own)| own.len() < 2) && all().all(|own| own.0 == one) {
+        let by_setting = settings.iter().flat_map(|(setting, own)| {
+            own.iter().map(|(_, row, value)| (setting.values.as_str(), *row, *value))
+        });
+        return group(
+            format!("{} of {one}", definition.name),
+            definition.unit,
+            &by_setting.collect::<Vec<_>>(),
+        )
+        .into_iter()
+        .collect();
     }
-    let named = if setting.text.is_empty() { String::new() } else { format!(", {}", setting.text) };
-    (!drawings.is_empty()).then(|| Courses { title: format!("{}{named}", definition.name), drawings })
+    let of_setting = |(setting, members): (&Setting, Vec<Member>)| {
+        let named = if setting.text.is_empty() { String::new() } else { format!(", {}", setting.text) };
+        group(format!("{}{named}", definition.name), definition.unit, &members)
+    };
+    settings.into_iter().filter_map(of_setting).collect()
 }
 
-fn drawing(row: &Row, value: &Value, unit: Unit) -> Option<Drawing> {
+/// The subjects of a setting that have values, each once.
+fn members(setting: &Setting, metric: usize) -> Vec<Member<'_>> {
+    let mut members: Vec<Member> = Vec::new();
+    for row in setting.ladders.iter().flat_map(|ladder| &ladder.rows) {
+        let is_new = members.iter().all(|(label, ..)| *label != row.label);
+        let value = row.values.get(metric).and_then(Option::as_ref).filter(|_| is_new);
+        members.extend(value.map(|value| (row.label.as_str(), row, value)));
+    }
+    members
+}
+
+/// None where nothing can be drawn.
+fn group(title: String, unit: Unit, members: &[Member]) -> Option<Courses> {
+    let drawn = members.iter().filter_map(|member| Some((*member, drawing(*member, unit)?)));
+    let (members, drawings): (Vec<Member>, Vec<Drawing>) = drawn.unzip();
+    (!drawings.is_empty()).then(|| Courses { numbers: numbers(&title, unit, &members), title, drawings })
+}
+
+/// The values of every subject by round, in one unit.
+fn numbers(title: &str, unit: Unit, drawn: &[Member]) -> Table {
+    let scale = common_scale(unit, drawn.iter().map(|(.., value)| value.median.value));
+    let longest = drawn.iter().map(|(.., value)| value.course.points.len()).max().unwrap_or(0);
+    let step = drawn.iter().map(|(.., value)| value.course.step).max().unwrap_or(1);
+    let head = |index: usize| {
+        let first = index * step + 1;
+        Head::number(if step == 1 { first.to_string() } else { format!("{first}–{}", first + step - 1) })
+    };
+    let line = |(name, row, value): &Member| {
+        let cell = |index: usize| match value.course.points.get(index) {
+            Some(Some(point)) => {
+                let shown = point.median / scale.divisor;
+                Cell::text(number(shown, decimals(shown)))
+            }
+            _ => Cell::nothing("–"),
+        };
+        let cells = std::iter::once(Cell::code(*name)).chain((0..longest).map(cell));
+        Line { subjects: vec![row.label.clone()], cells: cells.collect() }
+    };
+    let of_rounds = if step == 1 { "by round".to_owned() } else { format!("medians of {step} rounds") };
+    let in_unit = if scale.symbol.is_empty() { String::new() } else { format!(", in {}", scale.symbol) };
+    Table {
+        caption: format!("{title}, {of_rounds}{in_unit}"),
+        heads: std::iter::once(Head::text("subject")).chain((0..longest).map(head)).collect(),
+        lines: drawn.iter().map(line).collect(),
+        ..Table::default()
+    }
+}
+
+fn drawing((name, row, value): Member, unit: Unit) -> Option<Drawing> {
     let axis = Axis::over(value, unit)?;
     let points = value.course.points.len();
     let shown = |value: f64| with_interval(unit, value, None);
@@ -77,10 +154,10 @@ fn drawing(row: &Row, value: &Value, unit: Unit) -> Option<Drawing> {
         )
     });
     Some(Drawing {
+        name: name.to_owned(),
         label: row.label.clone(),
         alternative: format!(
-            "{}: {} rounds in order, median {}, from {} to {}{drift}",
-            row.label,
+            "{name}: {} rounds in order, median {}, from {} to {}{drift}",
             value.median.rounds,
             shown(value.median.value),
             shown(low),
@@ -88,7 +165,7 @@ fn drawing(row: &Row, value: &Value, unit: Unit) -> Option<Drawing> {
         ),
         points,
         step: value.course.step,
-        line: line(&value.course, &axis),
+        line: line(&value.course, &axis, if row.lost == 0 { Holes::Bridged } else { Holes::Gaps }),
         band: (value.course.step > 1).then(|| band(&value.course, &axis)),
         middle: format!("M0 {:.0}H{points}", axis.height(value.median.value)),
         ends: [shown(axis.value(axis.low)), shown(axis.value(axis.high))],
@@ -120,16 +197,30 @@ impl Axis {
     }
 }
 
-/// A path through the medians; rounds without a value are gaps.
-fn line(course: &Course, axis: &Axis) -> String {
+/// What rounds without a value are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holes {
+    /// The experiment was not in them, so that nothing is missing.
+    Bridged,
+    /// A value is missing.
+    Gaps,
+}
+
+/// A path through the medians.
+fn line(course: &Course, axis: &Axis, holes: Holes) -> String {
     let mut path = String::new();
     let mut is_drawn = false;
     for (index, point) in course.points.iter().enumerate() {
         if let Some(point) = point {
             let verb = if is_drawn { 'L' } else { 'M' };
-            path.push_str(&format!("{verb}{index}.5 {:.1}", axis.height(point.median)));
+            path.push_str(&format!("{verb}{index}.5 {:.2}", axis.height(point.median)));
+            // A point between two gaps would not be seen.
+            let is_last = course.points.get(index + 1).is_none_or(Option::is_none);
+            if !is_drawn && is_last {
+                path.push_str("h0");
+            }
         }
-        is_drawn = point.is_some();
+        is_drawn = point.is_some() || (is_drawn && holes == Holes::Bridged);
     }
     path
 }
@@ -184,9 +275,19 @@ mod tests {
         let value = value(&values, 200);
         let axis = Axis::over(&value, Unit::Seconds).unwrap();
         assert_eq!(axis.kind, "log");
-        let path = line(&value.course, &axis);
+        let path = line(&value.course, &axis, Holes::Gaps);
         assert_eq!(path.matches('M').count(), 2, "{path}");
-        assert!(path.contains("M3.5 0.0"), "{path}");
+        assert_eq!(line(&value.course, &axis, Holes::Bridged).matches('M').count(), 1);
+        assert!(path.contains("M3.5 0.00"), "{path}");
+    }
+
+    #[test]
+    fn a_round_between_two_holes_is_seen() {
+        let value = value(&[Some(1e-3), Some(1e-3), None, Some(2e-3), None, Some(1e-3), Some(1e-3)], 200);
+        let axis = Axis::over(&value, Unit::Seconds).unwrap();
+        let path = line(&value.course, &axis, Holes::Gaps);
+        assert_eq!(path.matches("h0").count(), 1, "{path}");
+        assert!(path.contains("M3.5 0.00h0M5.5"), "{path}");
     }
 
     #[test]
@@ -199,7 +300,7 @@ mod tests {
 
     #[test]
     fn many_rounds_have_a_band_and_few_have_none() {
-        let row = |values: &Value| drawing(&row_named("bare"), values, Unit::Seconds).unwrap();
+        let row = |values: &Value| drawing(("bare", &row_named("bare"), values), Unit::Seconds).unwrap();
         let many: Vec<_> = (0..1000).map(|round| Some(1.0 + f64::from(round % 7))).collect();
         let drawn = row(&value(&many, 200));
         assert_eq!((drawn.points, drawn.step, drawn.band.is_some()), (200, 5, true));

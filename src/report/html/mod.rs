@@ -7,6 +7,7 @@
 //! allows its own style and script, by their hashes, and nothing else.
 
 mod answer;
+mod asked;
 mod compared;
 mod course;
 pub(crate) mod figure;
@@ -20,6 +21,7 @@ pub(crate) mod table;
 use askama::Template;
 
 use self::answer::Answer;
+use self::asked::{JobAdded, Predicted};
 use self::frame::Frame;
 use self::prose::{prose, question};
 use self::published::Source;
@@ -55,15 +57,20 @@ pub fn render(report: &Report, look: &Look) -> String {
 struct Page<'a> {
     frame: Frame,
     report: &'a Report,
+    /// When it began, for people.
+    started: String,
     machine: Vec<String>,
     versions: Vec<String>,
     how: String,
     /// What follows from carry-over tests.
     carry_over: String,
     answer: Option<Answer>,
+    predicted: Option<Predicted>,
+    job: Option<JobAdded>,
     sections: Vec<Section<'a>>,
+    facts: Facts<'a>,
     /// What concerns no experiment by itself, and what is found but not usable stands with it.
-    notices: Vec<&'a Notice>,
+    notices: Vec<Warned<'a>>,
     sources: Vec<Source<'a>>,
     place: String,
     repeat: Vec<String>,
@@ -75,13 +82,17 @@ impl<'a> Page<'a> {
         let labels = labels(report);
         let title = format!("{} on {}", names.join(", "), report.host);
         Page {
+            started: started(&report.started),
             machine: head::machine(report),
             versions: head::versions(report),
             how: head::rounds(report),
             carry_over: head::carry_over(report),
             answer: answer::answer(report, &labels),
+            predicted: asked::predicted(report),
+            job: asked::job(report),
             sections: section::sections(report, &labels),
-            notices: report.notices.iter().filter(|notice| notice.experiment.is_none()).collect(),
+            facts: facts(report),
+            notices: warned(report, None),
             sources: published::sources(&report.references),
             place: super::text::clean(&look.place),
             repeat: head::repeat(report),
@@ -94,6 +105,14 @@ impl<'a> Page<'a> {
     fn programs(&self) -> impl Iterator<Item = (&'a Program, &'a str)> {
         let short = |program: &'a Program| (program, program.sha256.get(..12).unwrap_or(&program.sha256));
         self.report.programs.iter().map(short)
+    }
+}
+
+/// A time in UTC to the second; anything else as it is.
+fn started(text: &str) -> String {
+    match (text.get(..10), text.get(10..11), text.get(11..19), text.ends_with('Z')) {
+        (Some(day), Some("T"), Some(time), true) => format!("{day} {time} UTC"),
+        _ => text.to_owned(),
     }
 }
 
@@ -118,6 +137,55 @@ struct Suspected<'a> {
 fn suspected(report: &Report) -> impl Iterator<Item = Suspected<'_>> {
     let counted = report.suspects.iter().enumerate();
     counted.map(|(index, suspicion)| Suspected { number: index + 1, suspicion })
+}
+
+/// Facts about the machine, by how much room they take.
+struct Facts<'a> {
+    short: Vec<Fact<'a>>,
+    long: Vec<Fact<'a>>,
+    /// Of the CPU's weaknesses; there are many.
+    mitigations: Vec<Fact<'a>>,
+}
+
+/// A name and what it is.
+type Fact<'a> = (&'a str, &'a str);
+
+/// What fits into a column beside others, in letters.
+const SHORT: usize = 40;
+
+fn facts(report: &Report) -> Facts<'_> {
+    let named = |(name, fact): &'_ (String, String)| (name.starts_with("mitigation_"), fact.len() <= SHORT);
+    let of = |wanted: fn((bool, bool)) -> bool| {
+        let own = report.machine.iter().filter(|fact| wanted(named(fact)));
+        own.map(|(name, fact)| (name.strip_prefix("mitigation_").unwrap_or(name), fact.as_str())).collect()
+    };
+    Facts {
+        short: of(|(is_mitigation, is_short)| !is_mitigation && is_short),
+        long: of(|(is_mitigation, is_short)| !is_mitigation && !is_short),
+        mitigations: of(|(is_mitigation, _)| is_mitigation),
+    }
+}
+
+/// Warnings of one kind that are met in one way.
+#[derive(Debug)]
+struct Warned<'a> {
+    kind: &'static str,
+    remedy: &'a str,
+    /// What was seen, each time.
+    seen: Vec<&'a str>,
+}
+
+/// The warnings about an experiment, or about the run as a whole.
+fn warned<'a>(report: &'a Report, experiment: Option<&str>) -> Vec<Warned<'a>> {
+    let mut all: Vec<Warned> = Vec::new();
+    for Notice { kind, seen, remedy, .. } in report.notices.iter().filter(|one| one.experiment == experiment)
+    {
+        match all.iter_mut().find(|one| one.kind == *kind && one.remedy == remedy) {
+            Some(known) => known.seen.push(seen),
+            None => all.push(Warned { kind, remedy, seen: vec![seen] }),
+        }
+    }
+    all
 }
 
 /// How often something failed.

@@ -8,42 +8,41 @@ use crate::units::Unit;
 use crate::verdict::Verdict;
 use crate::verdict::exhibit::{Exhibit, Item};
 
-/// The price lists of an experiment: launches and single calls apart.
+/// The price lists of an experiment: launches and single calls apart, and metric by metric.
 pub(super) fn prices(experiment: &Experiment) -> Vec<Table> {
     let ways: [(&[&str], &str); 2] = [(&["alone", "ladder"], "launches"), (&["call"], "single calls")];
-    let of_list = |list| ways.into_iter().map(move |(ways, what)| price_table(experiment, list, ways, what));
-    let tables = experiment.price_lists.iter().flat_map(of_list);
-    tables.filter(|table| !table.is_empty()).collect()
+    let of_list = |list| {
+        ways.into_iter().flat_map(move |(ways, what)| {
+            (0..experiment.metrics.len())
+                .map(move |metric| price_table(experiment, list, ways, what, metric))
+                .filter(|table| !table.is_empty())
+        })
+    };
+    experiment.price_lists.iter().flat_map(of_list).collect()
 }
 
 /// A column of prices.
 struct Column<'a> {
     way: &'a str,
     prestate: usize,
-    metric: usize,
 }
 
-fn price_table(experiment: &Experiment, list: &PriceList, ways: &[&str], what: &str) -> Table {
+fn price_table(experiment: &Experiment, list: &PriceList, ways: &[&str], what: &str, metric: usize) -> Table {
+    let definition = &experiment.metrics[metric];
     let pieces = list.pieces(ways);
     let amount = |piece: &str, column: &Column| -> Option<&Amount> {
-        list.line(column.way, piece)?.amounts.get(column.prestate)?.get(column.metric)?.as_ref()
+        list.line(column.way, piece)?.amounts.get(column.prestate)?.get(metric)?.as_ref()
     };
-    let metrics = 0..experiment.metrics.len();
-    let all = ways.iter().flat_map(|way| {
-        metrics.clone().flat_map(move |metric| {
-            (0..list.prestates.len()).map(move |prestate| Column { way, prestate, metric })
-        })
-    });
+    let all =
+        ways.iter().flat_map(|way| (0..list.prestates.len()).map(move |prestate| Column { way, prestate }));
     let columns: Vec<Column> =
         all.filter(|column| pieces.iter().any(|piece| amount(piece, column).is_some())).collect();
-    let several = columns.iter().any(|column| column.metric != columns[0].metric);
-    let head = |column: &Column| {
-        let metric = experiment.metrics[column.metric].name;
-        let way = if several { metric } else { column.way };
-        Head::number(format!("{way}, {}", list.prestates[column.prestate]))
-    };
+    if columns.is_empty() {
+        return Table::default();
+    }
+    let head = |column: &Column| Head::number(format!("{}, {}", column.way, list.prestates[column.prestate]));
     let cell = |piece: &str, column: &Column| {
-        let unit = experiment.metrics[column.metric].unit;
+        let unit = definition.unit;
         let lost = list.line(column.way, piece).and_then(|line| line.lost.as_ref());
         match (amount(piece, column), lost) {
             (Some(amount), _) => priced(unit, amount),
@@ -57,17 +56,18 @@ fn price_table(experiment: &Experiment, list: &PriceList, ways: &[&str], what: &
         Line { subjects: vec![list.label.clone()], cells }
     };
     let notes = match what {
-        "launches" => vec![
+        "launches" if metric == 0 => vec![
             "Median of the differences round by round, with its 95 % interval. alone: a launch with this piece less the \
              same without it. ladder: all pieces up to this one less all before it. spawn is a whole launch with \
              nothing; least is what no container here does without."
                 .into(),
         ],
+        _ if metric > 0 => Vec::new(),
         _ => vec!["Medians of the system calls by themselves, with their 95 % intervals.".into()],
     };
-    let totals = if what == "launches" { totals(experiment, list) } else { Vec::new() };
+    let totals = if what == "launches" && metric == 0 { totals(experiment, list) } else { Vec::new() };
     Table {
-        caption: format!("{} of {}: price list of {what}", experiment.name, list.label),
+        caption: format!("{} of {}: price list of {what}, {}", experiment.name, list.label, definition.name),
         notes: notes.into_iter().chain(totals).collect(),
         heads: std::iter::once(Head::text("piece")).chain(columns.iter().map(head)).collect(),
         lines: pieces.iter().map(line).collect(),
@@ -106,7 +106,7 @@ fn totals(experiment: &Experiment, list: &PriceList) -> Vec<String> {
     list.totals.iter().map(one).collect()
 }
 
-/// The exhibits of an experiment; whose a line is, is told by a text in it that is a subject's label.
+/// The exhibits of an experiment; whose a line is, is told by a text in it that is a subject's label or begins with one.
 pub(super) fn exhibits(experiment: &Experiment, labels: &[String]) -> Vec<Table> {
     experiment.exhibits.iter().map(|exhibit| exhibited(exhibit, labels)).collect()
 }
@@ -127,8 +127,14 @@ fn exhibited(exhibit: &Exhibit, labels: &[String]) -> Table {
         }
     };
     let line = |row: &Vec<Item>| {
-        let of_subject = row.iter().filter_map(|item| match item {
+        let of_subject = row.iter().enumerate().filter_map(|(index, item)| match item {
             Item::Text(text) if labels.contains(text) => Some(text.clone()),
+            Item::Text(text) if index == 0 => {
+                let begun = labels.iter().filter(|label| {
+                    text.strip_prefix(label.as_str()).is_some_and(|rest| rest.starts_with(' '))
+                });
+                begun.max_by_key(|label| label.len()).cloned()
+            }
             _ => None,
         });
         Line { subjects: of_subject.collect(), cells: row.iter().enumerate().map(cell).collect() }

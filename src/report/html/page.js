@@ -124,10 +124,10 @@
   });
   document.addEventListener("pointerleave", quiet);
 
-  // Paper cannot be unfolded.
+  // Paper cannot be unfolded; the numbers behind pictures stay in the file.
   let folded = [];
   addEventListener("beforeprint", () => {
-    folded = [...document.querySelectorAll("main details:not([open])")];
+    folded = [...document.querySelectorAll("main details:not([open], .data)")];
     folded.forEach((part) => { part.open = true; });
   });
   addEventListener("afterprint", () => { folded.forEach((part) => { part.open = false; }); });

@@ -6,6 +6,9 @@ use crate::report::model::{Beside, BesideRow, Caution, Ours, Published, Quantity
 use crate::report::text::with_interval;
 use crate::units::Unit;
 
+/// What a single repetition is called.
+const SINGLE: &str = "single value";
+
 /// A source as the page shows it.
 #[derive(Debug)]
 pub(super) struct Source<'a> {
@@ -48,29 +51,38 @@ fn beside(table: &Beside) -> Table {
         Quantity::Value => "",
         Quantity::Difference => ", difference from bare",
     };
-    let heads = ["published subject", "conditions", "published", "ours"].map(Head::text);
+    let heads = ["published subject", "conditions"].map(Head::text).into_iter();
+    let heads = heads.chain(["published", "ours"].map(Head::list));
     Table {
         caption: format!(
             "{} {}{what}, beside their {}",
             table.experiment, table.metric, table.published_experiment
         ),
         notes: vec![format!("Not alike: {}", table.differs)],
-        heads: heads.into(),
+        heads: heads.collect(),
         lines: table.rows.iter().map(|row| line(table, row)).collect(),
     }
 }
 
 fn line(table: &Beside, row: &BesideRow) -> Line {
-    let published: Vec<_> = row.published.iter().map(printed).collect();
+    let (single, told): (Vec<&Published>, Vec<&Published>) =
+        row.published.iter().partition(|one| one.statistic == SINGLE && one.note.is_empty());
+    let told: Vec<_> = told.into_iter().map(printed).collect();
+    let values: Vec<_> = single.iter().map(|one| one.printed.as_str()).collect();
+    let detail = match values.len() {
+        0 => String::new(),
+        1 => format!("{SINGLE}: {}", values[0]),
+        _ => format!("{} {SINGLE}s: {}", values.len(), values.join(", ")),
+    };
     let ours: Vec<_> = row.ours.iter().map(|one| own(table.unit, one)).collect();
     let ours = match ours.is_empty() {
         true => Cell::nothing(format!("none in this run (it takes {}, {})", row.subject, table.conditions)),
-        false => Cell::text(ours.join("; ")),
+        false => Cell::text(ours.join("\n")),
     };
     let cells = vec![
         Cell::code(row.subject.clone()),
         Cell::text(row.conditions.clone()),
-        Cell::text(published.join("; ")),
+        Cell { detail, ..Cell::text(told.join("\n")) },
         ours,
     ];
     Line { subjects: Vec::new(), cells }

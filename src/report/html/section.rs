@@ -4,13 +4,18 @@
 use super::course::{Courses, courses};
 use super::figure::{Figure, figure};
 use super::table::Table;
-use super::{Suspected, answer, compared, often, own, suspected};
-use crate::report::model::{Experiment, Failure, Metric, Notice, Report};
+use super::{Suspected, Warned, answer, compared, often, own, suspected, warned};
+use crate::report::model::{Experiment, Failure, Metric, Report};
 use crate::report::picture;
 use crate::report::text::{percent, with_interval};
 
 /// Drawings of rounds over the whole page: as many as leave it below a few megabytes.
 const DRAWINGS: usize = 700;
+/// Values that stand below them in numbers: likewise.
+const VALUES: usize = 25_000;
+
+/// Metrics without verdicts that fit beside each other on paper.
+const BESIDE: usize = 4;
 
 /// All that is said of an experiment.
 #[derive(Debug)]
@@ -18,6 +23,7 @@ pub(super) struct Section<'a> {
     pub experiment: &'a Experiment,
     pub legend: String,
     pub metrics: Vec<Inside>,
+    /// Without the one that stands in the answer.
     pub figures: Vec<Figure>,
     pub own: Vec<Table>,
     pub factors: Option<Answered>,
@@ -31,8 +37,15 @@ pub(super) struct Section<'a> {
     pub noise: Table,
     pub courses: Vec<Courses>,
     pub suspects: Vec<Suspected<'a>>,
-    pub notices: Vec<&'a Notice>,
+    pub notices: Vec<Warned<'a>>,
     pub failures: Vec<(&'a Failure, String)>,
+}
+
+impl Section<'_> {
+    /// How often something was seen that qualifies verdicts.
+    pub fn count_warnings(&self) -> usize {
+        self.notices.iter().map(|one| one.seen.len()).sum()
+    }
 }
 
 /// What a factorial says.
@@ -49,7 +62,7 @@ pub(super) struct Answered {
 #[derive(Debug)]
 pub(super) struct Inside {
     pub metric: Metric,
-    /// The smallest difference that matters, where verdicts are given.
+    /// The smallest difference that matters, or that none is judged.
     pub margin: String,
 }
 
@@ -58,7 +71,7 @@ pub(super) fn sections<'a>(report: &'a Report, labels: &[String]) -> Vec<Section
     let mut sections: Vec<Section> =
         report.experiments.iter().map(|one| section(report, one, labels)).collect();
     // The first metric of every experiment before the others of any.
-    let mut left = DRAWINGS;
+    let (mut left, mut values) = (DRAWINGS, VALUES);
     let deepest = report.experiments.iter().map(|one| one.metrics.len()).max().unwrap_or(0);
     for metric in 0..deepest {
         for section in &mut sections {
@@ -66,12 +79,16 @@ pub(super) fn sections<'a>(report: &'a Report, labels: &[String]) -> Vec<Section
             if experiment.metrics.get(metric).is_none_or(|one| metric > 0 && !one.decisive) {
                 continue;
             }
-            for setting in &experiment.settings {
-                let Some(drawn) = courses(experiment, setting, metric) else { continue };
-                if drawn.drawings.len() <= left {
-                    left -= drawn.drawings.len();
-                    section.courses.push(drawn);
+            for mut drawn in courses(experiment, metric) {
+                if drawn.drawings.len() > left {
+                    continue;
                 }
+                left -= drawn.drawings.len();
+                match values.checked_sub(drawn.values()) {
+                    Some(rest) => values = rest,
+                    None => drawn.numbers = Table::default(),
+                }
+                section.courses.push(drawn);
             }
         }
     }
@@ -83,6 +100,7 @@ fn section<'a>(report: &'a Report, experiment: &'a Experiment, labels: &[String]
         (0..experiment.settings.len()).map(move |setting| compared::verdicts(experiment, setting, metric))
     };
     let is_told = !experiment.speaks_for_itself();
+    let is_shown = answer::shows_first_of(report, experiment);
     let (decisive, context): (Vec<usize>, Vec<usize>) =
         (0..experiment.metrics.len()).partition(|&metric| experiment.metrics[metric].decisive);
     let (first, others): (Vec<usize>, Vec<usize>) = decisive.into_iter().partition(|&metric| metric == 0);
@@ -90,12 +108,10 @@ fn section<'a>(report: &'a Report, experiment: &'a Experiment, labels: &[String]
         let all = metrics.into_iter().filter(|_| is_told).flat_map(of_settings);
         all.filter(|table| !table.is_empty()).collect()
     };
-    let beside = |setting| compared::context(experiment, setting, &context);
-    let context: Vec<Table> = (0..experiment.settings.len())
-        .filter(|_| is_told && !context.is_empty())
-        .map(beside)
-        .filter(|table| !table.is_empty())
-        .collect();
+    let settings = (0..experiment.settings.len()).filter(|_| is_told);
+    let beside =
+        |setting| context.chunks(BESIDE).map(move |metrics| compared::context(experiment, setting, metrics));
+    let context: Vec<Table> = settings.flat_map(beside).filter(|table| !table.is_empty()).collect();
     let concerns = |name: Option<&str>| name == Some(experiment.name);
     let factors = experiment.factors.as_ref().map(|factors| Answered {
         question: factors.question.clone(),
@@ -107,6 +123,7 @@ fn section<'a>(report: &'a Report, experiment: &'a Experiment, labels: &[String]
         metrics: experiment.metrics.iter().map(inside).collect(),
         figures: picture::of_experiment(report, experiment)
             .into_iter()
+            .skip(usize::from(is_shown))
             .map(|one| figure(one, labels))
             .collect(),
         own: own::prices(experiment).into_iter().chain(own::exhibits(experiment, labels)).collect(),
@@ -118,7 +135,7 @@ fn section<'a>(report: &'a Report, experiment: &'a Experiment, labels: &[String]
         noise: if is_told { compared::noise(experiment) } else { Table::default() },
         courses: Vec::new(),
         suspects: suspected(report).filter(|one| concerns(one.suspicion.experiment)).collect(),
-        notices: report.notices.iter().filter(|notice| concerns(notice.experiment)).collect(),
+        notices: warned(report, Some(experiment.name)),
         failures: report
             .failures
             .iter()
@@ -131,6 +148,13 @@ fn section<'a>(report: &'a Report, experiment: &'a Experiment, labels: &[String]
 
 fn inside(metric: &Metric) -> Inside {
     let (absolute, relative) = metric.margin;
-    let margin = format!("{} or {}", with_interval(metric.unit, absolute, None), percent(relative));
-    Inside { metric: *metric, margin: if metric.decisive { margin } else { "no verdicts".into() } }
+    let margin = match metric.decisive {
+        true => format!(
+            "Differences matter from {} or {} on, whichever is larger.",
+            with_interval(metric.unit, absolute, None),
+            percent(relative)
+        ),
+        false => "For context: no verdicts.".into(),
+    };
+    Inside { metric: *metric, margin }
 }

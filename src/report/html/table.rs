@@ -66,6 +66,11 @@ impl Head {
         Head { name: name.into(), class: "number" }
     }
 
+    /// A column of several lines each.
+    pub fn list(name: impl Into<String>) -> Head {
+        Head { name: name.into(), class: "text list" }
+    }
+
     /// What stands right of a number and belongs to it.
     pub fn range(name: impl Into<String>) -> Head {
         Head { name: name.into(), class: "range" }
@@ -100,6 +105,12 @@ impl Cell {
             None => (shown, String::new()),
         };
         Cell { text, detail, ..Cell::default() }.key(one.value)
+    }
+
+    /// Its text in parts between which a line may end: what a person would type has no spaces.
+    pub fn parts(&self) -> impl Iterator<Item = &str> {
+        let may_end = self.tone == "code" || !self.text.contains(' ');
+        self.text.split_inclusive(move |letter| may_end && ",;:/".contains(letter))
     }
 
     /// A verdict in its word.

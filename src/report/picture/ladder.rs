@@ -3,7 +3,7 @@
 
 use super::axis::Axis;
 use super::letters::{in_two, width};
-use super::svg::{Canvas, End, LABEL, SIDE, SMALL, WIDTH, tick_room};
+use super::svg::{Canvas, End, LABEL, SIDE, SMALL, tick_room};
 use super::{Drawing, Picture, Table, named};
 use crate::report::model::{Experiment, Report, Row, Setting};
 use crate::report::text::{clean, joined};
@@ -11,7 +11,9 @@ use crate::stats::Estimate;
 use crate::units::{Unit, counted};
 
 const LABEL_ROOM: f64 = 118.0;
-const PLOT: (f64, f64) = (SIDE + LABEL_ROOM + 10.0, WIDTH - SIDE - 78.0);
+/// Where bars begin, and what is left for their values.
+const FOOT: f64 = SIDE + LABEL_ROOM + 10.0;
+const VALUE_ROOM: f64 = 78.0;
 const BAR: f64 = 17.0;
 const ROW: f64 = 44.0;
 
@@ -201,7 +203,8 @@ impl Ladder {
     pub(super) fn draw(&self, canvas: &mut Canvas, top: f64) -> f64 {
         let bars = || self.panels.iter().flat_map(|(_, bars)| bars);
         let end = |bar: &Bar| bar.whole.interval.map_or(bar.whole.value, |interval| interval.high);
-        let Some(axis) = Axis::from_zero(bars().map(end), self.unit, PLOT) else { return top };
+        let room = (FOOT, canvas.width - SIDE - VALUE_ROOM);
+        let Some(axis) = Axis::from_zero(bars().map(end), self.unit, room) else { return top };
         let ticks = axis.ticks(tick_room);
         let mut y = self.legend(canvas, top + LABEL);
         for (title, bars) in &self.panels {
@@ -214,7 +217,7 @@ impl Ladder {
             y += 6.0;
             let foot = y + ROW * bars.len() as f64;
             ticks.iter().for_each(|tick| canvas.line("grid", (tick.at, y), (tick.at, foot)));
-            canvas.line("axis", (PLOT.0, y), (PLOT.0, foot));
+            canvas.line("axis", (FOOT, y), (FOOT, foot));
             for bar in bars {
                 self.bar(canvas, &axis, bar, y + 5.0);
                 y += ROW;
@@ -225,15 +228,19 @@ impl Ladder {
     }
 
     fn legend(&self, canvas: &mut Canvas, y: f64) -> f64 {
-        let mut x = SIDE;
+        let (mut x, mut y) = (SIDE, y);
         for (index, (name, colour)) in PARTS.iter().enumerate() {
             let is_used = |bar: &Bar| bar.parts.iter().any(|(part, _)| *part == index);
             if self.panels.iter().flat_map(|(_, bars)| bars).any(is_used) {
+                let own = 16.0 + width(name, LABEL);
+                if x + own > canvas.width - SIDE {
+                    (x, y) = (SIDE, y + LABEL * 1.5);
+                }
                 canvas.group(&format!("k{colour}"));
                 canvas.rectangle("mark", (x, y - 9.0), (11.0, 11.0));
                 canvas.end();
                 canvas.text("ink", (x + 16.0, y), End::Start, LABEL, name);
-                x += 16.0 + width(name, LABEL) + 20.0;
+                x += own + 20.0;
             }
         }
         y + 4.0
@@ -264,9 +271,9 @@ impl Ladder {
             canvas.line("axis", (axis.at(interval.low), middle), (axis.at(interval.high), middle));
         }
         let whole = self.unit.format(bar.whole.value);
-        canvas.text("ink title", (WIDTH - SIDE, y + BAR / 2.0 + 4.0), End::Last, LABEL, &whole);
+        canvas.text("ink title", (canvas.width - SIDE, y + BAR / 2.0 + 4.0), End::Last, LABEL, &whole);
         if told.len() > 1 {
-            canvas.text("faint", (PLOT.0 + 4.0, y + BAR + SMALL + 2.0), End::Start, SMALL, &told.join(" + "));
+            canvas.text("faint", (FOOT + 4.0, y + BAR + SMALL + 2.0), End::Start, SMALL, &told.join(" + "));
         }
         canvas.end();
     }

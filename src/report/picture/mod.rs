@@ -93,7 +93,8 @@ pub enum Drawing {
     Changes(Changes),
 }
 
-/// The pictures of an experiment, the most important first.
+/// The pictures of an experiment, the most important first. What there is round by round is apart: a page shows it in its
+/// own way, and nothing twice.
 pub fn of_experiment(report: &Report, experiment: &Experiment) -> Vec<Picture> {
     let mut pictures = waterfall::pictures(experiment);
     pictures.extend(grid::pictures(report, experiment));
@@ -101,6 +102,13 @@ pub fn of_experiment(report: &Report, experiment: &Experiment) -> Vec<Picture> {
     pictures.extend(intervals::pictures(report, experiment));
     pictures.extend(replicates::pictures(experiment));
     pictures.extend(distribution::pictures(report, experiment));
+    keep_names_distinct(&mut pictures);
+    pictures
+}
+
+/// The pictures of an experiment, and after them its rounds.
+fn with_rounds(report: &Report, experiment: &Experiment) -> Vec<Picture> {
+    let mut pictures = of_experiment(report, experiment);
     pictures.extend(courses::pictures(report, experiment));
     keep_names_distinct(&mut pictures);
     pictures
@@ -113,7 +121,7 @@ pub fn summary(report: &Report) -> Option<Picture> {
 
 /// Every picture of a run, the summary first.
 pub fn all(report: &Report) -> Vec<Picture> {
-    let of_experiments = report.experiments.iter().flat_map(|experiment| of_experiment(report, experiment));
+    let of_experiments = report.experiments.iter().flat_map(|experiment| with_rounds(report, experiment));
     summary(report).into_iter().chain(of_experiments).collect()
 }
 

@@ -26,6 +26,8 @@ pub enum Theme {
 
 /// The width of every picture, in its own units.
 pub const WIDTH: f64 = 760.0;
+/// The width of a picture that stands beside a table.
+const NARROW: f64 = 560.0;
 /// What is left free at the sides.
 pub(super) const SIDE: f64 = 14.0;
 /// Type sizes of the title, of labels and of what explains.
@@ -108,7 +110,11 @@ pub fn shapes(scope: &str) -> String {
 
 /// The whole document.
 pub fn draw(picture: &Picture, style: Style) -> String {
-    let mut canvas = Canvas { body: String::new() };
+    let width = match (&picture.drawing, style) {
+        (Drawing::Ladder(_), Style::Inline) => NARROW,
+        _ => WIDTH,
+    };
+    let mut canvas = Canvas { body: String::new(), width };
     let mut top = 8.0;
     if style == Style::Standalone {
         for line in wrap(&picture.title, TITLE * BOLD, WIDTH - 2.0 * SIDE) {
@@ -138,7 +144,7 @@ pub fn draw(picture: &Picture, style: Style) -> String {
     let (name, title, alternative) =
         (escaped(&picture.name), escaped(&picture.title), escaped(&picture.alternative));
     let mut text = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" viewBox=\"0 0 {WIDTH} {height}\""
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" viewBox=\"0 0 {width} {height}\""
     );
     if style == Style::Standalone {
         text.push_str(&format!(" width=\"{WIDTH}\" height=\"{height}\""));
@@ -169,6 +175,8 @@ pub(super) enum End {
 /// What has been drawn so far.
 pub(super) struct Canvas {
     body: String,
+    /// How wide it is; only drawings that ask can be narrower than [`WIDTH`].
+    pub width: f64,
 }
 
 impl Canvas {
