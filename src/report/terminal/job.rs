@@ -40,9 +40,14 @@ fn columns(page: &mut Page, shares: &[JobShare], settings: &[&str]) {
     }
     let names = labels.iter().map(|label| width(label)).max().unwrap_or(0);
     let title = format!("each {}, more than {}", shares[0].occasion, shares[0].against);
-    let names = names.max(width(&title)).min(room);
+    // What is told of must be read whole, if need be on a line of its own.
+    let beside = if width(&title) <= room { title.as_str() } else { "" };
+    if beside.is_empty() {
+        page.line(&[(Tone::Faint, &format!("  {title}"))]);
+    }
+    let names = names.max(width(beside)).min(room);
     let heads: String = settings.iter().map(|setting| left(setting, COLUMN)).collect();
-    page.line(&[(Tone::Faint, &format!("  {}  {heads}", left(&title, names)))]);
+    page.line(&[(Tone::Faint, &format!("  {}  {heads}", left(beside, names)))]);
     for label in labels {
         let own = |setting: &&str| {
             let share = shares.iter().find(|share| share.label == label && share.values == **setting);
