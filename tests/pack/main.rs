@@ -3,6 +3,7 @@
 
 #[path = "../support/dunnage.rs"]
 mod dunnage;
+mod planted;
 
 use std::fs;
 use std::io::{Read, Write};

@@ -13,8 +13,7 @@ use super::label::{self, Labels};
 use super::words::{Kind, Words};
 use crate::experiment::setting::interned;
 use crate::experiment::{Setting, command};
-use crate::plan::{Entry, Plan, Prediction};
-use crate::subject::KINDS;
+use crate::plan::{Entry, Plan, Prediction, Relation};
 
 /// Facts about the machine that do not tell which one it is.
 pub(super) const PUBLIC: [&str; 20] = [
@@ -48,36 +47,6 @@ const ARGUMENTS: &str = "acpi amd_iommu amd_pstate apparmor audit cgroup clockso
     mem= mitigations nmi_watchdog no_timer_check noapic nohz nopti nosmt nospec nr_cpus numa page_poison preempt \
     processor. psi pti rcu_nocb security selinux skew_tick spec swapaccount transparent_hugepage \
     systemd.unified_cgroup_hierarchy systemd.legacy_systemd_cgroup_controller";
-
-/// What a pack must be able to say, whatever the machine and its people are called.
-pub(super) fn vocabulary() -> String {
-    let mut words: Vec<&str> = vec![FIELDS];
-    for kind in KINDS {
-        words.push(kind.name);
-        words.extend(kind.keys.iter().map(|key| key.name));
-    }
-    for experiment in crate::experiment::ALL {
-        let about = experiment.about();
-        words.push(about.name);
-        words.extend(about.metrics.iter().map(|metric| metric.name));
-        for key in about.all_keys() {
-            words.push(key.name);
-            words.extend(key.values);
-        }
-    }
-    words.join(" ")
-}
-
-/// Names of fields, and of what the program writes into them.
-const FIELDS: &str = "absolute against allowed_ns architecture as asked at attached available_memory bare baseline began begin \
-    boot_time burst busy bytes capabilities capped cell cells cgroup cgroup_ns class client client_cpu command \
-    comparisons components containers cost counters cpu cpu_pressure cpus created daemon disturbed dunnage end \
-    engine engine_cpu environment equalised exec experiment facts factorial factors failed family files first floor \
-    format frequency gone host installed io_pressure ipc json kernel key label ladder launch launch_ns layer levels \
-    lifecycle load look machine made main maker margins measured metric missing mnt monitor network none notes \
-    offers ordinary overlay own pack path pid pieces pilot plan position predecessor predicted private probe \
-    processes quotas ready relation returned role root round rounds run runtime samples seccomp seed series server \
-    setting stamps started storage subject timer unknown user version";
 
 /// Environment and plan of one run directory without what is private, and what its samples need.
 pub struct Head {
@@ -126,28 +95,29 @@ fn clean_environment(run: Environment, labels: Labels, words: &mut Words, droppe
     let mut machine = BTreeMap::new();
     for (name, value) in run.machine {
         if let Some(value) = machine_fact(&name, &value, words) {
-            machine.insert(name, value);
+            machine.insert(own(&name, words), value);
         }
     }
     let mut subjects = BTreeMap::new();
     for (subject, facts) in run.subjects {
         let components = facts.components.iter().map(|one| environment::ComponentFacts {
-            role: one.role.clone(),
+            role: own(&one.role, words),
             path: words.path(&one.path),
             version: words.version(&one.version),
-            sha256: one.sha256.clone(),
+            sha256: own(&one.sha256, words),
         });
         let components = components.collect();
-        let notes = facts.notes.iter().map(|(name, value)| (name.clone(), note(value, labels, words)));
+        let named = |(name, value): (&String, &String)| (own(name, words), note(value, labels, words));
+        let notes = facts.notes.iter().map(named);
         let facts = environment::SubjectFacts { components, notes: notes.collect() };
         subjects.insert(label::label(&subject, labels, words), facts);
     }
     Environment {
-        dunnage: run.dunnage,
-        probe: run.probe,
-        run: run.run,
+        dunnage: own(&run.dunnage, words),
+        probe: own(&run.probe, words),
+        run: own(&run.run, words),
         host,
-        started: run.started,
+        started: own(&run.started, words),
         command: command_line::own(&run.command, words, dropped),
         tags,
         machine,
@@ -251,9 +221,28 @@ fn clean_plan(mut plan: Plan, labels: Labels, words: &mut Words) -> Plan {
         let name = factor.name.clone();
         factor.levels =
             std::mem::take(&mut factor.levels).map(|level| label::key_value(&name, &level, words));
+        factor.name = own(&name, words);
+    }
+    for comparison in &mut plan.comparisons {
+        if let Relation::OneKey(key) = &mut comparison.relation {
+            *key = own(key, words);
+        }
+    }
+    for fixed in &mut plan.margins {
+        fixed.experiment = own(&fixed.experiment, words);
+        fixed.metric = own(&fixed.metric, words);
+    }
+    for quota in &mut plan.quotas {
+        quota.experiment = own(&quota.experiment, words);
     }
     plan.predictions.iter_mut().for_each(|prediction| clean_prediction(prediction, labels, words));
     plan
+}
+
+/// What the program writes by itself: a name, a version, a sum, a moment. What holds a character that none of these
+/// has was written by somebody else.
+pub(super) fn own(text: &str, words: &mut Words) -> String {
+    if text.contains(['/', '@', ' ']) { words.text(text) } else { text.to_owned() }
 }
 
 fn clean_entry(entry: Entry, labels: Labels, words: &mut Words) -> Entry {
@@ -302,7 +291,12 @@ mod tests {
     fn words() -> Words {
         let machine = crate::host::private::Private { users: vec!["anna".into()], ..Default::default() };
         let programs = ["crun-1.8".to_owned(), "gzip".to_owned()].into();
-        Words::new(Known { machine, programs, vocabulary: vocabulary(), ..Known::default() })
+        Words::new(Known {
+            machine,
+            programs,
+            vocabulary: super::super::vocabulary::vocabulary(),
+            ..Known::default()
+        })
     }
 
     #[test]

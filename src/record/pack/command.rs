@@ -183,7 +183,7 @@ mod tests {
         Words::new(Known {
             machine,
             programs,
-            vocabulary: super::super::clean::vocabulary(),
+            vocabulary: super::super::vocabulary::vocabulary(),
             ..Known::default()
         })
     }

@@ -80,7 +80,7 @@ mod tests {
 
     fn words() -> Words {
         let programs = ["crun-1.8".to_owned(), "gzip".to_owned()].into();
-        Words::new(Known { programs, vocabulary: super::super::clean::vocabulary(), ..Known::default() })
+        Words::new(Known { programs, vocabulary: super::super::vocabulary::vocabulary(), ..Known::default() })
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod proof;
 mod read;
 mod samples;
 mod text;
+mod vocabulary;
 mod words;
 mod write;
 

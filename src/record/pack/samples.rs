@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::super::source::{ReadAt, Source, read_line};
 use super::super::wire::{Begin, End, Header, Pairs, SampleLine, Treatment};
 use super::super::{SAMPLES, reader};
-use super::clean::Head;
+use super::clean::{Head, own};
 use super::words::{Kind, Words};
 
 /// Writes the samples without what is private, line by line.
@@ -57,6 +57,7 @@ fn clean_line(line: &[u8], head: &Head, words: &mut Words, out: &mut Vec<u8>) ->
         for (name, fact) in &mut treatment.facts.0 {
             *fact = clean_fact(name, fact, words);
         }
+        names(&mut treatment.facts, words);
         return put(out, &treatment);
     }
     if line.starts_with(b"{\"format\"") {
@@ -64,6 +65,7 @@ fn clean_line(line: &[u8], head: &Head, words: &mut Words, out: &mut Vec<u8>) ->
         if !header.host.is_empty() {
             header.host = words.whole(Kind::Host, &header.host);
         }
+        header.run = own(&header.run, words);
         return put(out, &header);
     }
     None
@@ -82,8 +84,14 @@ fn clean_sample<'a>(mut sample: SampleLine<'a>, head: &Head, words: &mut Words) 
             *why = clean(why, words);
         }
     }
+    sample.stamps.iter_mut().for_each(|all| names(all, words));
+    sample.counters.iter_mut().for_each(|all| names(all, words));
+    sample.series.iter_mut().for_each(|all| names(all, words));
+    sample.given.iter_mut().for_each(|all| names(all, words));
+    sample.missing.iter_mut().for_each(|all| names(all, words));
     sample.skipped = sample.skipped.map(|why| clean(&why, words));
     if let Some(failed) = &mut sample.failed {
+        failed.class = own(&failed.class, words);
         failed.reason = clean(&failed.reason, words);
         failed.words = failed.words.take().map(|said| match talks {
             true => words.whole(Kind::Said, &said),
@@ -91,6 +99,15 @@ fn clean_sample<'a>(mut sample: SampleLine<'a>, head: &Head, words: &mut Words) 
         });
     }
     sample
+}
+
+/// The names of numbers, which the program and its probe give.
+fn names<T>(all: &mut Pairs<'_, T>, words: &mut Words) {
+    for (name, _) in &mut all.0 {
+        if name.contains(['/', '@', ' ']) {
+            *name = own(name, words).into();
+        }
+    }
 }
 
 /// What was found inside: names of interfaces, the program that was executed, what it said.

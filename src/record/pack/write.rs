@@ -19,6 +19,7 @@ use super::label::names_of_image;
 use super::proof::Proof;
 use super::read::{hexadecimal, walk};
 use super::samples;
+use super::vocabulary::vocabulary;
 use super::words::{Known, Replaced, Secret, Words};
 use super::{FORMAT_NAME, Listed, MANIFEST, Manifest, VERSION};
 use crate::host::private::Private;
@@ -97,7 +98,7 @@ fn known(sources: &[(String, Source)], options: &Options) -> Result<Known> {
     let mut known = Known {
         machine: options.machine.clone(),
         words: options.words.clone(),
-        vocabulary: clean::vocabulary(),
+        vocabulary: vocabulary(),
         ..Known::default()
     };
     known.programs.extend(crate::subject::KINDS.iter().map(|kind| kind.name.to_owned()));

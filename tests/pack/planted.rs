@@ -1,0 +1,181 @@
+//! Does anything private survive a pack, wherever in a run it stands? Every text of a run in its turn is given a name of
+//! a host, of a person, a path and the value of a variable. What is packed then holds none of them, or nothing is packed.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use serde_json::Value;
+
+use crate::dunnage::{Dunnage, finished};
+use crate::inside;
+
+const HOST: &str = "kestrel-seven";
+const PERSON: &str = "mathilda";
+const PATH: &str = "/srv/vault/ledger";
+const VARIABLE: &str = "sesame-open-wide";
+
+/// A run of every kind of line: samples, failures with words of an engine, facts, predictions, tags.
+fn run() -> Dunnage {
+    let dunnage = Dunnage::new().with("SUDO_USER", PERSON).with("DEPLOY_TOKEN", VARIABLE);
+    let mut command = dunnage.command(
+        "run start -s a=fake -s b=fake:time=22ms -s c=fake:fail=3 --rounds 3 --seed 7 --tag commit=1a2b3c -o DIR",
+    );
+    let ran = finished(command.args(["--predict", "start.returned: a < b"]).output().expect("it starts"));
+    assert!(ran.code == 0, "{ran}");
+    for file in ["env.json", "samples.jsonl"] {
+        change(&dunnage, file, |text| {
+            let from = text.find("\"host\"").expect("it names its host") + 6;
+            let at = from + text[from..].find('"').expect("a value") + 1;
+            let end = at + text[at..].find('"').expect("its end");
+            format!("{}{HOST}{}", &text[..at], &text[end..])
+        });
+    }
+    dunnage
+}
+
+fn change(dunnage: &Dunnage, file: &str, change: impl Fn(&str) -> String) {
+    let path = dunnage.directory().join(file);
+    let text = fs::read_to_string(&path).expect("a file of the run");
+    fs::write(path, change(&text)).expect("it is ours");
+}
+
+/// The places of texts, as pointers: of those that differ by an index alone the first.
+fn places(value: &Value, at: &str, into: &mut Vec<String>) {
+    match value {
+        Value::String(_) => into.push(at.to_owned()),
+        Value::Array(all) => {
+            all.iter().enumerate().for_each(|(index, one)| places(one, &format!("{at}/{index}"), into));
+        }
+        Value::Object(all) => all.iter().for_each(|(name, one)| {
+            let name = name.replace('~', "~0").replace('/', "~1");
+            places(one, &format!("{at}/{name}"), into);
+        }),
+        _ => {}
+    }
+}
+
+/// What a place is called where indices do not matter.
+fn kind(place: &str) -> String {
+    let part = |part: &str| {
+        if part.bytes().all(|byte| byte.is_ascii_digit()) { "*".into() } else { part.to_owned() }
+    };
+    place.split('/').map(part).collect::<Vec<_>>().join("/")
+}
+
+/// A line of a file, or the whole of one that is no list of lines, with a text in one place of it.
+struct Place {
+    file: &'static str,
+    line: usize,
+    pointer: String,
+}
+
+fn all_places(dunnage: &Dunnage) -> Vec<Place> {
+    let mut all = Vec::new();
+    for file in ["env.json", "plan.json", "samples.jsonl"] {
+        let text = fs::read_to_string(dunnage.directory().join(file)).expect("a file");
+        let parts: Vec<&str> = if file == "samples.jsonl" { text.lines().collect() } else { vec![&text] };
+        let mut known = BTreeSet::new();
+        for (line, part) in parts.into_iter().enumerate() {
+            let value: Value = serde_json::from_str(part).expect("JSON");
+            let first = value.as_object().and_then(|all| all.keys().next().cloned());
+            let mut found = Vec::new();
+            places(&value, "", &mut found);
+            found.retain(|place| known.insert((first.clone(), kind(place))));
+            all.extend(found.into_iter().map(|pointer| Place { file, line, pointer }));
+        }
+    }
+    all
+}
+
+/// Appends words to the text in a place; the rest of the file stays as it is.
+fn plant(text: &str, place: &Place, planted: &str) -> String {
+    let put = |part: &str| {
+        let mut value: Value = serde_json::from_str(part).expect("JSON");
+        let text = value.pointer_mut(&place.pointer).expect("a text");
+        *text = Value::from(format!("{} {planted}", text.as_str().unwrap_or_default()));
+        value
+    };
+    match place.file {
+        "samples.jsonl" => {
+            let line = |(index, line): (usize, &str)| match index == place.line {
+                // The first name of a line says what it is.
+                true => in_the_order_of(line, &put(line)),
+                false => line.to_owned(),
+            };
+            text.lines().enumerate().map(line).map(|line| line + "\n").collect()
+        }
+        _ => put(text).to_string(),
+    }
+}
+
+/// An object with its names in the order that another text of it has.
+fn in_the_order_of(line: &str, value: &Value) -> String {
+    let Value::Object(all) = value else { return value.to_string() };
+    let mut names: Vec<&String> = all.keys().collect();
+    names.sort_by_key(|name| line.find(&format!("\"{name}\":")));
+    let one = |name: &&String| format!("{}:{}", Value::from(name.as_str()), all[*name]);
+    format!("{{{}}}", names.iter().map(one).collect::<Vec<_>>().join(","))
+}
+
+#[test]
+fn nothing_private_survives_a_pack_wherever_it_stands() {
+    let dunnage = run();
+    let pack = dunnage.directory().with_extension("dunnage");
+    let places = all_places(&dunnage);
+    assert!(places.len() > 60, "{}", places.len());
+    let everything = format!("{HOST} {PERSON} {PATH} {VARIABLE}");
+    let mut packed = BTreeSet::new();
+    for place in &places {
+        let file = dunnage.directory().join(place.file);
+        let before = fs::read_to_string(&file).expect("a file");
+        // A path is private by its form alone; the other words are looked for too, and could hide that.
+        // What a fact about the machine or a tag that stays says is no secret of the environment's: CI has its commit
+        // there; and many a host and its first user are called as their distribution.
+        let is_said = ["/machine/", "/tags/"].iter().any(|front| place.pointer.starts_with(front));
+        let all = match place.pointer.as_str() {
+            "/machine/distribution" => PATH.to_owned(),
+            _ if is_said => format!("{HOST} {PERSON} {PATH}"),
+            _ => everything.clone(),
+        };
+        for planted in [PATH, &all] {
+            fs::write(&file, plant(&before, place, planted)).expect("it is ours");
+            let _ = fs::remove_file(&pack);
+            let ran = dunnage.run("pack DIR -o DIR.dunnage");
+            let name = format!("{} {}: {planted}", place.file, place.pointer);
+            if ran.code != 0 {
+                assert!(!pack.exists() && ran.stderr.starts_with("error: "), "{name}: {ran}");
+                continue;
+            }
+            packed.insert(format!("{} {}", place.file, kind(&place.pointer)));
+            let text = inside(&pack);
+            for private in [HOST, PERSON, PATH, "vault", "ledger", VARIABLE] {
+                assert!(!text.contains(private), "{name}: {private} is in the pack");
+            }
+        }
+        fs::write(&file, before).expect("it is ours");
+    }
+    // Most places bear a text that anybody may have written; a pack of them is made, not refused.
+    assert!(packed.len() > 40, "{} of {} were packed: {packed:?}", packed.len(), places.len());
+}
+
+#[test]
+fn a_prediction_is_packed_with_its_subjects() {
+    let dunnage = Dunnage::new().with("SUDO_USER", PERSON);
+    let mut command = dunnage.command("run start -s b=fake:time=22ms --rounds 12 --seed 7 -o DIR");
+    command.args(["-s", "mathilda=fake", "--predict", "start.returned: mathilda < b"]);
+    assert!(command.output().expect("it starts").status.success());
+    let ran = dunnage.run("pack DIR -o DIR.dunnage");
+    assert_eq!(ran.code, 0, "{ran}");
+    assert!(!inside(&dunnage.directory().with_extension("dunnage")).contains(PERSON));
+    let report = dunnage.run("report DIR.dunnage --format json");
+    let report: Value = serde_json::from_str(&report.stdout).expect("JSON");
+    let own: Value = serde_json::from_str(&dunnage.run("report DIR --format json").stdout).expect("JSON");
+    let text = report["predictions"].to_string();
+    assert!(text.contains("user1 < b"), "{text}");
+    let outcomes = |report: &Value| -> Vec<String> {
+        let links = report["predictions"][0]["links"].as_array().expect("links");
+        links.iter().map(|link| link["verdict"].to_string()).collect()
+    };
+    assert_eq!(outcomes(&report), outcomes(&own));
+    assert!(outcomes(&own).iter().all(|one| one != "null"), "{own}");
+}
