@@ -9,7 +9,7 @@ use crate::scripted::{cells_of, entry, plan, run};
 use crate::{compare, report};
 
 /// docker and podman, runc and crun, with and without a network, over two controls.
-fn factorial() -> Plan {
+pub fn factorial() -> Plan {
     let mut subjects = vec![
         entry("bare", Layer::Bare, Ladder::AsInstalled, None),
         entry("floor", Layer::Floor, Ladder::AsInstalled, None),

@@ -1,10 +1,12 @@
 //! The report in GitHub's Markdown.
 
 use dunnage::record::Recorded;
+use dunnage::reference::{self, beside};
 use dunnage::report::markdown::{LONGEST, render};
 use dunnage::report::{Look, Report};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
+use crate::factors::factorial;
 use crate::scripted::{cells_of, crash, fail, full_ladder, plan, run};
 use crate::{compare, report};
 
@@ -133,4 +135,40 @@ fn a_comment_has_room_for_it() {
     assert!(markdown.contains("rows of tables left out"), "nothing was cut, so nothing was tested");
     assert_eq!(markdown.matches("<details>").count(), markdown.matches("</details>").count());
     assert!(markdown.contains("AMD EPYC 7763"), "the environment is there");
+}
+
+#[test]
+fn what_was_asked_for_comes_before_what_has_no_room() {
+    let mut subjects = full_ladder();
+    for index in 0..24 {
+        let mut more = subjects[4].clone();
+        more.label = format!("a-build-with-a-rather-long-name-{index}");
+        subjects.push(more);
+    }
+    let mut report = report(&run(plan(subjects, 20)));
+    report.references = beside::beside(reference::sources(), &report);
+    let markdown = shown(&report);
+    assert!(markdown.chars().count() <= LONGEST && markdown.contains("rows of tables left out"));
+    let rows = report.references.iter().flat_map(|one| &one.tables).flat_map(|table| &table.rows);
+    let printed: Vec<&str> =
+        rows.flat_map(|row| &row.published).map(|number| number.printed.as_str()).collect();
+    assert!(printed.len() > 10);
+    for number in printed {
+        assert!(markdown.contains(number), "{number}");
+    }
+}
+
+#[test]
+fn it_says_which_factor_it_is() {
+    let report = report(&run(factorial()));
+    let markdown = shown(&report);
+    let words = markdown.replace('\n', " ");
+    assert!(words.contains("**factors: is it the engine, the runtime or the network?**"), "{markdown}");
+    assert!(words.contains("Most of all it is the network: net=bridge takes 5"), "{markdown}");
+    let factors = report.experiments[0].factors.as_ref().expect("a factorial");
+    let table = markdown.split("all effects in start").nth(1).expect("every effect");
+    let table = table.split("</details>").next().expect("its end");
+    let rows = table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| -")).count();
+    assert_eq!(rows, factors.effects.len() + 1, "{table}");
+    assert!(table.contains("bridge slower") && table.contains("interact"), "{table}");
 }

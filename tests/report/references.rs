@@ -30,22 +30,11 @@ fn rendered(format: &str, report: &Report) -> String {
 /// What a person reads: words without markup, however they are wrapped.
 fn words(format: &str, text: &str) -> String {
     let text = match format {
-        "html" => {
-            let outside = text.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text));
-            let text = outside.collect::<Vec<_>>().join(" ");
-            let entities = [
-                ("&lt;", "<"),
-                ("&gt;", ">"),
-                ("&quot;", "\""),
-                ("&#34;", "\""),
-                ("&#39;", "'"),
-                ("&amp;", "&"),
-            ];
-            entities.into_iter().fold(text, |text, (entity, letter)| text.replace(entity, letter))
-        }
+        "html" => without_tags(text),
         "md" => {
             let part = |event| match event {
                 Event::Text(text) | Event::Code(text) => text.into_string(),
+                Event::Html(text) | Event::InlineHtml(text) => without_tags(&text),
                 Event::End(_) => " ".into(),
                 _ => String::new(),
             };
@@ -70,6 +59,14 @@ fn words(format: &str, text: &str) -> String {
         _ => text.to_owned(),
     };
     joined(&text)
+}
+
+fn without_tags(text: &str) -> String {
+    let outside = text.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text));
+    let text = outside.collect::<Vec<_>>().join(" ");
+    let entities =
+        [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#34;", "\""), ("&#39;", "'"), ("&amp;", "&")];
+    entities.into_iter().fold(text, |text, (entity, letter)| text.replace(entity, letter))
 }
 
 /// The letters alone: where a format breaks a line, or sets something apart as code, is its own affair.

@@ -1,5 +1,5 @@
-//! One experiment as Markdown: what each subject takes, open; comparisons, factors, tables of its own, prices and what
-//! lies inside the numbers, folded away.
+//! One experiment as Markdown: what each subject takes, which factor it is, and tables of its own; and folded away what
+//! lies inside the numbers, prices, effects and comparisons.
 
 use super::page::{Column, Page, escaped, own_words, sentence};
 use crate::report::model::{Change, Effect, Experiment, Factors, Ladder, Metric, PriceList, Row, Setting};
@@ -28,18 +28,28 @@ pub(super) fn experiment(page: &mut Page, experiment: &Experiment) {
     if let Some(factors) = &experiment.factors {
         factorial(page, experiment, factors);
     }
-    if !experiment.speaks_for_itself() {
-        page.folded(&format!("all comparisons of {}", experiment.name), |page| comparisons(page, experiment));
-    }
     for one in &experiment.exhibits {
-        page.folded(&escaped(&one.title), |page| exhibit(page, one));
+        page.paragraph(&format!("**{}**", escaped(&one.title)));
+        exhibit(page, one);
     }
-    for list in &experiment.price_lists {
-        page.folded(&escaped(&format!("prices of {}", list.label)), |page| prices(page, experiment, list));
-    }
+}
+
+/// What stands behind that, folded away, at the end: where a comment has no room for all, rows of these go first.
+pub(super) fn details(page: &mut Page, experiment: &Experiment) {
     let meanings = experiment.metrics.iter().map(|one| format!("`{}`: {}", one.name, own_words(one.meaning)));
     let meanings: Vec<String> = meanings.collect();
     page.folded(&format!("what lies inside the numbers of {}", experiment.name), |page| page.list(meanings));
+    for list in &experiment.price_lists {
+        page.folded(&escaped(&format!("prices of {}", list.label)), |page| prices(page, experiment, list));
+    }
+    if let Some(factors) = &experiment.factors {
+        page.folded(&format!("all effects in {}", experiment.name), |page| {
+            effects(page, experiment, factors)
+        });
+    }
+    if !experiment.speaks_for_itself() {
+        page.folded(&format!("all comparisons of {}", experiment.name), |page| comparisons(page, experiment));
+    }
 }
 
 /// The metrics that are decided upon; of an experiment without any, the first.
@@ -119,7 +129,7 @@ fn legend(page: &mut Page, experiment: &Experiment) {
     )));
 }
 
-/// Which factor it is, and every effect.
+/// Which factor it is.
 fn factorial(page: &mut Page, experiment: &Experiment, factors: &Factors) {
     let name = |metric: usize| experiment.metrics.get(metric).map_or("", |metric| metric.name);
     let setting = |index: usize| experiment.settings.get(index).map_or("", |setting| &setting.values);
@@ -136,12 +146,16 @@ fn factorial(page: &mut Page, experiment: &Experiment, factors: &Factors) {
         let comma = if values.is_empty() { "" } else { ", " };
         format!("`{}`{comma}{}: {}", name(answer.metric), escaped(values), sentence(&answer.text))
     }));
+}
+
+/// Every effect, the largest first.
+fn effects(page: &mut Page, experiment: &Experiment, factors: &Factors) {
     let row = |effect: &Effect| {
         let unit = experiment.metrics.get(effect.metric).map_or(Unit::Ratio, |metric| metric.unit);
         vec![
             escaped(&effect.name),
-            escaped(setting(effect.setting)),
-            format!("`{}`", name(effect.metric)),
+            escaped(experiment.settings.get(effect.setting).map_or("", |setting| &setting.values)),
+            format!("`{}`", experiment.metrics.get(effect.metric).map_or("", |metric| metric.name)),
             effect.difference.map_or("–".to_owned(), |difference| shown(unit, &difference)),
             effect.ratio.map_or(String::new(), |ratio| escaped(&in_percent(&ratio))),
             escaped(&decided(effect)),
@@ -156,7 +170,7 @@ fn factorial(page: &mut Page, experiment: &Experiment, factors: &Factors) {
         Column::number("ratio"),
         Column::text("verdict"),
     ];
-    page.folded(&format!("all effects in {}", experiment.name), |page| page.table(&columns, &rows));
+    page.table(&columns, &rows);
 }
 
 /// What was decided of an effect: the level that is slower, or that factors interact.

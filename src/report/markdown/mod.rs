@@ -63,6 +63,9 @@ fn within(report: &Report, look: &Look, limit: usize) -> String {
     published::references(&mut page, report);
     around::failures(&mut page, report);
     around::warnings(&mut page, report);
+    for one in &report.experiments {
+        experiment::details(&mut page, one);
+    }
     let cut = page.left_out;
     page.limit = usize::MAX;
     around::environment(&mut page, report, look);
