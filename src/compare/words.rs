@@ -13,6 +13,9 @@ use crate::verdict::Warning;
 /// A new run with more rounds than this is not worth planning.
 pub(super) const HOPELESS: usize = 10_000;
 
+/// The unit of a change that is no ratio: the smallest difference that matters.
+pub(super) const MATTERS: &str = " × what matters";
+
 /// What a reader must know before the numbers.
 pub(super) fn notices(
     old: &[Run<'_>],
@@ -216,7 +219,7 @@ pub(super) fn change(scale: Scale, change: &Estimate) -> String {
         Scale::Margins => {
             let shown = |value: f64| number(value, 1);
             let interval = change.interval.map(|one| format!(" [{}, {}]", shown(one.low), shown(one.high)));
-            format!("{} × what matters{}", shown(change.value), interval.unwrap_or_default())
+            format!("{}{MATTERS}{}", shown(change.value), interval.unwrap_or_default())
         }
     }
 }
@@ -225,7 +228,7 @@ pub(super) fn change(scale: Scale, change: &Estimate) -> String {
 pub(super) fn size(scale: Scale, size: f64) -> String {
     match scale {
         Scale::Ratio => percent(size),
-        Scale::Margins => format!("{} × what matters", number(size, 1)),
+        Scale::Margins => format!("{}{MATTERS}", number(size, 1)),
     }
 }
 

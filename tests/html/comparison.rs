@@ -49,9 +49,9 @@ fn it_names_what_changed_and_asks_the_network_for_nothing() {
     let told = page(&slower());
     for part in [
         "What changed from old to new",
-        "slower: ",
+        "Slower: ",
         "+10 %",
-        "these two runs differ",
+        "These two runs differ",
         "start: from old to new",
         "Nothing that was recorded",
         "How long from the command to the first instruction inside",

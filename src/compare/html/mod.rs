@@ -17,6 +17,9 @@ use crate::report::text::{percent, with_interval};
 use crate::units::counted;
 use crate::verdict::Kind;
 
+/// A table with more columns than these has no room beside a picture.
+const BESIDE: usize = 5;
+
 /// The comparison as a page.
 pub(super) fn render(comparison: &Comparison, _: &Look) -> String {
     Page::of(comparison).render().expect("a string takes any text")
@@ -27,10 +30,11 @@ pub(super) fn render(comparison: &Comparison, _: &Look) -> String {
 #[template(path = "comparison.html")]
 struct Page<'a> {
     frame: Frame,
-    comparison: &'a Comparison,
     /// Each run with its side, in pieces.
     runs: Vec<(&'static str, Vec<String>)>,
     how: String,
+    summary: Vec<String>,
+    notices: Vec<String>,
     differences: Table,
     sections: Vec<Section<'a>>,
     alone: Vec<(&'static str, &'a [String])>,
@@ -41,6 +45,8 @@ struct Section<'a> {
     experiment: &'a Experiment,
     /// The verdicts of all metrics, a line a subject.
     glance: Table,
+    /// Whether these stand beside the picture (`glance`) or below it.
+    layout: &'static str,
     /// The first picture stands with the answer.
     first: Option<Figure>,
     figures: Vec<Figure>,
@@ -62,12 +68,13 @@ impl<'a> Page<'a> {
         let level = format!("{:.4}", (1.0 - comparison.level.get()) * 100.0);
         let level = level.trim_end_matches('0').trim_end_matches('.');
         Page {
-            comparison,
             runs: sides.flat_map(|(side, runs)| runs.iter().map(move |run| (side, run.in_short()))).collect(),
             how: format!(
                 "{} at {level} %, so that all together hold at 95 %",
                 counted(comparison.family, "interval")
             ),
+            summary: comparison.summary.iter().map(|text| question(text)).collect(),
+            notices: comparison.notices.iter().map(|text| question(text)).collect(),
             differences: differences(comparison),
             sections: comparison.experiments.iter().map(|one| section(one, &labels)).collect(),
             alone: ["old", "new"]
@@ -112,8 +119,10 @@ fn section<'a>(experiment: &'a Experiment, labels: &[String]) -> Section<'a> {
     let of = |is_decisive: fn(&Metric) -> bool| {
         rows::tables(experiment, is_decisive).iter().map(table).collect::<Vec<_>>()
     };
+    let glance = glance(experiment);
     Section {
-        glance: glance(experiment),
+        layout: if glance.heads.len() <= BESIDE { "glance" } else { "below" },
+        glance,
         first: figures.next(),
         figures: figures.collect(),
         metrics: experiment.metrics.iter().map(|metric| (metric, margin(metric))).collect(),

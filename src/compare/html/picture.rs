@@ -58,7 +58,9 @@ fn row(metric: &str, line: &Line) -> Row {
                 Scale::Margins => (0.0, (-all.matters, all.matters)),
             };
             let interval = all.change.interval.map(|ends| (ends.low - from, ends.high - from));
-            (Some((all.change.value - from, interval)), zone, words::change(all.scale, &all.change))
+            // The panel's title says in what changes are told.
+            let shown = words::change(all.scale, &all.change).replace(words::MATTERS, "");
+            (Some((all.change.value - from, interval)), zone, shown)
         }
     };
     let kind = line.verdict.kind();
@@ -75,7 +77,7 @@ fn picture(experiment: &Experiment, panels: Vec<Panel>, (page, pages): (usize, u
         title: format!("{}: from old to new{number}", experiment.name),
         caption: vec![
             "A mark is the change over all settings together, the line its interval; an interval that reaches the edge goes \
-             on beyond it. Within the grey a change does not matter. A filled mark is decided, an open one is not."
+             on beyond it. Within the grey a change does not matter. What is pale is not decided."
                 .into(),
         ],
         alternative: format!("Changes with their intervals. {}", told.join(" ")),

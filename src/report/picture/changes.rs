@@ -101,12 +101,12 @@ impl Changes {
 }
 
 fn draw(canvas: &mut Canvas, axis: &Axis, row: &Row, y: f64) {
-    // Vermilion and green beside ink: what is decided is also said in words, and open circles are open.
+    // Vermilion and green beside ink: what is decided is also said in words, and what is pale is open.
     let class = match row.verdict {
         Kind::Slower => "k5",
         Kind::Faster => "k3",
         Kind::Same => "k0",
-        _ => "k0 hollow",
+        _ => "k0 light",
     };
     canvas.subject(class, &row.label, &row.words);
     let base = y + 4.0;
