@@ -62,6 +62,16 @@ pub struct InSetting {
     logarithm: Option<Between>,
 }
 
+impl InSetting {
+    /// Whether neither side has a value, though nothing failed and nothing was skipped.
+    fn is_unmeasured(&self) -> bool {
+        self.failure.iter().all(|why| why.as_deref() == Some(NO_VALUE))
+    }
+}
+
+/// Why a cell has no value whose samples were taken, and which did not fail.
+const NO_VALUE: &str = "has no value";
+
 /// The change over all settings.
 #[derive(Debug, Clone, Copy)]
 pub struct Together {
@@ -207,7 +217,7 @@ impl Ready<'_> {
         match worst {
             Some((.., reason)) => format!("failed: {}", clean(reason)),
             None if summary.skipped > 0 => "was skipped".into(),
-            None => "has no value".into(),
+            None => NO_VALUE.into(),
         }
     }
 
@@ -242,9 +252,11 @@ pub(super) fn lines(
         let own = measured.own_move(&line.settings);
         (line, own)
     });
-    // What only one side can have (the requests of one that is asked over an API) is no gap.
-    lines.retain(|(line, _)| {
-        line.verdict != Verdict::Context || line.settings.iter().any(|one| one.difference.is_some())
+    // What only one side can have (the requests of one that is asked over an API) is no gap, nor is what nobody
+    // measured (others' files have a column or two).
+    lines.retain(|(line, _)| match line.verdict {
+        Verdict::Context => line.settings.iter().any(|one| one.difference.is_some()),
+        _ => !line.settings.iter().all(InSetting::is_unmeasured),
     });
     let controls: Vec<Line> =
         lines.iter().map(|(line, _)| line).filter(|line| line.is_control).cloned().collect();

@@ -25,7 +25,7 @@ pub(super) fn summary(comparison: &Comparison) -> Vec<String> {
         );
     }
     all.extend(machine(comparison));
-    for kind in [Kind::Slower, Kind::Faster, Kind::Mixed, Kind::Suspect] {
+    for kind in [Kind::Slower, Kind::Faster, Kind::Mixed, Kind::Suspect, Kind::NoData] {
         all.extend(named(comparison, kind));
     }
     let kinds: Vec<Kind> = comparison.judged().map(|line| line.verdict.kind()).collect();

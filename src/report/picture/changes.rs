@@ -119,7 +119,7 @@ fn draw(canvas: &mut Canvas, axis: &Axis, row: &Row, y: f64) {
             canvas.mark("", (axis.at(value), y), 4.2);
             canvas.text("ink", (CHANGE_AT, base), End::Start, SMALL, &row.shown);
         }
-        None => canvas.text("alarm", (PLOT.0, base), End::Start, SMALL, "no value on one side"),
+        None => canvas.text("alarm", (PLOT.0, base), End::Start, SMALL, "no value"),
     }
     let class = if row.verdict == Kind::Suspect { "alarm" } else { "ink" };
     canvas.text(class, (VERDICT_AT, base), End::Start, SMALL, row.verdict.word());
