@@ -13,7 +13,8 @@ pub struct Stamp(pub u64);
 impl Stamp {
     /// The signed time from `earlier` to this stamp.
     pub fn since(self, earlier: Stamp) -> Nanos {
-        Nanos(self.0 as i64 - earlier.0 as i64)
+        // The difference modulo 2⁶⁴ is right wherever it fits, and no damaged file ends the program.
+        Nanos(self.0.wrapping_sub(earlier.0) as i64)
     }
 }
 
@@ -41,7 +42,8 @@ impl Nanos {
 impl std::ops::Add for Nanos {
     type Output = Nanos;
     fn add(self, other: Nanos) -> Nanos {
-        Nanos(self.0 + other.0)
+        // A file of a stranger may hold any numbers.
+        Nanos(self.0.saturating_add(other.0))
     }
 }
 

@@ -79,9 +79,12 @@ fn with_hints_last(error: &anyhow::Error) -> String {
     causes.join(": ") + &hints.map(|hint| format!("{HINT}{hint}")).collect::<String>()
 }
 
-/// What was typed or read stands in messages, and must control no terminal.
+/// What was typed or read stands in messages, and must control no terminal nor turn the direction of writing.
 fn without_controls(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { char::REPLACEMENT_CHARACTER } else { c }).collect()
+    let turns =
+        |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}');
+    let is_bad = |c: char| c.is_control() && c != '\n' || turns(c);
+    text.chars().map(|c| if is_bad(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// A reader that has seen enough is no error.

@@ -270,7 +270,7 @@ pub fn standing(passes: &[Pass]) -> Option<Pass> {
 /// In seconds, without what reading the clock twice takes by itself.
 fn fixed(sample: &Sample, name: &str) -> Option<f64> {
     let wall = standing(&passes(sample, name)?)?.wall;
-    Some(Nanos(wall - sample.counter("empty")?).seconds())
+    Some(Nanos(wall.saturating_sub(sample.counter("empty")?)).seconds())
 }
 
 /// All passes of a width, by kind.
@@ -279,9 +279,10 @@ fn by_kind(sample: &Sample, width: &str) -> Option<Vec<Vec<Pass>>> {
 }
 
 fn waiting(sample: &Sample, width: &str) -> Option<f64> {
-    let (mut wall, mut waited) = (0, 0);
+    let (mut wall, mut waited) = (0_i64, 0_i64);
     for pass in by_kind(sample, width)?.iter().flatten() {
-        (wall, waited) = (wall + pass.wall, waited + pass.waited?);
+        // A damaged file may hold any numbers.
+        (wall, waited) = (wall.saturating_add(pass.wall), waited.saturating_add(pass.waited?));
     }
     Some(waited as f64 / wall as f64).filter(|share| share.is_finite())
 }

@@ -118,7 +118,7 @@ impl Line {
             place: joined(&[
                 phase,
                 &round.to_string(),
-                &(row.position + 1).to_string(),
+                &row.position.saturating_add(1).to_string(),
                 &harmless(&clean(before)),
                 &instant(row.started),
             ]),

@@ -27,6 +27,12 @@ pub const PUBLISHED_ALARMS: [f64; 2] = [0.10, 0.25];
 /// Through fewer bursts than these a line would be one through two points.
 const FEWEST_FOR_A_SLOPE: usize = 3;
 
+/// Numbers of a file that anybody may have made: no time or count is larger than this (thirteen days of nanoseconds), no
+/// machine has more CPUs, and the model does not go through more bursts and periods.
+const LARGEST: u64 = 1 << 50;
+const MOST_THREADS: u64 = 1 << 16;
+const MOST_EVENTS: u64 = 1_000_000;
+
 /// A sample of the probe's work `throttle`, understood.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
@@ -57,7 +63,10 @@ pub struct Measured {
 impl Measured {
     /// None where the sample is not one of this work.
     pub fn of(sample: &Sample) -> Option<Measured> {
-        let number = |name: &str| sample.counter(name).and_then(|value| u64::try_from(value).ok());
+        let number = |name: &str| {
+            let known = sample.counter(name).and_then(|value| u64::try_from(value).ok());
+            known.filter(|value| *value <= LARGEST)
+        };
         let numbers = |name: &str| -> Vec<u64> {
             let all = sample.series(name).unwrap_or_default();
             all.iter().filter_map(|value| u64::try_from(*value).ok()).collect()
@@ -68,12 +77,23 @@ impl Measured {
             1 => Load::Bursts { work: busy, every },
             _ => Load::Alternating { busy, idle: every.saturating_sub(busy) },
         };
-        let demand = Demand { load, threads: number("threads")?, cpus: number("cpus")? };
-        let quota = number("quota").and_then(|each| {
-            Some(Quota { each, period: number("quota_period")?, burst: number("quota_burst").unwrap_or(0) })
+        let few = |name: &str| number(name).filter(|count| (1..=MOST_THREADS).contains(count));
+        let demand = Demand { load, threads: few("threads")?, cpus: few("cpus")? };
+        let quota = number("quota").filter(|each| *each > 0).and_then(|each| {
+            let period = number("quota_period").filter(|period| *period > 0)?;
+            Some(Quota { each, period, burst: number("quota_burst").unwrap_or(0) })
         });
         let throttling = || Some([number("periods")?, number("throttled")?, number("throttled_time")?]);
         let length = number("length")?;
+        let periods = quota.map_or(0, |quota| length / quota.period);
+        let step = match load {
+            Load::Continuous => length,
+            Load::Bursts { .. } => every,
+            Load::Alternating { .. } => busy.max(every),
+        };
+        if length / step.max(1) + periods > MOST_EVENTS {
+            return None;
+        }
         Some(Measured {
             window: number("window").filter(|window| *window > 0)?,
             usage: number("usage"),

@@ -38,6 +38,9 @@ pub struct Tick {
     pub label: String,
 }
 
+/// The widest range of a logarithmic axis: the proportion of its ends is still a number.
+const WIDEST: f64 = 1e300;
+
 impl Axis {
     /// A logarithmic axis over these values, or an even one where one of them is not above zero; none without
     /// values.
@@ -47,8 +50,9 @@ impl Axis {
             return Some(Axis::even(low, high, unit, places));
         }
         // Never a range so small that noise fills it.
-        let margin = (high / low).powf(MARGIN).max(1.04);
-        let (low, high) = (low / margin, (high * margin).min(f64::MAX));
+        let margin = (high / low).min(WIDEST).powf(MARGIN).max(1.04);
+        let high = (high * margin).min(f64::MAX);
+        let low = (low / margin).max(high / WIDEST).max(f64::MIN_POSITIVE);
         Some(Axis { unit, spread: Spread::Logarithmic, low, high, from: places.0, to: places.1 })
     }
 
@@ -243,6 +247,16 @@ mod tests {
         let axis = Axis::between(0.0, 1.0, Unit::Share, (200.0, 100.0));
         assert_eq!((axis.at(0.0), axis.at(0.25), axis.at(1.0)), (200.0, 175.0, 100.0));
         assert_eq!(Axis::over([f64::NAN, f64::INFINITY], Unit::Count, (0.0, 1.0)), None);
+    }
+
+    /// Numbers that only a damaged file holds, and that must be drawn all the same.
+    #[test]
+    fn the_smallest_and_the_largest_numbers_have_their_places() {
+        for ends in [[5e-324, 5e-324], [5e-324, 1.0], [1.0, f64::MAX], [5e-324, f64::MAX], [f64::MAX; 2]] {
+            let axis = Axis::over(ends, Unit::Seconds, (0.0, 400.0)).unwrap();
+            assert!(ends.map(|end| axis.at(end)).iter().all(|at| (0.0..=400.0).contains(at)), "{ends:?}");
+            assert!(axis.ticks(|_| 50.0).iter().all(|tick| (0.0..=400.0).contains(&tick.at)), "{ends:?}");
+        }
     }
 
     proptest! {

@@ -23,8 +23,9 @@ impl Axis {
             return None;
         }
         // Room at the ends, and never a range so small that noise fills it.
-        let margin = (high / low).powf(0.03).max(1.05);
-        Some(Axis { low: (low / margin).ln(), high: (high * margin).ln(), columns, unit })
+        let margin = (high / low).min(f64::MAX).powf(0.03).max(1.05);
+        let (low, high) = ((low / margin).max(f64::MIN_POSITIVE), (high * margin).min(f64::MAX));
+        Some(Axis { low: low.ln(), high: high.ln(), columns, unit })
     }
 
     /// The column of a value.
@@ -137,6 +138,10 @@ mod tests {
         assert_eq!(words(&axis.drawn().0), ["9.8", "ms", "10", "ms", "10.4", "ms"]);
         assert!(axis.draw(0.0101, None, &[0.0099]).contains('·'));
         assert!(Axis::over([0.0], Unit::Seconds, 30).is_none());
-        assert!(Axis::over([1.0, f64::MAX], Unit::Count, 30).is_some());
+        // Numbers that only a damaged file holds are drawn all the same.
+        for ends in [[1.0, f64::MAX], [5e-324, 1.0], [5e-324, f64::MAX], [5e-324; 2]] {
+            let axis = Axis::over(ends, Unit::Seconds, 30).unwrap();
+            assert_eq!((width(&axis.drawn().1), width(&axis.draw(1.0, None, &ends))), (30, 30), "{ends:?}");
+        }
     }
 }

@@ -35,9 +35,9 @@ pub fn suspects(view: &View<'_>) -> Vec<Suspect> {
 }
 
 /// A rule's name, the likely mechanism, and what is seen where it fires.
-type Rule = (&'static str, &'static str, fn(&Measured) -> Option<String>);
+pub(super) type Rule = (&'static str, &'static str, fn(&Measured) -> Option<String>);
 
-const RULES: [Rule; 5] = [
+pub(super) const RULES: [Rule; 5] = [
     (
         "more than the quota",
         "the quota that was read is not the one in force, or the counters hold others too",
@@ -53,7 +53,8 @@ fn above(measured: &Measured) -> Option<String> {
     let (usage, quota) = (measured.usage?, measured.quota?);
     // A window that does not begin with a period touches one more than fit into it.
     let periods = measured.window / quota.period + 1;
-    let most = periods * quota.each + quota.burst + measured.demand.queues() * SLICE;
+    let most =
+        periods.saturating_mul(quota.each).saturating_add(quota.burst + measured.demand.queues() * SLICE);
     (usage > most).then(|| {
         let shown = |nanos: u64| Unit::Seconds.format(nanos as f64 / 1e9);
         format!("it used {} of CPU time where the quota allows {}", shown(usage), shown(most))
@@ -74,7 +75,7 @@ fn too_many(measured: &Measured) -> Option<String> {
 fn too_long(measured: &Measured) -> Option<String> {
     let ([_, throttled, time], quota) = (measured.throttling?, measured.quota?);
     // Waiting that had begun before the window is added when it ends.
-    let most = measured.demand.queues() * (throttled + 1) * quota.period;
+    let most = (measured.demand.queues() * (throttled + 1)).saturating_mul(quota.period);
     (time > most).then(|| {
         format!(
             "{} of waiting in {throttled} throttled periods of {}",
