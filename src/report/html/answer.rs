@@ -110,7 +110,8 @@ pub(super) fn legend(experiment: &Experiment) -> String {
         "Verdicts rest on differences round by round. slower, faster: the interval leaves zero and the difference exceeds \
          {} or {}, whichever is larger; same: the whole interval lies within that; undecided: neither. Places follow \
          from verdicts alone: = shares a place because the difference is too small to matter, a range such as 3–4 is \
-         not told apart by this run.",
+         not told apart by this run. Intervals of differences and multiples stand at the level of each verdict, at \
+         which all verdicts of the run together hold at 95 %.",
         with_interval(metric.unit, absolute, None),
         percent(relative)
     )

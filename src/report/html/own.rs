@@ -197,3 +197,28 @@ pub(super) fn effects(experiment: &Experiment, factors: &Factors) -> Table {
         lines: factors.effects.iter().map(line).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::exhibit::Column;
+
+    #[test]
+    fn a_line_belongs_to_the_subject_that_its_first_text_begins_with() {
+        let labels = ["docker", "docker+crun", "floor"].map(str::to_owned);
+        let exhibit = Exhibit {
+            experiment: "throttle",
+            name: "quota",
+            title: "what a quota does".into(),
+            columns: ["subject, load", "who waits"].map(Column::of_texts).into(),
+            rows: ["docker bursts", "docker+crun bursts", "dockers", "floor"]
+                .map(|text| vec![Item::Text(text.into()), Item::Text("nobody".into())])
+                .into(),
+            notes: Vec::new(),
+            summary: Vec::new(),
+        };
+        let table = exhibited(&exhibit, &labels);
+        let subjects: Vec<_> = table.lines.iter().map(|line| line.subjects.join(" ")).collect();
+        assert_eq!(subjects, ["docker", "docker+crun", "", "floor"]);
+    }
+}
