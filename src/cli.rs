@@ -98,8 +98,7 @@ pub enum Command {
   dunnage compare runs/before runs/after
   dunnage compare before after --fail-on slower=5%
 
-One run a side says only whether these two runs differ. With `--fail-on` the exit code is 3 where a subject is
-slower, and 1 where that cannot be said.")]
+One run a side says only whether these two runs differ. With `--fail-on` the exit code is 3 where a subject is slower, and 1 where that cannot be said: no values, too few, a suspect, or slower in one setting and not in another.")]
     Compare(Compare),
     /// Make a run of what another program measured: hyperfine's JSON, critest's benchmark JSON, or our own csv.
     #[command(after_long_help = "Examples:

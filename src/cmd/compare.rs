@@ -11,7 +11,7 @@ use crate::cli::Compare;
 use crate::compare::{self, Comparison, FailOn, Run};
 use crate::exit::{self, Special};
 use crate::record::{self, Recorded};
-use crate::units::parse_percent;
+use crate::units::{counted, parse_percent};
 use crate::verdict::{self, Doubts};
 
 /// Runs the verb.
@@ -65,6 +65,8 @@ fn outcome(comparison: &Comparison, fail_on: Option<FailOn>) -> Result<i32> {
     if !open.is_empty() {
         bail!("`--fail-on` cannot be answered: {}", open.join("; "));
     }
+    let (open, all) = comparison.left_open();
+    super::tell(&format!("no regression was shown; {open} of {} leave one open", counted(all, "verdict")));
     Ok(exit::FINE)
 }
 

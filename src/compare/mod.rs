@@ -328,16 +328,27 @@ impl Comparison {
         slower.filter(is_large).map(|line| line.sentence.as_str()).collect()
     }
 
-    /// The sentences of lines that cannot be judged at all, or no longer in a setting, so that nobody takes silence for
-    /// an answer.
+    /// The sentences of lines that cannot be judged at all, or no longer in a setting, or that a regression in one setting
+    /// and none in another make, so that nobody takes silence for an answer.
     pub fn unanswered(&self) -> Vec<&str> {
         let is_lost = |one: &InSetting| one.medians[0].is_some() && one.medians[1].is_none();
         let is_open = |line: &&Line| {
-            let is_judged =
-                !matches!(line.verdict, Verdict::TooFew { .. } | Verdict::Suspect(_) | Verdict::NoData);
-            !is_judged || line.settings.iter().any(is_lost)
+            let is_judged = match line.verdict {
+                Verdict::TooFew { .. } | Verdict::Suspect(_) | Verdict::NoData | Verdict::Mixed => false,
+                _ => !line.settings.iter().any(is_lost),
+            };
+            !is_judged
         };
         self.judged().filter(is_open).map(|line| line.sentence.as_str()).collect()
+    }
+
+    /// Where none is a regression, how many verdicts leave one open, of how many: those that are not decided, and those
+    /// where the machine changed too.
+    pub fn left_open(&self) -> (usize, usize) {
+        let is_closed =
+            |line: &&Line| matches!(line.verdict, Verdict::Same | Verdict::Faster | Verdict::Slower);
+        let all = self.judged().count();
+        (all - self.judged().filter(is_closed).count(), all)
     }
 }
 

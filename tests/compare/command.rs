@@ -37,7 +37,11 @@ fn a_regression_has_an_exit_code_of_its_own() {
     assert_eq!(failed.stdout, plain.stdout);
     assert_eq!(dunnage.run("compare DIR-before DIR-after --fail-on slower=5%").code, 3);
     assert_eq!(dunnage.run("compare DIR-before DIR-after --fail-on slower=50%").code, 0);
-    assert_eq!(dunnage.run("compare DIR-after DIR-before --fail-on slower").code, 0);
+    let faster = dunnage.run("compare DIR-after DIR-before --fail-on slower");
+    assert_eq!(faster.code, 0, "{faster}");
+    assert!(faster.stderr.starts_with("no regression was shown; 0 of "), "{faster}");
+    let equal = dunnage.run("compare DIR-before DIR-before --fail-on slower");
+    assert_eq!(equal.code, 0, "{equal}");
 }
 
 #[test]

@@ -158,6 +158,7 @@ fn a_change_must_hold_over_all_settings() {
     };
     let comparison = compared(&[run(1, 30, plain)], &[run(2, 30, split)]);
     assert_eq!(word(&comparison, "docker"), "mixed");
+    assert!(!comparison.unanswered().is_empty(), "slower in one setting is no silence");
     let sentence = &line(&comparison, "docker").sentence;
     assert!(
         sentence.contains("with prestate=idle") && sentence.contains("with prestate=primed"),
