@@ -3,9 +3,7 @@
 
 use super::experiment::shown;
 use super::page::{Column, Page, escaped};
-use crate::report::model::{
-    Beside, BesideRow, Caution, Ours, Published, Quantity, Reference, Report, Standing,
-};
+use crate::report::model::{Beside, BesideRow, Caution, Ours, Quantity, Reference, Report, Standing};
 
 /// Every source that was asked for.
 pub(super) fn references(page: &mut Page, report: &Report) {
@@ -79,19 +77,12 @@ fn beside(page: &mut Page, table: &Beside) {
 }
 
 fn row(table: &Beside, row: &BesideRow) -> Vec<String> {
-    let published: Vec<String> = row.published.iter().map(printed).collect();
     let ours: Vec<String> = row.ours.iter().map(|one| own(table, one)).collect();
     let ours = match ours.is_empty() {
         true => escaped(&format!("none in this run (it takes {}, {})", row.subject, table.conditions)),
         false => ours.join("; "),
     };
-    vec![escaped(&row.subject), escaped(&row.conditions), published.join("; "), ours]
-}
-
-fn printed(one: &Published) -> String {
-    let of = one.repetitions.map(|count| format!(" of {count}")).unwrap_or_default();
-    let note = if one.note.is_empty() { String::new() } else { format!(" ({})", one.note) };
-    escaped(&format!("{} {}{of}{note}", one.statistic, one.printed))
+    vec![escaped(&row.subject), escaped(&row.conditions), escaped(&row.published_in_words()), ours]
 }
 
 fn own(table: &Beside, one: &Ours) -> String {

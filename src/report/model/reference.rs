@@ -107,6 +107,28 @@ pub struct BesideRow {
     pub ours: Vec<Ours>,
 }
 
+impl BesideRow {
+    /// Single values together, then what was made of them; what is noted stands at the end, once.
+    pub fn published_in_words(&self) -> String {
+        let all = &self.published;
+        let is_single = |one: &&Published| one.statistic == "single value";
+        let single: Vec<&str> = all.iter().filter(is_single).map(|one| one.printed.as_str()).collect();
+        let mut parts: Vec<String> = Vec::new();
+        if !single.is_empty() {
+            parts.push(single.join(", "));
+        }
+        for one in all.iter().filter(|one| !is_single(one)) {
+            let of = one.repetitions.map(|count| format!(" of {count}")).unwrap_or_default();
+            parts.push(format!("{} {}{of}", one.statistic, one.printed));
+        }
+        let mut notes: Vec<&str> =
+            all.iter().map(|one| one.note.as_str()).filter(|note| !note.is_empty()).collect();
+        notes.dedup();
+        let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
+        format!("{}{notes}", parts.join("; "))
+    }
+}
+
 /// A published number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Published {

@@ -1,7 +1,7 @@
 //! What others published, beside ours: the source, what is wrong with it, their numbers and ours. No verdict stands here.
 
 use super::page::{Page, Tone};
-use crate::report::model::{Beside, Caution, Ours, Published, Quantity, Reference, Report, Standing};
+use crate::report::model::{Beside, Caution, Ours, Quantity, Reference, Report, Standing};
 use crate::report::text::with_interval;
 use crate::units::Unit;
 
@@ -69,32 +69,13 @@ fn beside(page: &mut Page, table: &Beside) {
             (Tone::Strong, &row.subject),
             (Tone::Faint, &format!("  {}", row.conditions)),
         ]);
-        page.paragraph(Tone::Plain, "      published  ", &published(&row.published));
+        page.paragraph(Tone::Plain, "      published  ", &row.published_in_words());
         let ours = match row.ours.is_empty() {
             true => format!("none in this run (it takes `{}`, {})", row.subject, table.conditions),
             false => row.ours.iter().map(|one| own(table.unit, one)).collect::<Vec<_>>().join("; "),
         };
         page.paragraph(Tone::Plain, "      ours       ", &ours);
     }
-}
-
-/// Single values together, then what was made of them; what is noted stands at the end, once.
-fn published(all: &[Published]) -> String {
-    let is_single = |one: &&Published| one.statistic == "single value";
-    let single: Vec<&str> = all.iter().filter(is_single).map(|one| one.printed.as_str()).collect();
-    let mut parts: Vec<String> = Vec::new();
-    if !single.is_empty() {
-        parts.push(single.join(", "));
-    }
-    for one in all.iter().filter(|one| !is_single(one)) {
-        let of = one.repetitions.map(|count| format!(" of {count}")).unwrap_or_default();
-        parts.push(format!("{} {}{of}", one.statistic, one.printed));
-    }
-    let mut notes: Vec<&str> =
-        all.iter().map(|one| one.note.as_str()).filter(|note| !note.is_empty()).collect();
-    notes.dedup();
-    let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
-    format!("{}{notes}", parts.join("; "))
 }
 
 fn own(unit: Unit, one: &Ours) -> String {
