@@ -25,9 +25,20 @@ pub fn run(options: &cli::Pack) -> Result<i32> {
         None => named_as(&options.directory)?,
     };
     let present = if options.force { Present::Replace } else { Present::Keep };
-    if !options.dry_run && present == Present::Keep && path.symlink_metadata().is_ok() {
+    if !options.dry_run
+        && present == Present::Keep
+        && path.symlink_metadata().is_ok_and(|found| found.is_file())
+    {
         let text = format!(
             "`{}` is there already\n\nhint: choose another file with `-o`, or replace it with `--force`",
+            path.display()
+        );
+        return Err(Special::Usage(text).into());
+    }
+    // Its place is taken by renaming: a device, a pipe or a link would be gone.
+    if !options.dry_run && path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+        let text = format!(
+            "`{}` is no regular file, and stays\n\nhint: choose another file with `-o`",
             path.display()
         );
         return Err(Special::Usage(text).into());

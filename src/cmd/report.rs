@@ -11,6 +11,7 @@ use crate::record::{self, Recorded};
 use crate::reference::{self, beside};
 use crate::report::{self, File, Format, Glyphs, Look, Rendering, Report, Style};
 use crate::subject::spec::parse_duration;
+use crate::units::counted;
 use crate::verdict;
 
 /// What a person asks for beside what the run itself shows.
@@ -109,6 +110,13 @@ fn refuse_extras(format: &dyn Format, extras: Extras) -> Result<()> {
 fn write_files(run: &Path, directory: &Path, files: &[File]) -> Result<()> {
     let context = || format!("cannot write the report into `{}`", directory.display());
     std::fs::create_dir_all(directory).with_context(context)?;
+    let is_ours = |name: &std::ffi::OsStr| files.iter().any(|file| name == std::ffi::OsStr::new(&file.name));
+    let there = std::fs::read_dir(directory).with_context(context)?.flatten();
+    let others = there.filter(|entry| !is_ours(&entry.file_name())).count();
+    if others > 0 {
+        let what = counted(others, "file");
+        super::tell(&format!("{what} of something else in `{}` stayed there", directory.display()));
+    }
     let own = [run.to_owned()];
     for file in files {
         let path = directory.join(&file.name);

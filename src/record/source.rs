@@ -38,7 +38,11 @@ impl Source {
 
     /// The files of a run directory.
     pub fn directory(directory: &Path) -> Result<Source> {
-        if ![ENVIRONMENT, PLAN, SAMPLES].iter().any(|file| directory.join(file).exists()) {
+        let known = [ENVIRONMENT, PLAN, SAMPLES].map(|file| directory.join(file).try_exists());
+        if let Some(Err(error)) = known.iter().find(|one| one.is_err()) {
+            bail!("cannot look into `{}`: {error}", directory.display());
+        }
+        if !known.iter().flatten().any(|exists| *exists) {
             bail!(
                 "`{}` is not a run directory\n\nhint: a run directory is what `dunnage run` wrote, named in its last lines",
                 directory.display()

@@ -6,8 +6,10 @@
 
 mod choice;
 mod decided;
+mod otherwise;
 
 pub use decided::{Decided, Way};
+pub use otherwise::Turned;
 
 use super::{Analysis, Finding, Verdict, cause};
 use crate::experiment::{self, Occasion, Setting, Weight};
@@ -84,6 +86,15 @@ pub enum Says {
         /// What shows that the others take more.
         over: Vec<Decided>,
     },
+    /// Pairs of which one takes less of another metric, and is not shown to take less of the first.
+    Otherwise {
+        /// The layer.
+        layer: Layer,
+        /// The ladder.
+        ladder: Ladder,
+        /// Of one metric, the largest difference first; there is at least one.
+        turned: Vec<Turned>,
+    },
     /// What a pair comes to, by setting.
     Pair {
         /// Index into the plan's comparisons.
@@ -148,6 +159,9 @@ impl Says {
             }
             Says::Least { leads, .. } => leads.iter().flat_map(|lead| of(lead)).collect(),
             Says::Among { open, over, .. } => [open.clone(), of(over)].concat(),
+            Says::Otherwise { turned, .. } => {
+                turned.iter().flat_map(|one| [one.decided.finding(), one.first]).collect()
+            }
             Says::Pair { decided, .. } => of(decided),
             Says::Tail { rests_on, .. } => vec![rests_on.finding()],
             Says::Open { open, hidden, .. } => [open.clone(), hidden.clone()].concat(),
@@ -207,6 +221,7 @@ impl<'a> One<'a> {
         all.extend(self.matters());
         if self.occasion.has_one_answer() {
             all.extend(self.choices());
+            all.extend(self.otherwise());
         }
         all.extend(self.pairs());
         all.extend(self.tail());

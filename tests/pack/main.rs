@@ -209,6 +209,12 @@ fn nothing_is_overwritten_without_being_told() {
     assert_ne!(before, fs::read(&pack).unwrap());
     let ran = dunnage.run("unpack DIR.dunnage -o DIR");
     assert!(ran.code == 2 && ran.stderr.contains("not empty"), "{ran}");
+    // A link stands for whatever else is no file of its own: a device of the machine, a pipe.
+    let link = dunnage.directory().with_file_name("link.dunnage");
+    std::os::unix::fs::symlink("nowhere", &link).expect("a link");
+    let ran = dunnage.run(&format!("pack DIR -o {} --force", link.display()));
+    assert!(ran.code == 2 && ran.stderr.contains("is no regular file"), "{ran}");
+    assert!(link.is_symlink(), "it stays");
     let ran = dunnage.run("pack DIR -o DIR/samples.jsonl --force");
     assert!(ran.code == 2 && ran.stderr.contains("belongs to a run itself"), "{ran}");
     let ran = dunnage.run("compare DIR DIR.dunnage -o DIR.dunnage");

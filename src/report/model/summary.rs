@@ -1,6 +1,8 @@
 //! The statements of `verdict::summary` as sentences: what costs what, when that matters, what was not resolved.
 //! Every name and number in a sentence is that of a finding on which it rests.
 
+mod otherwise;
+
 use std::collections::BTreeSet;
 
 use super::compared::{phrase_of, predicate_of};
@@ -125,6 +127,9 @@ impl<'a> Words<'a> {
             }
             Says::Among { layer, ladder, setting, subjects, over, .. } => {
                 (Topic::Choice, self.among(*layer, *ladder, setting, subjects, over))
+            }
+            Says::Otherwise { layer, ladder, turned } => {
+                (Topic::Choice, self.otherwise(*layer, *ladder, turned))
             }
             Says::Pair { comparison, decided } => (Topic::Difference, self.pair(*comparison, decided)),
             Says::Tail { multiple, beyond, rests_on, .. } => {

@@ -41,6 +41,8 @@ pub struct Bar {
     pub parts: Vec<(usize, f64)>,
     /// Its own median.
     pub whole: Estimate,
+    /// What it is on equal ground and its median there, where it takes longer there than as installed.
+    pub even: Option<(String, f64)>,
 }
 
 /// The picture of the first experiment about launches in which layers stand above each other.
@@ -73,6 +75,7 @@ pub(super) fn picture(report: &Report) -> Option<Picture> {
              network, log and the like."
                 .into(),
         );
+        caption.extend(leaves_out(&panels, unit));
         let uneven = only_as_installed(&panels);
         if !uneven.is_empty() {
             caption.push(format!(
@@ -96,11 +99,44 @@ pub(super) fn picture(report: &Report) -> Option<Picture> {
 fn only_as_installed(panels: &[(String, Vec<Bar>)]) -> Vec<String> {
     let mut labels: Vec<String> = Vec::new();
     for bar in panels.iter().flat_map(|(_, bars)| bars) {
-        if bar.parts.last().is_some_and(|(part, _)| *part == 3) && !labels.contains(&bar.label) {
+        let is_alone = bar.even.is_none() && bar.parts.last().is_some_and(|(part, _)| *part == 3);
+        if is_alone && !labels.contains(&bar.label) {
             labels.push(bar.label.clone());
         }
     }
     labels
+}
+
+/// Engines that take less as they were installed than on equal ground, since they leave out what others do.
+fn leaves_out(panels: &[(String, Vec<Bar>)], unit: Unit) -> Option<String> {
+    let told = |(title, bars): &(String, Vec<Bar>)| -> Vec<String> {
+        let one = |bar: &Bar| {
+            let (even, value) = bar.even.as_ref()?;
+            let when = if title.is_empty() { String::new() } else { format!(" ({title})") };
+            Some(format!(
+                "{} takes {}, and {even} {}{when}",
+                bar.label,
+                unit.format(bar.whole.value),
+                unit.format(*value)
+            ))
+        };
+        bars.iter().filter_map(one).collect()
+    };
+    let all: Vec<String> = panels.iter().flat_map(told).collect();
+    (!all.is_empty()).then(|| {
+        format!(
+            "Less as installed than on equal ground, since something is left out that the others do: {}. Such a bar ends \
+             where it does as installed.",
+            all.join("; ")
+        )
+    })
+}
+
+/// Whether this is the subject on equal ground, which may need a key of its own there: `containerd:seccomp=default`
+/// of `containerd`.
+fn is_of(even: &str, own: &str) -> bool {
+    even.strip_prefix(own)
+        .is_some_and(|rest| rest.is_empty() || (rest.starts_with(':') && !own.contains(':')))
 }
 
 /// Engines in the order of their layers' medians, and what they stand on.
@@ -122,6 +158,7 @@ fn bars(setting: &Setting) -> Vec<Bar> {
         if row.layer == "runtime" || row.layer == "engine" {
             below(&mut parts, of_layer("floor"), 1);
         }
+        let mut beyond = None;
         let mut own = match row.layer {
             "bare" => 0,
             "floor" => 1,
@@ -133,11 +170,16 @@ fn bars(setting: &Setting) -> Vec<Bar> {
                 rows.iter().find(|one| one.layer == "runtime" && row.runtime.as_ref() == Some(&one.label));
             below(&mut parts, runtime, 2);
             let even = equalised.and_then(|ladder| {
-                ladder.rows.iter().find(|one| one.layer == "engine" && one.short == row.short)
+                ladder.rows.iter().find(|one| one.layer == "engine" && is_of(&one.short, &row.short))
             });
-            if installed.is_some() && even.is_some_and(|even| even.label != row.label) {
-                below(&mut parts, even, 3);
-                own = 4;
+            if let Some(even) = even.filter(|even| installed.is_some() && even.label != row.label) {
+                match median(even).filter(|median| median.value > whole.value) {
+                    Some(more) => beyond = Some((even.label.clone(), more.value)),
+                    None => {
+                        below(&mut parts, Some(even), 3);
+                        own = 4;
+                    }
+                }
             }
         }
         parts.push((own, whole.value));
@@ -148,7 +190,7 @@ fn bars(setting: &Setting) -> Vec<Bar> {
             ends = f64::max(ends, *end);
             longer
         });
-        Some(Bar { label: row.label.clone(), short: row.short.clone(), parts, whole })
+        Some(Bar { label: row.label.clone(), short: row.short.clone(), parts, whole, even: beyond })
     };
     rows.iter().filter(|row| row.variant_of.is_none() && !row.is_suspect(0)).filter_map(bar).collect()
 }

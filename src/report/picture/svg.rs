@@ -70,7 +70,7 @@ pub fn css(theme: Theme, scope: &str) -> String {
     );
     for (number, colour) in PALETTES[index].iter().enumerate() {
         rules.push_str(&format!(
-            "{scope}.k{number} .mark{{fill:{colour}}}{scope}.k{number} .line{{stroke:{colour}}}"
+            "{scope}.k{number} .mark{{fill:{colour}}}{scope}.k{number} .line,{scope}.k{number}.hollow .mark{{stroke:{colour}}}"
         ));
     }
     for (number, colour) in HEATS[index].iter().enumerate() {
@@ -97,7 +97,7 @@ pub fn shapes(scope: &str) -> String {
         ".band{fill-opacity:.16}",
         ".light .line,.light .mark{opacity:.5}",
         ".light .dots{opacity:.2}",
-        ".hollow .mark{fill-opacity:0}",
+        ".hollow .mark{fill-opacity:0;stroke-width:1.6}",
         ".halo{fill:none;stroke-width:4;stroke-linejoin:round}",
         ".d1{stroke-dasharray:7 3}",
         ".d2{stroke-dasharray:2 2.5}",
