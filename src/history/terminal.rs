@@ -81,7 +81,13 @@ fn table(page: &mut Page, history: &History, group: &[&Series], glyphs: Glyphs) 
         let known: Vec<f64> = series.values.iter().flatten().map(|value| value.median.value).collect();
         let shown = |value: Option<&f64>| value.map(|value| series.unit.format(*value)).unwrap_or_default();
         let drawn = drawn(series, columns, glyphs);
-        let (tone, text) = in_short(history, series);
+        let (tone, what, since) = in_short(history, series);
+        // When it was is told again among the changes; a date that is cut in two tells nothing.
+        let used = 2 + labels + 2 + 9 + 2 + 9 + 2 + course + 2;
+        let text = match used + width(&what) + width(&since) <= page.width {
+            true => format!("{what}{since}"),
+            false => what,
+        };
         page.line(&[
             (Tone::Plain, &format!("  {}  ", left(&series.label, labels))),
             (
@@ -94,11 +100,11 @@ fn table(page: &mut Page, history: &History, group: &[&Series], glyphs: Glyphs) 
     }
 }
 
-/// The last change that matters, in a few words.
-fn in_short(history: &History, series: &Series) -> (Tone, String) {
+/// The last change that matters in a few words, and since when.
+fn in_short(history: &History, series: &Series) -> (Tone, String, String) {
     let matters = series.changes.iter().rev().find(|change| change.meaning != Meaning::TooSmall);
     let Some(change) = matters.or(series.changes.last()) else {
-        return (Tone::Faint, "none found".into());
+        return (Tone::Faint, "none found".into(), String::new());
     };
     let tone = match change.meaning {
         Meaning::Slower => Tone::Worse,
@@ -113,7 +119,8 @@ fn in_short(history: &History, series: &Series) -> (Tone, String) {
     let share = (change.levels.1 / change.levels.0 - 1.0) * 100.0;
     let sign = if share > 0.0 { "+" } else { "" };
     let share = if change.levels.0 > 0.0 { format!(" {sign}{} %", number(share, 1)) } else { String::new() };
-    (tone, format!("{}{share} since {}{more}", change.meaning.name(), history.points[change.after].name))
+    let since = format!(" since {}{more}", history.points[change.after].name);
+    (tone, format!("{}{share}", change.meaning.name()), since)
 }
 
 /// The course in so many columns, each as high as its value is between the lowest and the highest; `!` is a value that

@@ -31,13 +31,15 @@ impl Place {
 }
 
 /// The subjects of a setting with their places in a metric, the first one first; among those that are not told
-/// apart the smaller median first. Whatever is suspect or has no value has no place.
+/// apart the smaller median first. Whatever is suspect or has no value has no place, nor has what is there only to show
+/// the cause of another's difference.
 pub fn places(experiment: &Experiment, setting: usize, metric: usize) -> Vec<(&Row, Place)> {
     let mut rows: Vec<(&Row, f64)> = Vec::new();
     for row in experiment.settings[setting].ladders.iter().flat_map(|ladder| &ladder.rows) {
         let value = row.values.get(metric).and_then(Option::as_ref);
         let is_new = rows.iter().all(|(known, _)| known.label != row.label);
-        if let Some(value) = value.filter(|_| is_new && !row.is_suspect(metric)) {
+        let is_ranked = is_new && row.variant_of.is_none() && !row.is_suspect(metric);
+        if let Some(value) = value.filter(|_| is_ranked) {
             rows.push((row, value.median.value));
         }
     }

@@ -285,19 +285,8 @@ fn clean_prediction(prediction: &mut Prediction, labels: Labels, words: &mut Wor
 
 #[cfg(test)]
 mod tests {
-    use super::super::words::Known;
+    use super::super::words::tests::annas as words;
     use super::*;
-
-    fn words() -> Words {
-        let machine = crate::host::private::Private { users: vec!["anna".into()], ..Default::default() };
-        let programs = ["crun-1.8".to_owned(), "gzip".to_owned()].into();
-        Words::new(Known {
-            machine,
-            programs,
-            vocabulary: super::super::vocabulary::vocabulary(),
-            ..Known::default()
-        })
-    }
 
     #[test]
     fn of_the_machine_only_what_bears_on_the_numbers_stays() {

@@ -174,19 +174,8 @@ fn swept(text: &str, words: &mut Words) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::words::Known;
+    use super::super::words::tests::annas as words;
     use super::*;
-
-    fn words() -> Words {
-        let machine = crate::host::private::Private { users: vec!["anna".into()], ..Default::default() };
-        let programs = ["crun-1.8".to_owned(), "gzip".to_owned()].into();
-        Words::new(Known {
-            machine,
-            programs,
-            vocabulary: super::super::vocabulary::vocabulary(),
-            ..Known::default()
-        })
-    }
 
     #[test]
     fn a_command_keeps_its_program_and_options_and_loses_places_and_secrets() {

@@ -423,8 +423,18 @@ pub fn stands_at(text: &[u8], word: &[u8], at: usize) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// The words of a machine on which Anna works.
+    pub fn annas() -> Words {
+        Words::new(Known {
+            machine: Private { users: vec!["anna".into()], ..Default::default() },
+            programs: ["crun-1.8".to_owned(), "gzip".to_owned()].into(),
+            vocabulary: super::super::vocabulary::vocabulary(),
+            ..Known::default()
+        })
+    }
 
     fn known() -> Known {
         let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
