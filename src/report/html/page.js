@@ -127,7 +127,7 @@
   // Paper cannot be unfolded; the numbers behind pictures stay in the file.
   let folded = [];
   addEventListener("beforeprint", () => {
-    folded = [...document.querySelectorAll("main details:not([open], .data)")];
+    folded = [...document.querySelectorAll("main details:not([open], .data), .programs:not([open])")];
     folded.forEach((part) => { part.open = true; });
   });
   addEventListener("afterprint", () => { folded.forEach((part) => { part.open = false; }); });
