@@ -162,15 +162,7 @@ fn effects(page: &mut Page, experiment: &Experiment, factors: &Factors) {
         ]
     };
     let rows: Vec<_> = factors.effects.iter().map(row).collect();
-    let columns = [
-        Column::text("effect"),
-        Column::text("setting"),
-        Column::text("metric"),
-        Column::number("difference"),
-        Column::number("ratio"),
-        Column::text("verdict"),
-    ];
-    page.table(&columns, &rows);
+    page.table(&columns("effect"), &rows);
 }
 
 /// What was decided of an effect: the level that is slower, or that factors interact.
@@ -209,15 +201,19 @@ fn comparisons(page: &mut Page, experiment: &Experiment) {
             ]);
         }
     }
-    let columns = [
-        Column::text("compared"),
+    page.table(&columns("compared"), &rows);
+}
+
+/// What is told of a difference, and of what.
+fn columns(of: &'static str) -> [Column; 6] {
+    [
+        Column::text(of),
         Column::text("setting"),
         Column::text("metric"),
         Column::number("difference"),
         Column::number("ratio"),
         Column::text("verdict"),
-    ];
-    page.table(&columns, &rows);
+    ]
 }
 
 fn difference(experiment: &Experiment, change: &Change) -> String {
