@@ -17,9 +17,6 @@ use crate::report::text::{percent, with_interval};
 use crate::units::counted;
 use crate::verdict::Kind;
 
-/// A table with more columns than these has no room beside a picture.
-const BESIDE: usize = 5;
-
 /// The comparison as a page.
 pub(super) fn render(comparison: &Comparison, _: &Look) -> String {
     Page::of(comparison).render().expect("a string takes any text")
@@ -45,8 +42,6 @@ struct Section<'a> {
     experiment: &'a Experiment,
     /// The verdicts of all metrics, a line a subject.
     glance: Table,
-    /// Whether these stand beside the picture (`glance`) or below it.
-    layout: &'static str,
     /// The first picture stands with the answer.
     first: Option<Figure>,
     figures: Vec<Figure>,
@@ -119,10 +114,8 @@ fn section<'a>(experiment: &'a Experiment, labels: &[String]) -> Section<'a> {
     let of = |is_decisive: fn(&Metric) -> bool| {
         rows::tables(experiment, is_decisive).iter().map(table).collect::<Vec<_>>()
     };
-    let glance = glance(experiment);
     Section {
-        layout: if glance.heads.len() <= BESIDE { "glance" } else { "below" },
-        glance,
+        glance: glance(experiment),
         first: figures.next(),
         figures: figures.collect(),
         metrics: experiment.metrics.iter().map(|metric| (metric, margin(metric))).collect(),
