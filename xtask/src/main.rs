@@ -8,6 +8,7 @@ mod bench;
 mod cgroups;
 mod daemon;
 mod guest;
+mod lines;
 mod lint;
 mod machine;
 mod packages;
@@ -26,12 +27,14 @@ const USAGE: &str = "\
 usage: cargo xtask test [--no-lint] [-- CARGO-TEST-ARGS…]
        cargo xtask ci [-- CARGO-TEST-ARGS…]
        cargo xtask bench [NAME…] [--rounds N] | --help
+       cargo xtask lines
 
 test   prepares the machine, checks format and lints, builds and runs every test.
        As root on Debian or Ubuntu it installs what the tests need; elsewhere it
        installs nothing and says what will be skipped.
 ci     the same, and a missing rustfmt or clippy is a failure
-bench  sets dunnage beside yardsticks and prints ratios; never fails because of a timing";
+bench  sets dunnage beside yardsticks and prints ratios; never fails because of a timing
+lines  counts lines of production code, without tests, comments and blank lines, per module";
 
 fn main() -> ExitCode {
     match chore(std::env::args().skip(1).collect()) {
@@ -52,6 +55,7 @@ fn chore(args: Vec<String>) -> Result<ExitCode> {
     let ours: Vec<&str> = ours.iter().map(String::as_str).collect();
     match ours.as_slice() {
         ["bench", benchmarks @ ..] => bench::run(benchmarks),
+        ["lines"] => lines::print().map(|()| ExitCode::SUCCESS),
         ["test"] => test(Lint::IfInstalled, for_cargo),
         ["test", "--no-lint"] => test(Lint::Skip, for_cargo),
         ["ci"] => test(Lint::Required, for_cargo),
