@@ -1,7 +1,6 @@
 //! dunnage measures what Linux containers cost, layer by layer, before the application inside
 //! does any work. The modules stand in reading order.
 
-pub mod advise;
 pub mod cli;
 pub mod cmd;
 pub mod compare;
@@ -10,7 +9,6 @@ pub mod experiment;
 pub mod history;
 pub mod host;
 pub mod image;
-pub mod outcome;
 pub mod plan;
 pub mod plan_file;
 pub mod probe;
@@ -20,10 +18,10 @@ pub mod reference;
 pub mod report;
 pub mod runner;
 pub mod session;
-pub mod stats;
 pub mod subject;
 pub mod sweep;
 pub mod sys;
-pub mod units;
 pub mod verdict;
 pub mod watch;
+
+pub use dunnage_analysis::{advise, outcome, stats, units};
