@@ -16,6 +16,7 @@ pub mod progress;
 pub mod record;
 pub mod reference;
 pub mod report;
+pub mod resource;
 pub mod runner;
 pub mod session;
 pub mod subject;

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::outcome::FailureClass;
-use crate::subject::{self, Company, Place, Spec, stage};
-use crate::sys::journal::{self, Abandoned, Resource};
+use crate::resource::journal::{self, Abandoned};
+use crate::resource::{self, Goes, Kind, Record, Scope};
+use crate::subject::{self, Company, Place, stage};
 use crate::sys::remains::{self, Tokens};
 use crate::sys::{clock, process};
 use crate::units::Stamp;
@@ -19,39 +19,40 @@ const SURVIVORS: u64 = 10_000_000_000;
 /// Removes what is in abandoned journals and says what that was. A journal with something in it
 /// that cannot be removed now (a daemon that is away) stays for the next time.
 pub fn abandoned(place: &Place) -> Result<Vec<String>> {
+    let kinds = [resource::KINDS, subject::resources::KINDS].concat();
+    clear_all(place, &kinds)
+}
+
+fn clear_all(place: &Place, kinds: &[&Kind]) -> Result<Vec<String>> {
     let mut told = Vec::new();
     for dead in journal::abandoned(&stage::journals(&place.state))? {
-        told.extend(clear(place, dead)?);
+        told.extend(clear(place, kinds, dead)?);
     }
     Ok(told)
 }
 
-fn clear(place: &Place, dead: Abandoned) -> Result<Vec<String>> {
+fn clear(place: &Place, kinds: &[&Kind], dead: Abandoned) -> Result<Vec<String>> {
     let run = dead.run();
     let mut told = Vec::new();
-    let mut stuck: Vec<(String, Vec<&Resource>)> = Vec::new();
-    // A service ends by itself only when it is told to, unlike the clients of the run.
-    for resource in &dead.left {
-        if let Resource::Service { program, argument } = resource
-            && is_of_run(&place.state, &run, argument)
-        {
-            process::kill_clients(program, argument);
-        }
-    }
+    let mut stuck: Vec<(String, Vec<&Record>)> = Vec::new();
+    let scope = Scope { place, run: &run };
+    let goes_first =
+        |record: &&Record| resource::kind_of(kinds, record).is_some_and(|kind| kind.goes == Goes::First);
+    let (first, rest): (Vec<&Record>, Vec<&Record>) = dead.left.iter().partition(goes_first);
+    let mut remove = |record| match resource::undo(kinds, record, &scope) {
+        Ok(()) => told.push(format!("removed {} of run {run}", resource::shown(kinds, record))),
+        Err(why) => match stuck.iter_mut().find(|(other, _)| *other == why) {
+            Some((_, records)) => records.push(record),
+            None => stuck.push((why, vec![record])),
+        },
+    };
+    first.into_iter().for_each(&mut remove);
     wait_for_survivors(&run);
-    for resource in &dead.left {
-        match remove(place, &run, resource) {
-            Ok(()) => told.push(format!("removed {} of run {run}", named(resource))),
-            Err(why) => match stuck.iter_mut().find(|(other, _)| *other == why) {
-                Some((_, resources)) => resources.push(resource),
-                None => stuck.push((why, vec![resource])),
-            },
-        }
-    }
-    told.extend(stuck.iter().map(|(why, resources)| could_not_remove(&run, why, resources)));
+    rest.into_iter().for_each(&mut remove);
+    told.extend(stuck.iter().map(|(why, records)| could_not_remove(kinds, &run, why, records)));
     // The run's own directory is ours by its place; whatever was prepared there is gone with it.
-    if is_word(&run) {
-        let _ = std::fs::remove_dir_all(place.state.join("runs").join(&run));
+    if resource::is_word(&run) {
+        let _ = std::fs::remove_dir_all(resource::workspace(&place.state, &run));
     }
     if stuck.is_empty() {
         dead.finish()?;
@@ -69,70 +70,14 @@ fn wait_for_survivors(run: &str) {
     }
 }
 
-fn is_word(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric())
-}
-
-/// Whether a service listens where this run kept its things, and so is ours.
-fn is_of_run(state: &Path, run: &str, argument: &str) -> bool {
-    let directory = state.join("runs").join(run);
-    is_word(run)
-        && argument.strip_prefix("unix://").is_some_and(|path| Path::new(path).starts_with(directory))
-}
-
-fn named(resource: &Resource) -> String {
-    match resource {
-        Resource::Service { program, argument } => format!("the service `{} {argument}`", program.display()),
-        Resource::Directory(path) => format!("`{}`", path.display()),
-        Resource::Container { subject, name } => format!("`{name}` ({subject})"),
-    }
-}
-
 /// Of several the first: a daemon that is away keeps all that it has, for one reason.
-fn could_not_remove(run: &str, why: &str, resources: &[&Resource]) -> String {
-    let first = resources.first().map_or(String::new(), |resource| named(resource));
-    let more = match resources.len() {
+fn could_not_remove(kinds: &[&Kind], run: &str, why: &str, records: &[&Record]) -> String {
+    let first = records.first().map_or(String::new(), |record| resource::shown(kinds, record));
+    let more = match records.len() {
         0 | 1 => String::new(),
         count => format!(" and {} more", count - 1),
     };
     format!("could not remove {first}{more} of run {run}: {why}")
-}
-
-fn remove(place: &Place, run: &str, resource: &Resource) -> Result<(), String> {
-    match resource {
-        // It was killed before everything else.
-        Resource::Service { argument, .. } if is_of_run(&place.state, run, argument) => Ok(()),
-        Resource::Service { .. } => Err("it does not listen where the run kept its things".into()),
-        Resource::Directory(path) => remove_directory(&place.state, path),
-        Resource::Container { subject, name } => {
-            if !name.starts_with("dunnage-") {
-                return Err("its name is not one of ours".into());
-            }
-            let spec = Spec::parse(subject).map_err(|error| error.to_string())?;
-            let kind = subject::kind_of(&spec).map_err(|error| error.to_string())?;
-            let built = (kind.build)(&spec, place).map_err(|why| why.reason)?;
-            for client in built.facts().components.iter().take(1) {
-                process::kill_clients(&client.path, name);
-            }
-            match built.remove(name) {
-                Err(failure) if failure.class != FailureClass::Unsupported => Err(failure.to_string()),
-                _ => Ok(()),
-            }
-        }
-    }
-}
-
-/// A journal is a file that others could have written to: only what lies in our own state
-/// directory is removed.
-fn remove_directory(state: &Path, path: &Path) -> Result<(), String> {
-    let inside = path.starts_with(state) && !path.components().any(|part| part.as_os_str() == "..");
-    if !inside || path == state {
-        return Err(format!("it does not lie in `{}`", state.display()));
-    }
-    match std::fs::remove_dir_all(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.to_string()),
-        _ => Ok(()),
-    }
 }
 
 /// Removes everything of ours: what killed runs left, what each kind of subject finds of runs that are
@@ -175,14 +120,62 @@ fn another_dunnage() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resource::Look;
 
     #[test]
     fn what_stays_for_one_reason_is_told_in_one_line() {
-        let container = |name: &str| Resource::Container { subject: "docker".into(), name: name.into() };
+        let kinds = subject::resources::KINDS;
+        let container = |name: &str| subject::resources::container(&"docker", name);
         let [one, other] = ["dunnage-1", "dunnage-2"].map(container);
-        let told = could_not_remove("ab", "the daemon is away", &[&one]);
+        let told = could_not_remove(kinds, "ab", "the daemon is away", &[&one]);
         assert_eq!(told, "could not remove `dunnage-1` (docker) of run ab: the daemon is away");
-        let told = could_not_remove("ab", "the daemon is away", &[&one, &other]);
+        let told = could_not_remove(kinds, "ab", "the daemon is away", &[&one, &other]);
         assert_eq!(told, "could not remove `dunnage-1` (docker) and 1 more of run ab: the daemon is away");
+    }
+
+    /// A kind that neither the journal nor the sweep has heard of: a file, told from others by its name.
+    static FILE: Kind = Kind {
+        name: "file",
+        goes: Goes::AfterClients,
+        shown: |record| format!("the file `{}`", record.id),
+        look: |record, scope| {
+            let path = Path::new(&record.id);
+            Ok(match (scope.holds(path), path.exists()) {
+                (false, _) => Look::Foreign("it lies elsewhere".into()),
+                (true, false) => Look::Gone,
+                (true, true) => Look::Ours,
+            })
+        },
+        undo: |record, _| std::fs::remove_file(&record.id).map_err(|error| error.to_string()),
+    };
+
+    #[test]
+    fn a_kind_in_the_registry_is_swept_and_one_that_is_not_stays() {
+        let state = tempfile::tempdir().unwrap();
+        let path = |name: &str| state.path().join(name);
+        let place = Place {
+            state: state.path().to_owned(),
+            executable: path("x"),
+            rootfs: path("y"),
+            reference: String::new(),
+            digest: String::new(),
+        };
+        let journal = journal::Journal::begin(&path("journal"), "ab").unwrap();
+        std::fs::create_dir_all(path("runs/ab")).unwrap();
+        std::fs::write(path("foreign"), "").unwrap();
+        let files = ["runs/ab/there", "runs/ab/not-made", "foreign"].map(&path);
+        std::fs::write(&files[0], "").unwrap();
+        for file in &files {
+            let _ = journal.note(Record::new(&FILE, file.to_string_lossy()).with("colour", "red")).unwrap();
+        }
+        drop(journal);
+        let unknown = clear_all(&place, &[]).unwrap();
+        assert_eq!(unknown.len(), 1, "{unknown:?}");
+        assert!(unknown[0].ends_with("and 2 more of run ab: this version of dunnage knows no `file`"));
+        let told = clear_all(&place, &[&FILE]).unwrap();
+        let wrong =
+            format!("could not remove the file `{}` of run ab: it lies elsewhere", files[2].display());
+        assert_eq!(told.last(), Some(&wrong), "{told:?}");
+        assert_eq!((files[0].exists(), files[2].exists()), (false, true));
     }
 }

@@ -313,7 +313,7 @@ fn a_bare_probe_that_outlived_its_run_is_ended_with_its_cgroups() {
     let journals = dunnage.state().join("journal");
     fs::create_dir_all(&journals).expect("a directory");
     let entry = format!(
-        "{{\"made\":{{\"id\":0,\"resource\":{{\"container\":{{\"subject\":\"bare:cpus=0.5\",\"name\":\"{name}\"}}}}}}}}\n"
+        "{{\"made\":{{\"id\":0,\"resource\":{{\"kind\":\"container\",\"id\":\"{name}\",\"attributes\":{{\"subject\":\"bare:cpus=0.5\"}}}}}}}}\n"
     );
     fs::write(journals.join(format!("{run}.jsonl")), entry).expect("a journal");
     plan.establish().expect("directories of ours");

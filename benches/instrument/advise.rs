@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use dunnage::advise::recommend::{self, Advice, Watched};
 use dunnage::advise::{Cpus, Throttling};
 use dunnage::subject::engine::{RUN_LABEL, STATE_LABEL};
-use dunnage::sys::journal::Resource;
+use dunnage::subject::resources;
 use dunnage::sys::signals::Interrupts;
 use dunnage::units::Nanos;
 use dunnage::watch::sampler::{self, End, Pace, Seen};
@@ -56,7 +56,7 @@ fn with_container(
     then: impl FnOnce(&mut Bench, &str) -> Result<Vec<Row>>,
 ) -> Result<Vec<Row>> {
     let name = bench.stage.next_name();
-    let resource = Resource::Container { subject: "docker".into(), name: name.clone() };
+    let resource = resources::container(&"docker", &name);
     let noted = bench.stage.note(resource).map_err(|why| anyhow!("{why}"))?;
     let (run, state) = (&bench.stage.run, bench.stage.place.state.display());
     let labels = [format!("{RUN_LABEL}={run}"), format!("{STATE_LABEL}={state}")];

@@ -11,8 +11,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow, ensure};
 use dunnage::probe::Task;
 use dunnage::subject::api::requests::Wish;
+use dunnage::subject::resources;
 use dunnage::subject::{Launch, Spec, Subject, docker};
-use dunnage::sys::journal::Resource;
 
 use crate::bench::Bench;
 use crate::sides::take_turns;
@@ -56,7 +56,7 @@ fn compare(
     let container = bench.stage.next_name();
     let body = bench.scratch().join("create.json");
     std::fs::write(&body, create_body(bench)?)?;
-    let resource = Resource::Container { subject: SUBJECT.into(), name: container.clone() };
+    let resource = resources::container(&SUBJECT, &container);
     let noted = bench.stage.note(resource).map_err(|why| anyhow!("{why}"))?;
     let arguments = arguments(&version, Path::new(socket), &body, &container);
     let pairs = take_turns(

@@ -7,8 +7,8 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use dunnage::image::EXECUTABLE;
 use dunnage::probe::{PROBE, Task};
+use dunnage::resource;
 use dunnage::sys::cgroup::{self, CgroupPlan};
-use dunnage::sys::journal::Resource;
 use dunnage::sys::{container, seccomp};
 
 use crate::bench::Bench;
@@ -22,8 +22,7 @@ pub fn against_c(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     let filter = bench.scratch().join("filter");
     write_filter(&filter)?;
     let scratch = bench.stage.workspace().join(bench.stage.next_name());
-    let noted =
-        bench.stage.note(Resource::Directory(scratch.clone())).map_err(|why| anyhow::anyhow!("{why}"))?;
+    let noted = bench.stage.note(resource::directory(&scratch)).map_err(|why| anyhow::anyhow!("{why}"))?;
     std::fs::create_dir_all(&scratch)?;
     clear(&scratch)?;
     // Makes the cgroup directories that both share.

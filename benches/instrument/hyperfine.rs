@@ -9,7 +9,6 @@ use dunnage::outcome::Abort;
 use dunnage::probe::{PROBE, Task};
 use dunnage::subject::engine::{Engine, RUN_LABEL};
 use dunnage::subject::{Spec, Subject, docker, on_path, podman};
-use dunnage::sys::journal::Resource;
 use dunnage::sys::spawn::Program;
 use serde_json::Value;
 
@@ -118,7 +117,7 @@ fn compare(
     container: &str,
     command: &str,
 ) -> Result<dunnage::stats::Pairs> {
-    let resource = Resource::Container { subject: name.into(), name: container.into() };
+    let resource = dunnage::subject::resources::container(&name, container);
     let noted = bench.stage.note(resource).map_err(|why| anyhow!("{why}"))?;
     let times = bench.scratch().join("times.json");
     let pairs = take_turns(

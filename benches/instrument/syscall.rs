@@ -10,9 +10,9 @@ use std::process::Command;
 use anyhow::{Context, Result, anyhow, ensure};
 use dunnage::experiment;
 use dunnage::stats::Pairs;
+use dunnage::subject::resources;
 use dunnage::subject::{Subject, Work};
 use dunnage::sys::calls::Call;
-use dunnage::sys::journal::Resource;
 use dunnage::units::Nanos;
 
 use crate::bench::{Bench, explained};
@@ -60,7 +60,7 @@ fn rows(
     let on_bare =
         take_turns(bench, rounds, host(Way::Instruction), Box::new(|bench| by_dunnage(bench, bare)))?;
     let container = bench.stage.next_name();
-    let resource = Resource::Container { subject: "docker".into(), name: container.clone() };
+    let resource = resources::container(&"docker", &container);
     let noted = bench.stage.note(resource).map_err(|why| anyhow!("{why}"))?;
     let in_docker = take_turns(
         bench,

@@ -28,7 +28,7 @@ use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE};
-use crate::sys::journal::Resource;
+use crate::subject::resources::container;
 use crate::sys::process;
 use crate::sys::spawn::Program;
 
@@ -352,7 +352,7 @@ impl Subject for Containerd {
         let name = stage.next_name();
         let program = Program::new(self.ctr.program(), self.making(&["run", "--rm"], stage, &name, order))
             .map_err(|error| Failure::new(FailureClass::Environment, error.to_string()))?;
-        let entry = stage.note(Resource::Container { subject: self.spec.to_string(), name: name.clone() })?;
+        let entry = stage.note(container(&self.spec, &name))?;
         let call = Call {
             program: &program,
             name: &name,

@@ -20,7 +20,7 @@ use crate::image::fat;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::PROBE;
 use crate::probe::message::Inside;
-use crate::sys::journal::Resource;
+use crate::subject::resources::container;
 use crate::sys::raw;
 use crate::sys::spawn::Program;
 
@@ -234,7 +234,7 @@ impl Subject for Engine {
         let image = self.image.as_deref().expect("`prepare` provides the image before any launch");
         let name = stage.next_name();
         let program = self.program(&self.run_arguments(stage, &name, image, order))?;
-        let entry = stage.note(Resource::Container { subject: self.spec.to_string(), name: name.clone() })?;
+        let entry = stage.note(container(&self.spec, &name))?;
         let call = Call {
             program: &program,
             name: &name,

@@ -19,9 +19,11 @@ use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE, Task};
+use crate::resource;
+use crate::resource::journal::Entry;
+use crate::subject::resources::container;
 use crate::sys::cgroup::{self, CgroupPlan, CpuLimit};
 use crate::sys::container::{self, LaunchError, LaunchFailed, Piece, Pieces, Prepared};
-use crate::sys::journal::{Entry, Resource};
 use crate::sys::seccomp;
 use crate::sys::spawn::Unfinished;
 use crate::units::Nanos;
@@ -258,7 +260,7 @@ fn launch_prepared(
     stage: &mut Stage,
 ) -> Result<Launch, Abort> {
     let name = stage.next_name();
-    let entry = stage.note(Resource::Container { subject: spec.to_string(), name: name.clone() })?;
+    let entry = stage.note(container(&spec, &name))?;
     if let Ok(listener) = &mut stage.listener {
         listener.begin(&[]);
     }
@@ -315,7 +317,7 @@ impl Subject for Floor {
 
     fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
         self.scratch = stage.workspace().join(stage.next_name());
-        let entry = stage.note(Resource::Directory(self.scratch.clone()))?;
+        let entry = stage.note(resource::directory(&self.scratch))?;
         let scratch = self.scratch.clone();
         match self.container(stage, &scratch, Task::Start.into()) {
             Ok(prepared) => {

@@ -16,6 +16,7 @@ pub mod login;
 pub mod oci;
 pub mod pieces;
 pub mod podman;
+pub mod resources;
 pub mod roots;
 pub mod spec;
 pub mod stage;
@@ -24,6 +25,7 @@ pub mod treatment;
 pub mod verbs;
 pub mod work;
 
+pub use crate::resource::Place;
 pub use pieces::Apart;
 pub use spec::{Key, Spec, SpecError, Values};
 pub use stage::Stage;
@@ -274,21 +276,6 @@ pub struct Defaults {
     pub as_installed: Vec<Spec>,
     /// With the differences between engines taken away.
     pub equalised: Vec<Spec>,
-}
-
-/// Where this process keeps its things.
-#[derive(Debug, Clone)]
-pub struct Place {
-    /// The state directory: images, bundles, journals.
-    pub state: PathBuf,
-    /// The executable of the image `small`, on the host.
-    pub executable: PathBuf,
-    /// The root directory that holds it and nothing else.
-    pub rootfs: PathBuf,
-    /// The name of the image in engines.
-    pub reference: String,
-    /// SHA-256 of the executable, hexadecimal.
-    pub digest: String,
 }
 
 /// Every kind of subject, the nearest to the kernel first.

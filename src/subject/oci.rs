@@ -19,8 +19,10 @@ use crate::image::EXECUTABLE;
 use crate::image::bundle::{self, Bundle};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::{LIMITS, Task};
+use crate::resource;
+use crate::resource::journal::Entry;
+use crate::subject::resources::container;
 use crate::sys::cgroup::CpuLimit;
-use crate::sys::journal::{Entry, Resource};
 use crate::sys::raw;
 use crate::sys::seccomp;
 use crate::sys::spawn::Program;
@@ -264,7 +266,7 @@ impl Oci {
     fn make_bundle(&mut self, stage: &mut Stage, order: Order<'_>) -> Result<(Bundle, Entry), Failure> {
         let name = stage.next_name();
         let directory = stage.workspace().join(&name);
-        let entry = stage.note(Resource::Directory(directory.clone()))?;
+        let entry = stage.note(resource::directory(&directory))?;
         let spec = self.bundle_spec(&name, order);
         let made = self.write_bundle(stage, &directory, spec);
         match made {
@@ -347,7 +349,7 @@ impl Subject for Oci {
     fn fulfil(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Launch, Abort> {
         let directory = self.bundle_for(order, stage)?.directory().to_owned();
         let name = stage.next_name();
-        let entry = stage.note(Resource::Container { subject: self.spec.to_string(), name: name.clone() })?;
+        let entry = stage.note(container(&self.spec, &name))?;
         let bundle_name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let directory = directory.to_string_lossy().into_owned();
         let program = Program::new(&self.binary, self.arguments(&["run", "--bundle", &directory, &name]))

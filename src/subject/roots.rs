@@ -14,8 +14,9 @@ use crate::image::export::{Config, Export};
 use crate::image::rootfs::unpack;
 use crate::image::{FatImage, PATH_VARIABLE, SmallImage, fat};
 use crate::outcome::{Failure, FailureClass};
+use crate::resource;
+use crate::resource::journal::Entry;
 use crate::sys::clock;
-use crate::sys::journal::{Entry, Resource};
 use crate::sys::signals::Interrupts;
 use crate::units::Nanos;
 
@@ -193,7 +194,7 @@ impl Copied {
         if place.is_none() {
             let image = root(spec, stage)?;
             let path = stage.workspace().join(stage.next_name());
-            let entry = stage.note(Resource::Directory(path.clone()))?;
+            let entry = stage.note(resource::directory(&path))?;
             if let Err(failure) = copy(image.path(), &path) {
                 let _ = std::fs::remove_dir_all(&path);
                 stage.cross_out(entry);

@@ -8,8 +8,9 @@ use anyhow::{Context, Result};
 use super::Place;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::Inside;
+use crate::resource::journal::{Entry, Journal};
+use crate::resource::{self, Record};
 use crate::sys::accounting::Listener;
-use crate::sys::journal::{Entry, Journal, Resource};
 use crate::sys::signals::Interrupts;
 use crate::units::{Nanos, Stamp};
 
@@ -76,13 +77,13 @@ impl Stage {
     }
 
     /// Writes a resource into the journal, before it is made.
-    pub fn note(&mut self, resource: Resource) -> Result<Entry, Failure> {
+    pub fn note(&self, resource: Record) -> Result<Entry, Failure> {
         let noted = self.journal.note(resource);
         noted.map_err(|error| Failure::new(FailureClass::Environment, format!("{error:#}")))
     }
 
     /// Crosses a resource out, after it is gone.
-    pub fn cross_out(&mut self, entry: Entry) {
+    pub fn cross_out(&self, entry: Entry) {
         self.journal.cross_out(entry);
     }
 
@@ -93,7 +94,7 @@ impl Stage {
 
     /// A directory for what this run makes and removes again.
     pub fn workspace(&self) -> PathBuf {
-        self.place.state.join("runs").join(&self.run)
+        resource::workspace(&self.place.state, &self.run)
     }
 }
 

@@ -7,7 +7,8 @@ use super::{Mount, Order, Spec, Stage, Work};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::Task;
 use crate::probe::message::Message;
-use crate::sys::journal::{Entry, Resource};
+use crate::resource::journal::Entry;
+use crate::subject::resources::container;
 use crate::sys::spawn::{self, Ended, Program};
 use crate::units::{Nanos, Stamp};
 
@@ -125,7 +126,7 @@ impl Standing {
     /// Names the container of a subject, before it is made.
     pub fn announce(stage: &mut Stage, subject: &Spec) -> Result<Standing, Failure> {
         let name = stage.next_name();
-        let entry = stage.note(Resource::Container { subject: subject.to_string(), name: name.clone() })?;
+        let entry = stage.note(container(&subject, &name))?;
         Ok(Standing { name, entry })
     }
 }

@@ -13,7 +13,6 @@ pub mod command;
 pub mod container;
 pub mod filesystem;
 pub mod identity;
-pub mod journal;
 pub mod limits;
 pub mod link;
 pub mod own_time;

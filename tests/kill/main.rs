@@ -131,13 +131,9 @@ fn open_entries(path: &std::path::Path) -> Vec<String> {
             open.retain(|(own, _)| *own != id);
         } else if let Some(id) = line["made"]["id"].as_u64() {
             let resource = &line["made"]["resource"];
-            let directory = resource["directory"].as_str().map(|path| {
-                let bundle = path.rsplit('/').next().unwrap_or_default().starts_with("dunnage-");
-                if bundle { "a bundle" } else { "an image being loaded" }.to_owned()
-            });
-            let container =
-                resource["container"]["subject"].as_str().map(|subject| format!("a container of {subject}"));
-            open.push((id, container.or(directory).unwrap_or_default()));
+            let kind = resource["kind"].as_str().unwrap_or_default();
+            let subject = resource["attributes"]["subject"].as_str();
+            open.push((id, subject.map_or(format!("a {kind}"), |subject| format!("a {kind} of {subject}"))));
         }
     }
     let mut names: Vec<String> = open.into_iter().map(|(_, name)| name).collect();

@@ -42,7 +42,7 @@ fn podman_works_as_the_user_and_is_cleared_as_the_user() {
     user.podman(&["create", "--name", name, "--net", "none", &image]).unwrap();
     fs::create_dir_all(dunnage.state().join("journal")).unwrap();
     let line = format!(
-        "{{\"made\":{{\"id\":0,\"resource\":{{\"container\":{{\"subject\":\"{subject}\",\"name\":\"{name}\"}}}}}}}}\n"
+        "{{\"made\":{{\"id\":0,\"resource\":{{\"kind\":\"container\",\"id\":\"{name}\",\"attributes\":{{\"subject\":\"{subject}\"}}}}}}}}\n"
     );
     fs::write(dunnage.state().join("journal/feedbeef.jsonl"), line).unwrap();
     let ran = dunnage.run("check start -s bare");

@@ -24,7 +24,7 @@ use super::{
     docker, podman,
 };
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::sys::journal::Resource;
+use crate::subject::resources::container;
 use crate::sys::signals::Interrupts;
 use crate::sys::socket::Patience;
 use crate::units::Nanos;
@@ -282,7 +282,7 @@ impl Subject for Api {
 
     fn fulfil(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Launch, Abort> {
         let name = stage.next_name();
-        let resource = Resource::Container { subject: self.engine.spec.to_string(), name: name.clone() };
+        let resource = container(&self.engine.spec, &name);
         let entry = stage.note(resource)?;
         let launched = launch::launch(stage, self, &name, order);
         let removed = match (&launched, self.engine.spec.get("rm")) {

@@ -4,9 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::outcome::{Abort, Failure, FailureClass};
+use crate::resource::journal::Entry;
+use crate::resource::service::service;
 use crate::subject::Stage;
 use crate::sys::clock;
-use crate::sys::journal::{Entry, Resource};
 use crate::sys::signals::Interrupts;
 use crate::sys::socket::{Mailbox, Patience, Stopped};
 use crate::sys::spawn::{self, Child, Program, Unfinished};
@@ -46,7 +47,7 @@ impl Service {
         let directory = stage.workspace();
         let socket = directory.join(format!("{name}.socket"));
         let address = format!("unix://{}", socket.display());
-        let resource = Resource::Service { program: program.to_owned(), argument: address.clone() };
+        let resource = service(program, &address);
         let entry = stage.note(resource)?;
         let ready = directory.join(format!("{name}.ready"));
         let started = std::fs::create_dir_all(&directory)

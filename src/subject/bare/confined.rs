@@ -4,9 +4,9 @@
 
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::subject::limits::{self, Limits};
+use crate::subject::resources::container;
 use crate::subject::{Spec, Stage, Unavailable};
 use crate::sys::cgroup::{CgroupPlan, CpuLimit};
-use crate::sys::journal::Resource;
 use crate::sys::steps::StepError;
 
 /// What a process is confined by.
@@ -40,7 +40,7 @@ impl Confinement {
         stage: &mut Stage,
         launch: impl FnOnce(&mut Stage) -> Result<T, Abort>,
     ) -> Result<T, Abort> {
-        let entry = stage.note(Resource::Container { subject: spec.to_string(), name: name.to_owned() })?;
+        let entry = stage.note(container(&spec, &name))?;
         if let Err(error) = self.plan.make_limited(name, &self.limit) {
             stage.cross_out(entry);
             return Err(refused(&error).into());

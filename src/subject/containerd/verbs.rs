@@ -20,8 +20,9 @@ use super::ctr::Found;
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::{LIMITS, PROBE};
+use crate::resource;
+use crate::resource::journal::Entry;
 use crate::sys::clock;
-use crate::sys::journal::{Entry, Resource};
 use crate::sys::spawn::{self, Awaited, Ended, Program};
 
 /// How often containerd may be asked whether it has noticed an end.
@@ -70,7 +71,7 @@ impl Containerd {
     fn pid_file(&mut self, stage: &mut Stage) -> Result<PathBuf, Failure> {
         if self.life.directory.is_none() {
             let directory = stage.workspace().join(stage.next_name());
-            let entry = stage.note(Resource::Directory(directory.clone()))?;
+            let entry = stage.note(resource::directory(&directory))?;
             let made = std::fs::create_dir_all(&directory);
             self.life.directory = Some((directory, entry));
             made.map_err(|error| environment(format!("cannot make a directory: {error}")))?;

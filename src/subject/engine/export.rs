@@ -5,8 +5,9 @@ use super::super::component::{question, run_within};
 use super::Engine;
 use crate::image::export::{self, Config, Export};
 use crate::outcome::{Failure, FailureClass};
+use crate::resource;
 use crate::subject::Stage;
-use crate::sys::journal::Resource;
+use crate::subject::resources::container;
 use crate::sys::signals::Interrupts;
 use crate::units::Nanos;
 
@@ -41,8 +42,8 @@ impl Engine {
         let name = stage.next_name();
         let directory = stage.workspace().join(&name);
         let tar = directory.join("export.tar");
-        let files = stage.note(Resource::Directory(directory.clone()))?;
-        let entry = stage.note(Resource::Container { subject: self.spec.to_string(), name: name.clone() })?;
+        let files = stage.note(resource::directory(&directory))?;
+        let entry = stage.note(container(&self.spec, &name))?;
         let written = std::fs::create_dir_all(&directory)
             .map_err(|error| environment(format!("cannot make `{}`: {error}", directory.display())))
             .and_then(|()| self.write_tar(stage, &name, config, &tar));

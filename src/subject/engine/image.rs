@@ -10,8 +10,8 @@ use super::super::roots;
 use super::Engine;
 use crate::image::{FatImage, SmallImage, fat};
 use crate::outcome::{Failure, FailureClass};
+use crate::resource;
 use crate::subject::{Spec, Stage};
-use crate::sys::journal::Resource;
 use crate::sys::signals::Interrupts;
 use crate::sys::{clock, filesystem};
 use crate::units::Nanos;
@@ -142,7 +142,7 @@ pub(in crate::subject) fn with_archive(
     load: impl FnOnce(&Path) -> Result<(), String>,
 ) -> Result<(), String> {
     let archive = stage.workspace().join("image.tar");
-    let entry = stage.note(Resource::Directory(stage.workspace())).map_err(|failure| failure.reason)?;
+    let entry = stage.note(resource::directory(&stage.workspace())).map_err(|failure| failure.reason)?;
     let began = clock::now();
     let written = (|| {
         std::fs::create_dir_all(stage.workspace())?;

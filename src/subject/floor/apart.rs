@@ -4,10 +4,10 @@ use super::{Floor, environment, launch_prepared, program_in};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::Inside;
 use crate::subject::pieces::{Apart, Piece, Pieces, Primitive, Timed};
+use crate::subject::resources::container;
 use crate::subject::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use crate::subject::{Launch, Stage};
 use crate::sys::container::{LaunchError, LaunchFailed, Prepared};
-use crate::sys::journal::Resource;
 use crate::sys::raw;
 
 impl Floor {
@@ -58,7 +58,7 @@ impl Apart for Floor {
 
     fn time(&mut self, primitive: Primitive, stage: &mut Stage) -> Result<Timed, Abort> {
         let name = stage.next_name();
-        let entry = stage.note(Resource::Container { subject: self.spec.to_string(), name: name.clone() })?;
+        let entry = stage.note(container(&self.spec, &name))?;
         let (prepared, _) = self.prepared.as_mut().expect("`prepare` comes before any launch");
         let timed = prepared.time(primitive, &name);
         let clean = timed.as_ref().err().is_none_or(|failed| failed.cleanup.is_none());

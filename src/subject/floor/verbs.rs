@@ -10,11 +10,12 @@ use super::{Floor, cannot_make, environment};
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::{LIMITS, PROBE};
+use crate::resource;
+use crate::resource::journal::Entry;
 use crate::subject::limits::Limits;
 use crate::subject::{Mount, Order, Stage};
 use crate::sys::clock;
 use crate::sys::container::{Entrance, LaunchError, Made, Prepared, Running};
-use crate::sys::journal::{Entry, Resource};
 use crate::sys::spawn::Unfinished;
 use crate::units::Nanos;
 
@@ -59,7 +60,7 @@ impl Floor {
         }
         if self.life.kind.is_none() {
             let scratch = stage.workspace().join(stage.next_name());
-            let entry = stage.note(Resource::Directory(scratch.clone()))?;
+            let entry = stage.note(resource::directory(&scratch))?;
             let prepared = match self.container(stage, &scratch, Order::Stay(mounts)) {
                 Ok(prepared) => prepared,
                 Err(failure) => {

@@ -8,60 +8,48 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-/// Something of ours that outlives a process if nobody removes it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Resource {
-    /// A directory with everything in it.
-    Directory(PathBuf),
-    /// A container, or whatever stands in its place, of the subject with this specification.
-    Container {
-        /// The subject that made it, in its canonical form.
-        subject: String,
-        /// The name that we gave it.
-        name: String,
-    },
-    /// A program that serves us until it is ended.
-    Service {
-        /// What is executed.
-        program: PathBuf,
-        /// The argument that no other process has: the socket that it listens on.
-        argument: String,
-    },
-}
+use super::Record;
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    Made { id: u64, resource: Resource },
+    Made { id: u64, resource: Record },
     Gone(u64),
 }
 
-/// The journal of this run.
+/// The journal of this run, which its threads share.
 #[derive(Debug)]
-pub struct Journal {
-    file: File,
+pub(crate) struct Journal {
     path: PathBuf,
+    written: Mutex<Written>,
+}
+
+#[derive(Debug)]
+struct Written {
+    file: File,
     next: u64,
     open: usize,
+}
+
+impl Written {
+    fn append(&mut self, line: &Line) -> io::Result<()> {
+        let mut bytes = serde_json::to_vec(line)?;
+        bytes.push(b'\n');
+        self.file.write_all(&bytes)
+    }
 }
 
 /// An entry that is to be crossed out.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Entry(u64);
-
-fn lock(file: &File) -> bool {
-    // SAFETY: locks a descriptor that we own.
-    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
-}
 
 /// Whether the path still names the file that is open: somebody may have swept it in between.
 fn still_there(file: &File, path: &Path) -> bool {
@@ -83,41 +71,44 @@ impl Journal {
                 .append(true)
                 .open(&path)
                 .with_context(|| format!("cannot make the cleanup journal `{}`", path.display()))?;
-            if lock(&file) && still_there(&file, &path) {
-                return Ok(Journal { file, path, next: 0, open: 0 });
+            if file.try_lock().is_ok() && still_there(&file, &path) {
+                let written = Written { file, next: 0, open: 0 };
+                return Ok(Journal { path, written: Mutex::new(written) });
             }
         }
         anyhow::bail!("another process keeps removing the cleanup journal `{}`", path.display())
     }
 
-    fn append(&mut self, line: &Line) -> io::Result<()> {
-        let mut bytes = serde_json::to_vec(line)?;
-        bytes.push(b'\n');
-        self.file.write_all(&bytes)
+    /// A thread that panicked while it wrote leaves a line that is passed over.
+    fn written(&self) -> MutexGuard<'_, Written> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes down something that is about to be made.
-    pub fn note(&mut self, resource: Resource) -> Result<Entry> {
-        let id = self.next;
-        self.append(&Line::Made { id, resource })
+    pub fn note(&self, resource: Record) -> Result<Entry> {
+        let mut written = self.written();
+        let id = written.next;
+        written
+            .append(&Line::Made { id, resource })
             .with_context(|| format!("cannot write to the cleanup journal `{}`", self.path.display()))?;
-        self.next += 1;
-        self.open += 1;
+        written.next += 1;
+        written.open += 1;
         Ok(Entry(id))
     }
 
     /// Crosses out what is gone. Where that cannot be written, a later sweep looks once more for
     /// something that is not there, which does no harm.
-    pub fn cross_out(&mut self, entry: Entry) {
-        let _ = self.append(&Line::Gone(entry.0));
-        self.open -= 1;
+    pub fn cross_out(&self, entry: Entry) {
+        let mut written = self.written();
+        let _ = written.append(&Line::Gone(entry.0));
+        written.open -= 1;
     }
 }
 
 /// Ends the journal. The file stays if something in it could not be removed.
 impl Drop for Journal {
     fn drop(&mut self) {
-        if self.open == 0 {
+        if self.written().open == 0 {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -125,11 +116,11 @@ impl Drop for Journal {
 
 /// A journal whose owner died, locked by us now.
 #[derive(Debug)]
-pub struct Abandoned {
+pub(crate) struct Abandoned {
     path: PathBuf,
     _locked: File,
     /// What it had made and not removed, the latest first.
-    pub left: Vec<Resource>,
+    pub left: Vec<Record>,
 }
 
 impl Abandoned {
@@ -145,7 +136,7 @@ impl Abandoned {
 }
 
 /// The abandoned journals in this directory; none where there is no directory.
-pub fn abandoned(directory: &Path) -> Result<Vec<Abandoned>> {
+pub(crate) fn abandoned(directory: &Path) -> Result<Vec<Abandoned>> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -167,7 +158,7 @@ fn take_over(path: PathBuf) -> Result<Option<Abandoned>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error).with_context(|| format!("cannot read `{}`", path.display())),
     };
-    if !lock(&file) || !still_there(&file, &path) {
+    if file.try_lock().is_err() || !still_there(&file, &path) {
         return Ok(None);
     }
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
@@ -176,7 +167,7 @@ fn take_over(path: PathBuf) -> Result<Option<Abandoned>> {
 
 /// What was made and not crossed out, the latest first. A last line that was cut is one whose
 /// resource was not made yet, since lines are written before.
-fn left(text: &str) -> Vec<Resource> {
+fn left(text: &str) -> Vec<Record> {
     let mut open = Vec::new();
     for line in text.lines() {
         match serde_json::from_str(line) {
@@ -192,14 +183,14 @@ fn left(text: &str) -> Vec<Resource> {
 mod tests {
     use super::*;
 
-    fn directory(name: &str) -> Resource {
-        Resource::Directory(PathBuf::from(name))
+    fn directory(path: &str) -> Record {
+        crate::resource::directory(Path::new(path))
     }
 
     #[test]
     fn a_living_journal_is_left_alone_and_a_dead_one_lists_the_latest_first() {
         let place = tempfile::tempdir().unwrap();
-        let mut journal = Journal::begin(place.path(), "run1").unwrap();
+        let journal = Journal::begin(place.path(), "run1").unwrap();
         let first = journal.note(directory("/a")).unwrap();
         let _kept = [journal.note(directory("/b")).unwrap(), journal.note(directory("/c")).unwrap()];
         journal.cross_out(first);
@@ -219,7 +210,7 @@ mod tests {
     #[test]
     fn a_journal_with_nothing_left_removes_itself() {
         let place = tempfile::tempdir().unwrap();
-        let mut journal = Journal::begin(place.path(), "run1").unwrap();
+        let journal = Journal::begin(place.path(), "run1").unwrap();
         let entry = journal.note(directory("/a")).unwrap();
         journal.cross_out(entry);
         drop(journal);
@@ -228,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_cut_line_is_passed_over() {
-        let text = "{\"made\":{\"id\":0,\"resource\":{\"directory\":\"/a\"}}}\n{\"made\":{\"id\":1,\"reso";
+        let text = "{\"made\":{\"id\":0,\"resource\":{\"kind\":\"directory\",\"id\":\"/a\"}}}\n{\"made\":{\"id\":1,\"reso";
         assert_eq!(left(text), [directory("/a")]);
     }
 }

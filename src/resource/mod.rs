@@ -1,0 +1,158 @@
+//! Resources: what outlives a process unless somebody removes it. Each is written into the cleanup
+//! journal before it is made, as a [`Record`] of plain strings, and undone by what the record says:
+//! by its owner in the end, or by `sweep` after a kill, in the same way.
+//!
+//! A kind of resource is one file with a [`Kind`] and a line in [`KINDS`]; what lies in engines is
+//! known to subjects, which keep a list of their own. Neither the journal nor `sweep` knows any.
+
+pub(crate) mod directory;
+pub mod journal;
+pub(crate) mod service;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+pub use directory::directory;
+
+/// The kinds that need no subject.
+pub(crate) static KINDS: &[&Kind] = &[&directory::KIND, &service::KIND];
+
+/// What is written down of a resource before it is made: enough to find it and to undo it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The name of its kind.
+    pub kind: String,
+    /// What it is called, or where it lies: no other of its kind has the same.
+    pub id: String,
+    /// What else it takes to find and undo it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub attributes: BTreeMap<String, String>,
+}
+
+impl Record {
+    /// A resource of this kind.
+    pub(crate) fn new(kind: &Kind, id: impl Into<String>) -> Record {
+        Record { kind: kind.name.to_owned(), id: id.into(), attributes: BTreeMap::new() }
+    }
+
+    /// The same with an attribute.
+    pub(crate) fn with(mut self, name: &str, value: impl Into<String>) -> Record {
+        self.attributes.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// An attribute, which a damaged journal may lack.
+    pub(crate) fn attribute(&self, name: &str) -> Result<&str, String> {
+        let found = self.attributes.get(name).map(String::as_str);
+        found.ok_or_else(|| format!("its line in the journal does not say its {name}"))
+    }
+}
+
+/// A kind of resource: how one is looked for, and how it is undone.
+pub(crate) struct Kind {
+    /// As records name it.
+    pub name: &'static str,
+    /// When it goes after a kill.
+    pub goes: Goes,
+    /// What it is called when people are told that it was removed.
+    pub shown: fn(&Record) -> String,
+    /// Whether it is there and ours.
+    pub look: fn(&Record, &Scope<'_>) -> Result<Look, String>,
+    /// Removes it; called only for what is ours.
+    pub undo: fn(&Record, &Scope<'_>) -> Result<(), String>,
+}
+
+/// When a resource of a killed run goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Goes {
+    /// At once: it never ends by itself, so nobody waits for it.
+    First,
+    /// When the clients of the run have ended: what they make is complete only then.
+    AfterClients,
+}
+
+/// What a look finds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// It is ours, and is there or may be.
+    Ours,
+    /// It is not there.
+    Gone,
+    /// It cannot be one of ours, for this reason, and is left alone.
+    Foreign(String),
+}
+
+/// Where this process keeps its things.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The state directory: images, bundles, journals.
+    pub state: PathBuf,
+    /// The executable of the image `small`, on the host.
+    pub executable: PathBuf,
+    /// The root directory that holds it and nothing else.
+    pub rootfs: PathBuf,
+    /// The name of the image in engines.
+    pub reference: String,
+    /// SHA-256 of the executable, hexadecimal.
+    pub digest: String,
+}
+
+/// Whose resource it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scope<'a> {
+    /// Where the run keeps its things.
+    pub place: &'a Place,
+    /// Its run.
+    pub run: &'a str,
+}
+
+impl Scope<'_> {
+    /// Whether a path lies in the run's own directory, and so is ours.
+    pub fn holds(&self, path: &Path) -> bool {
+        is_word(self.run) && is_inside(path, &workspace(&self.place.state, self.run))
+    }
+}
+
+/// The directory for what a run makes and removes again.
+pub(crate) fn workspace(state: &Path, run: &str) -> PathBuf {
+    state.join("runs").join(run)
+}
+
+/// Whether a path lies below a directory, by its words alone: a journal is a file that others could
+/// have written to.
+pub(crate) fn is_inside(path: &Path, directory: &Path) -> bool {
+    let climbs = path.components().any(|part| part.as_os_str() == "..");
+    path.starts_with(directory) && path != directory && !climbs
+}
+
+/// Whether this can be the name of a run.
+pub(crate) fn is_word(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric())
+}
+
+/// Undoes what a record says with the kind that it names, if that is there and ours.
+pub(crate) fn undo(kinds: &[&Kind], record: &Record, scope: &Scope<'_>) -> Result<(), String> {
+    let Some(kind) = kind_of(kinds, record) else {
+        return Err(format!("this version of dunnage knows no `{}`", record.kind));
+    };
+    match (kind.look)(record, scope)? {
+        Look::Ours => (kind.undo)(record, scope),
+        Look::Gone => Ok(()),
+        Look::Foreign(why) => Err(why),
+    }
+}
+
+/// The kind that a record names.
+pub(crate) fn kind_of<'a>(kinds: &[&'a Kind], record: &Record) -> Option<&'a Kind> {
+    kinds.iter().copied().find(|kind| kind.name == record.kind)
+}
+
+/// What people are told that a record is.
+pub(crate) fn shown(kinds: &[&Kind], record: &Record) -> String {
+    match kind_of(kinds, record) {
+        Some(kind) => (kind.shown)(record),
+        None => format!("the {} `{}`", record.kind, record.id),
+    }
+}
