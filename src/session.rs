@@ -12,8 +12,7 @@ use crate::image::rootfs::unpack;
 use crate::outcome::Abort;
 use crate::plan::{Entry, Ladder};
 use crate::record::{ComponentFacts, Environment, RoundContext, SubjectFacts, Timer};
-use crate::subject::component::NO_ANSWER;
-use crate::subject::{self, Place, Spec, Stage, Subject, Unavailable, stage};
+use crate::subject::{self, Cause, Place, Spec, Stage, Subject, Unavailable, stage};
 use crate::sweep;
 use crate::sys::clock;
 use crate::sys::signals::Interrupts;
@@ -185,7 +184,7 @@ fn find_by(wanted: Vec<Wanted>, trial: Trial, stage: &mut Stage, tell: Tell<'_>)
         let mut subject = match built {
             Ok(subject) => subject,
             Err(why) => {
-                found.unavailable.push((shown, with_known_remedy(why)));
+                found.unavailable.push((shown, why.with_known_remedy()));
                 continue;
             }
         };
@@ -219,7 +218,7 @@ fn find_by(wanted: Vec<Wanted>, trial: Trial, stage: &mut Stage, tell: Tell<'_>)
             Err(Abort::Failed(failure)) => {
                 subject.finish(stage);
                 let why = Unavailable::because(failure.to_string());
-                found.unavailable.push((shown, with_known_remedy(why)));
+                found.unavailable.push((shown, why.with_known_remedy()));
             }
             Err(Abort::Interrupted) => {
                 subject.finish(stage);
@@ -239,7 +238,7 @@ fn hung(spec: &Spec, found: &Found) -> Option<Unavailable> {
             && ["bin", "host", "rootless"].iter().all(|key| other.get(key) == spec.get(key))
     };
     let asked = found.unavailable.iter().find(|(name, why)| {
-        why.reason.contains(NO_ANSWER) && Spec::parse(name).is_ok_and(|other| alike(&other))
+        why.cause == Cause::NoAnswer && Spec::parse(name).is_ok_and(|other| alike(&other))
     });
     asked.map(|(_, why)| why.clone())
 }
@@ -279,62 +278,6 @@ pub fn twin(entry: &Entry, stage: &mut Stage) -> Result<Box<dyn Subject>> {
 pub fn finish(candidates: Vec<Candidate>, stage: &mut Stage) {
     for mut candidate in candidates {
         candidate.subject.finish(stage);
-    }
-}
-
-/// Adds the remedy to failures that we have met before.
-fn with_known_remedy(why: Unavailable) -> Unavailable {
-    const KNOWN: [(&str, &str); 12] = [
-        (
-            "drop all controllers",
-            "crun refuses a host whose cgroup v2 hierarchy still has controllers beside v1: mount each one left as v1, \
-             as in `mkdir /sys/fs/cgroup/hugetlb && mount -t cgroup -o hugetlb cgroup /sys/fs/cgroup/hugetlb`",
-        ),
-        (
-            "rlimit",
-            "the engine may not raise limits here (CAP_SYS_RESOURCE is missing): start it with the host's own",
-        ),
-        (
-            "cannot connect to the docker daemon",
-            "start the daemon: `systemctl start docker`, or `dockerd &` as root",
-        ),
-        ("permission denied while trying to connect", "join the group `docker`, or run as root"),
-        (
-            "/dev/net/tun",
-            "slirp4netns and pasta need the tunnel device: `chmod 666 /dev/net/tun` as root, or choose `net=none`",
-        ),
-        (
-            // `userns=auto`; in podman's log the name stands in escaped quotes.
-            "cannot find mappings for user \\\"containers",
-            "podman takes the ids of `userns=auto` from those of the user `containers`, who need not exist, and none are \
-             given: `echo containers:2147483647:2147483648 | tee -a /etc/subuid /etc/subgid` as root",
-        ),
-        ("too many open files", TOO_FEW_FILES),
-        // So Go's runtime, which podman is written in, says that a process has no descriptor left.
-        ("failed with 24", TOO_FEW_FILES),
-        (
-            "resource temporarily unavailable",
-            "the limit of processes may be too low: for a user raise it in `/etc/security/limits.conf`, as in \
-             `USER hard nproc 4096`; for this shell with `ulimit -u`",
-        ),
-        (
-            "range of cpus",
-            "docker takes no limit beyond the CPUs that there are: ask for no more, or for `cpus=none`",
-        ),
-        (
-            "cpu.cfs_quota_us",
-            "the kernel takes no such limit: ask for less, and for no more than the cgroup above has",
-        ),
-        ("no space left", "free some disk space under the engine's storage"),
-    ];
-    const TOO_FEW_FILES: &str = "the limit of open files is too low: for a user raise it in `/etc/security/limits.conf`, as in \
-        `USER hard nofile 4096`; for this shell with `ulimit -n`";
-    if why.remedy.is_some() {
-        return why;
-    }
-    match KNOWN.iter().find(|(words, _)| why.reason.to_lowercase().contains(words)) {
-        Some((_, remedy)) => why.with_remedy(*remedy),
-        None => why,
     }
 }
 

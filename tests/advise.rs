@@ -325,7 +325,7 @@ fn a_user_whom_docker_refuses_is_told_who_may() {
         .expect("setpriv");
     let ran = finished(output);
     assert!(ran.code == 4 && ran.stderr.to_lowercase().contains("permission denied"), "{ran}");
-    assert!(ran.stderr.contains("or as a user in the group `docker`"), "{ran}");
+    assert!(ran.stderr.contains("hint: join the group `docker`, or run as root"), "{ran}");
 }
 
 #[test]

@@ -77,6 +77,20 @@ fn a_cold_launch_records_what_was_dropped() {
 }
 
 #[test]
+fn a_state_directory_in_memory_is_refused_before_anything_is_measured() {
+    if lacks("a_state_directory_in_memory_is_refused_before_anything_is_measured", Need::DropCaches) {
+        return;
+    }
+    let memory = tempfile::Builder::new().prefix("dunnage-").tempdir_in("/dev/shm").unwrap();
+    let dunnage = Dunnage::new().with("DUNNAGE_STATE", &memory.path().join("state").display().to_string());
+    let ran = dunnage.run("run start -s bare --drop-caches --set cache=cold --rounds 1 -o DIR");
+    assert_eq!(ran.code, 1, "{ran}");
+    assert!(ran.stderr.contains("unsupported: a cold cache"), "{ran}");
+    assert!(ran.stderr.contains("hint: set `$DUNNAGE_STATE` to a directory on a disk"), "{ran}");
+    assert!(!dunnage.directory().exists());
+}
+
+#[test]
 fn whoever_may_not_drop_caches_is_told_before_anything_is_measured() {
     let test = "whoever_may_not_drop_caches_is_told_before_anything_is_measured";
     if lacks(test, Need::Root) {

@@ -7,7 +7,7 @@ mod predictions;
 mod variants;
 mod words;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use self::words::{CACHE, Caches};
 use crate::cli::Selection;
@@ -16,8 +16,8 @@ use crate::experiment::{self, Setting};
 use crate::plan::{self, Entry, FixedMargin, Ladder, Plan, Prediction, Relation, Request, Rounds};
 use crate::plan_file::{self, Length, PlanFile, Typed, Variants};
 use crate::session::{self, Found, Wanted};
-use crate::subject::Unavailable;
-use crate::sys::page_cache;
+use crate::subject::{Unavailable, stage};
+use crate::sys::{filesystem, page_cache};
 use crate::units::Nanos;
 
 /// How long a run takes without options, trials and report not counted.
@@ -201,7 +201,17 @@ pub fn may_empty_caches() -> Result<()> {
             "cannot empty the page cache: `{}` cannot be written to\n\nhint: run dunnage as root and outside of containers, or leave `--drop-caches` out",
             page_cache::SWITCH
         )
-    })
+    })?;
+    let state = stage::state_directory()?;
+    // It may be still to be made.
+    let in_memory = state.ancestors().find_map(|place| filesystem::is_in_memory(place).ok());
+    ensure!(
+        in_memory != Some(true),
+        "unsupported: a cold cache needs a probe that lies on a disk, and the state directory `{}` is in memory \
+         (tmpfs)\n\nhint: set `$DUNNAGE_STATE` to a directory on a disk, such as `/var/tmp/dunnage`",
+        state.display()
+    );
+    Ok(())
 }
 
 /// Where nothing was chosen, a quick run takes few values of each setting.

@@ -14,7 +14,7 @@ use crate::sys::spawn::{self, Ended, Program, Status, Unfinished};
 use crate::units::Nanos;
 
 /// How a program is described that hangs when it is asked.
-pub const NO_ANSWER: &str = "gave no answer";
+pub(super) const NO_ANSWER: &str = "gave no answer";
 /// How long a program may take to answer a question about itself, in nanoseconds.
 static ANSWER: AtomicI64 = AtomicI64::new(20_000_000_000);
 
@@ -114,7 +114,7 @@ pub fn run_within(
             Err(Unavailable::because(format!("`{shown}` ended with {}: {}", ended.status, words.trim())))
         }
         Err(Unfinished::TimedOut { .. }) => {
-            Err(Unavailable::because(format!("`{shown}` {NO_ANSWER} within {allowed}")))
+            Err(Unavailable::no_answer(format!("`{shown}` {NO_ANSWER} within {allowed}")))
         }
         Err(Unfinished::Interrupted) => Err(Unavailable::because("interrupted")),
         Err(why) => Err(Unavailable::because(format!("`{shown}`: {why:?}"))),

@@ -121,7 +121,8 @@ fn find(spec: &Spec) -> Result<Containerd, Unavailable> {
     let client = match spec.get("bin") {
         Some(path) => PathBuf::from(path),
         None => on_path("ctr").ok_or_else(|| {
-            Unavailable::because("`ctr` is not installed").with_remedy("install the package `containerd`")
+            Unavailable::not_installed("`ctr` is not installed")
+                .with_remedy("install the package `containerd`")
         })?,
     };
     let ctr = Ctr::new(client, address(spec.get("host"))?);
@@ -203,7 +204,7 @@ fn runtime(asked: Option<&str>) -> Result<Option<PathBuf>, Unavailable> {
         )
         .with_remedy("measure the runtime itself: `runsc`")),
         Some(name) => on_path(name).map(Some).ok_or_else(|| {
-            Unavailable::because(format!("the runtime `{name}` is not installed"))
+            Unavailable::not_installed(format!("the runtime `{name}` is not installed"))
                 .with_remedy(format!("install the package `{name}`"))
         }),
     }

@@ -9,6 +9,7 @@ use super::component::ask;
 use super::engine::{self, Engine};
 use super::limits;
 use super::spec::{Key, Values};
+use super::unavailable::remedy_for_docker;
 use super::{Component, Defaults, Facts, Kind, Layer, Place, Spec, Subject, Unavailable, on_path};
 use crate::sys::process;
 
@@ -111,7 +112,7 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
     let client = match spec.get("bin") {
         Some(path) => PathBuf::from(path),
         None => on_path("docker").ok_or_else(|| {
-            Unavailable::because("not installed")
+            Unavailable::not_installed("not installed")
                 .with_remedy("install the package `docker.io` or Docker's own")
         })?,
     };
@@ -192,14 +193,16 @@ pub fn of_info(
     })
 }
 
-/// What to do when the daemon gives no answer.
-pub const START_THE_DAEMON: &str = "start the daemon: `systemctl start docker`, or `dockerd &` as root";
-
 /// What the daemon says of itself.
 pub fn info(client: &Path, global: &[String]) -> Result<Value, Unavailable> {
     let mut arguments: Vec<&str> = global.iter().map(String::as_str).collect();
     arguments.extend(["info", "--format", "{{json .}}"]);
-    let answer = ask(client, &arguments)?;
+    // Some clients exit with 1 when the daemon is silent, others with 0 and the error in their answer.
+    let silent = |why: Unavailable| match remedy_for_docker(&address(global.last().map(String::as_str))) {
+        Some(remedy) => why.with_remedy(remedy),
+        None => why,
+    };
+    let answer = ask(client, &arguments).map_err(silent)?;
     let info: Value = serde_json::from_slice(&answer)
         .map_err(|error| Unavailable::because(format!("`docker info` answered nonsense: {error}")))?;
     let errors: Vec<_> =
@@ -209,7 +212,7 @@ pub fn info(client: &Path, global: &[String]) -> Result<Value, Unavailable> {
     }
     let reason =
         if errors.is_empty() { "the daemon did not say what it is".to_owned() } else { errors.join("; ") };
-    Err(Unavailable::because(reason).with_remedy(START_THE_DAEMON))
+    Err(silent(Unavailable::because(reason)))
 }
 
 fn unknown_runtime(runtime: &str, info: &Value) -> Unavailable {

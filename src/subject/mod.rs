@@ -22,6 +22,7 @@ pub mod spec;
 pub mod stage;
 pub mod survey;
 pub mod treatment;
+pub(crate) mod unavailable;
 pub mod verbs;
 pub mod work;
 
@@ -29,6 +30,7 @@ pub use crate::resource::Place;
 pub use pieces::Apart;
 pub use spec::{Key, Spec, SpecError, Values};
 pub use stage::Stage;
+pub use unavailable::{Cause, Unavailable};
 pub use verbs::{Entered, Span, Verbs};
 pub use work::{Access, Mount, Order, Work};
 
@@ -202,31 +204,6 @@ pub trait Subject {
     /// Whether its time passes on the kernel's clock; scripted ones have their own.
     fn has_a_clock(&self) -> bool {
         true
-    }
-}
-
-/// Why a kind or a runtime cannot be used here, with the remedy where one is known.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unavailable {
-    /// In its own words where it has any.
-    pub reason: String,
-    /// What would mend it.
-    pub remedy: Option<String>,
-}
-
-impl Unavailable {
-    /// Without a remedy.
-    pub fn because(reason: impl Into<String>) -> Unavailable {
-        // Programs say what they like; in a line of ours it controls no terminal.
-        let reason: String = reason.into();
-        let reason = reason.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        Unavailable { reason, remedy: None }
-    }
-
-    /// With a remedy.
-    pub fn with_remedy(mut self, remedy: impl Into<String>) -> Unavailable {
-        self.remedy = Some(remedy.into());
-        self
     }
 }
 

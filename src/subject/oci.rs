@@ -155,7 +155,7 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     let binary = match spec.get("bin") {
         Some(path) => PathBuf::from(path),
         None => on_path(&spec.name)
-            .ok_or_else(|| Unavailable::because("not installed").with_remedy(remedy(&spec.name)))?,
+            .ok_or_else(|| Unavailable::not_installed("not installed").with_remedy(remedy(&spec.name)))?,
     };
     let rootless = raw::user_and_group().0 != 0;
     let limit = limits::cpu_limit(spec)?;

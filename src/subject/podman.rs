@@ -125,7 +125,7 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
     let client = match spec.get("bin") {
         Some(path) => PathBuf::from(path),
         None => on_path("podman").ok_or_else(|| {
-            Unavailable::because("not installed").with_remedy("install the package `podman`")
+            Unavailable::not_installed("not installed").with_remedy("install the package `podman`")
         })?,
     };
     let login = spec.get("rootless").map(Login::of).transpose()?.flatten();
@@ -133,7 +133,7 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
     let mut global = Vec::new();
     if let Some(runtime) = &spec.runtime {
         if on_path(runtime).is_none() {
-            return Err(Unavailable::because(format!("the runtime `{runtime}` is not installed"))
+            return Err(Unavailable::not_installed(format!("the runtime `{runtime}` is not installed"))
                 .with_remedy(format!("install the package `{runtime}`")));
         }
         global.extend(["--runtime".to_owned(), runtime.clone()]);

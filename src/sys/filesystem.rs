@@ -32,6 +32,20 @@ pub fn left(path: &Path) -> io::Result<Left> {
     Ok(Left { bytes: answer.f_bavail.saturating_mul(answer.f_frsize), files })
 }
 
+/// Whether files there are nowhere but in memory, as on a tmpfs: their pages are the files, and cannot be dropped.
+pub fn is_in_memory(path: &Path) -> io::Result<bool> {
+    /// The kernel's number, which libc does not name.
+    const RAMFS_MAGIC: libc::__fsword_t = 0x8584_58f6;
+    let path = c_path(path)?;
+    // SAFETY: an all-zero statfs is valid storage for the kernel's answer.
+    let mut answer: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: a valid C string and a writable statfs.
+    if unsafe { libc::statfs(path.as_ptr(), &mut answer) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok([libc::TMPFS_MAGIC, RAMFS_MAGIC].contains(&answer.f_type))
+}
+
 /// Whether files can be made in a directory, by its permissions and its mount; makes none.
 pub fn may_be_written(directory: &Path) -> io::Result<bool> {
     let path = c_path(directory)?;

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::group::{Group, Lacking};
 use crate::exit::Special;
 use crate::subject::component::ask;
+use crate::subject::unavailable::remedy_for_docker;
 use crate::subject::{Unavailable, docker, on_path};
 use crate::sys::spawn;
 
@@ -159,22 +160,28 @@ fn chosen(wanted: &str, answers: Vec<(Engine, Answer)>) -> Result<Container> {
 fn asked(engine: Engine, wanted: &str) -> Answer {
     let Some(client) = on_path(engine.name()) else {
         return Answer::Silent(
-            Unavailable::because("not installed").with_remedy(format!("install {}", engine.name())),
+            Unavailable::not_installed("not installed").with_remedy(format!("install {}", engine.name())),
         );
     };
+    let mut socket = None;
     if engine == Engine::Docker {
         let context = ask(&client, &["context", "inspect", "--format", "{{.Endpoints.docker.Host}}"]).ok();
         let context = context.map(|answer| String::from_utf8_lossy(&answer).trim().to_owned());
         let address = std::env::var("DOCKER_HOST").ok().filter(|host| !host.is_empty()).or(context);
-        if let Some(address) =
-            address.filter(|address| !address.is_empty() && !address.starts_with("unix://"))
-        {
-            return Answer::Silent(remote(&address));
+        let address = address.filter(|address| !address.is_empty());
+        if let Some(address) = address.as_ref().filter(|address| !address.starts_with("unix://")) {
+            return Answer::Silent(remote(address));
         }
+        socket = Some(address.unwrap_or_else(|| docker::address(None)));
     }
     match ask(&client, &["container", "inspect", "--", wanted]) {
         Ok(answer) => described(engine, &answer),
-        Err(why) => match of_words(engine, why) {
+        Err(why) => match of_words(why) {
+            // The client may have said it in the words of any version: the kernel says it in one.
+            Answer::Silent(why) => Answer::Silent(match socket.as_deref().and_then(remedy_for_docker) {
+                Some(remedy) => why.with_remedy(remedy),
+                None => why,
+            }),
             Answer::HasSeveral => the_one_that_runs(engine, &client, wanted),
             other => other,
         },
@@ -199,7 +206,7 @@ fn remote(address: &str) -> Unavailable {
 }
 
 /// What a client's complaint says about the container.
-fn of_words(engine: Engine, why: Unavailable) -> Answer {
+fn of_words(why: Unavailable) -> Answer {
     let words = why.reason.to_lowercase();
     let says = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
     if says(&["no such container", "no such object", "no container with name or id"]) {
@@ -208,16 +215,7 @@ fn of_words(engine: Engine, why: Unavailable) -> Answer {
     if says(&["multiple ids found", "more than one", "matches multiple"]) {
         return Answer::HasSeveral;
     }
-    let remedy = match engine {
-        Engine::Docker if says(&["permission denied"]) => {
-            "run dunnage as root, or as a user in the group `docker`"
-        }
-        Engine::Docker if says(&["cannot connect", "is the docker daemon running", "refused"]) => {
-            docker::START_THE_DAEMON
-        }
-        _ => return Answer::Silent(why),
-    };
-    Answer::Silent(why.with_remedy(remedy))
+    Answer::Silent(why)
 }
 
 /// Both engines describe containers alike.
@@ -321,28 +319,19 @@ mod tests {
 
     #[test]
     fn clients_complaints_are_understood() {
-        let of = |engine, words: &str| of_words(engine, Unavailable::because(words));
+        let of = |words: &str| of_words(Unavailable::because(words));
         let none = [
-            (Engine::Docker, "Error: No such container: web"),
-            (Engine::Podman, "Error: inspecting object: no such container web"),
-            (Engine::Podman, "Error: no container with name or ID \"web\" found: no such container"),
+            "Error: No such container: web",
+            "Error: inspecting object: no such container web",
+            "Error: no container with name or ID \"web\" found: no such container",
         ];
-        none.into_iter().for_each(|(engine, words)| assert_eq!(of(engine, words), Answer::HasNone));
+        none.into_iter().for_each(|words| assert_eq!(of(words), Answer::HasNone));
         let several = [
-            (Engine::Docker, "Error response from daemon: Multiple IDs found with provided prefix: a"),
-            (Engine::Podman, "Error: more than one result for container name or ID \"a\""),
+            "Error response from daemon: Multiple IDs found with provided prefix: a",
+            "Error: more than one result for container name or ID \"a\"",
         ];
-        several.into_iter().for_each(|(engine, words)| assert_eq!(of(engine, words), Answer::HasSeveral));
-        let remedy = |words: &str| match of(Engine::Docker, words) {
-            Answer::Silent(why) => why.remedy.unwrap_or_default(),
-            other => panic!("{other:?}"),
-        };
-        assert!(remedy("Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?").contains("start"));
-        assert!(
-            remedy("Got permission denied while trying to connect to the Docker daemon socket")
-                .contains("group")
-        );
-        assert_eq!(remedy("something else"), "");
+        several.into_iter().for_each(|words| assert_eq!(of(words), Answer::HasSeveral));
+        assert!(matches!(of("something else"), Answer::Silent(_)));
     }
 
     #[test]

@@ -28,7 +28,9 @@ pub struct Ran {
 
 impl Dunnage {
     pub fn new() -> Dunnage {
-        Dunnage { place: tempfile::tempdir().expect("a directory"), environment: Vec::new() }
+        // On a disk, as state directories are; `/tmp` is in memory on many machines.
+        let place = tempfile::Builder::new().prefix("dunnage-").tempdir_in("/var/tmp").expect("a directory");
+        Dunnage { place, environment: Vec::new() }
     }
 
     pub fn with(mut self, variable: &str, value: &str) -> Dunnage {

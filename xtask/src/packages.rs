@@ -38,6 +38,8 @@ const PACKAGES: &[Package] = &[
     Package { name: "aardvark-dns", or: None, in_every_release: false },
     package("uidmap", "newuidmap"),
     package("iptables", "iptables"),
+    // What netavark of Debian 13 calls instead.
+    package("nftables", "nft"),
     package("hyperfine", "hyperfine"),
     package("gcc", "gcc"),
     Package { name: "libc6-dev", or: None, in_every_release: true },

@@ -14,9 +14,9 @@ use crate::cli::Examined;
 use crate::host::checks::{self, Finding, State, View};
 use crate::plan::Ladder;
 use crate::session::{self, Found, Wanted};
-use crate::subject::Spec;
 use crate::subject::component;
 use crate::subject::survey::{self, Programs};
+use crate::subject::{Cause, Spec};
 use crate::units::Nanos;
 use crate::{exit, subject};
 
@@ -122,7 +122,7 @@ fn of_subjects(found: &Found) -> Vec<Row> {
         )
     });
     let fails = found.unavailable.iter().map(|(name, why)| {
-        let absent = why.reason.ends_with("not installed");
+        let absent = why.cause == Cause::NotInstalled;
         let finding = match absent {
             true => Finding::not_applicable(why.reason.clone()),
             false => Finding::problem(why.reason.clone()),
@@ -157,13 +157,14 @@ mod tests {
 
     #[test]
     fn what_is_not_installed_is_no_problem_and_what_is_broken_is() {
-        let why = |reason: &str| Unavailable::because(reason).with_remedy("mend it");
+        let absent = |reason: &str| Unavailable::not_installed(reason).with_remedy("mend it");
+        let broken = |reason: &str| Unavailable::because(reason).with_remedy("mend it");
         let found = Found {
             candidates: Vec::new(),
             unavailable: vec![
-                ("podman".into(), why("not installed")),
-                ("podman+runc".into(), why("the runtime `runc` is not installed")),
-                ("docker".into(), why("the daemon gave no answer, is it installed?")),
+                ("podman".into(), absent("not installed")),
+                ("podman+runc".into(), absent("the runtime `runc` is not installed")),
+                ("docker".into(), broken("it says that something is not installed")),
             ],
         };
         let states: Vec<_> = of_subjects(&found).into_iter().map(|row| row.finding.state).collect();

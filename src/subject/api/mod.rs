@@ -19,6 +19,7 @@ use self::requests::{Life, Wish};
 use self::service::Service;
 use self::talk::{Address, ask_once, json, refused};
 use super::engine::{Engine, Found, is_about_nothing, is_over};
+use super::unavailable::remedy_for_docker;
 use super::{
     Component, Facts, Launch, Need, Order, Place, Spec, Stage, Subject, Unavailable, Verbs, component,
     docker, podman,
@@ -72,9 +73,13 @@ pub fn docker(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailabl
     let address = Address { engine: "docker", socket: socket_of(&docker::address(spec.get("host")))? };
     let interrupts = Interrupts::install().ok();
     let mut patience = Patience::new(ANSWER, interrupts.as_ref());
-    let version = negotiated(&address, &mut patience).map_err(unavailable)?;
+    let silent = |abort| match remedy_for_docker(&address.to_string()) {
+        Some(remedy) => unavailable(abort).with_remedy(remedy),
+        None => unavailable(abort),
+    };
+    let version = negotiated(&address, &mut patience).map_err(silent)?;
     let request = Request::plain("GET", &format!("/v{version}/info"));
-    let answered = ask_once(&address, &request, &mut patience).map_err(unavailable)?;
+    let answered = ask_once(&address, &request, &mut patience).map_err(silent)?;
     let info = json(&answered, &request).map_err(|failure| unavailable(failure.into()))?;
     if !info["ServerVersion"].is_string() {
         return Err(Unavailable::because("the daemon did not say what it is"));
@@ -124,7 +129,7 @@ fn unavailable(abort: Abort) -> Unavailable {
     match abort {
         Abort::Interrupted => Unavailable::because("interrupted"),
         Abort::Failed(failure) if failure.class == FailureClass::Timeout => {
-            Unavailable::because(format!("{} ({failure})", component::NO_ANSWER))
+            Unavailable::no_answer(format!("{} ({failure})", component::NO_ANSWER))
         }
         Abort::Failed(Failure { reason, words, .. }) => {
             Unavailable::because(words.map_or(reason.clone(), |words| format!("{reason}: {words}")))

@@ -2,6 +2,7 @@
 
 use super::{Daemon, Docker, Programs, numbers, storage as root};
 use crate::host::checks::{Finding, View};
+use crate::subject::unavailable::JOIN_THE_GROUP;
 
 fn answering(programs: &Programs) -> Result<&Docker, Finding> {
     match &programs.docker {
@@ -16,16 +17,13 @@ pub(super) fn daemon(_: &View, programs: &Programs) -> Finding {
         None => Finding::not_applicable("not installed"),
         Some(Ok(docker)) => Finding::ok(format!("{} answers", docker.server)),
         Some(Err(why)) => {
-            let finding = Finding::problem(why.clone());
-            let lower = why.to_lowercase();
-            if lower.contains("permission denied") {
-                return finding.command("sudo usermod --append --groups docker \"$USER\" && newgrp docker");
-            }
-            match programs.daemons.is_empty() {
-                true => finding.advice("start the daemon: `systemctl start docker`, or `dockerd &` as root"),
-                false => {
-                    finding.advice("a daemon runs but does not answer: look at its log, then restart it")
+            let finding = Finding::problem(why.reason.clone());
+            match why.remedy.as_deref() {
+                Some(JOIN_THE_GROUP) => {
+                    finding.command("sudo usermod --append --groups docker \"$USER\" && newgrp docker")
                 }
+                Some(remedy) => finding.advice(remedy),
+                None => finding.advice("a daemon runs but does not answer: look at its log, then restart it"),
             }
         }
     }
@@ -119,6 +117,8 @@ mod tests {
     use super::super::planted;
     use super::*;
     use crate::host::checks::State::{self, *};
+    use crate::subject::Unavailable;
+    use crate::subject::unavailable::START_DOCKER;
 
     fn found(question: fn(&View, &Programs) -> Finding, change: impl Fn(&mut Programs)) -> Finding {
         let mut programs = planted::all();
@@ -132,20 +132,17 @@ mod tests {
 
     #[test]
     fn a_daemon_that_does_not_answer_is_the_one_problem() {
-        let silent =
-            |programs: &mut Programs| programs.docker = Some(Err("`docker info` gave no answer".into()));
+        let fails =
+            |why: Unavailable| move |programs: &mut Programs| programs.docker = Some(Err(why.clone()));
+        let silent = fails(Unavailable::because("`docker info` gave no answer"));
         assert_eq!(state(daemon, |_| ()), Ok);
-        assert!(found(daemon, silent).fix.unwrap().contains("a daemon runs but"));
-        let gone = |programs: &mut Programs| {
-            silent(programs);
-            programs.daemons.clear();
-        };
-        assert!(found(daemon, gone).fix.unwrap().contains("start the daemon"));
-        let denied =
-            |programs: &mut Programs| programs.docker = Some(Err("Permission denied: connect".into()));
-        assert!(found(daemon, denied).fix.unwrap().contains("usermod"));
+        assert!(found(daemon, &silent).fix.unwrap().contains("a daemon runs but"));
+        // Whatever it says: the socket decided.
+        let with = |remedy: &str| fails(Unavailable::because("odd words").with_remedy(remedy));
+        assert!(found(daemon, with(START_DOCKER)).fix.unwrap().contains("start the daemon"));
+        assert!(found(daemon, with(JOIN_THE_GROUP)).fix.unwrap().contains("usermod"));
         for question in [versions, runtimes, storage] {
-            assert_eq!((state(question, silent), state(question, |_| ())), (NotApplicable, Ok));
+            assert_eq!((state(question, &silent), state(question, |_| ())), (NotApplicable, Ok));
         }
     }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Daemon, Docker, Podman, Program, Programs, Root, Socket};
 use crate::host::mounts::{self, Storage};
 use crate::subject::component::ask;
-use crate::subject::{docker, on_path};
+use crate::subject::{Unavailable, docker, on_path};
 use crate::sys::{cgroup, filesystem, process};
 
 /// Programs that are looked for, and how each is asked for its version; those without an answer of
@@ -76,8 +76,8 @@ fn features(path: &Path) -> Option<(bool, bool)> {
     Some((has("v1")?, has("v2")?))
 }
 
-fn ask_docker(client: &Path) -> Result<Docker, String> {
-    let info = docker::info(client, &[]).map_err(|why| why.reason)?;
+fn ask_docker(client: &Path) -> Result<Docker, Unavailable> {
+    let info = docker::info(client, &[])?;
     let text = |key: &str| info[key].as_str().unwrap_or_default().to_owned();
     let runtimes = info["Runtimes"].as_object().into_iter().flatten();
     let runtimes = runtimes

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use crate::host::checks::{Finding, View};
 use crate::host::mounts::Storage;
+use crate::subject::Unavailable;
 use crate::sys::filesystem::Left;
 
 /// Everything that the questions look at, gathered once.
@@ -26,7 +27,7 @@ pub struct Programs {
     /// Programs on the search path.
     pub found: Vec<Program>,
     /// What docker's daemon says of itself, or why it says nothing; `None` without a client.
-    pub docker: Option<Result<Docker, String>>,
+    pub docker: Option<Result<Docker, Unavailable>>,
     /// What podman says of itself, or why it says nothing; `None` where it is not installed.
     pub podman: Option<Result<Podman, String>>,
     /// Docker's daemons that run here.
@@ -296,7 +297,8 @@ mod tests {
 
     #[test]
     fn an_engine_that_does_not_answer_is_told_by_its_question() {
-        let broken = Programs { docker: Some(Err("permission denied".into())), ..planted::all() };
+        let broken =
+            Programs { docker: Some(Err(Unavailable::because("permission denied"))), ..planted::all() };
         assert_eq!((broken.silent("docker"), broken.silent("podman")), (Some("docker-daemon"), None));
         let absent = Programs::default();
         assert_eq!((absent.silent("docker"), absent.silent("podman")), (None, None));
