@@ -127,11 +127,6 @@ impl Recorded {
     pub fn is_in_blocks(&self) -> bool {
         self.environment.origin.as_ref().is_some_and(|origin| origin.order == super::Order::Blocks)
     }
-
-    /// The first round, warm-ups included, that is not complete.
-    pub fn next_round(&self) -> usize {
-        self.contexts.iter().position(Option::is_none).unwrap_or(self.contexts.len())
-    }
 }
 
 /// What a line says, reduced to what is kept.

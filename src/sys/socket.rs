@@ -72,11 +72,6 @@ impl<'a> Patience<'a> {
         self.allowed
     }
 
-    /// Whether the person asked to stop.
-    pub fn was_asked(&self) -> bool {
-        self.asked
-    }
-
     /// Hears the person, who leaves a few seconds the first time.
     fn listen(&mut self) {
         if self.interrupts.is_some_and(Interrupts::asked) && !self.asked {

@@ -55,7 +55,7 @@ impl Container {
 
     /// The filters that the kernel holds for its process.
     pub fn filters(&self) -> Vec<Vec<sock_filter>> {
-        dunnage::sys::seccomp::dump::filters(self.pid).unwrap()
+        crate::dump::filters(self.pid).unwrap()
     }
 
     /// Where docker has put the OCI bundle's `config.json`.

@@ -1,7 +1,7 @@
 //! The interpreter on programs whose meaning is known.
 
+use crate::interpret::{Call, Fault, check, run, run_all};
 use dunnage::sys::seccomp::Action;
-use dunnage::sys::seccomp::interpret::{Call, Fault, check, run, run_all};
 use libc::sock_filter;
 
 const fn op(code: u16, k: u32) -> sock_filter {

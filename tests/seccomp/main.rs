@@ -2,7 +2,10 @@
 //! really gives.
 
 mod docker;
+mod dump;
+mod interpret;
 mod interpreter;
 mod loaded;
+mod meaning;
 mod profile;
 mod real;

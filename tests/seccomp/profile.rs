@@ -1,7 +1,8 @@
 //! The profile and its compiler, without a kernel: the program that comes out is well formed and
 //! means what the profile says.
 
-use dunnage::sys::seccomp::interpret::{Call, LONGEST, check, run};
+use crate::interpret::{Call, LONGEST, check, run};
+use crate::meaning::Meaning;
 use dunnage::sys::seccomp::{
     ARCH_I386, ARCH_X86_64, Abi, Action, Condition, DOCKER_DEFAULT, Profile, Rule, Test, X32_BIT, compile,
 };
@@ -30,7 +31,7 @@ fn the_default_profile_compiles_to_a_well_formed_program() {
 #[test]
 fn the_program_means_what_the_profile_says() {
     let program = compile(&DOCKER_DEFAULT);
-    let meaning = DOCKER_DEFAULT.meaning();
+    let meaning = Meaning::of(&DOCKER_DEFAULT);
     for arch in [ARCH_X86_64, ARCH_I386, FOREIGN, 0] {
         for number in numbers() {
             for arguments in [[0; 6], [u64::MAX; 6], [1 << 32; 6], [0x0002_0000; 6]] {
@@ -96,7 +97,7 @@ fn conditions_on_both_words_of_an_argument() {
     let rules = [Rule { names: "read", action: Action::Allow, conditions: &conditions }];
     let profile = Profile { rules: &rules, ..DOCKER_DEFAULT };
     let program = compile(&profile);
-    let meaning = profile.meaning();
+    let meaning = Meaning::of(&profile);
     check(&program).unwrap();
     let answer = |arch, number, second, sixth| {
         let arguments = [9, second, 9, 9, 9, sixth];
@@ -127,7 +128,7 @@ fn profiles_for_fewer_architectures() {
 
 fn assert_same(profile: &Profile) {
     let program = compile(profile);
-    let meaning = profile.meaning();
+    let meaning = Meaning::of(&profile);
     check(&program).unwrap();
     for arch in [ARCH_X86_64, ARCH_I386, FOREIGN] {
         for number in numbers() {

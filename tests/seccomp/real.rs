@@ -1,10 +1,11 @@
 //! Our filter against the one that docker really gives, call by call.
 
 use crate::docker::Container;
-use dunnage::sys::seccomp::interpret::{Call, check, run, run_all};
+use crate::interpret::{Call, check, run, run_all};
+use crate::meaning::Meaning;
 use dunnage::sys::seccomp::{
-    ARCH_I386, ARCH_X86_64, Abi, Action, Condition, DOCKER_DEFAULT, Meaning, Profile, Test, X32_BIT,
-    docker_default, oci_profile,
+    ARCH_I386, ARCH_X86_64, Abi, Action, Condition, DOCKER_DEFAULT, Profile, Test, X32_BIT, docker_default,
+    oci_profile,
 };
 use libc::sock_filter;
 use std::collections::BTreeSet;
@@ -97,8 +98,8 @@ fn the_arguments_tried_show_every_change_of_a_condition() {
         change(&mut condition);
         let conditions = [condition];
         rules[which].conditions = &conditions;
-        let changed = Profile { rules: &rules, ..DOCKER_DEFAULT }.meaning();
-        let original = DOCKER_DEFAULT.meaning();
+        let changed = Meaning::of(&Profile { rules: &rules, ..DOCKER_DEFAULT });
+        let original = Meaning::of(&DOCKER_DEFAULT);
         let names = DOCKER_DEFAULT.rules[which].names;
         let mut shown = [false; 3];
         for_each_argument(&mut |call| {
@@ -155,7 +156,7 @@ impl Difference {
         let name = Abi::of(arch, number).and_then(|abi| abi.name(number));
         let name = name.unwrap_or("no such call");
         let (ours, real) = (self.ours, self.real);
-        format!("{arch:#x} {number:#x} ({name}) {arguments:x?}: ours {ours}, real {real}")
+        format!("{arch:#x} {number:#x} ({name}) {arguments:x?}: ours {ours:?}, real {real:?}")
     }
 }
 
@@ -252,7 +253,7 @@ fn report(runtime: &str, ours: &[sock_filter], real: &[Vec<sock_filter>]) {
         let ours = run(ours, &call).unwrap();
         let real = run_all(real, &call).unwrap();
         eprintln!(
-            "  {name:>13}: executed ours {:3}, {runtime} {:3} ({})",
+            "  {name:>13}: executed ours {:3}, {runtime} {:3} ({:?})",
             ours.executed, real.executed, ours.action
         );
     }

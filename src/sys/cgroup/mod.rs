@@ -34,43 +34,6 @@ pub struct Hierarchy {
     pub own: Option<PathBuf>,
 }
 
-/// How the hierarchies of a machine are divided between the two versions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// None is mounted.
-    Absent,
-    /// Version 1 only.
-    V1,
-    /// Version 2 only.
-    V2,
-    /// Version 1 with a version 2 hierarchy beside it.
-    Hybrid,
-}
-
-impl Mode {
-    /// The mode of a machine with these hierarchies.
-    pub fn of(hierarchies: &[Hierarchy]) -> Mode {
-        let second = |hierarchy: &&Hierarchy| hierarchy.version == Version::V2;
-        let (v2, all) = (hierarchies.iter().filter(second).count(), hierarchies.len());
-        match (all - v2, v2) {
-            (0, 0) => Mode::Absent,
-            (0, _) => Mode::V2,
-            (_, 0) => Mode::V1,
-            _ => Mode::Hybrid,
-        }
-    }
-
-    /// What people call it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Mode::Absent => "none",
-            Mode::V1 => "v1",
-            Mode::V2 => "v2",
-            Mode::Hybrid => "hybrid",
-        }
-    }
-}
-
 impl Hierarchy {
     /// The last part of the mount point, by which containers see it under `/sys/fs/cgroup`.
     pub fn directory_name(&self) -> &Path {
@@ -188,15 +151,12 @@ mod tests {
                 (Version::V2, "/sys/fs/cgroup/unified/a:b".into()),
             ]
         );
-        assert_eq!(Mode::of(&found), Mode::Hybrid);
-        assert_eq!(Mode::of(&found[..3]), Mode::V1);
-        assert_eq!(Mode::of(&found[3..]), Mode::V2);
         assert!(found[1].has("cpuacct") && !found[1].has("cpuset"));
     }
 
     #[test]
     fn a_position_outside_the_mount_is_unknown_and_no_mount_is_no_hierarchy() {
         assert_eq!(parse(HYBRID, "4:memory:/elsewhere\n")[0].own, None);
-        assert_eq!(Mode::of(&parse("", "0::/\n")), Mode::Absent);
+        assert!(parse("", "0::/\n").is_empty());
     }
 }

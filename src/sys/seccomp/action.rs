@@ -3,8 +3,6 @@
 //! The numbers are the kernel's (`SECCOMP_RET_*` in `linux/seccomp.h`); an answer is an action in
 //! the upper half of a word and its datum, an errno say, in the lower half.
 
-use std::fmt;
-
 /// The answer of a filter to one system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
@@ -28,8 +26,6 @@ pub enum Action {
     Unknown(u32),
 }
 
-const ACTION: u32 = 0xffff_0000;
-
 impl Action {
     /// The word that a filter returns for this action.
     pub const fn word(self) -> u32 {
@@ -43,48 +39,6 @@ impl Action {
             Self::KillThread => libc::SECCOMP_RET_KILL_THREAD,
             Self::KillProcess => libc::SECCOMP_RET_KILL_PROCESS,
             Self::Unknown(word) => word,
-        }
-    }
-
-    /// The action that a word returned by a filter means.
-    pub const fn from_word(word: u32) -> Self {
-        let datum = (word & libc::SECCOMP_RET_DATA) as u16;
-        match word & ACTION {
-            libc::SECCOMP_RET_ALLOW => Self::Allow,
-            libc::SECCOMP_RET_LOG => Self::Log,
-            libc::SECCOMP_RET_TRACE => Self::Trace(datum),
-            libc::SECCOMP_RET_USER_NOTIF => Self::Notify,
-            libc::SECCOMP_RET_ERRNO => Self::Errno(datum),
-            libc::SECCOMP_RET_TRAP => Self::Trap(datum),
-            libc::SECCOMP_RET_KILL_THREAD => Self::KillThread,
-            libc::SECCOMP_RET_KILL_PROCESS => Self::KillProcess,
-            _ => Self::Unknown(word),
-        }
-    }
-
-    /// The rank by which the kernel chooses among stacked filters: the lowest wins. It compares
-    /// the action as a signed number, which makes killing the process the strictest of all.
-    pub(super) const fn rank(self) -> i32 {
-        (self.word() & ACTION).cast_signed()
-    }
-}
-
-impl fmt::Display for Action {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Allow => f.write_str("allow"),
-            Self::Log => f.write_str("log"),
-            Self::Trace(datum) => write!(f, "trace({datum})"),
-            Self::Notify => f.write_str("notify"),
-            Self::Errno(errno) => match i32::from(errno) {
-                libc::EPERM => f.write_str("EPERM"),
-                libc::ENOSYS => f.write_str("ENOSYS"),
-                errno => write!(f, "errno {errno}"),
-            },
-            Self::Trap(datum) => write!(f, "trap({datum})"),
-            Self::KillThread => f.write_str("kill the thread"),
-            Self::KillProcess => f.write_str("kill the process"),
-            Self::Unknown(word) => write!(f, "unknown action {word:#010x}"),
         }
     }
 }

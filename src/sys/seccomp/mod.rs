@@ -3,9 +3,7 @@
 //!
 //! - `profile` and `table`: which calls, as data ([`DOCKER_DEFAULT`]), and [`oci_profile`], the same
 //!   profile for bundles that runc and crun start without docker;
-//! - `compile`: from the profile to classic BPF;
-//! - `interpret`: runs and checks such programs without loading them;
-//! - `dump`: reads the filters of a running process back from the kernel.
+//! - `compile`: from the profile to classic BPF.
 //!
 //! What docker 20.10.24 really gives, read back from the kernel with libseccomp 2.5.4:
 //!
@@ -17,7 +15,7 @@
 //!   That is the only difference between the two. **We follow runc**, docker's default runtime.
 //! - runc builds these instructions while walking two hash maps: there are four orders of them, and
 //!   a call costs one instruction more or less from one start of the same container to the next.
-//! - runc loads without flags, crun with SECCOMP_FILTER_FLAG_SPEC_ALLOW (see [`load`]); docker sets
+//! - runc loads without flags, crun with SECCOMP_FILTER_FLAG_SPEC_ALLOW; docker sets
 //!   no_new_privs for neither.
 //! - `set_mempolicy_home_node` (450) counts as newer than the profile, though libseccomp knows it.
 //! - An unlisted architecture kills the thread (libseccomp's default, not in the profile).
@@ -36,19 +34,14 @@
 
 mod action;
 mod compile;
-pub mod dump;
-pub mod interpret;
 mod profile;
 mod table;
 
 pub use action::Action;
 pub use compile::compile;
-pub use profile::{
-    ARCH_I386, ARCH_X86_64, Abi, Condition, DOCKER_DEFAULT, Meaning, Profile, Rule, Test, X32_BIT,
-};
+pub use profile::{ARCH_I386, ARCH_X86_64, Abi, Condition, DOCKER_DEFAULT, Profile, Rule, Test, X32_BIT};
 
-use super::raw;
-use libc::{sock_filter, sock_fprog};
+use libc::sock_filter;
 
 /// A compiled filter, ready to be loaded.
 #[derive(Clone, Debug)]
@@ -82,36 +75,4 @@ impl Filter {
     pub fn instructions(&self) -> &[sock_filter] {
         &self.program
     }
-
-    /// The filter as the kernel wants it. The pointer in it holds as long as the filter lives.
-    pub fn as_fprog(&self) -> sock_fprog {
-        sock_fprog {
-            len: u16::try_from(self.program.len()).expect("the kernel's limit is 4096"),
-            filter: self.program.as_ptr().cast_mut(),
-        }
-    }
-}
-
-/// Puts a filter on the calling thread with `seccomp(SECCOMP_SET_MODE_FILTER)`, and nothing else:
-/// no allocation, no lock, no `errno`, so that a child that shares its parent's memory may call it
-/// between `clone` and `execve`. The error is the kernel's number.
-///
-/// `flags` are `SECCOMP_FILTER_FLAG_*`. runc gives docker's profile none, crun SPEC_ALLOW. The
-/// difference shows on kernels before 5.16 only, where a filter without SPEC_ALLOW also switches
-/// speculative store bypass off, which slows down all that the process does.
-///
-/// The thread must have no_new_privs set or hold CAP_SYS_ADMIN, else EACCES.
-///
-/// # Safety
-/// A filter cannot be taken off again. The calling thread, and what it becomes by `fork` and
-/// `execve`, must be able to live with every system call being answered by it.
-///
-/// `program` must come from [`Filter::as_fprog`] of a filter that still lives, or point to `len`
-/// instructions all the same.
-pub unsafe fn load(program: &sock_fprog, flags: libc::c_ulong) -> Result<(), i32> {
-    let mode = libc::SECCOMP_SET_MODE_FILTER as usize;
-    let program = std::ptr::from_ref(program) as usize;
-    // SAFETY: the caller vouches that `program` points to valid instructions; the kernel only
-    // reads them and keeps a copy.
-    unsafe { raw::syscall(libc::SYS_seccomp, [mode, flags as usize, program, 0, 0, 0]) }.map(drop)
 }

@@ -13,8 +13,7 @@
 //!
 //! This version of the profile has no condition on `socket`; later ones do.
 //!
-//! [`Meaning::verdict`] is what the profile means, one call at a time; the compiled filter is
-//! checked against it. What is deliberately absent: instructions.
+//! What is deliberately absent: instructions; `tests/seccomp` checks them against what the profile means.
 
 use super::action::Action;
 use super::table::{ABSENT, SYSCALLS};
@@ -129,17 +128,6 @@ pub struct Condition {
     pub test: Test,
 }
 
-impl Condition {
-    fn holds(&self, arguments: &[u64; 6], wide: bool) -> bool {
-        let kept = if wide { u64::MAX } else { 0xffff_ffff };
-        let argument = arguments[usize::from(self.argument)] & kept;
-        match self.test {
-            Test::Equal(value) => argument == value & kept,
-            Test::MaskedEqual { mask, value } => argument & mask == value & kept,
-        }
-    }
-}
-
 /// The answer to calls of these names whose arguments meet all the conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule<'a> {
@@ -195,11 +183,6 @@ impl<'a> Profile<'a> {
         Some(numbered)
     }
 
-    /// The meaning of the profile, ready to be asked.
-    pub fn meaning(&self) -> Meaning<'a> {
-        Meaning { profile: *self, numbered: Abi::ALL.map(|abi| self.numbered(abi)) }
-    }
-
     /// The profile as `linux.seccomp` of the OCI runtime specification. Not in it, because the
     /// specification has no words for them: [`newer`](Self::newer) and [`foreign`](Self::foreign),
     /// which the runtime and libseccomp choose.
@@ -212,30 +195,6 @@ impl<'a> Profile<'a> {
             object["defaultErrnoRet"] = errno.into();
         }
         object
-    }
-}
-
-/// What a profile answers to each call. This is the definition that the compiler must meet.
-#[derive(Clone, Debug)]
-pub struct Meaning<'a> {
-    profile: Profile<'a>,
-    numbered: [Option<Vec<Vec<&'a Rule<'a>>>>; 3],
-}
-
-impl Meaning<'_> {
-    /// The answer to a call.
-    pub fn verdict(&self, arch: u32, number: u32, arguments: &[u64; 6]) -> Action {
-        let Some(abi) = Abi::of(arch, number) else {
-            return self.profile.foreign;
-        };
-        let Some(numbered) = &self.numbered[abi as usize] else {
-            return self.profile.foreign;
-        };
-        let Some(rules) = numbered.get((number - abi.base()) as usize) else {
-            return self.profile.newer;
-        };
-        let applies = |rule: &&&Rule| rule.conditions.iter().all(|c| c.holds(arguments, abi.wide()));
-        rules.iter().find(applies).map_or(self.profile.default, |rule| rule.action)
     }
 }
 

@@ -8,7 +8,7 @@
 //! Source of the rules: `bpf_check_classic` (`net/core/filter.c`) and `seccomp_check_filter`
 //! (`kernel/seccomp.c`). Words of the data are laid out as on little-endian machines.
 
-use super::action::Action;
+use dunnage::sys::seccomp::Action;
 use libc::sock_filter;
 
 /// The longest program that the kernel takes, in instructions.
@@ -288,10 +288,10 @@ pub fn run(program: &[sock_filter], call: &Call) -> Result<Verdict, Fault> {
                 next += usize::from(if yes { instruction.jt } else { instruction.jf });
             }
             Step::ReturnConstant(word) => {
-                return Ok(Verdict { action: Action::from_word(word), executed });
+                return Ok(Verdict { action: action(word), executed });
             }
             Step::ReturnAccumulator => {
-                return Ok(Verdict { action: Action::from_word(accumulator), executed });
+                return Ok(Verdict { action: action(accumulator), executed });
             }
             Step::ToIndex => index = accumulator,
             Step::FromIndex => accumulator = index,
@@ -309,12 +309,36 @@ pub fn run_all(programs: &[Vec<sock_filter>], call: &Call) -> Result<Verdict, Fa
     let mut chosen = Verdict { action: Action::Allow, executed: 0 };
     for program in programs.iter().rev() {
         let verdict = run(program, call)?;
-        if verdict.action.rank() < chosen.action.rank() {
+        if rank(verdict.action) < rank(chosen.action) {
             chosen.action = verdict.action;
         }
         chosen.executed += verdict.executed;
     }
     Ok(chosen)
+}
+
+const ACTION: u32 = 0xffff_0000;
+
+/// The action that a word returned by a filter means.
+fn action(word: u32) -> Action {
+    let datum = (word & libc::SECCOMP_RET_DATA) as u16;
+    match word & ACTION {
+        libc::SECCOMP_RET_ALLOW => Action::Allow,
+        libc::SECCOMP_RET_LOG => Action::Log,
+        libc::SECCOMP_RET_TRACE => Action::Trace(datum),
+        libc::SECCOMP_RET_USER_NOTIF => Action::Notify,
+        libc::SECCOMP_RET_ERRNO => Action::Errno(datum),
+        libc::SECCOMP_RET_TRAP => Action::Trap(datum),
+        libc::SECCOMP_RET_KILL_THREAD => Action::KillThread,
+        libc::SECCOMP_RET_KILL_PROCESS => Action::KillProcess,
+        _ => Action::Unknown(word),
+    }
+}
+
+/// The rank by which the kernel chooses among stacked filters: the lowest wins. It compares the action as a signed
+/// number, which makes killing the process the strictest of all.
+fn rank(action: Action) -> i32 {
+    (action.word() & ACTION).cast_signed()
 }
 
 fn apply(operator: Operator, left: u32, right: u32) -> Option<u32> {
