@@ -9,7 +9,7 @@ use crate::experiment;
 use crate::outcome::{Abort, FailureClass, Outcome};
 use crate::plan::Plan;
 use crate::record::{RoundContext, Row};
-use crate::subject::{Stage, Subject};
+use crate::subject::{RunContext, Subject};
 
 /// What happens during a run, in this order: for every round its beginning, its cells, its end.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ pub fn run(
     plan: &Plan,
     first: usize,
     subjects: &mut [Box<dyn Subject>],
-    stage: &mut Stage,
+    run: &RunContext,
     context: &mut dyn FnMut() -> RoundContext,
     listen: &mut dyn FnMut(&Event<'_>) -> Result<()>,
 ) -> Result<Ending> {
@@ -116,7 +116,7 @@ pub fn run(
             } else if let Some(reason) = pasts[cell].hopeless() {
                 Outcome::Skipped(reason)
             } else {
-                match experiment.measure(subject.as_mut(), &planned.setting, stage) {
+                match experiment.measure(subject.as_mut(), &planned.setting, run) {
                     Ok(sample) => Outcome::Measured(sample),
                     Err(Abort::Failed(failure)) => Outcome::Failed(failure),
                     Err(Abort::Interrupted) => return Ok(Ending::Interrupted),
@@ -135,7 +135,7 @@ pub fn run(
             let outcome = Cow::Owned(outcome);
             listen(&Event::CellEnds(&Row { cell, round, position, predecessor, started: 0, outcome }))?;
             predecessor = Some(cell);
-            if stage.interrupts.asked() {
+            if run.interrupts.asked() {
                 return Ok(Ending::Interrupted);
             }
         }

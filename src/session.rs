@@ -12,7 +12,7 @@ use crate::image::rootfs::unpack;
 use crate::outcome::Abort;
 use crate::plan::{Entry, Ladder};
 use crate::record::{ComponentFacts, Environment, RoundContext, SubjectFacts, Timer};
-use crate::subject::{self, Cause, Place, Spec, Stage, Subject, Unavailable, stage};
+use crate::subject::{self, Cause, Place, RunContext, Spec, Subject, Unavailable, context};
 use crate::sweep;
 use crate::sys::clock;
 use crate::sys::signals::Interrupts;
@@ -86,7 +86,7 @@ pub fn random_seed() -> Result<u64> {
 
 /// Where this process keeps its things, with the image in it.
 pub fn place() -> Result<Place> {
-    let state = stage::state_directory()?;
+    let state = context::state_directory()?;
     std::fs::create_dir_all(&state).with_context(|| {
         format!(
             "cannot make the state directory `{}`\n\nhint: set `$DUNNAGE_STATE` to a directory that you can write to",
@@ -112,23 +112,23 @@ pub fn place() -> Result<Place> {
 }
 
 /// Begins a session: clears what killed runs left, and learns what a bare process sees.
-pub fn begin(seed: u64, tell: Tell<'_>) -> Result<Stage> {
+pub fn begin(seed: u64, tell: Tell<'_>) -> Result<RunContext> {
     let interrupts = Interrupts::install().context("cannot collect signals")?;
     let place = place()?;
     for line in sweep::abandoned(&place)? {
         tell(&line);
     }
-    let mut stage = Stage::begin(place, interrupts, run_name()?, seed)?;
-    stage.host = subject::bare::view(&mut stage).map_err(|abort| match abort {
+    let mut run = RunContext::begin(place, interrupts, run_name()?, seed)?;
+    run.host = subject::bare::view(&mut run).map_err(|abort| match abort {
         Abort::Failed(failure) => anyhow::anyhow!("the probe does not work on the host itself: {failure}"),
         Abort::Interrupted => crate::exit::Special::Interrupted.into(),
     })?;
-    Ok(stage)
+    Ok(run)
 }
 
 /// Ends a session: nothing of it is left but the image.
-pub fn end(stage: Stage) {
-    drop(stage);
+pub fn end(run: RunContext) {
+    drop(run);
 }
 
 /// The subjects of a run without `-s`.
@@ -156,22 +156,22 @@ enum Trial {
 
 /// Finds the wanted subjects and tries each: one launch to warm it up, one to learn how long it
 /// takes.
-pub fn find(wanted: Vec<Wanted>, stage: &mut Stage, tell: Tell<'_>) -> Result<Found> {
-    find_by(wanted, Trial::Twice, stage, tell)
+pub fn find(wanted: Vec<Wanted>, run: &RunContext, tell: Tell<'_>) -> Result<Found> {
+    find_by(wanted, Trial::Twice, run, tell)
 }
 
 /// The same in half the time, by one launch of each: whether it works, not how long it takes.
-pub fn find_working(wanted: Vec<Wanted>, stage: &mut Stage, tell: Tell<'_>) -> Result<Found> {
-    find_by(wanted, Trial::Once, stage, tell)
+pub fn find_working(wanted: Vec<Wanted>, run: &RunContext, tell: Tell<'_>) -> Result<Found> {
+    find_by(wanted, Trial::Once, run, tell)
 }
 
 /// Prepares the wanted subjects and tries each. What fails is listed with its reason. A runtime that an engine takes by
 /// default anyway is not listed a second time under its name.
-fn find_by(wanted: Vec<Wanted>, trial: Trial, stage: &mut Stage, tell: Tell<'_>) -> Result<Found> {
+fn find_by(wanted: Vec<Wanted>, trial: Trial, run: &RunContext, tell: Tell<'_>) -> Result<Found> {
     let mut found = Found::default();
     for Wanted { spec, ladder, origin, only_in, variant_of } in wanted {
-        if stage.interrupts.pending() {
-            finish(found.candidates, stage);
+        if run.interrupts.pending() {
+            finish(found.candidates, run);
             return Err(crate::exit::Special::Interrupted.into());
         }
         let shown = spec.shown();
@@ -180,7 +180,7 @@ fn find_by(wanted: Vec<Wanted>, trial: Trial, stage: &mut Stage, tell: Tell<'_>)
             found.unavailable.push((shown, why));
             continue;
         }
-        let built = (kind.build)(&spec, &stage.place);
+        let built = (kind.build)(&spec, &run.place);
         let mut subject = match built {
             Ok(subject) => subject,
             Err(why) => {
@@ -193,8 +193,8 @@ fn find_by(wanted: Vec<Wanted>, trial: Trial, stage: &mut Stage, tell: Tell<'_>)
             continue;
         }
         tell(&format!("trying {shown}"));
-        let tried = match try_out(subject.as_mut(), trial, stage) {
-            Ok(_) if stage.interrupts.asked() => Err(Abort::Interrupted),
+        let tried = match try_out(subject.as_mut(), trial, run) {
+            Ok(_) if run.interrupts.asked() => Err(Abort::Interrupted),
             tried => tried,
         };
         match tried {
@@ -216,13 +216,13 @@ fn find_by(wanted: Vec<Wanted>, trial: Trial, stage: &mut Stage, tell: Tell<'_>)
                 found.candidates.push(Candidate { entry, subject });
             }
             Err(Abort::Failed(failure)) => {
-                subject.finish(stage);
+                subject.finish(run);
                 let why = Unavailable::because(failure.to_string());
                 found.unavailable.push((shown, why.with_known_remedy()));
             }
             Err(Abort::Interrupted) => {
-                subject.finish(stage);
-                finish(found.candidates, stage);
+                subject.finish(run);
+                finish(found.candidates, run);
                 return Err(crate::exit::Special::Interrupted.into());
             }
         }
@@ -251,23 +251,23 @@ fn is_default_runtime(spec: &Spec, found: &Found) -> bool {
 }
 
 /// How long a launch takes until all is gone.
-fn try_out(subject: &mut dyn Subject, trial: Trial, stage: &mut Stage) -> Result<Nanos, Abort> {
-    subject.prepare(stage)?;
-    let mut launch = subject.launch(stage)?;
+fn try_out(subject: &mut dyn Subject, trial: Trial, run: &RunContext) -> Result<Nanos, Abort> {
+    subject.prepare(run)?;
+    let mut launch = subject.launch(run)?;
     if trial == Trial::Twice {
-        launch = subject.launch(stage)?;
+        launch = subject.launch(run)?;
     }
     Ok(launch.gone.since(launch.spawned))
 }
 
 /// A second instance of a subject, for its twin.
-pub fn twin(entry: &Entry, stage: &mut Stage) -> Result<Box<dyn Subject>> {
+pub fn twin(entry: &Entry, run: &RunContext) -> Result<Box<dyn Subject>> {
     let kind = subject::kind_of(&entry.spec)?;
     // Under its own label, so that scripted twins follow scripts of their own.
     let spec = Spec { label: Some(entry.label.clone()), ..entry.spec.clone() };
-    let mut subject = (kind.build)(&spec, &stage.place)
+    let mut subject = (kind.build)(&spec, &run.place)
         .map_err(|why| anyhow::anyhow!("`{}`: {}", entry.label, why.reason))?;
-    match subject.prepare(stage) {
+    match subject.prepare(run) {
         Ok(()) => Ok(subject),
         Err(Abort::Failed(failure)) => anyhow::bail!("`{}`: {failure}", entry.label),
         Err(Abort::Interrupted) => Err(crate::exit::Special::Interrupted.into()),
@@ -275,14 +275,14 @@ pub fn twin(entry: &Entry, stage: &mut Stage) -> Result<Box<dyn Subject>> {
 }
 
 /// Removes what the subjects prepared.
-pub fn finish(candidates: Vec<Candidate>, stage: &mut Stage) {
+pub fn finish(candidates: Vec<Candidate>, run: &RunContext) {
     for mut candidate in candidates {
-        candidate.subject.finish(stage);
+        candidate.subject.finish(run);
     }
 }
 
 /// What a reader must know about this machine and the programs to judge the run.
-pub fn environment(stage: &Stage, found: &Found) -> Environment {
+pub fn environment(run: &RunContext, found: &Found) -> Environment {
     let subjects =
         found.candidates.iter().map(|one| (one.entry.label.clone(), facts_of(one.subject.facts())));
     let unavailable = found.unavailable.iter().map(|(name, why)| {
@@ -292,17 +292,17 @@ pub fn environment(stage: &Stage, found: &Found) -> Environment {
     let floor = clock::timer_floor();
     Environment {
         dunnage: env!("CARGO_PKG_VERSION").into(),
-        probe: stage.place.digest.clone(),
-        run: stage.run.clone(),
+        probe: run.place.digest.clone(),
+        run: run.id.clone(),
         host: std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().into(),
         started: jiff::Timestamp::now().to_string(),
         command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         tags: BTreeMap::new(),
-        machine: machine(&stage.place.state),
+        machine: machine(&run.place.state),
         timer: Timer { step: floor.step.0, cost: floor.cost.0 },
         subjects: subjects.collect(),
         unavailable: unavailable.collect(),
-        no_cpu_accounting: stage.listener.as_ref().err().cloned(),
+        no_cpu_accounting: run.listener.as_ref().err().cloned(),
         origin: None,
     }
 }

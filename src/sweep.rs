@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::resource::journal::{self, Abandoned};
 use crate::resource::{self, Goes, Kind, Record, Scope};
-use crate::subject::{self, Company, Place, stage};
+use crate::subject::{self, Company, Place, context};
 use crate::sys::remains::{self, Tokens};
 use crate::sys::{clock, process};
 use crate::units::Stamp;
@@ -25,7 +25,7 @@ pub fn abandoned(place: &Place) -> Result<Vec<String>> {
 
 fn clear_all(place: &Place, kinds: &[&Kind]) -> Result<Vec<String>> {
     let mut told = Vec::new();
-    for dead in journal::abandoned(&stage::journals(&place.state))? {
+    for dead in journal::abandoned(&context::journals(&place.state))? {
         told.extend(clear(place, kinds, dead)?);
     }
     Ok(told)
@@ -108,7 +108,7 @@ pub fn everything(place: &Place) -> Result<Vec<String>> {
 
 /// Runs whose journals are there and locked by somebody.
 fn living_runs(state: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(stage::journals(state)).into_iter().flatten().flatten();
+    let entries = std::fs::read_dir(context::journals(state)).into_iter().flatten().flatten();
     entries.filter_map(|entry| Some(entry.path().file_stem()?.to_str()?.to_owned())).collect()
 }
 

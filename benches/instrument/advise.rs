@@ -46,7 +46,7 @@ pub fn come_true(bench: &mut Bench, repetitions: usize) -> Result<Vec<Row>> {
             tried(bench, name, container, limits, window)
         })?);
     }
-    subject.finish(&mut bench.stage);
+    subject.finish(&bench.run);
     Ok(rows)
 }
 
@@ -55,12 +55,12 @@ fn with_container(
     loads: &[&str],
     then: impl FnOnce(&mut Bench, &str) -> Result<Vec<Row>>,
 ) -> Result<Vec<Row>> {
-    let name = bench.stage.next_name();
+    let name = bench.run.next_name();
     let resource = resources::container(&"docker", &name);
-    let noted = bench.stage.note(resource).map_err(|why| anyhow!("{why}"))?;
-    let (run, state) = (&bench.stage.run, bench.stage.place.state.display());
+    let noted = bench.run.note(resource).map_err(|why| anyhow!("{why}"))?;
+    let (run, state) = (&bench.run.id, bench.run.place.state.display());
     let labels = [format!("{RUN_LABEL}={run}"), format!("{STATE_LABEL}={state}")];
-    let reference = bench.stage.place.reference.clone();
+    let reference = bench.run.place.reference.clone();
     let started = docker(&[
         "run", "--detach", "--name", &name, "--label", &labels[0], "--label", &labels[1], &reference, "load",
         loads[0],
@@ -72,7 +72,7 @@ fn with_container(
     });
     let done = entered.and_then(|()| then(bench, &name));
     if docker(&["rm", "--force", &name]).is_ok() {
-        bench.stage.cross_out(noted);
+        bench.run.cross_out(noted);
     }
     done
 }

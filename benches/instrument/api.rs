@@ -38,7 +38,7 @@ pub fn against_curl(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     let rows =
         [("docker API / curl's requests", Time::Requests), ("docker API / curl process", Time::Process)];
     let rows = rows.map(|(name, time)| compare(bench, rounds, subject.as_mut(), name, time));
-    subject.finish(&mut bench.stage);
+    subject.finish(&bench.run);
     rows.into_iter().collect()
 }
 
@@ -53,11 +53,11 @@ fn compare(
     let version = note.context("the subject does not say which version it speaks")?.1.clone();
     let address = docker::address(None);
     let socket = address.strip_prefix("unix://").context("the daemon listens on no socket")?;
-    let container = bench.stage.next_name();
+    let container = bench.run.next_name();
     let body = bench.scratch().join("create.json");
     std::fs::write(&body, create_body(bench)?)?;
     let resource = resources::container(&SUBJECT, &container);
-    let noted = bench.stage.note(resource).map_err(|why| anyhow!("{why}"))?;
+    let noted = bench.run.note(resource).map_err(|why| anyhow!("{why}"))?;
     let arguments = arguments(&version, Path::new(socket), &body, &container);
     let pairs = take_turns(
         bench,
@@ -74,7 +74,7 @@ fn compare(
     );
     // curl removes its containers; one is left only where it was struck down.
     if pairs.is_ok() || subject.remove(&container).is_ok() {
-        bench.stage.cross_out(noted);
+        bench.run.cross_out(noted);
     }
     Ok(Row::of_pairs(name, bench, &pairs?, &Target::Either(0.9, 1.1, 0.010)))
 }
@@ -83,13 +83,13 @@ fn compare(
 fn create_body(bench: &Bench) -> Result<String> {
     let wish = Wish {
         spec: &Spec::parse(SUBJECT)?,
-        image: &bench.stage.place.reference,
+        image: &bench.run.place.reference,
         executable: None,
         reads_limits: false,
         ulimits: &[],
         stop_timeout: None,
-        run: &bench.stage.run,
-        state: &bench.stage.place.state,
+        run: &bench.run.id,
+        state: &bench.run.place.state,
     };
     Ok(wish.body(Task::Start.into()).to_string())
 }

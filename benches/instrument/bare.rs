@@ -20,7 +20,7 @@ use crate::table::{Row, Target};
 pub fn whole(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     let spawn = compile("spawn", Libc::With, bench.scratch())?;
     let mut command = Command::new(spawn);
-    command.arg(&bench.stage.place.executable).args([PROBE, Task::Start.argument()]);
+    command.arg(&bench.run.place.executable).args([PROBE, Task::Start.argument()]);
     let mut loop_in_c = Coprocess::start(command)?;
     let mut bare = bench.subject("bare")?;
     let pairs = take_turns(
@@ -37,7 +37,7 @@ pub fn whole(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
             Ok(launch.returned.since(launch.spawned).seconds())
         }),
     )?;
-    bare.finish(&mut bench.stage);
+    bare.finish(&bench.run);
     Ok(vec![Row::of_pairs("bare / C loop", bench, &pairs, &Target::Ratio(0.95, 1.05))])
 }
 
@@ -47,11 +47,11 @@ pub fn whole(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
 pub fn entry(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     let spawn = compile("spawn", Libc::With, bench.scratch())?;
     // Beside the probe: the same filesystem, the same depth.
-    let beside = bench.stage.workspace();
+    let beside = bench.run.workspace();
     std::fs::create_dir_all(&beside)?;
     let smallest = compile("nolibc", Libc::Without, &beside)?;
     let mut loop_in_c = Coprocess::start(entry_loop(&spawn, &smallest))?;
-    let mut probe_in_c = Coprocess::start(entry_loop(&spawn, &bench.stage.place.executable))?;
+    let mut probe_in_c = Coprocess::start(entry_loop(&spawn, &bench.run.place.executable))?;
     let mut bare = bench.subject("bare")?;
     let pairs = take_turns(
         bench,
@@ -67,7 +67,7 @@ pub fn entry(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
             Ok(launch.message.entry.since(launch.spawned).seconds())
         }),
     )?;
-    bare.finish(&mut bench.stage);
+    bare.finish(&bench.run);
     let target = Target::Difference(20e-6);
     Ok(vec![Row::of_pairs("first instruction of bare / without libc", bench, &pairs, &target)])
 }
@@ -75,7 +75,7 @@ pub fn entry(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
 /// The same probe by `posix_spawn`, and by the clone that changes the user on its way: what starting a
 /// program as somebody else adds to an interval.
 pub fn identity(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
-    let executable = bench.stage.place.executable.clone();
+    let executable = bench.run.place.executable.clone();
     let plain = Program::new(&executable, [PROBE, Task::Start.argument()])?;
     // To the user who we are, so that the way to the probe is open and no right is needed for it.
     let (user, group) = raw::user_and_group();

@@ -1,13 +1,14 @@
-//! What all benchmarks share: a stage like that of a run, with the measured executable as the
+//! What all benchmarks share: a context like that of a run, with the measured executable as the
 //! probe, a directory for what is compiled, and the subjects as the program itself makes them.
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use anyhow::{Result, anyhow};
 use dunnage::image::{SmallImage, rootfs};
 use dunnage::outcome::Abort;
 use dunnage::session;
-use dunnage::subject::{self, Launch, Place, Spec, Stage, Subject, stage};
+use dunnage::subject::{self, Launch, Place, RunContext, Spec, Subject, context};
 use dunnage::sweep;
 use dunnage::sys::accounting::Listener;
 use dunnage::sys::clock;
@@ -19,7 +20,7 @@ pub const DUNNAGE: &str = env!("CARGO_BIN_EXE_dunnage");
 /// What benchmarks work with.
 pub struct Bench {
     /// As in a run.
-    pub stage: Stage,
+    pub run: RunContext,
     /// The seed of every order.
     pub seed: u64,
     /// What the clock can resolve, in seconds.
@@ -38,11 +39,11 @@ impl Bench {
         for line in sweep::abandoned(&place)? {
             eprintln!("bench: {line}");
         }
-        let run = format!("{:08x}", session::random_seed()?);
-        let mut stage = Stage::begin(place, Interrupts::install()?, run, seed)?;
-        stage.host = subject::bare::view(&mut stage).map_err(explained)?;
+        let id = format!("{:08x}", session::random_seed()?);
+        let mut run = RunContext::begin(place, Interrupts::install()?, id, seed)?;
+        run.host = subject::bare::view(&mut run).map_err(explained)?;
         Ok(Bench {
-            stage,
+            run,
             seed,
             timer: clock::timer_floor().step.seconds(),
             interrupted: false,
@@ -60,22 +61,22 @@ impl Bench {
     pub fn subject(&mut self, text: &str) -> Result<Box<dyn Subject>> {
         let spec = Spec::parse(text)?;
         let kind = subject::kind_of(&spec)?;
-        let mut subject = (kind.build)(&spec, &self.stage.place).map_err(|why| anyhow!("{}", why.reason))?;
-        subject.prepare(&mut self.stage).map_err(explained)?;
+        let mut subject = (kind.build)(&spec, &self.run.place).map_err(|why| anyhow!("{}", why.reason))?;
+        subject.prepare(&self.run).map_err(explained)?;
         Ok(subject)
     }
 
     /// One launch, with the listener for CPU time as in a run.
     pub fn launch(&mut self, subject: &mut dyn Subject) -> Result<Launch> {
-        if self.stage.listener.is_err() {
-            self.stage.listener = Listener::open().map_err(|error| error.to_string());
+        if self.run.listener.is_err() {
+            self.run.listener = Listener::open().map(Mutex::new).map_err(|error| error.to_string());
         }
-        if self.stage.interrupts.asked() {
+        if self.run.interrupts.asked() {
             self.interrupted = true;
         }
         let launched = match self.interrupted {
             true => Err(Abort::Interrupted),
-            false => subject.launch(&mut self.stage),
+            false => subject.launch(&self.run),
         };
         self.interrupted |= matches!(launched, Err(Abort::Interrupted));
         launched.map_err(explained)
@@ -83,7 +84,7 @@ impl Bench {
 
     /// Stops listening: a yardstick pays for nothing that belongs to the instrument.
     pub fn fall_silent(&mut self) {
-        self.stage.listener = Err("a yardstick is at work".into());
+        self.run.listener = Err("a yardstick is at work".into());
     }
 
     /// The circumstances of the numbers, in one line.
@@ -91,7 +92,7 @@ impl Bench {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         format!(
             "probe {}, {cpus} CPUs, load at the beginning {}, at the end {}, seed {}",
-            &self.stage.place.digest[..12],
+            &self.run.place.digest[..12],
             self.load,
             load(),
             self.seed
@@ -106,7 +107,7 @@ fn load() -> String {
 
 /// As `session::place`, but for another executable than this one.
 fn place() -> Result<Place> {
-    let state: PathBuf = stage::state_directory()?;
+    let state: PathBuf = context::state_directory()?;
     std::fs::create_dir_all(&state)?;
     let bytes = std::fs::read(DUNNAGE)?;
     let image = SmallImage::new(&bytes);

@@ -23,7 +23,7 @@ const MILLIS: &str = "300";
 
 /// The time of the program on the host, and of the whole of `docker run --rm` with it.
 pub fn against_hyperfine(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
-    let own = bench.stage.place.executable.clone();
+    let own = bench.run.place.executable.clone();
     let program = Program::new(&own, [PROBE, WORK, "-", "spin", MILLIS])?;
     let bare = compare(bench, rounds, "bare", &program, |sample| {
         sample.counter("command").map(|nanos| Nanos(nanos).seconds())
@@ -37,11 +37,11 @@ pub fn against_hyperfine(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
             return Ok(rows);
         }
     };
-    let label = format!("{RUN_LABEL}={}", bench.stage.run);
+    let label = format!("{RUN_LABEL}={}", bench.run.id);
     let mut words = engine.global.clone();
     words.extend(["run", "--rm", "--label", &label].map(str::to_owned));
     words.extend(engine.always.iter().cloned());
-    let image = bench.stage.place.reference.clone();
+    let image = bench.run.place.reference.clone();
     words.extend(["--entrypoint", EXECUTABLE, &image, PROBE, WORK, "-", "spin", MILLIS].map(str::to_owned));
     let program = Program::new(&engine.client, words)?;
     let whole = compare(bench, rounds, "docker", &program, |sample| sample.seconds("spawn", "returned"))?;
@@ -63,11 +63,8 @@ fn compare(
 ) -> Result<dunnage::stats::Pairs> {
     let mut subject = bench.subject(name)?;
     let experiment = experiment::find("command").context("there is no such experiment")?;
-    let executable = if name == "bare" {
-        bench.stage.place.executable.display().to_string()
-    } else {
-        EXECUTABLE.to_owned()
-    };
+    let executable =
+        if name == "bare" { bench.run.place.executable.display().to_string() } else { EXECUTABLE.to_owned() };
     let command = format!("{executable} {PROBE} {WORK} - spin {MILLIS}");
     let setting = Setting(vec![("cmd", experiment::setting::interned(&command)), ("mode", "run")]);
     let times = bench.scratch().join("times.json");
@@ -81,7 +78,7 @@ fn compare(
         }),
         // It launches the same subject twice before.
         Box::new(|bench| {
-            let sample = experiment.measure(subject.as_mut(), &setting, &mut bench.stage);
+            let sample = experiment.measure(subject.as_mut(), &setting, &bench.run);
             let sample = sample.map_err(|abort| {
                 bench.interrupted |= matches!(abort, Abort::Interrupted);
                 crate::bench::explained(abort)
@@ -89,7 +86,7 @@ fn compare(
             value(&sample).ok_or_else(|| anyhow!("the sample has no such value"))
         }),
     );
-    subject.finish(&mut bench.stage);
+    subject.finish(&bench.run);
     pairs
 }
 

@@ -72,7 +72,7 @@ fn planted(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
         Rng::for_stream(bench.seed, round as u64).shuffle(&mut order);
         for side in order {
             let work = cpu::work(PASSES, more[side]);
-            let launch = worked(subject.as_mut(), &mut bench.stage, &work).map_err(explained)?;
+            let launch = worked(subject.as_mut(), &bench.run, &work).map_err(explained)?;
             samples[side].push(work_sample(&launch).map_err(|failure| anyhow::anyhow!("{failure}"))?);
         }
     }

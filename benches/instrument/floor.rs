@@ -21,14 +21,14 @@ pub fn against_c(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     let program = compile("floor", Libc::With, bench.scratch())?;
     let filter = bench.scratch().join("filter");
     write_filter(&filter)?;
-    let scratch = bench.stage.workspace().join(bench.stage.next_name());
-    let noted = bench.stage.note(resource::directory(&scratch)).map_err(|why| anyhow::anyhow!("{why}"))?;
+    let scratch = bench.run.workspace().join(bench.run.next_name());
+    let noted = bench.run.note(resource::directory(&scratch)).map_err(|why| anyhow::anyhow!("{why}"))?;
     std::fs::create_dir_all(&scratch)?;
     clear(&scratch)?;
     // Makes the cgroup directories that both share.
     let mut floor = bench.subject("floor")?;
     let mut command = Command::new(program);
-    command.args([&bench.stage.place.rootfs, &scratch, &filter]);
+    command.args([&bench.run.place.rootfs, &scratch, &filter]);
     command.args([EXECUTABLE, PROBE, Task::Start.argument()]);
     let mut in_c = Coprocess::start(command)?;
     let pairs = take_turns(
@@ -47,9 +47,9 @@ pub fn against_c(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     );
     drop(in_c);
     clear(&scratch)?;
-    floor.finish(&mut bench.stage);
+    floor.finish(&bench.run);
     if std::fs::remove_dir_all(&scratch).is_ok() {
-        bench.stage.cross_out(noted);
+        bench.run.cross_out(noted);
     }
     Ok(vec![Row::of_pairs("floor / C floor", bench, &pairs?, &Target::Ratio(0.0, 1.25))])
 }
@@ -96,7 +96,7 @@ pub fn against_crun(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
             Ok(launch.returned.since(launch.spawned).seconds())
         }),
     );
-    floor.finish(&mut bench.stage);
-    crun.finish(&mut bench.stage);
+    floor.finish(&bench.run);
+    crun.finish(&bench.run);
     Ok(vec![Row::of_pairs("crun run / floor", bench, &pairs?, &Target::Ratio(4.0, f64::INFINITY))])
 }

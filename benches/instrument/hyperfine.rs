@@ -23,12 +23,12 @@ const LAUNCHES: usize = 2;
 pub fn runtime(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>> {
     let binary = on_path(name).with_context(|| format!("`{name}` is not installed"))?;
     let mut subject = bench.subject(name)?;
-    let bundle = newest_bundle(&bench.stage.workspace())?;
+    let bundle = newest_bundle(&bench.run.workspace())?;
     let bundle = bundle.to_string_lossy();
-    let container = bench.stage.next_name();
+    let container = bench.run.next_name();
     let command = Program::new(&binary, ["run", "--bundle", &*bundle, &*container])?;
     let row = compare(bench, rounds, name, subject.as_mut(), &container, &command.shown());
-    subject.finish(&mut bench.stage);
+    subject.finish(&bench.run);
     row.map(|pairs| {
         vec![Row::of_pairs(&format!("{name} run / hyperfine"), bench, &pairs, &Target::Ratio(0.93, 1.07))]
     })
@@ -48,10 +48,10 @@ pub fn engine(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>> 
     let found = if name == "docker" { docker::find(&spec) } else { podman::find(&spec) };
     let engine = found.map_err(|why| anyhow!("{}", why.reason))?;
     let mut subject = bench.subject(name)?;
-    let container = bench.stage.next_name();
+    let container = bench.run.next_name();
     let command = Program::new(&engine.client, arguments(&engine, bench, &container))?;
     let row = compare(bench, rounds, name, subject.as_mut(), &container, &command.shown());
-    subject.finish(&mut bench.stage);
+    subject.finish(&bench.run);
     let target = Target::Either(0.93, 1.07, 0.010);
     row.map(|pairs| vec![Row::of_pairs(&format!("{name} run --rm / hyperfine"), bench, &pairs, &target)])
 }
@@ -62,7 +62,7 @@ pub fn exec(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>> {
     let mut subject = bench.subject(name)?;
     let verbs = subject.verbs().context("it has no verbs")?;
     let failed = |abort: Abort| anyhow!("{abort:?}");
-    let started = verbs.create(&mut bench.stage).and_then(|_| verbs.start(&mut bench.stage));
+    let started = verbs.create(&bench.run).and_then(|_| verbs.start(&bench.run));
     let row = started.map_err(failed).and_then(|_| {
         let container = named_last(bench)?;
         let command =
@@ -78,34 +78,34 @@ pub fn exec(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>> {
             Box::new(|bench| {
                 let mut sum = 0.0;
                 for _ in 0..LAUNCHES {
-                    verbs.exec(&mut bench.stage).map_err(failed)?;
-                    let entered = verbs.exec(&mut bench.stage).map_err(failed)?;
+                    verbs.exec(&bench.run).map_err(failed)?;
+                    let entered = verbs.exec(&bench.run).map_err(failed)?;
                     sum += entered.returned.since(entered.spawned).seconds();
                 }
                 Ok(sum / LAUNCHES as f64)
             }),
         )
     });
-    verbs.discard(&mut bench.stage);
-    subject.finish(&mut bench.stage);
+    verbs.discard(&bench.run);
+    subject.finish(&bench.run);
     let target = Target::Either(0.93, 1.07, 0.005);
     row.map(|pairs| vec![Row::of_pairs(&format!("{name} exec / hyperfine"), bench, &pairs, &target)])
 }
 
 /// The name that was given last: the one before the next.
 fn named_last(bench: &mut Bench) -> Result<String> {
-    let next = bench.stage.next_name();
+    let next = bench.run.next_name();
     let (run, number) = next.rsplit_once('-').context("names end in a number")?;
     Ok(format!("{run}-{:06}", number.parse::<u64>()? - 1))
 }
 
 /// As the subject without keys puts them together.
 fn arguments(engine: &Engine, bench: &Bench, container: &str) -> Vec<String> {
-    let label = format!("{RUN_LABEL}={}", bench.stage.run);
+    let label = format!("{RUN_LABEL}={}", bench.run.id);
     let mut all = engine.global.clone();
     all.extend(["run", "--name", container, "--label", &label, "--rm"].map(str::to_owned));
     all.extend(engine.always.iter().cloned());
-    all.extend([bench.stage.place.reference.clone(), Task::Start.argument().to_owned()]);
+    all.extend([bench.run.place.reference.clone(), Task::Start.argument().to_owned()]);
     all
 }
 
@@ -118,7 +118,7 @@ fn compare(
     command: &str,
 ) -> Result<dunnage::stats::Pairs> {
     let resource = dunnage::subject::resources::container(&name, container);
-    let noted = bench.stage.note(resource).map_err(|why| anyhow!("{why}"))?;
+    let noted = bench.run.note(resource).map_err(|why| anyhow!("{why}"))?;
     let times = bench.scratch().join("times.json");
     let pairs = take_turns(
         bench,
@@ -139,7 +139,7 @@ fn compare(
     );
     // Both remove their containers; one is left only where a command was struck down.
     if pairs.is_ok() || subject.remove(container).is_ok() {
-        bench.stage.cross_out(noted);
+        bench.run.cross_out(noted);
     }
     pairs
 }

@@ -39,8 +39,8 @@ pub fn against_c(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     let mut bare = bench.subject("bare")?;
     let mut docker = bench.subject("docker")?;
     let rows = rows(bench, rounds, &yardstick, bare.as_mut(), docker.as_mut());
-    docker.finish(&mut bench.stage);
-    bare.finish(&mut bench.stage);
+    docker.finish(&bench.run);
+    bare.finish(&bench.run);
     rows
 }
 
@@ -59,9 +59,9 @@ fn rows(
     };
     let on_bare =
         take_turns(bench, rounds, host(Way::Instruction), Box::new(|bench| by_dunnage(bench, bare)))?;
-    let container = bench.stage.next_name();
+    let container = bench.run.next_name();
     let resource = resources::container(&"docker", &container);
-    let noted = bench.stage.note(resource).map_err(|why| anyhow!("{why}"))?;
+    let noted = bench.run.note(resource).map_err(|why| anyhow!("{why}"))?;
     let in_docker = take_turns(
         bench,
         rounds,
@@ -80,7 +80,7 @@ fn rows(
         Ok((in_docker, added))
     });
     if added.is_ok() || docker.remove(&container).is_ok() {
-        bench.stage.cross_out(noted);
+        bench.run.cross_out(noted);
     }
     let (in_docker, added): (Pairs, Pairs) = added?;
     let libc = take_turns(bench, rounds, host(Way::Instruction), host(Way::Libc))?;
@@ -96,9 +96,9 @@ fn rows(
 fn by_dunnage(bench: &mut Bench, subject: &mut dyn Subject) -> Result<f64> {
     let words = vec![WINDOW.0.to_string(), CALL.name().to_owned()];
     let work = Work::new("syscall", words, WINDOW);
-    bench.interrupted |= bench.stage.interrupts.asked();
+    bench.interrupted |= bench.run.interrupts.asked();
     ensure!(!bench.interrupted, "interrupted");
-    let launch = experiment::worked(subject, &mut bench.stage, &work).map_err(explained)?;
+    let launch = experiment::worked(subject, &bench.run, &work).map_err(explained)?;
     let results = &launch.message.done.results;
     let found = results.iter().find(|(name, _)| name == CALL.name());
     let (_, picoseconds) = found.with_context(|| format!("the probe reports no {}", CALL.name()))?;
@@ -113,7 +113,7 @@ fn in_a_container(bench: &Bench, yardstick: &Path, name: &str) -> Result<f64> {
     let mount = format!("{}:/yardstick:ro", yardstick.display());
     let mut docker = Command::new("docker");
     docker.args(["run", "--rm", "--name", name, "--volume", &mount, "--entrypoint", "/yardstick"]);
-    docker.args([&bench.stage.place.reference, &WINDOW.0.to_string()]);
+    docker.args([&bench.run.place.reference, &WINDOW.0.to_string()]);
     asked(&mut docker, Way::Instruction)
 }
 

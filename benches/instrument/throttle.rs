@@ -41,12 +41,12 @@ fn windows(bench: &mut Bench, rounds: usize, subject: &str, cpus: &str, load: &s
     let words = [load, "50000000", "100000000", "1", &window.0.to_string()].map(str::to_owned);
     let work = Work::new("throttle", words.to_vec(), window + Nanos::from_millis(1000));
     let mut one = || -> Result<Measured> {
-        let launch = worked(subject.as_mut(), &mut bench.stage, &work).map_err(explained)?;
+        let launch = worked(subject.as_mut(), &bench.run, &work).map_err(explained)?;
         let sample = work_sample(&launch).map_err(|failure| anyhow::anyhow!("{failure}"))?;
         Measured::of(&sample).context("the probe did not say what it measured")
     };
     let all = (0..rounds).map(|_| one()).collect();
-    subject.finish(&mut bench.stage);
+    subject.finish(&bench.run);
     all
 }
 

@@ -17,10 +17,10 @@ use crate::session;
 /// under the treatment that was asked for, or is a price that cannot be had here, and 1 otherwise.
 pub fn run(selection: &Selection) -> Result<i32> {
     let asked = request::asked(selection)?;
-    let mut stage = session::begin(asked.seed, &mut super::tell)?;
-    stage.tell = super::tell;
-    stage.allowed = asked.allowed;
-    let mut found = session::find(asked.subjects.clone(), &mut stage, &mut super::tell)?;
+    let mut run = session::begin(asked.seed, &mut super::tell)?;
+    run.tell = super::tell;
+    run.allowed = asked.allowed;
+    let mut found = session::find(asked.subjects.clone(), &run, &mut super::tell)?;
     let mut failed = asked.named && !found.unavailable.is_empty();
     let mut out = std::io::stdout().lock();
     for (name, why) in &found.unavailable {
@@ -30,7 +30,7 @@ pub fn run(selection: &Selection) -> Result<i32> {
         }
     }
     if let Err(error) = request::plan(&asked, &found) {
-        session::end(stage);
+        session::end(run);
         return Err(error);
     }
     let subjects = found.candidates.iter().map(|one| one.entry.clone()).collect();
@@ -43,7 +43,7 @@ pub fn run(selection: &Selection) -> Result<i32> {
         let experiment = experiment::find(cell.experiment).expect("cells are made of known experiments");
         let subject = found.candidates[cell.subject].subject.as_mut();
         let name = format!("{} {} {}", cell.experiment, cell.setting, entry.label);
-        match experiment.measure(subject, &cell.setting, &mut stage) {
+        match experiment.measure(subject, &cell.setting, &run) {
             Ok(sample) => {
                 let facts: Vec<_> =
                     sample.treatment.iter().map(|(name, fact)| format!("{name}={fact}")).collect();
@@ -61,14 +61,14 @@ pub fn run(selection: &Selection) -> Result<i32> {
                 writeln!(out, "{:<13} {name}: {}", "failed", clean(&failure.to_string()))?;
             }
             Err(Abort::Interrupted) => {
-                session::finish(found.candidates, &mut stage);
-                session::end(stage);
+                session::finish(found.candidates, &run);
+                session::end(run);
                 return Ok(exit::INTERRUPTED);
             }
         }
     }
-    session::finish(found.candidates, &mut stage);
-    session::end(stage);
+    session::finish(found.candidates, &run);
+    session::end(run);
     Ok(if failed { exit::ERROR } else { exit::FINE })
 }
 

@@ -14,7 +14,7 @@ use crate::record::{self, Environment};
 use crate::report::text::percent;
 use crate::runner::Ending;
 use crate::stats::Rng;
-use crate::subject::{Stage, Subject};
+use crate::subject::{RunContext, Subject};
 use crate::units::counted;
 use crate::verdict::precision::forecast;
 
@@ -24,7 +24,7 @@ pub(super) fn fix_rounds(
     plan: &mut Plan,
     asked: f64,
     subjects: &mut [Box<dyn Subject>],
-    stage: &mut Stage,
+    run: &RunContext,
     environment: &Environment,
     directory: &Path,
     events: Option<Events>,
@@ -40,13 +40,13 @@ pub(super) fn fix_rounds(
     let place = directory.join(record::PILOT);
     let was_there = directory.exists();
     let ended = (|| {
-        let mut writer = record::create(&place, &stage.run.clone(), environment, &pilot)?;
+        let mut writer = record::create(&place, &run.id.clone(), environment, &pilot)?;
         // The event stream tells of the run alone.
         let progress = match events {
             Some(Events::Json) => Progress::Quiet,
             None => Progress::for_person(&pilot, 0),
         };
-        carry_out(&pilot, 0, subjects, stage, &mut writer, progress)
+        carry_out(&pilot, 0, subjects, run, &mut writer, progress)
     })();
     if !matches!(ended, Ok(Ending::Complete)) {
         let _ = fs::remove_dir_all(&place);

@@ -21,14 +21,14 @@ pub fn run(options: &cli::Plan) -> Result<i32> {
         let text = format!("`{}` is there already\n\nhint: choose another file", path.display());
         return Err(Special::Usage(text).into());
     }
-    let mut stage = session::begin(asked.seed, &mut super::tell)?;
-    stage.tell = super::tell;
-    stage.allowed = asked.allowed;
-    let found = session::find(asked.subjects.clone(), &mut stage, &mut super::tell)?;
+    let mut run = session::begin(asked.seed, &mut super::tell)?;
+    run.tell = super::tell;
+    run.allowed = asked.allowed;
+    let found = session::find(asked.subjects.clone(), &run, &mut super::tell)?;
     let planned = request::plan(&asked, &found);
     let text = planned.map(|(plan, left_out)| (describe(&asked, &found, &plan, &left_out), plan));
-    session::finish(found.candidates, &mut stage);
-    session::end(stage);
+    session::finish(found.candidates, &run);
+    session::end(run);
     let (text, plan) = text?;
     std::io::stdout().write_all(text.as_bytes())?;
     if let Some(path) = &options.write {

@@ -16,7 +16,7 @@ use crate::experiment::{self, Setting};
 use crate::plan::{self, Entry, FixedMargin, Ladder, Plan, Prediction, Relation, Request, Rounds};
 use crate::plan_file::{self, Length, PlanFile, Typed, Variants};
 use crate::session::{self, Found, Wanted};
-use crate::subject::{Unavailable, stage};
+use crate::subject::{Unavailable, context};
 use crate::sys::{filesystem, page_cache};
 use crate::units::Nanos;
 
@@ -202,7 +202,7 @@ pub fn may_empty_caches() -> Result<()> {
             page_cache::SWITCH
         )
     })?;
-    let state = stage::state_directory()?;
+    let state = context::state_directory()?;
     // It may be still to be made.
     let in_memory = state.ancestors().find_map(|place| filesystem::is_in_memory(place).ok());
     ensure!(

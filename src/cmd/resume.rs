@@ -33,11 +33,11 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
     if plan.cells.iter().any(|cell| cell.setting.get("cache") == Some("cold")) {
         super::request::may_empty_caches()?;
     }
-    let mut stage = session::begin(plan.seed, &mut super::tell)?;
-    stage.tell = super::tell;
-    stage.allowed = plan.allowed;
-    if stage.place.digest != recorded.environment.probe {
-        session::end(stage);
+    let mut run = session::begin(plan.seed, &mut super::tell)?;
+    run.tell = super::tell;
+    run.allowed = plan.allowed;
+    if run.place.digest != recorded.environment.probe {
+        session::end(run);
         bail!(
             "`{}` was measured with another build of dunnage, so its samples and new ones would not be of the same bits\n\nhint: go on with the dunnage that began it, or begin a new run",
             directory.display()
@@ -48,18 +48,18 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
         let spec = Spec { label: Some(entry.label.clone()), ..entry.spec.clone() };
         Wanted::new(spec, entry.ladder, Origin::Named)
     });
-    let found = session::find(wanted.collect(), &mut stage, &mut super::tell)?;
+    let found = session::find(wanted.collect(), &run, &mut super::tell)?;
     if let Some((name, why)) = found.unavailable.first() {
         let error =
             Special::Nothing(format!("cannot go on: `{name}` is no longer available: {}", why.reason));
-        session::finish(found.candidates, &mut stage);
-        session::end(stage);
+        session::finish(found.candidates, &run);
+        session::end(run);
         return Err(error.into());
     }
-    let changed = session::environment(&stage, &found).differences(&recorded.environment);
+    let changed = session::environment(&run, &found).differences(&recorded.environment);
     if !changed.is_empty() {
-        session::finish(found.candidates, &mut stage);
-        session::end(stage);
+        session::finish(found.candidates, &run);
+        session::end(run);
         bail!(
             "`{}` cannot be continued, since one run is one state of things and this changed: {}\n\nhint: begin a new run",
             directory.display(),
@@ -72,11 +72,11 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
         Some(Events::Json) => Progress::Json,
         None => Progress::for_person(&plan, first),
     };
-    let ending = man(&plan, found.candidates, &mut stage).and_then(|mut subjects| {
-        let ending = carry_out(&plan, first, &mut subjects, &mut stage, &mut writer, progress);
-        dismiss(subjects, &mut stage);
+    let ending = man(&plan, found.candidates, &run).and_then(|mut subjects| {
+        let ending = carry_out(&plan, first, &mut subjects, &run, &mut writer, progress);
+        dismiss(subjects, &run);
         ending
     });
-    session::end(stage);
+    session::end(run);
     conclude(ending, directory, events)
 }

@@ -13,7 +13,7 @@ use crate::progress::Progress;
 use crate::record::{self, Environment, Writer};
 use crate::runner::{self, Ending, Event};
 use crate::session::{self, Candidate, Found};
-use crate::subject::{Stage, Subject};
+use crate::subject::{RunContext, Subject};
 use crate::sys::clock;
 use crate::units::{Nanos, counted};
 
@@ -22,10 +22,10 @@ pub fn run(options: &cli::Run) -> Result<i32> {
     let asked = request::asked(&options.selection)?;
     let directory = options.output.clone().unwrap_or_else(named_after_the_date);
     record::check_empty(&directory)?;
-    let mut stage = session::begin(asked.seed, &mut super::tell)?;
-    stage.tell = super::tell;
-    stage.allowed = asked.allowed;
-    let mut found = session::find(asked.subjects.clone(), &mut stage, &mut super::tell)?;
+    let mut run = session::begin(asked.seed, &mut super::tell)?;
+    run.tell = super::tell;
+    run.allowed = asked.allowed;
+    let mut found = session::find(asked.subjects.clone(), &run, &mut super::tell)?;
     for (name, why) in &found.unavailable {
         super::tell(&format!("not available: {name}: {}", why.reason.trim()));
         if let Some(remedy) = &why.remedy {
@@ -35,8 +35,8 @@ pub fn run(options: &cli::Run) -> Result<i32> {
     let (mut plan, left_out) = match request::plan(&asked, &found) {
         Ok(planned) => planned,
         Err(error) => {
-            session::finish(found.candidates, &mut stage);
-            session::end(stage);
+            session::finish(found.candidates, &run);
+            session::end(run);
             return Err(error);
         }
     };
@@ -53,7 +53,7 @@ pub fn run(options: &cli::Run) -> Result<i32> {
     }
     if !left_out.is_empty() {
         super::tell(&format!("left out, since a minute would not be enough: {}", left_out.join(", ")));
-        leave_out(&mut found, &left_out, &mut stage);
+        leave_out(&mut found, &left_out, &run);
     }
     let promised = if asked.quick { Nanos::from_millis(60_000) } else { Nanos::from_millis(300_000) };
     if matches!(asked.rounds, Rounds::Fit(_)) && plan.predicted() > promised {
@@ -62,19 +62,18 @@ pub fn run(options: &cli::Run) -> Result<i32> {
             counted(plan.rounds_for_verdicts(), "round")
         ));
     }
-    let mut environment = session::environment(&stage, &found);
+    let mut environment = session::environment(&run, &found);
     environment.tags = asked.tags.iter().cloned().collect();
-    let mut subjects = match man(&plan, found.candidates, &mut stage) {
+    let mut subjects = match man(&plan, found.candidates, &run) {
         Ok(subjects) => subjects,
         Err(error) => {
-            session::end(stage);
+            session::end(run);
             return Err(error);
         }
     };
-    let ended =
-        carry_out_new(&mut plan, &asked, &mut subjects, &mut stage, &environment, &directory, options);
-    dismiss(subjects, &mut stage);
-    session::end(stage);
+    let ended = carry_out_new(&mut plan, &asked, &mut subjects, &run, &environment, &directory, options);
+    dismiss(subjects, &run);
+    session::end(run);
     match ended {
         Ok(ending) => conclude(ending, &directory, options.events),
         Err(error) => Err(error),
@@ -87,22 +86,22 @@ fn carry_out_new(
     plan: &mut Plan,
     asked: &Asked,
     subjects: &mut [Box<dyn Subject>],
-    stage: &mut Stage,
+    run: &RunContext,
     environment: &Environment,
     directory: &Path,
     options: &cli::Run,
 ) -> Result<Result<Ending>> {
-    let run = stage.run.clone();
+    let id = run.id.clone();
     let mut writer = if let Rounds::Precise(share) = asked.rounds {
         let events = options.events;
-        let piloted = pilot::fix_rounds(plan, share, subjects, stage, environment, directory, events)?;
+        let piloted = pilot::fix_rounds(plan, share, subjects, run, environment, directory, events)?;
         if piloted == Ending::Interrupted {
             super::tell("the pilot was interrupted; it is no part of the run, so nothing was kept");
             return Err(Special::Interrupted.into());
         }
-        record::create_beside_pilot(directory, &run, environment, plan)?
+        record::create_beside_pilot(directory, &id, environment, plan)?
     } else {
-        record::create(directory, &run, environment, plan)?
+        record::create(directory, &id, environment, plan)?
     };
     let rare = plan.quotas.iter().filter(|quota| quota.rounds < plan.rounds);
     let rare: String = rare.map(|quota| format!(" ({} with {})", quota.rounds, quota.experiment)).collect();
@@ -119,7 +118,7 @@ fn carry_out_new(
         None => Progress::for_person(plan, 0),
     };
     let began = clock::now();
-    let ending = carry_out(plan, 0, subjects, stage, &mut writer, progress);
+    let ending = carry_out(plan, 0, subjects, run, &mut writer, progress);
     if matches!(ending, Ok(Ending::Complete)) {
         let took = clock::now().since(began);
         super::tell(&format!("measured for {took}; {} were predicted", plan.predicted()));
@@ -133,11 +132,11 @@ fn named_after_the_date() -> PathBuf {
     PathBuf::from(format!("dunnage-{digits}"))
 }
 
-fn leave_out(found: &mut Found, labels: &[String], stage: &mut Stage) {
+fn leave_out(found: &mut Found, labels: &[String], run: &RunContext) {
     let all = std::mem::take(&mut found.candidates);
     let (dropped, kept): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|one| labels.contains(&one.entry.label));
-    session::finish(dropped, stage);
+    session::finish(dropped, run);
     found.candidates = kept;
 }
 
@@ -146,14 +145,14 @@ fn leave_out(found: &mut Found, labels: &[String], stage: &mut Stage) {
 pub(super) fn man(
     plan: &Plan,
     candidates: Vec<Candidate>,
-    stage: &mut Stage,
+    run: &RunContext,
 ) -> Result<Vec<Box<dyn Subject>>> {
     let mut subjects: Vec<Box<dyn Subject>> = candidates.into_iter().map(|one| one.subject).collect();
     for entry in plan.subjects.iter().filter(|entry| entry.twin_of.is_some()) {
-        match session::twin(entry, stage) {
+        match session::twin(entry, run) {
             Ok(twin) => subjects.push(twin),
             Err(error) => {
-                dismiss(subjects, stage);
+                dismiss(subjects, run);
                 return Err(error);
             }
         }
@@ -162,9 +161,9 @@ pub(super) fn man(
 }
 
 /// Removes what the subjects prepared.
-pub(super) fn dismiss(subjects: Vec<Box<dyn Subject>>, stage: &mut Stage) {
+pub(super) fn dismiss(subjects: Vec<Box<dyn Subject>>, run: &RunContext) {
     for mut subject in subjects {
-        subject.finish(stage);
+        subject.finish(run);
     }
 }
 
@@ -173,12 +172,12 @@ pub(super) fn carry_out(
     plan: &Plan,
     first: usize,
     subjects: &mut [Box<dyn Subject>],
-    stage: &mut Stage,
+    run: &RunContext,
     writer: &mut Writer,
     mut progress: Progress,
 ) -> Result<Ending> {
     let mut context = session::round_context();
-    let ending = runner::run(plan, first, subjects, stage, &mut context, &mut |event| {
+    let ending = runner::run(plan, first, subjects, run, &mut context, &mut |event| {
         match event {
             Event::RoundBegins { round } => writer.begin_round(*round)?,
             Event::CellEnds(row) => writer.sample(row)?,

@@ -7,7 +7,7 @@
 use super::{About, Company, Experiment, Metric, Setting, SettingKey, Taken, Weight};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::stats::Margin;
-use crate::subject::{Need, Stage, Subject, Work};
+use crate::subject::{Need, RunContext, Subject, Work};
 use crate::units::{Nanos, Unit};
 use crate::verdict::computing;
 use crate::verdict::exhibit::{Evidence, Exhibit};
@@ -167,9 +167,9 @@ impl Experiment for Cpu {
         &self,
         subject: &mut dyn Subject,
         setting: &Setting,
-        stage: &mut Stage,
+        run: &RunContext,
     ) -> Result<Sample, Abort> {
-        let launch = super::worked(subject, stage, &work(passes_of(setting), 0))?;
+        let launch = super::worked(subject, run, &work(passes_of(setting), 0))?;
         let mut sample = super::work_sample(&launch)?;
         check(&sample)?;
         if launch.message.inside.has_own_kernel() {

@@ -8,7 +8,7 @@
 use super::lifecycle::{until_it_waits, verbs};
 use super::{About, Experiment, Metric, Setting, SettingKey, Taken, Weight};
 use crate::outcome::{Abort, Failure, Sample};
-use crate::subject::{Entered, Need, Stage, Subject};
+use crate::subject::{Entered, Need, RunContext, Subject};
 use crate::units::Nanos;
 
 /// How long the kernel is left alone before an idle entry.
@@ -67,30 +67,30 @@ impl Experiment for Exec {
         &self,
         subject: &mut dyn Subject,
         setting: &Setting,
-        stage: &mut Stage,
+        run: &RunContext,
     ) -> Result<Sample, Abort> {
         let passes_time = subject.has_a_clock();
         let primed = setting.get("prestate") == Some("primed");
         let verbs = verbs(subject)?;
         let mut enter = || {
-            verbs.create(stage)?;
-            verbs.start(stage)?;
+            verbs.create(run)?;
+            verbs.start(run)?;
             // The first entry also says that the program inside is ready to be stopped.
-            let first = verbs.exec(stage)?;
-            until_it_waits(verbs, stage, &first)?;
+            let first = verbs.exec(run)?;
+            until_it_waits(verbs, run, &first)?;
             if primed {
-                verbs.exec(stage)?;
+                verbs.exec(run)?;
             } else if passes_time {
-                stage.quiet(QUIET)?;
+                run.quiet(QUIET)?;
             }
-            let entered = verbs.exec(stage)?;
-            verbs.stop(stage)?;
-            verbs.delete(stage)?;
+            let entered = verbs.exec(run)?;
+            verbs.stop(run)?;
+            verbs.delete(run)?;
             Ok(sample(&entered)?)
         };
         let entered = enter();
         if entered.is_err() {
-            verbs.discard(stage);
+            verbs.discard(run);
         }
         entered
     }

@@ -7,7 +7,7 @@
 
 use super::{About, Experiment, Metric, Setting, Weight};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
-use crate::subject::{Entered, Need, Span, Stage, Subject, Verbs};
+use crate::subject::{Entered, Need, RunContext, Span, Subject, Verbs};
 use crate::units::Nanos;
 
 /// How long the kernel is left alone before a container is created.
@@ -70,14 +70,14 @@ impl Experiment for Lifecycle {
         &ABOUT
     }
 
-    fn measure(&self, subject: &mut dyn Subject, _: &Setting, stage: &mut Stage) -> Result<Sample, Abort> {
+    fn measure(&self, subject: &mut dyn Subject, _: &Setting, run: &RunContext) -> Result<Sample, Abort> {
         if subject.has_a_clock() {
-            stage.quiet(QUIET)?;
+            run.quiet(QUIET)?;
         }
         let verbs = verbs(subject)?;
-        let lived = live(verbs, stage);
+        let lived = live(verbs, run);
         if lived.is_err() {
-            verbs.discard(stage);
+            verbs.discard(run);
         }
         lived
     }
@@ -93,12 +93,12 @@ pub(super) fn verbs(subject: &mut dyn Subject) -> Result<&mut dyn Verbs, Failure
     subject.verbs().ok_or_else(unsupported)
 }
 
-fn live(verbs: &mut dyn Verbs, stage: &mut Stage) -> Result<Sample, Abort> {
-    let create = verbs.create(stage)?;
-    let start = verbs.start(stage)?;
-    let entered = verbs.exec(stage)?;
-    until_it_waits(verbs, stage, &entered)?;
-    let stop = verbs.stop(stage)?;
+fn live(verbs: &mut dyn Verbs, run: &RunContext) -> Result<Sample, Abort> {
+    let create = verbs.create(run)?;
+    let start = verbs.start(run)?;
+    let entered = verbs.exec(run)?;
+    until_it_waits(verbs, run, &entered)?;
+    let stop = verbs.stop(run)?;
     if stop.took() >= PATIENCE {
         let reason = format!(
             "to stop took {}: the program inside did not get SIGTERM, or did not answer it",
@@ -106,7 +106,7 @@ fn live(verbs: &mut dyn Verbs, stage: &mut Stage) -> Result<Sample, Abort> {
         );
         return Err(Failure { took: stop.took(), ..Failure::new(FailureClass::Treatment, reason) }.into());
     }
-    let remove = verbs.delete(stage)?;
+    let remove = verbs.delete(run)?;
     let mut sample = Sample::default();
     let exec = Span { began: entered.spawned, ended: entered.returned };
     let named = [
@@ -127,16 +127,16 @@ fn live(verbs: &mut dyn Verbs, stage: &mut Stage) -> Result<Sample, Abort> {
 /// signal. Where process ids are the host's, the signal ends it whether it waits or not.
 pub(super) fn until_it_waits(
     verbs: &mut dyn Verbs,
-    stage: &mut Stage,
+    run: &RunContext,
     entered: &Entered,
 ) -> Result<(), Abort> {
     let own_ids =
-        |entered: &Entered| entered.message.inside.namespaces.get("pid") != stage.host.namespaces.get("pid");
+        |entered: &Entered| entered.message.inside.namespaces.get("pid") != run.host.namespaces.get("pid");
     if !own_ids(entered) || entered.message.inside.awaits_term() != Some(false) {
         return Ok(());
     }
     for _ in 0..LOOKS {
-        if verbs.exec(stage)?.message.inside.awaits_term() != Some(false) {
+        if verbs.exec(run)?.message.inside.awaits_term() != Some(false) {
             return Ok(());
         }
     }

@@ -16,7 +16,7 @@ pub use setting::{Setting, SettingKey, Taken, parse_setting, settings, settings_
 use crate::outcome::{Abort, Failure, FailureClass, Name, Sample};
 use crate::probe::message::Inside;
 use crate::stats::Margin;
-use crate::subject::{Launch, Need, Stage, Subject, Work};
+use crate::subject::{Launch, Need, RunContext, Subject, Work};
 use crate::units::{Nanos, Stamp, Unit};
 use crate::verdict::exhibit::{Evidence, Exhibit};
 
@@ -273,7 +273,7 @@ pub trait Experiment: Sync {
         &self,
         subject: &mut dyn Subject,
         setting: &Setting,
-        stage: &mut Stage,
+        run: &RunContext,
     ) -> Result<Sample, Abort>;
     /// The time that one sample takes, given the time that one launch of the subject takes from
     /// the command until all is gone.
@@ -310,15 +310,10 @@ fn in_order(stamps: &[(&str, Stamp)]) -> Result<(), Failure> {
     Err(Failure::new(FailureClass::WrongOutput, reason))
 }
 
-/// Has a subject's probe work, in a container that is gone when this returns. What the work takes is
-/// allowed on top of what a launch may take; a work that the subject does not support is a failure of that
-/// class.
-pub fn worked(subject: &mut dyn Subject, stage: &mut Stage, work: &Work) -> Result<Launch, Abort> {
-    let allowed = stage.allowed;
-    stage.allowed = allowed + work.takes;
-    let launched = subject.work(work, stage);
-    stage.allowed = allowed;
-    let launch = launched?;
+/// Has a subject's probe work, in a container that is gone when this returns; a work that the subject does not
+/// support is a failure of that class.
+pub fn worked(subject: &mut dyn Subject, run: &RunContext, work: &Work) -> Result<Launch, Abort> {
+    let launch = subject.work(work, run)?;
     match &launch.message.done.refused {
         Some(why) => Err(Failure::new(FailureClass::Unsupported, why.clone()).into()),
         None => Ok(launch),

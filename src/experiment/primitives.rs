@@ -10,7 +10,7 @@ use super::{About, Experiment, Metric, Setting, SettingKey, Taken, Weight};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::stats::Margin;
 use crate::subject::pieces::{Apart, Piece, Pieces, Primitive, Timed};
-use crate::subject::{Launch, Need, Stage, Subject};
+use crate::subject::{Launch, Need, RunContext, Subject};
 use crate::units::{Nanos, Unit};
 
 /// How long the kernel is left alone before an idle sample.
@@ -231,7 +231,7 @@ impl Experiment for Primitives {
         &self,
         subject: &mut dyn Subject,
         setting: &Setting,
-        stage: &mut Stage,
+        run: &RunContext,
     ) -> Result<Sample, Abort> {
         let unsupported = |reason: &str| Failure::new(FailureClass::Unsupported, reason);
         let asked = asked(setting).ok_or_else(|| unsupported("there is no such piece"))?;
@@ -243,10 +243,10 @@ impl Experiment for Primitives {
         };
         apart.get_ready(pieces)?;
         match setting.get("prestate") {
-            Some("primed") => take(apart, asked, pieces, stage).map(drop)?,
-            _ => stage.quiet(QUIET)?,
+            Some("primed") => take(apart, asked, pieces, run).map(drop)?,
+            _ => run.quiet(QUIET)?,
         }
-        take(apart, asked, pieces, stage)
+        take(apart, asked, pieces, run)
     }
 
     fn cost(&self, setting: &Setting, launch: Nanos) -> Nanos {
@@ -259,10 +259,10 @@ impl Experiment for Primitives {
     }
 }
 
-fn take(apart: &mut dyn Apart, asked: Asked, pieces: Pieces, stage: &mut Stage) -> Result<Sample, Abort> {
+fn take(apart: &mut dyn Apart, asked: Asked, pieces: Pieces, run: &RunContext) -> Result<Sample, Abort> {
     match asked {
-        Asked::Call(primitive) => Ok(called(&apart.time(primitive, stage)?)),
-        _ => Ok(launched(&apart.launch_with(pieces, stage)?)?),
+        Asked::Call(primitive) => Ok(called(&apart.time(primitive, run)?)),
+        _ => Ok(launched(&apart.launch_with(pieces, run)?)?),
     }
 }
 

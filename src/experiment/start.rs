@@ -3,7 +3,7 @@
 
 use super::{About, Experiment, Metric, Setting, SettingKey, Taken, Weight};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
-use crate::subject::{Launch, Need, Stage, Subject};
+use crate::subject::{Launch, Need, RunContext, Subject};
 use crate::sys::page_cache;
 use crate::units::{Nanos, Stamp};
 
@@ -145,18 +145,18 @@ impl Experiment for Start {
         &self,
         subject: &mut dyn Subject,
         setting: &Setting,
-        stage: &mut Stage,
+        run: &RunContext,
     ) -> Result<Sample, Abort> {
         let dropped = match is_cold(setting) && subject.has_a_clock() {
-            true => Some(empty_the_cache(stage)?),
+            true => Some(empty_the_cache(run)?),
             false => None,
         };
         if setting.get("prestate") == Some("primed") {
-            subject.launch(stage)?;
+            subject.launch(run)?;
         } else if subject.has_a_clock() {
-            stage.quiet(QUIET)?;
+            run.quiet(QUIET)?;
         }
-        let launch = subject.launch(stage)?;
+        let launch = subject.launch(run)?;
         let mut sample = sample(&launch)?;
         if let Some([before, after]) = dropped {
             sample.counters.push(("cached_before".into(), before as i64));
@@ -184,7 +184,7 @@ fn is_cold(setting: &Setting) -> bool {
 
 /// Empties the page cache, and makes sure that the probe's executable has gone with it. Gives the bytes in
 /// the cache before and after.
-fn empty_the_cache(stage: &Stage) -> Result<[u64; 2], Failure> {
+fn empty_the_cache(run: &RunContext) -> Result<[u64; 2], Failure> {
     let failed = |error: std::io::Error| {
         let class = match error.kind() {
             std::io::ErrorKind::PermissionDenied => FailureClass::Permission,
@@ -194,10 +194,10 @@ fn empty_the_cache(stage: &Stage) -> Result<[u64; 2], Failure> {
     };
     let before = page_cache::bytes().map_err(failed)?;
     page_cache::empty().map_err(failed)?;
-    let left = page_cache::resident(&stage.place.executable).map_err(failed)?;
+    let left = page_cache::resident(&run.place.executable).map_err(failed)?;
     let after = page_cache::bytes().map_err(failed)?;
     if left > 0 {
-        let path = stage.place.executable.display();
+        let path = run.place.executable.display();
         let reason =
             format!("not as asked: {left} pages of `{path}` stayed in the page cache that was emptied");
         return Err(Failure::new(FailureClass::Treatment, reason));

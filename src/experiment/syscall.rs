@@ -14,7 +14,7 @@ use crate::outcome::{Abort, Sample};
 use crate::probe::LEAST_BATCHES;
 use crate::stats::Margin;
 use crate::subject::spec::parse_duration;
-use crate::subject::{Need, Stage, Subject, Work};
+use crate::subject::{Need, RunContext, Subject, Work};
 use crate::sys::calls::{self, Call};
 use crate::units::{Nanos, Unit};
 use crate::verdict::exhibit::{Evidence, Exhibit};
@@ -173,10 +173,10 @@ impl Experiment for Syscall {
         &self,
         subject: &mut dyn Subject,
         setting: &Setting,
-        stage: &mut Stage,
+        run: &RunContext,
     ) -> Result<Sample, Abort> {
         let work = Work::new(NAME, vec![window(setting).0.to_string()], takes(setting));
-        let launch = worked(subject, stage, &work)?;
+        let launch = worked(subject, run, &work)?;
         Ok(with_failures(work_sample(&launch)?))
     }
 

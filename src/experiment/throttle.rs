@@ -13,7 +13,7 @@ use crate::outcome::{Abort, Sample};
 use crate::probe::MOST_BURSTS;
 use crate::stats::Margin;
 use crate::subject::spec::parse_duration;
-use crate::subject::{Need, Stage, Subject, Work};
+use crate::subject::{Need, RunContext, Subject, Work};
 use crate::units::{Nanos, Unit};
 use crate::verdict::exhibit::{Evidence, Exhibit};
 use crate::verdict::quota::{self, Measured};
@@ -317,9 +317,9 @@ impl Experiment for Throttle {
         &self,
         subject: &mut dyn Subject,
         setting: &Setting,
-        stage: &mut Stage,
+        run: &RunContext,
     ) -> Result<Sample, Abort> {
-        let launch = super::worked(subject, stage, &work(setting))?;
+        let launch = super::worked(subject, run, &work(setting))?;
         let mut sample = super::work_sample(&launch)?;
         let mut lacks = |name: &'static str, why: &str| sample.missing.push((name.into(), why.to_owned()));
         let done = &launch.message.done;

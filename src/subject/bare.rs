@@ -17,8 +17,8 @@ use super::spec::Values;
 use super::treatment::{Expected, Own};
 use super::verbs::{self, Entered, Span, Verbs};
 use super::{
-    Component, Defaults, Facts, Key, Kind, Launch, Layer, Mount, Need, Order, Place, Spec, Stage, Subject,
-    Unavailable,
+    Component, Defaults, Facts, Key, Kind, Launch, Layer, Mount, Need, Order, Place, RunContext, Spec,
+    Subject, Unavailable,
 };
 use crate::image::fat;
 use crate::outcome::{Abort, Failure, FailureClass};
@@ -117,28 +117,34 @@ impl Bare {
 /// to execute. These verbs take no time because nothing is done, which is why the life cycle is not
 /// offered.
 impl Verbs for Bare {
-    fn create_for(&mut self, _: &mut Stage, mounts: &[Mount]) -> Result<Span, Abort> {
+    fn create_for(&mut self, _: &RunContext, mounts: &[Mount]) -> Result<Span, Abort> {
         self.mounts = mounts.to_vec();
         Ok(nothing_to_do())
     }
 
-    fn start(&mut self, _: &mut Stage) -> Result<Span, Abort> {
+    fn start(&mut self, _: &RunContext) -> Result<Span, Abort> {
         Ok(nothing_to_do())
     }
 
-    fn enter(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Entered, Abort> {
-        verbs::enter(stage, &self.program(order, &self.mounts)?, &self.expected, Terminal::No)
+    fn enter(&mut self, order: Order<'_>, run: &RunContext) -> Result<Entered, Abort> {
+        verbs::enter(
+            run,
+            &self.program(order, &self.mounts)?,
+            order.allowed(run),
+            &self.expected,
+            Terminal::No,
+        )
     }
 
-    fn stop(&mut self, _: &mut Stage) -> Result<Span, Abort> {
+    fn stop(&mut self, _: &RunContext) -> Result<Span, Abort> {
         Ok(nothing_to_do())
     }
 
-    fn delete(&mut self, _: &mut Stage) -> Result<Span, Abort> {
+    fn delete(&mut self, _: &RunContext) -> Result<Span, Abort> {
         Ok(nothing_to_do())
     }
 
-    fn discard(&mut self, _: &mut Stage) {}
+    fn discard(&mut self, _: &RunContext) {}
 }
 
 fn nothing_to_do() -> Span {
@@ -159,15 +165,15 @@ impl Subject for Bare {
         Some(self)
     }
 
-    fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
+    fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
         if roots::foreign(&self.spec).is_some() {
-            Copied::of(&mut self.copied, &self.spec, stage)?;
+            Copied::of(&mut self.copied, &self.spec, run)?;
         }
         Ok(self.confinement.as_ref().map_or(Ok(()), Confinement::prepare)?)
     }
 
-    fn fulfil(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Launch, Abort> {
-        let name = stage.next_name();
+    fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
+        let name = run.next_name();
         let confinement = self.confinement.as_ref();
         let program = self.program(order, order.mounts())?;
         let call = |program| Call {
@@ -179,14 +185,15 @@ impl Subject for Bare {
             terminal: Terminal::No,
             holds: Holds::OneProcess,
             bundle: None,
+            allowed: order.allowed(run),
             limits: confinement.map(|it| it.asked),
         };
         match confinement {
-            None => client::launch(stage, &call(&program)),
+            None => client::launch(run, &call(&program)),
             Some(confinement) => {
                 let program = program.in_cgroups(&confinement.plan, &name);
-                let launch = |stage: &mut Stage| client::launch(stage, &call(&program));
-                confinement.around(&self.spec, &name, stage, launch)
+                let launch = |run: &RunContext| client::launch(run, &call(&program));
+                confinement.around(&self.spec, &name, run, launch)
             }
         }
     }
@@ -201,9 +208,9 @@ impl Subject for Bare {
         }
     }
 
-    fn finish(&mut self, stage: &mut Stage) {
+    fn finish(&mut self, run: &RunContext) {
         if let Some(copied) = self.copied.take() {
-            copied.remove(stage);
+            copied.remove(run);
         }
     }
 
@@ -213,13 +220,13 @@ impl Subject for Bare {
 }
 
 /// What a process on the host sees of itself, with which every container is compared.
-pub fn view(stage: &mut Stage) -> Result<Inside, Abort> {
-    let mut bare = build(&Spec::plain("bare"), &stage.place)
+pub fn view(run: &mut RunContext) -> Result<Inside, Abort> {
+    let mut bare = build(&Spec::plain("bare"), &run.place)
         .map_err(|why| Failure::new(FailureClass::Environment, why.reason))?;
     // Nothing to compare with yet: the first look is the host's own.
     let mut own = read_own_namespaces();
-    std::mem::swap(&mut stage.host, &mut own);
-    let mut seen = bare.launch(stage)?.message.inside;
+    std::mem::swap(&mut run.host, &mut own);
+    let mut seen = bare.launch(run)?.message.inside;
     seen.cgroups_in_use = cgroups_in_use();
     Ok(seen)
 }

@@ -4,12 +4,12 @@
 
 use std::path::Path;
 
+use super::account::Account;
 use super::limits::Limits;
 use super::treatment::{self, Expected, Network};
-use super::{Cpu, Launch, Stage};
+use super::{Launch, RunContext};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::{self, Inside, Message};
-use crate::sys::accounting::{Incomplete, LaunchCpu};
 use crate::sys::remains::{Gone, Remains, Tokens};
 use crate::sys::spawn::{self, Ended, Program, Status, Unfinished};
 use crate::units::{Nanos, Stamp};
@@ -36,6 +36,8 @@ pub struct Call<'a> {
     pub holds: Holds,
     /// Another name that its cgroups and processes bear, where it has one.
     pub bundle: Option<&'a str>,
+    /// How long it may take.
+    pub allowed: Nanos,
     /// The limits that must be found inside, where any were asked for.
     pub limits: Option<Limits>,
 }
@@ -60,16 +62,14 @@ pub enum Terminal {
 }
 
 /// Carries a launch out.
-pub fn launch(stage: &mut Stage, call: &Call<'_>) -> Result<Launch, Abort> {
+pub fn launch(run: &RunContext, call: &Call<'_>) -> Result<Launch, Abort> {
     let remains = (call.holds == Holds::More).then(Remains::new);
-    if let Ok(listener) = &mut stage.listener {
-        listener.begin(call.daemons.unwrap_or_default());
-    }
+    let account = Account::begin(run, call.daemons.unwrap_or_default());
     let child = spawn::start(call.program).map_err(|error| cannot_start(call.program, &error))?;
     let pid = child.pid;
     let ended = child
-        .wait(stage.allowed, Some(&stage.interrupts))
-        .map_err(|why| unfinished(stage, call.program, why))?;
+        .wait(call.allowed, Some(&run.interrupts))
+        .map_err(|why| unfinished(call.allowed, call.program, why))?;
     let message = message_in(&call.program.shown(), &ended, call.terminal)?;
     let gone = match remains {
         Some(remains) => {
@@ -78,18 +78,18 @@ pub fn launch(stage: &mut Stage, call: &Call<'_>) -> Result<Launch, Abort> {
                 network: call.expected.network,
                 shown: &call.program.shown(),
             };
-            gone(&remains, &trace, &message, &stage.host, ended.returned)?
+            gone(&remains, &trace, &message, &run.host, ended.returned)?
         }
         None => Gone { at: ended.returned, look: Nanos(0), waited_for: Vec::new() },
     };
-    let (cpu, ran) = account(stage, pid, call.runtime);
+    let (cpu, ran) = account.finish(pid, call.runtime);
     // Without its daemons the CPU time of an engine would be a part shown as the whole.
     let cpu = call.daemons.map_err(str::to_owned).and(cpu);
     if let (Some(runtime), Some(false)) = (call.runtime, ran) {
         let reason = format!("`{}` was asked for and did not run", runtime.display());
         return Err(Failure::new(FailureClass::Treatment, reason).into());
     }
-    call.expected.check(&message.inside, &stage.host)?;
+    call.expected.check(&message.inside, &run.host)?;
     if let Some(limits) = &call.limits {
         limits.check(&message.inside)?;
     }
@@ -99,7 +99,7 @@ pub fn launch(stage: &mut Stage, call: &Call<'_>) -> Result<Launch, Abort> {
         returned: ended.returned,
         gone: gone.at,
         look: gone.look,
-        treatment: treatment::facts(&message.inside, &stage.host),
+        treatment: treatment::facts(&message.inside, &run.host),
         message,
         cpu,
     })
@@ -113,13 +113,13 @@ pub(super) fn cannot_start(program: &Program, error: &std::io::Error) -> Failure
     Failure::new(class, format!("cannot start `{}`: {error}", program.shown()))
 }
 
-pub(super) fn unfinished(stage: &Stage, program: &Program, why: Unfinished) -> Abort {
+pub(super) fn unfinished(allowed: Nanos, program: &Program, why: Unfinished) -> Abort {
     match why {
         Unfinished::Interrupted => Abort::Interrupted,
         Unfinished::TimedOut { stderr, .. } => {
-            let reason = format!("`{}` did not end within {}", program.shown(), stage.allowed);
+            let reason = format!("`{}` did not end within {}", program.shown(), allowed);
             let failure = Failure::new(FailureClass::Timeout, reason).with_words(&stderr);
-            Abort::Failed(Failure { took: stage.allowed, ..failure })
+            Abort::Failed(Failure { took: allowed, ..failure })
         }
         Unfinished::Failed(error) => {
             let reason = format!("cannot wait for `{}`: {error}", program.shown());
@@ -234,49 +234,4 @@ pub(super) fn gone(
         let reason = format!("after `{}` returned, something of it stayed: {error}", trace.shown);
         Failure { took: GOING, ..environment(reason) }
     })
-}
-
-/// CPU time of the launch, and whether the runtime's executable was seen to run.
-pub(super) fn account(
-    stage: &mut Stage,
-    pid: i32,
-    runtime: Option<&Path>,
-) -> (Result<Cpu, String>, Option<bool>) {
-    let listener = match &mut stage.listener {
-        Ok(listener) => listener,
-        Err(why) => return (Err(why.clone()), None),
-    };
-    accounted(listener.finish(pid), runtime)
-}
-
-/// The same where dunnage is the client itself, which used `own` of its thread's time.
-pub(super) fn account_alone(
-    stage: &mut Stage,
-    own: Nanos,
-    runtime: Option<&Path>,
-) -> (Result<Cpu, String>, Option<bool>) {
-    let listener = match &mut stage.listener {
-        Ok(listener) => listener,
-        Err(why) => return (Err(why.clone()), None),
-    };
-    let (cpu, ran) = accounted(listener.finish_alone(), runtime);
-    (cpu.map(|cpu| Cpu { client: cpu.client + own, ..cpu }), ran)
-}
-
-fn accounted(
-    finished: Result<LaunchCpu, Incomplete>,
-    runtime: Option<&Path>,
-) -> (Result<Cpu, String>, Option<bool>) {
-    match finished {
-        Ok(all) => {
-            let processes = (all.client.processes.len() + all.daemons.processes.len()) as i64;
-            let ran = runtime.and_then(|path| {
-                use std::os::unix::fs::MetadataExt;
-                let file = path.metadata().ok()?;
-                Some(all.client.ran(file.dev(), file.ino()) || all.daemons.ran(file.dev(), file.ino()))
-            });
-            (Ok(Cpu { client: all.client.cpu(), engine: all.daemons.cpu(), processes }), ran)
-        }
-        Err(why) => (Err(why.to_string()), None),
-    }
 }

@@ -21,7 +21,7 @@ use super::limits::{self, Limits};
 use super::spec::{Key, Values, parse_size};
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::{
-    Access, Component, Defaults, Facts, Kind, Launch, Layer, Need, Order, Place, Spec, Stage, Subject,
+    Access, Component, Defaults, Facts, Kind, Launch, Layer, Need, Order, Place, RunContext, Spec, Subject,
     Unavailable, Verbs, on_path,
 };
 use crate::image::EXECUTABLE;
@@ -235,12 +235,12 @@ impl Containerd {
     }
 
     /// The arguments of a verb that makes a container, from the verb to the probe's order.
-    fn making(&self, verb: &[&str], stage: &Stage, name: &str, order: Order<'_>) -> Vec<String> {
+    fn making(&self, verb: &[&str], run: &RunContext, name: &str, order: Order<'_>) -> Vec<String> {
         let image = self.image.as_deref().expect("`prepare` provides the image before any launch");
         let mut all = self.ctr.arguments(verb);
         let mut add = |words: &[&str]| all.extend(words.iter().map(|word| (*word).to_owned()));
-        add(&["--label", &format!("{RUN_LABEL}={}", stage.run)]);
-        add(&["--label", &format!("{STATE_LABEL}={}", stage.place.state.display())]);
+        add(&["--label", &format!("{RUN_LABEL}={}", run.id)]);
+        add(&["--label", &format!("{STATE_LABEL}={}", run.place.state.display())]);
         if self.key("net") == Some("host") {
             add(&["--net-host"]);
         }
@@ -264,7 +264,7 @@ impl Containerd {
             add(&["--mount", "type=cgroup,src=cgroup,dst=/sys/fs/cgroup,options=ro:nosuid:noexec:nodev"]);
         }
         if self.key("image").is_some_and(|image| image != "small") {
-            let source = stage.place.executable.display();
+            let source = run.place.executable.display();
             add(&["--mount", &format!("type=bind,src={source},dst={EXECUTABLE},options=rbind:ro")]);
         }
         for mount in order.mounts() {
@@ -313,23 +313,23 @@ impl Containerd {
     }
 
     /// The image to run, imported if it is ours and not there yet.
-    fn provide_image(&self, stage: &mut Stage) -> Result<String, Failure> {
+    fn provide_image(&self, run: &RunContext) -> Result<String, Failure> {
         let environment = |reason: String| Failure::new(FailureClass::Environment, reason);
         let wanted = match self.key("image") {
-            None | Some("small") => stage.place.reference.clone(),
+            None | Some("small") => run.place.reference.clone(),
             Some(named) => named.to_owned(),
         };
         if self.ctr.has_image(&wanted).map_err(|why| environment(why.reason))? {
             return Ok(wanted);
         }
-        if wanted != stage.place.reference {
+        if wanted != run.place.reference {
             return Err(environment(format!(
                 "containerd has no image `{wanted}` in its namespace `{NAMESPACE}`; `ctr --namespace {NAMESPACE} images \
                  import` puts one there; dunnage pulls nothing, since a download is no part of a start"
             )));
         }
         let import = |archive: &Path| self.ctr.import(archive, &wanted, self.key("snapshotter"));
-        super::engine::with_archive(stage, &self.spec, import)
+        super::engine::with_archive(run, &self.spec, import)
             .map_err(|reason| environment(format!("containerd does not take the image: {reason}")))?;
         Ok(wanted)
     }
@@ -344,16 +344,16 @@ impl Subject for Containerd {
         Some(self)
     }
 
-    fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
-        self.image = Some(self.provide_image(stage)?);
+    fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
+        self.image = Some(self.provide_image(run)?);
         Ok(())
     }
 
-    fn fulfil(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Launch, Abort> {
-        let name = stage.next_name();
-        let program = Program::new(self.ctr.program(), self.making(&["run", "--rm"], stage, &name, order))
+    fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
+        let name = run.next_name();
+        let program = Program::new(self.ctr.program(), self.making(&["run", "--rm"], run, &name, order))
             .map_err(|error| Failure::new(FailureClass::Environment, error.to_string()))?;
-        let entry = stage.note(container(&self.spec, &name))?;
+        let entry = run.note(container(&self.spec, &name))?;
         let call = Call {
             program: &program,
             name: &name,
@@ -363,11 +363,12 @@ impl Subject for Containerd {
             terminal: Terminal::No,
             holds: Holds::More,
             bundle: None,
+            allowed: order.allowed(run),
             limits: self.limits(),
         };
-        let launched = client::launch(stage, &call);
+        let launched = client::launch(run, &call);
         let Err(abort) = &launched else {
-            stage.cross_out(entry);
+            run.cross_out(entry);
             let launch = launched?;
             self.check_snapshotter(&launch.message.inside)?;
             return Ok(launch);
@@ -380,7 +381,7 @@ impl Subject for Containerd {
         // journal keeps it for whoever comes next.
         match self.ctr.remove(&name, self.key("snapshotter")) {
             Ok(Found::No) if killed => {}
-            Ok(_) => stage.cross_out(entry),
+            Ok(_) => run.cross_out(entry),
             Err(_) => {}
         }
         launched
@@ -390,9 +391,9 @@ impl Subject for Containerd {
         self.ctr.remove(name, self.key("snapshotter")).map(drop)
     }
 
-    fn finish(&mut self, stage: &mut Stage) {
-        self.discard(stage);
-        self.forget(stage);
+    fn finish(&mut self, run: &RunContext) {
+        self.discard(run);
+        self.forget(run);
     }
 
     fn facts(&self) -> &Facts {

@@ -15,7 +15,9 @@ use super::limits::Limits;
 use super::login::Login;
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::verbs::Standing;
-use super::{Access, Company, Facts, Launch, Need, Order, Spec, Stage, Subject, Unavailable, Verbs, stage};
+use super::{
+    Access, Company, Facts, Launch, Need, Order, RunContext, Spec, Subject, Unavailable, Verbs, context,
+};
 use crate::image::fat;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::PROBE;
@@ -85,16 +87,16 @@ impl Engine {
     }
 
     /// The arguments of `run`.
-    fn run_arguments(&self, stage: &Stage, name: &str, image: &str, order: Order<'_>) -> Vec<String> {
+    fn run_arguments(&self, run: &RunContext, name: &str, image: &str, order: Order<'_>) -> Vec<String> {
         let rm: &[&str] = if self.spec.get("rm") == Some("false") { &["run"] } else { &["run", "--rm"] };
-        self.making_arguments(rm, stage, (name, image), order)
+        self.making_arguments(rm, run, (name, image), order)
     }
 
     /// The arguments of a verb that makes a container, from the verb to the probe's order.
     fn making_arguments(
         &self,
         verb: &[&str],
-        stage: &Stage,
+        run: &RunContext,
         (name, image): (&str, &str),
         order: Order<'_>,
     ) -> Vec<String> {
@@ -102,8 +104,8 @@ impl Engine {
         let mut add = |words: &[&str]| all.extend(words.iter().map(|word| (*word).to_owned()));
         let key = |key: &str| self.spec.get(key);
         add(verb);
-        add(&["--name", name, "--label", &format!("{RUN_LABEL}={}", stage.run)]);
-        add(&["--label", &format!("{STATE_LABEL}={}", stage.place.state.display())]);
+        add(&["--name", name, "--label", &format!("{RUN_LABEL}={}", run.id)]);
+        add(&["--label", &format!("{STATE_LABEL}={}", run.place.state.display())]);
         for (key, option) in [("net", "--network"), ("cpus", "--cpus"), ("userns", "--userns")] {
             if let Some(value) = self.spec.get(key).filter(|value| (key, *value) != ("cpus", "none")) {
                 add(&[option, value]);
@@ -134,7 +136,7 @@ impl Engine {
         if self.own_image() {
             add(&[image]);
         } else {
-            let mount = format!("{}:/dunnage:ro", stage.place.executable.display());
+            let mount = format!("{}:/dunnage:ro", run.place.executable.display());
             add(&["--volume", &mount, "--entrypoint", "/dunnage", image, PROBE]);
         }
         all.extend(order.words(self.limits().map(|_| crate::probe::LIMITS)));
@@ -225,16 +227,16 @@ impl Subject for Engine {
         Some(self)
     }
 
-    fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
-        self.image = Some(self.provide_image(stage)?);
+    fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
+        self.image = Some(self.provide_image(run)?);
         Ok(())
     }
 
-    fn fulfil(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Launch, Abort> {
+    fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
         let image = self.image.as_deref().expect("`prepare` provides the image before any launch");
-        let name = stage.next_name();
-        let program = self.program(&self.run_arguments(stage, &name, image, order))?;
-        let entry = stage.note(container(&self.spec, &name))?;
+        let name = run.next_name();
+        let program = self.program(&self.run_arguments(run, &name, image, order))?;
+        let entry = run.note(container(&self.spec, &name))?;
         let call = Call {
             program: &program,
             name: &name,
@@ -244,15 +246,16 @@ impl Subject for Engine {
             terminal: if self.spec.get("tty") == Some("true") { Terminal::Yes } else { Terminal::No },
             holds: Holds::More,
             bundle: None,
+            allowed: order.allowed(run),
             limits: self.limits(),
         };
-        let launched = client::launch(stage, &call).and_then(|launch| self.with_mapping(launch));
+        let launched = client::launch(run, &call).and_then(|launch| self.with_mapping(launch));
         let removed = match (&launched, self.spec.get("rm")) {
             (Ok(_), Some("false")) | (Err(_), _) => self.rm(&name),
             _ => Ok(Found::Yes),
         };
         if is_over(&launched, &removed) {
-            stage.cross_out(entry);
+            run.cross_out(entry);
         }
         let launched = launched?;
         removed?;
@@ -263,8 +266,8 @@ impl Subject for Engine {
         self.rm(name).map(drop)
     }
 
-    fn finish(&mut self, stage: &mut Stage) {
-        self.discard(stage);
+    fn finish(&mut self, run: &RunContext) {
+        self.discard(run);
     }
 
     fn facts(&self) -> &Facts {
@@ -340,7 +343,7 @@ pub(super) fn sweep(found: Result<Engine, Unavailable>, company: Company) -> Vec
     let name = engine.spec.to_string();
     let mut told = Vec::new();
     for Labelled { name: container, run, state } in labelled_containers(&engine).unwrap_or_default() {
-        if stage::may_be_alive(&state, &run) {
+        if context::may_be_alive(&state, &run) {
             continue;
         }
         told.push(match engine.remove(&container) {

@@ -5,7 +5,7 @@ mod work;
 
 use super::spec::{Key, Values, parse_duration};
 use super::{
-    Cpu, Defaults, Entered, Facts, Kind, Launch, Layer, Mount, Need, Order, Place, Span, Spec, Stage,
+    Cpu, Defaults, Entered, Facts, Kind, Launch, Layer, Mount, Need, Order, Place, RunContext, Span, Spec,
     Subject, Unavailable, Verbs,
 };
 use crate::outcome::{Abort, Failure, FailureClass};
@@ -15,6 +15,9 @@ use crate::units::{Nanos, Stamp};
 
 /// Its name on the command line.
 pub const NAME: &str = "fake";
+
+/// What passes after each thing that is scripted.
+const PAUSE: Nanos = Nanos::from_millis(1);
 
 const LEVELS: Values = Values::OneOf(&["low", "high"]);
 
@@ -125,7 +128,7 @@ fn number_of(text: &str) -> u64 {
 
 impl Fake {
     /// The next time by the script: what it takes, or why it fails.
-    fn next(&mut self, stage: &Stage) -> Result<f64, Abort> {
+    fn next(&mut self, run: &RunContext) -> Result<f64, Abort> {
         self.launches += 1;
         let every = |period: u64| period > 0 && self.launches.is_multiple_of(period);
         if every(self.fail) {
@@ -135,7 +138,7 @@ impl Fake {
         }
         if self.hang > 0 && self.launches >= self.hang {
             let failure = Failure::new(FailureClass::Timeout, "hangs by its script");
-            return Err(Failure { took: stage.allowed, ..failure }.into());
+            return Err(Failure { took: run.allowed, ..failure }.into());
         }
         if self.wrong {
             return Err(Failure::new(FailureClass::Treatment, "not as asked, by its script").into());
@@ -158,26 +161,25 @@ impl Fake {
     }
 
     /// A verb that takes this share of a launch.
-    fn verb(&mut self, stage: &mut Stage, share: f64) -> Result<Span, Abort> {
-        let took = self.next(stage)? * share;
-        let began = stage.scripted_now;
-        let ended = Stamp(began.0 + (took * 1e9) as u64);
-        stage.scripted_now = Stamp(ended.0 + 1_000_000);
-        Ok(Span { began, ended })
+    fn verb(&mut self, run: &RunContext, share: f64) -> Result<Span, Abort> {
+        let took = self.next(run)? * share;
+        let took = Nanos((took * 1e9) as i64);
+        let began = run.pass(took + PAUSE);
+        Ok(Span { began, ended: Stamp(began.0 + took.0 as u64) })
     }
 }
 
 impl Verbs for Fake {
-    fn create_for(&mut self, stage: &mut Stage, _: &[Mount]) -> Result<Span, Abort> {
-        self.verb(stage, 0.3)
+    fn create_for(&mut self, run: &RunContext, _: &[Mount]) -> Result<Span, Abort> {
+        self.verb(run, 0.3)
     }
 
-    fn start(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
-        self.verb(stage, 0.4)
+    fn start(&mut self, run: &RunContext) -> Result<Span, Abort> {
+        self.verb(run, 0.4)
     }
 
-    fn enter(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Entered, Abort> {
-        let span = self.verb(stage, 0.2)?;
+    fn enter(&mut self, order: Order<'_>, run: &RunContext) -> Result<Entered, Abort> {
+        let span = self.verb(run, 0.2)?;
         let done = self.done(order, span.took().seconds())?;
         let at = |share: f64| Stamp(span.began.0 + (span.took().0 as f64 * share) as u64);
         let message =
@@ -186,15 +188,15 @@ impl Verbs for Fake {
         Ok(Entered { spawned: span.began, returned: span.ended, message, treatment })
     }
 
-    fn stop(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
-        self.verb(stage, 0.2)
+    fn stop(&mut self, run: &RunContext) -> Result<Span, Abort> {
+        self.verb(run, 0.2)
     }
 
-    fn delete(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
-        self.verb(stage, 0.1)
+    fn delete(&mut self, run: &RunContext) -> Result<Span, Abort> {
+        self.verb(run, 0.1)
     }
 
-    fn discard(&mut self, _: &mut Stage) {}
+    fn discard(&mut self, _: &RunContext) {}
 }
 
 impl Subject for Fake {
@@ -206,20 +208,19 @@ impl Subject for Fake {
         Some(self)
     }
 
-    fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
-        self.rng.get_or_insert_with(|| Rng::for_stream(stage.seed, number_of(&self.label)));
+    fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
+        self.rng.get_or_insert_with(|| Rng::for_stream(run.seed, number_of(&self.label)));
         Ok(())
     }
 
-    fn fulfil(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Launch, Abort> {
-        let total = self.next(stage)?;
+    fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
+        let total = self.next(run)?;
         let done = self.done(order, total)?;
-        let spawned = stage.scripted_now;
+        let spawned = run.pass(Nanos((total * 1.1 * 1e9) as i64) + PAUSE);
         let at = |share: f64| Stamp(spawned.0 + (total * share * 1e9) as u64);
         let message =
             Message { entry: at(0.6), main: at(0.62), ready: at(0.65), inside: Inside::default(), done };
         let gone = at(1.1);
-        stage.scripted_now = Stamp(gone.0 + 1_000_000);
         Ok(Launch {
             spawned,
             returned: at(1.0),
@@ -240,7 +241,7 @@ impl Subject for Fake {
         Ok(())
     }
 
-    fn finish(&mut self, _: &mut Stage) {}
+    fn finish(&mut self, _: &RunContext) {}
 
     fn facts(&self) -> &Facts {
         &self.facts

@@ -7,13 +7,14 @@ mod verbs;
 
 use std::ffi::OsString;
 
+use super::account::Account;
 use super::client;
 use super::limits::{self, Limits};
 use super::roots;
 use super::treatment::{self, Cgroup, Expected};
 use super::{
-    Apart, Company, Component, Cpu, Defaults, Facts, Kind, Launch, Layer, Need, Order, Place, Spec, Stage,
-    Subject, Unavailable, Verbs, Work,
+    Apart, Company, Component, Cpu, Defaults, Facts, Kind, Launch, Layer, Need, Order, Place, RunContext,
+    Spec, Subject, Unavailable, Verbs, Work,
 };
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
@@ -145,14 +146,14 @@ impl Floor {
     /// A container in this scratch directory, whose program is the probe with this order.
     fn container(
         &mut self,
-        stage: &mut Stage,
+        run: &RunContext,
         scratch: &std::path::Path,
         order: Order<'_>,
     ) -> Result<Prepared, Failure> {
         let root = match (&self.root, self.spec.get(roots::KEY.name)) {
             (Some(root), _) => root.clone(),
-            (None, _) if is_small(&self.spec) => roots::Root::Ours(stage.place.rootfs.clone()),
-            (None, _) => self.root.insert(roots::root(&self.spec, stage)?).clone(),
+            (None, _) if is_small(&self.spec) => roots::Root::Ours(run.place.rootfs.clone()),
+            (None, _) => self.root.insert(roots::root(&self.spec, run)?).clone(),
         };
         let pieces = keys::pieces(&self.spec);
         let is_whole = pieces.has(Piece::Mounts) && pieces.has(Piece::Overlay);
@@ -160,7 +161,7 @@ impl Floor {
             let reason = "mounts and images of others need a root of its own: leave `mounts` and `overlay` as they are";
             return Err(Failure::new(FailureClass::Unsupported, reason));
         }
-        let additions = additions(&root, order.mounts(), stage)?;
+        let additions = additions(&root, order.mounts(), run)?;
         let cgroups = cgroups()?;
         cgroups.establish().map_err(|error| environment(error.to_string()))?;
         let filter = match self.spec.get("seccomp") {
@@ -207,11 +208,11 @@ fn cannot_make(failed: LaunchFailed, class: FailureClass) -> Failure {
 fn additions(
     root: &roots::Root,
     mounts: &[super::Mount],
-    stage: &Stage,
+    run: &RunContext,
 ) -> Result<container::Additions, Failure> {
     let is_foreign = matches!(root, roots::Root::Foreign(_));
     let probe =
-        is_foreign.then(|| (stage.place.executable.clone(), EXECUTABLE.trim_start_matches('/').to_owned()));
+        is_foreign.then(|| (run.place.executable.clone(), EXECUTABLE.trim_start_matches('/').to_owned()));
     let bind = |mount: &super::Mount| -> Result<container::Bind, Failure> {
         Ok(container::Bind {
             host: mount.host.clone(),
@@ -257,37 +258,36 @@ fn launch_prepared(
     prepared: &mut Prepared,
     check: impl Fn(&Inside, &Inside) -> Result<(), Failure>,
     class_of: impl Fn(&LaunchFailed) -> FailureClass,
-    stage: &mut Stage,
+    allowed: Nanos,
+    run: &RunContext,
 ) -> Result<Launch, Abort> {
-    let name = stage.next_name();
-    let entry = stage.note(container(&spec, &name))?;
-    if let Ok(listener) = &mut stage.listener {
-        listener.begin(&[]);
-    }
+    let name = run.next_name();
+    let entry = run.note(container(&spec, &name))?;
+    let account = Account::begin(run, &[]);
     let launched = prepared.launch(&name);
     let running = match launched {
         Ok(running) => running,
         Err(failed) => {
             if failed.cleanup.is_none() {
-                stage.cross_out(entry);
+                run.cross_out(entry);
             }
             let class = class_of(&failed);
             return Err(cannot_make(failed, class).into());
         }
     };
     let pid = running.pid();
-    let gone = running.wait(stage.allowed, Some(&stage.interrupts));
+    let gone = running.wait(allowed, Some(&run.interrupts));
     if let Err(why) = &gone.removed {
         return Err(environment(format!("a container was left behind: {why}")).into());
     }
-    stage.cross_out(entry);
+    run.cross_out(entry);
     let ended = gone.end.map_err(|why| match why {
         Unfinished::Interrupted => Abort::Interrupted,
         why => Failure::new(FailureClass::Timeout, format!("the probe inside did not end: {why:?}")).into(),
     })?;
     let message = client::message_in("the probe inside", &ended, client::Terminal::No)?;
-    let (cpu, _) = client::account(stage, pid, None);
-    check(&message.inside, &stage.host)?;
+    let (cpu, _) = account.finish(pid, None);
+    check(&message.inside, &run.host)?;
     Ok(Launch {
         spawned: ended.spawned,
         returned: gone.returned,
@@ -296,7 +296,7 @@ fn launch_prepared(
         gone: gone.returned,
         look: Nanos(0),
         parts: Vec::new(),
-        treatment: treatment::facts(&message.inside, &stage.host),
+        treatment: treatment::facts(&message.inside, &run.host),
         message,
         cpu: cpu.map(|cpu| Cpu { client: cpu.client + gone.own_cpu, ..cpu }),
     })
@@ -315,29 +315,29 @@ impl Subject for Floor {
         Some(self)
     }
 
-    fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
-        self.scratch = stage.workspace().join(stage.next_name());
-        let entry = stage.note(resource::directory(&self.scratch))?;
+    fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
+        self.scratch = run.workspace().join(run.next_name());
+        let entry = run.note(resource::directory(&self.scratch))?;
         let scratch = self.scratch.clone();
-        match self.container(stage, &scratch, Task::Start.into()) {
+        match self.container(run, &scratch, Task::Start.into()) {
             Ok(prepared) => {
                 self.prepared = Some((prepared, entry));
                 Ok(())
             }
             Err(failure) => {
                 let _ = std::fs::remove_dir_all(&self.scratch);
-                stage.cross_out(entry);
+                run.cross_out(entry);
                 Err(failure.into())
             }
         }
     }
 
-    fn fulfil(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Launch, Abort> {
+    fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
         if let Order::Work(work) = order
             && !self.works.iter().any(|(own, _)| own == work)
         {
             let scratch = self.scratch.clone();
-            let prepared = self.container(stage, &scratch, order)?;
+            let prepared = self.container(run, &scratch, order)?;
             self.works.push((work.clone(), prepared));
         }
         let prepared = match order {
@@ -353,7 +353,14 @@ impl Subject for Floor {
             limits.map_or(Ok(()), |limits| limits.check(inside))
         };
         let instructions = prepared.filter_instructions();
-        let mut launch = launch_prepared(&self.spec, prepared, check, |_| FailureClass::Environment, stage)?;
+        let mut launch = launch_prepared(
+            &self.spec,
+            prepared,
+            check,
+            |_| FailureClass::Environment,
+            order.allowed(run),
+            run,
+        )?;
         if let Order::Work(_) = order {
             launch.treatment.push(("seccomp_instructions", instructions.to_string()));
         }
@@ -366,15 +373,15 @@ impl Subject for Floor {
         container::undo(&left).map_err(|error| environment(format!("{error:#}")))
     }
 
-    fn finish(&mut self, stage: &mut Stage) {
-        self.finish_life(stage);
+    fn finish(&mut self, run: &RunContext) {
+        self.finish_life(run);
         self.variants.clear();
         self.works.clear();
         if let Some((prepared, entry)) = self.prepared.take() {
             let disposed = prepared.dispose();
             let removed = std::fs::remove_dir_all(&self.scratch);
             if disposed.is_ok() || removed.is_ok() {
-                stage.cross_out(entry);
+                run.cross_out(entry);
             }
         }
     }

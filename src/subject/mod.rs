@@ -1,12 +1,14 @@
 //! Subjects: where the work runs. A kind of subject is one file and one line in `KINDS`; no kind
 //! names an experiment. What is common to all that are started through a command line is in
-//! `client`, what a run lends to its subjects is in `stage`.
+//! `client`, what a run lends to its subjects is in `context`.
 
+mod account;
 pub mod api;
 pub mod bare;
 pub mod client;
 pub mod component;
 pub mod containerd;
+pub mod context;
 pub mod docker;
 pub mod engine;
 pub mod fake;
@@ -19,7 +21,6 @@ pub mod podman;
 pub mod resources;
 pub mod roots;
 pub mod spec;
-pub mod stage;
 pub mod survey;
 pub mod treatment;
 pub(crate) mod unavailable;
@@ -27,9 +28,9 @@ pub mod verbs;
 pub mod work;
 
 pub use crate::resource::Place;
+pub use context::RunContext;
 pub use pieces::Apart;
 pub use spec::{Key, Spec, SpecError, Values};
-pub use stage::Stage;
 pub use unavailable::{Cause, Unavailable};
 pub use verbs::{Entered, Span, Verbs};
 pub use work::{Access, Mount, Order, Work};
@@ -183,22 +184,22 @@ pub trait Subject {
         None
     }
     /// Makes what all launches share: image, bundle. Called once before the first launch.
-    fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort>;
+    fn prepare(&mut self, run: &RunContext) -> Result<(), Abort>;
     /// Starts the probe once with this order, waits until all of it is gone, and checks the treatment.
     /// Leaves nothing behind, whatever it returns.
-    fn fulfil(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Launch, Abort>;
+    fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort>;
     /// Starts the probe, which ends at once.
-    fn launch(&mut self, stage: &mut Stage) -> Result<Launch, Abort> {
-        self.fulfil(Task::Start.into(), stage)
+    fn launch(&mut self, run: &RunContext) -> Result<Launch, Abort> {
+        self.fulfil(Task::Start.into(), run)
     }
     /// Starts the probe, which works; what came of it stands in its message.
-    fn work(&mut self, work: &Work, stage: &mut Stage) -> Result<Launch, Abort> {
-        self.fulfil(work.into(), stage)
+    fn work(&mut self, work: &Work, run: &RunContext) -> Result<Launch, Abort> {
+        self.fulfil(work.into(), run)
     }
     /// Removes the instance with this name and whatever is left of it, as after a kill.
     fn remove(&self, name: &str) -> Result<(), Failure>;
     /// Removes what `prepare` made, except images, which are a labelled cache.
-    fn finish(&mut self, stage: &mut Stage);
+    fn finish(&mut self, run: &RunContext);
     /// What it is made of.
     fn facts(&self) -> &Facts;
     /// Whether its time passes on the kernel's clock; scripted ones have their own.

@@ -12,8 +12,8 @@ use super::roots;
 use super::spec::{Key, Values};
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::{
-    Component, Defaults, Facts, Kind, Launch, Layer, Need, Order, Place, Spec, Stage, Subject, Unavailable,
-    Verbs, Work, on_path,
+    Component, Defaults, Facts, Kind, Launch, Layer, Need, Order, Place, RunContext, Spec, Subject,
+    Unavailable, Verbs, Work, on_path,
 };
 use crate::image::EXECUTABLE;
 use crate::image::bundle::{self, Bundle};
@@ -263,16 +263,16 @@ impl Oci {
 
 impl Oci {
     /// A bundle whose program is the probe with this order.
-    fn make_bundle(&mut self, stage: &mut Stage, order: Order<'_>) -> Result<(Bundle, Entry), Failure> {
-        let name = stage.next_name();
-        let directory = stage.workspace().join(&name);
-        let entry = stage.note(resource::directory(&directory))?;
+    fn make_bundle(&mut self, run: &RunContext, order: Order<'_>) -> Result<(Bundle, Entry), Failure> {
+        let name = run.next_name();
+        let directory = run.workspace().join(&name);
+        let entry = run.note(resource::directory(&directory))?;
         let spec = self.bundle_spec(&name, order);
-        let made = self.write_bundle(stage, &directory, spec);
+        let made = self.write_bundle(run, &directory, spec);
         match made {
             Ok(bundle) => Ok((bundle, entry)),
             Err(failure) => {
-                stage.cross_out(entry);
+                run.cross_out(entry);
                 Err(failure)
             }
         }
@@ -280,23 +280,23 @@ impl Oci {
 
     fn write_bundle(
         &mut self,
-        stage: &mut Stage,
+        run: &RunContext,
         directory: &Path,
         mut spec: bundle::Spec,
     ) -> Result<Bundle, Failure> {
         let failed = |error: anyhow::Error| {
             Failure::new(FailureClass::Environment, format!("cannot make a bundle: {error:#}"))
         };
-        std::fs::create_dir_all(stage.workspace()).map_err(|error| failed(error.into()))?;
+        std::fs::create_dir_all(run.workspace()).map_err(|error| failed(error.into()))?;
         if roots::foreign(&self.spec).is_none() {
-            let root = roots::root(&self.spec, stage)?;
+            let root = roots::root(&self.spec, run)?;
             return Bundle::write(directory, root.path(), &spec).map_err(failed);
         }
-        let own = roots::Copied::of(&mut self.copied, &self.spec, stage)?;
+        let own = roots::Copied::of(&mut self.copied, &self.spec, run)?;
         spec.directory = own.image.directory().to_owned();
         spec.env.retain(|entry| !entry.starts_with("PATH="));
         spec.env.splice(0..0, own.image.environment());
-        let probe = stage.place.executable.to_string_lossy();
+        let probe = run.place.executable.to_string_lossy();
         spec.mounts.push(bundle::Mount::bind(&probe, EXECUTABLE, bundle::Access::ReadOnly));
         Bundle::around(directory, own.path(), &spec).map_err(failed)
     }
@@ -304,7 +304,7 @@ impl Oci {
 
 impl Oci {
     /// The bundle of an order.
-    fn bundle_for(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<&Bundle, Failure> {
+    fn bundle_for(&mut self, order: Order<'_>, run: &RunContext) -> Result<&Bundle, Failure> {
         let Order::Work(work) = order else {
             let (bundle, _) = self.bundle.as_ref().expect("`prepare` makes the bundle before any launch");
             return Ok(bundle);
@@ -312,7 +312,7 @@ impl Oci {
         let at = match self.works.iter().position(|(own, _)| own == work) {
             Some(at) => at,
             None => {
-                let made = self.make_bundle(stage, order)?;
+                let made = self.make_bundle(run, order)?;
                 self.works.push((work.clone(), made));
                 self.works.len() - 1
             }
@@ -322,9 +322,9 @@ impl Oci {
     }
 }
 
-fn remove_bundle((bundle, entry): (Bundle, Entry), stage: &mut Stage) {
+fn remove_bundle((bundle, entry): (Bundle, Entry), run: &RunContext) {
     let _ = std::fs::remove_dir_all(bundle.directory());
-    stage.cross_out(entry);
+    run.cross_out(entry);
 }
 
 impl Subject for Oci {
@@ -341,15 +341,15 @@ impl Subject for Oci {
         Some(self)
     }
 
-    fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
-        self.bundle = Some(self.make_bundle(stage, Task::Start.into())?);
+    fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
+        self.bundle = Some(self.make_bundle(run, Task::Start.into())?);
         Ok(())
     }
 
-    fn fulfil(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Launch, Abort> {
-        let directory = self.bundle_for(order, stage)?.directory().to_owned();
-        let name = stage.next_name();
-        let entry = stage.note(container(&self.spec, &name))?;
+    fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
+        let directory = self.bundle_for(order, run)?.directory().to_owned();
+        let name = run.next_name();
+        let entry = run.note(container(&self.spec, &name))?;
         let bundle_name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let directory = directory.to_string_lossy().into_owned();
         let program = Program::new(&self.binary, self.arguments(&["run", "--bundle", &directory, &name]))
@@ -358,7 +358,7 @@ impl Subject for Oci {
         // for one that was quicker.
         let program = if self.spec.name == "youki" { program.keeping_ends_of_children() } else { program };
         let launched = client::launch(
-            stage,
+            run,
             &Call {
                 program: &program,
                 name: &name,
@@ -369,6 +369,7 @@ impl Subject for Oci {
                 terminal: Terminal::No,
                 holds: Holds::More,
                 bundle: Some(&bundle_name),
+                allowed: order.allowed(run),
                 limits: Limits::of(&self.spec),
             },
         );
@@ -377,7 +378,7 @@ impl Subject for Oci {
             // One that was struck down before it wrote down what it made does not know of its cgroups.
             super::floor::remove_cgroups(&bundle_name);
         }
-        stage.cross_out(entry);
+        run.cross_out(entry);
         launched
     }
 
@@ -391,15 +392,15 @@ impl Subject for Oci {
         }
     }
 
-    fn finish(&mut self, stage: &mut Stage) {
-        self.discard(stage);
+    fn finish(&mut self, run: &RunContext) {
+        self.discard(run);
         let works = self.works.drain(..).map(|(_, bundle)| bundle);
         let all: Vec<_> = works.chain(self.bundle.take()).chain(self.life.bundle.take()).collect();
         for bundle in all {
-            remove_bundle(bundle, stage);
+            remove_bundle(bundle, run);
         }
         if let Some(copied) = self.copied.take() {
-            copied.remove(stage);
+            copied.remove(run);
         }
     }
 

@@ -1,7 +1,7 @@
 //! A subject that can be taken apart: launches with some of its pieces only, and pieces done by
 //! themselves. Deliberately absent: which pieces are worth asking for; experiments decide that.
 
-use super::{Launch, Stage};
+use super::{Launch, RunContext};
 use crate::outcome::Abort;
 pub use crate::sys::container::{Piece, Pieces, Primitive, Timed};
 
@@ -16,7 +16,7 @@ pub trait Apart {
     fn get_ready(&mut self, pieces: Pieces) -> Result<(), Abort>;
     /// Starts the probe once with these pieces and no others, as an ordinary launch does it with all of
     /// them, and checks that each of them is there, as far as the probe can see from inside.
-    fn launch_with(&mut self, pieces: Pieces, stage: &mut Stage) -> Result<Launch, Abort>;
+    fn launch_with(&mut self, pieces: Pieces, run: &RunContext) -> Result<Launch, Abort>;
     /// Does a piece by itself and undoes it.
-    fn time(&mut self, primitive: Primitive, stage: &mut Stage) -> Result<Timed, Abort>;
+    fn time(&mut self, primitive: Primitive, run: &RunContext) -> Result<Timed, Abort>;
 }

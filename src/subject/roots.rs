@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::component::{question, run_within};
 use super::spec::{Key, Values};
-use super::{Spec, Stage, docker, on_path, podman};
+use super::{RunContext, Spec, docker, on_path, podman};
 use crate::image::export::{Config, Export};
 use crate::image::rootfs::unpack;
 use crate::image::{FatImage, PATH_VARIABLE, SmallImage, fat};
@@ -90,29 +90,29 @@ pub fn foreign(spec: &Spec) -> Option<&str> {
 }
 
 /// The root that a subject asks for, made if it is not there.
-pub fn root(spec: &Spec, stage: &mut Stage) -> Result<Root, Failure> {
+pub fn root(spec: &Spec, run: &RunContext) -> Result<Root, Failure> {
     if let Some(reference) = foreign(spec) {
-        return exported(spec, reference, stage).map(Root::Foreign);
+        return exported(spec, reference, run).map(Root::Foreign);
     }
-    ours(spec, stage)
+    ours(spec, run)
         .map(Root::Ours)
         .map_err(|error| Failure::new(FailureClass::Environment, format!("{error:#}")))
 }
 
-fn ours(spec: &Spec, stage: &Stage) -> anyhow::Result<PathBuf> {
-    let bytes = std::fs::read(&stage.place.executable)?;
+fn ours(spec: &Spec, run: &RunContext) -> anyhow::Result<PathBuf> {
+    let bytes = std::fs::read(&run.place.executable)?;
     if !is_fat(spec) {
-        return Ok(unpack(&SmallImage::new(&bytes), &stage.place.state)?.root().to_owned());
+        return Ok(unpack(&SmallImage::new(&bytes), &run.place.state)?.root().to_owned());
     }
     let image = FatImage::new(&bytes);
     let began = std::cell::Cell::new(None);
     let making = || {
         began.set(Some(clock::now()));
-        (stage.tell)(&announcement(&image, "the state directory"));
+        (run.tell)(&announcement(&image, "the state directory"));
     };
-    let unpacked = image.unpack(&stage.place.state, &making, &|| !stage.interrupts.pending())?;
+    let unpacked = image.unpack(&run.place.state, &making, &|| !run.interrupts.pending())?;
     if let Some(began) = began.get() {
-        (stage.tell)(&format!("made the image {} in {}", fat::NAME, clock::now().since(began)));
+        (run.tell)(&format!("made the image {} in {}", fat::NAME, clock::now().since(began)));
     }
     Ok(unpacked.root().to_owned())
 }
@@ -125,7 +125,7 @@ pub fn announcement(image: &FatImage<'_>, place: &str) -> String {
 
 /// The root of an image that an engine holds. Docker is asked first; where podman holds another one under
 /// the same name, that is told.
-fn exported(spec: &Spec, reference: &str, stage: &mut Stage) -> Result<Export, Failure> {
+fn exported(spec: &Spec, reference: &str, run: &RunContext) -> Result<Export, Failure> {
     let engines = [docker::find(&Spec::plain("docker")), podman::find(&Spec::plain("podman"))];
     let mut lacking = Vec::new();
     let mut holding = Vec::new();
@@ -148,7 +148,7 @@ fn exported(spec: &Spec, reference: &str, stage: &mut Stage) -> Result<Export, F
         return Err(Failure::new(FailureClass::Environment, reason));
     };
     if let Some((other, _)) = holding.iter().find(|(_, other)| other.id != config.id) {
-        (stage.tell)(&format!(
+        (run.tell)(&format!(
             "`{}` runs the image `{reference}` of {}, and {} holds another one under that name",
             spec.shown(),
             engine.spec,
@@ -156,7 +156,7 @@ fn exported(spec: &Spec, reference: &str, stage: &mut Stage) -> Result<Export, F
         ));
     }
     suits(spec, reference, config)?;
-    engine.export(stage, config)
+    engine.export(run, config)
 }
 
 /// Refuses what would not run as the engine would run it.
@@ -189,15 +189,15 @@ impl Copied {
     pub fn of<'a>(
         place: &'a mut Option<Copied>,
         spec: &Spec,
-        stage: &mut Stage,
+        run: &RunContext,
     ) -> Result<&'a Copied, Failure> {
         if place.is_none() {
-            let image = root(spec, stage)?;
-            let path = stage.workspace().join(stage.next_name());
-            let entry = stage.note(resource::directory(&path))?;
+            let image = root(spec, run)?;
+            let path = run.workspace().join(run.next_name());
+            let entry = run.note(resource::directory(&path))?;
             if let Err(failure) = copy(image.path(), &path) {
                 let _ = std::fs::remove_dir_all(&path);
-                stage.cross_out(entry);
+                run.cross_out(entry);
                 return Err(failure);
             }
             *place = Some(Copied { image, path, entry });
@@ -211,9 +211,9 @@ impl Copied {
     }
 
     /// Removes it.
-    pub fn remove(self, stage: &mut Stage) {
+    pub fn remove(self, run: &RunContext) {
         if std::fs::remove_dir_all(&self.path).is_ok() {
-            stage.cross_out(self.entry);
+            run.cross_out(self.entry);
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::client::{self, Terminal};
 use super::treatment::{self, Expected};
-use super::{Mount, Order, Spec, Stage, Work};
+use super::{Mount, Order, RunContext, Spec, Work};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::Task;
 use crate::probe::message::Message;
@@ -45,38 +45,38 @@ pub struct Entered {
 /// only `discard` may follow. Every one that makes something writes it into the journal before.
 pub trait Verbs {
     /// Makes a container whose program is the probe with the task to stay; it does not run yet.
-    fn create(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
-        self.create_for(stage, &[])
+    fn create(&mut self, run: &RunContext) -> Result<Span, Abort> {
+        self.create_for(run, &[])
     }
     /// The same with places of the host bound into it.
-    fn create_for(&mut self, stage: &mut Stage, mounts: &[Mount]) -> Result<Span, Abort>;
+    fn create_for(&mut self, run: &RunContext, mounts: &[Mount]) -> Result<Span, Abort>;
     /// Starts its program.
-    fn start(&mut self, stage: &mut Stage) -> Result<Span, Abort>;
+    fn start(&mut self, run: &RunContext) -> Result<Span, Abort>;
     /// Runs the probe as a second process inside, and checks the treatment that it finds.
-    fn exec(&mut self, stage: &mut Stage) -> Result<Entered, Abort> {
-        self.enter(Task::Enter.into(), stage)
+    fn exec(&mut self, run: &RunContext) -> Result<Entered, Abort> {
+        self.enter(Task::Enter.into(), run)
     }
     /// Runs the probe as a second process inside, which works; what it needs of the host must have been
     /// bound when the container was made.
-    fn exec_work(&mut self, stage: &mut Stage, work: &Work) -> Result<Entered, Abort> {
-        self.enter(work.into(), stage)
+    fn exec_work(&mut self, run: &RunContext, work: &Work) -> Result<Entered, Abort> {
+        self.enter(work.into(), run)
     }
     /// Runs the probe as a second process inside with this order.
-    fn enter(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Entered, Abort>;
+    fn enter(&mut self, order: Order<'_>, run: &RunContext) -> Result<Entered, Abort>;
     /// Asks its program to end by SIGTERM, and waits until it has.
-    fn stop(&mut self, stage: &mut Stage) -> Result<Span, Abort>;
+    fn stop(&mut self, run: &RunContext) -> Result<Span, Abort>;
     /// Removes it.
-    fn delete(&mut self, stage: &mut Stage) -> Result<Span, Abort>;
+    fn delete(&mut self, run: &RunContext) -> Result<Span, Abort>;
     /// Removes what is left of it, whatever state it is in; without one does nothing. What cannot be
     /// removed stays in the journal.
-    fn discard(&mut self, stage: &mut Stage);
+    fn discard(&mut self, run: &RunContext);
 }
 
 /// Carries out one command of a verb; one that fails is a failure in its own words.
-pub(super) fn carry_out(stage: &Stage, program: &Program) -> Result<Ended, Abort> {
+pub(super) fn carry_out(run: &RunContext, program: &Program) -> Result<Ended, Abort> {
     let child = spawn::start(program).map_err(|error| client::cannot_start(program, &error))?;
-    let waited = child.wait(stage.allowed, Some(&stage.interrupts));
-    let ended = waited.map_err(|why| client::unfinished(stage, program, why))?;
+    let waited = child.wait(run.allowed, Some(&run.interrupts));
+    let ended = waited.map_err(|why| client::unfinished(run.allowed, program, why))?;
     client::ended_well(&program.shown(), &ended)?;
     Ok(ended)
 }
@@ -88,28 +88,29 @@ pub(super) fn span(ended: &Ended) -> Span {
 
 /// Carries out a command that runs the probe with the task to enter, and checks what it found.
 pub(super) fn enter(
-    stage: &Stage,
+    run: &RunContext,
     program: &Program,
+    allowed: Nanos,
     expected: &Expected,
     terminal: Terminal,
 ) -> Result<Entered, Abort> {
     let child = spawn::start(program).map_err(|error| client::cannot_start(program, &error))?;
-    let waited = child.wait(stage.allowed, Some(&stage.interrupts));
-    let ended = waited.map_err(|why| client::unfinished(stage, program, why))?;
-    Ok(entered(stage, &program.shown(), &ended, expected, terminal)?)
+    let waited = child.wait(allowed, Some(&run.interrupts));
+    let ended = waited.map_err(|why| client::unfinished(allowed, program, why))?;
+    Ok(entered(run, &program.shown(), &ended, expected, terminal)?)
 }
 
 /// What the probe said that entered, if it is what was asked for.
 pub(super) fn entered(
-    stage: &Stage,
+    run: &RunContext,
     shown: &str,
     ended: &Ended,
     expected: &Expected,
     terminal: Terminal,
 ) -> Result<Entered, Failure> {
     let message = client::message_in(shown, ended, terminal)?;
-    expected.check(&message.inside, &stage.host)?;
-    let treatment = treatment::facts(&message.inside, &stage.host);
+    expected.check(&message.inside, &run.host)?;
+    let treatment = treatment::facts(&message.inside, &run.host);
     Ok(Entered { spawned: ended.spawned, returned: ended.returned, message, treatment })
 }
 
@@ -124,9 +125,9 @@ pub(super) struct Standing {
 
 impl Standing {
     /// Names the container of a subject, before it is made.
-    pub fn announce(stage: &mut Stage, subject: &Spec) -> Result<Standing, Failure> {
-        let name = stage.next_name();
-        let entry = stage.note(container(&subject, &name))?;
+    pub fn announce(run: &RunContext, subject: &Spec) -> Result<Standing, Failure> {
+        let name = run.next_name();
+        let entry = run.note(container(&subject, &name))?;
         Ok(Standing { name, entry })
     }
 }

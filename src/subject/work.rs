@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use super::RunContext;
 use crate::probe::Task;
 use crate::units::Nanos;
 
@@ -81,6 +82,14 @@ impl<'a> Order<'a> {
                 let head = [crate::probe::WORK, detail.unwrap_or("-"), work.kind];
                 head.iter().map(|word| (*word).to_owned()).chain(work.arguments.iter().cloned()).collect()
             }
+        }
+    }
+
+    /// How long a launch with it may take before it counts as hung.
+    pub fn allowed(self, run: &RunContext) -> Nanos {
+        match self {
+            Order::Work(work) => run.allowed + work.takes,
+            Order::Task(_) | Order::Stay(_) => run.allowed,
         }
     }
 

@@ -42,7 +42,7 @@ pub struct Row {
 /// installed does not work, and 0 otherwise: what only distorts is the person's to weigh.
 pub fn run(format: Examined) -> Result<i32> {
     component::answer_within(PATIENCE);
-    let state = subject::stage::state_directory()?;
+    let state = subject::context::state_directory()?;
     let view = View::gather(&state, LOOK);
     let programs = Programs::gather();
     let mut rows: Vec<Row> = checks::run(&view).into_iter().map(of_check).collect();
@@ -79,11 +79,11 @@ fn of_question((question, finding): (&'static survey::Question, Finding)) -> Row
 /// Starts a container with every subject, as installed: nothing else proves that it works. Those of
 /// an engine that does not answer are not tried.
 fn subjects(programs: &Programs) -> Result<Vec<Row>> {
-    let mut stage = session::begin(0, &mut super::tell)?;
-    stage.allowed = PATIENCE;
+    let mut run = session::begin(0, &mut super::tell)?;
+    run.allowed = PATIENCE;
     let wanted = session::default_subjects().into_iter().filter(|one| one.ladder == Ladder::AsInstalled);
     let (silent, wanted): (Vec<_>, Vec<_>) = wanted.partition(|one| why_not(one, programs).is_some());
-    let found = session::find_working(wanted, &mut stage, &mut super::tell);
+    let found = session::find_working(wanted, &run, &mut super::tell);
     let found = found.inspect_err(|_| super::tell("the search for subjects was stopped"))?;
     let mut rows = of_subjects(&found);
     rows.extend(silent.iter().filter_map(|one| {
@@ -92,8 +92,8 @@ fn subjects(programs: &Programs) -> Result<Vec<Row>> {
             Finding::not_applicable(format!("not tried: its engine does not answer, see `{question}`"));
         Some(of_subject(&one.spec.shown(), finding))
     }));
-    session::finish(found.candidates, &mut stage);
-    session::end(stage);
+    session::finish(found.candidates, &run);
+    session::end(run);
     Ok(rows)
 }
 

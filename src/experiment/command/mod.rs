@@ -14,7 +14,7 @@ use super::{About, Experiment, Metric, Occasion, Setting, SettingKey, Taken, Wei
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::probe::message::Done;
 use crate::stats::Margin;
-use crate::subject::{Entered, Launch, Mount, Need, Stage, Subject, Work};
+use crate::subject::{Entered, Launch, Mount, Need, RunContext, Subject, Work};
 use crate::units::{Nanos, Unit};
 use crate::verdict::exhibit::{Evidence, Exhibit};
 
@@ -245,7 +245,7 @@ impl Experiment for Command {
         &self,
         subject: &mut dyn Subject,
         setting: &Setting,
-        stage: &mut Stage,
+        run: &RunContext,
     ) -> Result<Sample, Abort> {
         let wrong = |why: String| Failure::new(FailureClass::Unsupported, format!("`{setting}`: {why}"));
         let wanted = Wanted::of(setting).map_err(wrong)?;
@@ -254,8 +254,8 @@ impl Experiment for Command {
             return Err(Failure::new(FailureClass::Environment, reason).into());
         }
         match setting.get("mode") {
-            Some("exec") => entered(subject, &wanted, stage),
-            _ => launched(subject, &wanted, stage),
+            Some("exec") => entered(subject, &wanted, run),
+            _ => launched(subject, &wanted, run),
         }
     }
 
@@ -266,45 +266,44 @@ impl Experiment for Command {
 }
 
 /// In containers of their own.
-fn launched(subject: &mut dyn Subject, wanted: &Wanted, stage: &mut Stage) -> Result<Sample, Abort> {
-    let [identify, nothing, run] = wanted.works();
-    let found = worked(subject, stage, &identify)?;
+fn launched(subject: &mut dyn Subject, wanted: &Wanted, run: &RunContext) -> Result<Sample, Abort> {
+    let [identify, nothing, whole] = wanted.works();
+    let found = worked(subject, run, &identify)?;
     check(&found.message.done, wanted)?;
-    let empty: Launch = worked(subject, stage, &nothing)?;
-    let allowed = stage.allowed;
-    let launch = worked(subject, stage, &run).map_err(|abort| wanted.in_its_words(abort, allowed))?;
+    let empty: Launch = worked(subject, run, &nothing)?;
+    let launch = worked(subject, run, &whole).map_err(|abort| wanted.in_its_words(abort, run.allowed))?;
     check(&launch.message.done, wanted)?;
     let sample = super::work_sample(&launch)?;
     Ok(complete(sample, empty.returned.since(empty.spawned), &found.message.done))
 }
 
 /// Inside a container that runs already.
-fn entered(subject: &mut dyn Subject, wanted: &Wanted, stage: &mut Stage) -> Result<Sample, Abort> {
-    let [identify, nothing, run] = wanted.works();
+fn entered(subject: &mut dyn Subject, wanted: &Wanted, run: &RunContext) -> Result<Sample, Abort> {
+    let [identify, nothing, whole] = wanted.works();
     if !subject.offers().contains(&Need::Exec) {
         return Err(Failure::new(FailureClass::Unsupported, Need::Exec.lacking()).into());
     }
     let verbs = verbs(subject)?;
     let mut enter = || {
-        verbs.create_for(stage, &wanted.mounts)?;
-        verbs.start(stage)?;
+        verbs.create_for(run, &wanted.mounts)?;
+        verbs.start(run)?;
         // The first entry also says that the program inside is ready to be stopped.
-        let first = verbs.exec(stage)?;
-        until_it_waits(verbs, stage, &first)?;
-        let found = verbs.exec_work(stage, &identify)?;
+        let first = verbs.exec(run)?;
+        until_it_waits(verbs, run, &first)?;
+        let found = verbs.exec_work(run, &identify)?;
         check(&found.message.done, wanted)?;
-        let empty = verbs.exec_work(stage, &nothing)?;
-        let allowed = stage.allowed;
-        let entered = verbs.exec_work(stage, &run).map_err(|abort| wanted.in_its_words(abort, allowed))?;
+        let empty = verbs.exec_work(run, &nothing)?;
+        let entered =
+            verbs.exec_work(run, &whole).map_err(|abort| wanted.in_its_words(abort, run.allowed))?;
         check(&entered.message.done, wanted)?;
-        verbs.stop(stage)?;
-        verbs.delete(stage)?;
+        verbs.stop(run)?;
+        verbs.delete(run)?;
         let sample = of_entry(&entered)?;
         Ok(complete(sample, empty.returned.since(empty.spawned), &found.message.done))
     };
     let sample = enter();
     if sample.is_err() {
-        verbs.discard(stage);
+        verbs.discard(run);
     }
     sample
 }
@@ -412,12 +411,12 @@ mod tests {
             ("sweep", "level=9"),
         ]))
         .unwrap();
-        let [identify, nothing, run] = wanted.works();
-        assert_eq!(run.arguments, ["run", "/srv", "2", "A=1", "B=2 3", "gzip", "-9", "a b"]);
+        let [identify, nothing, whole] = wanted.works();
+        assert_eq!(whole.arguments, ["run", "/srv", "2", "A=1", "B=2 3", "gzip", "-9", "a b"]);
         assert_eq!(nothing.arguments, ["run", "/srv", "2", "A=1", "B=2 3"]);
         assert_eq!(identify.arguments[0], "identify");
-        assert_eq!(identify.mounts, run.mounts);
-        assert_eq!(run.mounts.len(), 1);
+        assert_eq!(identify.mounts, whole.mounts);
+        assert_eq!(whole.mounts.len(), 1);
         let shell = Wanted::of(&setting(&[("cmd", "a | b"), ("mode", "run"), ("shell", "yes")])).unwrap();
         assert_eq!(shell.words, ["/bin/sh", "-c", "a | b"]);
     }

@@ -8,8 +8,9 @@ use super::requests::Life;
 use super::talk::{Talk, json};
 use super::{Address, Api};
 use crate::outcome::{Abort, Failure, FailureClass};
+use crate::subject::account::Account;
 use crate::subject::client::{self, Terminal, Trace};
-use crate::subject::{Launch, Order, Stage, treatment};
+use crate::subject::{Launch, Order, RunContext, treatment};
 use crate::sys::clock;
 use crate::sys::remains::Remains;
 use crate::sys::socket::{Patience, Stopped};
@@ -37,11 +38,11 @@ struct Answered {
 }
 
 /// Carries a launch out. What it leaves behind when it fails is the caller's to remove.
-pub(super) fn launch(stage: &mut Stage, api: &Api, name: &str, order: Order<'_>) -> Result<Launch, Abort> {
+pub(super) fn launch(run: &RunContext, api: &Api, name: &str, order: Order<'_>) -> Result<Launch, Abort> {
     let image = api.engine.image.as_deref().expect("`prepare` provides the image before any launch");
     let life = Life::of(&api.version, name);
     let requests = Requests {
-        create: life.create(&api.wish(stage, image).body(order)),
+        create: life.create(&api.wish(run, image).body(order)),
         attach: life.attach(),
         start: life.start(),
         wait: life.wait(),
@@ -49,10 +50,8 @@ pub(super) fn launch(stage: &mut Stage, api: &Api, name: &str, order: Order<'_>)
     };
     let address = api.address();
     let remains = Remains::new();
-    if let Ok(listener) = &mut stage.listener {
-        listener.begin(api.daemons().unwrap_or_default());
-    }
-    let mut patience = Patience::new(stage.allowed, Some(&stage.interrupts));
+    let account = Account::begin(run, api.daemons().unwrap_or_default());
+    let mut patience = Patience::new(order.allowed(run), Some(&run.interrupts));
     let spawned = clock::now();
     let answered = carry_out(&requests, &address, &mut patience).map_err(|abort| match abort {
         Abort::Failed(failure) => Failure { took: clock::now().since(spawned), ..failure }.into(),
@@ -69,15 +68,15 @@ pub(super) fn launch(stage: &mut Stage, api: &Api, name: &str, order: Order<'_>)
         network: expected.network,
         shown: &requests.remove.as_ref().unwrap_or(&requests.wait).shown,
     };
-    let gone = client::gone(&remains, &trace, &message, &stage.host, returned)?;
+    let gone = client::gone(&remains, &trace, &message, &run.host, returned)?;
     let runtime = api.engine.runtime.as_deref();
-    let (cpu, ran) = client::account_alone(stage, answered.own_cpu, runtime);
+    let (cpu, ran) = account.finish_alone(answered.own_cpu, runtime);
     let cpu = api.daemons().map_err(str::to_owned).and(cpu);
     if let (Some(runtime), Some(false)) = (runtime, ran) {
         let reason = format!("`{}` was asked for and did not run", runtime.display());
         return Err(Failure::new(FailureClass::Treatment, reason).into());
     }
-    expected.check(&message.inside, &stage.host)?;
+    expected.check(&message.inside, &run.host)?;
     if let Some(limits) = &api.engine.limits() {
         limits.check(&message.inside)?;
     }
@@ -87,7 +86,7 @@ pub(super) fn launch(stage: &mut Stage, api: &Api, name: &str, order: Order<'_>)
         gone: gone.at,
         look: gone.look,
         parts: answered.parts,
-        treatment: treatment::facts(&message.inside, &stage.host),
+        treatment: treatment::facts(&message.inside, &run.host),
         message,
         cpu,
     })

@@ -21,7 +21,7 @@ use self::talk::{Address, ask_once, json, refused};
 use super::engine::{Engine, Found, is_about_nothing, is_over};
 use super::unavailable::remedy_for_docker;
 use super::{
-    Component, Facts, Launch, Need, Order, Place, Spec, Stage, Subject, Unavailable, Verbs, component,
+    Component, Facts, Launch, Need, Order, Place, RunContext, Spec, Subject, Unavailable, Verbs, component,
     docker, podman,
 };
 use crate::outcome::{Abort, Failure, FailureClass};
@@ -198,32 +198,32 @@ impl Api {
         }
     }
 
-    fn wish<'a>(&'a self, stage: &'a Stage, image: &'a str) -> Wish<'a> {
+    fn wish<'a>(&'a self, run: &'a RunContext, image: &'a str) -> Wish<'a> {
         Wish {
             spec: &self.engine.spec,
             image,
-            executable: (!self.engine.own_image()).then_some(&stage.place.executable),
+            executable: (!self.engine.own_image()).then_some(&run.place.executable),
             reads_limits: self.engine.limits().is_some(),
             ulimits: &self.ulimits,
             stop_timeout: match self.server {
                 Server::Daemon(_) => None,
                 Server::Own(_) => Some(PODMANS_PATIENCE),
             },
-            run: &stage.run,
-            state: &stage.place.state,
+            run: &run.id,
+            state: &run.place.state,
         }
     }
 
     /// Starts the service, where the engine has no daemon.
-    fn serve(&mut self, stage: &mut Stage) -> Result<(), Abort> {
+    fn serve(&mut self, run: &RunContext) -> Result<(), Abort> {
         let Server::Own(service @ None) = &mut self.server else { return Ok(()) };
         let verb = ["system", "service", "--time=0"].map(str::to_owned);
         let arguments = [self.engine.global.as_slice(), &verb].concat();
-        let name = stage.next_name();
-        let started = service.insert(Service::start(stage, &self.engine.client, &arguments, &name)?);
+        let name = run.next_name();
+        let started = service.insert(Service::start(run, &self.engine.client, &arguments, &name)?);
         let start_up = started.start_up.to_string();
         let address = self.address();
-        let mut patience = Patience::new(ANSWER, Some(&stage.interrupts));
+        let mut patience = Patience::new(ANSWER, Some(&run.interrupts));
         self.version = negotiated(&address, &mut patience)?;
         let notes = &mut self.engine.facts.notes;
         notes.push(("service start-up".into(), start_up));
@@ -233,8 +233,8 @@ impl Api {
 
     /// The image to run. A daemon is given it over its socket; an engine without one has a command
     /// line that reaches the same storage.
-    fn provide_image(&self, stage: &mut Stage) -> Result<String, Failure> {
-        let Server::Daemon(address) = &self.server else { return self.engine.provide_image(stage) };
+    fn provide_image(&self, run: &RunContext) -> Result<String, Failure> {
+        let Server::Daemon(address) = &self.server else { return self.engine.provide_image(run) };
         let holds = |reference: &str| {
             let request = Request::plain("GET", &format!("/v{}/images/{reference}/json", self.version));
             told(address, &request, ANSWER)
@@ -245,7 +245,7 @@ impl Api {
             let request = request.map_err(|error| format!("cannot read `{}`: {error}", archive.display()))?;
             told(address, &request, LOADING)
         };
-        self.engine.provide_image_by(stage, &holds, &load)
+        self.engine.provide_image_by(run, &holds, &load)
     }
 
     /// Removes a container by force, also while stopping.
@@ -280,22 +280,22 @@ impl Subject for Api {
         Some(self)
     }
 
-    fn prepare(&mut self, stage: &mut Stage) -> Result<(), Abort> {
-        self.engine.image = Some(self.provide_image(stage)?);
-        self.serve(stage)
+    fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
+        self.engine.image = Some(self.provide_image(run)?);
+        self.serve(run)
     }
 
-    fn fulfil(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Launch, Abort> {
-        let name = stage.next_name();
+    fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
+        let name = run.next_name();
         let resource = container(&self.engine.spec, &name);
-        let entry = stage.note(resource)?;
-        let launched = launch::launch(stage, self, &name, order);
+        let entry = run.note(resource)?;
+        let launched = launch::launch(run, self, &name, order);
         let removed = match (&launched, self.engine.spec.get("rm")) {
             (Ok(_), Some("false")) | (Err(_), _) => self.rm(&name),
             _ => Ok(Found::Yes),
         };
         if is_over(&launched, &removed) {
-            stage.cross_out(entry);
+            run.cross_out(entry);
         }
         if let Server::Own(Some(service)) = &mut self.server {
             service.drain();
@@ -309,12 +309,12 @@ impl Subject for Api {
         self.rm(name).map(drop)
     }
 
-    fn finish(&mut self, stage: &mut Stage) {
-        self.discard(stage);
+    fn finish(&mut self, run: &RunContext) {
+        self.discard(run);
         if let Server::Own(service) = &mut self.server
             && let Some(service) = service.take()
         {
-            service.end(stage);
+            service.end(run);
         }
     }
 

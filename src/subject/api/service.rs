@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::resource::journal::Entry;
 use crate::resource::service::service;
-use crate::subject::Stage;
+use crate::subject::RunContext;
 use crate::sys::clock;
 use crate::sys::signals::Interrupts;
 use crate::sys::socket::{Mailbox, Patience, Stopped};
@@ -39,16 +39,16 @@ fn environment(reason: String) -> Failure {
 impl Service {
     /// Starts `program` with these arguments and, as the last one, where to listen.
     pub fn start(
-        stage: &mut Stage,
+        run: &RunContext,
         program: &Path,
         arguments: &[String],
         name: &str,
     ) -> Result<Service, Abort> {
-        let directory = stage.workspace();
+        let directory = run.workspace();
         let socket = directory.join(format!("{name}.socket"));
         let address = format!("unix://{}", socket.display());
         let resource = service(program, &address);
-        let entry = stage.note(resource)?;
+        let entry = run.note(resource)?;
         let ready = directory.join(format!("{name}.ready"));
         let started = std::fs::create_dir_all(&directory)
             .map_err(|error| environment(format!("cannot make `{}`: {error}", directory.display())))
@@ -60,14 +60,14 @@ impl Service {
             .map_err(Abort::from)
             .and_then(|mailbox| {
                 let arguments = arguments.iter().cloned().chain([address]);
-                begin(program, arguments, &ready, &mailbox, &stage.interrupts)
+                begin(program, arguments, &ready, &mailbox, &run.interrupts)
             });
         let _ = std::fs::remove_file(&ready);
         match started {
             Ok((child, processes, start_up)) => Ok(Service { child, entry, socket, processes, start_up }),
             Err(abort) => {
                 // Whatever was started has been ended.
-                stage.cross_out(entry);
+                run.cross_out(entry);
                 Err(abort)
             }
         }
@@ -79,9 +79,9 @@ impl Service {
     }
 
     /// Ends it.
-    pub fn end(self, stage: &mut Stage) {
+    pub fn end(self, run: &RunContext) {
         if !matches!(self.child.end(END), Err(Unfinished::Failed(_))) {
-            stage.cross_out(self.entry);
+            run.cross_out(self.entry);
         }
         let _ = std::fs::remove_file(&self.socket);
     }

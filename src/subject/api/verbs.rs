@@ -13,7 +13,7 @@ use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::{LIMITS, PROBE};
 use crate::subject::verbs::{self, Entered, Span, Standing, Verbs};
-use crate::subject::{Mount, Order, Stage};
+use crate::subject::{Mount, Order, RunContext};
 use crate::sys::clock;
 use crate::sys::process;
 use crate::sys::socket::Patience;
@@ -36,8 +36,8 @@ impl Api {
 }
 
 /// A verb that is one request.
-fn carry_out(stage: &Stage, address: &Address, request: &Request) -> Result<Span, Abort> {
-    let mut patience = Patience::new(stage.allowed, Some(&stage.interrupts));
+fn carry_out(run: &RunContext, address: &Address, request: &Request) -> Result<Span, Abort> {
+    let mut patience = Patience::new(run.allowed, Some(&run.interrupts));
     let began = clock::now();
     let answered =
         Talk::begin(address, &mut patience).and_then(|mut talk| talk.ask(request, &mut patience, None));
@@ -91,28 +91,28 @@ fn visit(
 }
 
 impl Verbs for Api {
-    fn create_for(&mut self, stage: &mut Stage, mounts: &[Mount]) -> Result<Span, Abort> {
+    fn create_for(&mut self, run: &RunContext, mounts: &[Mount]) -> Result<Span, Abort> {
         let image = self.engine.image.clone().expect("`prepare` provides the image before any verb");
-        let standing = Standing::announce(stage, &self.engine.spec)?;
+        let standing = Standing::announce(run, &self.engine.spec)?;
         let life = Life::of(&self.version, &standing.name);
-        let request = life.create(&self.wish(stage, &image).body(Order::Stay(mounts)));
+        let request = life.create(&self.wish(run, &image).body(Order::Stay(mounts)));
         self.engine.standing = Some(standing);
-        let made = carry_out(stage, &self.address(), &request);
+        let made = carry_out(run, &self.address(), &request);
         // A request that was answered made nothing any more; one that was given up may have.
         if matches!(&made, Err(Abort::Failed(failure)) if failure.class != FailureClass::Timeout)
             && let Some(standing) = self.engine.standing.take()
             && self.rm(&standing.name).is_ok()
         {
-            stage.cross_out(standing.entry);
+            run.cross_out(standing.entry);
         }
         made
     }
 
-    fn start(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
-        carry_out(stage, &self.address(), &self.life()?.start())
+    fn start(&mut self, run: &RunContext) -> Result<Span, Abort> {
+        carry_out(run, &self.address(), &self.life()?.start())
     }
 
-    fn enter(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Entered, Abort> {
+    fn enter(&mut self, order: Order<'_>, run: &RunContext) -> Result<Entered, Abort> {
         let life = self.life()?;
         let tty = self.engine.spec.get("tty") == Some("true");
         let words = order.words(self.engine.limits().map(|_| LIMITS));
@@ -121,40 +121,40 @@ impl Verbs for Api {
         let make = life
             .make_exec(&json!({ "AttachStdout": true, "AttachStderr": true, "Tty": tty, "Cmd": command }));
         let address = self.address();
-        let mut patience = Patience::new(stage.allowed, Some(&stage.interrupts));
+        let mut patience = Patience::new(order.allowed(run), Some(&run.interrupts));
         let spawned = clock::now();
         let visited = visit(&address, &life, &make, tty, &mut patience)
             .map_err(|abort| taking(abort, clock::now().since(spawned)))?;
         let (outputs, terminal) = streams(visited.output, tty, &make)?;
         let ended = ended((spawned, visited.returned), visited.status, outputs);
-        let entered = verbs::entered(stage, &make.shown, &ended, &self.engine.expected(), terminal)?;
+        let entered = verbs::entered(run, &make.shown, &ended, &self.engine.expected(), terminal)?;
         if let Some(limits) = self.engine.limits() {
             limits.check(&entered.message.inside)?;
         }
         Ok(entered)
     }
 
-    fn stop(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
-        carry_out(stage, &self.address(), &self.life()?.stop())
+    fn stop(&mut self, run: &RunContext) -> Result<Span, Abort> {
+        carry_out(run, &self.address(), &self.life()?.stop())
     }
 
-    fn delete(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
-        let span = carry_out(stage, &self.address(), &self.life()?.remove())?;
+    fn delete(&mut self, run: &RunContext) -> Result<Span, Abort> {
+        let span = carry_out(run, &self.address(), &self.life()?.remove())?;
         if let Some(standing) = self.engine.standing.take() {
             self.end_monitors(&standing.name);
-            stage.cross_out(standing.entry);
+            run.cross_out(standing.entry);
         }
         Ok(span)
     }
 
-    fn discard(&mut self, stage: &mut Stage) {
+    fn discard(&mut self, run: &RunContext) {
         let Some(standing) = self.engine.standing.take() else { return };
         // A daemon that was not waited for may still make the container that is not there yet: then
         // the journal keeps it for whoever comes next.
         let removed = self.rm(&standing.name);
         self.end_monitors(&standing.name);
         if matches!(removed, Ok(Found::Yes)) {
-            stage.cross_out(standing.entry);
+            run.cross_out(standing.entry);
         }
     }
 }

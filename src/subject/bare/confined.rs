@@ -5,7 +5,7 @@
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::subject::limits::{self, Limits};
 use crate::subject::resources::container;
-use crate::subject::{Spec, Stage, Unavailable};
+use crate::subject::{RunContext, Spec, Unavailable};
 use crate::sys::cgroup::{CgroupPlan, CpuLimit};
 use crate::sys::steps::StepError;
 
@@ -37,18 +37,18 @@ impl Confinement {
         &self,
         spec: &Spec,
         name: &str,
-        stage: &mut Stage,
-        launch: impl FnOnce(&mut Stage) -> Result<T, Abort>,
+        run: &RunContext,
+        launch: impl FnOnce(&RunContext) -> Result<T, Abort>,
     ) -> Result<T, Abort> {
-        let entry = stage.note(container(&spec, &name))?;
+        let entry = run.note(container(&spec, &name))?;
         if let Err(error) = self.plan.make_limited(name, &self.limit) {
-            stage.cross_out(entry);
+            run.cross_out(entry);
             return Err(refused(&error).into());
         }
-        let launched = launch(stage);
+        let launched = launch(run);
         let removed = self.remove(name);
         if removed.is_ok() {
-            stage.cross_out(entry);
+            run.cross_out(entry);
         }
         let launched = launched?;
         removed?;

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::super::engine::{RUN_LABEL, STATE_LABEL};
-use super::super::{Company, Unavailable, on_path, stage};
+use super::super::{Company, Unavailable, context, on_path};
 use super::ctr::{Ctr, Found, NAMESPACE};
 use super::{SOCKETS, address};
 use crate::image::archive::IMAGE_LABEL;
@@ -40,7 +40,7 @@ fn one(ctr: &Ctr, company: Company) -> Result<Vec<String>, Unavailable> {
         match labels(ctr, &container) {
             // A name of ours alone is not enough; somebody may have chosen the same one.
             None => staying.push(container),
-            Some((state, run)) if stage::may_be_alive(state.as_ref(), &run) => staying.push(container),
+            Some((state, run)) if context::may_be_alive(state.as_ref(), &run) => staying.push(container),
             Some(_) => told.push(told_of("container", &container, removed(ctr, &container))),
         }
     }

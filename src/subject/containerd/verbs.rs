@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use super::super::client::Terminal;
 use super::super::verbs::{self, Entered, Span, Standing, Verbs};
-use super::super::{Mount, Need, Order, Stage};
+use super::super::{Mount, Need, Order, RunContext};
 use super::Containerd;
 use super::ctr::Found;
 use crate::image::EXECUTABLE;
@@ -68,10 +68,10 @@ impl Containerd {
     }
 
     /// The file in which `ctr` leaves the id of the first process.
-    fn pid_file(&mut self, stage: &mut Stage) -> Result<PathBuf, Failure> {
+    fn pid_file(&mut self, run: &RunContext) -> Result<PathBuf, Failure> {
         if self.life.directory.is_none() {
-            let directory = stage.workspace().join(stage.next_name());
-            let entry = stage.note(resource::directory(&directory))?;
+            let directory = run.workspace().join(run.next_name());
+            let entry = run.note(resource::directory(&directory))?;
             let made = std::fs::create_dir_all(&directory);
             self.life.directory = Some((directory, entry));
             made.map_err(|error| environment(format!("cannot make a directory: {error}")))?;
@@ -96,29 +96,29 @@ impl Containerd {
 
     /// Removes the container after a command failed that makes one. One that ended by itself makes
     /// nothing any more; one that was killed may have had the daemon begin.
-    fn clear_after(&mut self, made: &Result<Ended, Abort>, stage: &mut Stage) {
+    fn clear_after(&mut self, made: &Result<Ended, Abort>, run: &RunContext) {
         let Err(Abort::Failed(failure)) = made else { return };
         if failure.class != FailureClass::Timeout
             && let Some(standing) = self.life.standing.take()
             && self.ctr.remove(&standing.name, self.key("snapshotter")).is_ok()
         {
-            stage.cross_out(standing.entry);
+            run.cross_out(standing.entry);
         }
     }
 
     /// Removes what `verbs` made besides containers.
-    pub(super) fn forget(&mut self, stage: &mut Stage) {
+    pub(super) fn forget(&mut self, run: &RunContext) {
         if let Some((directory, entry)) = self.life.directory.take() {
             let _ = std::fs::remove_dir_all(directory);
-            stage.cross_out(entry);
+            run.cross_out(entry);
         }
     }
 }
 
 impl Verbs for Containerd {
-    fn create_for(&mut self, stage: &mut Stage, mounts: &[Mount]) -> Result<Span, Abort> {
-        let standing = Standing::announce(stage, &self.spec)?;
-        let arguments = self.making(&["containers", "create"], stage, &standing.name, Order::Stay(mounts));
+    fn create_for(&mut self, run: &RunContext, mounts: &[Mount]) -> Result<Span, Abort> {
+        let standing = Standing::announce(run, &self.spec)?;
+        let arguments = self.making(&["containers", "create"], run, &standing.name, Order::Stay(mounts));
         self.life.mounts = mounts.to_vec();
         self.life.standing = Some(standing);
         self.life.entries = 0;
@@ -127,13 +127,13 @@ impl Verbs for Containerd {
             return Ok(Span { began: now, ended: now });
         }
         let program = self.program_of(&arguments)?;
-        let made = verbs::carry_out(stage, &program);
-        self.clear_after(&made, stage);
+        let made = verbs::carry_out(run, &program);
+        self.clear_after(&made, run);
         Ok(verbs::span(&made?))
     }
 
-    fn start(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
-        let file = self.pid_file(stage)?;
+    fn start(&mut self, run: &RunContext) -> Result<Span, Abort> {
+        let file = self.pid_file(run)?;
         let path = file.to_string_lossy();
         let name = self.name()?;
         let arguments = match self.is_created_apart() {
@@ -142,14 +142,14 @@ impl Verbs for Containerd {
             }
             false => self.making(
                 &["run", "--detach", "--null-io", "--pid-file", &path],
-                stage,
+                run,
                 name,
                 Order::Stay(&self.life.mounts),
             ),
         };
         let program = self.program_of(&arguments)?;
-        let started = verbs::carry_out(stage, &program);
-        self.clear_after(&started, stage);
+        let started = verbs::carry_out(run, &program);
+        self.clear_after(&started, run);
         let ended = started?;
         let said = std::fs::read_to_string(&file).unwrap_or_default();
         let pid = said
@@ -162,7 +162,7 @@ impl Verbs for Containerd {
         Ok(verbs::span(&ended))
     }
 
-    fn enter(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Entered, Abort> {
+    fn enter(&mut self, order: Order<'_>, run: &RunContext) -> Result<Entered, Abort> {
         self.life.entries += 1;
         let id = format!("entry-{}", self.life.entries);
         let name = self.name()?;
@@ -170,7 +170,7 @@ impl Verbs for Containerd {
         let mut words = vec!["tasks", "exec", "--exec-id", &id, name, EXECUTABLE, PROBE];
         words.extend(own.iter().map(String::as_str));
         let program = self.program_of(&self.ctr.arguments(&words))?;
-        let entered = verbs::enter(stage, &program, &self.expected(), Terminal::No)?;
+        let entered = verbs::enter(run, &program, order.allowed(run), &self.expected(), Terminal::No)?;
         self.check_snapshotter(&entered.message.inside)?;
         if let Some(limits) = self.limits() {
             limits.check(&entered.message.inside)?;
@@ -178,45 +178,45 @@ impl Verbs for Containerd {
         Ok(entered)
     }
 
-    fn stop(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+    fn stop(&mut self, run: &RunContext) -> Result<Span, Abort> {
         let words = ["tasks", "kill", "--signal", "SIGTERM", self.name()?];
         let program = self.program_of(&self.ctr.arguments(&words))?;
         let first = self.life.first.as_ref().ok_or_else(verbs::nothing_stands)?;
-        let ended = verbs::carry_out(stage, &program)?;
-        let span = match spawn::await_end(first, stage.allowed, &stage.interrupts) {
+        let ended = verbs::carry_out(run, &program)?;
+        let span = match spawn::await_end(first, run.allowed, &run.interrupts) {
             Awaited::Ended => Span { began: ended.spawned, ended: clock::now() },
             Awaited::Interrupted => return Err(Abort::Interrupted),
             Awaited::TimedOut => {
                 let reason =
-                    format!("the container did not end within {} after `{}`", stage.allowed, program.shown());
+                    format!("the container did not end within {} after `{}`", run.allowed, program.shown());
                 let failure = Failure::new(FailureClass::Timeout, reason);
-                return Err(Failure { took: stage.allowed, ..failure }.into());
+                return Err(Failure { took: run.allowed, ..failure }.into());
             }
         };
         self.until_noticed()?;
         Ok(span)
     }
 
-    fn delete(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+    fn delete(&mut self, run: &RunContext) -> Result<Span, Abort> {
         let name = self.name()?;
         let task = self.program_of(&self.ctr.arguments(&["tasks", "delete", name]))?;
         let container = self.program_of(&self.ctr.arguments(&["containers", "delete", name]))?;
-        let first = verbs::carry_out(stage, &task)?;
-        let second = verbs::carry_out(stage, &container)?;
+        let first = verbs::carry_out(run, &task)?;
+        let second = verbs::carry_out(run, &container)?;
         if let Some(standing) = self.life.standing.take() {
-            stage.cross_out(standing.entry);
+            run.cross_out(standing.entry);
         }
         self.life.first = None;
         Ok(Span { began: first.spawned, ended: second.returned })
     }
 
-    fn discard(&mut self, stage: &mut Stage) {
+    fn discard(&mut self, run: &RunContext) {
         self.life.first = None;
         let Some(standing) = self.life.standing.take() else { return };
         // A daemon whose client was killed may still make the container that is not there yet: then
         // the journal keeps it for whoever comes next.
         if matches!(self.ctr.remove(&standing.name, self.key("snapshotter")), Ok(Found::Yes)) {
-            stage.cross_out(standing.entry);
+            run.cross_out(standing.entry);
         }
     }
 }

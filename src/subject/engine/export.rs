@@ -6,7 +6,7 @@ use super::Engine;
 use crate::image::export::{self, Config, Export};
 use crate::outcome::{Failure, FailureClass};
 use crate::resource;
-use crate::subject::Stage;
+use crate::subject::RunContext;
 use crate::subject::resources::container;
 use crate::sys::signals::Interrupts;
 use crate::units::Nanos;
@@ -30,35 +30,35 @@ impl Engine {
 
     /// The root of an image that the engine holds, unpacked if it is not there yet. What of it could not
     /// be kept is told.
-    pub(in crate::subject) fn export(&self, stage: &mut Stage, config: &Config) -> Result<Export, Failure> {
+    pub(in crate::subject) fn export(&self, run: &RunContext, config: &Config) -> Result<Export, Failure> {
         let told = |error: anyhow::Error| environment(format!("{error:#}"));
-        if let Some(there) = export::find(&stage.place.state, &config.id).map_err(told)? {
+        if let Some(there) = export::find(&run.place.state, &config.id).map_err(told)? {
             return Ok(there);
         }
-        (stage.tell)(&format!(
+        (run.tell)(&format!(
             "unpacking an image of {}: once, into the state directory, where it stays until `dunnage sweep`",
             self.spec
         ));
-        let name = stage.next_name();
-        let directory = stage.workspace().join(&name);
+        let name = run.next_name();
+        let directory = run.workspace().join(&name);
         let tar = directory.join("export.tar");
-        let files = stage.note(resource::directory(&directory))?;
-        let entry = stage.note(container(&self.spec, &name))?;
+        let files = run.note(resource::directory(&directory))?;
+        let entry = run.note(container(&self.spec, &name))?;
         let written = std::fs::create_dir_all(&directory)
             .map_err(|error| environment(format!("cannot make `{}`: {error}", directory.display())))
-            .and_then(|()| self.write_tar(stage, &name, config, &tar));
+            .and_then(|()| self.write_tar(run, &name, config, &tar));
         if self.rm(&name).is_ok() {
-            stage.cross_out(entry);
+            run.cross_out(entry);
         }
         let unpacked = written.and_then(|()| {
-            let go_on = || !stage.interrupts.pending();
-            export::unpack(&stage.place.state, config, &tar, &go_on).map_err(told)
+            let go_on = || !run.interrupts.pending();
+            export::unpack(&run.place.state, config, &tar, &go_on).map_err(told)
         });
         let _ = std::fs::remove_dir_all(&directory);
-        stage.cross_out(files);
+        run.cross_out(files);
         let (export, lost) = unpacked?;
         for what in lost {
-            (stage.tell)(&format!("of the image was lost: {what}"));
+            (run.tell)(&format!("of the image was lost: {what}"));
         }
         Ok(export)
     }
@@ -66,14 +66,14 @@ impl Engine {
     /// Makes a container and writes its root out. It needs a program, which is never started.
     fn write_tar(
         &self,
-        stage: &Stage,
+        run: &RunContext,
         name: &str,
         config: &Config,
         tar: &std::path::Path,
     ) -> Result<(), Failure> {
         let labels = [
-            format!("{}={}", super::RUN_LABEL, stage.run),
-            format!("{}={}", super::STATE_LABEL, stage.place.state.display()),
+            format!("{}={}", super::RUN_LABEL, run.id),
+            format!("{}={}", super::STATE_LABEL, run.place.state.display()),
         ];
         let path = tar.to_string_lossy();
         let make =

@@ -11,7 +11,7 @@ use super::Engine;
 use crate::image::{FatImage, SmallImage, fat};
 use crate::outcome::{Failure, FailureClass};
 use crate::resource;
-use crate::subject::{Spec, Stage};
+use crate::subject::{RunContext, Spec};
 use crate::sys::signals::Interrupts;
 use crate::sys::{clock, filesystem};
 use crate::units::Nanos;
@@ -21,10 +21,10 @@ const LOADING_FAT: Nanos = Nanos::from_millis(600_000);
 
 impl Engine {
     /// Writes down for `sweep` whose storage holds images of ours.
-    fn remember_user(&self, stage: &Stage) -> Result<(), String> {
+    fn remember_user(&self, run: &RunContext) -> Result<(), String> {
         let Some(user) = self.spec.get("rootless").filter(|_| self.login.is_some()) else { return Ok(()) };
-        let path = users_with_images(&stage.place.state).join(user);
-        let written = std::fs::create_dir_all(users_with_images(&stage.place.state));
+        let path = users_with_images(&run.place.state).join(user);
+        let written = std::fs::create_dir_all(users_with_images(&run.place.state));
         written
             .and_then(|()| std::fs::write(&path, ""))
             .map_err(|error| format!("cannot write `{}`: {error}", path.display()))
@@ -53,32 +53,31 @@ impl Engine {
     }
 
     /// The image to run, loaded if it is ours and not there yet.
-    pub(in crate::subject) fn provide_image(&self, stage: &mut Stage) -> Result<String, Failure> {
+    pub(in crate::subject) fn provide_image(&self, run: &RunContext) -> Result<String, Failure> {
         let holds = |reference: &str| {
             let asked = self.ask(&["image", "inspect", "--format", "{{.Id}}", reference]);
             asked.map(drop).map_err(|why| why.reason)
         };
-        self.provide_image_by(stage, &holds, &|archive| self.load(archive))
+        self.provide_image_by(run, &holds, &|archive| self.load(archive))
     }
 
     /// The same, by whoever can say whether the engine holds an image, and can load an archive.
     pub(in crate::subject) fn provide_image_by(
         &self,
-        stage: &mut Stage,
+        run: &RunContext,
         holds: &dyn Fn(&str) -> Result<(), String>,
         load: &dyn Fn(&Path) -> Result<(), String>,
     ) -> Result<String, Failure> {
         let environment = |reason: String| Failure::new(FailureClass::Environment, reason);
         if !self.own_image() {
             let reference = self.spec.get("image").expect("an image that is not ours was named");
-            if let Some(login) = self.login.as_ref().filter(|login| !login.may_read(&stage.place.executable))
-            {
+            if let Some(login) = self.login.as_ref().filter(|login| !login.may_read(&run.place.executable)) {
                 return Err(Failure::new(
                     FailureClass::Permission,
                     format!(
                         "user {} cannot read `{}`; set `$DUNNAGE_STATE` to a directory that everybody can enter",
                         login.user(),
-                        stage.place.executable.display()
+                        run.place.executable.display()
                     ),
                 ));
             }
@@ -90,27 +89,27 @@ impl Engine {
                 ))),
             };
         }
-        let bytes = std::fs::read(&stage.place.executable).map_err(|error| environment(error.to_string()))?;
+        let bytes = std::fs::read(&run.place.executable).map_err(|error| environment(error.to_string()))?;
         let fat = roots::is_fat(&self.spec).then(|| FatImage::new(&bytes));
         let reference = match &fat {
             Some(image) => image.reference().to_owned(),
-            None => stage.place.reference.clone(),
+            None => run.place.reference.clone(),
         };
-        self.remember_user(stage).map_err(environment)?;
+        self.remember_user(run).map_err(environment)?;
         if holds(&reference).is_ok() {
             return Ok(reference);
         }
         if let Some(image) = &fat {
-            self.check_space(image, stage).map_err(|error| environment(format!("{error:#}")))?;
+            self.check_space(image, run).map_err(|error| environment(format!("{error:#}")))?;
         }
-        with_archive(stage, &self.spec, load)
+        with_archive(run, &self.spec, load)
             .map_err(|reason| environment(format!("{} does not take the image: {reason}", self.spec.name)))?;
         Ok(reference)
     }
 
     /// Room for the archive, and for what the engine makes of it, where its storage can be seen.
-    fn check_space(&self, image: &FatImage<'_>, stage: &Stage) -> anyhow::Result<()> {
-        image.check_space(&stage.place.state)?;
+    fn check_space(&self, image: &FatImage<'_>, run: &RunContext) -> anyhow::Result<()> {
+        image.check_space(&run.place.state)?;
         let note = |name: &str| {
             let found = self.facts.notes.iter().find(|(own, _)| own == name);
             found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
@@ -137,21 +136,21 @@ impl Engine {
 /// Writes the image of ours that a subject asks for as an archive, has it loaded, and removes the archive.
 /// How long that takes is told of the fat one.
 pub(in crate::subject) fn with_archive(
-    stage: &mut Stage,
+    run: &RunContext,
     spec: &Spec,
     load: impl FnOnce(&Path) -> Result<(), String>,
 ) -> Result<(), String> {
-    let archive = stage.workspace().join("image.tar");
-    let entry = stage.note(resource::directory(&stage.workspace())).map_err(|failure| failure.reason)?;
+    let archive = run.workspace().join("image.tar");
+    let entry = run.note(resource::directory(&run.workspace())).map_err(|failure| failure.reason)?;
     let began = clock::now();
     let written = (|| {
-        std::fs::create_dir_all(stage.workspace())?;
-        let bytes = std::fs::read(&stage.place.executable)?;
+        std::fs::create_dir_all(run.workspace())?;
+        let bytes = std::fs::read(&run.place.executable)?;
         let mut file = std::io::BufWriter::new(std::fs::File::create(&archive)?);
         if roots::is_fat(spec) {
             let image = FatImage::new(&bytes);
-            (stage.tell)(&roots::announcement(&image, &spec.to_string()));
-            image.write_archive(&mut file, &|| !stage.interrupts.pending())?;
+            (run.tell)(&roots::announcement(&image, &spec.to_string()));
+            image.write_archive(&mut file, &|| !run.interrupts.pending())?;
         } else {
             SmallImage::new(&bytes).write_archive(&mut file)?;
         }
@@ -161,9 +160,9 @@ pub(in crate::subject) fn with_archive(
         .map_err(|error| format!("cannot write the image to `{}`: {error}", archive.display()))
         .and_then(|()| load(&archive));
     let _ = std::fs::remove_file(&archive);
-    stage.cross_out(entry);
+    run.cross_out(entry);
     if loaded.is_ok() && roots::is_fat(spec) {
-        (stage.tell)(&format!("made the image {} in {}", fat::NAME, clock::now().since(began)));
+        (run.tell)(&format!("made the image {} in {}", fat::NAME, clock::now().since(began)));
     }
     loaded
 }

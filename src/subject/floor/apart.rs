@@ -6,7 +6,7 @@ use crate::probe::message::Inside;
 use crate::subject::pieces::{Apart, Piece, Pieces, Primitive, Timed};
 use crate::subject::resources::container;
 use crate::subject::treatment::{Cgroup, Expected, Kernel, Network, Own};
-use crate::subject::{Launch, Stage};
+use crate::subject::{Launch, RunContext};
 use crate::sys::container::{LaunchError, LaunchFailed, Prepared};
 use crate::sys::raw;
 
@@ -41,7 +41,7 @@ impl Apart for Floor {
         Ok(())
     }
 
-    fn launch_with(&mut self, pieces: Pieces, stage: &mut Stage) -> Result<Launch, Abort> {
+    fn launch_with(&mut self, pieces: Pieces, run: &RunContext) -> Result<Launch, Abort> {
         self.get_ready(pieces)?;
         let expected = expected_of(pieces);
         let own = self.prepared.iter_mut().map(|(prepared, _)| prepared);
@@ -53,17 +53,17 @@ impl Apart for Floor {
             true => without_a_view(&expected).check(&as_if_seen(inside, host), host),
             false => expected.check(inside, host),
         };
-        launch_prepared(&self.spec, prepared, check, class_of, stage)
+        launch_prepared(&self.spec, prepared, check, class_of, run.allowed, run)
     }
 
-    fn time(&mut self, primitive: Primitive, stage: &mut Stage) -> Result<Timed, Abort> {
-        let name = stage.next_name();
-        let entry = stage.note(container(&self.spec, &name))?;
+    fn time(&mut self, primitive: Primitive, run: &RunContext) -> Result<Timed, Abort> {
+        let name = run.next_name();
+        let entry = run.note(container(&self.spec, &name))?;
         let (prepared, _) = self.prepared.as_mut().expect("`prepare` comes before any launch");
         let timed = prepared.time(primitive, &name);
         let clean = timed.as_ref().err().is_none_or(|failed| failed.cleanup.is_none());
         if clean {
-            stage.cross_out(entry);
+            run.cross_out(entry);
         }
         timed.map_err(|failed| {
             let class = class_of(&failed);

@@ -13,7 +13,7 @@ use crate::probe::{LIMITS, PROBE};
 use crate::resource;
 use crate::resource::journal::Entry;
 use crate::subject::limits::Limits;
-use crate::subject::{Mount, Order, Stage};
+use crate::subject::{Mount, Order, RunContext};
 use crate::sys::clock;
 use crate::sys::container::{Entrance, LaunchError, Made, Prepared, Running};
 use crate::sys::spawn::Unfinished;
@@ -54,18 +54,18 @@ fn unfinished(why: Unfinished) -> Abort {
 
 impl Floor {
     /// What containers with these mounts are made with. No container stands when the mounts change.
-    fn staying_kind(&mut self, stage: &mut Stage, mounts: &[Mount]) -> Result<&mut StayingKind, Failure> {
+    fn staying_kind(&mut self, run: &RunContext, mounts: &[Mount]) -> Result<&mut StayingKind, Failure> {
         if self.life.kind.as_ref().is_some_and(|kind| kind.mounts != mounts) {
-            self.drop_kind(stage);
+            self.drop_kind(run);
         }
         if self.life.kind.is_none() {
-            let scratch = stage.workspace().join(stage.next_name());
-            let entry = stage.note(resource::directory(&scratch))?;
-            let prepared = match self.container(stage, &scratch, Order::Stay(mounts)) {
+            let scratch = run.workspace().join(run.next_name());
+            let entry = run.note(resource::directory(&scratch))?;
+            let prepared = match self.container(run, &scratch, Order::Stay(mounts)) {
                 Ok(prepared) => prepared,
                 Err(failure) => {
                     let _ = std::fs::remove_dir_all(&scratch);
-                    stage.cross_out(entry);
+                    run.cross_out(entry);
                     return Err(failure);
                 }
             };
@@ -76,16 +76,16 @@ impl Floor {
     }
 
     /// Ends the life, and what lives were made with.
-    pub(super) fn finish_life(&mut self, stage: &mut Stage) {
-        self.discard(stage);
-        self.drop_kind(stage);
+    pub(super) fn finish_life(&mut self, run: &RunContext) {
+        self.discard(run);
+        self.drop_kind(run);
     }
 
-    fn drop_kind(&mut self, stage: &mut Stage) {
+    fn drop_kind(&mut self, run: &RunContext) {
         if let Some(kind) = self.life.kind.take() {
             let disposed = kind.prepared.dispose();
             if std::fs::remove_dir_all(&kind.scratch).is_ok() || disposed.is_ok() {
-                stage.cross_out(kind.entry);
+                run.cross_out(kind.entry);
             }
         }
     }
@@ -108,10 +108,10 @@ impl StayingKind {
 }
 
 impl Verbs for Floor {
-    fn create_for(&mut self, stage: &mut Stage, mounts: &[Mount]) -> Result<Span, Abort> {
-        self.staying_kind(stage, mounts)?;
-        let standing = Standing::announce(stage, &self.spec)?;
-        let kind = self.staying_kind(stage, mounts)?;
+    fn create_for(&mut self, run: &RunContext, mounts: &[Mount]) -> Result<Span, Abort> {
+        self.staying_kind(run, mounts)?;
+        let standing = Standing::announce(run, &self.spec)?;
+        let kind = self.staying_kind(run, mounts)?;
         match kind.prepared.make(&standing.name) {
             Ok(made) => {
                 let span = Span { began: made.began, ended: made.ended };
@@ -120,13 +120,13 @@ impl Verbs for Floor {
                 Ok(span)
             }
             Err(failed) => {
-                stage.cross_out(standing.entry);
+                run.cross_out(standing.entry);
                 Err(cannot_make(failed, FailureClass::Environment).into())
             }
         }
     }
 
-    fn start(&mut self, _: &mut Stage) -> Result<Span, Abort> {
+    fn start(&mut self, _: &RunContext) -> Result<Span, Abort> {
         let Life { kind: Some(kind), made: Some(made), running, .. } = &mut self.life else {
             return Err(verbs::nothing_stands().into());
         };
@@ -137,7 +137,7 @@ impl Verbs for Floor {
         Ok(span)
     }
 
-    fn enter(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Entered, Abort> {
+    fn enter(&mut self, order: Order<'_>, run: &RunContext) -> Result<Entered, Abort> {
         let words = order.words(self.limit.map(|_| LIMITS));
         let Life { kind: Some(kind), made: Some(made), running: Some(running), .. } = &mut self.life else {
             return Err(verbs::nothing_stands().into());
@@ -145,45 +145,45 @@ impl Verbs for Floor {
         let at = kind.entrance(words)?;
         let (_, entrance) = &mut kind.entrances[at];
         let child = kind.prepared.enter(made, running.pid(), entrance).map_err(refused)?;
-        let ended = child.wait(stage.allowed, Some(&stage.interrupts)).map_err(unfinished)?;
+        let ended = child.wait(order.allowed(run), Some(&run.interrupts)).map_err(unfinished)?;
         let terminal = super::client::Terminal::No;
-        let entered = verbs::entered(stage, "the probe that entered", &ended, &self.expected, terminal)?;
+        let entered = verbs::entered(run, "the probe that entered", &ended, &self.expected, terminal)?;
         if let Some(limits) = Limits::of(&self.spec) {
             limits.check(&entered.message.inside)?;
         }
         Ok(entered)
     }
 
-    fn stop(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+    fn stop(&mut self, run: &RunContext) -> Result<Span, Abort> {
         let running = self.life.running.take().ok_or_else(verbs::nothing_stands)?;
         let began = clock::now();
         let sent = running.signal(libc::SIGTERM);
-        let gone = running.wait(stage.allowed, Some(&stage.interrupts));
+        let gone = running.wait(run.allowed, Some(&run.interrupts));
         sent.map_err(|error| environment(format!("cannot send SIGTERM: {error}")))?;
         gone.end.map_err(unfinished)?;
         Ok(Span { began, ended: gone.reaped })
     }
 
-    fn delete(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+    fn delete(&mut self, run: &RunContext) -> Result<Span, Abort> {
         let made = self.life.made.take().ok_or_else(verbs::nothing_stands)?;
         let began = clock::now();
         let removed = made.remove();
         let ended = clock::now();
         removed.map_err(|why| environment(format!("a container was left behind: {why}")))?;
         if let Some(standing) = self.life.standing.take() {
-            stage.cross_out(standing.entry);
+            run.cross_out(standing.entry);
         }
         Ok(Span { began, ended })
     }
 
-    fn discard(&mut self, stage: &mut Stage) {
+    fn discard(&mut self, run: &RunContext) {
         if let Some(running) = self.life.running.take() {
             // At a deadline that is over, it is killed and reaped.
             let _ = running.wait(Nanos(0), None);
         }
         let removed = self.life.made.take().is_none_or(|made| made.remove().is_ok());
         if let Some(standing) = self.life.standing.take().filter(|_| removed) {
-            stage.cross_out(standing.entry);
+            run.cross_out(standing.entry);
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::{LIMITS, PROBE};
 use crate::subject::limits::Limits;
-use crate::subject::{Mount, Order, Stage, Subject};
+use crate::subject::{Mount, Order, RunContext, Subject};
 use crate::sys::clock;
 use crate::sys::spawn::{self, Program};
 
@@ -43,14 +43,14 @@ impl Oci {
     }
 
     /// The bundle's directory, and the file in which the runtime leaves the id of the first process.
-    fn standing_bundle(&mut self, stage: &mut Stage, mounts: &[Mount]) -> Result<(String, PathBuf), Failure> {
+    fn standing_bundle(&mut self, run: &RunContext, mounts: &[Mount]) -> Result<(String, PathBuf), Failure> {
         if self.life.mounts != mounts
             && let Some(other) = self.life.bundle.take()
         {
-            super::remove_bundle(other, stage);
+            super::remove_bundle(other, run);
         }
         if self.life.bundle.is_none() {
-            self.life.bundle = Some(self.make_bundle(stage, Order::Stay(mounts))?);
+            self.life.bundle = Some(self.make_bundle(run, Order::Stay(mounts))?);
             self.life.mounts = mounts.to_vec();
         }
         let (bundle, _) = self.life.bundle.as_ref().expect("made right before");
@@ -60,14 +60,14 @@ impl Oci {
 }
 
 impl Verbs for Oci {
-    fn create_for(&mut self, stage: &mut Stage, mounts: &[Mount]) -> Result<Span, Abort> {
-        let (directory, pid_file) = self.standing_bundle(stage, mounts)?;
-        let standing = Standing::announce(stage, &self.spec)?;
+    fn create_for(&mut self, run: &RunContext, mounts: &[Mount]) -> Result<Span, Abort> {
+        let (directory, pid_file) = self.standing_bundle(run, mounts)?;
+        let standing = Standing::announce(run, &self.spec)?;
         let pid_path = pid_file.to_string_lossy();
         let words = ["create", "--bundle", &directory, "--pid-file", &pid_path, &standing.name];
         let program = self.verb(&words);
         self.life.standing = Some(standing);
-        let ended = verbs::carry_out(stage, &program?)?;
+        let ended = verbs::carry_out(run, &program?)?;
         let said = std::fs::read_to_string(&pid_file).unwrap_or_default();
         let pid = said
             .trim()
@@ -79,58 +79,58 @@ impl Verbs for Oci {
         Ok(verbs::span(&ended))
     }
 
-    fn start(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+    fn start(&mut self, run: &RunContext) -> Result<Span, Abort> {
         let program = self.verb(&["start", self.name()?])?;
-        Ok(verbs::span(&verbs::carry_out(stage, &program)?))
+        Ok(verbs::span(&verbs::carry_out(run, &program)?))
     }
 
-    fn enter(&mut self, order: Order<'_>, stage: &mut Stage) -> Result<Entered, Abort> {
+    fn enter(&mut self, order: Order<'_>, run: &RunContext) -> Result<Entered, Abort> {
         // runc takes it from the container's configuration, crun only from its own option.
         let own = if self.spec.name == "crun" { &["exec", "--no-new-privs"][..] } else { &["exec"] };
         let limits = Limits::of(&self.spec);
         let words = order.words(limits.map(|_| LIMITS));
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let program = self.verb(&[own, &[self.name()?, EXECUTABLE, PROBE], &words].concat())?;
-        let entered = verbs::enter(stage, &program, &self.expected, Terminal::No)?;
+        let entered = verbs::enter(run, &program, order.allowed(run), &self.expected, Terminal::No)?;
         if let Some(limits) = limits {
             limits.check(&entered.message.inside)?;
         }
         Ok(entered)
     }
 
-    fn stop(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+    fn stop(&mut self, run: &RunContext) -> Result<Span, Abort> {
         let program = self.verb(&["kill", self.name()?, "TERM"])?;
         let first = self.life.first.as_ref().ok_or_else(verbs::nothing_stands)?;
-        let ended = verbs::carry_out(stage, &program)?;
-        match spawn::await_end(first, stage.allowed, &stage.interrupts) {
+        let ended = verbs::carry_out(run, &program)?;
+        match spawn::await_end(first, run.allowed, &run.interrupts) {
             spawn::Awaited::Ended => Ok(Span { began: ended.spawned, ended: clock::now() }),
             spawn::Awaited::Interrupted => Err(Abort::Interrupted),
             spawn::Awaited::TimedOut => {
                 let reason =
-                    format!("the container did not end within {} after `{}`", stage.allowed, program.shown());
+                    format!("the container did not end within {} after `{}`", run.allowed, program.shown());
                 let failure = Failure::new(FailureClass::Timeout, reason);
-                Err(Failure { took: stage.allowed, ..failure }.into())
+                Err(Failure { took: run.allowed, ..failure }.into())
             }
         }
     }
 
-    fn delete(&mut self, stage: &mut Stage) -> Result<Span, Abort> {
+    fn delete(&mut self, run: &RunContext) -> Result<Span, Abort> {
         // runsc counts a sandbox as running until somebody has reaped it.
         let own = if self.spec.name == "runsc" { &["delete", "--force"][..] } else { &["delete"] };
         let program = self.verb(&[own, &[self.name()?]].concat())?;
-        let ended = verbs::carry_out(stage, &program)?;
+        let ended = verbs::carry_out(run, &program)?;
         if let Some(standing) = self.life.standing.take() {
-            stage.cross_out(standing.entry);
+            run.cross_out(standing.entry);
         }
         self.life.first = None;
         Ok(verbs::span(&ended))
     }
 
-    fn discard(&mut self, stage: &mut Stage) {
+    fn discard(&mut self, run: &RunContext) {
         self.life.first = None;
         let Some(standing) = self.life.standing.take() else { return };
         if self.remove(&standing.name).is_ok() {
-            stage.cross_out(standing.entry);
+            run.cross_out(standing.entry);
         }
     }
 }

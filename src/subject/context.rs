@@ -1,7 +1,9 @@
-//! What a run lends to its subjects: names, the journal, the interrupts, the listener for CPU
+//! The context of a run, as its subjects use it, from any thread: names, the journal, the interrupts, the listener for CPU
 //! time, the image, and the host's own view of itself.
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, Result};
 
@@ -14,17 +16,17 @@ use crate::sys::accounting::Listener;
 use crate::sys::signals::Interrupts;
 use crate::units::{Nanos, Stamp};
 
-/// What a run lends to its subjects.
+/// The context of a run.
 #[derive(Debug)]
-pub struct Stage {
+pub struct RunContext {
     /// Eight characters that tell this run from all others.
-    pub run: String,
+    pub id: String,
     /// Where things are kept.
     pub place: Place,
     /// The person's wish to stop.
     pub interrupts: Interrupts,
     /// Counts CPU time of whole launches, or says why it cannot.
-    pub listener: Result<Listener, String>,
+    pub listener: Result<Mutex<Listener>, String>,
     /// What a bare process sees of itself.
     pub host: Inside,
     /// How long one launch may take before it counts as hung.
@@ -34,9 +36,9 @@ pub struct Stage {
     /// Tells the person what takes long, before it does and when it is done.
     pub tell: fn(&str),
     /// The clock of scripted subjects.
-    pub scripted_now: Stamp,
+    scripted: AtomicU64,
     journal: Journal,
-    instances: u64,
+    instances: AtomicU64,
 }
 
 /// The directory of journals in a state directory.
@@ -50,30 +52,30 @@ pub fn may_be_alive(state: &Path, run: &str) -> bool {
     journals(state).join(format!("{run}.jsonl")).try_exists().unwrap_or(true)
 }
 
-impl Stage {
+impl RunContext {
     /// Begins a run in this place.
-    pub fn begin(place: Place, interrupts: Interrupts, run: String, seed: u64) -> Result<Stage> {
-        let journal = Journal::begin(&journals(&place.state), &run)?;
-        Ok(Stage {
+    pub fn begin(place: Place, interrupts: Interrupts, id: String, seed: u64) -> Result<RunContext> {
+        let journal = Journal::begin(&journals(&place.state), &id)?;
+        Ok(RunContext {
             journal,
-            listener: Listener::open().map_err(|error| error.to_string()),
-            run,
+            listener: Listener::open().map(Mutex::new).map_err(|error| error.to_string()),
+            id,
             place,
             interrupts,
             host: Inside::default(),
             allowed: Nanos::from_millis(60_000),
             seed,
             tell: |_| (),
-            scripted_now: Stamp(1_000_000_000),
-            instances: 0,
+            scripted: AtomicU64::new(1_000_000_000),
+            instances: AtomicU64::new(0),
         })
     }
 
     /// A name for the next instance, which nobody else uses and which is no part of another one:
     /// `dunnage-RUN-NUMBER`, with six digits at least.
-    pub fn next_name(&mut self) -> String {
-        self.instances += 1;
-        format!("dunnage-{}-{:06}", self.run, self.instances)
+    pub fn next_name(&self) -> String {
+        let number = self.instances.fetch_add(1, Ordering::Relaxed) + 1;
+        format!("dunnage-{}-{number:06}", self.id)
     }
 
     /// Writes a resource into the journal, before it is made.
@@ -87,6 +89,11 @@ impl Stage {
         self.journal.cross_out(entry);
     }
 
+    /// Lets so much time pass on the clock of scripted subjects, and says when that began.
+    pub fn pass(&self, time: Nanos) -> Stamp {
+        Stamp(self.scripted.fetch_add(time.0.max(0) as u64, Ordering::Relaxed))
+    }
+
     /// Leaves the kernel alone for this long.
     pub fn quiet(&self, time: Nanos) -> Result<(), Abort> {
         if self.interrupts.sleep(time.0 as u64) { Err(Abort::Interrupted) } else { Ok(()) }
@@ -94,12 +101,12 @@ impl Stage {
 
     /// A directory for what this run makes and removes again.
     pub fn workspace(&self) -> PathBuf {
-        resource::workspace(&self.place.state, &self.run)
+        resource::workspace(&self.place.state, &self.id)
     }
 }
 
 /// Ends the run, also after an error or a panic. What could not be removed stays in the journal.
-impl Drop for Stage {
+impl Drop for RunContext {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(self.workspace());
         super::floor::retire();
