@@ -77,6 +77,9 @@ pub enum Command {
         /// Say what each subject adds to a job of this length, such as `2s`, as a share of it.
         #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
         job: Option<String>,
+        /// Show two subjects side by side that differ in several things, with intervals and without verdicts.
+        #[arg(long, num_args = 2, value_names = ["SUBJECT", "SUBJECT"])]
+        between: Vec<String>,
     },
     /// Show what others published, with its cautions and what of ours is the same.
     #[command(after_long_help = "Examples:

@@ -74,14 +74,17 @@ pub enum Relation {
     Baseline,
     /// Both are the same: what differs is noise.
     Twin,
-    /// Both belong to one layer and one ladder.
-    Layer,
+    /// Both belong to one layer and one ladder, and a person chose them apart in at most one thing, with which others
+    /// come along: another engine as it is installed.
+    Choice,
     /// The first stands one step above the second: what the step adds.
     Step,
     /// They differ in this one thing: a cause may be named.
     OneKey(String),
     /// A person predicted how they compare.
     Predicted,
+    /// Several things differ at once, and a reader asked to see them side by side: nothing is decided.
+    Several,
 }
 
 impl Relation {
@@ -90,12 +93,44 @@ impl Relation {
         match self {
             Relation::Baseline => "baseline",
             Relation::Twin => "twin",
-            Relation::Layer => "layer",
+            Relation::Choice => "one choice",
             Relation::Step => "step",
             Relation::OneKey(_) => "one key",
             Relation::Predicted => "predicted",
+            Relation::Several => "several",
         }
     }
+
+    /// Which question it answers.
+    pub fn role(&self) -> Role {
+        match self {
+            Relation::Twin => Role::Control,
+            Relation::Several => Role::Described,
+            _ => Role::Asked,
+        }
+    }
+}
+
+/// What a comparison is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It is among the verdicts of its experiment.
+    Asked,
+    /// It watches the instrument, at a level that the controls of its experiment share.
+    Control,
+    /// It is shown with its interval.
+    Described,
+}
+
+/// How many verdicts an experiment gives. Each kind holds together at 95 %, whatever else is in the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdicts {
+    /// The experiment's name.
+    pub experiment: &'static str,
+    /// What is asked: comparisons, and effects of the factorial, × settings × decisive metrics.
+    pub asked: usize,
+    /// Controls: twins × settings × decisive metrics.
+    pub controls: usize,
 }
 
 /// Two subjects that will be compared in every setting of an experiment, in every decisive metric.
@@ -128,8 +163,8 @@ pub struct Plan {
     pub comparisons: Vec<Comparison>,
     /// The index of the subject that all others are compared with.
     pub baseline: usize,
-    /// Verdicts that will be given: comparisons, and effects of the factorial, × settings × decisive metrics.
-    pub family: usize,
+    /// By experiment that decides something, the verdicts that will be given.
+    pub verdicts: Vec<Verdicts>,
     /// The smallest differences that matter, by experiment and metric.
     pub margins: Vec<FixedMargin>,
     /// How long one launch may take before it counts as hung.
@@ -258,7 +293,7 @@ pub fn make(request: Request) -> Plan {
         cells,
         comparisons,
         baseline,
-        family: 0,
+        verdicts: Vec::new(),
         margins: margins(&experiments, request.margins),
         allowed: request.allowed,
         precision: None,
@@ -271,7 +306,7 @@ pub fn make(request: Request) -> Plan {
     });
     let predicted: Vec<_> = predicted.collect();
     plan.comparisons.extend(predicted);
-    plan.family = plan.count_family();
+    plan.verdicts = plan.count_verdicts();
     plan.quotas = rounds::quotas(&plan, request.rounds);
     if plan.cells.iter().all(|cell| !plan.warms_up(cell.experiment)) {
         plan.warmups = 0;
@@ -285,30 +320,61 @@ pub fn make(request: Request) -> Plan {
 }
 
 impl Plan {
-    /// How many verdicts there will be: each comparison gives one for every setting in which both
+    /// How many verdicts each experiment will give: each comparison gives one for every setting in which both
     /// subjects have a cell, and every decisive metric.
-    pub fn count_family(&self) -> usize {
-        let settings = |one: &Comparison| {
-            let own = self
-                .cells
-                .iter()
-                .filter(|cell| cell.subject == one.subject && cell.experiment == one.experiment);
-            let decisive = |cell: &Cell| {
-                self.metrics(cell).iter().filter(|metric| metric.weight == Weight::Verdict).count()
-            };
-            own.map(decisive).sum::<usize>()
+    pub fn count_verdicts(&self) -> Vec<Verdicts> {
+        let decisive =
+            |cell: &Cell| self.metrics(cell).iter().filter(|metric| metric.weight == Weight::Verdict).count();
+        let of = |one: &Comparison| {
+            let is_its = |cell: &&Cell| cell.subject == one.subject && cell.experiment == one.experiment;
+            self.cells.iter().filter(is_its).map(decisive).sum::<usize>()
         };
-        self.comparisons.iter().map(settings).sum::<usize>() + self.factorial_verdicts()
+        let in_role = |experiment: &str, role: Role| {
+            let own = self.comparisons.iter().filter(|one| one.experiment == experiment);
+            own.filter(|one| one.relation.role() == role).map(of).sum::<usize>()
+        };
+        let mut names: Vec<&'static str> = Vec::new();
+        for cell in &self.cells {
+            if names.last() != Some(&cell.experiment) && !names.contains(&cell.experiment) {
+                names.push(cell.experiment);
+            }
+        }
+        let verdicts = |experiment: &'static str| Verdicts {
+            experiment,
+            asked: in_role(experiment, Role::Asked) + self.factorial_verdicts(experiment),
+            controls: in_role(experiment, Role::Control),
+        };
+        names.into_iter().map(verdicts).filter(|one| one.asked + one.controls > 0).collect()
     }
 
-    /// The level of a single verdict.
-    pub fn alpha(&self) -> Alpha {
-        Family::of(self.family).per_comparison()
+    /// The verdicts of an experiment.
+    pub fn verdicts_of(&self, experiment: &str) -> Option<&Verdicts> {
+        self.verdicts.iter().find(|one| one.experiment == experiment)
     }
 
-    /// The fewest rounds that leave room for verdicts.
+    /// What all experiments ask, counted.
+    pub fn verdicts_asked(&self) -> usize {
+        self.verdicts.iter().map(|one| one.asked).sum()
+    }
+
+    /// The level of a single verdict of an experiment.
+    pub fn alpha(&self, experiment: &str) -> Alpha {
+        self.alpha_for(experiment, Role::Asked)
+    }
+
+    /// The level of a comparison of an experiment.
+    pub fn alpha_for(&self, experiment: &str, role: Role) -> Alpha {
+        let own = self.verdicts_of(experiment);
+        let shared = own.map_or(0, |one| if role == Role::Control { one.controls } else { one.asked });
+        Family::of(shared).per_comparison()
+    }
+
+    /// The fewest rounds that leave room for the verdicts of every experiment that is in all of them.
     pub fn rounds_for_verdicts(&self) -> usize {
-        Family::of(self.family).min_rounds() + SPARE_ROUNDS
+        let in_all = |one: &&Verdicts| self.quotas.iter().all(|quota| quota.experiment != one.experiment);
+        let needed = |one: &Verdicts| Family::of(one.asked.max(one.controls)).min_rounds();
+        let most = self.verdicts.iter().filter(in_all).map(needed).max();
+        most.unwrap_or_else(|| Family::of(0).min_rounds()) + SPARE_ROUNDS
     }
 
     /// The time that a round with all cells takes.

@@ -43,10 +43,10 @@ pub fn main() -> i32 {
         Command::Check(selection) => check::run(selection),
         Command::Run(options) => run::run(options),
         Command::Resume { directory, events } => resume::run(directory, *events),
-        Command::Report { directory, format, output, reference, job } => {
+        Command::Report { directory, format, output, reference, job, between } => {
             let job = job.as_deref().map(report::job).transpose();
             job.and_then(|job| {
-                let extras = report::Extras { references: *reference, job };
+                let extras = report::Extras { references: *reference, job, between };
                 report::run(directory, format, output.as_deref(), extras)
             })
         }

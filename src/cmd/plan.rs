@@ -85,18 +85,27 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
         line(format_args!("settings     {of}{}", settings(plan, name)));
     }
     line(format_args!("cells        {}", plan.cells.len()));
-    let level = plan.alpha().get() * 100.0;
-    let each = if plan.family == 1 { "" } else { " each" };
-    let make = if plan.comparisons.len() == 1 { "makes" } else { "make" };
-    match plan.family {
-        0 => line(format_args!("comparisons  none: nothing is decided")),
-        verdicts => line(format_args!(
-            "comparisons  {}, which {make} {} at a level of {level:.3} %{each}",
-            plan.comparisons.len(),
-            counted(verdicts, "verdict")
-        )),
+    if plan.verdicts.is_empty() {
+        line(format_args!("comparisons  none: nothing is decided"));
     }
+    for one in &plan.verdicts {
+        let level = plan.alpha(one.experiment).get() * 100.0;
+        let each = if one.asked == 1 { "" } else { " each" };
+        let of = if plan.verdicts.len() > 1 { format!(" of {}", one.experiment) } else { String::new() };
+        line(format_args!(
+            "comparisons  {}{of} at a level of {level:.3} %{each}, and {} of twins as controls",
+            counted(one.asked, "verdict"),
+            one.controls
+        ));
+    }
+    let mut told: Vec<(usize, usize, &Relation)> = Vec::new();
     for one in &plan.comparisons {
+        // Most experiments compare the same pairs.
+        let own = (one.subject, one.against, &one.relation);
+        if told.contains(&own) {
+            continue;
+        }
+        told.push(own);
         let why = match &one.relation {
             Relation::OneKey(key) => format!("differ in one thing: {key}"),
             other => other.name().to_owned(),
@@ -127,7 +136,7 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
         let cell = &plan.cells[cell];
         line(format_args!("  {} {} {}", cell.experiment, cell.setting, label(cell.subject)));
     }
-    let need = match plan.family {
+    let need = match plan.verdicts_asked() {
         0 => String::new(),
         _ => format!("; verdicts need {}", plan.rounds_for_verdicts()),
     };

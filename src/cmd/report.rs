@@ -16,11 +16,13 @@ use crate::verdict;
 
 /// What a person asks for beside what the run itself shows.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Extras {
+pub struct Extras<'a> {
     /// What others published.
     pub references: bool,
     /// The length of a job, in seconds.
     pub job: Option<f64>,
+    /// Subjects to be described beside each other, in pairs.
+    pub between: &'a [String],
 }
 
 /// The length of a job, as a person gives it.
@@ -34,14 +36,15 @@ pub fn job(text: &str) -> Result<f64> {
 }
 
 /// Runs the verb. A run in which nothing was measured has a report too, and exit code 4.
-pub fn run(directory: &Path, format: &str, output: Option<&Path>, extras: Extras) -> Result<i32> {
+pub fn run(directory: &Path, format: &str, output: Option<&Path>, extras: Extras<'_>) -> Result<i32> {
     let Some(format) = report::find(format) else {
         let valid: Vec<_> = report::FORMATS.iter().map(|format| format!("`{}`", format.name())).collect();
         let text = format!("there is no format `{format}`\n\nhint: formats are {}", valid.join(", "));
         return Err(Special::Usage(text).into());
     };
     refuse_extras(format, extras)?;
-    let recorded = record::open(directory)?;
+    let mut recorded = record::open(directory)?;
+    describe(&mut recorded, extras.between)?;
     let own = [directory.to_owned()];
     match (format.rendering(), output) {
         (Rendering::Files(_), None) => {
@@ -83,8 +86,26 @@ pub fn run(directory: &Path, format: &str, output: Option<&Path>, extras: Extras
     Ok(if measured { exit::FINE } else { exit::NOTHING })
 }
 
+/// Sets pairs of subjects beside each other that the plan does not compare.
+fn describe(recorded: &mut Recorded, pairs: &[String]) -> Result<()> {
+    for pair in pairs.chunks_exact(2) {
+        if pair[0] == pair[1] || recorded.plan.describe(&pair[0], &pair[1]) == 0 {
+            let labels: Vec<_> =
+                recorded.plan.subjects.iter().map(|one| format!("`{}`", one.label)).collect();
+            let text = format!(
+                "no experiment of this run has both `{}` and `{}`\n\nhint: its subjects are {}",
+                pair[0],
+                pair[1],
+                labels.join(", ")
+            );
+            return Err(Special::Usage(text).into());
+        }
+    }
+    Ok(())
+}
+
 /// What was asked for beside the run must have a place in the format, or it would be left out in silence.
-fn refuse_extras(format: &dyn Format, extras: Extras) -> Result<()> {
+fn refuse_extras(format: &dyn Format, extras: Extras<'_>) -> Result<()> {
     if matches!(format.rendering(), Rendering::Whole(_)) {
         return Ok(());
     }
@@ -94,6 +115,11 @@ fn refuse_extras(format: &dyn Format, extras: Extras) -> Result<()> {
             "`{name}` holds what the run measured and nothing else\n\nhint: `dunnage reference --format csv` shows what \
              others published"
         );
+        return Err(Special::Usage(text).into());
+    }
+    if !extras.between.is_empty() {
+        let text =
+            format!("`{name}` holds samples, and no subjects side by side\n\nhint: take another format");
         return Err(Special::Usage(text).into());
     }
     if extras.job.is_some() {
@@ -127,7 +153,7 @@ fn write_files(run: &Path, directory: &Path, files: &[File]) -> Result<()> {
 }
 
 /// The report, with what was asked for beside the run.
-fn built(recorded: &Recorded, extras: Extras) -> Report {
+fn built(recorded: &Recorded, extras: Extras<'_>) -> Report {
     let mut report = Report::of(recorded, &verdict::analyse(recorded));
     if extras.references {
         report.references = beside::beside(reference::sources(), &report);
@@ -142,7 +168,7 @@ fn write(
     directory: &Path,
     recorded: &Recorded,
     format: &dyn Format,
-    extras: Extras,
+    extras: Extras<'_>,
     look: &Look,
     out: &mut impl Write,
 ) -> Result<()> {

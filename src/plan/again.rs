@@ -76,13 +76,13 @@ pub fn of(measured: Measured) -> Plan {
         subjects,
         cells,
         comparisons,
-        family: 0,
+        verdicts: Vec::new(),
         allowed: ALLOWED,
         precision: None,
         factorial: None,
         quotas,
         predictions: Vec::new(),
     };
-    plan.family = plan.count_family();
+    plan.verdicts = plan.count_verdicts();
     plan
 }

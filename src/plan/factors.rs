@@ -64,14 +64,16 @@ impl Plan {
         starts.filter_map(all).collect()
     }
 
-    /// How many verdicts the factorial gives: effects × settings × decisive metrics.
-    pub(super) fn factorial_verdicts(&self) -> usize {
+    /// How many verdicts the factorial gives in an experiment: effects × settings × decisive metrics.
+    pub(super) fn factorial_verdicts(&self, experiment: &str) -> usize {
         let effects = self.factorial.as_ref().map_or(0, |one| (1 << one.factors.len()) - 1);
         let decisive = |cells: &Vec<usize>| {
             let metrics = self.metrics(&self.cells[cells[0]]);
             metrics.iter().filter(|metric| metric.weight == Weight::Verdict).count()
         };
-        effects * self.factorial_cells().iter().map(decisive).sum::<usize>()
+        let all = self.factorial_cells();
+        let own = all.iter().filter(|cells| self.cells[cells[0]].experiment == experiment);
+        effects * own.map(decisive).sum::<usize>()
     }
 }
 

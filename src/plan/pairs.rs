@@ -47,7 +47,8 @@ fn relation(upper: &Entry, lower: &Entry) -> Option<Relation> {
         return Some(Relation::OneKey(key));
     }
     if upper.layer == lower.layer {
-        return (upper.ladder == lower.ladder).then_some(Relation::Layer);
+        let is_asked = upper.ladder == lower.ladder && choices_between(&upper.spec, &lower.spec) <= 1;
+        return is_asked.then_some(Relation::Choice);
     }
     let step = match (lower.layer, upper.layer) {
         (Layer::Floor, Layer::Runtime) => true,
@@ -61,6 +62,15 @@ fn relation(upper: &Entry, lower: &Entry) -> Option<Relation> {
     step.then_some(Relation::Step)
 }
 
+/// In how many things a person chose two subjects apart. An engine comes with its own runtime, network and log: that
+/// is one choice.
+fn choices_between(one: &Spec, other: &Spec) -> usize {
+    let keys: BTreeSet<&str> = one.keys.iter().chain(&other.keys).map(|(key, _)| key.as_str()).collect();
+    usize::from(one.name != other.name)
+        + usize::from(one.runtime != other.runtime)
+        + keys.into_iter().filter(|key| one.get(key) != other.get(key)).count()
+}
+
 /// The one key, runtime, engine or build in which two subjects of a layer differ. What counts is what
 /// is in force: a key that is not given has its kind's default, which need not be another kind's.
 fn only_difference(one: &Entry, other: &Entry) -> Option<String> {
@@ -70,7 +80,11 @@ fn only_difference(one: &Entry, other: &Entry) -> Option<String> {
     let engine_differs = one.spec.name != other.spec.name;
     let mut differences = Vec::new();
     if engine_differs {
-        differences.push(if one.layer == Layer::Engine { "engine" } else { return None });
+        differences.push(match one.layer {
+            Layer::Engine => "engine",
+            Layer::Runtime => "runtime",
+            Layer::Bare | Layer::Floor => return None,
+        });
     }
     if one.layer == Layer::Engine && one.runtime != other.runtime {
         differences.push("runtime");

@@ -331,6 +331,28 @@ impl Plan {
         self.cells.iter().any(has_a_cell).then_some(subject)
     }
 
+    /// Adds the comparison of two subjects, by their labels, to every experiment in which both have cells and nothing
+    /// compares them yet: described, and not decided. Returns in how many they have cells.
+    pub fn describe(&mut self, first: &str, second: &str) -> usize {
+        let mut names: Vec<&'static str> = self.cells.iter().map(|cell| cell.experiment).collect();
+        names.dedup();
+        let mut found = 0;
+        for experiment in names {
+            let both = (self.measured_as(experiment, first), self.measured_as(experiment, second));
+            let (Some(subject), Some(against)) = both else { continue };
+            found += 1;
+            if self.comparison_of(experiment, first, second).is_none() {
+                self.comparisons.push(super::Comparison {
+                    experiment,
+                    subject,
+                    against,
+                    relation: super::Relation::Several,
+                });
+            }
+        }
+        found
+    }
+
     /// The comparison of two subjects in an experiment, by their labels, and whether the first is its subject.
     pub fn comparison_of(&self, experiment: &str, first: &str, second: &str) -> Option<(usize, bool)> {
         let (first, second) = (self.measured_as(experiment, first)?, self.measured_as(experiment, second)?);

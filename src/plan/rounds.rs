@@ -133,7 +133,7 @@ mod tests {
         assert_eq!((quota, both.rounds_of("start")), (BESIDE, both.rounds));
         assert!(both.rounds >= both.rounds_for_verdicts() && both.rounds > quota);
         // What is not decided adds no verdict.
-        assert_eq!(both.family, plan(&["start"], Rounds::Fit(time)).family);
+        assert_eq!(both.verdicts, plan(&["start"], Rounds::Fit(time)).verdicts);
         let visited =
             (0..both.rounds).filter(|round| both.visits("primitives", round + both.warmups)).count();
         assert_eq!(visited, quota);
@@ -145,7 +145,7 @@ mod tests {
     fn only_those_that_can_be_taken_apart_are_priced_and_need_no_twin() {
         let plan = plan(&["primitives"], Rounds::Fixed(4));
         assert!(plan.cells.iter().all(|cell| plan.subjects[cell.subject].label == "floor"));
-        assert_eq!((plan.family, plan.comparisons.len(), plan.quotas.len()), (0, 0, 0));
+        assert_eq!((plan.verdicts.len(), plan.comparisons.len(), plan.quotas.len()), (0, 0, 0));
         let settings: std::collections::BTreeSet<_> =
             plan.cells.iter().map(|cell| cell.setting.clone()).collect();
         assert_eq!(settings.len(), plan.cells.len());

@@ -91,9 +91,11 @@ fn what_is_in_force_decides_and_not_what_was_typed() {
     let one = |key: &str| Some(Relation::OneKey(key.into()));
     let docker = |keys: &str| entry(&format!("docker{keys}"), Layer::Engine, AsInstalled, Some("runc"));
     let podman = |keys: &str| entry(&format!("podman{keys}"), Layer::Engine, Equalised, Some("runc"));
-    assert_eq!(relation(docker(":log=none,seccomp=default"), docker(":log=none")), Some(Relation::Layer));
+    assert_eq!(relation(docker(":log=none,seccomp=default"), docker(":log=none")), Some(Relation::Choice));
     assert_eq!(relation(docker(":log=default,seccomp=off"), docker("")), one("seccomp"));
     assert_eq!(relation(podman(":log=none,net=none,seccomp=off"), docker(":log=none,net=none")), None);
+    let crun = entry("crun", Layer::Runtime, AsInstalled, Some("crun"));
+    assert_eq!(relation(entry("runc", Layer::Runtime, AsInstalled, Some("runc")), crun), one("runtime"));
     let containerd = |keys: &str| {
         entry(&format!("containerd:log=none,net=none{keys}"), Layer::Engine, Equalised, Some("runc"))
     };
@@ -104,9 +106,65 @@ fn what_is_in_force_decides_and_not_what_was_typed() {
 }
 
 #[test]
-fn every_verdict_counts_in_the_family() {
-    let plan = plan(Rounds::Fixed(3));
-    assert_eq!(plan.family, plan.comparisons.len() * 2 * 3);
+fn a_choice_of_one_thing_is_asked_and_of_several_described_on_demand() {
+    use Ladder::AsInstalled;
+    let engine = |text: &str, runtime: &str| entry(text, Layer::Engine, AsInstalled, Some(runtime));
+    let subjects = vec![
+        entry("bare", Layer::Bare, AsInstalled, None),
+        engine("docker", "runc"),
+        engine("docker+crun", "crun"),
+        engine("podman", "crun"),
+        engine("podman+runc", "runc"),
+    ];
+    let mut plan = make(Request { subjects, ..request(Rounds::Fixed(3)) });
+    // Each as it comes, though runtime, network and log differ besides.
+    assert_eq!(relation_of(&plan, "podman", "docker"), Some(Relation::Choice));
+    assert_eq!(relation_of(&plan, "podman+runc", "docker+crun"), None);
+    assert_eq!(relation_of(&plan, "podman", "docker+crun"), None);
+    let before = plan.count_verdicts();
+    assert_eq!(plan.describe("podman+runc", "docker+crun"), 1);
+    assert_eq!(relation_of(&plan, "podman+runc", "docker+crun"), Some(Relation::Several));
+    assert_eq!(plan.count_verdicts(), before);
+    assert_eq!((plan.describe("podman", "docker"), plan.describe("podman", "nobody")), (1, 0));
+    assert_eq!(relation_of(&plan, "podman", "docker"), Some(Relation::Choice));
+}
+
+#[test]
+fn every_verdict_counts_in_the_family_of_its_experiment_and_twins_in_one_of_their_own() {
+    let alone = plan(Rounds::Fixed(3));
+    let own = &alone.verdicts[0];
+    assert_eq!((own.asked + own.controls, own.controls), (alone.comparisons.len() * 2 * 3, 4 * 2 * 3));
+    let subjects = ladder().into_iter().map(|one| Entry { offers: Need::ALL.to_vec(), ..one }).collect();
+    let experiments = vec!["start", "exec"];
+    let both = make(Request { experiments, subjects, ..request(Rounds::Fixed(3)) });
+    assert_eq!(both.verdicts.len(), 2);
+    assert_eq!(both.verdicts_of("start"), Some(own));
+    assert_eq!(both.alpha("start"), alone.alpha("start"));
+    let needed = both.verdicts.iter().map(|one| Family::of(one.asked).min_rounds()).max().unwrap();
+    assert_eq!(both.rounds_for_verdicts(), needed + SPARE_ROUNDS);
+}
+
+/// The subjects that an installation of everything offers: not a promise but a figure to read, and to notice when it grows.
+#[test]
+fn a_default_plan_of_many_subjects_asks_little_enough_to_be_decided() {
+    use Ladder::{AsInstalled, Equalised};
+    let runtime = |name: &str| entry(name, Layer::Runtime, AsInstalled, Some(name));
+    let subjects = vec![
+        entry("bare", Layer::Bare, AsInstalled, None),
+        entry("floor", Layer::Floor, AsInstalled, None),
+        runtime("crun"),
+        runtime("runc"),
+        runtime("youki"),
+        entry("containerd", Layer::Engine, AsInstalled, Some("runc")),
+        entry("docker", Layer::Engine, AsInstalled, Some("runc")),
+        entry("docker+crun", Layer::Engine, AsInstalled, Some("crun")),
+        entry("podman", Layer::Engine, AsInstalled, Some("crun")),
+        entry("podman+runc", Layer::Engine, AsInstalled, Some("runc")),
+        entry("docker+crun:log=none,net=none", Layer::Engine, Equalised, Some("crun")),
+    ];
+    let plan = make(Request { subjects, ..request(Rounds::Fit(Nanos(0))) });
+    let own = &plan.verdicts[0];
+    assert_eq!((own.asked, own.controls, plan.rounds_for_verdicts()), (132, 24, 15));
 }
 
 #[test]

@@ -21,8 +21,8 @@ pub struct PlanFile {
     rounds: usize,
     warmups: usize,
     baseline: usize,
-    /// Verdicts that will be given; the level of each is 0.05 divided by this.
-    family: usize,
+    /// Verdicts that will be given, by experiment; the level of each is 0.05 divided by the number of its kind.
+    verdicts: Vec<VerdictsFile>,
     /// Nanoseconds after which a launch counts as hung.
     allowed_ns: i64,
     /// Seconds, as predicted from the trial launches.
@@ -41,6 +41,13 @@ pub struct PlanFile {
     /// What a person predicted before measuring.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     predictions: Vec<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct VerdictsFile {
+    experiment: String,
+    asked: usize,
+    controls: usize,
 }
 
 /// A complete factorial: its factors, and the subject of each combination; bit i of the place in the list
@@ -156,7 +163,15 @@ pub fn to_wire(plan: &Plan) -> PlanFile {
         rounds: plan.rounds,
         warmups: plan.warmups,
         baseline: plan.baseline,
-        family: plan.family,
+        verdicts: plan
+            .verdicts
+            .iter()
+            .map(|one| VerdictsFile {
+                experiment: one.experiment.into(),
+                asked: one.asked,
+                controls: one.controls,
+            })
+            .collect(),
         allowed_ns: plan.allowed.0,
         predicted: plan.predicted().seconds(),
         subjects: plan.subjects.iter().map(entry_to_wire).collect(),
@@ -268,7 +283,7 @@ pub fn from_wire(file: PlanFile) -> Result<Plan> {
         let relation = match (one.relation.as_str(), one.key) {
             ("baseline", _) => Relation::Baseline,
             ("twin", _) => Relation::Twin,
-            ("layer", _) => Relation::Layer,
+            ("one choice", _) => Relation::Choice,
             ("step", _) => Relation::Step,
             ("predicted", _) => Relation::Predicted,
             ("one key", Some(key)) => Relation::OneKey(key),
@@ -286,7 +301,7 @@ pub fn from_wire(file: PlanFile) -> Result<Plan> {
         Ok(FixedMargin { experiment: fixed.experiment, metric: fixed.metric, margin })
     });
     let factorial = file.factorial.map(|one| factorial_from_wire(one, count)).transpose()?;
-    let plan = Plan {
+    let mut plan = Plan {
         factorial,
         allowed: Nanos(file.allowed_ns),
         margins: margins.collect::<Result<_>>()?,
@@ -296,7 +311,7 @@ pub fn from_wire(file: PlanFile) -> Result<Plan> {
         cells: cells.collect::<Result<_>>()?,
         comparisons: comparisons.collect::<Result<_>>()?,
         baseline: in_range(file.baseline)?,
-        family: file.family,
+        verdicts: Vec::new(),
         precision: file.precision.map(|one| Precision {
             asked: one.asked,
             pilot_rounds: one.pilot_rounds,
@@ -311,8 +326,10 @@ pub fn from_wire(file: PlanFile) -> Result<Plan> {
         predictions: file.predictions.iter().map(|text| prediction_from_wire(text)).collect::<Result<_>>()?,
         subjects,
     };
-    if plan.family != plan.count_family() {
-        bail!("the plan counts {} verdicts, and its comparisons make {}", plan.family, plan.count_family());
+    plan.verdicts = plan.count_verdicts();
+    let counted = plan.verdicts.iter().map(|one| (one.experiment, one.asked, one.controls));
+    if !counted.eq(file.verdicts.iter().map(|one| (one.experiment.as_str(), one.asked, one.controls))) {
+        bail!("the plan counts other verdicts than its comparisons make");
     }
     Ok(plan)
 }

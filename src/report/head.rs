@@ -1,6 +1,8 @@
 //! What was measured on what, and how, in the words that every format for people begins with.
 
 use super::model::{Order, Report};
+use crate::plan::Verdicts;
+use crate::stats::Family;
 use crate::units::counted;
 
 /// How a fact reads.
@@ -75,19 +77,39 @@ fn own_rounds(report: &Report) -> String {
     let rare = report.experiments.iter().filter_map(|one| Some(format!("{} with {}", one.rounds?, one.name)));
     let rare: Vec<_> = rare.collect();
     let done = if rare.is_empty() { done } else { format!("{done} ({})", rare.join(", ")) };
-    let level = format!("{:.4}", (1.0 - report.level) * 100.0);
-    let level = level.trim_end_matches('0').trim_end_matches('.');
-    let verdicts = match report.family {
-        0 => "no verdicts".to_owned(),
-        1 => format!("1 verdict, at {level} %"),
-        all => format!("{all} verdicts, each at {level} % so that all together hold at 95 %"),
-    };
+    let verdicts = families(report);
     // Whose table it is knows the order of each round, and not the seed that made it.
     let seed = match report.imported {
         None => format!(", seed {}", rounds.seed),
         Some(_) => String::new(),
     };
     format!("{done} in shuffled order after {} to warm up{seed}; {verdicts}", rounds.warmups)
+}
+
+/// How many verdicts each experiment gives, and at which level each of them stands.
+fn families(report: &Report) -> String {
+    let level = |asked: usize| {
+        let level = format!("{:.4}", (1.0 - Family::of(asked).per_comparison().get()) * 100.0);
+        level.trim_end_matches('0').trim_end_matches('.').to_owned()
+    };
+    let own: Vec<_> = report.verdicts.iter().filter(|one| one.asked > 0).collect();
+    match own[..] {
+        [] => "no verdicts".to_owned(),
+        [one] if one.asked == 1 => format!("1 verdict, at {} %", level(1)),
+        [one] => format!(
+            "{} verdicts, each at {} % so that all together hold at 95 %",
+            one.asked,
+            level(one.asked)
+        ),
+        _ => {
+            let of = |one: &&Verdicts| {
+                let each = if one.asked > 1 { " each" } else { "" };
+                format!("{} of {} at {} %{each}", one.asked, one.experiment, level(one.asked))
+            };
+            let each: Vec<_> = own.iter().map(of).collect();
+            format!("verdicts: {}, so that those of an experiment together hold at 95 %", each.join(", "))
+        }
+    }
 }
 
 /// What the test for carry-over came to.

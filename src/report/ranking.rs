@@ -5,7 +5,7 @@
 //!
 //! Deliberately absent: anything read off the medians alone.
 
-use super::model::{Experiment, Row};
+use super::model::{Change, Experiment, Row};
 use crate::verdict::Verdict;
 
 /// The places that a subject may have.
@@ -97,7 +97,9 @@ fn through_a_third(
     for pair in &experiment.pairs {
         let (Some(subject), other) = (index(&pair.subject), index(&pair.against)) else { continue };
         let own = pair.changes.iter().find(|one| one.setting == setting && one.metric == metric);
-        let Some(change) = own.filter(|one| !matches!(one.verdict, Verdict::Suspect(_))) else { continue };
+        // What is only described holds at no level together with the rest.
+        let is_told = |one: &&Change| !matches!(one.verdict, Verdict::Suspect(_) | Verdict::Context);
+        let Some(change) = own.filter(is_told) else { continue };
         if let Some(other) = other {
             compared[subject][other] = true;
             compared[other][subject] = true;

@@ -2,7 +2,7 @@
 //! how much of the difference goes.
 //!
 //! A key is named when the whole interval of the share that goes with it, at 95 %, lies at or above 80 %. That there
-//! is a difference at all was decided at the level that all verdicts of the run share; a key that does nothing has a
+//! is a difference at all was decided at the level that all verdicts of the experiment share; a key that does nothing has a
 //! share near zero, so far from the limit that no level makes a difference to it. Only subjects that differ from the slower one in exactly one key count: what
 //! can only be left out together with something else is not named. Where two keys each take the
 //! difference away, both are named, since neither does it without the other. Everything else is not resolved, and the

@@ -44,7 +44,9 @@ pub(super) fn shorter_together(view: &View<'_>) -> Vec<Suspect> {
             let (Some(one), Some(all)) = (median(alone), median(together)) else { continue };
             let pairs = Pairs::align(view.columns.get(cell, alone), view.columns.get(cell, together));
             let timer = view.run.environment.timer.step as f64 / 1e9;
-            let share = pairs.ok().and_then(|pairs| pairs.ratio(timer, view.plan().alpha()).ok());
+            let share = pairs.ok().and_then(|pairs| {
+                pairs.ratio(timer, view.plan().alpha(view.plan().cells[cell].experiment)).ok()
+            });
             if !share.as_ref().is_some_and(is_too_short) {
                 continue;
             }

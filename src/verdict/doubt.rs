@@ -28,7 +28,7 @@ pub fn doubts(run: &Recorded) -> Doubts {
     let is_asked = |comparison: &Comparison, metric: &Metric| {
         matches!(comparison.relation, Relation::Baseline | Relation::Twin) && metric.weight == Weight::Verdict
     };
-    let findings = findings(run, &columns, run.plan.alpha(), is_asked);
+    let findings = findings(run, &columns, is_asked);
     let view = suspect::View {
         run,
         columns: &columns,

@@ -1,5 +1,5 @@
 //! What each factor of a complete factorial does, alone and together with others: one finding for each
-//! effect, setting and decisive metric. As for comparisons, the level is that of the family, and suspects
+//! effect, setting and decisive metric. They are among the verdicts of their experiment, and suspects
 //! overrule.
 
 use super::{Columns, Suspect, Verdict};
@@ -24,13 +24,14 @@ pub struct FactorFinding {
 }
 
 /// Every effect of the plan's factorial.
-pub(super) fn findings(run: &Recorded, columns: &Columns, alpha: stats::Alpha) -> Vec<FactorFinding> {
+pub(super) fn findings(run: &Recorded, columns: &Columns) -> Vec<FactorFinding> {
     let plan = &run.plan;
     let Some(factorial) = &plan.factorial else { return Vec::new() };
     let timer = run.environment.timer.step as f64 / 1e9;
     let mut all = Vec::new();
     for cells in plan.factorial_cells() {
         let planned = &plan.cells[cells[0]];
+        let alpha = plan.alpha(planned.experiment);
         for (metric, definition) in plan.metrics(planned).iter().enumerate() {
             if definition.weight != Weight::Verdict {
                 continue;

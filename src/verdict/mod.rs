@@ -30,7 +30,7 @@ pub use warning::Warning;
 
 use crate::experiment::{Metric, Weight};
 use crate::outcome::FailureClass;
-use crate::plan::{Comparison, Plan};
+use crate::plan::{Comparison, Plan, Role};
 use crate::record::{Cause, Recorded};
 use crate::stats::{self, Alpha, Course, Decision, Estimate, Margin, Pairs, Sample};
 
@@ -39,8 +39,6 @@ use crate::stats::{self, Alpha, Course, Decision, Estimate, Margin, Pairs, Sampl
 pub struct Analysis {
     /// Complete rounds that count.
     pub rounds: usize,
-    /// The level of a single verdict.
-    pub alpha: Alpha,
     /// By cell.
     pub cells: Vec<CellSummary>,
     /// By cell and metric; none where the cell has no value at all.
@@ -125,7 +123,7 @@ pub struct Finding {
 /// The numbers behind a verdict.
 #[derive(Debug, Clone, Copy)]
 pub struct Numbers {
-    /// Median of the paired differences, with its interval at the run's level.
+    /// Median of the paired differences, with its interval at the level that its experiment shares.
     pub difference: Estimate,
     /// Median of the paired ratios, where the baseline is far enough above the timer's floor.
     pub ratio: Option<Estimate>,
@@ -207,10 +205,9 @@ pub struct FloorShare {
 /// Says everything that can be said about a run.
 pub fn analyse(run: &Recorded) -> Analysis {
     let columns = Columns::of(run);
-    let alpha = run.plan.alpha();
     let all: Vec<usize> = (0..run.plan.cells.len()).collect();
     let cells = in_parallel(&all, |&cell| summary(run, &columns, cell));
-    let mut findings = findings(run, &columns, alpha, |_, _| true);
+    let mut findings = findings(run, &columns, |_, _| true);
     let noise = noise::of_twins(&run.plan, &columns, &cells, &findings);
     let prices = price::all(run, &columns);
     let view = suspect::View {
@@ -225,7 +222,7 @@ pub fn analyse(run: &Recorded) -> Analysis {
     for (index, suspect) in suspects.iter().enumerate() {
         suspect.overrule(index, &mut findings);
     }
-    let mut effects = factors::findings(run, &columns, alpha);
+    let mut effects = factors::findings(run, &columns);
     factors::overrule(&suspects, &mut effects);
     let (warnings, carry_over_tested) = warning::all(run, &columns, &cells);
     // What experiments show beside their findings rests on rounds, or on whole samples, and blocks have neither.
@@ -241,7 +238,6 @@ pub fn analyse(run: &Recorded) -> Analysis {
     };
     Analysis {
         rounds: run.complete_rounds(),
-        alpha,
         floor_shares: floor_shares(run, &columns),
         factors: effects,
         exhibits,
@@ -332,7 +328,6 @@ pub fn sibling(plan: &Plan, cell: usize, subject: usize) -> Option<usize> {
 fn findings(
     run: &Recorded,
     columns: &Columns,
-    alpha: Alpha,
     is_wanted: impl Fn(&Comparison, &Metric) -> bool,
 ) -> Vec<Finding> {
     let plan = &run.plan;
@@ -354,7 +349,12 @@ fn findings(
         let definition = &plan.metrics(&plan.cells[cell])[metric];
         let margin = plan.margin_of(plan.cells[cell].experiment, definition);
         let pairs = Pairs::align(columns.get(against, metric), columns.get(cell, metric)).ok();
-        let (numbers, verdict) = judge(definition, margin, pairs.as_ref(), timer, alpha);
+        let role = plan.comparisons[comparison].relation.role();
+        let alpha = plan.alpha_for(plan.cells[cell].experiment, role);
+        let (numbers, mut verdict) = judge(definition, margin, pairs.as_ref(), timer, alpha);
+        if role == Role::Described && numbers.is_some() {
+            verdict = Verdict::Context;
+        }
         Finding { comparison, cell, against, metric, numbers, verdict }
     };
     let mut findings = in_parallel(&wanted, one);

@@ -22,7 +22,7 @@ pub struct Noise {
 /// What all twins show.
 ///
 /// Their interval is one at 95 %, not at the level that the verdicts share. The floor describes the machine and
-/// decides nothing by itself: whatever rises above it has its verdict at the level of the run besides. At that level
+/// decides nothing by itself: whatever rises above it has its verdict at the level of its experiment besides. At that level
 /// the interval of few rounds is their whole range, so that one disturbed round would be the floor, and each
 /// subject that is added to a run would raise it.
 pub(super) fn of_twins(

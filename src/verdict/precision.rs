@@ -1,12 +1,12 @@
 //! How narrow are the intervals of the comparisons with the baseline, and how many rounds would make
 //! them as narrow as was asked for? The precision of a comparison is half the width of the interval of
-//! its paired difference, at the level of the run's family, as a share of the longer of the two
+//! its paired difference, at the level of its experiment, as a share of the longer of the two
 //! medians; that of a run is the widest of its decisive comparisons with the baseline. Twins do not
 //! count: they are controls.
 
 use super::{Columns, Finding, sibling};
 use crate::experiment::Weight;
-use crate::plan::{Plan, Precision, Relation};
+use crate::plan::{Plan, Precision, Relation, Verdicts};
 use crate::record::Recorded;
 use crate::stats::{Alpha, Pairs, Spread, decisive as decisive_among};
 
@@ -66,29 +66,33 @@ pub(super) fn reached(plan: &Plan, columns: &Columns, findings: &[Finding]) -> O
 pub fn forecast(pilot: &Recorded, asked_for: f64, least: usize, most: usize) -> (usize, Precision) {
     let plan = &pilot.plan;
     let columns = Columns::of(pilot);
-    let spread = |(cell, against, metric): Asked| {
+    let spread = |&(cell, against, metric): &Asked| {
         let pairs = Pairs::align(columns.get(against, metric), columns.get(cell, metric)).ok()?;
         let mut spread = Spread::of(&pairs.differences)?;
         spread.deviation /= longer_median(&pairs);
         spread.deviation.is_finite().then_some(spread)
     };
-    let spreads = decisive_among(asked(plan).into_iter().filter_map(spread).collect());
-    let alpha = plan.alpha();
-    let needed = (least..=most).find(|&rounds| widest(&spreads, rounds, alpha) <= Some(asked_for));
+    let asked = asked(plan);
+    let of_one = |own: &Verdicts| {
+        let its = asked.iter().filter(|(cell, ..)| plan.cells[*cell].experiment == own.experiment);
+        (decisive_among(its.filter_map(spread).collect()), plan.alpha(own.experiment))
+    };
+    let spreads: Vec<_> = plan.verdicts.iter().map(of_one).filter(|(own, _)| !own.is_empty()).collect();
+    let needed = (least..=most).find(|&rounds| widest(&spreads, rounds) <= Some(asked_for));
     let rounds = needed.unwrap_or(most);
     let precision = Precision {
         asked: asked_for,
         pilot_rounds: pilot.complete_rounds(),
-        predicted: widest(&spreads, rounds, alpha).filter(|_| !spreads.is_empty()),
+        predicted: widest(&spreads, rounds).filter(|_| !spreads.is_empty()),
         capped: needed.is_none(),
     };
     (rounds, precision)
 }
 
 /// The precision that the widest comparison keeps.
-fn widest(spreads: &[Spread], rounds: usize, alpha: Alpha) -> Option<f64> {
+fn widest(spreads: &[(Vec<Spread>, Alpha)], rounds: usize) -> Option<f64> {
     spreads
         .iter()
-        .map(|spread| spread.kept(rounds, alpha))
+        .flat_map(|(own, alpha)| own.iter().map(|spread| spread.kept(rounds, *alpha)))
         .try_fold(0.0, |widest: f64, one| Some(widest.max(one?)))
 }

@@ -1,6 +1,7 @@
 //! Prices: what one setting costs more than the setting that it is told in difference of, round by round
 //! and in the same subject. Context with an interval at 95 %; nothing is decided, and nothing is cut off
-//! at zero. What cannot be a price is suspect, at a level that all prices of a run share.
+//! at zero. What cannot be a price is suspect, at a level that all prices of an
+//! experiment share.
 
 use super::Columns;
 use super::suspect::{Suspect, View};
@@ -25,7 +26,7 @@ pub struct Price {
     pub metric: usize,
     /// Median of the paired differences, or of the values, with its interval at 95 %.
     pub price: Estimate,
-    /// The same with the interval at the level that all differences of the run share.
+    /// The same with the interval at the level that all differences of the experiment share.
     pub shared: Estimate,
 }
 
@@ -69,16 +70,16 @@ fn reference(plan: &Plan, cell: usize) -> Option<usize> {
 pub(super) fn all(run: &Recorded, columns: &Columns) -> Vec<Price> {
     let plan = &run.plan;
     let references: Vec<_> = (0..plan.cells.len()).map(|cell| reference(plan, cell)).collect();
-    let prices_something = |name: &str| {
+    let told = |name: &str| {
         let own = plan.cells.iter().zip(&references).filter(|(cell, _)| cell.experiment == name);
-        own.into_iter().any(|(_, reference)| reference.is_some())
+        own.filter(|(_, reference)| reference.is_some()).count()
     };
-    let shared = Family::of(references.iter().flatten().count()).per_comparison();
     let mut prices = Vec::new();
     for (cell, planned) in plan.cells.iter().enumerate() {
-        if !prices_something(planned.experiment) {
-            continue;
-        }
+        let shared = match told(planned.experiment) {
+            0 => continue,
+            all => Family::of(all).per_comparison(),
+        };
         for metric in 0..plan.metrics(planned).len() {
             let sample = difference(columns, cell, references[cell], metric);
             prices.extend(sample.map(|sample| Price {
@@ -182,7 +183,7 @@ pub(super) fn negative(view: &View<'_>) -> Vec<Suspect> {
 pub(super) fn shorter_than_a_spawn(view: &View<'_>) -> Vec<Suspect> {
     let references: Vec<_> =
         view.prices.iter().filter(|price| price.metric == JUDGED && price.reference.is_some()).collect();
-    let level = Family::of(references.len()).per_comparison();
+    let experiment = |cell: usize| view.plan().cells[cell].experiment;
     let before = |cell: usize| references.iter().find(|price| price.cell == cell)?.reference;
     let suspect = |price: &&Price| {
         let spawn = std::iter::successors(before(price.cell), |cell| before(*cell)).last()?;
@@ -192,7 +193,8 @@ pub(super) fn shorter_than_a_spawn(view: &View<'_>) -> Vec<Suspect> {
         }
         let pairs =
             Pairs::align(view.columns.get(spawn, JUDGED), view.columns.get(price.cell, JUDGED)).ok()?;
-        let difference = pairs.difference(level);
+        let like = references.iter().filter(|one| experiment(one.cell) == experiment(price.cell));
+        let difference = pairs.difference(Family::of(like.count()).per_comparison());
         let unit = view.plan().metrics(&view.plan().cells[price.cell])[JUDGED].unit;
         below_zero(&difference).then(|| Suspect {
             rule: "shorter than a bare spawn",

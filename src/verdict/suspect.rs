@@ -330,8 +330,8 @@ fn copies(view: &View<'_>) -> Vec<Suspect> {
 
 /// The vDSO answers without the system call; where that takes longer than the call, it makes it.
 fn vdso_without_gain(view: &View<'_>) -> Vec<Suspect> {
-    let level = view.plan().alpha();
     let suspect = |cell: usize| {
+        let level = view.plan().alpha(view.plan().cells[cell].experiment);
         let (call, vdso) =
             (view.metric_index(cell, "clock_gettime")?, view.metric_index(cell, "clock_vdso")?);
         let pairs = Pairs::align(view.columns.get(cell, call), view.columns.get(cell, vdso)).ok()?;

@@ -64,7 +64,7 @@ fn commands_of_hyperfine_are_subjects_with_their_times_and_without_verdicts() {
     let (_, report) = imported("bench.json", HYPERFINE);
     let file: Value = serde_json::from_str(HYPERFINE).unwrap();
     let experiment = &report["experiments"][0];
-    assert_eq!((&experiment["name"], &report["verdicts_in_family"]), (&"command".into(), &0.into()));
+    assert_eq!((&experiment["name"], &experiment["verdicts_in_family"]), (&"command".into(), &0.into()));
     assert_eq!(experiment["comparisons"].as_array().map(Vec::len), Some(0));
     let cells = experiment["cells"].as_array().unwrap();
     for result in file["results"].as_array().unwrap() {

@@ -26,7 +26,7 @@ pub fn factorial() -> Plan {
     let specs: Vec<_> = subjects.iter().map(|entry| (&entry.spec, entry.layer)).collect();
     let factorial = factors::complete(&names, &specs).expect("every combination once");
     let mut plan = Plan { factorial: Some(factorial), ..plan(subjects, 40) };
-    plan.family = plan.count_family();
+    plan.verdicts = plan.count_verdicts();
     plan
 }
 

@@ -243,7 +243,7 @@ pub(super) fn pairs(experiment: &Experiment) -> Vec<Table> {
         ("One thing differs: what it costs or saves", |kind| matches!(kind, PairKind::OneKey(_))),
         ("What each step adds", |kind| matches!(kind, PairKind::Step)),
         ("Several things differ at once, so no cause is named", |kind| {
-            matches!(kind, PairKind::Layer | PairKind::Predicted)
+            matches!(kind, PairKind::Choice | PairKind::Predicted | PairKind::Several)
         }),
         ("Not decided against the baseline", |kind| matches!(kind, PairKind::Baseline)),
     ];

@@ -9,7 +9,7 @@ use super::model::{
     Change, Ground, Job, Pair, PairKind, PredictedLink, Prediction, Report, Row, Sentence, Value,
 };
 use super::{Format, Look, Rendering};
-use crate::stats::{Estimate, Goal};
+use crate::stats::{Estimate, Family, Goal};
 use crate::verdict::Verdict;
 use crate::verdict::exhibit::{Column, Exhibit, Item};
 
@@ -78,14 +78,12 @@ fn file(report: &Report) -> File<'_> {
             reached: one.reached,
             sentence: &one.sentence,
         }),
-        verdict_level: report.level,
-        verdicts_in_family: report.family,
         samples: report.samples,
         carry_over_tested: report.carry_over_tested,
         sentences: report.sentences.iter().map(sentence).collect(),
         predictions: report.predictions.iter().map(prediction).collect(),
         job: report.job.as_ref().map(job),
-        experiments: report.experiments.iter().map(experiment).collect(),
+        experiments: report.experiments.iter().map(|one| experiment(report, one)).collect(),
         failures: report
             .failures
             .iter()
@@ -177,7 +175,8 @@ fn ground(one: &Ground) -> GroundFile<'_> {
     GroundFile { setting: &one.setting, metric: one.metric, subject: &one.subject, against: &one.against }
 }
 
-fn experiment(one: &super::model::Experiment) -> ExperimentFile<'_> {
+fn experiment<'a>(report: &Report, one: &'a super::model::Experiment) -> ExperimentFile<'a> {
+    let family = report.verdicts.iter().find(|own| own.experiment == one.name).map_or(0, |own| own.asked);
     let metrics = one.metrics.iter().map(|metric| MetricFile {
         name: metric.name,
         unit: metric.unit.name(),
@@ -221,6 +220,8 @@ fn experiment(one: &super::model::Experiment) -> ExperimentFile<'_> {
         exhibits: one.exhibits.iter().map(exhibit).collect(),
         name: one.name,
         question: one.question,
+        verdicts_in_family: family,
+        verdict_level: Family::of(family).per_comparison().get(),
         rounds: one.rounds,
         metrics: metrics.collect(),
         noise_floors: noise.collect(),
@@ -359,7 +360,8 @@ fn relation(pair: &Pair) -> (&str, Option<&str>) {
     match &pair.kind {
         PairKind::OneKey(key) => ("one key", Some(key)),
         PairKind::Step => ("step", None),
-        PairKind::Layer => ("layer", None),
+        PairKind::Choice => ("one choice", None),
+        PairKind::Several => ("several", None),
         PairKind::Baseline => ("baseline", None),
         PairKind::Predicted => ("predicted", None),
         PairKind::Twin => ("twin", None),

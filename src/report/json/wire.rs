@@ -19,8 +19,6 @@ pub(super) struct File<'a> {
     pub unavailable: Facts<'a>,
     pub rounds: RoundsFile,
     pub precision: Option<PrecisionFile<'a>>,
-    pub verdict_level: f64,
-    pub verdicts_in_family: usize,
     pub samples: usize,
     pub carry_over_tested: usize,
     pub sentences: Vec<SentenceFile<'a>>,
@@ -126,6 +124,8 @@ pub(super) struct GroundFile<'a> {
 pub(super) struct ExperimentFile<'a> {
     pub name: &'a str,
     pub question: &'a str,
+    pub verdicts_in_family: usize,
+    pub verdict_level: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<usize>,
     pub metrics: Vec<MetricFile<'a>>,

@@ -3,7 +3,7 @@
 
 use super::{Change, Metric, Pair, PairKind};
 use crate::experiment;
-use crate::plan::{Entry, Ladder, Plan, Relation};
+use crate::plan::{Entry, Ladder, Layer, Plan, Relation};
 use crate::report::text::{clean, with_interval};
 use crate::stats::{Estimate, Goal, NewRun};
 use crate::units::Unit;
@@ -33,7 +33,7 @@ impl Compared<'_> {
         let found: Vec<_> = self.analysis.findings.iter().filter(fits).collect();
         let of_metric = |metric| found.iter().find(|finding| finding.metric == metric);
         (0..self.metrics.len())
-            .map(|metric| of_metric(metric).map(|finding| self.change(finding, &PairKind::Layer)))
+            .map(|metric| of_metric(metric).map(|finding| self.change(finding, &PairKind::Choice)))
             .collect()
     }
 
@@ -92,10 +92,11 @@ fn rank(pair: &Pair) -> usize {
     match pair.kind {
         PairKind::OneKey(_) => 0,
         PairKind::Step => 1,
-        PairKind::Layer => 2,
+        PairKind::Choice => 2,
         PairKind::Baseline => 3,
         PairKind::Predicted => 4,
-        PairKind::Twin => 5,
+        PairKind::Several => 5,
+        PairKind::Twin => 6,
     }
 }
 
@@ -123,8 +124,10 @@ fn phrase(kind: &PairKind, subject: &Entry, against: &Entry) -> String {
         PairKind::Step => {
             format!("the step from {} to {}{}", short(against), short(subject), common_keys(subject, against))
         }
-        PairKind::Baseline | PairKind::Predicted => format!("{} against {}", subject.label, against.label),
-        PairKind::Layer => {
+        PairKind::Baseline | PairKind::Predicted | PairKind::Several => {
+            format!("{} against {}", subject.label, against.label)
+        }
+        PairKind::Choice => {
             let ground = match subject.ladder {
                 Ladder::AsInstalled => ", as installed".to_owned(),
                 Ladder::Equalised => format!(", equalised{}", common_keys(subject, against)),
@@ -145,6 +148,9 @@ fn one_key(key: &str, subject: &Entry, against: &Entry) -> String {
     let runtime = |entry: &Entry| entry.runtime.clone().unwrap_or_else(unknown);
     let keys = common_keys(subject, against);
     match key {
+        "runtime" if subject.layer == Layer::Runtime => {
+            format!("choosing {} instead of {}{keys}", short(subject), short(against))
+        }
         "runtime" => format!(
             "choosing {} instead of {} under {}{keys}",
             runtime(subject),
@@ -215,10 +221,11 @@ fn kind_of(relation: &Relation) -> PairKind {
     match relation {
         Relation::Baseline => PairKind::Baseline,
         Relation::Twin => PairKind::Twin,
-        Relation::Layer => PairKind::Layer,
+        Relation::Choice => PairKind::Choice,
         Relation::Step => PairKind::Step,
         Relation::OneKey(key) => PairKind::OneKey(key.clone()),
         Relation::Predicted => PairKind::Predicted,
+        Relation::Several => PairKind::Several,
     }
 }
 

@@ -56,10 +56,8 @@ pub struct Report {
     pub rounds: Rounds,
     /// The precision that the number of rounds was computed for.
     pub precision: Option<Precision>,
-    /// The level of a single verdict.
-    pub level: f64,
-    /// How many verdicts share the level of 5 %.
-    pub family: usize,
+    /// By experiment that decides something, how many verdicts share its level of 5 %.
+    pub verdicts: Vec<crate::plan::Verdicts>,
     /// By experiment.
     pub experiments: Vec<Experiment>,
     /// What the findings mean for a decision, by experiment in their order.
@@ -398,11 +396,13 @@ pub enum PairKind {
     /// What a layer adds to the one below.
     Step,
     /// That two things differ, as they were installed.
-    Layer,
+    Choice,
     /// How far it is from the baseline.
     Baseline,
     /// What a person predicted, and nobody would have compared.
     Predicted,
+    /// Several things differ, and a reader asked to see them.
+    Several,
     /// Noise.
     Twin,
 }

@@ -305,23 +305,32 @@ impl<'a> Words<'a> {
     fn least(&self, layer: Layer, ladder: Ladder, subject: usize, leads: &[Vec<Decided>]) -> String {
         let Some(first) = leads.first().and_then(|lead| lead.first()) else { return String::new() };
         let lead = |over: &Vec<Decided>| {
-            let next = over.first()?;
+            let pair = |one: &&Decided| {
+                let one = &self.plan.comparisons[self.analysis.findings[one.finding()].comparison];
+                let is_of_layer = |index: usize| self.plan.subjects[index].layer == layer;
+                (one.subject == subject || one.against == subject)
+                    && is_of_layer(one.subject)
+                    && is_of_layer(one.against)
+            };
+            let next = over.iter().find(pair)?;
             let size = absolute(self.metric(next.finding()).unit, next);
             let comparison = &self.plan.comparisons[self.analysis.findings[next.finding()].comparison];
             let other = if comparison.subject == subject { comparison.against } else { comparison.subject };
-            let next_one = if over.len() > 1 { ", the next" } else { "" };
+            // Of those that are compared with others alone nobody knows how far behind they are.
+            let is_next = over.len() > 1 && over.iter().filter(pair).count() == over.len();
+            let next_one = if is_next { ", the next" } else { "" };
             let setting =
                 self.setting_of(next.finding()).map_or(String::new(), |setting| format!(" ({setting})"));
             let other = self.names(layer, ladder, &[other]).concat();
             Some(format!("by {size} before {other}{next_one}{setting}"))
         };
         let leads: Vec<String> = leads.iter().filter_map(lead).collect();
+        let by = if leads.is_empty() { String::new() } else { format!(": {}", joined(&leads, "and")) };
         format!(
-            "of the {}, {} takes the least (`{}`): {}",
+            "of the {}, {} takes the least (`{}`){by}",
             group(layer, ladder),
             self.names(layer, ladder, &[subject]).concat(),
-            self.metric(first.finding()).name,
-            joined(&leads, "and")
+            self.metric(first.finding()).name
         )
     }
 

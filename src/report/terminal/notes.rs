@@ -101,7 +101,7 @@ pub(super) fn differences(page: &mut Page, experiment: &Experiment) {
     let group = |kind: &PairKind| match kind {
         PairKind::OneKey(_) => 0,
         PairKind::Step => 1,
-        PairKind::Layer | PairKind::Predicted | PairKind::Twin => 2,
+        PairKind::Choice | PairKind::Predicted | PairKind::Several | PairKind::Twin => 2,
         PairKind::Baseline => 3,
     };
     // That a layer is slower than the baseline stands in the ladders; what is open or the same

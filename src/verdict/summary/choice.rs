@@ -1,5 +1,5 @@
 //! Which subject of a layer takes the least, on each ladder and in each setting: one that beats every other,
-//! or those that none was shown to beat.
+//! directly or by way of the baseline, or those that none was shown to beat.
 
 use super::{Decided, One, Says, Way};
 use crate::experiment::Setting;
@@ -56,31 +56,89 @@ impl One<'_> {
         let mut subjects: Vec<usize> = own.iter().flat_map(|&index| ends(index)).collect();
         subjects.sort_unstable();
         subjects.dedup();
-        let decided: Vec<Decided> = own.iter().filter_map(|&index| self.decided(index)).collect();
-        let loser = |one: &Decided| match one.way() {
-            Way::More => Some(ends(one.finding())[0]),
-            Way::Less => Some(ends(one.finding())[1]),
-            Way::Same => None,
+        let decided = own.iter().filter_map(|&index| self.decided(index));
+        let direct = decided.filter_map(|one| {
+            let [subject, against] = ends(one.finding());
+            match one.way() {
+                Way::More => Some(Beats { winner: against, loser: subject, shown: one, by_way_of: None }),
+                Way::Less => Some(Beats { winner: subject, loser: against, shown: one, by_way_of: None }),
+                Way::Same => None,
+            }
+        });
+        let mut beats: Vec<Beats> = direct.collect();
+        let size = |one: &Beats| one.shown.difference().value.abs();
+        beats.sort_by(|one, other| size(one).total_cmp(&size(other)));
+        let is_compared = |one: usize, other: usize| {
+            own.iter().any(|&index| ends(index).contains(&one) && ends(index).contains(&other))
         };
-        let beaten: Vec<usize> = decided.iter().filter_map(loser).collect();
-        let unbeaten: Vec<usize> = subjects.iter().copied().filter(|one| !beaten.contains(one)).collect();
+        beats.extend(self.by_way_of_the_baseline(setting, &subjects, is_compared));
+        let is_beaten = |subject: &usize| beats.iter().any(|one| one.loser == *subject);
+        let unbeaten: Vec<usize> = subjects.iter().copied().filter(|one| !is_beaten(one)).collect();
         // Beating is meant of those that were not beaten, or it would explain nothing.
-        let over = |one: &&Decided| {
-            let winner = ends(one.finding()).into_iter().find(|end| Some(*end) != loser(one));
-            loser(one).is_some() && winner.is_some_and(|winner| unbeaten.contains(&winner))
-        };
-        let mut over: Vec<Decided> = decided.iter().filter(over).copied().collect();
-        over.sort_by(|one, other| one.difference().value.abs().total_cmp(&other.difference().value.abs()));
+        beats.retain(|one| unbeaten.contains(&one.winner));
+        let mut over: Vec<Decided> = Vec::new();
+        let mut rest = Vec::new();
+        let mut losers: Vec<usize> = Vec::new();
+        for one in &beats {
+            losers.push(one.loser);
+            over.push(one.shown);
+            rest.extend(one.by_way_of);
+        }
+        losers.sort_unstable();
+        losers.dedup();
         if let [subject] = unbeaten[..]
-            && over.len() + 1 == subjects.len()
+            && losers.len() + 1 == subjects.len()
         {
+            over.extend(rest);
             return Some(Says::Least { layer, ladder, subject, leads: vec![over] });
         }
         let among = |index: &usize| ends(*index).iter().all(|end| unbeaten.contains(end));
-        let open: Vec<usize> = own.iter().copied().filter(among).collect();
+        let open = own.iter().copied().filter(among).chain(rest.iter().map(Decided::finding)).collect();
         // Where nobody is shown to take more, there is no choice to narrow down.
-        let narrows = !over.is_empty() && !open.is_empty();
+        let narrows = !over.is_empty() && unbeaten.len() > 1;
         let setting = setting.clone();
         narrows.then_some(Says::Among { layer, ladder, setting, subjects: unbeaten, open, over })
     }
+
+    /// Those that no comparison sets beside each other are told apart where their differences from the baseline, which
+    /// are decided and hold together with all others, lie apart by more than matters.
+    fn by_way_of_the_baseline(
+        &self,
+        setting: &Setting,
+        subjects: &[usize],
+        is_compared: impl Fn(usize, usize) -> bool,
+    ) -> Vec<Beats> {
+        let baseline = self.run.plan.baseline_of(self.name);
+        let from_it = |subject: usize| {
+            let fits = |index: &usize| {
+                let comparison = self.comparison(*index);
+                (comparison.subject, comparison.against) == (subject, baseline)
+                    && self.finding(*index).metric == 0
+                    && self.setting(*index) == setting
+            };
+            let index = self.findings.iter().copied().find(fits)?;
+            Some((self.decided(index)?, self.finding(index).numbers?.matters))
+        };
+        let known: Vec<_> = subjects.iter().filter_map(|&one| Some((one, from_it(one)?))).collect();
+        let mut all = Vec::new();
+        for &(loser, (shown, matters)) in &known {
+            for &(winner, (other, also)) in &known {
+                let is_apart = shown.interval().low > other.interval().high + f64::max(matters, also);
+                if is_apart && shown.way() == Way::More && !is_compared(winner, loser) {
+                    all.push(Beats { winner, loser, shown, by_way_of: Some(other) });
+                }
+            }
+        }
+        all
+    }
+}
+
+/// One subject takes more than another.
+struct Beats {
+    winner: usize,
+    loser: usize,
+    /// What shows it: of both, or of the loser and the baseline.
+    shown: Decided,
+    /// What shows in the latter case where the winner stands.
+    by_way_of: Option<Decided>,
 }
