@@ -102,10 +102,10 @@ fn show(contents: &Contents, most: usize) {
     line("subjects", &labels.join(", "));
     line("files", &files.join(", "));
     tell("\nnot in the pack:");
-    for kind in Kind::ALL {
+    for (kind, name) in Kind::ALL {
         let all: Vec<&Replaced> = contents.replaced.iter().filter(|one| one.kind == kind).collect();
         if !all.is_empty() {
-            removed(kind, &all, most);
+            removed(name, &all, most);
         }
     }
     if contents.replaced.is_empty() {
@@ -125,8 +125,8 @@ fn line(name: &str, text: &str) {
     }
 }
 
-fn removed(kind: Kind, all: &[&Replaced], most: usize) {
-    tell(&format!("  {} ({})", kind.name(), all.len()));
+fn removed(name: &str, all: &[&Replaced], most: usize) {
+    tell(&format!("  {name} ({})", all.len()));
     for one in all.iter().take(most) {
         let text = shorten(&clean(&one.text), 64);
         match one.placeholder.as_str() {

@@ -171,7 +171,7 @@ fn a_prediction_is_packed_with_its_subjects() {
     let report: Value = serde_json::from_str(&report.stdout).expect("JSON");
     let own: Value = serde_json::from_str(&dunnage.run("report DIR --format json").stdout).expect("JSON");
     let text = report["predictions"].to_string();
-    assert!(text.contains("user1 < b"), "{text}");
+    assert!(text.contains("subject1 < b"), "{text}");
     let outcomes = |report: &Value| -> Vec<String> {
         let links = report["predictions"][0]["links"].as_array().expect("links");
         links.iter().map(|link| link["verdict"].to_string()).collect()

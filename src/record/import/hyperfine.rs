@@ -20,7 +20,7 @@ use crate::units::{Nanos, Unit};
 /// Its name for people.
 pub const FORMAT: &str = "hyperfine's JSON";
 /// The command that stands for all: which one it is, the label says.
-const LABELLED: &str = "as labelled";
+pub(in crate::record) const LABELLED: &str = "as labelled";
 const METRIC: &str = "returned";
 /// Fewer equal times could be chance on a coarse clock.
 const FEWEST: usize = 5;

@@ -6,7 +6,7 @@
 
 mod critest;
 mod foreign;
-mod hyperfine;
+pub(super) mod hyperfine;
 mod table;
 
 use std::collections::BTreeMap;

@@ -1,18 +1,19 @@
 //! The files of a run without what is private in them. What is kept is named here, field by field; what is not
-//! named is left out, and texts that anybody may have written go through `words`. The samples stand in `samples`.
+//! named is left out, and texts that anybody may have written go through `words` and `label`. The samples stand in `samples`.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 
+use super::super::import::hyperfine::LABELLED;
 use super::super::source::Source;
 use super::super::{Environment, Order, environment, plan_file, reader};
-use super::command as command_line;
 use super::label::{self, Labels};
 use super::words::{Kind, Words};
+use crate::experiment::Setting;
+use crate::experiment::command::line;
 use crate::experiment::setting::interned;
-use crate::experiment::{Setting, command};
 use crate::plan::{Entry, Plan, Prediction, Relation};
 
 /// Facts about the machine that do not tell which one it is.
@@ -48,14 +49,12 @@ const ARGUMENTS: &str = "acpi amd_iommu amd_pstate apparmor audit cgroup clockso
     processor. psi pti rcu_nocb security selinux skew_tick spec swapaccount transparent_hugepage \
     systemd.unified_cgroup_hierarchy systemd.legacy_systemd_cgroup_controller";
 
-/// Environment and plan of one run directory without what is private, and what its samples need.
+/// Environment and plan of one run directory without what is private.
 pub struct Head {
     /// What becomes `env.json`.
     pub environment: Vec<u8>,
     /// What becomes `plan.json`.
     pub plan: Vec<u8>,
-    /// By cell, whether it is of a command that may have said anything.
-    pub(super) talks: Vec<bool>,
 }
 
 /// Cleans environment and plan.
@@ -71,8 +70,7 @@ pub fn head(source: &Source, words: &mut Words, dropped: &[String]) -> Result<(H
     plan_file::check(&plan).context(
         "without what is private in it the run cannot be read\n\nhint: `--private WORD` lets something else stand for a word",
     )?;
-    let talks = plan.cells.iter().map(|cell| cell.experiment == command::NAME).collect();
-    let head = Head { environment: pretty(&environment)?, plan: pretty(&plan_file::to_wire(&plan))?, talks };
+    let head = Head { environment: pretty(&environment)?, plan: pretty(&plan_file::to_wire(&plan))? };
     Ok((head, environment, plan))
 }
 
@@ -83,13 +81,12 @@ fn pretty(value: &impl Serialize) -> Result<Vec<u8>> {
 }
 
 fn clean_environment(run: Environment, labels: Labels, words: &mut Words, dropped: &[String]) -> Environment {
-    let host = if run.host.is_empty() { run.host } else { words.whole(Kind::Host, &run.host) };
     let mut tags = BTreeMap::new();
     for (key, value) in run.tags {
         if dropped.contains(&key) {
-            words.left_out(Kind::LeftOut, &format!("tag {key}={value}"));
+            words.left_out(&format!("tag {key}={value}"));
         } else {
-            tags.insert(words.text(&key), words.text(&value));
+            tags.insert(words.kept(Kind::Tag, "key", &key), words.kept(Kind::Tag, "tag", &value));
         }
     }
     let mut machine = BTreeMap::new();
@@ -102,8 +99,8 @@ fn clean_environment(run: Environment, labels: Labels, words: &mut Words, droppe
     for (subject, facts) in run.subjects {
         let components = facts.components.iter().map(|one| environment::ComponentFacts {
             role: own(&one.role, words),
-            path: words.path(&one.path),
-            version: words.version(&one.version),
+            path: words.program(&one.path),
+            version: words.told(&one.version),
             sha256: own(&one.sha256, words),
         });
         let components = components.collect();
@@ -116,9 +113,9 @@ fn clean_environment(run: Environment, labels: Labels, words: &mut Words, droppe
         dunnage: own(&run.dunnage, words),
         probe: own(&run.probe, words),
         run: own(&run.run, words),
-        host,
+        host: words.host(&run.host),
         started: own(&run.started, words),
-        command: command_line::own(&run.command, words, dropped),
+        command: began(&run.command, words),
         tags,
         machine,
         timer: run.timer,
@@ -126,16 +123,52 @@ fn clean_environment(run: Environment, labels: Labels, words: &mut Words, droppe
         unavailable: run
             .unavailable
             .iter()
-            .map(|(name, why)| (label::label(name, labels, words), words.text(why)))
+            .map(|(name, why)| (label::label(name, labels, words), words.told(why)))
             .collect(),
-        no_cpu_accounting: run.no_cpu_accounting.map(|why| words.text(&why)),
-        origin: run.origin.map(|origin| super::origin::clean(origin, labels, words)),
+        no_cpu_accounting: run.no_cpu_accounting.map(|why| words.told(&why)),
+        origin: run.origin.map(|origin| clean_origin(origin, labels, words)),
+    }
+}
+
+/// The command line that began the run: names of experiments, subjects, options and numbers.
+fn began(all: &[String], words: &mut Words) -> Vec<String> {
+    let is_name = |word: &str| word == "run" || crate::experiment::find(word).is_some();
+    let mut before = "";
+    let mut kept = Vec::new();
+    for (at, word) in all.iter().enumerate() {
+        kept.push(match before {
+            _ if at == 0 => "dunnage".to_owned(),
+            "-s" | "--subject" => label::label(word, Labels::Subjects, words),
+            _ if is_name(word) => word.clone(),
+            _ => label::value("value", word, words),
+        });
+        before = word;
+    }
+    kept
+}
+
+/// Where imported samples come from: the name of the file, and texts that may quote what stood in it.
+fn clean_origin(origin: environment::Origin, labels: Labels, words: &mut Words) -> environment::Origin {
+    let doubt = |one: environment::DoubtFacts, words: &mut Words| environment::DoubtFacts {
+        labels: one.labels.iter().map(|one| label::label(one, labels, words)).collect(),
+        rule: own(&one.rule, words),
+        metric: one.metric.map(|metric| own(&metric, words)),
+        evidence: words.quoting(&one.evidence),
+        mechanism: words.quoting(&one.mechanism),
+    };
+    environment::Origin {
+        format: words.told(&origin.format),
+        sha256: own(&origin.sha256, words),
+        file: words.kept(Kind::Path, "file", &origin.file),
+        notes: origin.notes.iter().map(|note| words.quoting(note)).collect(),
+        doubts: origin.doubts.into_iter().map(|one| doubt(one, words)).collect(),
+        order: origin.order,
     }
 }
 
 fn machine_fact(name: &str, value: &str, words: &mut Words) -> Option<String> {
     if PUBLIC.contains(&name) || name.starts_with(MITIGATION) {
-        return Some(words.version(value));
+        return Some(words.told(value));
     }
     if name == "kernel_command_line" {
         return Some(kernel_arguments(value, words));
@@ -146,7 +179,7 @@ fn machine_fact(name: &str, value: &str, words: &mut Words) -> Option<String> {
     if name.starts_with(STORAGE) {
         return Some(storage(value, words));
     }
-    words.left_out(Kind::LeftOut, &format!("{name}: {value}"));
+    words.left_out(&format!("{name}: {value}"));
     None
 }
 
@@ -170,9 +203,9 @@ fn kernel_arguments(line: &str, words: &mut Words) -> String {
     let (kept, others): (Vec<&str>, Vec<&str>) = own.split_whitespace().partition(is_shared);
     let rest = line.strip_prefix(own).unwrap_or_default().trim();
     for word in others.into_iter().chain((!rest.is_empty()).then_some(rest)) {
-        words.left_out(Kind::LeftOut, &format!("kernel argument {word}"));
+        words.left_out(&format!("kernel argument {word}"));
     }
-    words.version(&kept.join(" "))
+    words.told(&kept.join(" "))
 }
 
 /// What lies under a directory: its filesystem and the options that are switches or numbers.
@@ -183,14 +216,14 @@ fn storage(value: &str, words: &mut Words) -> String {
         Some((path, filesystem, device, options.strip_suffix(')')?))
     });
     let Some((path, filesystem, device, options)) = parts else {
-        return words.whole(Kind::Path, value);
+        return words.given(Kind::Path, "/…/path", value);
     };
     let plain = |c: char| c.is_ascii_alphanumeric();
     // A disk is called by its place on a bus; other names are given by people.
     let device = match device.strip_prefix("/dev/").filter(|name| name.chars().all(plain)) {
-        Some(disk) => format!("/dev/{}", words.version(disk)),
-        None if device.contains(['/', ':', '.']) => words.whole(Kind::Path, device),
-        None => words.version(device),
+        Some(disk) => format!("/dev/{}", words.told(disk)),
+        None if device.contains(['/', ':', '.']) => words.given(Kind::Value, "device", device),
+        None => words.told(device),
     };
     let is_known = |option: &&str| match option.split_once('=') {
         None => option.chars().all(|c| plain(c) || c == '_'),
@@ -203,8 +236,8 @@ fn storage(value: &str, words: &mut Words) -> String {
 /// More about a subject: a program's words, or the parameters of a command that others measured.
 fn note(text: &str, labels: Labels, words: &mut Words) -> String {
     match labels {
-        Labels::Subjects => words.version(text),
-        Labels::Commands => command_line::measured(text, words),
+        Labels::Subjects => words.told(text),
+        Labels::Commands => label::command(text, words),
     }
 }
 
@@ -242,14 +275,14 @@ fn clean_plan(mut plan: Plan, labels: Labels, words: &mut Words) -> Plan {
 /// What the program writes by itself: a name, a version, a sum, a moment. What holds a character that none of these
 /// has was written by somebody else.
 pub(super) fn own(text: &str, words: &mut Words) -> String {
-    if text.contains(['/', '@', ' ']) { words.text(text) } else { text.to_owned() }
+    if text.contains(['/', '@', ' ']) { words.told(text) } else { text.to_owned() }
 }
 
 fn clean_entry(entry: Entry, labels: Labels, words: &mut Words) -> Entry {
     Entry {
         label: label::label(&entry.label, labels, words),
         spec: label::spec(entry.spec, words),
-        runtime: entry.runtime.map(|runtime| words.text(&runtime)),
+        runtime: entry.runtime.map(|runtime| words.kept(Kind::Label, "runtime", &runtime)),
         variant_of: entry.variant_of.map(|of| label::label(&of, labels, words)),
         ..entry
     }
@@ -258,9 +291,36 @@ fn clean_entry(entry: Entry, labels: Labels, words: &mut Words) -> Entry {
 fn clean_setting(experiment: &str, setting: &Setting, words: &mut Words) -> Setting {
     let cleaned = setting.0.iter().map(|&(key, value)| match is_listed(experiment, key, value) {
         true => (key, value),
-        false => (key, interned(&command_line::value_of_setting(key, value, words))),
+        false => (key, interned(&value_of_setting(key, value, words))),
     });
     Setting(cleaned.collect())
+}
+
+/// What a person chose for a key of an experiment, in the form that the key has.
+fn value_of_setting(key: &str, text: &str, words: &mut Words) -> String {
+    let pair = |word: &String, words: &mut Words| match word.split_once('=') {
+        Some((name, value)) => {
+            format!("{}={}", words.kept(Kind::Value, "name", name), label::value("value", value, words))
+        }
+        None => words.given(Kind::Value, "value", word),
+    };
+    let place = |part: &str, words: &mut Words| {
+        if matches!(part, "ro" | "rw") { part.to_owned() } else { words.path(part) }
+    };
+    let all = line::split(text).unwrap_or_else(|_| vec![text.to_owned()]);
+    let kept = match key {
+        "cmd" if text == LABELLED => return text.to_owned(),
+        "cmd" => return label::command(text, words),
+        "workdir" => return words.path(text),
+        "env" | "sweep" => all.iter().map(|word| pair(word, words)).collect::<Vec<_>>(),
+        "mount" => {
+            let mount =
+                |word: &String| word.split(':').map(|part| place(part, words)).collect::<Vec<_>>().join(":");
+            all.iter().map(mount).collect()
+        }
+        _ => return words.kept(Kind::Value, key, text),
+    };
+    if kept == all { text.to_owned() } else { line::join(&kept) }
 }
 
 /// Whether the experiment itself has this value for the key.
@@ -274,7 +334,7 @@ fn is_listed(experiment: &str, key: &str, value: &str) -> bool {
 fn clean_prediction(prediction: &mut Prediction, labels: Labels, words: &mut Words) {
     for (key, value) in &mut prediction.setting {
         if !is_listed(prediction.experiment, key, value) {
-            *value = command_line::value_of_setting(key, value, words);
+            *value = value_of_setting(key, value, words);
         }
     }
     let others = prediction.others.iter_mut().map(|(_, other)| other);
@@ -299,7 +359,7 @@ mod tests {
         );
         assert_eq!(shown, "/…/path1: ext4 on /dev/vda1 (rw,relatime,commit=5)");
         let shown = storage("/srv: nfs on files.corp:/x (rw,addr=10.0.0.2)", &mut own);
-        assert_eq!(shown, "/…/path2: nfs on path1 (rw)");
+        assert_eq!(shown, "/…/path2: nfs on device1 (rw)");
         assert_eq!(machine_fact("user", "1204", &mut own), Some("ordinary".into()));
         assert_eq!(machine_fact("serial_number", "123", &mut own), None);
     }

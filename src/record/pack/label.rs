@@ -1,7 +1,9 @@
-//! What is a subject called in a pack? What it is stays, and what a person chose for it is replaced by its kind.
+//! What is a subject, a command, or a value of a setting called in a pack? Kinds, keys, their listed values and
+//! numbers stay; whatever else a person chose is replaced by the name of its key.
 
-use super::command;
 use super::words::{Kind, Words};
+use crate::experiment::command::line;
+use crate::subject::spec::Values;
 use crate::subject::{KINDS, Spec};
 
 /// What labels are made of.
@@ -18,39 +20,64 @@ pub fn label(text: &str, labels: Labels, words: &mut Words) -> String {
     const TWIN: &str = " (twin)";
     let (own, twin) = text.strip_suffix(TWIN).map_or((text, ""), |own| (own, TWIN));
     let parsed = Spec::parse(own).ok().filter(|_| labels == Labels::Subjects);
-    let Some(parsed) = parsed else { return command::measured(own, words) + twin };
-    let name = parsed.label.as_ref().map(|name| format!("{}=", words.text(name))).unwrap_or_default();
+    let Some(parsed) = parsed else { return command(own, words) + twin };
+    let label = parsed.label.as_ref();
+    let name = label.map(|name| format!("{}=", words.kept(Kind::Label, "subject", name))).unwrap_or_default();
+    let is_known = KINDS.iter().any(|kind| kind.name == parsed.name);
+    if !is_known && parsed.keys.is_empty() {
+        return name + &words.kept(Kind::Label, "subject", own) + twin;
+    }
     format!("{name}{}{twin}", spec(parsed, words))
 }
 
-/// A specification in which values that a person chose are replaced by their kind.
+/// A specification.
 pub fn spec(spec: Spec, words: &mut Words) -> Spec {
     let keys = spec.keys.into_iter().map(|(key, value)| {
         let value = key_value(&key, &value, words);
         (key, value)
     });
-    let is_kind = KINDS.iter().any(|kind| kind.name == spec.name);
     Spec {
         keys: keys.collect(),
-        name: if is_kind { spec.name } else { words.text(&spec.name) },
-        runtime: spec.runtime.map(|runtime| words.text(&runtime)),
+        name: words.kept(Kind::Label, "subject", &spec.name),
+        runtime: spec.runtime.map(|runtime| words.kept(Kind::Label, "runtime", &runtime)),
         label: None,
     }
 }
 
 /// What a person chose for a key of a subject.
 pub fn key_value(key: &str, value: &str, words: &mut Words) -> String {
+    let mut own = KINDS.iter().flat_map(|kind| kind.keys).filter(|one| one.name == key);
+    let is_listed = |values: Values| !matches!(values, Values::Path | Values::Text(_)) && values.allow(value);
     match key {
-        "image" => image(value, words),
-        "rootless" => words.whole(Kind::User, value),
-        _ if value.contains('/') && !value.contains("://") => words.path(value),
-        _ => words.text(value),
+        _ if own.any(|one| is_listed(one.values)) => value.to_owned(),
+        "bin" => words.program(value),
+        _ => words.given(Kind::Value, key, value),
     }
 }
 
-/// An image keeps its name where that is one word, as those have that everybody can pull.
-fn image(name: &str, words: &mut Words) -> String {
-    if name.contains('/') { words.whole(Kind::Image, name) } else { words.text(name) }
+/// A command: the program's name, options without values, and numbers stay.
+pub fn command(text: &str, words: &mut Words) -> String {
+    let Ok(all) = line::split(text) else { return words.given(Kind::Value, "value", text) };
+    let kept = all.iter().enumerate().map(|(at, word)| match at {
+        0 if word.contains('/') => words.program(word),
+        0 if !word.contains('=') => words.kept(Kind::Value, "value", word),
+        _ => value("value", word, words),
+    });
+    let kept: Vec<String> = kept.collect();
+    if kept == all { text.to_owned() } else { line::join(&kept) }
+}
+
+/// A word of a command, or a value for a key: an option or a number stays.
+pub fn value(name: &str, text: &str, words: &mut Words) -> String {
+    let is_plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "-.%_".contains(c));
+    let is_number = text.trim_start_matches(['-', '(']).starts_with(|c: char| c.is_ascii_digit());
+    let is_variable = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).is_some_and(is_plain);
+    // A short option may have a number behind it; more letters may be a password.
+    let is_short =
+        text.starts_with('-') && text.len() < 5 && text.bytes().skip(2).all(|byte| byte.is_ascii_digit());
+    let is_number = is_number && is_plain(text.trim_matches(['(', ')']));
+    let is_kept = is_variable || is_number || is_plain(text) && (is_short || text.starts_with("--"));
+    if is_kept && words.is_open(text) { text.to_owned() } else { words.given(Kind::Value, name, text) }
 }
 
 /// The ways in which engines speak of an image that is not everybody's: whole, without tag or digest, without its
@@ -75,13 +102,8 @@ pub fn names_of_image(image: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::words::Known;
+    use super::super::words::tests::annas as words;
     use super::*;
-
-    fn words() -> Words {
-        let programs = ["crun-1.8".to_owned(), "gzip".to_owned()].into();
-        Words::new(Known { programs, vocabulary: super::super::vocabulary::vocabulary(), ..Known::default() })
-    }
 
     #[test]
     fn subjects_keep_what_they_are() {
@@ -89,8 +111,11 @@ mod tests {
             ("docker+crun:net=none", "docker+crun:net=none"),
             ("old=crun:bin=./crun-1.8", "old=crun:bin=/…/crun-1.8"),
             ("docker:image=\"registry.a:5000/x\" (twin)", "docker:image=image1 (twin)"),
-            ("podman:rootless=berta", "podman:rootless=user1"),
-            ("docker:image=\"alpine:3\"", "docker:image=\"alpine:3\""),
+            ("podman:rootless=berta", "podman:rootless=rootless1"),
+            ("docker:cpus=0.5,memory=64MiB", "docker:cpus=0.5,memory=64MiB"),
+            ("anna=fake", "subject1=fake"),
+            ("a", "a"),
+            ("anna", "subject1"),
         ];
         for (text, expected) in cases {
             assert_eq!(label(text, Labels::Subjects, &mut words()), expected);
@@ -98,15 +123,20 @@ mod tests {
     }
 
     #[test]
-    fn what_others_measured_is_called_by_a_command() {
+    fn a_command_keeps_its_program_options_and_numbers() {
         let cases = [
-            ("gzip -k9 'x y'", "gzip -k9 'x y'"),
-            ("curl --token abc", "curl --token value1"),
-            ("TOKEN=abc", "TOKEN=value1"),
-            ("gzip /srv/acme/x (2)", "gzip '/…/path1' '(2)'"),
+            ("gzip -k9 --fast 10 'x y'", "gzip -k9 --fast 10 value1"),
+            ("/usr/bin/gzip -k9 {n}", "'/…/gzip' -k9 '{n}'"),
+            ("curl --token abc -v https://a.b", "curl --token value1 -v value2"),
+            ("mysql -phunter --password=abc", "mysql value1 value2"),
+            ("TOKEN=abc x", "value1 value2"),
+            ("gzip /srv/acme/x (2)", "gzip value1 '(2)'"),
+            ("sh -c 'cat /home/anna/x | wc'", "sh -c value1"),
         ];
         for (text, expected) in cases {
-            assert_eq!(label(text, Labels::Commands, &mut words()), expected);
+            let cleaned = label(text, Labels::Commands, &mut words());
+            assert_eq!(cleaned, expected, "{text}");
+            assert_eq!(command(&cleaned, &mut words()), cleaned);
         }
     }
 

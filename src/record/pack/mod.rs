@@ -1,18 +1,15 @@
 //! A pack: one compressed file with everything that a run needs to be analysed again, and nothing that tells
 //! whose machine it was. A tar archive in gzip, so that anybody can look into one without dunnage.
 //!
-//! `words` decides what is private in a text, `label` and `command` in what subjects are called and in command lines;
-//! `clean` and `samples` make the files of a run without it, `proof` looks for what was missed, `write` puts the archive
-//! together, and `read` takes one apart without trusting it.
+//! `clean` and `samples` name what is kept of the files of a run, `label` and `words` what is kept of subjects, commands
+//! and texts; `proof` looks for what was missed, `write` puts the archive together, and `read` takes one apart without
+//! trusting it.
 
 mod clean;
-mod command;
 mod label;
-mod origin;
 mod proof;
 mod read;
 mod samples;
-mod text;
 mod vocabulary;
 mod words;
 mod write;

@@ -49,12 +49,11 @@ impl Proof {
 
 #[cfg(test)]
 mod tests {
-    use super::super::words::Kind;
     use super::*;
 
     #[test]
     fn a_word_is_found_as_it_is_and_as_json_writes_it() {
-        let secret = |word: &str| Secret { kind: Kind::Word, word: word.into(), called: "it".into() };
+        let secret = |word: &str| Secret { word: word.into(), called: "it".into() };
         let proof = Proof::new(&[secret("anna"), secret("a\"b c"), secret("vm")]);
         let check = |line: &str| proof.check("x", 3, line.as_bytes());
         for clean in ["", "a", "hannah kvm vms", "{\"a\":\"b c\"}"] {

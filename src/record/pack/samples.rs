@@ -9,11 +9,11 @@ use serde::Serialize;
 use super::super::source::{ReadAt, Source, read_line};
 use super::super::wire::{Begin, End, Header, Pairs, SampleLine, Treatment};
 use super::super::{SAMPLES, reader};
-use super::clean::{Head, own};
+use super::clean::own;
 use super::words::{Kind, Words};
 
 /// Writes the samples without what is private, line by line.
-pub fn samples(source: &Source, head: &Head, words: &mut Words, out: &mut dyn Write) -> Result<()> {
+pub fn samples(source: &Source, words: &mut Words, out: &mut dyn Write) -> Result<()> {
     let unread = || format!("cannot read {}", source.name(SAMPLES));
     reader::begin(source)?;
     let mut lines = BufReader::with_capacity(1 << 20, ReadAt::new(&source.samples, 0));
@@ -29,7 +29,7 @@ pub fn samples(source: &Source, head: &Head, words: &mut Words, out: &mut dyn Wr
         } else if line == b"\n" {
             cleaned.push(b'\n');
         } else {
-            if clean_line(&line, head, words, &mut cleaned).is_none() {
+            if clean_line(&line, words, &mut cleaned).is_none() {
                 cleaned.clear();
                 cleaned.extend(b"{\"damaged\":true}");
             }
@@ -39,17 +39,17 @@ pub fn samples(source: &Source, head: &Head, words: &mut Words, out: &mut dyn Wr
     }
 }
 
-fn clean_line(line: &[u8], head: &Head, words: &mut Words, out: &mut Vec<u8>) -> Option<()> {
+fn clean_line(line: &[u8], words: &mut Words, out: &mut Vec<u8>) -> Option<()> {
     if line.starts_with(b"{\"cell\"") {
         let sample: SampleLine<'_> = serde_json::from_slice(line).ok()?;
-        return put(out, &clean_sample(sample, head, words));
+        return put(out, &clean_sample(sample, words));
     }
     if line.starts_with(b"{\"begin\"") {
         return put(out, &serde_json::from_slice::<Begin>(line).ok()?);
     }
     if line.starts_with(b"{\"end\"") {
         let mut end: End = serde_json::from_slice(line).ok()?;
-        end.disturbed = end.disturbed.map(|why| words.text(&why));
+        end.disturbed = end.disturbed.map(|why| words.told(&why));
         return put(out, &end);
     }
     if line.starts_with(b"{\"treatment\"") {
@@ -62,9 +62,7 @@ fn clean_line(line: &[u8], head: &Head, words: &mut Words, out: &mut Vec<u8>) ->
     }
     if line.starts_with(b"{\"format\"") {
         let mut header: Header = serde_json::from_slice(line).ok()?;
-        if !header.host.is_empty() {
-            header.host = words.whole(Kind::Host, &header.host);
-        }
+        header.host = words.host(&header.host);
         header.run = own(&header.run, words);
         return put(out, &header);
     }
@@ -75,13 +73,11 @@ fn put(out: &mut Vec<u8>, line: &impl Serialize) -> Option<()> {
     serde_json::to_writer(out, line).ok()
 }
 
-fn clean_sample<'a>(mut sample: SampleLine<'a>, head: &Head, words: &mut Words) -> SampleLine<'a> {
-    let talks = head.talks.get(sample.cell).copied().unwrap_or(true);
-    // Why a command failed may be told with the command, of which some words are private by their place in it only.
-    let clean = |text: &str, words: &mut Words| if talks { words.told(text) } else { words.text(text) };
+fn clean_sample<'a>(mut sample: SampleLine<'a>, words: &mut Words) -> SampleLine<'a> {
+    // A reason may be told with the command, of which some words are private by their place in it only.
     if let Some(Pairs(missing)) = &mut sample.missing {
         for (_, why) in missing {
-            *why = clean(why, words);
+            *why = words.quoting(why);
         }
     }
     sample.stamps.iter_mut().for_each(|all| names(all, words));
@@ -89,14 +85,11 @@ fn clean_sample<'a>(mut sample: SampleLine<'a>, head: &Head, words: &mut Words) 
     sample.series.iter_mut().for_each(|all| names(all, words));
     sample.given.iter_mut().for_each(|all| names(all, words));
     sample.missing.iter_mut().for_each(|all| names(all, words));
-    sample.skipped = sample.skipped.map(|why| clean(&why, words));
+    sample.skipped = sample.skipped.map(|why| words.quoting(&why));
     if let Some(failed) = &mut sample.failed {
         failed.class = own(&failed.class, words);
-        failed.reason = clean(&failed.reason, words);
-        failed.words = failed.words.take().map(|said| match talks {
-            true => words.whole(Kind::Said, &said),
-            false => words.text(&said),
-        });
+        failed.reason = words.quoting(&failed.reason);
+        failed.words = failed.words.take().map(|said| words.given(Kind::Said, "said", &said));
     }
     sample
 }
@@ -113,15 +106,15 @@ fn names<T>(all: &mut Pairs<'_, T>, words: &mut Words) {
 /// What was found inside: names of interfaces, the program that was executed, what it said.
 fn clean_fact(name: &str, fact: &str, words: &mut Words) -> String {
     match name {
-        "said" => words.whole(Kind::Said, fact),
+        "said" => words.given(Kind::Said, "said", fact),
         "network" => match fact.split_once(':') {
             Some((kind, interfaces)) => {
                 let cleaned: Vec<String> = interfaces.split(',').map(|one| interface(one, words)).collect();
                 format!("{kind}:{}", cleaned.join(","))
             }
-            None => words.text(fact),
+            None => words.told(fact),
         },
-        _ => words.text(fact),
+        _ => words.told(fact),
     }
 }
 
@@ -135,7 +128,7 @@ fn interface(name: &str, words: &mut Words) -> String {
     if name.is_empty() || COUNTED.contains(&stem) {
         name.to_owned()
     } else {
-        words.whole(Kind::Interface, name)
+        words.given(Kind::Value, "interface", name)
     }
 }
 

@@ -1,117 +1,61 @@
-//! What stands for a private text? The same placeholder wherever the same text stands, and another one for
-//! another text, so that what was different stays different and nothing else is told.
+//! What may be given away of a text? What the program writes by itself, and numbers, are; what a person or another
+//! program chose is, where nothing in it looks private; everything else is replaced as a whole. The same text always has
+//! the same placeholder and another text another one, so that what was different stays different.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
 
-use super::text::{Piece, pieces};
 use crate::host::private::Private;
 
-/// What is taken out, and why.
+/// What is taken out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A name of the machine.
     Host,
-    /// The name of a person.
-    User,
+    /// What a person calls a subject.
+    Label,
     /// A place on the machine.
     Path,
-    /// A place on a network.
-    Place,
-    /// An address of a machine or an interface.
-    Address,
-    /// An address of a person.
-    Mail,
-    /// A network interface with a name of its own.
-    Interface,
-    /// An image that is not one of those that everybody can name.
-    Image,
-    /// A value that a variable of the environment has.
-    Variable,
-    /// A value that was given to the command in a variable or behind a name such as `--password`.
+    /// What a person chose: for a key, or a word of a command.
     Value,
-    /// A word that the person named.
-    Word,
-    /// What a measured command said.
+    /// A label of the run.
+    Tag,
+    /// A text with something private in it.
+    Text,
+    /// What a command or an engine said.
     Said,
-    /// A fact or label that is left out as a whole.
+    /// What is left out as a whole.
     LeftOut,
 }
 
 impl Kind {
-    /// All of them, in the order in which they are shown.
-    pub const ALL: [Kind; 13] = [
-        Kind::Host,
-        Kind::User,
-        Kind::Path,
-        Kind::Place,
-        Kind::Address,
-        Kind::Mail,
-        Kind::Interface,
-        Kind::Image,
-        Kind::Variable,
-        Kind::Value,
-        Kind::Word,
-        Kind::Said,
-        Kind::LeftOut,
+    /// All of them, in the order in which they are shown, with what they are in the plural.
+    pub const ALL: [(Kind, &str); 8] = [
+        (Kind::Host, "host names"),
+        (Kind::Label, "labels"),
+        (Kind::Path, "paths"),
+        (Kind::Value, "values"),
+        (Kind::Tag, "tags"),
+        (Kind::Text, "texts with something private in them"),
+        (Kind::Said, "output of commands and engines"),
+        (Kind::LeftOut, "facts and tags left out"),
     ];
-
-    /// What it is, in the plural.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::Host => "host names",
-            Kind::User => "user names",
-            Kind::Path => "paths",
-            Kind::Place => "network places",
-            Kind::Address => "addresses",
-            Kind::Mail => "mail addresses",
-            Kind::Interface => "network interfaces",
-            Kind::Image => "images",
-            Kind::Variable => "environment variables",
-            Kind::Value => "values given to commands",
-            Kind::Word => "words named with --private",
-            Kind::Said => "output of commands",
-            Kind::LeftOut => "facts and tags left out",
-        }
-    }
-
-    /// What its placeholders begin with.
-    const fn placeholder(self) -> &'static str {
-        match self {
-            Kind::Host => super::HOST,
-            Kind::User => "user",
-            Kind::Path => "path",
-            Kind::Place => "place",
-            Kind::Address => "address",
-            Kind::Mail => "mail",
-            Kind::Interface => "interface",
-            Kind::Image => "image",
-            Kind::Variable => "variable",
-            Kind::Value => "value",
-            Kind::Word => "word",
-            Kind::Said => "said",
-            Kind::LeftOut => "left out",
-        }
-    }
 }
 
-/// A private text and what stands for it.
+/// A private text and what stands for it; nothing does where it is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replaced {
     /// What it is.
     pub kind: Kind,
     /// The text.
     pub text: String,
-    /// What stands for it; empty where nothing does.
+    /// What stands for it.
     pub placeholder: String,
-    /// How often.
-    pub times: usize,
 }
 
 /// A word that must not occur.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Secret {
-    /// What it is.
-    pub kind: Kind,
     /// The word.
     pub word: String,
     /// What it is called when it must not be shown.
@@ -122,34 +66,15 @@ pub struct Secret {
 const FEWEST_LETTERS: usize = 6;
 /// What every path begins with that stands for another one.
 const ELSEWHERE: &str = "/…/";
-/// Paths that every machine has, or that our own advice names.
-const EVERYWHERE: [&str; 14] = [
-    "/bin/sh",
-    "/bin/bash",
-    "/usr/bin/env",
-    "/dev/null",
-    "/dev/zero",
-    "/dev/urandom",
-    "/dev/net/tun",
-    "/dev/kvm",
-    "/proc/self/exe",
-    "/sys/fs/cgroup",
-    "/etc/subuid",
-    "/etc/subgid",
-    "/etc/security/limits.conf",
-    "/proc/sys/kernel/unprivileged_userns_clone",
-];
+/// What stands for a word within a text.
+const HIDDEN: &str = "…";
 
 /// The words of a run, with what stands for them.
 #[derive(Debug, Clone)]
 pub struct Words {
-    /// What must not occur, the longest first, so that a name within a longer one does not come first.
     secrets: Vec<Secret>,
-    /// What is private by its form and is said nevertheless, since the run says it anyway.
     spared: Vec<Secret>,
-    /// Names of programs, which paths keep.
-    programs: BTreeSet<String>,
-    given: BTreeMap<(Kind, String), (String, usize)>,
+    replaced: BTreeMap<(Kind, String), String>,
     taken: BTreeSet<String>,
 }
 
@@ -158,16 +83,10 @@ pub struct Words {
 pub struct Known {
     /// The words of this machine and of this process.
     pub machine: Private,
-    /// Host names that the run itself tells.
-    pub hosts: Vec<String>,
-    /// Names of images of the person's own, as the run tells them.
-    pub images: Vec<String>,
-    /// Names of users, as the run tells them.
-    pub users: Vec<String>,
+    /// Names of hosts, users and images of the person's own, as the run tells them.
+    pub names: BTreeSet<String>,
     /// Words that the person named.
     pub words: Vec<String>,
-    /// Names of programs.
-    pub programs: BTreeSet<String>,
     /// What a pack must be able to say: the words of the format.
     pub vocabulary: String,
     /// What the run says of the machine without telling which one it is, and the tags that stay.
@@ -177,43 +96,34 @@ pub struct Known {
 impl Words {
     /// Nothing replaced yet.
     pub fn new(known: Known) -> Words {
-        let mut all: Vec<Secret> = Vec::new();
-        let mut add = |kind, word: &str, called: String| {
-            let is_known = word.starts_with(ELSEWHERE) || all.iter().any(|one| one.word == word);
+        let (mut secrets, mut spared): (Vec<Secret>, Vec<Secret>) = Default::default();
+        let mut add = |word: &str, called: String, is_public: bool| {
+            let is_known =
+                word.starts_with(ELSEWHERE) || secrets.iter().chain(&spared).any(|one| one.word == word);
             if word.trim().chars().count() > 1 && !is_known {
-                all.push(Secret { kind, word: word.to_owned(), called });
+                if is_public { &mut spared } else { &mut secrets }
+                    .push(Secret { word: word.to_owned(), called });
             }
         };
         for word in &known.words {
-            add(Kind::Word, word, "a word named with `--private`".into());
+            add(word, "a word named with `--private`".into(), false);
         }
-        for name in known.hosts.iter().chain(&known.machine.hosts).filter(|name| *name != super::HOST) {
-            add(Kind::Host, name, "a name of the host".into());
+        let machine = &known.machine;
+        let names =
+            known.names.iter().chain(&machine.hosts).chain(&machine.users).chain(&machine.directories);
+        for name in names.filter(|name| *name != super::HOST) {
+            let called = "a name of the host, a user or an image, or a directory of theirs".into();
+            add(name, called, occurs(&known.vocabulary, name));
         }
-        for name in &known.images {
-            add(Kind::Image, name, "a name of an image".into());
-        }
-        for name in known.users.iter().chain(&known.machine.users) {
-            add(Kind::User, name, "the name of a user".into());
-        }
-        for path in &known.machine.directories {
-            add(Kind::Path, path, "a home or the working directory".into());
-        }
-        for (name, value) in &known.machine.variables {
+        for (name, value) in &machine.variables {
             if value.chars().filter(|c| c.is_alphabetic()).count() >= FEWEST_LETTERS {
-                add(Kind::Variable, value, format!("the value of `${name}`"));
+                let is_public = occurs(&known.public, value) || occurs(&known.vocabulary, value);
+                add(value, format!("the value of `${name}`"), is_public);
             }
         }
-        let is_public = |secret: &Secret| match secret.kind {
-            Kind::Word => false,
-            Kind::Variable => occurs(&known.public, &secret.word) || occurs(&known.vocabulary, &secret.word),
-            _ => occurs(&known.vocabulary, &secret.word),
-        };
-        let (spared, mut secrets): (Vec<Secret>, Vec<Secret>) = all.into_iter().partition(is_public);
-        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.word.len()));
         // Nothing private may stand for something else either.
         let taken = secrets.iter().map(|secret| secret.word.clone()).collect();
-        Words { secrets, spared, programs: known.programs, given: BTreeMap::new(), taken }
+        Words { secrets, spared, replaced: BTreeMap::new(), taken }
     }
 
     /// What must not occur.
@@ -228,177 +138,120 @@ impl Words {
 
     /// Everything that was replaced, by kind and in the order of the texts.
     pub fn replaced(&self) -> Vec<Replaced> {
-        let one = |((kind, text), (placeholder, times)): (&(Kind, String), &(String, usize))| Replaced {
+        let one = |((kind, text), placeholder): (&(Kind, String), &String)| Replaced {
             kind: *kind,
             text: text.clone(),
             placeholder: placeholder.clone(),
-            times: *times,
         };
-        self.given.iter().map(one).collect()
-    }
-
-    /// A text of any kind, with everything private in it replaced.
-    pub fn text(&mut self, text: &str) -> String {
-        let mut out = String::with_capacity(text.len());
-        for piece in pieces(text) {
-            match piece {
-                Piece::Plain(text) => out += &self.plain(text),
-                Piece::Path(path) => out += &self.path(path),
-                Piece::Place("unix" | "file", path) => {
-                    out += "unix://";
-                    out += &self.path(path);
-                }
-                Piece::Place(scheme, rest) => {
-                    out += &format!("{scheme}://");
-                    out += &self.whole(Kind::Place, rest);
-                }
-                Piece::Address(address) => out += &self.whole(Kind::Address, address),
-                Piece::Mail(address) => out += &self.whole(Kind::Mail, address),
-            }
-        }
-        out
-    }
-
-    /// A word of a command: there a slash between letters makes a path too, as in `data/set.bin` and `-I/usr/include`.
-    pub fn of_command(&mut self, text: &str) -> String {
-        let mut out = String::with_capacity(text.len());
-        for piece in pieces(text) {
-            let Piece::Plain(mut rest) = piece else {
-                out += &self.text(&written(piece));
-                continue;
-            };
-            while let Some((from, to)) = place_in(rest) {
-                out += &self.text(&rest[..from]);
-                out += &self.path(&rest[from..to]);
-                rest = &rest[to..];
-            }
-            out += &self.text(rest);
-        }
-        out
-    }
-
-    /// A text that may repeat what was replaced elsewhere by its place: a value behind `--token`, a path with blanks.
-    pub fn told(&mut self, text: &str) -> String {
-        const FEWEST: usize = 3;
-        let known = self.given.iter().filter(|((_, own), (placeholder, _))| {
-            own.chars().count() >= FEWEST && !placeholder.is_empty() && occurs(text, own)
-        });
-        let mut known: Vec<(String, String)> =
-            known.map(|((_, own), (placeholder, _))| (own.clone(), placeholder.clone())).collect();
-        known.sort_by_key(|(own, _)| std::cmp::Reverse(own.len()));
-        let mut told = text.to_owned();
-        for (own, placeholder) in known {
-            let (mut done, mut rest) = (String::new(), told.as_str());
-            while let Some(at) = find(rest.as_bytes(), own.as_bytes(), 0) {
-                done += &rest[..at];
-                done += &placeholder;
-                rest = &rest[at + own.len()..];
-            }
-            told = done + rest;
-        }
-        self.text(&told)
-    }
-
-    /// A program's version in its own words: what looks like an address there is a number.
-    pub fn version(&mut self, text: &str) -> String {
-        let mut out = String::with_capacity(text.len());
-        for piece in pieces(text) {
-            match piece {
-                Piece::Address(number) => out += number,
-                Piece::Plain(text) => out += &self.plain(text),
-                other => out += &self.text(written(other).as_str()),
-            }
-        }
-        out
-    }
-
-    /// A path, which keeps its last part where that is the name of a program.
-    pub fn path(&mut self, path: &str) -> String {
-        let bare = if path.len() > 1 { path.trim_end_matches('/') } else { path };
-        if bare == "/" || bare.starts_with("/…") || EVERYWHERE.contains(&bare) {
-            return path.to_owned();
-        }
-        let name = bare.rsplit('/').next().unwrap_or_default();
-        if !self.programs.contains(name) {
-            return self.give(Kind::Path, bare, |number| format!("{ELSEWHERE}path{number}"));
-        }
-        let name = self.plain(name);
-        self.give(Kind::Path, bare, |number| match number {
-            1 => format!("{ELSEWHERE}{name}"),
-            _ => format!("{ELSEWHERE}{number}/{name}"),
-        })
-    }
-
-    /// A text that is private as a whole.
-    pub fn whole(&mut self, kind: Kind, text: &str) -> String {
-        let name = kind.placeholder();
-        self.give(kind, text, |number| match number {
-            1 if kind == Kind::Host => name.to_owned(),
-            _ => format!("{name}{number}"),
-        })
+        self.replaced.iter().map(one).collect()
     }
 
     /// A text for which nothing stands.
-    pub fn left_out(&mut self, kind: Kind, text: &str) {
-        self.given.entry((kind, text.to_owned())).or_insert_with(|| (String::new(), 0)).1 += 1;
+    pub fn left_out(&mut self, text: &str) {
+        self.replaced.insert((Kind::LeftOut, text.to_owned()), String::new());
     }
 
-    /// The placeholder of a text: the one that it has, or the first that no other has.
-    fn give(&mut self, kind: Kind, text: &str, form: impl Fn(usize) -> String) -> String {
-        if let Some((placeholder, times)) = self.given.get_mut(&(kind, text.to_owned())) {
-            *times += 1;
+    /// What stands for a text: a name and a number.
+    pub fn given(&mut self, kind: Kind, name: &str, text: &str) -> String {
+        if let Some(placeholder) = self.replaced.get(&(kind, text.to_owned())) {
             return placeholder.clone();
         }
         // A text that is a placeholder already comes from a pack that was unpacked.
-        let is_own = (1..1000).map(&form).take_while(|_| text.len() < 24).any(|own| own == text);
-        let free = |own: &String| !self.taken.contains(own);
-        let placeholder = match is_own {
+        let is_own = text.strip_prefix(name).is_some_and(|number| number.parse::<u16>().is_ok());
+        let placeholder = match is_own && self.is_open(text) {
             true => text.to_owned(),
-            false => (1..).map(form).find(free).expect("numbers do not end"),
+            false => (1..)
+                .map(|number| format!("{name}{number}"))
+                .find(|own| !self.taken.contains(own))
+                .expect("numbers do not end"),
         };
         self.taken.insert(placeholder.clone());
-        if !is_own {
-            self.given.insert((kind, text.to_owned()), (placeholder.clone(), 1));
+        if placeholder != text {
+            self.replaced.insert((kind, text.to_owned()), placeholder.clone());
         }
         placeholder
     }
 
-    /// A text in which nothing is private by its form: only secret words are replaced.
-    fn plain(&mut self, text: &str) -> String {
-        let first = self.secrets.iter().enumerate().find_map(|(index, secret)| {
-            find(text.as_bytes(), secret.word.as_bytes(), 0).map(|at| (index, at))
-        });
-        let Some((index, at)) = first else { return text.to_owned() };
-        let Secret { kind, word, .. } = self.secrets[index].clone();
-        let placeholder = self.whole(kind, &word);
-        self.plain(&text[..at]) + &placeholder + &self.plain(&text[at + word.len()..])
+    /// A text that a person chose to be seen, where nothing in it looks private.
+    pub fn kept(&mut self, kind: Kind, name: &str, text: &str) -> String {
+        if self.is_open(text) { text.to_owned() } else { self.given(kind, name, text) }
     }
-}
 
-/// Where the first path stands in a text of a command in which nothing is one by its beginning.
-fn place_in(text: &str) -> Option<(usize, usize)> {
-    let of_path = |c: char| c.is_alphanumeric() || "._-/~+".contains(c);
-    let mut at = 0;
-    for run in text.split(|c| !of_path(c)) {
-        let is_path = run.contains('/') && run.contains(char::is_alphabetic);
-        // An option of one letter may have its value right behind it.
-        let head = match run.as_bytes() {
-            [b'-', letter, ..] if letter.is_ascii_alphabetic() => 2,
-            _ => 0,
-        };
-        if is_path && run.len() > head + 1 {
-            return Some((at + head, at + run.len()));
+    /// The host's name.
+    pub fn host(&mut self, name: &str) -> String {
+        if !name.is_empty() && name != super::HOST {
+            self.replaced.insert((Kind::Host, name.to_owned()), super::HOST.to_owned());
         }
-        at += run.len() + text[at + run.len()..].chars().next().map_or(0, char::len_utf8);
+        if name.is_empty() { String::new() } else { super::HOST.to_owned() }
     }
-    None
+
+    /// A text of the program, the kernel or an engine, without its words that look private.
+    pub fn told(&mut self, text: &str) -> String {
+        if text.starts_with('/') && !text.contains(char::is_whitespace) {
+            return self.path(text);
+        }
+        let seen = |word| if self.is_open(word) { word } else { HIDDEN };
+        let told = text.split(' ').map(seen).collect::<Vec<_>>().join(" ");
+        if !self.is_open(&told) {
+            return self.given(Kind::Text, "text", text);
+        }
+        if told != text {
+            self.replaced.insert((Kind::Text, text.to_owned()), told.clone());
+        }
+        told
+    }
+
+    /// A text that may repeat what is private by its place elsewhere only: a value of a command.
+    pub fn quoting(&mut self, text: &str) -> String {
+        const FEWEST: usize = 3;
+        let repeats = |own: &String| own.chars().count() >= FEWEST && occurs(text, own);
+        if self.replaced.keys().any(|(_, own)| repeats(own)) {
+            return self.given(Kind::Text, "text", text);
+        }
+        self.told(text)
+    }
+
+    /// A path.
+    pub fn path(&mut self, path: &str) -> String {
+        match path == "/" || path.is_empty() || path.starts_with(ELSEWHERE) && self.is_open(path) {
+            true => path.to_owned(),
+            false => self.given(Kind::Path, "/…/path", path),
+        }
+    }
+
+    /// The path of a program, which keeps its name.
+    pub fn program(&mut self, path: &str) -> String {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        if path.is_empty() || !self.is_open(name) || name.is_empty() {
+            return self.path(path);
+        }
+        let shown = format!("{ELSEWHERE}{name}");
+        if shown != path {
+            self.replaced.insert((Kind::Path, path.to_owned()), shown.clone());
+        }
+        shown
+    }
+
+    /// Whether nothing in a text looks private: no secret, path, place on a network or address.
+    pub fn is_open(&self, text: &str) -> bool {
+        !text.split(' ').any(looks_private) && !self.secrets.iter().any(|secret| occurs(text, &secret.word))
+    }
 }
 
-fn written(piece: Piece<'_>) -> String {
-    match piece {
-        Piece::Plain(text) | Piece::Path(text) | Piece::Address(text) | Piece::Mail(text) => text.to_owned(),
-        Piece::Place(scheme, rest) => format!("{scheme}://{rest}"),
-    }
+/// Whether a word is a path, a place on a network, or an address, or has one in it.
+fn looks_private(word: &str) -> bool {
+    let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
+    let is_address = bare.parse::<IpAddr>().is_ok() || bare.parse::<SocketAddr>().is_ok();
+    let is_hardware = bare.split(':').count() == 6 && bare.split(':').all(|group| group.len() == 2);
+    let delimits = |c: char| c.is_whitespace() || "\"'`,;()<>[]{}|&*?!=:$#^".contains(c);
+    is_address || is_hardware || word.split(delimits).any(is_place)
+}
+
+fn is_place(part: &str) -> bool {
+    let is_path =
+        ["/", "~", "./", "../"].iter().any(|start| part.starts_with(start) && part.len() > start.len());
+    let is_mail = part.split_once('@').is_some_and(|(name, domain)| !name.is_empty() && domain.contains('.'));
+    is_path && !part.starts_with("/…") || is_mail || part.contains('\\')
 }
 
 /// Whether a text holds a word.
@@ -423,71 +276,86 @@ pub fn stands_at(text: &[u8], word: &[u8], at: usize) -> bool {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub mod tests {
     use super::*;
 
-    /// The words of a machine on which Anna works.
+    /// On the machine of anna, called `web-1`.
     pub fn annas() -> Words {
+        let machine = Private {
+            hosts: vec!["web-1".into()],
+            users: vec!["anna".into(), "docker".into()],
+            directories: vec!["/home/anna".into()],
+            variables: vec![("SECRET".into(), "tulip-garden".into()), ("SHA".into(), "abcdefabcdef".into())],
+        };
         Words::new(Known {
-            machine: Private { users: vec!["anna".into()], ..Default::default() },
-            programs: ["crun-1.8".to_owned(), "gzip".to_owned()].into(),
-            vocabulary: super::super::vocabulary::vocabulary(),
+            machine,
+            names: ["team/payroll".into()].into(),
+            vocabulary: "docker podman".into(),
+            public: "abcdefabcdef".into(),
             ..Known::default()
         })
     }
 
-    fn known() -> Known {
-        let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        Known {
-            machine: Private {
-                hosts: vec!["web-1".into()],
-                users: vec!["anna".into(), "docker".into()],
-                directories: vec!["/home/anna".into()],
-                variables: vec![
-                    variable("SECRET", "tulip-garden"),
-                    variable("VERSION", "24.0.7~rc1"),
-                    variable("COMMIT", "abcdefabcdef"),
-                ],
-            },
-            programs: ["crun".to_owned()].into(),
-            vocabulary: "docker podman".into(),
-            public: "abcdefabcdef".into(),
-            ..Known::default()
+    #[test]
+    fn what_looks_private_is_told_by_its_form_and_by_secrets() {
+        let words = annas();
+        for private in [
+            "/a/x",
+            "x=/a",
+            "~/x",
+            "../x",
+            "https://a.b/c",
+            "10.0.0.7:443",
+            "fe80::1",
+            "aa:bb:cc:dd:ee:ff",
+            "(a@b.c)",
+            "by anna.",
+            "web-1",
+            "a tulip-garden",
+            "x:team/payroll:2",
+        ] {
+            assert!(!words.is_open(private), "{private}");
         }
+        for open in [
+            "",
+            "/",
+            "1/2",
+            "johanna annals web-12 docker",
+            "24.0.7~rc1 abcdefabcdef",
+            "usercopy/swapgs barriers",
+            "/…/crun",
+            "PREEMPT_DYNAMIC @0",
+            "10:20:30",
+            "-k9",
+        ] {
+            assert!(words.is_open(open), "{open}");
+        }
+        let spared: Vec<_> = words.spared().iter().map(|one| one.word.as_str()).collect();
+        assert_eq!(spared, ["docker", "abcdefabcdef"]);
     }
 
     #[test]
     fn the_same_text_has_the_same_placeholder_and_another_text_another() {
-        let mut words = Words::new(known());
-        assert_eq!(
-            words.text("open /a/x: denied, and /a/y, and /a/x"),
-            "open /…/path1: denied, and /…/path2, and /…/path1"
-        );
-        assert_eq!(words.text("/usr/bin/crun and /opt/crun"), "/…/crun and /…/2/crun");
-        assert_eq!(
-            words.text("anna on web-1 at 10.0.0.7, tulip-garden"),
-            "user1 on host at address1, variable1"
-        );
-        let times: Vec<_> = words.replaced().iter().map(|one| (one.text.clone(), one.times)).collect();
-        assert!(times.contains(&("/a/x".into(), 2)), "{times:?}");
-    }
-
-    #[test]
-    fn words_within_words_and_words_of_the_format_stay() {
-        let mut words = Words::new(known());
-        assert_eq!(words.text("johanna annals web-12 docker"), "johanna annals web-12 docker");
-        assert_eq!(words.text("24.0.7~rc1 abcdefabcdef"), "24.0.7~rc1 abcdefabcdef");
-        let spared: Vec<_> = words.spared().iter().map(|one| one.word.as_str()).collect();
-        assert_eq!(spared, ["docker", "abcdefabcdef"]);
-        assert_eq!(words.version("crun 1.2.3.4 by anna"), "crun 1.2.3.4 by user1");
+        let mut words = annas();
+        assert_eq!(words.path("/a/x"), "/…/path1");
+        assert_eq!(words.path("/a/y"), "/…/path2");
+        assert_eq!(words.path("/a/x"), "/…/path1");
+        assert_eq!(words.program("/opt/crun"), "/…/crun");
+        assert_eq!(words.kept(Kind::Tag, "tag", "anna's"), "tag1");
+        assert_eq!(words.kept(Kind::Tag, "tag", "c1"), "c1");
+        assert_eq!(words.told("open /a/x: denied to anna"), "open … denied to …");
+        assert_eq!(words.quoting("it says anna's"), "text1");
     }
 
     #[test]
     fn what_was_replaced_once_is_not_replaced_again() {
-        let mut first = Words::new(known());
-        let once = first.text("anna: /home/anna/x /usr/bin/crun unix:///run/x.sock https://a.b/c web-1");
-        assert_eq!(once, "user1: /…/path1 /…/crun unix:///…/path2 https://place1 host");
-        assert_eq!(Words::new(known()).text(&once), once);
+        let mut words = annas();
+        for own in ["/…/path3", "/…/crun", "open … denied"] {
+            assert_eq!(words.told(own), own);
+        }
+        assert_eq!(words.given(Kind::Tag, "tag", "tag2"), "tag2");
+        assert_eq!(words.given(Kind::Tag, "tag", "x"), "tag1");
+        assert_eq!(words.replaced().len(), 1);
     }
 
     #[test]

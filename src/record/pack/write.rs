@@ -2,7 +2,7 @@
 //! archive; then reads the archive back, and only what passes the search for private words gets its name. The
 //! same run gives the same bytes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use super::proof::Proof;
 use super::read::{hexadecimal, walk};
 use super::samples;
 use super::vocabulary::vocabulary;
-use super::words::{Known, Replaced, Secret, Words};
+use super::words::{Kind, Known, Replaced, Secret, Words};
 use super::{FORMAT_NAME, Listed, MANIFEST, Manifest, VERSION};
 use crate::host::private::Private;
 use crate::plan::Plan;
@@ -101,19 +101,13 @@ fn known(sources: &[(String, Source)], options: &Options) -> Result<Known> {
         vocabulary: vocabulary(),
         ..Known::default()
     };
-    known.programs.extend(crate::subject::KINDS.iter().map(|kind| kind.name.to_owned()));
-    known.programs.insert("dunnage".into());
     for (_, source) in sources {
         let (environment, plan) = reader::head(source)?;
         let host = environment.host.as_str();
-        known.hosts.extend([host, host.split('.').next().unwrap_or_default()].map(str::to_owned));
-        let paths = environment.subjects.values().flat_map(|facts| &facts.components).map(|one| &one.path);
-        let names =
-            paths.filter_map(|path| Path::new(path).file_name()).map(|name| name.display().to_string());
-        known.programs.extend(names);
+        known.names.extend([host, host.split('.').next().unwrap_or_default()].map(str::to_owned));
         for spec in plan.subjects.iter().map(|entry| &entry.spec) {
-            known.images.extend(spec.get("image").into_iter().flat_map(names_of_image));
-            known.users.extend(spec.get("rootless").map(str::to_owned));
+            known.names.extend(spec.get("image").into_iter().flat_map(names_of_image));
+            known.names.extend(spec.get("rootless").map(str::to_owned));
         }
         let kept = environment.tags.iter().filter(|(key, _)| !options.dropped.contains(key));
         for (key, value) in kept {
@@ -127,7 +121,6 @@ fn known(sources: &[(String, Source)], options: &Options) -> Result<Known> {
         let distribution = environment.machine.get("distribution").cloned().unwrap_or_default();
         known.vocabulary += &format!(" {}", distribution.to_lowercase());
     }
-    known.hosts = known.hosts.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
     Ok(known)
 }
 
@@ -142,7 +135,7 @@ fn listed(parts: &[Part], words: &mut Words) -> Result<Vec<Listed>> {
         all.push(small(ENVIRONMENT, &head.environment));
         all.push(small(PLAN, &head.plan));
         let mut summed = Summed { sum: Sha256::new(), bytes: 0 };
-        samples::samples(source, head, words, &mut summed)?;
+        samples::samples(source, words, &mut summed)?;
         let sha256 = hexadecimal(&summed.sum.finalize());
         all.push(Listed { name: format!("{prefix}{SAMPLES}"), bytes: summed.bytes, sha256 });
     }
@@ -210,7 +203,8 @@ impl Drop for Unnamed {
 fn archive(contents: &Contents, out: impl Write) -> Result<()> {
     let mut removed: BTreeMap<String, usize> = BTreeMap::new();
     for one in &contents.replaced {
-        *removed.entry(one.kind.name().to_owned()).or_default() += 1;
+        let name = Kind::ALL.iter().find(|(kind, _)| *kind == one.kind).map_or("", |(_, name)| name);
+        *removed.entry(name.to_owned()).or_default() += 1;
     }
     let manifest = Manifest {
         format: FORMAT_NAME.into(),
@@ -230,9 +224,7 @@ fn archive(contents: &Contents, out: impl Write) -> Result<()> {
         let Head { environment: first, plan: second, .. } = &part.head;
         entry(&mut out, &environment.name, environment.bytes, |out| Ok(out.write_all(first)?))?;
         entry(&mut out, &plan.name, plan.bytes, |out| Ok(out.write_all(second)?))?;
-        entry(&mut out, &rows.name, rows.bytes, |out| {
-            samples::samples(&part.source, &part.head, &mut words, out)
-        })?;
+        entry(&mut out, &rows.name, rows.bytes, |out| samples::samples(&part.source, &mut words, out))?;
     }
     // Two empty blocks end an archive.
     out.write_all(&[0; 1024])?;
