@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use anyhow::Result;
 
-use crate::experiment;
+use crate::measure;
 use crate::outcome::{Abort, FailureClass, Outcome};
 use crate::plan::Plan;
 use crate::record::{RoundContext, Row};
@@ -108,8 +108,7 @@ pub fn run(
         for (position, cell) in plan.order(round).into_iter().enumerate() {
             listen(&Event::CellBegins { cell, position })?;
             let planned = &plan.cells[cell];
-            let experiment =
-                experiment::find(planned.experiment).expect("cells are made of known experiments");
+            let experiment = measure::find(planned.experiment).expect("cells are made of known experiments");
             let subject = &mut subjects[planned.subject];
             let outcome = if timeouts[planned.subject] >= MOST_TIMEOUTS {
                 Outcome::Skipped(format!("it timed out {MOST_TIMEOUTS} times in a row"))

@@ -7,7 +7,7 @@ mod dunnage;
 mod support;
 
 use ::dunnage::experiment::cpu::Cpu;
-use ::dunnage::experiment::{Experiment, Weight};
+use ::dunnage::experiment::{Question, Weight};
 use ::dunnage::plan::{self, Entry, Ladder, Layer, Request, Rounds};
 use ::dunnage::record::{Environment, Recorded, RoundContext, Series, Timer};
 use ::dunnage::stats::Rng;

@@ -9,9 +9,9 @@ mod left;
 #[path = "support/mod.rs"]
 mod support;
 
+use dunnage::experiment::throttle::Measured;
 use dunnage::record::{self, Recorded};
 use dunnage::stats::quota::Load;
-use dunnage::verdict::quota::Measured;
 use dunnage_program::{Dunnage, Ran};
 use support::{Need, lacks};
 

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, anyhow, ensure};
 use dunnage::experiment::{self, Setting};
 use dunnage::image::EXECUTABLE;
+use dunnage::measure;
 use dunnage::outcome::{Abort, Sample};
 use dunnage::probe::{PROBE, WORK};
 use dunnage::subject::engine::RUN_LABEL;
@@ -62,7 +63,7 @@ fn compare(
     value: fn(&Sample) -> Option<f64>,
 ) -> Result<dunnage::stats::Pairs> {
     let mut subject = bench.subject(name)?;
-    let experiment = experiment::find("command").context("there is no such experiment")?;
+    let experiment = measure::find("command").context("there is no such experiment")?;
     let executable =
         if name == "bare" { bench.run.place.executable.display().to_string() } else { EXECUTABLE.to_owned() };
     let command = format!("{executable} {PROBE} {WORK} - spin {MILLIS}");

@@ -6,8 +6,9 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use dunnage::experiment::cpu::{self, Cpu};
-use dunnage::experiment::{Experiment, Metric, Weight, work_sample, worked};
+use dunnage::experiment::cpu::Cpu;
+use dunnage::experiment::{Metric, Question, Weight};
+use dunnage::measure::{self, work_sample, worked};
 use dunnage::outcome::Sample;
 use dunnage::stats::{self, Decision, Family, Pairs, Rng};
 use dunnage::units::{Nanos, Unit};
@@ -71,7 +72,7 @@ fn planted(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
         let mut order = [0, 1, 2];
         Rng::for_stream(bench.seed, round as u64).shuffle(&mut order);
         for side in order {
-            let work = cpu::work(PASSES, more[side]);
+            let work = measure::cpu::work(PASSES, more[side]);
             let launch = worked(subject.as_mut(), &bench.run, &work).map_err(explained)?;
             samples[side].push(work_sample(&launch).map_err(|failure| anyhow::anyhow!("{failure}"))?);
         }

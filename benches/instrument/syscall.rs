@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use dunnage::experiment;
+use dunnage::measure;
 use dunnage::stats::Pairs;
 use dunnage::subject::resources;
 use dunnage::subject::{Subject, Work};
@@ -98,7 +98,7 @@ fn by_dunnage(bench: &mut Bench, subject: &mut dyn Subject) -> Result<f64> {
     let work = Work::new("syscall", words, WINDOW);
     bench.interrupted |= bench.run.interrupts.asked();
     ensure!(!bench.interrupted, "interrupted");
-    let launch = experiment::worked(subject, &bench.run, &work).map_err(explained)?;
+    let launch = measure::worked(subject, &bench.run, &work).map_err(explained)?;
     let results = &launch.message.done.results;
     let found = results.iter().find(|(name, _)| name == CALL.name());
     let (_, picoseconds) = found.with_context(|| format!("the probe reports no {}", CALL.name()))?;

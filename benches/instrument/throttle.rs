@@ -3,10 +3,10 @@
 //! clock is throttled for 40 ms in every period of a tenth of a CPU.
 
 use anyhow::{Context, Result};
-use dunnage::experiment::{work_sample, worked};
+use dunnage::experiment::throttle::Measured;
+use dunnage::measure::{work_sample, worked};
 use dunnage::subject::Work;
 use dunnage::units::{Nanos, Unit};
-use dunnage::verdict::quota::Measured;
 
 use crate::bench::{Bench, explained};
 use crate::table::Row;

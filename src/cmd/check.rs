@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::request;
 use crate::cli::Selection;
 use crate::exit;
-use crate::experiment;
+use crate::measure;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::plan::{self, Rounds};
 use crate::report::text::clean;
@@ -40,7 +40,7 @@ pub fn run(selection: &Selection) -> Result<i32> {
         if entry.twin_of.is_some() {
             continue;
         }
-        let experiment = experiment::find(cell.experiment).expect("cells are made of known experiments");
+        let experiment = measure::find(cell.experiment).expect("cells are made of known experiments");
         let subject = found.candidates[cell.subject].subject.as_mut();
         let name = format!("{} {} {}", cell.experiment, cell.setting, entry.label);
         match experiment.measure(subject, &cell.setting, &run) {

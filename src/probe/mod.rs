@@ -14,8 +14,6 @@ pub mod message;
 mod mounts;
 mod work;
 
-pub use work::MOST_BURSTS;
-
 use core::ffi::CStr;
 
 use crate::sys::raw;
@@ -37,9 +35,7 @@ pub const INSIDE: &str = "inside";
 /// The task of the probe that ends as soon as it runs: what a program costs that does nothing.
 pub const NOTHING: &CStr = c"none";
 
-/// The fewest batches in which the work `syscall` makes a call, beyond its window if need be: of fewer, one in
-/// fifty would be the shortest, and the shortest of many is shorter than that of few.
-pub const LEAST_BATCHES: usize = 100;
+pub use dunnage_analysis::experiment::syscall::LEAST_BATCHES;
 
 /// What the probe is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,34 +1,41 @@
-//! The run directory: `env.json`, `plan.json` and `samples.jsonl`. Everything that a report needs
-//! stands in it; nothing outside refers to it. The formats are private to this room. A pack is a run in one
-//! compressed file without what is private; whoever reads runs reads packs too.
+//! The run directory on disk: written while measuring, opened for reading, packed into one file without what is private,
+//! and made of other programs' results. What its files hold, and reading them, stands in the analysis.
 
-mod environment;
 pub mod import;
-mod lines;
 pub mod pack;
-mod plan_file;
-mod reader;
 mod source;
-mod wire;
 mod writer;
 
-pub use environment::{
-    ComponentFacts, DoubtFacts, Environment, IMPORT_RULES, Order, Origin, SubjectFacts, Timer,
+use std::path::Path;
+
+use anyhow::Result;
+pub use dunnage_analysis::record::{
+    Cause, ComponentFacts, DoubtFacts, ENVIRONMENT, Environment, FORMAT, FailureRow, IMPORT_RULES, Order,
+    Origin, PLAN, Recorded, RoundContext, Row, SAMPLES, Series, Source, SubjectFacts, Timer, plan_file, read,
+    reader, wire,
 };
-pub use reader::{Cause, FailureRow, Recorded, RoundContext, Row, Series, load, open, rows};
+
 pub use writer::{Writer, check_empty, create, create_beside_pilot, reopen};
 
-/// The version of the formats, in the first line of the samples. A reader refuses newer ones.
-pub const FORMAT: u32 = 1;
+/// Reads a run, from its directory or from a pack.
+pub fn open(path: &Path) -> Result<Recorded> {
+    read(&source::open(path)?)
+}
+
+/// Reads a run directory.
+pub fn load(directory: &Path) -> Result<Recorded> {
+    read(&source::directory(directory)?)
+}
+
+/// Passes every sample of a run to `visit`, in the order of the file.
+pub fn rows(path: &Path, visit: &mut dyn FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
+    dunnage_analysis::record::rows(&source::open(path)?, visit)
+}
 
 /// The files of a run in this directory.
-pub fn files(directory: &std::path::Path) -> [std::path::PathBuf; 3] {
+pub fn files(directory: &Path) -> [std::path::PathBuf; 3] {
     [ENVIRONMENT, PLAN, SAMPLES].map(|name| directory.join(name))
 }
 
 /// The run directory of a pilot, in that of its run.
 pub const PILOT: &str = "pilot";
-
-const ENVIRONMENT: &str = "env.json";
-const PLAN: &str = "plan.json";
-const SAMPLES: &str = "samples.jsonl";

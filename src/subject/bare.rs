@@ -11,14 +11,12 @@ use std::path::{Path, PathBuf};
 
 use self::confined::Confinement;
 use super::client::{self, Call, Holds, Terminal};
-use super::limits;
 use super::roots::{self, Copied};
-use super::spec::Values;
 use super::treatment::{Expected, Own};
 use super::verbs::{self, Entered, Span, Verbs};
 use super::{
-    Component, Defaults, Facts, Key, Kind, Launch, Layer, Mount, Need, Order, Place, RunContext, Spec,
-    Subject, Unavailable,
+    Component, Defaults, Facts, Kind, Launch, Mount, Need, Order, Place, RunContext, Spec, Subject,
+    Unavailable, kinds,
 };
 use crate::image::fat;
 use crate::outcome::{Abort, Failure, FailureClass};
@@ -27,24 +25,9 @@ use crate::probe::{CGROUP_DIRECTORIES, LIMITS, PROBE};
 use crate::sys::spawn::Program;
 use crate::sys::{clock, raw};
 
-static KEYS: [Key; 3] = [
-    Key {
-        name: roots::KEY.name,
-        values: Values::Text("an image that docker or podman has"),
-        meaning: "an image whose unpacked root is the process's root, so that it runs the same files as a container; \
-                  without it, the host's own",
-        default: None,
-    },
-    limits::CPUS,
-    limits::BURST,
-];
-
 /// The kind `bare`.
 pub static KIND: Kind = Kind {
-    name: "bare",
-    layer: Layer::Bare,
-    meaning: "the probe as a process on the host",
-    keys: &KEYS,
+    declared: &kinds::BARE,
     defaults: || Defaults { as_installed: vec![Spec::plain("bare")], equalised: Vec::new() },
     build,
     sweep: super::leaves_nothing,
@@ -63,7 +46,7 @@ struct Bare {
 }
 
 fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
-    if let Some(image @ ("small" | fat::NAME)) = spec.get(roots::KEY.name) {
+    if let Some(image @ ("small" | fat::NAME)) = spec.get("image") {
         return Err(Unavailable::because(format!(
             "the image {image} holds nothing to run on the host but the probe"
         ))

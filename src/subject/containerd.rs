@@ -17,12 +17,12 @@ use self::ctr::{Ctr, Found, NAMESPACE};
 use super::client::{self, Call, Holds, Terminal};
 use super::component::ask;
 use super::engine::{RUN_LABEL, STATE_LABEL};
-use super::limits::{self, Limits};
-use super::spec::{Key, Values, parse_size};
+use super::limits::Limits;
+use super::spec::parse_size;
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::{
-    Access, Component, Defaults, Facts, Kind, Launch, Layer, Need, Order, Place, RunContext, Spec, Subject,
-    Unavailable, Verbs, on_path,
+    Access, Component, Defaults, Facts, Kind, Launch, Need, Order, Place, RunContext, Spec, Subject,
+    Unavailable, Verbs, kinds, on_path,
 };
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
@@ -35,64 +35,9 @@ use crate::sys::spawn::Program;
 /// Where containerd listens: the system's own, then the one that a dockerd started for itself.
 const SOCKETS: [&str; 2] = ["/run/containerd/containerd.sock", "/run/docker/containerd/containerd.sock"];
 
-static KEYS: [Key; 10] = [
-    Key {
-        name: "net",
-        values: Values::OneOf(&["none", "host"]),
-        meaning: "`none` (default): a new network namespace with loopback only, which is all that `ctr` gives",
-        default: Some("none"),
-    },
-    Key {
-        name: "log",
-        values: Values::OneOf(&["none"]),
-        meaning: "`none` (default): `ctr` has no log driver and keeps no log",
-        default: Some("none"),
-    },
-    Key {
-        name: "seccomp",
-        values: Values::OneOf(&["default", "off"]),
-        meaning: "the system call filter; `off` (default): `ctr` applies none unless it is asked to",
-        default: Some("off"),
-    },
-    Key {
-        name: "snapshotter",
-        values: Values::OneOf(&["overlayfs", "native"]),
-        meaning: "what makes the root; `native` copies files",
-        default: Some("overlayfs"),
-    },
-    limits::CPUS,
-    Key { name: "memory", values: Values::Size, meaning: "a memory limit", default: None },
-    Key {
-        name: "image",
-        values: Values::Text("small, or an image in containerd's namespace `dunnage`"),
-        meaning: "`small` (default): the probe and nothing else",
-        default: Some("small"),
-    },
-    Key { name: "bin", values: Values::Path, meaning: "an own build of `ctr`", default: None },
-    Key {
-        name: "host",
-        values: Values::Text("a socket such as /run/containerd/containerd.sock"),
-        meaning: "another daemon; without it the system's own, else the one that a dockerd started",
-        default: None,
-    },
-    Key {
-        name: "client",
-        values: Values::OneOf(&["ctr"]),
-        meaning: "how containerd is asked: its own command line",
-        default: Some("ctr"),
-    },
-];
-
 /// The kind `containerd`.
-pub static KIND: Kind = Kind {
-    name: "containerd",
-    layer: Layer::Engine,
-    meaning: "containerd through `ctr`; `containerd+RUNTIME` for any installed runtime that behaves as runc does",
-    keys: &KEYS,
-    defaults,
-    build,
-    sweep: |_, company| sweep::sweep(company),
-};
+pub static KIND: Kind =
+    Kind { declared: &kinds::CONTAINERD, defaults, build, sweep: |_, company| sweep::sweep(company) };
 
 fn defaults() -> Defaults {
     let installed = Spec::plain("containerd");

@@ -7,87 +7,16 @@ use serde_json::Value;
 use super::api;
 use super::component::ask;
 use super::engine::{self, Engine};
-use super::limits;
-use super::spec::{Key, Values};
 use super::unavailable::remedy_for_docker;
-use super::{Component, Defaults, Facts, Kind, Layer, Place, Spec, Subject, Unavailable, on_path};
+use super::{Component, Defaults, Facts, Kind, Place, Spec, Subject, Unavailable, kinds, on_path};
 use crate::sys::process;
 
 /// Where the client looks for its daemon unless told otherwise.
 const DEFAULT_SOCKET: &str = "unix:///var/run/docker.sock";
 
-static KEYS: [Key; 13] = [
-    Key {
-        name: "net",
-        values: Values::OneOf(&["none", "bridge", "host"]),
-        meaning: "the network; `bridge` unless the daemon says otherwise",
-        default: None,
-    },
-    Key {
-        name: "log",
-        values: Values::OneOf(&["default", "none"]),
-        meaning: "the log driver; `json-file` unless the daemon says otherwise",
-        default: Some("default"),
-    },
-    Key {
-        name: "seccomp",
-        values: Values::OneOf(&["default", "off"]),
-        meaning: "the system call filter",
-        default: Some("default"),
-    },
-    Key {
-        name: "pid",
-        values: Values::OneOf(&["private", "host"]),
-        meaning: "the process id namespace",
-        default: Some("private"),
-    },
-    Key {
-        name: "userns",
-        values: Values::OneOf(&["host"]),
-        meaning: "`host` switches a daemon-wide remapping off",
-        default: None,
-    },
-    Key {
-        name: "rm",
-        values: Values::OneOf(&["true", "false"]),
-        meaning: "`true` (default): the command itself removes the container; with `client=api` its last request does",
-        default: Some("true"),
-    },
-    Key {
-        name: "tty",
-        values: Values::OneOf(&["true", "false"]),
-        meaning: "whether the container gets a terminal",
-        default: Some("false"),
-    },
-    limits::CPUS,
-    Key { name: "memory", values: Values::Size, meaning: "a memory limit", default: None },
-    Key {
-        name: "image",
-        values: Values::Text("small, fat, or an image that the engine has"),
-        meaning: "`small` (default): the probe and nothing else; `fat`: 13 layers, 10,000 files, some 440 MB",
-        default: Some("small"),
-    },
-    Key { name: "bin", values: Values::Path, meaning: "an own build of the client", default: None },
-    Key {
-        name: "host",
-        values: Values::Text("a socket such as unix:///run/docker.sock"),
-        meaning: "another daemon",
-        default: None,
-    },
-    Key {
-        name: "client",
-        values: Values::OneOf(&["cli", "api"]),
-        meaning: "how the engine is asked: by its command line, or by dunnage itself over its API",
-        default: Some("cli"),
-    },
-];
-
 /// The kind `docker`.
 pub static KIND: Kind = Kind {
-    name: "docker",
-    layer: Layer::Engine,
-    meaning: "Docker through its command line or API; `docker+RUNTIME` for a runtime that the daemon knows",
-    keys: &KEYS,
+    declared: &kinds::DOCKER,
     defaults,
     build,
     sweep: |_, company| engine::sweep(find(&Spec::plain("docker")), company),

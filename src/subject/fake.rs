@@ -3,10 +3,10 @@
 
 mod work;
 
-use super::spec::{Key, Values, parse_duration};
+use super::spec::parse_duration;
 use super::{
-    Cpu, Defaults, Entered, Facts, Kind, Launch, Layer, Mount, Need, Order, Place, RunContext, Span, Spec,
-    Subject, Unavailable, Verbs,
+    Cpu, Defaults, Entered, Facts, Kind, Launch, Mount, Need, Order, Place, RunContext, Span, Spec, Subject,
+    Unavailable, Verbs, kinds,
 };
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::{Done, Inside, Message};
@@ -19,62 +19,9 @@ pub const NAME: &str = "fake";
 /// What passes after each thing that is scripted.
 const PAUSE: Nanos = Nanos::from_millis(1);
 
-const LEVELS: Values = Values::OneOf(&["low", "high"]);
-
-static KEYS: [Key; 11] = [
-    Key { name: "a", values: LEVELS, meaning: "a factor", default: None },
-    Key { name: "b", values: LEVELS, meaning: "a factor", default: None },
-    Key { name: "c", values: LEVELS, meaning: "a factor", default: None },
-    Key {
-        name: "effects",
-        values: Values::Text("times such as a=20ms;bc=-5ms"),
-        meaning: "what `returned` takes more when all of the named factors are high",
-        default: None,
-    },
-    Key { name: "time", values: Values::Duration, meaning: "the median of `returned`", default: None },
-    Key {
-        name: "noise",
-        values: Values::Number,
-        meaning: "the spread of its logarithm, in percent",
-        default: None,
-    },
-    Key {
-        name: "drift",
-        values: Values::Number,
-        meaning: "how much slower each launch is than the one before, in percent",
-        default: None,
-    },
-    Key {
-        name: "spike",
-        values: Values::Number,
-        meaning: "every so many launches take ten times as long",
-        default: None,
-    },
-    Key { name: "fail", values: Values::Number, meaning: "every so many launches fail", default: None },
-    Key {
-        name: "treatment",
-        values: Values::OneOf(&["wrong"]),
-        meaning: "every launch fails its treatment",
-        default: None,
-    },
-    Key {
-        name: "hang",
-        values: Values::Number,
-        meaning: "this launch and all after it time out",
-        default: None,
-    },
-];
-
 /// The kind `fake`.
-pub static KIND: Kind = Kind {
-    name: NAME,
-    layer: Layer::Engine,
-    meaning: "follows a script",
-    keys: &KEYS,
-    defaults: Defaults::default,
-    build,
-    sweep: super::leaves_nothing,
-};
+pub static KIND: Kind =
+    Kind { declared: &kinds::FAKE, defaults: Defaults::default, build, sweep: super::leaves_nothing };
 
 struct Fake {
     time: f64,

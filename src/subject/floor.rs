@@ -13,8 +13,8 @@ use super::limits::{self, Limits};
 use super::roots;
 use super::treatment::{self, Cgroup, Expected};
 use super::{
-    Apart, Company, Component, Cpu, Defaults, Facts, Kind, Launch, Layer, Need, Order, Place, RunContext,
-    Spec, Subject, Unavailable, Verbs, Work,
+    Apart, Company, Component, Cpu, Defaults, Facts, Kind, Launch, Need, Order, Place, RunContext, Spec,
+    Subject, Unavailable, Verbs, Work, kinds,
 };
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
@@ -31,10 +31,7 @@ use crate::units::Nanos;
 
 /// The kind `floor`.
 pub static KIND: Kind = Kind {
-    name: "floor",
-    layer: Layer::Floor,
-    meaning: "a container made of bare system calls: what the kernel alone charges",
-    keys: &keys::KEYS,
+    declared: &kinds::FLOOR,
     defaults: || Defaults { as_installed: vec![Spec::plain("floor")], equalised: Vec::new() },
     build,
     sweep,
@@ -150,7 +147,7 @@ impl Floor {
         scratch: &std::path::Path,
         order: Order<'_>,
     ) -> Result<Prepared, Failure> {
-        let root = match (&self.root, self.spec.get(roots::KEY.name)) {
+        let root = match (&self.root, self.spec.get("image")) {
             (Some(root), _) => root.clone(),
             (None, _) if is_small(&self.spec) => roots::Root::Ours(run.place.rootfs.clone()),
             (None, _) => self.root.insert(roots::root(&self.spec, run)?).clone(),
@@ -231,7 +228,7 @@ fn additions(
 }
 
 fn is_small(spec: &Spec) -> bool {
-    matches!(spec.get(roots::KEY.name), None | Some("small"))
+    matches!(spec.get("image"), None | Some("small"))
 }
 
 /// A root with nothing but the same executable in it.

@@ -2,28 +2,12 @@
 //! force. What limits CPU time is the same for all: a quota in periods of 100 ms, as engines set it.
 
 use super::Unavailable;
-use super::spec::{Key, Spec, Values, parse_duration, parse_size};
+use super::spec::{Spec, parse_duration, parse_size};
 use crate::outcome::{Failure, FailureClass};
 use crate::probe::message::{self, Inside};
 use crate::sys::cgroup::{self, CgroupPlan, CpuLimit, NoLimit};
 use crate::sys::steps::StepError;
 use crate::units::Nanos;
-
-/// The key for CPU time.
-pub const CPUS: Key = Key {
-    name: "cpus",
-    values: Values::Cpus,
-    meaning: "a CPU limit: so many CPUs' time in each period of 100 ms; `none` (default): no limit",
-    default: Some("none"),
-};
-
-/// The key for what of it may be saved up.
-pub const BURST: Key = Key {
-    name: "burst",
-    values: Values::Duration,
-    meaning: "with `cpus`: how much CPU time that was not used may be saved up (Linux from 5.14 on), no more than the quota of a period",
-    default: None,
-};
 
 /// Limits that were asked for.
 #[derive(Debug, Clone, Copy, PartialEq)]

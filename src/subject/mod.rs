@@ -20,7 +20,6 @@ pub mod pieces;
 pub mod podman;
 pub mod resources;
 pub mod roots;
-pub mod spec;
 pub mod survey;
 pub mod treatment;
 pub(crate) mod unavailable;
@@ -29,11 +28,11 @@ pub mod work;
 
 pub use crate::resource::Place;
 pub use context::RunContext;
+pub use dunnage_analysis::subject::{Access, Key, Layer, Mount, Need, Spec, SpecError, Values, kinds, spec};
 pub use pieces::Apart;
-pub use spec::{Key, Spec, SpecError, Values};
 pub use unavailable::{Cause, Unavailable};
 pub use verbs::{Entered, Span, Verbs};
-pub use work::{Access, Mount, Order, Work};
+pub use work::{Order, Work};
 
 use std::path::{Path, PathBuf};
 
@@ -41,31 +40,6 @@ use crate::outcome::{Abort, Failure};
 use crate::probe::Task;
 use crate::probe::message::Message;
 use crate::units::{Nanos, Stamp};
-
-/// How much lies between the command and the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Layer {
-    /// A process on the host.
-    Bare,
-    /// A container made of bare system calls.
-    Floor,
-    /// An OCI runtime.
-    Runtime,
-    /// An engine, which calls a runtime.
-    Engine,
-}
-
-impl Layer {
-    /// The word used in tables and files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Layer::Bare => "bare",
-            Layer::Floor => "floor",
-            Layer::Runtime => "runtime",
-            Layer::Engine => "engine",
-        }
-    }
-}
 
 /// CPU time of one launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,50 +99,6 @@ pub struct Facts {
     pub notes: Vec<(String, String)>,
 }
 
-/// What an experiment needs of a subject beyond being found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
-    /// Starts that end by themselves.
-    Launch,
-    /// A container made, started, stopped and removed by verbs of their own.
-    Lifecycle,
-    /// A place that runs and can be entered.
-    Exec,
-    /// A container that is made of pieces, each of which can be left out.
-    Pieces,
-    /// A program inside that works for a while and says what came of it.
-    Work,
-}
-
-impl Need {
-    /// All of them.
-    pub const ALL: [Need; 5] = [Need::Launch, Need::Lifecycle, Need::Exec, Need::Pieces, Need::Work];
-    /// What whoever makes containers can do with them as a whole.
-    pub const CONTAINER: [Need; 4] = [Need::Launch, Need::Lifecycle, Need::Exec, Need::Work];
-
-    /// The word used in files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Need::Launch => "launch",
-            Need::Lifecycle => "lifecycle",
-            Need::Exec => "exec",
-            Need::Pieces => "pieces",
-            Need::Work => "work",
-        }
-    }
-
-    /// Why a subject without it has no cells.
-    pub const fn lacking(self) -> &'static str {
-        match self {
-            Need::Launch => "it starts nothing",
-            Need::Lifecycle => "it has no container that is created, started, stopped and removed apart",
-            Need::Exec => "nothing stays running in it that could be entered",
-            Need::Pieces => "it cannot be taken apart",
-            Need::Work => "nothing works in it",
-        }
-    }
-}
-
 /// Something that can start a container, or stands in for one.
 pub trait Subject {
     /// What it can do.
@@ -210,20 +140,22 @@ pub trait Subject {
 
 /// A kind of subject.
 pub struct Kind {
-    /// Its name on the command line.
-    pub name: &'static str,
-    /// Its layer.
-    pub layer: Layer,
-    /// One line for people.
-    pub meaning: &'static str,
-    /// The keys that it understands.
-    pub keys: &'static [Key],
+    /// What can be said of it without a machine: its name, layer and keys.
+    pub declared: &'static kinds::Kind,
     /// What runs by default where it works, in the canonical grammar, as installed and equalised.
     pub defaults: fn() -> Defaults,
     /// Finds its programs and makes a subject of a checked specification.
     pub build: Build,
     /// Removes what killed runs left with it.
     pub sweep: Sweep,
+}
+
+impl std::ops::Deref for Kind {
+    type Target = kinds::Kind;
+
+    fn deref(&self) -> &kinds::Kind {
+        self.declared
+    }
 }
 
 /// Finds the programs of a kind and makes a subject.
@@ -272,20 +204,16 @@ pub static KINDS: &[&Kind] = &[
 
 /// The kinds that people are told about.
 pub fn shown_kinds() -> impl Iterator<Item = &'static Kind> {
-    KINDS.iter().copied().filter(|kind| kind.name != fake::NAME)
+    KINDS.iter().copied().filter(|kind| kind.name != kinds::FAKE.name)
 }
 
 /// The kind of a specification, after checking its name, runtime and keys.
 pub fn kind_of(spec: &Spec) -> Result<&'static Kind, SpecError> {
-    let Some(kind) = KINDS.iter().find(|kind| kind.name == spec.name) else {
-        let names: Vec<_> = shown_kinds().map(|kind| kind.name).collect();
-        return Err(SpecError::UnknownName { name: spec.name.clone(), valid: names.join(", ") });
-    };
-    if let (Some(runtime), false) = (&spec.runtime, kind.layer == Layer::Engine) {
-        return Err(SpecError::NoRuntime { name: spec.name.clone(), runtime: runtime.clone() });
-    }
-    spec.check_keys(kind.keys)?;
-    Ok(kind)
+    let declared = kinds::of(spec)?;
+    Ok(KINDS
+        .iter()
+        .find(|kind| kind.name == declared.name)
+        .expect("every kind that is declared can be built"))
 }
 
 /// The first executable file with this name on the search path.

@@ -9,11 +9,10 @@ use super::client::{self, Call, Holds, Terminal};
 use super::component::insist;
 use super::limits::{self, Limits};
 use super::roots;
-use super::spec::{Key, Values};
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::{
-    Component, Defaults, Facts, Kind, Launch, Layer, Need, Order, Place, RunContext, Spec, Subject,
-    Unavailable, Verbs, Work, on_path,
+    Component, Defaults, Facts, Kind, Launch, Need, Order, Place, RunContext, Spec, Subject, Unavailable,
+    Verbs, Work, kinds, on_path,
 };
 use crate::image::EXECUTABLE;
 use crate::image::bundle::{self, Bundle};
@@ -27,42 +26,9 @@ use crate::sys::raw;
 use crate::sys::seccomp;
 use crate::sys::spawn::Program;
 
-static KEYS: [Key; 7] = [
-    roots::KEY,
-    limits::CPUS,
-    limits::BURST,
-    Key {
-        name: "bin",
-        values: Values::Path,
-        meaning: "an own build of the runtime; without it the first on the search path",
-        default: None,
-    },
-    Key {
-        name: "net",
-        values: Values::OneOf(&["none", "host"]),
-        meaning: "`none` (default): a new network namespace with loopback only",
-        default: Some("none"),
-    },
-    Key {
-        name: "seccomp",
-        values: Values::OneOf(&["default", "off"]),
-        meaning: "`default`: Docker's default profile",
-        default: Some("default"),
-    },
-    Key {
-        name: "pid",
-        values: Values::OneOf(&["private", "host"]),
-        meaning: "`private` (default): a process id namespace of its own",
-        default: Some("private"),
-    },
-];
-
 /// The kind `crun`.
 pub static CRUN: Kind = Kind {
-    name: "crun",
-    layer: Layer::Runtime,
-    meaning: "the OCI runtime crun, from a bundle",
-    keys: &KEYS,
+    declared: &kinds::CRUN,
     defaults: || Defaults { as_installed: vec![Spec::plain("crun")], equalised: Vec::new() },
     build,
     sweep: |place, _| sweep(place, "crun"),
@@ -70,10 +36,7 @@ pub static CRUN: Kind = Kind {
 
 /// The kind `runc`.
 pub static RUNC: Kind = Kind {
-    name: "runc",
-    layer: Layer::Runtime,
-    meaning: "the OCI runtime runc, from a bundle",
-    keys: &KEYS,
+    declared: &kinds::RUNC,
     defaults: || Defaults { as_installed: vec![Spec::plain("runc")], equalised: Vec::new() },
     build,
     sweep: |place, _| sweep(place, "runc"),
@@ -81,42 +44,15 @@ pub static RUNC: Kind = Kind {
 
 /// The kind `youki`.
 pub static YOUKI: Kind = Kind {
-    name: "youki",
-    layer: Layer::Runtime,
-    meaning: "the OCI runtime youki, from a bundle",
-    keys: &KEYS,
+    declared: &kinds::YOUKI,
     defaults: || Defaults { as_installed: vec![Spec::plain("youki")], equalised: Vec::new() },
     build,
     sweep: |place, _| sweep(place, "youki"),
 };
 
-static RUNSC_KEYS: [Key; 3] = [
-    Key {
-        name: "bin",
-        values: Values::Path,
-        meaning: "an own build of the runtime; without it the first on the search path",
-        default: None,
-    },
-    Key {
-        name: "net",
-        values: Values::OneOf(&["none"]),
-        meaning: "`none` (default): loopback only, of gVisor's own network stack",
-        default: Some("none"),
-    },
-    Key {
-        name: "seccomp",
-        values: Values::OneOf(&["default", "off"]),
-        meaning: "`default`: Docker's default profile, applied by the kernel inside",
-        default: Some("default"),
-    },
-];
-
 /// The kind `runsc`.
 pub static RUNSC: Kind = Kind {
-    name: "runsc",
-    layer: Layer::Runtime,
-    meaning: "gVisor's OCI runtime, from a bundle: the container runs on a kernel of its own; it takes no `cpus`, since inside no quota is to be seen that could be read back",
-    keys: &RUNSC_KEYS,
+    declared: &kinds::RUNSC,
     defaults: || Defaults { as_installed: vec![Spec::plain("runsc")], equalised: Vec::new() },
     build,
     sweep: |place, _| sweep(place, "runsc"),

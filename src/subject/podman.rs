@@ -7,88 +7,12 @@ use serde_json::Value;
 use super::api;
 use super::component::words_as;
 use super::engine::{self, Engine};
-use super::limits::CPUS;
 use super::login::{self, Login};
-use super::spec::{Key, Values};
-use super::{Company, Component, Defaults, Facts, Kind, Layer, Place, Spec, Subject, Unavailable, on_path};
+use super::{Company, Component, Defaults, Facts, Kind, Place, Spec, Subject, Unavailable, kinds, on_path};
 use crate::sys::limits;
 
-static KEYS: [Key; 13] = [
-    Key {
-        name: "net",
-        values: Values::OneOf(&["none", "bridge", "host", "slirp4netns", "pasta"]),
-        meaning: "the network; `bridge` for root, `slirp4netns` or `pasta` for others",
-        default: None,
-    },
-    Key {
-        name: "log",
-        values: Values::OneOf(&["default", "none"]),
-        meaning: "the log driver",
-        default: Some("default"),
-    },
-    Key {
-        name: "seccomp",
-        values: Values::OneOf(&["default", "off"]),
-        meaning: "the system call filter",
-        default: Some("default"),
-    },
-    Key {
-        name: "pid",
-        values: Values::OneOf(&["private", "host"]),
-        meaning: "the process id namespace",
-        default: Some("private"),
-    },
-    Key {
-        name: "userns",
-        values: Values::OneOf(&["host", "auto"]),
-        meaning: "the user namespace",
-        default: None,
-    },
-    Key {
-        name: "rootless",
-        values: Values::Text("a user other than root"),
-        meaning: "an ordinary user as whom podman is started, with the limits and environment of a login of theirs; needs root. Started by an ordinary user, dunnage runs podman as that user anyway",
-        default: None,
-    },
-    Key {
-        name: "rm",
-        values: Values::OneOf(&["true", "false"]),
-        meaning: "`true` (default): the command itself removes the container, and the root is mounted volatile; with `client=api` its last request does, and it is not",
-        default: Some("true"),
-    },
-    Key {
-        name: "tty",
-        values: Values::OneOf(&["true", "false"]),
-        meaning: "whether the container gets a terminal",
-        default: Some("false"),
-    },
-    CPUS,
-    Key { name: "memory", values: Values::Size, meaning: "a memory limit", default: None },
-    Key {
-        name: "image",
-        values: Values::Text("small, fat, or an image that the engine has"),
-        meaning: "`small` (default): the probe and nothing else; `fat`: 13 layers, 10,000 files, some 440 MB",
-        default: Some("small"),
-    },
-    Key { name: "bin", values: Values::Path, meaning: "an own build of podman", default: None },
-    Key {
-        name: "client",
-        values: Values::OneOf(&["cli", "api"]),
-        meaning: "how the engine is asked: by its command line, or by dunnage itself over the API of `podman system service`",
-        default: Some("cli"),
-    },
-];
-
 /// The kind `podman`.
-pub static KIND: Kind = Kind {
-    name: "podman",
-    layer: Layer::Engine,
-    meaning: "Podman through its command line or API; `podman+RUNTIME` for any runtime that is installed",
-    keys: &KEYS,
-    defaults,
-    build,
-    sweep,
-};
+pub static KIND: Kind = Kind { declared: &kinds::PODMAN, defaults, build, sweep };
 
 fn defaults() -> Defaults {
     let with_runc = Spec { runtime: Some("runc".into()), ..Spec::plain("podman") };

@@ -8,7 +8,6 @@
 use std::path::{Path, PathBuf};
 
 use super::component::{question, run_within};
-use super::spec::{Key, Values};
 use super::{RunContext, Spec, docker, on_path, podman};
 use crate::image::export::{Config, Export};
 use crate::image::rootfs::unpack;
@@ -22,15 +21,6 @@ use crate::units::Nanos;
 
 /// How long copying a root may take.
 const COPYING: Nanos = Nanos::from_millis(600_000);
-
-/// The key that chooses.
-pub const KEY: Key = Key {
-    name: "image",
-    values: Values::Text("small, fat, or an image that docker or podman has"),
-    meaning: "`small` (default): the probe and nothing else; `fat`: 10,000 files more, some 440 MB; any other \
-              image is exported by docker or podman once",
-    default: Some("small"),
-};
 
 /// A root on disk. Leave it as it is.
 #[derive(Debug, Clone)]
@@ -81,12 +71,12 @@ fn environment(config: &Config) -> Vec<String> {
 
 /// Whether the fat one is asked for.
 pub fn is_fat(spec: &Spec) -> bool {
-    spec.get(KEY.name) == Some(fat::NAME)
+    spec.get("image") == Some(fat::NAME)
 }
 
 /// Somebody else's image, where one is asked for.
 pub fn foreign(spec: &Spec) -> Option<&str> {
-    spec.get(KEY.name).filter(|name| !["small", fat::NAME].contains(name))
+    spec.get("image").filter(|name| !["small", fat::NAME].contains(name))
 }
 
 /// The root that a subject asks for, made if it is not there.

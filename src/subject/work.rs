@@ -1,7 +1,7 @@
 //! What the probe of a container is asked to do: to start and end, to stay, or to work. Plain data; what the
 //! works are stands in `probe::work`, what they are good for in the experiments.
 
-use std::path::PathBuf;
+use dunnage_analysis::subject::Mount;
 
 use super::RunContext;
 use crate::probe::Task;
@@ -25,26 +25,6 @@ impl Work {
     pub fn new(kind: &'static str, arguments: Vec<String>, takes: Nanos) -> Work {
         Work { kind, arguments, mounts: Vec::new(), takes }
     }
-}
-
-/// A place of the host that is bound into the container.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Mount {
-    /// Its absolute path on the host.
-    pub host: PathBuf,
-    /// The absolute path inside.
-    pub inside: PathBuf,
-    /// What may be done with it.
-    pub access: Access,
-}
-
-/// What may be done with a mount.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Access {
-    /// Everything.
-    ReadWrite,
-    /// Nothing may be changed.
-    ReadOnly,
 }
 
 /// What the probe of one container is asked to do.

@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use dunnage::experiment::throttle::Measured;
 use dunnage::record;
-use dunnage::verdict::quota::Measured;
 
 use crate::support::guest::Guest;
 use crate::support::{Need, lacks};

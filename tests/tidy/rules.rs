@@ -65,13 +65,9 @@ fn has_word(line: &str, word: &str) -> bool {
     line.split(|c| !is_word(c)).any(|found| found == word)
 }
 
-/// Statistics, verdicts, reports and advice are functions of files: no process, clock, engine, handle.
+/// Comparisons, histories and reports are functions of what was read: no process, clock, engine, handle.
 fn pure_rooms_know_no_machine(file: &File) -> Vec<String> {
     const PURE: [&str; 4] = ["src/report", "src/compare", "src/reference", "src/history"];
-    let pure = PURE.iter().any(|room| file.is_in(room));
-    if !pure && !file.path.starts_with("src/verdict") {
-        return Vec::new();
-    }
     const MACHINE: &[&str] = &[
         "std::process",
         "std::fs",
@@ -85,26 +81,17 @@ fn pure_rooms_know_no_machine(file: &File) -> Vec<String> {
         "crate::probe",
         "crate::runner",
     ];
-    let mut named: Vec<&str> = MACHINE.iter().copied().filter(|module| file.mentions(module)).collect();
-    // The grammar of subjects is plain data; everything else there runs engines.
-    let subject = |path: &str| {
-        path.strip_prefix("crate::subject")
-            .is_some_and(|rest| !rest.starts_with(is_word) && !rest.starts_with("::spec"))
-    };
-    let in_place = file.bare.match_indices("crate::subject").map(|(at, _)| &file.bare[at..]);
-    let grouped = |path: &str| path.starts_with("crate::subject::{");
-    if used_paths(&file.bare).iter().any(|path| subject(path))
-        || in_place.into_iter().any(|path| subject(path) && !grouped(path))
-    {
-        named.push("crate::subject");
+    if !PURE.iter().any(|room| file.is_in(room)) {
+        return Vec::new();
     }
-    named.into_iter().map(|module| format!("a pure room uses `{module}`")).collect()
+    let named = MACHINE.iter().filter(|module| file.mentions(module));
+    named.map(|module| format!("a pure room uses `{module}`")).collect()
 }
 
 /// Adding an engine touches no experiment; comments may explain with engines.
 fn experiments_name_no_engine(file: &File) -> Vec<String> {
     const ENGINES: &[&str] = &["docker", "podman", "containerd", "crun", "runc", "youki", "runsc"];
-    if !file.is_in("src/experiment") {
+    if !file.path.contains("src/experiment/") && !file.is_in("src/measure") {
         return Vec::new();
     }
     lines_with(&file.code, "an experiment names an engine", |line| {
@@ -115,7 +102,7 @@ fn experiments_name_no_engine(file: &File) -> Vec<String> {
 
 /// Adding an experiment touches no subject.
 fn subjects_name_no_experiment(file: &File) -> Vec<String> {
-    if file.is_in("src/subject") && file.mentions("crate::experiment") {
+    if file.is_in("src/subject") && (file.mentions("crate::experiment") || file.mentions("crate::measure")) {
         return vec!["a subject names an experiment".to_owned()];
     }
     Vec::new()
@@ -193,10 +180,8 @@ mod fires {
             "use std::net;",
             "fn pid() { libc::getpid(); }",
             "use crate::{sys, units};",
-            "use crate::subject::docker;",
-            "use crate::subject::{spec::Spec, podman};",
         ] {
-            for path in ["src/compare/rows.rs", "src/verdict.rs", "src/report/md.rs"] {
+            for path in ["src/compare/rows.rs", "src/report.rs", "src/report/md.rs"] {
                 assert_eq!(planted(path, line), 1, "{path} {line}");
             }
             assert_eq!(planted("src/runner.rs", line), 0, "{line}");
@@ -204,8 +189,6 @@ mod fires {
         for fine in [
             "// std::process is not for us",
             "use std::time::Duration;",
-            "use crate::subject::spec::Spec;",
-            "use crate::subject::{spec::Spec, spec::Key};",
             "const HELP: &str = \"std::fs\";",
             "use crate::system;",
         ] {
@@ -216,19 +199,21 @@ mod fires {
     #[test]
     fn on_an_experiment_that_names_an_engine() {
         for line in ["const E: &str = \"docker\";", "fn start_podman() {}", "let x = Crun;"] {
-            assert_eq!(planted("src/experiment/start.rs", line), 1, "{line}");
+            for path in ["crates/analysis/src/experiment/start.rs", "src/measure/start.rs"] {
+                assert_eq!(planted(path, line), 1, "{path} {line}");
+            }
             assert_eq!(planted("src/subject/oci.rs", line), 0, "{line}");
         }
         for fine in ["// docker takes longer", "fn truncate() {}"] {
-            assert_eq!(planted("src/experiment/start.rs", fine), 0, "{fine}");
+            assert_eq!(planted("src/measure/start.rs", fine), 0, "{fine}");
         }
     }
 
     #[test]
     fn on_a_subject_that_names_an_experiment() {
-        for line in ["use crate::{experiment::start, units};", "crate::experiment::LIST;"] {
+        for line in ["use crate::{experiment::start, units};", "crate::measure::find(x);"] {
             assert_eq!(planted("src/subject/oci.rs", line), 1, "{line}");
-            assert_eq!(planted("src/plan.rs", line), 0, "{line}");
+            assert_eq!(planted("src/session.rs", line), 0, "{line}");
         }
     }
 

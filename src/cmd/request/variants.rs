@@ -1,12 +1,12 @@
 //! Which subjects an experiment gets beside or without being asked: of the default ones those that it
 //! wants for company, and of each the variants that differ in a key which the experiment varies.
 
-use crate::experiment::{self, Company, Experiment, Variation};
+use crate::experiment::{self, Company, Question, Variation};
 use crate::plan::{Ladder, Layer};
 use crate::session::Wanted;
 use crate::subject::{self, Kind};
 
-fn named(experiments: &[&'static str]) -> impl Iterator<Item = &'static dyn Experiment> {
+fn named(experiments: &[&'static str]) -> impl Iterator<Item = &'static dyn Question> {
     experiments.iter().filter_map(|name| experiment::find(name))
 }
 

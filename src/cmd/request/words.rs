@@ -4,7 +4,7 @@
 use anyhow::Result;
 
 use super::usage;
-use crate::experiment::{self, Experiment};
+use crate::experiment::{self, Question};
 use crate::plan::{FixedMargin, Ladder};
 use crate::plan_file::{GivenMargin, Typed};
 use crate::session::{Origin, Wanted};
@@ -31,7 +31,7 @@ pub fn experiments(names: &[Typed]) -> Result<Vec<&'static str>> {
     Ok(known)
 }
 
-fn experiment_named(name: &Typed) -> Result<&'static dyn Experiment> {
+fn experiment_named(name: &Typed) -> Result<&'static dyn Question> {
     experiment::find(&name.text).ok_or_else(|| {
         let valid = quoted(experiment::ALL.iter().map(|experiment| experiment.about().name));
         let text = &name.text;
@@ -87,7 +87,7 @@ fn on_its_ladder(spec: Spec, kind: &Kind) -> (Spec, Ladder) {
 /// Whether one of the experiments has the key of this pair.
 pub fn is_setting_of(pair: &str, experiments: &[&'static str]) -> bool {
     let Some((key, _)) = pair.split_once('=') else { return true };
-    let known = |one: &&dyn experiment::Experiment| one.about().all_keys().any(|known| known.name == key);
+    let known = |one: &&dyn experiment::Question| one.about().all_keys().any(|known| known.name == key);
     experiments.iter().filter_map(|name| experiment::find(name)).any(|one| known(&one))
 }
 

@@ -10,8 +10,6 @@ mod spin;
 mod syscall;
 mod throttle;
 
-pub use throttle::MOST_BURSTS;
-
 use core::ffi::{CStr, c_int};
 
 use super::Message;

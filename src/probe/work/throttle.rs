@@ -24,8 +24,7 @@ const PAUSE: u64 = 1_000_000;
 const AHEAD: u64 = 250_000_000;
 /// The period where there is no quota, by which CPU time is told then too.
 const USUAL_PERIOD: u64 = 100_000_000;
-/// Bursts of all threads, and periods, for which there is room here and in the message.
-pub const MOST_BURSTS: usize = 8192;
+use dunnage_analysis::experiment::throttle::MOST_BURSTS;
 const MOST_PERIODS: usize = 4096;
 const MOST_THREADS: usize = 64;
 

@@ -7,8 +7,9 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::super::import::hyperfine::LABELLED;
-use super::super::source::Source;
-use super::super::{Environment, Order, environment, plan_file, reader};
+use super::super::{
+    ComponentFacts, DoubtFacts, Environment, Order, Origin, Source, SubjectFacts, plan_file, reader,
+};
 use super::label::{self, Labels};
 use super::words::{Kind, Words};
 use crate::experiment::Setting;
@@ -97,7 +98,7 @@ fn clean_environment(run: Environment, labels: Labels, words: &mut Words, droppe
     }
     let mut subjects = BTreeMap::new();
     for (subject, facts) in run.subjects {
-        let components = facts.components.iter().map(|one| environment::ComponentFacts {
+        let components = facts.components.iter().map(|one| ComponentFacts {
             role: own(&one.role, words),
             path: words.program(&one.path),
             version: words.told(&one.version),
@@ -106,7 +107,7 @@ fn clean_environment(run: Environment, labels: Labels, words: &mut Words, droppe
         let components = components.collect();
         let named = |(name, value): (&String, &String)| (own(name, words), note(value, labels, words));
         let notes = facts.notes.iter().map(named);
-        let facts = environment::SubjectFacts { components, notes: notes.collect() };
+        let facts = SubjectFacts { components, notes: notes.collect() };
         subjects.insert(label::label(&subject, labels, words), facts);
     }
     Environment {
@@ -148,15 +149,15 @@ fn began(all: &[String], words: &mut Words) -> Vec<String> {
 }
 
 /// Where imported samples come from: the name of the file, and texts that may quote what stood in it.
-fn clean_origin(origin: environment::Origin, labels: Labels, words: &mut Words) -> environment::Origin {
-    let doubt = |one: environment::DoubtFacts, words: &mut Words| environment::DoubtFacts {
+fn clean_origin(origin: Origin, labels: Labels, words: &mut Words) -> Origin {
+    let doubt = |one: DoubtFacts, words: &mut Words| DoubtFacts {
         labels: one.labels.iter().map(|one| label::label(one, labels, words)).collect(),
         rule: own(&one.rule, words),
         metric: one.metric.map(|metric| own(&metric, words)),
         evidence: words.quoting(&one.evidence),
         mechanism: words.quoting(&one.mechanism),
     };
-    environment::Origin {
+    Origin {
         format: words.told(&origin.format),
         sha256: own(&origin.sha256, words),
         file: words.kept(Kind::Path, "file", &origin.file),

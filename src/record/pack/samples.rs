@@ -6,17 +6,17 @@ use std::io::{BufReader, Write};
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use super::super::source::{ReadAt, Source, read_line};
-use super::super::wire::{Begin, End, Header, Pairs, SampleLine, Treatment};
-use super::super::{SAMPLES, reader};
 use super::clean::own;
 use super::words::{Kind, Words};
+use dunnage_analysis::record::source::{ReadAt, Source, read_line};
+use dunnage_analysis::record::wire::{Begin, End, Header, Pairs, SampleLine, Treatment};
+use dunnage_analysis::record::{SAMPLES, reader};
 
 /// Writes the samples without what is private, line by line.
 pub fn samples(source: &Source, words: &mut Words, out: &mut dyn Write) -> Result<()> {
     let unread = || format!("cannot read {}", source.name(SAMPLES));
     reader::begin(source)?;
-    let mut lines = BufReader::with_capacity(1 << 20, ReadAt::new(&source.samples, 0));
+    let mut lines = BufReader::with_capacity(1 << 20, ReadAt::new(&*source.samples, 0));
     let (mut line, mut cleaned) = (Vec::new(), Vec::new());
     loop {
         if read_line(&mut lines, &mut line).with_context(unread)? == 0 {

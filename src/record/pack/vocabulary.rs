@@ -56,7 +56,7 @@ mod tests {
 
     use super::super::Manifest;
     use super::*;
-    use crate::record::environment::Environment;
+    use crate::record::Environment;
     use crate::record::plan_file::PlanFile;
     use crate::record::wire::{Begin, End, Header, SampleLine, Treatment};
 

@@ -12,8 +12,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
-use super::super::source::Source;
-use super::super::{ENVIRONMENT, Environment, PILOT, PLAN, SAMPLES, reader};
+use super::super::{ENVIRONMENT, Environment, PILOT, PLAN, SAMPLES, Source, reader, source};
 use super::clean::{self, Head};
 use super::label::names_of_image;
 use super::proof::Proof;
@@ -64,10 +63,10 @@ struct Part {
 
 /// Looks through a run directory; nothing is written.
 pub fn look(directory: &Path, options: &Options) -> Result<Contents> {
-    let mut sources = vec![(String::new(), Source::open(directory)?)];
+    let mut sources = vec![(String::new(), source::open(directory)?)];
     let pilot = directory.join(PILOT);
     if pilot.is_dir() {
-        sources.push((format!("{PILOT}/"), Source::directory(&pilot)?));
+        sources.push((format!("{PILOT}/"), source::directory(&pilot)?));
     }
     let mut words = Words::new(known(&sources, options)?);
     let mut parts = Vec::new();

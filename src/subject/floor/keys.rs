@@ -1,93 +1,11 @@
 //! What a person can have the floor leave out, and which pieces are made then.
 
-use super::super::limits;
-use super::super::roots;
-use super::super::spec::{Key, Spec, Values};
+use super::super::spec::Spec;
 use super::super::treatment::{Cgroup, Expected};
 use super::apart::expected_of;
 use crate::subject::Need;
 use crate::sys::container::{self, Piece, Pieces};
 use crate::sys::raw;
-
-pub(super) static KEYS: [Key; 15] = [
-    roots::KEY,
-    limits::CPUS,
-    limits::BURST,
-    Key {
-        name: "net",
-        values: Values::OneOf(&["none", "host"]),
-        meaning: "`none` (default): a new network namespace with loopback only",
-        default: Some("none"),
-    },
-    Key {
-        name: "seccomp",
-        values: Values::OneOf(&["default", "off"]),
-        meaning: "`default`: the verdicts of Docker's default profile",
-        default: Some("default"),
-    },
-    Key {
-        name: "pid",
-        values: Values::OneOf(&["private", "host"]),
-        meaning: "`private` (default): a process id namespace of its own",
-        default: Some("private"),
-    },
-    Key {
-        name: "userns",
-        values: Values::OneOf(&["host", "private"]),
-        meaning: "`host` (default): no user namespace, where we are root; `private`: one in which we are root and nobody \
-                  else exists",
-        default: Some("host"),
-    },
-    Key {
-        name: "mounts",
-        values: Values::OneOf(&["private", "host"]),
-        meaning: "`private` (default): a mount namespace with a root and filesystems of its own; `host`: none of these, \
-                  the program runs on the host's root",
-        default: Some("private"),
-    },
-    Key {
-        name: "uts",
-        values: Values::OneOf(&["private", "host"]),
-        meaning: "`private` (default): a host name of its own",
-        default: Some("private"),
-    },
-    Key {
-        name: "ipc",
-        values: Values::OneOf(&["private", "host"]),
-        meaning: "`private` (default): a namespace of inter-process communication of its own",
-        default: Some("private"),
-    },
-    Key {
-        name: "cgroup",
-        values: Values::OneOf(&["own", "host"]),
-        meaning: "`own` (default): a cgroup in every hierarchy; `host`: it stays in those of whoever starts it",
-        default: Some("own"),
-    },
-    Key {
-        name: "cgroupns",
-        values: Values::OneOf(&["private", "host"]),
-        meaning: "`private` (default): a cgroup namespace of its own",
-        default: Some("private"),
-    },
-    Key {
-        name: "overlay",
-        values: Values::OneOf(&["on", "off"]),
-        meaning: "`on` (default): an overlay over the image as root; `off`: a plain directory with what the small image holds, or a larger image itself",
-        default: Some("on"),
-    },
-    Key {
-        name: "capabilities",
-        values: Values::OneOf(&["default", "all"]),
-        meaning: "`default`: Docker's fourteen; `all`: those of whoever starts it",
-        default: Some("default"),
-    },
-    Key {
-        name: "no_new_privs",
-        values: Values::OneOf(&["on", "off"]),
-        meaning: "`on` (default): no program gains privileges by being executed",
-        default: Some("on"),
-    },
-];
 
 /// For each value that leaves something out, what is left out.
 const LEFT_OUT: [(&str, &str, &[Piece]); 10] = [
@@ -148,6 +66,7 @@ pub(super) fn offers(spec: &Spec) -> &'static [Need] {
 mod tests {
     use super::*;
     use crate::subject::treatment::{Network, Own};
+    use crate::subject::{Values, kinds};
 
     fn floor(text: &str) -> Spec {
         Spec::parse(text).unwrap()
@@ -155,7 +74,9 @@ mod tests {
 
     #[test]
     fn every_key_but_the_image_and_the_filter_changes_the_pieces() {
-        for key in KEYS.iter().filter(|key| !["image", "cpus", "burst", "seccomp"].contains(&key.name)) {
+        for key in
+            kinds::FLOOR.keys.iter().filter(|key| !["image", "cpus", "burst", "seccomp"].contains(&key.name))
+        {
             let Values::OneOf(values) = key.values else { panic!("{}", key.name) };
             let other = values.iter().find(|value| Some(**value) != key.default).unwrap();
             let of = |value: &str| pieces(&floor(&format!("floor:{}={value}", key.name)));

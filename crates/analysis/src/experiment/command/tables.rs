@@ -1,0 +1,178 @@
+//! What each subject takes more than the baseline for the same command, split: its start, measured in the
+//! same rounds, and a rest that is named as one. Over several settings, a fixed part and one that grows with
+//! the command.
+
+use super::{METRICS, NAME};
+use crate::plan::Plan;
+use crate::stats::{self, Alpha, Estimate, Pairs, Rng, Sample};
+use crate::units::Unit;
+use crate::verdict::exhibit::{Column, Evidence, Exhibit, Item};
+
+/// The stream of the run's seed that resampling uses.
+const STREAM: u64 = 0x636f_6d6d_616e_6400;
+
+/// Both tables, each where there is something to show.
+pub fn exhibits(evidence: &Evidence<'_>) -> Vec<Exhibit> {
+    [split(evidence), line(evidence)].into_iter().flatten().collect()
+}
+
+fn metric(name: &str) -> usize {
+    METRICS.iter().position(|metric| metric.name == name).expect("the experiment has this metric")
+}
+
+/// The cells of subjects other than the baseline, each with the baseline's cell in the same setting.
+fn pairs_of_cells(plan: &Plan) -> Vec<(usize, usize)> {
+    let baseline = plan.baseline_of(NAME);
+    let own = |cell: &usize| plan.cells[*cell].experiment == NAME;
+    let all: Vec<usize> = (0..plan.cells.len()).filter(own).collect();
+    let counterpart = |cell: usize| {
+        let same = |other: &usize| {
+            plan.cells[*other].subject == baseline && plan.cells[*other].setting == plan.cells[cell].setting
+        };
+        all.iter().copied().find(same)
+    };
+    let is_other = |cell: &usize| {
+        let subject = plan.cells[*cell].subject;
+        subject != baseline && plan.subjects[subject].twin_of.is_none()
+    };
+    all.iter().copied().filter(is_other).filter_map(|cell| Some((cell, counterpart(cell)?))).collect()
+}
+
+/// The median of the paired differences of a metric.
+fn difference(evidence: &Evidence<'_>, (cell, against): (usize, usize), name: &str) -> Item {
+    let values = |cell| evidence.columns.get(cell, metric(name));
+    match Pairs::align(values(against), values(cell)) {
+        Ok(pairs) => Item::Interval(pairs.difference(Alpha::FIVE_PERCENT)),
+        Err(why) => Item::Nothing(why.to_string()),
+    }
+}
+
+/// A difference with its interval, as a sentence tells it.
+fn told(estimate: Estimate) -> String {
+    let shown = |value| Unit::Seconds.format_signed(value);
+    match estimate.interval {
+        Some(interval) => {
+            format!("{} [{}, {}]", shown(estimate.value), shown(interval.low), shown(interval.high))
+        }
+        None => format!("{} (too few rounds for an interval)", shown(estimate.value)),
+    }
+}
+
+fn split(evidence: &Evidence<'_>) -> Option<Exhibit> {
+    let plan = &evidence.run.plan;
+    let cells = pairs_of_cells(plan);
+    let first = cells.first()?;
+    let shows_settings =
+        cells.iter().any(|(cell, _)| plan.cells[*cell].setting != plan.cells[first.0].setting);
+    let baseline = &plan.subjects[plan.baseline_of(NAME)].label;
+    let columns = [
+        Some(Column::of_texts("subject")),
+        shows_settings.then(|| Column::of_texts("setting")),
+        Some(Column::of_values("more in all", Unit::Seconds)),
+        Some(Column::of_values("start", Unit::Seconds)),
+        Some(Column::of_values("unexplained rest", Unit::Seconds)),
+        Some(Column::of_values("of it inside", Unit::Seconds)),
+    ];
+    let row = |&(cell, against): &(usize, usize)| {
+        let label = Item::Text(plan.subjects[plan.cells[cell].subject].label.clone());
+        let setting = shows_settings.then(|| Item::Text(plan.cells[cell].setting.to_string()));
+        let parts = ["returned", "start", "beyond_start", "command"];
+        let parts = parts.map(|name| difference(evidence, (cell, against), name));
+        [label].into_iter().chain(setting).chain(parts).collect()
+    };
+    let sentence = |&(cell, against): &(usize, usize)| {
+        let value = |name| match difference(evidence, (cell, against), name) {
+            Item::Interval(estimate) => Some(estimate),
+            _ => None,
+        };
+        let [all, start, rest] = [value("returned")?, value("start")?, value("beyond_start")?];
+        let label = &plan.subjects[plan.cells[cell].subject].label;
+        if all.interval.is_none() {
+            return Some(format!(
+                "{label} against `{baseline}`: too few rounds with both of them ({}) to say which takes more",
+                all.rounds
+            ));
+        }
+        Some(format!(
+            "{label} less `{baseline}` for the same command: {}; of it {} by its start, and {} that are not explained",
+            told(all),
+            told(start),
+            told(rest)
+        ))
+    };
+    // Of many settings the table says enough.
+    let summary = if shows_settings { Vec::new() } else { cells.iter().filter_map(sentence).collect() };
+    Some(Exhibit {
+        experiment: NAME,
+        name: "overhead",
+        title: format!("what each takes more than `{baseline}` for the same command, and why"),
+        columns: columns.into_iter().flatten().collect(),
+        rows: cells.iter().map(row).collect(),
+        notes: vec![
+            "medians of differences within each round, with their 95 % intervals; medians of parts need not add up to the \
+             median of the whole"
+                .into(),
+            "`start` is what a launch of each costs that runs nothing, measured right before; the rest is what is there \
+             only with the command, and nothing here says why; `of it inside` is the part between fork and end of the \
+             command itself"
+                .into(),
+        ],
+        summary,
+    })
+}
+
+/// By round, the points of a subject: the baseline's own time of the command in a setting, and what the
+/// subject takes more in all.
+fn points(evidence: &Evidence<'_>, cells: &[(usize, usize)]) -> Vec<Vec<(f64, f64)>> {
+    let rounds = evidence.columns.get(cells[0].0, 0).len();
+    let mut all = vec![Vec::new(); rounds];
+    for &(cell, against) in cells {
+        let known: Vec<f64> =
+            evidence.columns.get(against, metric("command")).iter().flatten().copied().collect();
+        let Ok(known) = Sample::new(known) else { continue };
+        let x = known.median();
+        let own = evidence.columns.get(cell, metric("returned"));
+        let others = evidence.columns.get(against, metric("returned"));
+        for (round, (own, other)) in all.iter_mut().zip(own.iter().zip(others)) {
+            round.extend(own.zip(*other).map(|(own, other)| (x, own - other)));
+        }
+    }
+    all
+}
+
+fn line(evidence: &Evidence<'_>) -> Option<Exhibit> {
+    let plan = &evidence.run.plan;
+    let cells = pairs_of_cells(plan);
+    let mut rng = Rng::for_stream(plan.seed, STREAM);
+    let mut rows = Vec::new();
+    for (index, entry) in plan.subjects.iter().enumerate() {
+        let own: Vec<_> =
+            cells.iter().copied().filter(|(cell, _)| plan.cells[*cell].subject == index).collect();
+        if own.len() < 2 {
+            continue;
+        }
+        let Some(found) = stats::line(&points(evidence, &own), &mut rng, Alpha::FIVE_PERCENT) else {
+            continue;
+        };
+        let item = |estimate: Estimate| Item::Interval(estimate);
+        rows.push(vec![Item::Text(entry.label.clone()), item(found.fixed), item(found.proportional)]);
+    }
+    let baseline = &plan.subjects[plan.baseline_of(NAME)].label;
+    (!rows.is_empty()).then(|| Exhibit {
+        experiment: NAME,
+        name: "fixed-and-proportional",
+        title: format!("what each takes more than `{baseline}`, whatever the command, and with its length"),
+        columns: vec![
+            Column::of_texts("subject"),
+            Column::of_values("fixed", Unit::Seconds),
+            Column::of_values("proportional", Unit::Share),
+        ],
+        rows,
+        notes: vec![format!(
+            "the line of least squares through all settings: what a subject takes more, over the median time that the \
+             command takes on `{baseline}`; its 95 % intervals by resampling rounds; two settings always lie on a line, \
+             more show whether there is one"
+        )],
+        summary: Vec::new(),
+    })
+}

@@ -1,0 +1,335 @@
+//! Is computing slower in a container, once it has started? Fixed amounts of work inside, bound to CPUs and
+//! timed by the probe itself, so that starting is no part of it.
+//!
+//! Expected to be the same everywhere. So the smallest difference that matters is small, and the verdict
+//! `same` is earned: the whole interval must lie within it.
+
+pub mod tables;
+
+use super::question::{About, Company, Metric, Question, Weight};
+use super::setting::{Setting, SettingKey, Taken};
+use crate::outcome::Sample;
+use crate::stats::Margin;
+use crate::subject::Need;
+use crate::units::{Nanos, Unit};
+
+/// The experiment `cpu`.
+pub struct Cpu;
+
+/// Its name.
+pub const NAME: &str = "cpu";
+
+/// What a pass of all kinds, by one thread and by all, takes on a CPU of today with what it is prepared by:
+/// for the prediction only.
+pub const PASS: Nanos = Nanos(1_900_000);
+/// The same for buffers and threads.
+pub const SETTLING: Nanos = Nanos::from_millis(50);
+/// Fewer passes than this are not done: the third fastest of a few is any of them.
+const FEWEST_PASSES: usize = 30;
+/// More than this neither.
+const MOST_PASSES: usize = 512;
+/// The pass that stands for a sample, counted from the fastest, which is 0. The two fastest may have met a
+/// clock rate that the CPU keeps for a moment only; where most passes are slowed down by neighbours, those
+/// farther from the fastest tell of neighbours.
+const STANDING: usize = 2;
+
+/// A pass counts if each of its threads was off its CPU for no more than this share of it.
+pub const DISTURBED: f64 = 0.01;
+
+const fn fixed_work(name: &'static str, meaning: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
+    let (unit, weight) = (Unit::Seconds, Weight::Verdict);
+    Metric { name, unit, weight, margin: Margin::fixed(0.0, 0.01), meaning, derive }
+}
+
+static METRICS: [Metric; 14] = [
+    fixed_work(
+        "integer",
+        "one thread: 75,000 multiplications, additions, shifts and exclusive ors of 64 bits, each of which waits for \
+         the one before; the third fastest pass",
+        |sample| fixed(sample, "integer_one"),
+    ),
+    fixed_work(
+        "floating",
+        "one thread: 56,000 steps of the logistic map in four independent chains of 64-bit multiplications and \
+         subtractions; the third fastest pass",
+        |sample| fixed(sample, "floating_one"),
+    ),
+    fixed_work(
+        "hashing",
+        "one thread: SHA-256 of 32 KiB, twice the same 16 KiB, without the CPU's own instructions for it; the \
+         third fastest pass",
+        |sample| fixed(sample, "hashing_one"),
+    ),
+    fixed_work(
+        "memory",
+        "one thread: 1.5 MiB read one word after the other, taken out of all caches before; small pages; the third \
+         fastest pass",
+        |sample| fixed(sample, "memory_one"),
+    ),
+    fixed_work(
+        "chase",
+        "one thread: 1,500 loads each of which says where the next one is, along a random cycle through 32 MiB, lines \
+         taken out of all caches before; small pages; the third fastest pass",
+        |sample| fixed(sample, "chase_one"),
+    ),
+    fixed_work(
+        "integer_all",
+        "`integer` by a thread on each allowed CPU at once, from the first beginning to the last end; the third fastest pass",
+        |sample| fixed(sample, "integer_all"),
+    ),
+    fixed_work(
+        "floating_all",
+        "`floating` by a thread on each allowed CPU at once, from the first beginning to the last end; the third fastest pass",
+        |sample| fixed(sample, "floating_all"),
+    ),
+    fixed_work(
+        "hashing_all",
+        "`hashing` by a thread on each allowed CPU at once, from the first beginning to the last end; the third fastest pass",
+        |sample| fixed(sample, "hashing_all"),
+    ),
+    fixed_work(
+        "memory_all",
+        "`memory` by a thread on each allowed CPU at once, each with a buffer of its own, from the first beginning to \
+         the last end; the third fastest pass",
+        |sample| fixed(sample, "memory_all"),
+    ),
+    fixed_work(
+        "chase_all",
+        "`chase` by a thread on each allowed CPU at once, each on a cycle of its own, from the first beginning to the \
+         last end; the third fastest pass",
+        |sample| fixed(sample, "chase_all"),
+    ),
+    Metric {
+        name: "waiting",
+        unit: Unit::Share,
+        weight: Weight::Context,
+        margin: Margin::fixed(0.01, 0.0),
+        meaning: "the share of the time of all passes of one thread in which it was not on its CPU, by the scheduler's \
+                  count: others ran there, or a limit held it back; what the metrics above leave out",
+        derive: |sample| waiting(sample, "_one"),
+    },
+    Metric {
+        name: "waiting_all",
+        unit: Unit::Share,
+        weight: Weight::Context,
+        margin: Margin::fixed(0.01, 0.0),
+        meaning: "the same of all threads at once: of each pass, the thread that waited longest",
+        derive: |sample| waiting(sample, "_all"),
+    },
+    Metric {
+        name: "disturbed",
+        unit: Unit::Share,
+        weight: Weight::Context,
+        margin: Margin::fixed(0.1, 0.0),
+        meaning: "the share of passes of one thread that do not count, since it was off its CPU for more than 1 % of \
+                  them; of the kind of work with the most",
+        derive: |sample| disturbed(sample, "_one"),
+    },
+    Metric {
+        name: "disturbed_all",
+        unit: Unit::Share,
+        weight: Weight::Context,
+        margin: Margin::fixed(0.1, 0.0),
+        meaning: "the same of all threads at once; a pass does not count if any thread was off its CPU for more than 1 %",
+        derive: |sample| disturbed(sample, "_all"),
+    },
+];
+
+static KEYS: [SettingKey; 1] = [SettingKey {
+    name: "passes",
+    values: &["100"],
+    taken: Taken::Also(|value| match value.parse() {
+        Ok(FEWEST_PASSES..=MOST_PASSES) => Ok(()),
+        _ => Err(format!("a whole number from {FEWEST_PASSES} to {MOST_PASSES}")),
+    }),
+    meaning: "how often each kind of work is done in a sample, by one thread and by all; a number from 30 to \
+              512. More find calm moments on a machine where others work",
+}];
+
+/// The kinds of work, as the probe names its series.
+const KINDS: [&str; 5] = ["integer", "floating", "hashing", "memory", "chase"];
+
+static ABOUT: About = About {
+    keys: &KEYS,
+    // What starting is equalised in has ended before the first pass.
+    company: Company::AsInstalled,
+    ..About::of(NAME, "is computing slower once the container has started?", Need::Work, &METRICS)
+};
+
+impl Question for Cpu {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn cost(&self, setting: &Setting, launch: Nanos) -> Nanos {
+        launch + SETTLING + Nanos(PASS.0 * passes_of(setting) as i64)
+    }
+}
+
+/// How many passes a setting asks for.
+pub fn passes_of(setting: &Setting) -> usize {
+    setting.get("passes").and_then(|value| value.parse().ok()).unwrap_or(MOST_PASSES)
+}
+
+/// A kernel that came with the container counts CPU time in its own way, perhaps in ticks longer than a pass.
+pub fn forget_waiting(sample: &mut Sample) {
+    const REASON: &str = "the kernel inside is not the host's, and its CPU time is not the scheduler's";
+    sample.series.retain(|(name, _)| !name.ends_with(WAITED));
+    let lost = ["waiting", "waiting_all", "disturbed", "disturbed_all"];
+    sample.missing.extend(lost.map(|name| (name.into(), REASON.to_owned())));
+}
+
+/// Names the times for which too few passes were calm.
+pub fn say_what_is_missing(sample: &mut Sample) {
+    const REASON: &str =
+        "fewer than three of its passes were calm, and a disturbed pass is not what the CPU does";
+    for kind in KINDS {
+        for (name, series) in [(kind.to_owned(), "one"), (format!("{kind}_all"), "all")] {
+            let passes = passes(sample, &format!("{kind}_{series}"));
+            if passes.is_some_and(|passes| standing(&passes).is_none()) {
+                sample.missing.push((name.into(), REASON.to_owned()));
+            }
+        }
+    }
+}
+
+/// What the names of series end with that say how long threads were off their CPUs.
+const WAITED: &str = "_waited";
+
+/// One pass: its wall time, and for how long the thread that waited longest was off its CPU; in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pass {
+    /// From the first beginning to the last end.
+    pub wall: i64,
+    /// By the scheduler's count; none where there is no such count.
+    pub waited: Option<i64>,
+}
+
+impl Pass {
+    /// Whether something else ran meanwhile on one of its CPUs.
+    pub fn is_disturbed(&self) -> bool {
+        self.waited.is_some_and(|waited| waited as f64 > DISTURBED * self.wall as f64)
+    }
+}
+
+/// The passes of a kind and width, such as `integer_one`.
+pub fn passes(sample: &Sample, name: &str) -> Option<Vec<Pass>> {
+    let waited = sample.series(&format!("{name}{WAITED}"));
+    let pass =
+        |(at, &wall): (usize, &i64)| Pass { wall, waited: waited.and_then(|all| all.get(at)).copied() };
+    Some(sample.series(name)?.iter().enumerate().map(pass).collect())
+}
+
+/// The pass that stands for a sample: the third fastest of those that were not disturbed; none where there
+/// are fewer.
+pub fn standing(passes: &[Pass]) -> Option<Pass> {
+    let mut calm: Vec<Pass> = passes.iter().filter(|pass| !pass.is_disturbed()).copied().collect();
+    calm.sort_unstable_by_key(|pass| pass.wall);
+    calm.get(STANDING).copied()
+}
+
+/// In seconds, without what reading the clock twice takes by itself.
+fn fixed(sample: &Sample, name: &str) -> Option<f64> {
+    let wall = standing(&passes(sample, name)?)?.wall;
+    Some(Nanos(wall.saturating_sub(sample.counter("empty")?)).seconds())
+}
+
+/// All passes of a width, by kind.
+fn by_kind(sample: &Sample, width: &str) -> Option<Vec<Vec<Pass>>> {
+    KINDS.iter().map(|kind| passes(sample, &format!("{kind}{width}"))).collect()
+}
+
+fn waiting(sample: &Sample, width: &str) -> Option<f64> {
+    let (mut wall, mut waited) = (0_i64, 0_i64);
+    for pass in by_kind(sample, width)?.iter().flatten() {
+        // A damaged file may hold any numbers.
+        (wall, waited) = (wall.saturating_add(pass.wall), waited.saturating_add(pass.waited?));
+    }
+    Some(waited as f64 / wall as f64).filter(|share| share.is_finite())
+}
+
+fn disturbed(sample: &Sample, width: &str) -> Option<f64> {
+    let share = |passes: &Vec<Pass>| {
+        passes.first()?.waited?;
+        let disturbed = passes.iter().filter(|pass| pass.is_disturbed()).count();
+        Some(disturbed as f64 / passes.len() as f64)
+    };
+    by_kind(sample, width)?.iter().map(share).try_fold(0.0, |most: f64, share| Some(most.max(share?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(wall: &[i64], waited: &[i64]) -> Sample {
+        let mut sample = Sample { counters: vec![("empty".into(), 100)], ..Sample::default() };
+        for kind in KINDS {
+            for width in ["_one", "_all"] {
+                sample.series.push((format!("{kind}{width}").into(), wall.to_vec()));
+                sample.series.push((format!("{kind}{width}{WAITED}").into(), waited.to_vec()));
+            }
+        }
+        sample
+    }
+
+    fn value(sample: &Sample, name: &str) -> Option<f64> {
+        (METRICS.iter().find(|metric| metric.name == name).unwrap().derive)(sample)
+    }
+
+    #[test]
+    fn the_third_fastest_calm_pass_stands_for_a_sample() {
+        // The fastest of all was disturbed: it does not enter, whatever its time.
+        let one = sample(&[5_100, 7_100, 90_000, 6_100, 8_100], &[1_000, 0, 20, 60, 0]);
+        for metric in &METRICS[..10] {
+            assert_eq!((metric.derive)(&one), Some(8e-6), "{}", metric.name);
+        }
+    }
+
+    #[test]
+    fn fewer_than_three_calm_passes_are_no_value_and_the_sample_says_so() {
+        let three = sample(&[6_100, 7_100, 9_100], &[0, 0, 0]);
+        assert_eq!(value(&three, "integer"), Some(9e-6));
+        let mut none_calm = sample(&[6_100, 7_100, 9_100], &[1_000, 1_000, 1_000]);
+        assert_eq!((value(&none_calm, "integer"), value(&none_calm, "disturbed")), (None, Some(1.0)));
+        assert_eq!(value(&sample(&[6_100, 7_100, 9_100], &[0, 0, 1_000]), "chase_all"), None);
+        say_what_is_missing(&mut none_calm);
+        let named: Vec<_> = none_calm.missing.iter().map(|(name, _)| name.to_string()).collect();
+        assert_eq!(named.len(), 10);
+        assert!(named.contains(&"hashing".to_owned()) && named.contains(&"chase_all".to_owned()));
+        let mut calm = three;
+        say_what_is_missing(&mut calm);
+        assert_eq!(calm.missing, []);
+        assert_eq!(value(&Sample::default(), "integer"), None);
+        assert_eq!(value(&sample(&[], &[]), "integer"), None);
+    }
+
+    #[test]
+    fn a_planted_slowdown_of_every_pass_is_in_the_value() {
+        let walls: Vec<i64> = (0..40).map(|at| 100_100 + (at * 7919) % 3001).collect();
+        let slower: Vec<i64> = walls.iter().map(|wall| (wall - 100) * 103 / 100 + 100).collect();
+        let calm = vec![0; 40];
+        let [one, other] = [walls, slower].map(|walls| value(&sample(&walls, &calm), "hashing").unwrap());
+        assert!((other / one - 1.03).abs() < 1e-4, "{one} {other}");
+    }
+
+    #[test]
+    fn waiting_is_a_share_of_all_passes_and_unknown_in_a_kernel_of_its_own() {
+        let mut one = sample(&[5_000, 5_000, 20_000, 30_000], &[0, 0, 7_500, 7_500]);
+        assert_eq!((value(&one, "waiting"), value(&one, "disturbed_all")), (Some(0.25), Some(0.5)));
+        forget_waiting(&mut one);
+        for name in ["waiting", "waiting_all", "disturbed", "disturbed_all"] {
+            assert!(value(&one, name).is_none() && one.missing.iter().any(|(own, _)| own == name), "{name}");
+        }
+        assert_eq!(value(&one, "memory_all"), Some(19.9e-6));
+    }
+
+    #[test]
+    fn passes_are_a_number_that_can_be_done() {
+        let key = &KEYS[0];
+        assert_eq!(key.take("320"), Ok("320"));
+        assert_eq!((key.take("30"), key.take("512")), (Ok("30"), Ok("512")));
+        for bad in ["0", "1", "29", "513", "-1", "many", "1.5"] {
+            assert!(key.take(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Why is a subject slower than the baseline? A cause is shown by intervention: leave one thing out, and see
+//! how much of the difference goes.
+//!
+//! A key is named when the whole interval of the share that goes with it, at 95 %, lies at or above 80 %. That there
+//! is a difference at all was decided at the level that all verdicts of the experiment share; a key that does nothing has a
+//! share near zero, so far from the limit that no level makes a difference to it. Only subjects that differ from the slower one in exactly one key count: what
+//! can only be left out together with something else is not named. Where two keys each take the
+//! difference away, both are named, since neither does it without the other. Everything else is not resolved, and the
+//! shares say how far it is known. A difference that does not rise above the noise floor has no cause: of what the same
+//! subject may differ from itself by, a share is a share of nothing.
+//!
+//! Deliberately absent: which keys are tried, which experiments and persons decide, and words.
+
+use crate::plan::{Plan, Relation};
+use crate::stats::{self, Alpha, Share};
+use crate::verdict::exhibit::Evidence;
+use crate::verdict::{Finding, Verdict, noise, sibling};
+
+/// The least share of a difference that a cause takes with it.
+pub const LEAST: f64 = 0.8;
+
+/// What leaving one thing out did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tried {
+    /// The key in which the other subject differs.
+    pub key: String,
+    /// Its value there.
+    pub value: String,
+    /// The other subject's cell.
+    pub cell: usize,
+    /// The share of the difference that goes; none where no round has all three values and a difference.
+    pub share: Option<Share>,
+}
+
+/// Why one cell is slower than the baseline in one metric.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cause {
+    /// Index into the findings.
+    pub finding: usize,
+    /// Everything that was left out, in the order of the plan.
+    pub tried: Vec<Tried>,
+    /// What follows.
+    pub found: Found,
+}
+
+/// What the shares say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// This one of what was tried takes the difference away.
+    One(usize),
+    /// Each of these alone does.
+    Each(Vec<usize>),
+    /// None does, beyond doubt.
+    NotResolved,
+    /// Nothing was left out.
+    NotTried,
+    /// The difference does not rise above the noise floor.
+    BelowNoise,
+}
+
+/// Where everything that was asked for is compared with the baseline: indices into the findings.
+pub fn asked(evidence: &Evidence<'_>, experiment: &str) -> Vec<usize> {
+    let plan = &evidence.run.plan;
+    let is_asked = |finding: &Finding| {
+        let (own, other) = (&plan.cells[finding.cell], &plan.cells[finding.against]);
+        own.experiment == experiment
+            && plan.baseline_of(experiment) == other.subject
+            && plan.is_original(own.subject)
+    };
+    (0..evidence.findings.len()).filter(|&index| is_asked(&evidence.findings[index])).collect()
+}
+
+/// The causes of everything in an experiment that is slower than the baseline.
+pub fn causes(evidence: &Evidence<'_>, experiment: &str) -> Vec<Cause> {
+    let plan = &evidence.run.plan;
+    let alpha = Alpha::FIVE_PERCENT;
+    let with_finding = |index: usize| (index, &evidence.findings[index]);
+    let slower = asked(evidence, experiment).into_iter().map(with_finding);
+    let slower = slower.filter(|(_, finding)| finding.verdict == Verdict::Slower);
+    let cause = |(finding, found): (usize, &Finding)| {
+        let column = |cell| evidence.columns.get(cell, found.metric);
+        let tried = others(plan, found.cell).into_iter().map(|(key, value, cell)| {
+            let share = stats::share(column(found.against), column(found.cell), column(cell), alpha);
+            Tried { key, value, cell, share }
+        });
+        let tried: Vec<_> = tried.collect();
+        let found = match noise::above(plan, evidence.noise, found) {
+            Some(_) => Found::BelowNoise,
+            None => judge(&tried),
+        };
+        Cause { finding, found, tried }
+    };
+    slower.map(cause).collect()
+}
+
+/// The cells that differ from this one in one key, which it leaves to its kind's default: key, value, cell.
+fn others(plan: &Plan, cell: usize) -> Vec<(String, String, usize)> {
+    let own = &plan.cells[cell];
+    let compared = plan.comparisons.iter().filter(|one| one.experiment == own.experiment);
+    let other = |comparison: &crate::plan::Comparison| {
+        let Relation::OneKey(key) = &comparison.relation else { return None };
+        let other = match own.subject {
+            subject if subject == comparison.against => comparison.subject,
+            subject if subject == comparison.subject => comparison.against,
+            _ => return None,
+        };
+        let value = plan.subjects[other].spec.get(key)?;
+        let is_default = plan.subjects[own.subject].spec.get(key).is_none();
+        Some((key.clone(), value.to_owned(), sibling(plan, cell, other)?)).filter(|_| is_default)
+    };
+    compared.filter_map(other).collect()
+}
+
+fn judge(tried: &[Tried]) -> Found {
+    let takes_it_away = |one: &Tried| {
+        let interval = one.share.and_then(|share| share.removed.interval);
+        interval.is_some_and(|interval| interval.low >= LEAST)
+    };
+    let those: Vec<usize> = (0..tried.len()).filter(|&index| takes_it_away(&tried[index])).collect();
+    match those[..] {
+        _ if tried.is_empty() => Found::NotTried,
+        [] => Found::NotResolved,
+        [only] => Found::One(only),
+        _ => Found::Each(those),
+    }
+}

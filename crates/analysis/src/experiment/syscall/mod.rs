@@ -1,0 +1,189 @@
+//! What does isolation add to a system call? Each call is made in batches inside a started container, on one
+//! CPU, and timed by the probe; starting the container is no part of it.
+//!
+//! Deliberately absent: how calls are made and timed, which stands in `sys::calls` and `probe::work`, and which
+//! part of a container adds it, which is found by leaving parts out (`verdict::cause`).
+
+mod cause;
+pub mod tables;
+
+use super::question::{About, Company, Metric, Occasion, Question, Variation, Weight};
+use super::setting::{Setting, SettingKey, Taken};
+use crate::outcome::Sample;
+use crate::stats::Margin;
+use crate::subject::Need;
+use crate::subject::spec::parse_duration;
+use crate::units::{Nanos, Unit};
+
+/// The experiment `syscall`.
+pub struct Syscall;
+
+/// Its name, and that of the work that the probe does.
+pub const NAME: &str = "syscall";
+/// The one call that makes a process.
+const FORK_EXEC_WAIT: &str = "fork_exec_wait";
+/// In how many batches the probe makes each call at least.
+pub const LEAST_BATCHES: usize = 100;
+
+/// A difference below three nanoseconds is ten cycles of a CPU: less than one more taken branch that was
+/// foreseen wrongly, and what moves when a program is laid out differently in memory.
+const MARGIN: Margin = Margin::fixed(3e-9, 0.03);
+
+const fn call(name: &'static str, meaning: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
+    Metric { name, unit: Unit::Seconds, weight: Weight::Verdict, margin: MARGIN, meaning, derive }
+}
+
+fn seconds(sample: &Sample, call: &str) -> Option<f64> {
+    Some(sample.counter(call)? as f64 * 1e-12)
+}
+
+/// One for each call.
+pub static METRICS: [Metric; 12] = [
+    call(
+        "getppid",
+        "one `getppid` by the `syscall` instruction: the way into the kernel and back, what filters do on it, and a \
+         process id that is looked up in the caller's PID namespace",
+        |sample| seconds(sample, "getppid"),
+    ),
+    call(
+        "getpid",
+        "one `getpid` by the `syscall` instruction: the same with the caller's own process id",
+        |sample| seconds(sample, "getpid"),
+    ),
+    call(
+        "clock_vdso",
+        "one `clock_gettime(CLOCK_MONOTONIC)` of libc, which the kernel's vDSO answers inside the program where it \
+         can read the clock source there; no system call then, so no filter sees it",
+        |sample| seconds(sample, "clock_vdso"),
+    ),
+    call("clock_gettime", "one `clock_gettime(CLOCK_MONOTONIC)` by the `syscall` instruction", |sample| {
+        seconds(sample, "clock_gettime")
+    }),
+    call("read_zero", "one `read` of 1 byte from an open /dev/zero", |sample| seconds(sample, "read_zero")),
+    call("write_null", "one `write` of 1 byte to an open /dev/null", |sample| seconds(sample, "write_null")),
+    call(
+        "open_close",
+        "one `openat` of an empty file in memory (`memfd_create`) by its name in an open /proc/self/fd, and one `close`: \
+         two calls, and a file that lies on the same filesystem everywhere; the container's root is not passed",
+        |sample| seconds(sample, "open_close"),
+    ),
+    call("stat", "one `newfstatat` of the same file by the same name, nothing opened", |sample| {
+        seconds(sample, "stat")
+    }),
+    call("futex_wake", "one private `FUTEX_WAKE` of a word for which nobody waits", |sample| {
+        seconds(sample, "futex_wake")
+    }),
+    call(
+        "mmap_munmap",
+        "one `mmap` of one anonymous page, one write to it, one `munmap`: two calls, and between them a page fault, \
+         the page's zeroing and its accounting to the memory cgroup",
+        |sample| seconds(sample, "mmap_munmap"),
+    ),
+    call(
+        "pipe_round_trip",
+        "one byte through a pipe to another process on the same CPU and another byte back: two writes, two reads and two \
+         changes of process",
+        |sample| seconds(sample, "pipe_round_trip"),
+    ),
+    call(
+        FORK_EXEC_WAIT,
+        "`clone` without shared memory, `execve` of the probe itself with a task that ends at once, and `wait4` until it \
+         has: holds the libc start of the static executable and its page faults",
+        |sample| seconds(sample, FORK_EXEC_WAIT),
+    ),
+];
+
+static KEYS: [SettingKey; 1] = [SettingKey {
+    name: "window",
+    values: &["10ms"],
+    taken: Taken::Also(takes_a_window),
+    meaning: "for how long each call is made again and again, in 100 batches at least and at most 3 million times; `200ms` \
+              for 3 million of the shortest",
+}];
+
+fn takes_a_window(value: &str) -> Result<(), String> {
+    let is_one = parse_duration(value).is_some_and(|seconds| (0.001..=10.0).contains(&seconds));
+    if is_one { Ok(()) } else { Err("a time from 1ms to 10s, such as 200ms".into()) }
+}
+
+/// What is left out of containers, one at a time, to see which part of the difference goes. A user namespace is
+/// what most are without: there it is added.
+static VARIED: [Variation; 12] = [
+    Variation { key: "seccomp", values: &["off"] },
+    Variation { key: "pid", values: &["host"] },
+    Variation { key: "net", values: &["host"] },
+    Variation { key: "userns", values: &["host", "auto", "private"] },
+    Variation { key: "mounts", values: &["host"] },
+    Variation { key: "uts", values: &["host"] },
+    Variation { key: "ipc", values: &["host"] },
+    Variation { key: "cgroup", values: &["host"] },
+    Variation { key: "cgroupns", values: &["host"] },
+    Variation { key: "overlay", values: &["off"] },
+    Variation { key: "capabilities", values: &["all"] },
+    Variation { key: "no_new_privs", values: &["off"] },
+];
+
+/// For how long each call is made.
+pub fn window(setting: &Setting) -> Nanos {
+    Nanos::from_seconds(setting.get("window").and_then(parse_duration).unwrap_or(0.01))
+}
+
+/// What all calls of a sample take: their windows, or the least number of batches where that is more, and what
+/// finding the size of the batches takes.
+pub fn takes(setting: &Setting) -> Nanos {
+    const AROUND: Nanos = Nanos::from_millis(1);
+    /// What a batch takes at least; one with a process in it on most machines.
+    const BATCH: i64 = 75_000;
+    const PROCESS: i64 = 1_000_000;
+    let one = |call: &Metric| {
+        let batch = if call.name == FORK_EXEC_WAIT { PROCESS } else { BATCH };
+        window(setting).max(Nanos(batch * LEAST_BATCHES as i64)) + AROUND
+    };
+    METRICS.iter().map(one).fold(Nanos(0), |sum, one| sum + one)
+}
+
+static ABOUT: About = About {
+    keys: &KEYS,
+    varies: &VARIED,
+    // Each brings its variants.
+    company: Company::Few,
+    occasion: Occasion::Often("call"),
+    ..About::of(NAME, "what does isolation add to a system call, and which part of it?", Need::Work, &METRICS)
+};
+
+impl Question for Syscall {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn cost(&self, setting: &Setting, launch: Nanos) -> Nanos {
+        launch + takes(setting)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_a_time_that_makes_sense() {
+        assert_eq!(KEYS[0].take("200ms"), Ok("200ms"));
+        assert_eq!(KEYS[0].take("1s"), Ok("1s"));
+        for wrong in ["0ms", "20", "1us", "60s", "long"] {
+            assert!(KEYS[0].take(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn each_metric_is_its_own_counter_in_picoseconds() {
+        for (index, metric) in METRICS.iter().enumerate() {
+            let counters = METRICS
+                .iter()
+                .enumerate()
+                .map(|(other, one)| (one.name.into(), if other == index { 123_456 } else { 7 }));
+            let sample = Sample { counters: counters.collect(), ..Sample::default() };
+            assert_eq!((metric.derive)(&sample), Some(123_456.0 * 1e-12), "{}", metric.name);
+            assert_eq!((metric.derive)(&Sample::default()), None);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The tables of `syscall`: which key takes the difference to the baseline away, and what the kernel does about
+//! filters and speculation inside each subject. Everything is computed in `verdict::cause` or was read
+//! inside; here it gets words.
+
+use super::cause::{self, Cause, Found, Tried};
+use crate::units::{Unit, counted};
+use crate::verdict::Verdict;
+use crate::verdict::exhibit::{Column, Evidence, Exhibit, Item};
+
+const NAME: &str = super::NAME;
+/// Shares below this are counted, not listed, where a cause was not resolved.
+const LISTED: f64 = 0.1;
+
+/// All of them.
+pub fn all(evidence: &Evidence<'_>) -> Vec<Exhibit> {
+    [Some(causes(evidence)), conditions(evidence)].into_iter().flatten().collect()
+}
+
+fn causes(evidence: &Evidence<'_>) -> Exhibit {
+    let found = cause::causes(evidence, NAME);
+    let mut notes = Vec::new();
+    if !found.is_empty() {
+        notes.push(
+            "a key is named when leaving it out takes at least 80 % of the difference away, with its whole interval at \
+             95 %; two keys when each alone does"
+                .to_owned(),
+        );
+    }
+    if found.iter().any(is_below_noise) {
+        notes.push(
+            "where a difference does not rise above the noise floor, which is what twins differ by, no cause is named"
+                .to_owned(),
+        );
+    }
+    notes.extend(store_bypass(evidence, &found));
+    notes.extend(not_listed(evidence));
+    let plan = &evidence.run.plan;
+    let windows = plan.cells.iter().filter(|cell| cell.experiment == NAME).map(|cell| &cell.setting);
+    let one_window = windows.clone().all(|setting| Some(setting) == windows.clone().next());
+    let row = |cause: &Cause| {
+        let finding = &evidence.findings[cause.finding];
+        let cell = &plan.cells[finding.cell];
+        let label = &plan.subjects[cell.subject].label;
+        let subject = if one_window { label.clone() } else { format!("{label}, {}", cell.setting) };
+        let difference = finding.numbers.map(|numbers| numbers.difference);
+        let (named, share) = named(cause);
+        vec![
+            Item::Text(format!("{subject} {}", plan.metrics(cell)[finding.metric].name)),
+            difference.map_or_else(|| Item::Nothing("no numbers".into()), Item::Interval),
+            Item::Text(named),
+            share,
+            Item::Text(others(cause)),
+        ]
+    };
+    Exhibit {
+        experiment: NAME,
+        name: "causes",
+        title: "what is slower than the baseline, and what takes the difference away".into(),
+        columns: vec![
+            Column::of_texts("subject, call"),
+            Column::of_values("difference", Unit::Seconds),
+            Column::of_texts("cause"),
+            Column::of_values("goes with it", Unit::Share),
+            Column::of_texts("what else does something"),
+        ],
+        rows: found.iter().map(row).collect(),
+        summary: summary(evidence, &found),
+        notes,
+    }
+}
+
+/// What is said of the calls that are in no row: that none is slower where every one was decided, and else how
+/// many were not.
+fn not_listed(evidence: &Evidence<'_>) -> Option<String> {
+    let asked = cause::asked(evidence, NAME);
+    let verdicts = asked.iter().map(|&index| &evidence.findings[index].verdict);
+    let mut open = std::collections::BTreeMap::<&str, usize>::new();
+    for verdict in verdicts.clone().filter(|verdict| !is_decided(verdict)) {
+        *open.entry(verdict.word()).or_default() += 1;
+    }
+    let slower = verdicts.filter(|verdict| **verdict == Verdict::Slower).count();
+    let open: Vec<_> = open.into_iter().map(|(word, count)| format!("{word}: {count}")).collect();
+    match (&open[..], slower, asked.len()) {
+        (_, _, 0) => Some("no call is compared with the baseline".into()),
+        ([], 0, _) => Some("no call is slower than the baseline beyond what matters".into()),
+        ([], ..) => None,
+        (open, 0, all) => Some(format!(
+            "no call is known to be slower than the baseline, and not every one was decided; of {all} comparisons: {}",
+            open.join(", ")
+        )),
+        (open, _, all) => Some(format!(
+            "not every call was decided; of {all} comparisons with the baseline: {}",
+            open.join(", ")
+        )),
+    }
+}
+
+fn is_decided(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Same | Verdict::Slower | Verdict::Faster)
+}
+
+/// How many calls each subject makes more slowly, and why.
+fn summary(evidence: &Evidence<'_>, found: &[Cause]) -> Vec<String> {
+    let plan = &evidence.run.plan;
+    let subject = |cause: &Cause| plan.cells[evidence.findings[cause.finding].cell].subject;
+    let subjects: std::collections::BTreeSet<_> = found.iter().map(subject).collect();
+    let line = |index: usize| {
+        let own = found.iter().filter(|cause| subject(cause) == index);
+        let (hidden, above): (Vec<&Cause>, Vec<_>) = own.partition(|cause| is_below_noise(cause));
+        let mut by_cause = std::collections::BTreeMap::<String, usize>::new();
+        above.iter().for_each(|cause| *by_cause.entry(named(cause).0).or_default() += 1);
+        let told: Vec<_> = by_cause.iter().map(|(cause, count)| format!("{cause} {count}")).collect();
+        let slower = match above.len() {
+            0 => "no call slower than the baseline by more than the noise floor".to_owned(),
+            calls => format!("{} slower than the baseline: {}", counted(calls, "call"), told.join(", ")),
+        };
+        let below = match hidden.len() {
+            0 => String::new(),
+            calls => format!("; {calls} by no more than that"),
+        };
+        format!("{}: {slower}{below}", plan.subjects[index].label)
+    };
+    subjects.into_iter().map(line).collect()
+}
+
+fn is_below_noise(cause: &Cause) -> bool {
+    cause.found == Found::BelowNoise
+}
+
+fn shown(tried: &Tried) -> String {
+    format!("{}={}", tried.key, tried.value)
+}
+
+/// The cause in words, and the share that goes with it.
+fn named(cause: &Cause) -> (String, Item) {
+    let nothing = |why: &str| Item::Nothing(why.to_owned());
+    match &cause.found {
+        Found::One(index) => {
+            let tried = &cause.tried[*index];
+            let share =
+                tried.share.map_or_else(|| nothing("no share"), |share| Item::Interval(share.removed));
+            (tried.key.clone(), share)
+        }
+        Found::Each(all) => {
+            let keys: Vec<_> = all.iter().map(|&index| cause.tried[index].key.as_str()).collect();
+            (format!("{} together", keys.join(" and ")), nothing("each alone takes it away"))
+        }
+        Found::NotResolved => ("not resolved".into(), nothing("no key takes 80 % away")),
+        Found::NotTried => ("not tried".into(), nothing("nothing was left out")),
+        Found::BelowNoise => ("not named".into(), nothing("not above the noise floor")),
+    }
+}
+
+/// What else was left out: shares worth a word, the largest first; that there were none where others were tried.
+fn others(cause: &Cause) -> String {
+    let is_named = |index: &usize| match &cause.found {
+        Found::One(one) => one == index,
+        _ => false,
+    };
+    let all = (0..cause.tried.len()).filter(|index| !is_named(index)).map(|index| &cause.tried[index]);
+    let (known, unknown): (Vec<_>, Vec<_>) = all.partition(|tried| tried.share.is_some());
+    let value = |tried: &Tried| tried.share.map_or(0.0, |share| share.removed.value);
+    let (mut large, small): (Vec<_>, Vec<_>) =
+        known.into_iter().partition(|tried| value(tried).abs() >= LISTED);
+    large.sort_by(|one, other| value(other).abs().total_cmp(&value(one).abs()));
+    let percent =
+        |tried: &&Tried| format!("{} {:.0} %", shown(tried), 100.0 * value(tried)).replace('-', "−");
+    let mut words: Vec<_> = large.iter().map(percent).collect();
+    match &small[..] {
+        [only] if words.is_empty() => words.push(format!("{} below 10 %", shown(only))),
+        several if words.is_empty() && !several.is_empty() => {
+            words.push(format!("{} others below 10 %", several.len()));
+        }
+        _ => {}
+    }
+    words.extend(unknown.iter().map(|tried| format!("{} without numbers", shown(tried))));
+    words.join(", ")
+}
+
+/// What was found inside a cell, as in its last round that has a sample.
+fn fact<'a>(evidence: &Evidence<'a>, cell: usize, name: &str) -> Option<&'a str> {
+    let number = evidence.run.series[cell].treatments.iter().rev().find_map(|one| *one)?;
+    let facts = evidence.run.treatments.get(number)?;
+    facts.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+}
+
+const STORE_BYPASS: &str = "store_bypass";
+
+/// The mechanism that a filter had in older kernels, where it is at work.
+fn store_bypass(evidence: &Evidence<'_>, causes: &[Cause]) -> Option<String> {
+    let differs = |cause: &&Cause| {
+        let finding = &evidence.findings[cause.finding];
+        let filter = matches!(cause.found, Found::One(index) if cause.tried[index].key == "seccomp");
+        let [own, bare] = [finding.cell, finding.against].map(|cell| fact(evidence, cell, STORE_BYPASS));
+        filter && own.is_some() && bare.is_some() && own != bare
+    };
+    let cause = causes.iter().find(differs)?;
+    let state = fact(evidence, evidence.findings[cause.finding].cell, STORE_BYPASS)?;
+    Some(format!(
+        "with the filter the kernel treats speculative store bypass as `{state}`, as Linux before 5.16 does for every \
+         filtered process; that, and not only the filter's instructions, goes with seccomp"
+    ))
+}
+
+/// One row a subject; none where no sample has facts.
+fn conditions(evidence: &Evidence<'_>) -> Option<Exhibit> {
+    const FACTS: [(&str, &str); 6] = [
+        ("seccomp", "seccomp mode"),
+        ("seccomp_filters", "filters"),
+        ("seccomp_instructions", "instructions"),
+        (STORE_BYPASS, "store bypass"),
+        ("indirect_branch", "indirect branches"),
+        ("vdso", "vDSO"),
+    ];
+    let plan = &evidence.run.plan;
+    let first_of = |cell: &usize| {
+        let own = &plan.cells[*cell];
+        let before = plan.cells[..*cell].iter();
+        let again = before.into_iter().any(|one| one.experiment == NAME && one.subject == own.subject);
+        own.experiment == NAME && plan.is_original(own.subject) && !again
+    };
+    let row = |cell: usize| {
+        let mut items = vec![Item::Text(plan.subjects[plan.cells[cell].subject].label.clone())];
+        let facts = FACTS.map(|(name, _)| fact(evidence, cell, name));
+        facts.iter().any(Option::is_some).then(|| {
+            let item = |fact: Option<&str>| match fact {
+                Some(fact) => Item::Text(fact.to_owned()),
+                None => Item::Nothing("not read".into()),
+            };
+            items.extend(facts.map(item));
+            items
+        })
+    };
+    let rows: Vec<_> = (0..plan.cells.len()).filter(first_of).filter_map(row).collect();
+    let mut columns = vec![Column::of_texts("subject")];
+    columns.extend(FACTS.map(|(_, title)| Column::of_texts(title)));
+    (!rows.is_empty()).then(|| Exhibit {
+        experiment: NAME,
+        name: "conditions",
+        title: "what a system call passes inside each subject".into(),
+        columns,
+        rows,
+        summary: Vec::new(),
+        notes: vec![
+            "store bypass and indirect branches in the words of /proc/self/status; seccomp in Linux before 5.16 switched \
+             the mitigation of speculative store bypass on for whoever has a filter"
+                .into(),
+            "instructions: of all filters of the process, as far as they can be known from outside".into(),
+        ],
+    })
+}

@@ -1,0 +1,160 @@
+//! Is the quota the cause of the waiting? It is where the same load under a quota that it cannot meet does what
+//! the model says, nothing of it being throttled, and under a smaller one what the model says of that.
+//! Deliberately absent: a control without a quota, which cannot be throttled and so proves nothing.
+
+use super::rows::{Row, quota_in_words};
+use super::window::Measured;
+use crate::stats::quota::{Backlog, Health, TOLERANCE};
+use crate::units::Unit;
+
+/// How far a latency may be from the model's, as a share of that: waking and ticks are not in the model.
+const NEAR: f64 = 0.1;
+
+/// A sentence for each subject and load of which something was throttled.
+pub(super) fn sentences(rows: &[Row]) -> Vec<String> {
+    let mut names: Vec<_> = rows.iter().map(|row| &row.name).collect();
+    names.dedup();
+    let sentence = |name: &[String; 2]| {
+        let own: Vec<_> = rows.iter().filter(|row| row.name == *name).map(|row| &row.measured).collect();
+        Some(format!("`{}`, {}: {}", name[0], name[1], sentence(&own)?))
+    };
+    names.into_iter().filter_map(sentence).collect()
+}
+
+/// Of cells that differ in nothing but their quota.
+fn sentence(cells: &[&Measured]) -> Option<String> {
+    let throttled = |cell: &&&Measured| cell.throttled_share().map(Health::of_share) > Some(Health::Clear);
+    let is_below = |cell: &&&Measured| !cell.is_control() && !cell.demand.is_at(cell.quota);
+    let worst = best(cells.iter().filter(is_below).filter(throttled))?;
+    let seen = format!("with {}{}", quota_in_words(worst.quota), told(worst));
+    let Some(control) = best(cells.iter().filter(|cell| cell.is_control())) else {
+        return Some(format!("{seen}; no quota above the load was measured, so that the cause is not told"));
+    };
+    let both = format!("with {}, above the load,{}; {seen}", quota_in_words(control.quota), told(control));
+    let off = [control, worst].into_iter().find_map(|cell| Some((cell, off_the_model(cell)?)));
+    Some(match off {
+        None => format!("{both}: the quota is the cause"),
+        Some((cell, off)) => {
+            let quota = quota_in_words(cell.quota);
+            format!("{both}; that the quota is the cause is not told: with {quota}, {off}")
+        }
+    })
+}
+
+/// Of the cells that do what the model says, or of all where none does, the one with the smallest quota.
+fn best<'a>(cells: impl Iterator<Item = &'a &'a Measured>) -> Option<&'a Measured> {
+    let each = |cell: &Measured| cell.quota.map_or(u64::MAX, |quota| quota.each);
+    cells.copied().min_by_key(|cell| (off_the_model(cell).is_some(), each(cell)))
+}
+
+/// In what a cell is not what the model says.
+fn off_the_model(cell: &Measured) -> Option<String> {
+    let (used, ideal) = (cell.usage_share().unwrap_or(cell.own_share()), cell.ideal_share());
+    if (used / ideal - 1.0).abs() > TOLERANCE {
+        let [used, ideal] = [used, ideal].map(|share| Unit::Share.format(share));
+        return Some(format!("{used} of a CPU was used, where the model says {ideal}"));
+    }
+    let Some((share, ideal)) = cell.throttled_share().zip(cell.ideal_throttled_share()) else {
+        return Some("no period was counted".into());
+    };
+    // One period more or less is where the window begins.
+    let one = cell.throttling.map_or(0.0, |[periods, ..]| 1.0 / periods.max(1) as f64);
+    if (share - ideal).abs() > TOLERANCE.max(one) + f64::EPSILON {
+        let [share, ideal] = [share, ideal].map(|share| Unit::Share.format(share));
+        return Some(format!("{share} of the periods are throttled, where the model says {ideal}"));
+    }
+    let (what, seen, ideal) = match cell.ideal_growth() {
+        Some(ideal) => ("each burst waits longer by", cell.growth()?, ideal),
+        None => ("the median burst takes", cell.latency(0.5)?, cell.ideal_latency(0.5)?),
+    };
+    let far = (seen / ideal - 1.0).abs() > NEAR;
+    let [seen, ideal] = [seen, ideal].map(|seconds| Unit::Seconds.format(seconds));
+    far.then(|| format!("{what} {seen}, where the model says {ideal}"))
+}
+
+/// Periods, and the latency of bursts where it has an end, or how fast it was seen to grow.
+fn told(cell: &Measured) -> String {
+    let periods = match cell.throttling {
+        Some([periods, 0, _]) => format!(" none of {periods} periods is throttled"),
+        Some([periods, throttled, _]) => format!(" {throttled} of {periods} periods are throttled"),
+        None => " there are no periods".into(),
+    };
+    let shown = |seconds: f64| Unit::Seconds.format(seconds);
+    let bursts = match (cell.ideal.backlog, cell.growth(), cell.latency(0.5)) {
+        (Backlog::Grows(ideal), Some(more), _) => {
+            let (more, ideal) = (shown(more), shown(ideal));
+            format!(", and each burst waited {more} longer than the one before (model: {ideal})")
+        }
+        (Backlog::Grows(_), None, _) => format!(", and {} bursts are left over", cell.waiting),
+        (_, _, Some(median)) => format!(", and the median burst takes {}", shown(median)),
+        _ => String::new(),
+    };
+    format!("{periods}{bursts}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{MS, measured_for};
+    use super::*;
+
+    fn measured(each: u64) -> Measured {
+        measured_for(3, each)
+    }
+
+    fn of(cells: &[Measured]) -> Option<String> {
+        sentence(&cells.iter().collect::<Vec<_>>())
+    }
+
+    fn without_a_quota() -> Measured {
+        Measured { quota: None, throttling: None, ..measured(100) }
+    }
+
+    #[test]
+    fn a_control_and_a_smaller_quota_that_do_what_the_model_says_name_the_cause() {
+        let told = of(&[without_a_quota(), measured(100), measured(10)]).unwrap();
+        assert!(told.starts_with("with 1 CPU, above the load, none of 30 periods is throttled"), "{told}");
+        assert!(
+            told.ends_with("longer than the one before (model: 400 ms): the quota is the cause"),
+            "{told}"
+        );
+        assert_eq!(of(&[without_a_quota(), measured(100)]), None);
+    }
+
+    #[test]
+    fn without_a_quota_there_is_no_control() {
+        let told = of(&[without_a_quota(), measured(10)]).unwrap();
+        assert!(
+            told.ends_with("no quota above the load was measured, so that the cause is not told"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn at_the_edge_nothing_is_caused() {
+        let edge = Measured { throttling: Some([30, 30, 100 * MS]), ..measured(50) };
+        assert_eq!(of(&[measured(100), edge]), None);
+    }
+
+    #[test]
+    fn what_is_off_the_model_names_no_cause() {
+        let slow = |cell: Measured| Measured { latencies: vec![80 * MS; 10], ..cell };
+        let starved = |cell: Measured| Measured { usage: Some(cell.ideal.usage * 9 / 10), ..cell };
+        for (cells, off) in [
+            (
+                [slow(measured(100)), measured(10)],
+                "with 1 CPU, the median burst takes 80.0 ms, where the model says 50.0 ms",
+            ),
+            (
+                [starved(measured(100)), measured(10)],
+                "with 1 CPU, 45.0 % of a CPU was used, where the model says 50.0 %",
+            ),
+            (
+                [measured(100), starved(measured(10))],
+                "with 0.1 CPUs, 9.00 % of a CPU was used, where the model says 10.0 %",
+            ),
+        ] {
+            let told = of(&cells).unwrap();
+            assert!(told.contains("the cause is not told") && told.ends_with(off), "{told}");
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! What does a CPU limit do to latency and throughput? A load in a container for ten seconds, without a
+//! quota and with three, read from the cgroup at both ends of the probe's own window, beside what the model
+//! of a quota (`stats::quota`) says of that load.
+//!
+//! One round is enough, because a window holds a hundred periods of the quota, which are what replicates
+//! here. No subject is compared with another: the kernel's rule is the same for all, and what differs is
+//! which quota they were given.
+
+mod cause;
+mod rows;
+pub mod suspects;
+pub mod tables;
+#[cfg(test)]
+mod tests;
+mod window;
+
+use super::question::{About, Company, Metric, Question, Replicates, Shown, Variation, Weight};
+use super::setting::{Setting, SettingKey, Taken};
+use crate::outcome::Sample;
+use crate::stats::Margin;
+use crate::subject::Need;
+use crate::subject::spec::parse_duration;
+use crate::units::{Nanos, Unit};
+pub use window::Measured;
+
+/// Its name.
+pub const NAME: &str = "throttle";
+/// How many bursts the probe keeps the latencies of.
+pub const MOST_BURSTS: usize = 8192;
+
+/// What the probe's load takes beside its window: it runs ahead until a period begins, and goes on until it
+/// is let run after the window's end.
+pub const AROUND: Nanos = Nanos::from_millis(300);
+
+/// The experiment `throttle`.
+pub struct Throttle;
+
+const fn context(
+    name: &'static str,
+    unit: Unit,
+    meaning: &'static str,
+    derive: fn(&Sample) -> Option<f64>,
+) -> Metric {
+    let margin = Margin::fixed(0.0, 0.01);
+    Metric { name, unit, weight: Weight::Context, margin, meaning, derive }
+}
+
+fn seconds(sample: &Sample, name: &str) -> Option<f64> {
+    Some(Nanos(sample.counter(name)?).seconds())
+}
+
+fn distance(measured: Option<f64>, ideal: Option<f64>) -> Option<f64> {
+    let ideal = ideal.filter(|ideal| *ideal > 0.0)?;
+    Some((measured? / ideal - 1.0).abs())
+}
+
+static METRICS: [Metric; 16] = [
+    context(
+        "usage",
+        Unit::Share,
+        "CPUs used: CPU time that the cgroup counted between the ends of the probe's window, divided by the window: a mean; \
+         none where the cgroup is not the process's own: (user + system) / window then",
+        |sample| Measured::of(sample)?.usage_share(),
+    ),
+    context(
+        "window",
+        Unit::Seconds,
+        "the probe's window, from the moment that its counters were first read to the moment that they were read again; \
+         what was asked for, or longer by as much as the probe was not let run",
+        |sample| Some(Measured::of(sample)?.window as f64 / 1e9),
+    ),
+    context(
+        "throttled_share",
+        Unit::Share,
+        "periods at whose end something waited for the budget, divided by all that were counted in the window; without a \
+         quota it does not apply",
+        |sample| Measured::of(sample)?.throttled_share(),
+    ),
+    context(
+        "throttled_per_period",
+        Unit::Seconds,
+        "throttled time divided by throttled periods; counted on each CPU's queue, so that two waiting CPUs count twice",
+        |sample| Measured::of(sample)?.throttled_per_period(),
+    ),
+    context(
+        "throttled_time",
+        Unit::Seconds,
+        "how long the cgroup's queues stood still in the window, added up over CPUs: waiting, during which others could \
+         use the CPU",
+        |sample| Some(Measured::of(sample)?.throttling?[2] as f64 / 1e9),
+    ),
+    context(
+        "burst_p50",
+        Unit::Seconds,
+        "median over the bursts that were done, from intended start to end; of a load that alternates, from the real start",
+        |sample| Measured::of(sample)?.latency(0.5),
+    ),
+    context(
+        "burst_p99",
+        Unit::Seconds,
+        "the same, 99th percentile; none of fewer than 100 bursts",
+        |sample| Measured::of(sample)?.tail(),
+    ),
+    context("burst_max", Unit::Seconds, "the same, the longest", |sample| Measured::of(sample)?.latency(1.0)),
+    context(
+        "bursts_waiting",
+        Unit::Count,
+        "bursts whose intended start had come and which were not done when the window ended; while they pile up, the \
+         latencies of those that were done only say how long the window was",
+        |sample| sample.series("latency").and(sample.counter("bursts_waiting")).map(|count| count as f64),
+    ),
+    context(
+        "work",
+        Unit::Count,
+        "work done in the window, in turns of a loop of one multiplication and one addition",
+        |sample| Some(sample.counter("turns")? as f64),
+    ),
+    context(
+        "cpu_per_work",
+        Unit::Seconds,
+        "CPU time per million of these turns by the process's own account: what throttling itself would cost, where it \
+         cost CPU time",
+        |sample| {
+            let turns = sample.counter("turns").filter(|turns| *turns > 0)? as f64;
+            Some((seconds(sample, "user")? + seconds(sample, "system")?) / turns * 1e6)
+        },
+    ),
+    context(
+        "user",
+        Unit::Seconds,
+        "CPU time of the process in user mode between the ends of the window (getrusage)",
+        |sample| seconds(sample, "user"),
+    ),
+    context("system", Unit::Seconds, "the same in the kernel", |sample| seconds(sample, "system")),
+    context(
+        "usage_off",
+        Unit::Share,
+        "how far usage is from what the model says, as a share of that; by the process's own account where the cgroup has none",
+        |sample| {
+            let measured = Measured::of(sample)?;
+            distance(measured.usage_share().or(Some(measured.own_share())), Some(measured.ideal_share()))
+        },
+    ),
+    context(
+        "throttled_share_off",
+        Unit::Share,
+        "how far the share of throttled periods is from what the model says, as a difference; none where demand and \
+         quota are within 1 % of each other",
+        |sample| {
+            let measured = Measured::of(sample)?;
+            Some((measured.throttled_share()? - measured.ideal_throttled_share()?).abs())
+        },
+    ),
+    context(
+        "burst_p99_off",
+        Unit::Share,
+        "how far the 99th percentile of bursts is from what the model says, as a share of that; none there either, nor of fewer than 100 bursts",
+        |sample| {
+            let measured = Measured::of(sample)?;
+            distance(measured.tail(), measured.ideal_latency(0.99))
+        },
+    ),
+];
+
+/// The loads of which there is one unless a person chooses.
+pub const LOADS: [&str; 2] = ["continuous", "bursts"];
+/// The published load: it stops by the clock, and so does less when it is throttled, and is never late.
+const ALTERNATING: &str = "alternating";
+
+static KEYS: [SettingKey; 1] = [SettingKey {
+    name: "load",
+    values: &["bursts", "continuous"],
+    taken: Taken::Also(a_load),
+    meaning: "`continuous`: all that it can get; `bursts`: so much CPU time, each time that a period has passed; \
+              `alternating`: all that it can get until so much time has passed on the clock, then nothing for the rest \
+              of a period",
+}];
+
+static GUARDED: [SettingKey; 4] = [
+    SettingKey {
+        name: "busy",
+        values: &["50ms"],
+        taken: Taken::Also(a_duration),
+        meaning: "CPU time of a burst; of an alternating load, time on the clock",
+    },
+    SettingKey {
+        name: "period",
+        values: &["100ms"],
+        taken: Taken::Also(a_duration),
+        meaning: "time from one intended start of a burst to the next",
+    },
+    SettingKey {
+        name: "threads",
+        values: &["1"],
+        taken: Taken::Also(some_threads),
+        meaning: "how many threads carry the load, each all of it",
+    },
+    SettingKey {
+        name: "seconds",
+        values: &["10"],
+        taken: Taken::Also(some_seconds),
+        meaning: "length of the window",
+    },
+];
+
+fn a_load(value: &str) -> Result<(), String> {
+    (value == ALTERNATING).then_some(()).ok_or(format!("{}, {ALTERNATING}", LOADS.join(", ")))
+}
+
+fn a_duration(value: &str) -> Result<(), String> {
+    let nanos = parse_duration(value).map(|seconds| Nanos::from_seconds(seconds).0);
+    let fits = nanos.is_some_and(|nanos| (100_000..=60_000_000_000).contains(&nanos));
+    fits.then_some(()).ok_or("a duration from 100us to 60s, such as 50ms".into())
+}
+
+fn some_threads(value: &str) -> Result<(), String> {
+    let fits = value.parse().is_ok_and(|threads: u64| (1..=64).contains(&threads));
+    fits.then_some(()).ok_or("a whole number from 1 to 64".into())
+}
+
+fn some_seconds(value: &str) -> Result<(), String> {
+    let fits = value.parse().is_ok_and(|seconds: u64| (1..=300).contains(&seconds));
+    fits.then_some(()).ok_or("whole seconds from 1 to 300".into())
+}
+
+/// The value of a key that may be left out.
+pub fn value(setting: &Setting, name: &str) -> &'static str {
+    let default = || GUARDED.iter().find(|key| key.name == name).map_or("", |key| key.values[0]);
+    setting.get(name).unwrap_or_else(default)
+}
+
+/// How long the load is carried.
+pub fn window(setting: &Setting) -> Nanos {
+    Nanos::from_millis(value(setting, "seconds").parse::<i64>().unwrap_or(0) * 1000)
+}
+
+/// The probe keeps every latency of a window.
+fn too_many_bursts(setting: &Setting) -> Option<String> {
+    if setting.get("load") == Some("continuous") {
+        return None;
+    }
+    let period = parse_duration(value(setting, "period")).map(Nanos::from_seconds)?.0.max(1) as u64;
+    let (window, threads) = (window(setting).0 as u64, value(setting, "threads").parse::<u64>().ok()?);
+    let (most, bursts) = (MOST_BURSTS as u64, window.div_ceil(period) * threads);
+    (bursts > most).then(|| {
+        let least = window.div_ceil(most / threads).div_ceil(1000);
+        format!(
+            "`seconds={}` in periods of {} on `threads={threads}` are {bursts} bursts, and the probe has room for {most}\n\n\
+             hint: choose `period={least}us` or longer, or fewer seconds or threads",
+            value(setting, "seconds"),
+            value(setting, "period"),
+        )
+    })
+}
+
+/// Without a quota there is no period, and the probe counts in those that a quota usually has.
+const USUAL_PERIOD: i64 = 100_000_000;
+
+static REPLICATES: [Replicates; 2] = [
+    Replicates {
+        series: "latency",
+        what: "latency of each burst",
+        unit: Unit::Seconds,
+        divisor: 1e9,
+        along: "intended start",
+        // Those of several threads are not told apart.
+        every: |sample| {
+            seconds(sample, "every").filter(|every| *every > 0.0 && sample.counter("threads") == Some(1))
+        },
+        shown: Shown::Waits,
+    },
+    Replicates {
+        series: "period_cpu",
+        what: "CPU time in each period",
+        unit: Unit::Seconds,
+        divisor: 1e9,
+        along: "time",
+        every: |sample| Some(Nanos(sample.counter("quota_period").unwrap_or(USUAL_PERIOD)).seconds()),
+        shown: Shown::Parts,
+    },
+];
+
+static ABOUT: About = About {
+    keys: &KEYS,
+    guarded: &GUARDED,
+    varies: &[Variation { key: "cpus", values: &["0.1", "0.5", "1.0"] }],
+    company: Company::Engines,
+    rounds: Some(1),
+    replicates: &REPLICATES,
+    maps: &["usage", "throttled_share", "burst_p50", "burst_p99"],
+    ..About::of(NAME, "what does a CPU limit do to latency and throughput?", Need::Work, &METRICS)
+};
+
+impl Question for Throttle {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn refuses(&self, setting: &Setting) -> Option<String> {
+        too_many_bursts(setting)
+    }
+
+    fn cost(&self, setting: &Setting, launch: Nanos) -> Nanos {
+        launch + window(setting) + AROUND
+    }
+}
+
+#[cfg(test)]
+mod settings {
+    use super::*;
+    use crate::experiment::{parse_setting, settings_of};
+
+    #[test]
+    fn what_is_not_chosen_is_as_published_and_not_written_down() {
+        let all = settings_of(&Throttle, |key| match key.name {
+            "load" => key.values.to_vec(),
+            _ => Vec::new(),
+        });
+        let texts: Vec<_> = all.iter().map(|setting| setting.to_string()).collect();
+        assert_eq!(texts, ["load=bursts", "load=continuous"]);
+        assert_eq!(Throttle.cost(&all[0], Nanos(5)), Nanos(10_300_000_005));
+    }
+
+    #[test]
+    fn a_person_chooses_freely_within_reason() {
+        let text = "load=alternating;busy=20ms;threads=3;seconds=2";
+        let setting = parse_setting(&Throttle, text).unwrap();
+        assert_eq!(setting.to_string(), text);
+        for (key, wrong) in [
+            ("load", "idle"),
+            ("busy", "50"),
+            ("busy", "0ms"),
+            ("period", "61s"),
+            ("threads", "0"),
+            ("seconds", "1.5"),
+            ("seconds", "301"),
+        ] {
+            let key = KEYS.iter().chain(&GUARDED).find(|one| one.name == key).unwrap();
+            assert!(key.take(wrong).is_err(), "{}={wrong}", key.name);
+        }
+    }
+
+    #[test]
+    fn more_bursts_than_there_is_room_for_are_refused_with_what_to_change() {
+        let refused = |text: &str| Throttle.refuses(&parse_setting(&Throttle, text).unwrap());
+        let why = refused("load=bursts;period=5ms;threads=7").unwrap();
+        assert!(why.contains("14000 bursts") && why.contains("period=8548us"), "{why}");
+        for taken in
+            ["load=bursts;period=8548us;threads=7", "load=continuous;period=100us", "load=alternating"]
+        {
+            assert_eq!(refused(taken), None, "{taken}");
+        }
+        for refused_too in ["load=bursts;period=8546us;threads=7", "load=alternating;period=1ms"] {
+            assert!(refused(refused_too).is_some(), "{refused_too}");
+        }
+    }
+
+    #[test]
+    fn without_a_quota_nothing_is_said_of_throttling() {
+        let counters = [
+            ("load", 1),
+            ("busy", 50_000_000),
+            ("every", 100_000_000),
+            ("length", 2_000_000_000),
+            ("threads", 1),
+            ("cpus", 2),
+            ("window", 2_000_000_000),
+            ("user", 990_000_000),
+            ("system", 10_000_000),
+            ("turns", 1_000_000),
+            ("bursts_waiting", 0),
+        ];
+        let sample = Sample {
+            counters: counters.iter().map(|(name, value)| ((*name).into(), *value)).collect(),
+            series: vec![("latency".into(), vec![50_000_000; 20])],
+            ..Sample::default()
+        };
+        let values: Vec<_> = METRICS.iter().map(|metric| (metric.name, (metric.derive)(&sample))).collect();
+        let of = |name: &str| values.iter().find(|(own, _)| *own == name).unwrap().1;
+        assert_eq!((of("usage"), of("window"), of("usage_off")), (None, Some(2.0), Some(0.0)));
+        for name in ["throttled_share", "throttled_per_period", "throttled_time", "throttled_share_off"] {
+            assert_eq!(of(name), None, "{name}");
+        }
+        assert_eq!(
+            (of("burst_p50"), of("burst_max"), of("cpu_per_work")),
+            (Some(0.05), Some(0.05), Some(1.0))
+        );
+        // Of twenty bursts, the 99th percentile would be the longest.
+        assert_eq!((of("burst_p99"), of("burst_p99_off")), (None, None));
+    }
+}

@@ -1,0 +1,73 @@
+//! The cells of a run with what their windows hold, and how a quota is told.
+
+use super::window::Measured;
+use crate::outcome::Sample;
+use crate::record::Recorded;
+use crate::stats::quota::Quota;
+use crate::units::Unit;
+use crate::verdict::exhibit::Evidence;
+
+/// The samples of a cell in the rounds that were completed.
+pub fn counted(run: &Recorded, cell: usize) -> impl Iterator<Item = &Sample> {
+    let rounds = run.contexts.iter().skip(run.plan.warmups);
+    run.series[cell].samples.iter().zip(rounds).filter_map(|(sample, context)| {
+        context.as_ref()?;
+        sample.as_ref()
+    })
+}
+
+/// A cell with its first sample that counts, and what tells it from the others.
+pub struct Row {
+    /// The subject as it was asked for, and the load.
+    pub name: [String; 2],
+    pub measured: Measured,
+}
+
+/// By subject and load, the largest quota first.
+pub fn rows(evidence: &Evidence<'_>) -> Vec<Row> {
+    let plan = &evidence.run.plan;
+    let cells = plan.cells.iter().enumerate().filter(|(_, planned)| planned.experiment == super::NAME);
+    let several = |key: &str| {
+        let mut values: Vec<_> = cells.clone().filter_map(|(_, planned)| planned.setting.get(key)).collect();
+        values.sort_unstable();
+        values.dedup();
+        values.len() > 1
+    };
+    let row = |(cell, planned): (usize, &crate::plan::Cell)| {
+        let sample = counted(evidence.run, cell).next()?;
+        let entry = &plan.subjects[planned.subject];
+        // What its quota is stands beside it; so those that differ in nothing else stand together.
+        let mut spec = entry.spec.clone();
+        spec.keys.retain(|(key, _)| key != "cpus" && key != "burst");
+        let subject = entry.variant_of.clone().unwrap_or_else(|| match (entry.twin_of, &spec.label) {
+            (None, None) => spec.shown(),
+            _ => entry.label.clone(),
+        });
+        let load = |(key, value): &(&str, &str)| match *key {
+            "load" => Some((*value).to_owned()),
+            key => several(key).then(|| format!("{key}={value}")),
+        };
+        let load: Vec<_> = planned.setting.0.iter().filter_map(load).collect();
+        Some((planned.subject, Row { name: [subject, load.join(" ")], measured: Measured::of(sample)? }))
+    };
+    let mut rows: Vec<_> = cells.clone().filter_map(row).collect();
+    let first: Vec<_> = rows.iter().map(|(subject, row)| (row.name[0].clone(), *subject)).collect();
+    let first = |label: &str| first.iter().filter(|(own, _)| own == label).map(|(_, subject)| *subject).min();
+    rows.sort_by_key(|(_, Row { name: [label, load], measured })| {
+        let each = measured.quota.map_or(0, |quota| u64::MAX - quota.each);
+        (first(label), load.clone(), each)
+    });
+    rows.into_iter().map(|(_, row)| row).collect()
+}
+
+/// `0.5 CPUs`, or `no quota`.
+pub fn quota_in_words(quota: Option<Quota>) -> String {
+    let Some(quota) = quota else { return "no quota".into() };
+    let share = format!("{:.3}", quota.each as f64 / quota.period as f64);
+    let share = share.trim_end_matches('0').trim_end_matches('.');
+    let noun = if share == "1" { "CPU" } else { "CPUs" };
+    match quota.burst {
+        0 => format!("{share} {noun}"),
+        burst => format!("{share} {noun}, burst {}", Unit::Seconds.format(burst as f64 / 1e9)),
+    }
+}

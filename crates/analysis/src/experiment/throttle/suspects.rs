@@ -1,0 +1,168 @@
+//! What cannot be true of a window under a quota, whatever the counters say.
+
+use super::NAME;
+use super::rows::{counted, quota_in_words};
+use super::window::Measured;
+use crate::stats::quota::{self, Health};
+use crate::units::Unit;
+use crate::verdict::suspect::{Suspect, View};
+
+/// The kernel hands a budget to CPUs in pieces of this size unless told otherwise
+/// (`sched_cfs_bandwidth_slice_us`), so that a period can lend to the next.
+const SLICE: u64 = 5_000_000;
+/// The kernel's clock ticks come at least every 10 ms; what others ran since the last is not counted yet.
+const TICK: f64 = 0.010;
+
+/// What cannot be true of a window under a quota.
+pub fn suspects(view: &View<'_>) -> Vec<Suspect> {
+    let mut found = Vec::new();
+    for (cell, planned) in view.run.plan.cells.iter().enumerate() {
+        if planned.experiment != NAME {
+            continue;
+        }
+        for measured in counted(view.run, cell).filter_map(Measured::of) {
+            let seen = RULES.iter().filter_map(|(rule, mechanism, check)| {
+                let evidence = format!("`{}` ({}): {}", view.label(cell), planned.setting, check(&measured)?);
+                let mechanism = (*mechanism).to_owned();
+                Some(Suspect { rule, cells: vec![cell], metric: None, up_to: None, evidence, mechanism })
+            });
+            for suspect in seen.collect::<Vec<_>>() {
+                if !found.iter().any(|one: &Suspect| one.rule == suspect.rule && one.cells == suspect.cells) {
+                    found.push(suspect);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// A rule's name, the likely mechanism, and what is seen where it fires.
+pub(super) type Rule = (&'static str, &'static str, fn(&Measured) -> Option<String>);
+
+pub(super) const RULES: [Rule; 5] = [
+    (
+        "more than the quota",
+        "the quota that was read is not the one in force, or the counters hold others too",
+        above,
+    ),
+    ("more periods than there was time", "counters of another window, or of another cgroup", too_many),
+    ("more waiting than there was time", "throttled time in another unit, or of another window", too_long),
+    ("a control was throttled", "another quota further up, or others in the same cgroup", control_throttled),
+    ("window and counters disagree", "counters of another window or of more than this process", disagree),
+];
+
+fn above(measured: &Measured) -> Option<String> {
+    let (usage, quota) = (measured.usage?, measured.quota?);
+    // A window that does not begin with a period touches one more than fit into it.
+    let periods = measured.window / quota.period + 1;
+    let most =
+        periods.saturating_mul(quota.each).saturating_add(quota.burst + measured.demand.queues() * SLICE);
+    (usage > most).then(|| {
+        let shown = |nanos: u64| Unit::Seconds.format(nanos as f64 / 1e9);
+        format!("it used {} of CPU time where the quota allows {}", shown(usage), shown(most))
+    })
+}
+
+fn too_many(measured: &Measured) -> Option<String> {
+    let ([periods, throttled, _], quota) = (measured.throttling?, measured.quota?);
+    let most = measured.window / quota.period + 2;
+    (throttled > periods || periods > most).then(|| {
+        format!(
+            "{throttled} throttled of {periods} periods in a window of {}",
+            Unit::Seconds.format(measured.window as f64 / 1e9)
+        )
+    })
+}
+
+fn too_long(measured: &Measured) -> Option<String> {
+    let ([_, throttled, time], quota) = (measured.throttling?, measured.quota?);
+    // Waiting that had begun before the window is added when it ends.
+    let most = (measured.demand.queues() * (throttled + 1)).saturating_mul(quota.period);
+    (time > most).then(|| {
+        format!(
+            "{} of waiting in {throttled} throttled periods of {}",
+            Unit::Seconds.format(time as f64 / 1e9),
+            Unit::Seconds.format(quota.period as f64 / 1e9)
+        )
+    })
+}
+
+fn control_throttled(measured: &Measured) -> Option<String> {
+    let share = measured.throttled_share().filter(|_| measured.is_control())?;
+    (Health::of_share(share) > Health::Clear).then(|| {
+        let wanted = Unit::Share.format(measured.demand.cpus_wanted());
+        let quota = quota_in_words(measured.quota);
+        format!(
+            "{} of its periods are throttled, though it wants {wanted} of a CPU of {quota}",
+            Unit::Share.format(share)
+        )
+    })
+}
+
+fn disagree(measured: &Measured) -> Option<String> {
+    let cgroup = measured.usage? as f64 / 1e9;
+    let own = (measured.own[0] + measured.own[1]) as f64 / 1e9;
+    let margin = (own * quota::TOLERANCE).max(TICK * measured.demand.queues() as f64);
+    ((cgroup - own).abs() > margin).then(|| {
+        let shown = |seconds: f64| Unit::Seconds.format(seconds);
+        format!("its cgroup counted {} of CPU time, and the process itself {}", shown(cgroup), shown(own))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{MS, measured};
+    use super::*;
+
+    fn fired(measured: &Measured) -> Vec<&'static str> {
+        RULES.iter().filter(|(.., check)| check(measured).is_some()).map(|(rule, ..)| *rule).collect()
+    }
+
+    #[test]
+    fn what_the_model_says_is_never_suspect() {
+        for each in [1, 10, 30, 50, 51, 100, 200] {
+            assert_eq!(fired(&measured(each)), [""; 0], "{each}");
+        }
+    }
+
+    #[test]
+    fn more_than_the_quota_and_a_slice_is_suspect() {
+        // Eleven periods touched, of 10 ms each, and what a slice can lend.
+        let used = |usage| Measured { usage: Some(usage), own: [usage, 0], ..measured(10) };
+        assert_eq!(fired(&used(115 * MS)), [""; 0]);
+        assert_eq!(fired(&used(115 * MS + 1)), ["more than the quota"]);
+    }
+
+    #[test]
+    fn periods_and_waiting_fit_into_the_window() {
+        let counted = |all| Measured { throttling: Some(all), ..measured(10) };
+        assert_eq!(fired(&counted([12, 12, 1080 * MS])), [""; 0]);
+        assert_eq!(fired(&counted([13, 12, 1080 * MS])), ["more periods than there was time"]);
+        assert_eq!(fired(&counted([10, 11, 900 * MS])), ["more periods than there was time"]);
+        assert_eq!(fired(&counted([10, 10, 1100 * MS])), [""; 0]);
+        // Microseconds taken for nanoseconds would be seen from the other side.
+        assert_eq!(fired(&counted([10, 10, 1101 * MS])), ["more waiting than there was time"]);
+    }
+
+    #[test]
+    fn a_control_is_not_throttled() {
+        let throttled = |periods, each| Measured {
+            throttling: Some([1000, periods, MS]),
+            window: 100_000 * MS,
+            ..measured(each)
+        };
+        assert_eq!(fired(&throttled(9, 100)), [""; 0]);
+        assert_eq!(fired(&throttled(10, 100)), ["a control was throttled"]);
+        // At the edge nothing is promised.
+        assert_eq!(fired(&throttled(10, 50)), [""; 0]);
+    }
+
+    #[test]
+    fn cgroup_and_process_agree_within_a_tick_or_a_percent() {
+        let own = |own| Measured { own: [own, 0], ..measured(100) };
+        assert_eq!(fired(&own(509 * MS)), [""; 0]);
+        assert_eq!(fired(&own(511 * MS)), ["window and counters disagree"]);
+        assert_eq!(fired(&own(489 * MS)), ["window and counters disagree"]);
+        assert_eq!(fired(&Measured { usage: None, ..own(489 * MS) }), [""; 0]);
+    }
+}

@@ -1,0 +1,198 @@
+//! What a CPU quota did to a load, beside what the model says it does to that load: one row a cell, and a second
+//! table for the latency of bursts. Only rounds that were completed are shown.
+//!
+//! A row is not compared with another subject: the reference is the model, and the replicates are the
+//! periods of the quota and the bursts. Deliberately absent: any word for waiting that would call it lost. What
+//! a throttled process could not use, others could.
+
+use super::cause;
+use super::rows::{Row, quota_in_words, rows};
+use super::window::{FEWEST_FOR_A_SLOPE, Measured, seconds};
+use crate::stats::quota::{Backlog, Health, Load};
+use crate::stats::{Alpha, Estimate};
+use crate::units::Unit;
+use crate::verdict::exhibit::{Column, Evidence, Exhibit, Item};
+
+/// The names of the tables.
+pub const EXHIBITS: [&str; 2] = ["quota", "bursts"];
+/// Shares of throttled periods at which published rules raise an alarm; the second is that of
+/// `CPUThrottlingHigh` for Kubernetes.
+pub const PUBLISHED_ALARMS: [f64; 2] = [0.10, 0.25];
+
+/// The tables of a run; none where nothing was measured.
+pub fn exhibits(evidence: &Evidence<'_>) -> Vec<Exhibit> {
+    let rows = rows(evidence);
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let first = || Column::of_texts("subject, load, quota");
+    let values = |columns: &[(&str, Unit)]| -> Vec<Column> {
+        columns.iter().map(|(name, unit)| Column::of_values(name, *unit)).collect()
+    };
+    let mut columns = vec![first()];
+    columns.extend(values(&[
+        ("mean usage", Unit::Share),
+        ("ideal", Unit::Share),
+        ("throttled periods", Unit::Share),
+        ("ideal", Unit::Share),
+        ("waiting in each", Unit::Seconds),
+        ("ideal", Unit::Seconds),
+    ]));
+    columns.push(Column::of_texts("who waits"));
+    let mut exhibits = vec![Exhibit {
+        experiment: super::NAME,
+        name: EXHIBITS[0],
+        title: "what a CPU quota does to a load, beside what the model says it does".into(),
+        columns,
+        rows: rows.iter().map(items_of).collect(),
+        notes: notes(&rows),
+        summary: cause::sentences(&rows),
+    }];
+    let bursts: Vec<&Row> = rows.iter().filter(|row| row.measured.demand.load != Load::Continuous).collect();
+    if !bursts.is_empty() {
+        let mut columns = vec![first()];
+        columns.extend(values(&[
+            ("median latency", Unit::Seconds),
+            ("ideal median", Unit::Seconds),
+            ("longest", Unit::Seconds),
+            ("each waits longer by", Unit::Seconds),
+            ("ideal", Unit::Seconds),
+            ("left over", Unit::Count),
+        ]));
+        exhibits.push(Exhibit {
+            experiment: super::NAME,
+            name: EXHIBITS[1],
+            title: "what that does to the latency of bursts".into(),
+            columns,
+            rows: bursts.iter().map(|row| latencies_of(row)).collect(),
+            notes: notes_on_bursts(&bursts),
+            summary: Vec::new(),
+        });
+    }
+    exhibits
+}
+
+fn value(value: Option<f64>, why: &str) -> Item {
+    value.map_or_else(|| Item::Nothing(why.to_owned()), Item::Value)
+}
+
+fn shown(row: &Row) -> Item {
+    Item::Text(format!("{} {} {}", row.name[0], row.name[1], quota_in_words(row.measured.quota)))
+}
+
+fn items_of(row: &Row) -> Vec<Item> {
+    let measured = &row.measured;
+    let has_model = measured.quota.is_some() && !measured.demand.is_at(measured.quota);
+    vec![
+        shown(row),
+        Item::Value(measured.usage_share().unwrap_or(measured.own_share())),
+        Item::Value(measured.ideal_share()),
+        value(measured.throttled_share(), if measured.quota.is_some() { "none counted" } else { "-" }),
+        value(measured.ideal_throttled_share(), if has_model { "none counted" } else { "-" }),
+        value(measured.throttled_per_period(), if measured.quota.is_some() { "none" } else { "-" }),
+        value(measured.ideal_per_period(), if has_model { "none" } else { "-" }),
+        Item::Text(band_in_words(measured)),
+    ]
+}
+
+fn latencies_of(row: &Row) -> Vec<Item> {
+    let measured = &row.measured;
+    let median = seconds(&measured.latencies).map(|all| Estimate::of_median(&all, Alpha::FIVE_PERCENT));
+    let at_the_edge = measured.ideal.backlog == Backlog::AtTheEdge || measured.demand.is_at(measured.quota);
+    let edge = if at_the_edge { "at the edge" } else { "-" };
+    vec![
+        shown(row),
+        median.map_or_else(|| Item::Nothing("-".into()), Item::Interval),
+        value(measured.ideal_latency(0.5), edge),
+        value(measured.latency(1.0), "-"),
+        value(measured.growth(), "-"),
+        value(measured.ideal_growth(), "-"),
+        Item::Value(measured.waiting as f64),
+    ]
+}
+
+/// What the share of throttled periods means for latency, and how many published alarms it raises; neither
+/// where what is not in the model decides.
+pub fn band_in_words(measured: &Measured) -> String {
+    let Some(share) = measured.throttled_share() else { return "not applicable".into() };
+    if measured.demand.is_at(measured.quota) {
+        return "at the edge".into();
+    }
+    let word = match Health::of_share(share) {
+        Health::Clear if measured.is_starved() => "not told",
+        Health::Clear => "nobody",
+        Health::TailWaits => "the slowest",
+        Health::TypicalWaits => "the typical",
+    };
+    let alarms = PUBLISHED_ALARMS.iter().filter(|alarm| share >= **alarm).count();
+    format!("{word}{}", ["", " !", " !!"][alarms])
+}
+
+fn notes(rows: &[Row]) -> Vec<String> {
+    let any = |of: fn(&Measured) -> bool| rows.iter().any(|row| of(&row.measured));
+    let mut notes = vec![
+        format!("ideal: the kernel's rule without the kernel's own work and without other load; {}", windows(rows)),
+        "throttled time is counted on each CPU's queue. It is waiting, and others can use the CPU meanwhile"
+            .to_owned(),
+        "who waits: below 1 % of throttled periods nobody notices; from 1 to 50 % the slowest requests wait for the \
+         next period; above, the typical request does. `!` and `!!`: published rules raise an alarm from 10 % and \
+         from 25 % on"
+            .to_owned(),
+    ];
+    if any(|measured| measured.quota.is_none()) {
+        notes.push(
+            "without a quota there are no periods: a share of throttled ones does not apply, and is not 0 %"
+                .into(),
+        );
+    }
+    if any(|measured| measured.usage.is_none()) {
+        notes.push("where a process shares its cgroup with others, usage is by its own account".into());
+    }
+    if any(|measured| measured.demand.is_at(measured.quota)) {
+        notes.push(
+            "at the edge: demand and quota are within 1 % of each other, so that what is not in the model decides, \
+             and no alarm is marked"
+                .into(),
+        );
+    }
+    match rows.iter().filter(|row| row.measured.is_starved()).count() {
+        0 => {}
+        count => notes.push(format!(
+            "in {count} of {} cells less CPU time was used than the model says without more throttling: other load \
+             had the CPUs. Where nothing was throttled then, it is not told who would wait",
+            rows.len()
+        )),
+    }
+    notes
+}
+
+/// How long the windows were that were asked for, and how long they were.
+fn windows(rows: &[Row]) -> String {
+    let shown = |nanos: u64| Unit::Seconds.format(nanos as f64 / 1e9);
+    let all = |of: fn(&Measured) -> u64| rows.iter().map(move |row| of(&row.measured));
+    let ends = |of| all(of).min().zip(all(of).max()).unwrap_or_default();
+    let (asked, most_asked) = ends(|measured| measured.length);
+    let (least, most) = ends(|measured| measured.window - measured.window.min(measured.length));
+    match asked == most_asked {
+        true => format!("over {}; windows were longer by {} to {}", shown(asked), shown(least), shown(most)),
+        false => {
+            format!("over what was asked for; windows were longer by {} to {}", shown(least), shown(most))
+        }
+    }
+}
+
+fn notes_on_bursts(rows: &[&Row]) -> Vec<String> {
+    let mut notes = vec![
+        "latency: from intended start to end of the bursts that were done; of a load that alternates, from the \
+         real start. Left over: those that were due and not done at the end"
+            .to_owned(),
+    ];
+    if rows.iter().any(|row| row.measured.ideal_growth().is_some()) {
+        notes.push(format!(
+            "each waits longer by: the slope of a line through the latencies of the window, of {FEWEST_FOR_A_SLOPE} \
+             bursts or more of one thread, where the quota is less than they want. Median and longest only say how \
+             long the window was then"
+        ));
+    }
+    notes
+}

@@ -1,0 +1,104 @@
+//! What a window under a quota is called, and how its bursts are told.
+
+use super::suspects;
+use super::tables::band_in_words;
+use super::window::{LARGEST, Measured};
+use crate::outcome::Sample;
+use crate::stats::quota::{self, Demand, Load, Quota};
+
+pub(super) const MS: u64 = 1_000_000;
+
+/// A second of bursts under a quota of so many milliseconds in each 100, as the model has it.
+pub(super) fn measured(each: u64) -> Measured {
+    measured_for(1, each)
+}
+
+/// The same for so many seconds.
+pub(super) fn measured_for(seconds: u64, each: u64) -> Measured {
+    let demand = Demand { load: Load::Bursts { work: 50 * MS, every: 100 * MS }, threads: 1, cpus: 2 };
+    let quota = Some(Quota { each: each * MS, period: 100 * MS, burst: 0 });
+    let length = seconds * 1000 * MS;
+    let ideal = quota::ideal(quota, demand, length);
+    Measured {
+        window: length,
+        usage: Some(ideal.usage),
+        own: [ideal.usage, 0],
+        quota,
+        demand,
+        throttling: ideal.periods.map(|periods| [periods, ideal.throttled, ideal.throttled_time]),
+        latencies: ideal.latencies.clone(),
+        waiting: ideal.waiting,
+        period_cpu: Vec::new(),
+        ideal,
+        length,
+    }
+}
+
+#[test]
+fn the_band_is_not_told_where_others_had_the_cpus_nor_at_the_edge() {
+    assert_eq!(band_in_words(&measured(100)), "nobody");
+    assert_eq!(band_in_words(&measured(10)), "the typical !!");
+    let periods = measured(10).throttling.unwrap()[0];
+    let starved = Measured { own: [1, 0], throttling: Some([periods, 0, 0]), ..measured(10) };
+    assert_eq!(band_in_words(&starved), "not told");
+    let edge = Measured { throttling: Some([periods, periods, MS]), ..measured(50) };
+    assert_eq!(band_in_words(&edge), "at the edge");
+    assert_eq!(band_in_words(&Measured { quota: None, throttling: None, ..measured(100) }), "not applicable");
+}
+
+#[test]
+fn growth_is_of_what_was_measured() {
+    let late = |step: u64| Measured { latencies: (1..=4).map(|n| n * step * MS).collect(), ..measured(10) };
+    assert!((late(300).growth().unwrap() - 0.3).abs() < 1e-9);
+    assert_eq!(late(300).ideal_growth(), Some(0.4));
+    let few = Measured { latencies: vec![MS, 400 * MS], ..measured(10) };
+    assert_eq!((few.growth(), measured(100).growth()), (None, None));
+    // The bursts of several threads stand one thread's after another's.
+    let mut several = late(300);
+    several.demand.threads = 2;
+    assert_eq!(several.growth(), None);
+}
+
+#[test]
+fn a_tail_is_of_a_hundred_bursts() {
+    let of = |count| Measured { latencies: vec![MS; count], ..measured(100) }.tail();
+    assert_eq!((of(99), of(100)), (None, Some(0.001)));
+}
+
+/// What no kernel counts must neither be divided by nor be gone through event by event.
+#[test]
+fn numbers_that_cannot_be_are_no_sample() {
+    let of = |changed: (&'static str, i64)| {
+        let fine: [(&'static str, i64); 9] = [
+            ("busy", 50_000_000),
+            ("every", 100_000_000),
+            ("load", 1),
+            ("threads", 1),
+            ("cpus", 2),
+            ("length", 1_000_000_000),
+            ("window", 1_000_000_000),
+            ("user", 1),
+            ("system", 1),
+        ];
+        let quota = [("quota", 10_000_000), ("quota_period", 100_000_000), ("periods", 9), ("throttled", 9)];
+        let rest = [("throttled_time", 1), ("usage", 1)];
+        let all = fine.into_iter().chain(quota).chain(rest);
+        let of_name = |(name, value): (&'static str, i64)| {
+            (name.into(), if name == changed.0 { changed.1 } else { value })
+        };
+        Measured::of(&Sample { counters: all.map(of_name).collect(), ..Sample::default() })
+    };
+    assert!(of(("load", 1)).is_some_and(|measured| measured.quota.is_some()));
+    for changed in [("every", 1), ("length", i64::MAX), ("threads", 0), ("threads", i64::MAX), ("cpus", 0)] {
+        assert_eq!(of(changed), None, "{changed:?}");
+    }
+    assert!(of(("quota_period", 0)).is_some_and(|measured| measured.quota.is_none()));
+    assert!(of(("quota", 0)).is_some_and(|measured| measured.quota.is_none()));
+    assert!(of(("quota_period", 1)).is_none());
+    for largest in ["window", "user", "quota", "periods", "throttled", "throttled_time", "usage"] {
+        let measured = of((largest, (LARGEST - 1) as i64)).unwrap();
+        assert!(
+            suspects::RULES.iter().all(|(_, _, rule)| rule(&measured).is_none_or(|told| !told.is_empty()))
+        );
+    }
+}

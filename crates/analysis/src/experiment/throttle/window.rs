@@ -1,0 +1,180 @@
+//! A window of the probe's load, understood: what the counters say of it, and what the model says of the window that
+//! was asked for.
+
+use crate::outcome::Sample;
+use crate::stats;
+use crate::stats::quota::{self, Backlog, Demand, FEWEST_FOR_A_TAIL, Ideal, Load, Quota};
+
+/// Through fewer bursts than these a line would be one through two points.
+pub const FEWEST_FOR_A_SLOPE: usize = 3;
+
+/// Numbers of a file that anybody may have made: no time or count is larger than this (thirteen days of nanoseconds), no
+/// machine has more CPUs, and the model does not go through more bursts and periods.
+pub const LARGEST: u64 = 1 << 50;
+const MOST_THREADS: u64 = 1 << 16;
+const MOST_EVENTS: u64 = 1_000_000;
+
+/// A sample of the probe's work `throttle`, understood.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// From one end of the window to the other, in nanoseconds.
+    pub window: u64,
+    /// CPU time by the cgroup; none where its counters are not the process's own.
+    pub usage: Option<u64>,
+    /// CPU time by the process's own account, in user mode and in the kernel.
+    pub own: [u64; 2],
+    /// The quota in force, if any.
+    pub quota: Option<Quota>,
+    /// What was asked of the CPUs.
+    pub demand: Demand,
+    /// Periods, throttled periods and throttled time in nanoseconds; none without a quota.
+    pub throttling: Option<[u64; 3]>,
+    /// Of each burst that was done, in nanoseconds.
+    pub latencies: Vec<u64>,
+    /// Bursts that were due and not done.
+    pub waiting: u64,
+    /// CPU time in each period, in nanoseconds.
+    pub period_cpu: Vec<u64>,
+    /// What the model says of the window that was asked for.
+    pub ideal: Ideal,
+    /// That window.
+    pub length: u64,
+}
+
+impl Measured {
+    /// None where the sample is not one of this work.
+    pub fn of(sample: &Sample) -> Option<Measured> {
+        let number = |name: &str| {
+            let known = sample.counter(name).and_then(|value| u64::try_from(value).ok());
+            known.filter(|value| *value <= LARGEST)
+        };
+        let numbers = |name: &str| -> Vec<u64> {
+            let all = sample.series(name).unwrap_or_default();
+            all.iter().filter_map(|value| u64::try_from(*value).ok()).collect()
+        };
+        let (busy, every) = (number("busy")?, number("every")?);
+        let load = match number("load")? {
+            0 => Load::Continuous,
+            1 => Load::Bursts { work: busy, every },
+            _ => Load::Alternating { busy, idle: every.saturating_sub(busy) },
+        };
+        let few = |name: &str| number(name).filter(|count| (1..=MOST_THREADS).contains(count));
+        let demand = Demand { load, threads: few("threads")?, cpus: few("cpus")? };
+        let quota = number("quota").filter(|each| *each > 0).and_then(|each| {
+            let period = number("quota_period").filter(|period| *period > 0)?;
+            Some(Quota { each, period, burst: number("quota_burst").unwrap_or(0) })
+        });
+        let throttling = || Some([number("periods")?, number("throttled")?, number("throttled_time")?]);
+        let length = number("length")?;
+        let periods = quota.map_or(0, |quota| length / quota.period);
+        let step = match load {
+            Load::Continuous => length,
+            Load::Bursts { .. } => every,
+            Load::Alternating { .. } => busy.max(every),
+        };
+        if length / step.max(1) + periods > MOST_EVENTS {
+            return None;
+        }
+        Some(Measured {
+            window: number("window").filter(|window| *window > 0)?,
+            usage: number("usage"),
+            own: [number("user")?, number("system")?],
+            quota,
+            demand,
+            throttling: quota.and_then(|_| throttling()),
+            latencies: numbers("latency"),
+            waiting: number("bursts_waiting").unwrap_or(0),
+            period_cpu: numbers("period_cpu"),
+            ideal: quota::ideal(quota, demand, length),
+            length,
+        })
+    }
+
+    /// CPUs used on average in the window, by the cgroup.
+    pub fn usage_share(&self) -> Option<f64> {
+        Some(self.usage? as f64 / self.window as f64)
+    }
+
+    /// The same by the process's own account.
+    pub fn own_share(&self) -> f64 {
+        (self.own[0] + self.own[1]) as f64 / self.window as f64
+    }
+
+    /// What the model says.
+    pub fn ideal_share(&self) -> f64 {
+        self.ideal.usage as f64 / self.length as f64
+    }
+
+    /// Throttled periods as a share of all; none without a quota, or where no period was counted.
+    pub fn throttled_share(&self) -> Option<f64> {
+        let [periods, throttled, _] = self.throttling?;
+        (periods > 0).then(|| throttled as f64 / periods as f64)
+    }
+
+    /// Waiting in each throttled period, in seconds.
+    pub fn throttled_per_period(&self) -> Option<f64> {
+        let [_, throttled, time] = self.throttling?;
+        (throttled > 0).then(|| time as f64 / 1e9 / throttled as f64)
+    }
+
+    /// A quantile of the latency of bursts, in seconds.
+    pub fn latency(&self, p: f64) -> Option<f64> {
+        Some(seconds(&self.latencies)?.quantile(p))
+    }
+
+    /// The 99th percentile of the latency of bursts; none of so few that it would be the longest.
+    pub fn tail(&self) -> Option<f64> {
+        self.latency(0.99).filter(|_| self.latencies.len() >= FEWEST_FOR_A_TAIL)
+    }
+
+    /// How many seconds each burst waited longer than the one before, where they must pile up: the slope of the
+    /// line through those that were done. None of several threads, whose bursts are not told apart.
+    pub fn growth(&self) -> Option<f64> {
+        let piles_up = matches!(self.ideal.backlog, Backlog::Grows(_)) && self.demand.threads == 1;
+        let points = self.latencies.iter().enumerate();
+        let points = points.map(|(number, nanos)| (number as f64, *nanos as f64 / 1e9));
+        stats::slope(points).filter(|_| piles_up && self.latencies.len() >= FEWEST_FOR_A_SLOPE)
+    }
+
+    /// What the model says of that.
+    pub fn ideal_growth(&self) -> Option<f64> {
+        match self.ideal.backlog {
+            Backlog::Grows(more) => Some(more),
+            _ => None,
+        }
+    }
+
+    /// Whether less CPU time was used than the model says, without more throttling: others had the CPUs, so
+    /// that what the quota would have done is not told.
+    pub fn is_starved(&self) -> bool {
+        let lacks = self.own_share() < self.ideal_share() * (1.0 - quota::TOLERANCE);
+        let share = self.throttled_share().unwrap_or(0.0);
+        lacks && share < self.ideal_throttled_share().unwrap_or(0.0) + quota::TOLERANCE
+    }
+
+    /// What the model says of the share of throttled periods; nothing where the demand is at the quota.
+    pub fn ideal_throttled_share(&self) -> Option<f64> {
+        self.ideal.throttled_share().filter(|_| !self.demand.is_at(self.quota))
+    }
+
+    /// What it says of the waiting in each.
+    pub fn ideal_per_period(&self) -> Option<f64> {
+        self.ideal.throttled_per_period().filter(|_| !self.demand.is_at(self.quota))
+    }
+
+    /// What it says of the latency of bursts.
+    pub fn ideal_latency(&self, p: f64) -> Option<f64> {
+        Some(seconds(&self.ideal.latencies)?.quantile(p)).filter(|_| !self.demand.is_at(self.quota))
+    }
+
+    /// Whether there is a quota which the load cannot meet: what would be throttled here was not throttled by it.
+    pub fn is_control(&self) -> bool {
+        let Some(quota) = self.quota else { return false };
+        let given = quota.each as f64 / quota.period as f64;
+        self.ideal.throttled == 0 && self.demand.cpus_wanted() < given * (1.0 - quota::TOLERANCE)
+    }
+}
+
+pub fn seconds(nanos: &[u64]) -> Option<stats::Sample> {
+    stats::Sample::new(nanos.iter().map(|nanos| *nanos as f64 / 1e9).collect::<Vec<_>>()).ok()
+}

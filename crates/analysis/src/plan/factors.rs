@@ -1,0 +1,295 @@
+//! Complete factorials: every combination of the two levels of some factors exactly once, and nothing else
+//! that differs. Beside pairs that differ in one key they are what a cause may be told from, with the
+//! interactions of the factors. What is no complete factorial is refused, with the reason.
+
+use std::collections::BTreeSet;
+
+use super::pairs::{are_alike, declared, in_force};
+use super::{Layer, Plan};
+use crate::experiment::Weight;
+use crate::subject::Spec;
+
+/// Something that has two levels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Factor {
+    /// `engine`, `runtime`, or a key of the subjects.
+    pub name: String,
+    /// Its levels; the first is that of the first subject.
+    pub levels: [String; 2],
+}
+
+/// A complete factorial among the subjects of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Factorial {
+    /// The factors.
+    pub factors: Vec<Factor>,
+    /// The subject of each combination: bit i of its place stands for the second level of factor i.
+    pub subjects: Vec<usize>,
+}
+
+/// How many factors a factorial can have: with one it is a pair, and with more nobody reads the
+/// interactions.
+const FEWEST: usize = 2;
+const MOST: usize = 4;
+/// Keys in which subjects differ by more than themselves: another daemon has its own version and storage,
+/// another image its own mount, another user and another build their own everything.
+const NO_FACTORS: [&str; 4] = ["host", "image", "bin", "rootless"];
+
+impl Factorial {
+    /// All effects: main effects first, then interactions of two, of three. Bit i stands for factor i.
+    pub fn effects(&self) -> Vec<usize> {
+        let mut all: Vec<usize> = (1..1 << self.factors.len()).collect();
+        all.sort_by_key(|effect| effect.count_ones());
+        all
+    }
+}
+
+impl Plan {
+    /// The cells of the factorial in each experiment and setting in which all are planned, by combination.
+    pub fn factorial_cells(&self) -> Vec<Vec<usize>> {
+        let Some(factorial) = &self.factorial else { return Vec::new() };
+        let first = factorial.subjects[0];
+        let starts = (0..self.cells.len()).filter(|&cell| self.cells[cell].subject == first);
+        let all = |start: usize| {
+            let own = &self.cells[start];
+            let of = |subject: &usize| {
+                self.cells.iter().position(|cell| {
+                    cell.subject == *subject
+                        && cell.experiment == own.experiment
+                        && cell.setting == own.setting
+                })
+            };
+            factorial.subjects.iter().map(of).collect::<Option<Vec<_>>>()
+        };
+        starts.filter_map(all).collect()
+    }
+
+    /// How many verdicts the factorial gives in an experiment: effects × settings × decisive metrics.
+    pub(super) fn factorial_verdicts(&self, experiment: &str) -> usize {
+        let effects = self.factorial.as_ref().map_or(0, |one| (1 << one.factors.len()) - 1);
+        let decisive = |cells: &Vec<usize>| {
+            let metrics = self.metrics(&self.cells[cells[0]]);
+            metrics.iter().filter(|metric| metric.weight == Weight::Verdict).count()
+        };
+        let all = self.factorial_cells();
+        let own = all.iter().filter(|cells| self.cells[cells[0]].experiment == experiment);
+        effects * own.map(decisive).sum::<usize>()
+    }
+}
+
+/// The factorial of these factors among the subjects, each with its layer: the subjects of the highest
+/// layer are its combinations, those below are controls. Else why there is none.
+pub fn complete(names: &[String], subjects: &[(&Spec, Layer)]) -> Result<Factorial, String> {
+    if !(FEWEST..=MOST).contains(&names.len()) {
+        return Err(format!("{} factors are declared; a factorial has {FEWEST} to {MOST}", names.len()));
+    }
+    if let Some(twice) = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name)) {
+        return Err(format!("the factor `{}` is named twice", twice.1));
+    }
+    let highest = subjects.iter().map(|(_, layer)| *layer).max();
+    let members: Vec<(usize, &Spec)> = subjects
+        .iter()
+        .enumerate()
+        .filter(|(_, (_, layer))| Some(*layer) == highest)
+        .map(|(index, (spec, _))| (index, *spec))
+        .collect();
+    let factors: Vec<Factor> = names
+        .iter()
+        .map(|name| factor(name, highest.unwrap_or(Layer::Engine), &members))
+        .collect::<Result<_, _>>()?;
+    let layer = highest.unwrap_or(Layer::Engine);
+    let mut places: Vec<Option<usize>> = vec![None; 1 << factors.len()];
+    for (index, spec) in &members {
+        let bit = |(position, factor): (usize, &Factor)| {
+            usize::from(level(&factor.name, layer, spec).as_deref() == Some(&factor.levels[1])) << position
+        };
+        let place = factors.iter().enumerate().map(bit).sum::<usize>();
+        if let Some(other) = places[place].replace(*index) {
+            return Err(format!(
+                "`{}` and `{}` are the same combination ({})",
+                subjects[other].0.shown(),
+                spec.shown(),
+                combination(&factors, place)
+            ));
+        }
+    }
+    if let Some(missing) = places.iter().position(Option::is_none) {
+        return Err(format!(
+            "no subject is {}; a complete factorial of {} factors has {} subjects in its layer, every combination once",
+            combination(&factors, missing),
+            factors.len(),
+            places.len()
+        ));
+    }
+    nothing_else_differs(&factors, &members)?;
+    Ok(Factorial { factors, subjects: places.into_iter().flatten().collect() })
+}
+
+/// The levels of one factor, which must be two.
+fn factor(name: &str, layer: Layer, members: &[(usize, &Spec)]) -> Result<Factor, String> {
+    let is_key = |spec: &Spec| declared(spec).iter().any(|key| key.name == name);
+    let is_possible = match name {
+        "engine" => layer == Layer::Engine,
+        "runtime" => layer >= Layer::Runtime,
+        name => !NO_FACTORS.contains(&name) && members.iter().any(|(_, spec)| is_key(spec)),
+    };
+    if !is_possible {
+        let keys: BTreeSet<&str> =
+            members.iter().flat_map(|(_, spec)| declared(spec)).map(|key| key.name).collect();
+        let keys = keys.into_iter().filter(|key| !NO_FACTORS.contains(key));
+        let valid: Vec<_> =
+            ["engine", "runtime"].into_iter().chain(keys).map(|key| format!("`{key}`")).collect();
+        return Err(format!("there is no factor `{name}` here\n\nhint: factors are {}", valid.join(", ")));
+    }
+    let mut levels: Vec<String> = Vec::new();
+    for (_, spec) in members {
+        let Some(level) = level(name, layer, spec) else {
+            return Err(format!("`{}` does not say its `{name}`, which is a factor", spec.shown()));
+        };
+        if !levels.contains(&level) {
+            levels.push(level);
+        }
+    }
+    let shown = levels.join(", ");
+    let levels = <[String; 2]>::try_from(levels);
+    levels
+        .map(|levels| Factor { name: name.to_owned(), levels })
+        .map_err(|_| format!("the factor `{name}` must have two levels among the subjects, and has: {shown}"))
+}
+
+fn level(name: &str, layer: Layer, spec: &Spec) -> Option<String> {
+    match name {
+        "engine" => Some(spec.name.clone()),
+        "runtime" if layer == Layer::Runtime => Some(spec.name.clone()),
+        "runtime" => spec.runtime.clone(),
+        key => in_force(spec, key).map(str::to_owned),
+    }
+}
+
+fn combination(factors: &[Factor], place: usize) -> String {
+    let level = |(position, factor): (usize, &Factor)| {
+        format!("{}={}", factor.name, factor.levels[place >> position & 1])
+    };
+    factors.iter().enumerate().map(level).collect::<Vec<_>>().join(", ")
+}
+
+/// A difference that is no factor would be taken for an effect of one.
+fn nothing_else_differs(factors: &[Factor], members: &[(usize, &Spec)]) -> Result<(), String> {
+    let is_factor = |name: &str| factors.iter().any(|factor| factor.name == name);
+    let (_, first) = members[0];
+    for (_, spec) in members {
+        let refused = |what: &str| {
+            Err(format!(
+                "`{}` and `{}` differ in {what} too, which is no factor",
+                first.shown(),
+                spec.shown()
+            ))
+        };
+        let is_named = is_factor("engine") || (is_factor("runtime") && spec.runtime.is_none());
+        if spec.name != first.name && !is_named {
+            return refused("what they are");
+        }
+        if spec.runtime != first.runtime && !is_factor("runtime") {
+            return refused("their `runtime`");
+        }
+        let keys: BTreeSet<&str> = [first, *spec]
+            .into_iter()
+            .flat_map(|one| {
+                one.keys.iter().map(|(key, _)| key.as_str()).chain(declared(one).iter().map(|key| key.name))
+            })
+            .collect();
+        let differs =
+            |key: &&str| !is_factor(key) && !are_alike(key, in_force(first, key), in_force(spec, key));
+        let known_to_both = |key: &str| {
+            first.get(key).is_some()
+                || spec.get(key).is_some()
+                || [first, *spec].iter().all(|one| declared(one).iter().any(|known| known.name == key))
+        };
+        if let Some(key) = keys.into_iter().filter(|key| known_to_both(key)).find(differs) {
+            return refused(&format!("`{key}`"));
+        }
+        // What engines do by themselves cannot be told beforehand, so where the engine is a factor it is said.
+        let unsaid = ["net", "log", "seccomp"].into_iter().find(|key| in_force(spec, key).is_none());
+        if let (true, Some(key)) = (is_factor("engine"), unsaid) {
+            return Err(format!(
+                "`{}` does not say its `{key}`, in which engines differ by themselves",
+                spec.shown()
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(names: &str, subjects: &[&str]) -> Result<Factorial, String> {
+        let names: Vec<String> = names.split(' ').map(str::to_owned).collect();
+        let specs: Vec<Spec> = subjects.iter().map(|text| Spec::parse(text).unwrap()).collect();
+        let layer = |spec: &Spec| crate::subject::kinds::of(spec).unwrap().layer;
+        complete(&names, &specs.iter().map(|spec| (spec, layer(spec))).collect::<Vec<_>>())
+    }
+
+    const FOUR: [&str; 5] = [
+        "bare",
+        "docker+runc:log=none,net=none",
+        "docker+crun:log=none,net=none",
+        "podman+runc:log=none,net=none",
+        "podman+crun:log=none,net=none",
+    ];
+
+    #[test]
+    fn combinations_are_in_order_and_lower_layers_are_controls() {
+        let factorial = found("engine runtime", &FOUR).unwrap();
+        assert_eq!(factorial.factors[1].levels, ["runc", "crun"]);
+        assert_eq!(factorial.subjects, [1, 3, 2, 4]);
+        assert_eq!(factorial.effects(), [1, 2, 3]);
+        let fakes = ["fake:a=low,b=low", "fake:a=high,b=low", "fake:a=low,b=high", "fake:a=high,b=high"];
+        assert_eq!(found("a b", &fakes).unwrap().subjects, [0, 1, 2, 3]);
+        let defaults = ["crun", "runc", "crun:seccomp=off", "runc:seccomp=off"];
+        assert_eq!(found("runtime seccomp", &defaults).unwrap().factors[1].levels, ["default", "off"]);
+    }
+
+    #[test]
+    fn what_is_not_complete_is_refused_with_the_reason() {
+        let mut other_log = FOUR;
+        other_log[4] = "podman+crun:net=none";
+        let mut other_level = FOUR;
+        other_level[4] = "podman+youki:log=none,net=none";
+        let unsaid = FOUR.map(|text| text.split(',').next().unwrap());
+        for (names, subjects, words) in [
+            ("engine", &FOUR[..], "1 factors are declared; a factorial has 2 to 4"),
+            ("engine engine", &FOUR[..], "the factor `engine` is named twice"),
+            (
+                "engine nett",
+                &FOUR[..],
+                "there is no factor `nett` here\n\nhint: factors are `engine`, `runtime`, ",
+            ),
+            ("engine image", &FOUR[..], "there is no factor `image`"),
+            (
+                "engine runtime",
+                &FOUR[..4],
+                "no subject is engine=podman, runtime=crun; a complete factorial of 2 factors has 4",
+            ),
+            (
+                "engine runtime net",
+                &FOUR[..],
+                "the factor `net` must have two levels among the subjects, and has: none",
+            ),
+            ("engine runtime", &other_log[..], "differ in `log` too, which is no factor"),
+            (
+                "engine runtime",
+                &other_level[..],
+                "must have two levels among the subjects, and has: runc, crun, youki",
+            ),
+            ("engine memory", &FOUR[..], "does not say its `memory`, which is a factor"),
+            ("engine runtime", &unsaid[..], "does not say its `net`, in which engines differ by themselves"),
+        ] {
+            let why = found(names, subjects).expect_err(words);
+            assert!(why.contains(words), "{words}: {why}");
+        }
+        let twice = ["a=fake:a=low,b=low", "fake:a=high,b=low", "fake:a=low,b=high", "c=fake:a=low,b=low"];
+        assert_eq!(found("a b", &twice).unwrap_err(), "`a` and `c` are the same combination (a=low, b=low)");
+    }
+}

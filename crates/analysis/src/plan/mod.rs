@@ -1,0 +1,499 @@
+//! What a run will do, fixed before anything is measured: cells, comparisons with their margins,
+//! the order of every round, and how long it will take. A pure function of subjects, experiments,
+//! options and seed.
+
+pub mod again;
+pub mod factors;
+mod pairs;
+mod parts;
+pub mod prediction;
+mod rounds;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+pub use self::factors::{Factor, Factorial};
+pub use self::prediction::Prediction;
+use crate::experiment::{self, Metric, Question, Setting, SettingKey, Weight};
+use crate::stats::{Alpha, Family, Margin, Rng};
+pub use crate::subject::Layer;
+use crate::subject::{Need, Spec};
+use crate::units::Nanos;
+use parts::{baseline_among, members};
+
+/// On which ladder a subject stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Ladder {
+    /// As a person who just installed it would start it.
+    AsInstalled,
+    /// With the differences between engines taken away.
+    Equalised,
+}
+
+/// A subject of the plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// What stands in tables; distinct among the subjects.
+    pub label: String,
+    /// What it is.
+    pub spec: Spec,
+    /// Its layer.
+    pub layer: Layer,
+    /// Its ladder. Subjects below the engines stand on both.
+    pub ladder: Ladder,
+    /// The index of the subject that it repeats under another label.
+    pub twin_of: Option<usize>,
+    /// The runtime that does the work, as found.
+    pub runtime: Option<String>,
+    /// The time of one launch until all is gone, as seen in a trial.
+    pub launch: Nanos,
+    /// What it can do; experiments that need more have no cells with it.
+    pub offers: Vec<Need>,
+    /// The experiments that it takes part in; all where none is named.
+    pub only_in: Vec<&'static str>,
+    /// The label of the subject of which an experiment made it, by another value of one key.
+    pub variant_of: Option<String>,
+}
+
+/// An experiment, a setting and a subject.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cell {
+    /// The experiment's name.
+    pub experiment: &'static str,
+    /// Its conditions.
+    pub setting: Setting,
+    /// The subject's index.
+    pub subject: usize,
+}
+
+/// Why two subjects are compared.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Relation {
+    /// The second is the baseline of the run.
+    Baseline,
+    /// Both are the same: what differs is noise.
+    Twin,
+    /// Both belong to one layer and one ladder, and a person chose them apart in at most one thing, with which others
+    /// come along: another engine as it is installed.
+    Choice,
+    /// The first stands one step above the second: what the step adds.
+    Step,
+    /// They differ in this one thing: a cause may be named.
+    OneKey(String),
+    /// A person predicted how they compare.
+    Predicted,
+    /// Several things differ at once, and a reader asked to see them side by side: nothing is decided.
+    Several,
+}
+
+impl Relation {
+    /// The word used in files.
+    pub fn name(&self) -> &str {
+        match self {
+            Relation::Baseline => "baseline",
+            Relation::Twin => "twin",
+            Relation::Choice => "one choice",
+            Relation::Step => "step",
+            Relation::OneKey(_) => "one key",
+            Relation::Predicted => "predicted",
+            Relation::Several => "several",
+        }
+    }
+
+    /// Which question it answers.
+    pub fn role(&self) -> Role {
+        match self {
+            Relation::Twin => Role::Control,
+            Relation::Several => Role::Described,
+            _ => Role::Asked,
+        }
+    }
+}
+
+/// What a comparison is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It is among the verdicts of its experiment.
+    Asked,
+    /// It watches the instrument, at a level that the controls of its experiment share.
+    Control,
+    /// It is shown with its interval.
+    Described,
+}
+
+/// How many verdicts an experiment gives. Each kind holds together at 95 %, whatever else is in the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdicts {
+    /// The experiment's name.
+    pub experiment: &'static str,
+    /// What is asked: comparisons, and effects of the factorial, × settings × decisive metrics.
+    pub asked: usize,
+    /// Controls: twins × settings × decisive metrics.
+    pub controls: usize,
+}
+
+/// Two subjects that will be compared in every setting of an experiment, in every decisive metric.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Comparison {
+    /// The experiment's name.
+    pub experiment: &'static str,
+    /// The subject's index.
+    pub subject: usize,
+    /// The index of what it is compared with.
+    pub against: usize,
+    /// Why.
+    pub relation: Relation,
+}
+
+/// What a run will do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The seed of every order and every scripted value.
+    pub seed: u64,
+    /// Rounds that count.
+    pub rounds: usize,
+    /// Rounds before them that do not.
+    pub warmups: usize,
+    /// The subjects.
+    pub subjects: Vec<Entry>,
+    /// The cells; samples refer to them by index.
+    pub cells: Vec<Cell>,
+    /// The comparisons.
+    pub comparisons: Vec<Comparison>,
+    /// The index of the subject that all others are compared with.
+    pub baseline: usize,
+    /// By experiment that decides something, the verdicts that will be given.
+    pub verdicts: Vec<Verdicts>,
+    /// The smallest differences that matter, by experiment and metric.
+    pub margins: Vec<FixedMargin>,
+    /// How long one launch may take before it counts as hung.
+    pub allowed: Nanos,
+    /// The precision for which the number of rounds was computed from a pilot.
+    pub precision: Option<Precision>,
+    /// The complete factorial among the subjects, where factors are declared.
+    pub factorial: Option<Factorial>,
+    /// Experiments that are in fewer rounds than the others.
+    pub quotas: Vec<Quota>,
+    /// What a person predicted before measuring.
+    pub predictions: Vec<Prediction>,
+}
+
+/// A precision that a person asked for: half the width of the intervals of differences from the
+/// baseline, as a share of the longer of the two medians.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Precision {
+    /// What was asked for.
+    pub asked: f64,
+    /// Rounds that the pilot had; they are not part of the run.
+    pub pilot_rounds: usize,
+    /// What the pilot foretold for the rounds of the plan; none if it gave too few samples to say.
+    pub predicted: Option<f64>,
+    /// Whether more rounds would have been needed than the run may have.
+    pub capped: bool,
+}
+
+pub use rounds::Quota;
+
+/// How long a launch may take unless the person says otherwise.
+pub const ALLOWED: Nanos = Nanos::from_millis(60_000);
+
+/// The smallest difference of a metric that matters, as fixed before the run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FixedMargin {
+    /// The experiment's name.
+    pub experiment: String,
+    /// The metric's name.
+    pub metric: String,
+    /// How much.
+    pub margin: Margin,
+}
+
+/// What a plan is made of.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The experiments.
+    pub experiments: Vec<&'static str>,
+    /// The subjects, without twins.
+    pub subjects: Vec<Entry>,
+    /// Values chosen for keys of experiments, by key or `experiment.key`; others take all of theirs.
+    pub chosen: Vec<(String, Vec<String>)>,
+    /// The seed.
+    pub seed: u64,
+    /// How many rounds.
+    pub rounds: Rounds,
+    /// How long one launch may take.
+    pub allowed: Nanos,
+    /// Margins that the person set; metrics without one keep their own.
+    pub margins: Vec<FixedMargin>,
+    /// The factorial among the subjects.
+    pub factorial: Option<Factorial>,
+    /// What is predicted; pairs that nobody compares are compared for it.
+    pub predictions: Vec<Prediction>,
+}
+
+/// How the number of rounds is found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Rounds {
+    /// Given.
+    Fixed(usize),
+    /// As many as fit into this time, but enough for a verdict, and not more than are of use.
+    Fit(Nanos),
+    /// As many as a pilot finds necessary for this precision; until it has run, the fewest.
+    Precise(f64),
+}
+
+/// Rounds of a pilot.
+pub const PILOT_ROUNDS: usize = 15;
+/// A run for a precision takes no longer than this, unless verdicts need it.
+pub const PRECISE_TIME: Nanos = Nanos::from_millis(3_600_000);
+/// And it has no more rounds than this.
+pub const MOST_PRECISE_ROUNDS: usize = 1000;
+
+/// Rounds beyond this narrow no interval that a start needs.
+const MOST_ROUNDS: usize = 40;
+/// More than the smallest possible number, so that a failure or two do not cost the verdict, and
+/// the interval is not the whole range.
+const SPARE_ROUNDS: usize = 2;
+/// Bookkeeping per cell and round that is no part of a launch: journal, records, looking for
+/// remains.
+const OVERHEAD: Nanos = Nanos(2_500_000);
+
+/// Makes the plan. Subjects must have distinct labels, and there must be at least one.
+pub fn make(request: Request) -> Plan {
+    let experiments: Vec<_> = request.experiments.iter().filter_map(|name| experiment::find(name)).collect();
+    let subjects = with_twins(request.subjects, &experiments);
+    let everyone: Vec<_> = (0..subjects.len()).collect();
+    let baseline = baseline_among(&subjects, &everyone);
+    let settings_of = |experiment: &'static dyn Question| settings(experiment, &request.chosen);
+    let cells = experiments
+        .iter()
+        .flat_map(|experiment| cells(*experiment, &settings_of(*experiment), &subjects))
+        .collect();
+    let comparisons: Vec<_> = experiments
+        .iter()
+        .filter(|experiment| experiment.about().decides())
+        .flat_map(|experiment| {
+            let members = members(*experiment, &subjects);
+            pairs::of(&subjects, &members, baseline_among(&subjects, &members)).into_iter().map(
+                |(subject, against, relation)| Comparison {
+                    experiment: experiment.about().name,
+                    subject,
+                    against,
+                    relation,
+                },
+            )
+        })
+        .collect();
+    let mut plan = Plan {
+        seed: request.seed,
+        rounds: 0,
+        warmups: 1,
+        subjects,
+        cells,
+        comparisons,
+        baseline,
+        verdicts: Vec::new(),
+        margins: margins(&experiments, request.margins),
+        allowed: request.allowed,
+        precision: None,
+        factorial: request.factorial,
+        quotas: Vec::new(),
+        predictions: request.predictions,
+    };
+    let predicted = prediction::pairs_wanted(&plan).into_iter().map(|(experiment, subject, against)| {
+        Comparison { experiment, subject, against, relation: Relation::Predicted }
+    });
+    let predicted: Vec<_> = predicted.collect();
+    plan.comparisons.extend(predicted);
+    plan.verdicts = plan.count_verdicts();
+    plan.quotas = rounds::quotas(&plan, request.rounds);
+    if plan.cells.iter().all(|cell| !plan.warms_up(cell.experiment)) {
+        plan.warmups = 0;
+    }
+    plan.rounds = match request.rounds {
+        Rounds::Fixed(rounds) => rounds,
+        Rounds::Fit(time) => plan.rounds_within(time, MOST_ROUNDS),
+        Rounds::Precise(_) => plan.rounds_for_verdicts(),
+    };
+    plan
+}
+
+impl Plan {
+    /// Whether a subject stands for itself: it is neither the twin nor the variant of another.
+    pub fn is_original(&self, subject: usize) -> bool {
+        let entry = &self.subjects[subject];
+        entry.twin_of.is_none() && entry.variant_of.is_none()
+    }
+
+    /// How many verdicts each experiment will give: each comparison gives one for every setting in which both
+    /// subjects have a cell, and every decisive metric.
+    pub fn count_verdicts(&self) -> Vec<Verdicts> {
+        let decisive =
+            |cell: &Cell| self.metrics(cell).iter().filter(|metric| metric.weight == Weight::Verdict).count();
+        let of = |one: &Comparison| {
+            let is_its = |cell: &&Cell| cell.subject == one.subject && cell.experiment == one.experiment;
+            self.cells.iter().filter(is_its).map(decisive).sum::<usize>()
+        };
+        let in_role = |experiment: &str, role: Role| {
+            let own = self.comparisons.iter().filter(|one| one.experiment == experiment);
+            own.filter(|one| one.relation.role() == role).map(of).sum::<usize>()
+        };
+        let mut names: Vec<&'static str> = Vec::new();
+        for cell in &self.cells {
+            if names.last() != Some(&cell.experiment) && !names.contains(&cell.experiment) {
+                names.push(cell.experiment);
+            }
+        }
+        let verdicts = |experiment: &'static str| Verdicts {
+            experiment,
+            asked: in_role(experiment, Role::Asked) + self.factorial_verdicts(experiment),
+            controls: in_role(experiment, Role::Control),
+        };
+        names.into_iter().map(verdicts).filter(|one| one.asked + one.controls > 0).collect()
+    }
+
+    /// The verdicts of an experiment.
+    pub fn verdicts_of(&self, experiment: &str) -> Option<&Verdicts> {
+        self.verdicts.iter().find(|one| one.experiment == experiment)
+    }
+
+    /// What all experiments ask, counted.
+    pub fn verdicts_asked(&self) -> usize {
+        self.verdicts.iter().map(|one| one.asked).sum()
+    }
+
+    /// The level of a single verdict of an experiment.
+    pub fn alpha(&self, experiment: &str) -> Alpha {
+        self.alpha_for(experiment, Role::Asked)
+    }
+
+    /// The level of a comparison of an experiment.
+    pub fn alpha_for(&self, experiment: &str, role: Role) -> Alpha {
+        let own = self.verdicts_of(experiment);
+        let shared = own.map_or(0, |one| if role == Role::Control { one.controls } else { one.asked });
+        Family::of(shared).per_comparison()
+    }
+
+    /// The fewest rounds that leave room for the verdicts of every experiment that is in all of them.
+    pub fn rounds_for_verdicts(&self) -> usize {
+        let in_all = |one: &&Verdicts| self.quotas.iter().all(|quota| quota.experiment != one.experiment);
+        let needed = |one: &Verdicts| Family::of(one.asked.max(one.controls)).min_rounds();
+        let most = self.verdicts.iter().filter(in_all).map(needed).max();
+        most.unwrap_or_else(|| Family::of(0).min_rounds()) + SPARE_ROUNDS
+    }
+
+    /// The time that a round with all cells takes.
+    pub fn round_time(&self) -> Nanos {
+        self.time_of(|_| true)
+    }
+
+    /// The time that all rounds take.
+    pub fn predicted(&self) -> Nanos {
+        let warm = |experiment: &str| if self.warms_up(experiment) { self.warmups } else { 0 };
+        let counted = |experiment: &str| self.rounds_of(experiment) + warm(experiment);
+        let names: BTreeSet<_> = self.cells.iter().map(|cell| cell.experiment).collect();
+        let of = |name| Nanos(self.time_of(|own| own == name).0 * counted(name) as i64);
+        names.into_iter().map(of).sum()
+    }
+
+    /// The time that the cells of these experiments take in one round.
+    fn time_of(&self, is_meant: impl Fn(&str) -> bool) -> Nanos {
+        let cost = |cell: &Cell| {
+            let experiment = experiment::find(cell.experiment).expect("cells are made of known experiments");
+            experiment.cost(&cell.setting, self.subjects[cell.subject].launch) + OVERHEAD
+        };
+        self.cells.iter().filter(|cell| is_meant(cell.experiment)).map(cost).sum()
+    }
+
+    /// The order of the cells in a round, warm-ups counted from 0 before the others. Every order
+    /// is equally likely, and the same seed gives the same order.
+    pub fn order(&self, round: usize) -> Vec<usize> {
+        let mut order: Vec<_> =
+            (0..self.cells.len()).filter(|&cell| self.visits(self.cells[cell].experiment, round)).collect();
+        Rng::for_stream(self.seed, round as u64).shuffle(&mut order);
+        order
+    }
+
+    /// The smallest difference of an experiment's metric that matters: as fixed in the plan, else as
+    /// this program would fix it.
+    pub fn margin_of(&self, experiment: &str, metric: &Metric) -> Margin {
+        let fits = |one: &&FixedMargin| one.experiment == experiment && one.metric == metric.name;
+        self.margins.iter().find(fits).map_or(metric.margin, |one| one.margin)
+    }
+
+    /// The metrics of a cell.
+    pub fn metrics(&self, cell: &Cell) -> &'static [Metric] {
+        experiment::find(cell.experiment).expect("cells are made of known experiments").about().metrics
+    }
+}
+
+/// The margins of all metrics: the person's where there is one, else the program's.
+fn margins(experiments: &[&'static dyn Question], given: Vec<FixedMargin>) -> Vec<FixedMargin> {
+    let own = |name: &str, metric: &Metric| {
+        given.iter().find(|one| one.experiment == name && one.metric == metric.name).map(|one| one.margin)
+    };
+    let fixed = |experiment: &&'static dyn Question| {
+        let about = experiment.about();
+        let one = move |metric: &Metric| FixedMargin {
+            experiment: about.name.to_owned(),
+            metric: metric.name.to_owned(),
+            margin: own(about.name, metric).unwrap_or(metric.margin),
+        };
+        about.metrics.iter().map(one).collect::<Vec<_>>()
+    };
+    experiments.iter().flat_map(fixed).collect()
+}
+
+/// The settings of an experiment with these values chosen: by key, or by `experiment.key` where they
+/// are meant for one experiment only. A guarded key is part of them only where values were chosen.
+pub fn settings(experiment: &dyn Question, chosen: &[(String, Vec<String>)]) -> Vec<Setting> {
+    experiment::settings_of(experiment, |key| {
+        let by = |name: &str| chosen.iter().find(|(own, _)| own == name);
+        let own = by(&key_of(experiment, key)).or_else(|| by(key.name));
+        if own.is_none() && experiment.about().guarded.iter().any(|one| one.name == key.name) {
+            return Vec::new();
+        }
+        let Some((_, chosen)) = own else { return key.values.to_vec() };
+        let wanted = |value: &&'static str| chosen.iter().any(|one| one == value);
+        let listed = key.values.iter().copied().filter(wanted);
+        let others = chosen.iter().filter(|value| !key.values.contains(&value.as_str()));
+        listed.chain(others.filter_map(|value| key.take(value).ok())).collect()
+    })
+}
+
+/// How a key is named where it is meant for one experiment only.
+pub fn key_of(experiment: &dyn Question, key: &SettingKey) -> String {
+    format!("{}.{}", experiment.about().name, key.name)
+}
+
+fn cells(experiment: &dyn Question, settings: &[Setting], subjects: &[Entry]) -> Vec<Cell> {
+    let cell = |setting: &Setting, subject| Cell {
+        experiment: experiment.about().name,
+        setting: setting.clone(),
+        subject,
+    };
+    let members = members(experiment, subjects);
+    settings
+        .iter()
+        .flat_map(|setting| members.iter().map(|&subject| cell(setting, subject)).collect::<Vec<_>>())
+        .collect()
+}
+
+/// Adds a twin for the baseline and for the first subject of each layer, of those about which something is decided.
+fn with_twins(mut subjects: Vec<Entry>, experiments: &[&'static dyn Question]) -> Vec<Entry> {
+    let everyone: Vec<_> = (0..subjects.len()).collect();
+    let mut doubled = BTreeSet::from([baseline_among(&subjects, &everyone)]);
+    for layer in [Layer::Bare, Layer::Floor, Layer::Runtime, Layer::Engine] {
+        doubled.extend(subjects.iter().position(|entry| entry.layer == layer));
+    }
+    let deciding = experiments.iter().filter(|experiment| experiment.about().decides());
+    let judged: BTreeSet<_> = deciding.flat_map(|experiment| members(*experiment, &subjects)).collect();
+    for index in doubled.intersection(&judged).copied() {
+        let mut twin = subjects[index].clone();
+        twin.label.push_str(" (twin)");
+        twin.twin_of = Some(index);
+        subjects.push(twin);
+    }
+    subjects
+}

@@ -1,0 +1,126 @@
+//! Which subjects are compared with which, and why. A cause may be named only where exactly one
+//! thing differs; everything else is compared as it was installed.
+
+use std::collections::BTreeSet;
+
+use super::{Entry, Ladder, Layer, Relation};
+use crate::subject::{Key, Spec, kinds};
+
+/// Which of the members are compared with which, and why; each pair once, under its strongest reason.
+pub fn of(subjects: &[Entry], members: &[usize], baseline: usize) -> Vec<(usize, usize, Relation)> {
+    let mut pairs = Vec::new();
+    for &index in members {
+        let entry = &subjects[index];
+        if let Some(original) = entry.twin_of {
+            pairs.push((index, original, Relation::Twin));
+        } else if let Some(original) = &entry.variant_of {
+            // A variant is there to show what its one key does, and for nothing else.
+            let of = members
+                .iter()
+                .copied()
+                .find(|&other| subjects[other].label == *original && subjects[other].twin_of.is_none());
+            let relation = of.and_then(|of| Some((of, only_difference(entry, &subjects[of])?)));
+            pairs.extend(relation.map(|(of, key)| (index, of, Relation::OneKey(key))));
+        } else if index != baseline {
+            let reason = relation(entry, &subjects[baseline]).unwrap_or(Relation::Baseline);
+            pairs.push((index, baseline, reason));
+        }
+    }
+    let is_original = |entry: &Entry| entry.twin_of.is_none() && entry.variant_of.is_none();
+    let originals: Vec<_> = members.iter().copied().filter(|&index| is_original(&subjects[index])).collect();
+    for (position, &first) in originals.iter().enumerate() {
+        for &second in &originals[position + 1..] {
+            if first == baseline || second == baseline {
+                continue;
+            }
+            if let Some(relation) = relation(&subjects[second], &subjects[first]) {
+                pairs.push((second, first, relation));
+            }
+        }
+    }
+    pairs
+}
+
+/// How the subject `upper` relates to `lower`, which was named before it.
+fn relation(upper: &Entry, lower: &Entry) -> Option<Relation> {
+    if let Some(key) = only_difference(upper, lower) {
+        return Some(Relation::OneKey(key));
+    }
+    if upper.layer == lower.layer {
+        let is_asked = upper.ladder == lower.ladder && choices_between(&upper.spec, &lower.spec) <= 1;
+        return is_asked.then_some(Relation::Choice);
+    }
+    let step = match (lower.layer, upper.layer) {
+        (Layer::Floor, Layer::Runtime) => true,
+        // An engine stands on the runtime that it calls; what it adds is told where neither has a
+        // network that the other lacks.
+        (Layer::Runtime, Layer::Engine) => {
+            upper.ladder == Ladder::Equalised && upper.runtime.as_deref() == Some(&lower.spec.name)
+        }
+        _ => false,
+    };
+    step.then_some(Relation::Step)
+}
+
+/// In how many things a person chose two subjects apart. An engine comes with its own runtime, network and log: that
+/// is one choice.
+fn choices_between(one: &Spec, other: &Spec) -> usize {
+    let keys: BTreeSet<&str> = one.keys.iter().chain(&other.keys).map(|(key, _)| key.as_str()).collect();
+    usize::from(one.name != other.name)
+        + usize::from(one.runtime != other.runtime)
+        + keys.into_iter().filter(|key| one.get(key) != other.get(key)).count()
+}
+
+/// The one key, runtime, engine or build in which two subjects of a layer differ. What counts is what
+/// is in force: a key that is not given has its kind's default, which need not be another kind's.
+fn only_difference(one: &Entry, other: &Entry) -> Option<String> {
+    if one.layer != other.layer {
+        return None;
+    }
+    let engine_differs = one.spec.name != other.spec.name;
+    let mut differences = Vec::new();
+    if engine_differs {
+        differences.push(match one.layer {
+            Layer::Engine => "engine",
+            Layer::Runtime => "runtime",
+            Layer::Bare | Layer::Floor => return None,
+        });
+    }
+    if one.layer == Layer::Engine && one.runtime != other.runtime {
+        differences.push("runtime");
+    }
+    let given = one.spec.keys.iter().chain(&other.spec.keys).map(|(key, _)| key.as_str());
+    let shared = declared(&one.spec).iter().map(|key| key.name);
+    let shared = shared.filter(|name| declared(&other.spec).iter().any(|key| key.name == *name));
+    let keys: BTreeSet<_> = given.chain(shared).collect();
+    let alike = |key: &str| are_alike(key, in_force(&one.spec, key), in_force(&other.spec, key));
+    differences.extend(keys.into_iter().filter(|key| !alike(key)));
+    // Engines differ in defaults that nobody can name beforehand; only where those that cost time are
+    // known to be alike is the engine itself the one difference.
+    let known = |key: &&str| in_force(&one.spec, key).is_some() && in_force(&other.spec, key).is_some();
+    let equal_ground = ["net", "log", "seccomp"].iter().all(known);
+    match differences[..] {
+        ["engine"] if !equal_ground => None,
+        // Another daemon has its own version, storage and age; another image its own mount.
+        ["host" | "image"] => None,
+        [only] => Some(only.to_owned()),
+        _ => None,
+    }
+}
+
+/// The keys of a subject's kind.
+pub(super) fn declared(spec: &Spec) -> &'static [Key] {
+    kinds::of(spec).map(|kind| kind.keys).unwrap_or_default()
+}
+
+/// Whether two values say the same. Engines call their own command lines by different names.
+pub(super) fn are_alike(key: &str, one: Option<&str>, other: Option<&str>) -> bool {
+    let is_command_line = |value: Option<&str>| matches!(value, Some("cli" | "ctr"));
+    one == other || (key == "client" && is_command_line(one) && is_command_line(other))
+}
+
+/// The value of a key as given, else the kind's default; none where that depends on the engine.
+pub(super) fn in_force<'a>(spec: &'a Spec, key: &str) -> Option<&'a str> {
+    let default = || declared(spec).iter().find(|known| known.name == key)?.default;
+    spec.get(key).or_else(default)
+}

@@ -1,0 +1,65 @@
+//! Who takes part in an experiment, and who is its baseline: not every subject offers what every
+//! experiment needs.
+
+use super::{Entry, Plan};
+use crate::experiment::{self, Question};
+use crate::subject::Need;
+
+/// The indices of the subjects that offer what an experiment needs. Where nothing is decided, no twin is
+/// needed.
+pub(super) fn members(experiment: &dyn Question, subjects: &[Entry]) -> Vec<usize> {
+    let takes_part = |index: &usize| {
+        let entry = &subjects[*index];
+        let is_needed = entry.twin_of.is_none() || experiment.about().decides();
+        entry.takes_part_in(experiment.about().name)
+            && entry.offers.contains(&experiment.about().needs)
+            && is_needed
+    };
+    (0..subjects.len()).filter(takes_part).collect()
+}
+
+/// `bare` if it is among the members, else `floor`, else the first of them.
+pub(super) fn baseline_among(subjects: &[Entry], members: &[usize]) -> usize {
+    let original = |index: &usize| subjects[*index].twin_of.is_none();
+    let named = |name: &str| {
+        members.iter().copied().filter(original).find(|&index| subjects[index].spec.name == name)
+    };
+    named("bare").or_else(|| named("floor")).or_else(|| members.first().copied()).unwrap_or(0)
+}
+
+impl Entry {
+    /// Whether it is meant for this experiment; what the experiment needs is another question.
+    pub fn takes_part_in(&self, experiment: &str) -> bool {
+        self.only_in.is_empty() || self.only_in.contains(&experiment)
+    }
+}
+
+impl Plan {
+    /// The subject that the others are compared with in an experiment: the run's baseline, unless it
+    /// lacks what the experiment needs.
+    pub fn baseline_of(&self, experiment: &str) -> usize {
+        let takes_part = |index: &usize| {
+            self.cells.iter().any(|cell| cell.subject == *index && cell.experiment == experiment)
+        };
+        let members: Vec<_> = (0..self.subjects.len()).filter(takes_part).collect();
+        baseline_among(&self.subjects, &members)
+    }
+
+    /// Subjects that have no cells in an experiment, since they lack what it needs: the experiment, the
+    /// subject, the reason. Twins are not named.
+    pub fn lacking<'a>(
+        &'a self,
+        experiments: &'a [&'static str],
+    ) -> impl Iterator<Item = (&'static str, &'a str, &'static str)> {
+        let originals = || self.subjects.iter().filter(|entry| entry.twin_of.is_none());
+        experiments.iter().flat_map(move |name| {
+            let need = experiment::find(name).map(|experiment| experiment.about().needs);
+            let lacks = move |entry: &&Entry| {
+                entry.takes_part_in(name) && need.is_some_and(|need| !entry.offers.contains(&need))
+            };
+            originals()
+                .filter(lacks)
+                .map(move |entry| (*name, entry.label.as_str(), need.map_or("", Need::lacking)))
+        })
+    }
+}

@@ -1,0 +1,16 @@
+//! The run directory as it is read: `env.json`, `plan.json` and `samples.jsonl`. Everything that a report needs
+//! stands in it; nothing outside refers to it. Deliberately absent: opening, writing and packing it.
+
+mod environment;
+pub mod lines;
+pub mod plan_file;
+pub mod reader;
+pub mod source;
+pub mod wire;
+
+pub use environment::{
+    ComponentFacts, DoubtFacts, Environment, IMPORT_RULES, Order, Origin, SubjectFacts, Timer,
+};
+pub use reader::{Cause, FailureRow, Recorded, RoundContext, Row, Series, read, rows};
+pub use source::{Place, Samples, Source};
+pub use wire::{ENVIRONMENT, FORMAT, PLAN, SAMPLES};

@@ -1,0 +1,479 @@
+//! Reads a run directory back, whole or damaged: what can be read is read, and what cannot is
+//! counted. A million samples take about a second, so lines are parsed on all CPUs, borrowed from
+//! the file's bytes, and reduced to the values of their metrics at once.
+
+use std::borrow::Cow;
+use std::io::{BufRead, BufReader, Read};
+
+use anyhow::{Context, Result, bail};
+
+use super::environment::{Environment, Order};
+use super::lines::outcome;
+use super::plan_file;
+use super::source::{ReadAt, Samples, Source, read_line};
+use super::wire::{
+    Begin, ENVIRONMENT, End, FORMAT, HEADER_FORMAT, Header, PLAN, SAMPLES, SampleLine, Treatment,
+};
+use crate::experiment::{self, Metric};
+use crate::outcome::{Failure, Outcome, Sample};
+use crate::plan::{Cell, Plan};
+
+/// One sample with its place in the run, as written and as read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row<'a> {
+    /// The cell's index in the plan.
+    pub cell: usize,
+    /// The round, warm-ups first, from 0.
+    pub round: usize,
+    /// Its place in the order of the round, from 0.
+    pub position: usize,
+    /// The cell before it.
+    pub predecessor: Option<usize>,
+    /// When it began, nanoseconds since 1970; set by the writer.
+    pub started: u64,
+    /// What became of it.
+    pub outcome: Cow<'a, Outcome>,
+}
+
+/// What the machine was like during a round.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RoundContext {
+    /// Share of CPU time that the hypervisor took.
+    pub steal: Option<f64>,
+    /// Share of CPU time in use, ours included.
+    pub busy: Option<f64>,
+    /// Load average over one minute.
+    pub load: Option<f64>,
+    /// Share of time in which something waited for a CPU.
+    pub cpu_pressure: Option<f64>,
+    /// Share of time in which something waited for a disk.
+    pub io_pressure: Option<f64>,
+    /// Containers running at its end.
+    pub containers: Option<u64>,
+    /// Mean CPU frequency in hertz.
+    pub frequency: Option<f64>,
+    /// Bytes of memory that could be had.
+    pub available_memory: Option<u64>,
+    /// Why the round is marked as disturbed.
+    pub disturbed: Option<String>,
+}
+
+/// Why a cell has no sample in a round.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cause {
+    /// It was not tried.
+    Skipped(String),
+    /// It failed.
+    Failed(Failure),
+}
+
+/// A cell without a sample.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FailureRow {
+    /// The cell's index in the plan.
+    pub cell: usize,
+    /// The round, warm-ups first, from 0.
+    pub round: usize,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// The values of one cell over the rounds that count.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Series {
+    /// For each metric of the experiment, one value per round; not a number where there is none.
+    pub values: Vec<Vec<f64>>,
+    /// The cell before it in each round.
+    pub predecessors: Vec<Option<usize>>,
+    /// The number of its treatment in each round.
+    pub treatments: Vec<Option<usize>>,
+    /// Whole samples by round, of experiments whose samples replicate within; empty for all others.
+    pub samples: Vec<Option<Sample>>,
+}
+
+/// A run as it was read.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    /// The run's name.
+    pub run: String,
+    /// The machine and the programs.
+    pub environment: Environment,
+    /// What was planned.
+    pub plan: Plan,
+    /// By cell.
+    pub series: Vec<Series>,
+    /// Everything that gave no sample, in the order of the file.
+    pub failures: Vec<FailureRow>,
+    /// By round, warm-ups first; none for rounds that were not completed.
+    pub contexts: Vec<Option<RoundContext>>,
+    /// Facts by number.
+    pub treatments: Vec<Vec<(String, String)>>,
+    /// Why values are missing from samples that were taken, each reason once.
+    pub missing: Vec<(String, String)>,
+    /// Lines that could not be read, not counting one that was cut at the end.
+    pub damaged: usize,
+    /// Whether the last line was cut.
+    pub cut: bool,
+    /// Whether the plan was begun anew after an interruption.
+    pub resumed: bool,
+}
+
+impl Recorded {
+    /// Rounds that count and are complete.
+    pub fn complete_rounds(&self) -> usize {
+        self.contexts.iter().skip(self.plan.warmups).flatten().count()
+    }
+
+    /// Whether its samples were taken in blocks, one cell after the other, so that nothing pairs them.
+    pub fn is_in_blocks(&self) -> bool {
+        self.environment.origin.as_ref().is_some_and(|origin| origin.order == Order::Blocks)
+    }
+}
+
+/// What a line says, reduced to what is kept.
+enum Item {
+    Begin(usize),
+    End(usize, RoundContext),
+    Treatment(usize, Vec<(String, String)>),
+    Taken {
+        cell: usize,
+        round: usize,
+        predecessor: Option<usize>,
+        treatment: Option<usize>,
+        values: Values,
+        whole: Option<Box<Sample>>,
+    },
+    NotTaken(FailureRow),
+}
+
+/// What a part of the file says: as much as the plan can give, whatever the lines are.
+#[derive(Default)]
+struct Part {
+    items: Vec<Item>,
+    /// Why values are missing, each reason once.
+    missing: Vec<(String, String)>,
+    /// Lines that could not be read.
+    damaged: usize,
+}
+
+/// Reasons that are kept.
+const MOST_REASONS: usize = 64;
+
+/// Adds a reason, if it is not there yet and there is room.
+fn add_reason(all: &mut Vec<(String, String)>, name: &str, why: String) {
+    if all.len() < MOST_REASONS && !all.iter().any(|(own, reason)| own == name && *reason == why) {
+        all.push((name.to_owned(), why));
+    }
+}
+
+/// What is kept of the samples of a cell.
+struct Wanted {
+    metrics: &'static [Metric],
+    /// Whether each is kept as a whole, beside its values.
+    whole: bool,
+}
+
+/// The values of a sample; experiments have few metrics, so they stand in the item itself.
+type Values = [f64; MOST_METRICS];
+const MOST_METRICS: usize = 16;
+
+/// Reads a run.
+pub fn read(source: &Source) -> Result<Recorded> {
+    let (environment, plan) = head(source)?;
+    let wanted = |cell: &Cell| Wanted {
+        metrics: plan.metrics(cell),
+        whole: experiment::find(cell.experiment).is_some_and(|one| one.about().rounds.is_some()),
+    };
+    let wanted: Vec<_> = plan.cells.iter().map(wanted).collect();
+    let (header, length, cut) = begin(source)?;
+    let rounds = plan.warmups + plan.rounds;
+    let parts = parse_all(source, length, &wanted, rounds)?;
+    let empty = |wanted: &Wanted| Series {
+        values: vec![vec![f64::NAN; plan.rounds]; wanted.metrics.len()],
+        predecessors: vec![None; plan.rounds],
+        treatments: vec![None; plan.rounds],
+        samples: if wanted.whole { vec![None; plan.rounds] } else { Vec::new() },
+    };
+    let mut recorded = Recorded {
+        run: header.run,
+        series: wanted.iter().map(empty).collect(),
+        failures: Vec::new(),
+        contexts: vec![None; rounds],
+        treatments: Vec::new(),
+        missing: Vec::new(),
+        damaged: 0,
+        cut,
+        resumed: false,
+        environment,
+        plan,
+    };
+    let mut begun = vec![false; rounds];
+    for part in parts {
+        part.items.into_iter().for_each(|item| recorded.take(item, &mut begun));
+        part.missing.into_iter().for_each(|(name, why)| add_reason(&mut recorded.missing, &name, why));
+        recorded.damaged += part.damaged;
+    }
+    Ok(recorded)
+}
+
+/// Environment and plan of a run.
+pub fn head(source: &Source) -> Result<(Environment, Plan)> {
+    let damaged = |name| move || format!("{} is damaged", source.name(name));
+    let environment = serde_json::from_slice(&source.environment).with_context(damaged(ENVIRONMENT))?;
+    let file = serde_json::from_slice(&source.plan).with_context(damaged(PLAN))?;
+    let plan = plan_file::from_wire(file).with_context(|| format!("{} cannot be used", source.name(PLAN)))?;
+    Ok((environment, plan))
+}
+
+/// The first line, the length of the file, and whether its last line was cut.
+pub fn begin(source: &Source) -> Result<(Header, u64, bool)> {
+    let unread = || format!("cannot read {}", source.name(SAMPLES));
+    let length = source.samples.length().with_context(unread)?;
+    let mut last = [b'\n'];
+    if length > 0 {
+        ReadAt::new(&*source.samples, length - 1).read_exact(&mut last).with_context(unread)?;
+    }
+    let mut line = Vec::new();
+    let mut start = BufReader::new(ReadAt::new(&*source.samples, 0)).take(65536);
+    start.read_until(b'\n', &mut line).with_context(unread)?;
+    let header: Header = serde_json::from_slice(&line)
+        .ok()
+        .filter(|header: &Header| header.format == HEADER_FORMAT)
+        .with_context(|| format!("{} does not begin as a file of samples does", source.name(SAMPLES)))?;
+    if header.version > FORMAT {
+        bail!(
+            "{} has format version {}, and this dunnage reads up to {FORMAT}\n\nhint: use the dunnage that wrote it, or a newer one",
+            source.name(SAMPLES),
+            header.version
+        );
+    }
+    Ok((header, length, last != *b"\n"))
+}
+
+/// Parses the file in as many parts as there are CPUs; a line belongs to the part in which it
+/// begins.
+fn parse_all(source: &Source, length: u64, wanted: &[Wanted], rounds: usize) -> Result<Vec<Part>> {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8) as u64;
+    let workers = if length < 1 << 20 { 1 } else { workers };
+    let bounds = (0..workers).map(|index| (length * index / workers, length * (index + 1) / workers));
+    let most = most_lines(wanted.len(), rounds);
+    let parsed: Vec<std::io::Result<Part>> = std::thread::scope(|scope| {
+        let started: Vec<_> = bounds
+            .map(|(from, to)| scope.spawn(move || parse_part(&*source.samples, from, to, wanted, most)))
+            .collect();
+        started.into_iter().map(|worker| worker.join().expect("a parser does not panic")).collect()
+    });
+    parsed
+        .into_iter()
+        .collect::<std::io::Result<_>>()
+        .with_context(|| format!("cannot read {}", source.name(SAMPLES)))
+}
+
+/// How many lines a run of this plan can have: its samples, the begin and end of each round, and treatments; more than once
+/// where it was interrupted and rounds were begun anew. What has more is no run, and must not fill the memory.
+fn most_lines(cells: usize, rounds: usize) -> usize {
+    const ATTEMPTS: usize = 4;
+    const TREATMENTS: usize = 1 << 17;
+    (cells + 2).saturating_mul(rounds).saturating_mul(ATTEMPTS).saturating_add(TREATMENTS)
+}
+
+/// Bytes of a line with few stamps.
+const SHORT_LINE: u64 = 256;
+
+fn parse_part(
+    samples: &dyn Samples,
+    from: u64,
+    to: u64,
+    wanted: &[Wanted],
+    most: usize,
+) -> std::io::Result<Part> {
+    // The byte before decides whether a line begins right here.
+    let mut at = from.saturating_sub(1);
+    // Room that is not used is never touched; growing would copy everything several times.
+    let room = ((to - from) / SHORT_LINE).min(most as u64) as usize;
+    let mut part = Part { items: Vec::with_capacity(room), ..Part::default() };
+    let mut line = Vec::new();
+    let mut reader = BufReader::with_capacity(1 << 20, ReadAt::new(samples, at));
+    if from > 0 {
+        at += reader.skip_until(b'\n')? as u64;
+    }
+    while at < to {
+        at += read_line(&mut reader, &mut line)?;
+        if line.last() == Some(&b'\n') {
+            match parse_line(&line, wanted, &mut part.missing) {
+                Line::Item(item) => part.items.push(item),
+                Line::Nothing => {}
+                Line::Damaged => part.damaged += 1,
+            }
+        }
+        if part.items.len() > most {
+            return Err(std::io::Error::other("it has more lines than a run of its plan can have"));
+        }
+    }
+    Ok(part)
+}
+
+/// What a line says.
+enum Line {
+    Item(Item),
+    Nothing,
+    Damaged,
+}
+
+fn parse_line(line: &[u8], wanted: &[Wanted], missing: &mut Vec<(String, String)>) -> Line {
+    let parsed = if line.starts_with(b"{\"cell\"") {
+        sample_line(line, wanted, missing)
+    } else if line.starts_with(b"{\"begin\"") {
+        serde_json::from_slice(line).ok().map(|begin: Begin| Item::Begin(begin.begin))
+    } else if line.starts_with(b"{\"end\"") {
+        serde_json::from_slice(line).ok().map(|end: End| Item::End(end.end, context(end)))
+    } else if line.starts_with(b"{\"treatment\"") {
+        serde_json::from_slice(line).ok().map(|one: Treatment<'_>| {
+            let facts = one.facts.0.into_iter().map(|(name, fact)| (name.into_owned(), fact)).collect();
+            Item::Treatment(one.treatment, facts)
+        })
+    } else if line.starts_with(b"{\"format\"") || line == b"\n" {
+        return Line::Nothing;
+    } else {
+        None
+    };
+    parsed.map_or(Line::Damaged, Line::Item)
+}
+
+fn context(end: End) -> RoundContext {
+    RoundContext {
+        steal: end.steal,
+        busy: end.busy,
+        load: end.load,
+        cpu_pressure: end.cpu_pressure,
+        io_pressure: end.io_pressure,
+        containers: end.containers,
+        frequency: end.frequency,
+        available_memory: end.available_memory,
+        disturbed: end.disturbed,
+    }
+}
+
+fn sample_line(line: &[u8], wanted: &[Wanted], missing: &mut Vec<(String, String)>) -> Option<Item> {
+    let line: SampleLine<'_> = serde_json::from_slice(line).ok()?;
+    let (cell, round) = (line.cell, line.round);
+    let cells = wanted.len();
+    let wanted = wanted.get(cell)?;
+    let (predecessor, treatment) = (line.predecessor, line.treatment);
+    if predecessor.is_some_and(|before| before >= cells) {
+        return None;
+    }
+    Some(match outcome(line)? {
+        Outcome::Measured(mut sample) => {
+            let mut values = [f64::NAN; MOST_METRICS];
+            for (slot, metric) in values.iter_mut().zip(wanted.metrics) {
+                *slot = metric.value(&sample).unwrap_or(f64::NAN);
+            }
+            for (name, why) in std::mem::take(&mut sample.missing) {
+                add_reason(missing, &name, why);
+            }
+            let whole = wanted.whole.then(|| Box::new(sample));
+            Item::Taken { cell, round, predecessor, treatment, values, whole }
+        }
+        Outcome::Skipped(reason) => Item::NotTaken(FailureRow { cell, round, cause: Cause::Skipped(reason) }),
+        Outcome::Failed(failure) => Item::NotTaken(FailureRow { cell, round, cause: Cause::Failed(failure) }),
+    })
+}
+
+impl Recorded {
+    fn take(&mut self, item: Item, begun: &mut [bool]) {
+        match item {
+            Item::Begin(round) if round < begun.len() => {
+                if std::mem::replace(&mut begun[round], true) {
+                    self.resumed = true;
+                    self.forget(round);
+                }
+            }
+            Item::End(round, context) if round < begun.len() => self.contexts[round] = Some(context),
+            Item::Treatment(number, facts) if number < 1 << 20 => {
+                if self.treatments.len() <= number {
+                    self.treatments.resize(number + 1, Vec::new());
+                }
+                self.treatments[number] = facts;
+            }
+            Item::Taken { cell, round, predecessor, treatment, values, whole } if round < begun.len() => {
+                let Some(counted) = round.checked_sub(self.plan.warmups) else { return };
+                let series = &mut self.series[cell];
+                for (column, value) in series.values.iter_mut().zip(values) {
+                    column[counted] = value;
+                }
+                series.predecessors[counted] = predecessor;
+                series.treatments[counted] = treatment;
+                if let Some(place) = series.samples.get_mut(counted) {
+                    *place = whole.map(|whole| *whole);
+                }
+            }
+            Item::NotTaken(row) if row.round < begun.len() && row.cell < self.series.len() => {
+                self.failures.push(row)
+            }
+            _ => self.damaged += 1,
+        }
+    }
+
+    /// Drops what an earlier attempt at a round gave.
+    fn forget(&mut self, round: usize) {
+        self.failures.retain(|row| row.round != round);
+        self.contexts[round] = None;
+        let Some(counted) = round.checked_sub(self.plan.warmups) else { return };
+        for series in &mut self.series {
+            series.values.iter_mut().for_each(|column| column[counted] = f64::NAN);
+            series.predecessors[counted] = None;
+            series.treatments[counted] = None;
+            if let Some(whole) = series.samples.get_mut(counted) {
+                *whole = None;
+            }
+        }
+    }
+}
+
+/// Passes every sample of a run to `visit`, in the order of the file, warm-ups included; those of
+/// attempts at a round that was begun anew are left out.
+pub fn rows(source: &Source, visit: &mut dyn FnMut(&Row<'_>) -> Result<()>) -> Result<()> {
+    let context = || format!("cannot read {}", source.name(SAMPLES));
+    let lines = || BufReader::with_capacity(1 << 20, ReadAt::new(&*source.samples, 0));
+    let mut attempts: std::collections::HashMap<usize, usize> = std::collections::HashMap::new();
+    each_line(lines(), &mut |line| {
+        if line.starts_with(b"{\"begin\"")
+            && let Ok(begin) = serde_json::from_slice::<Begin>(line)
+        {
+            *attempts.entry(begin.begin).or_default() += 1;
+        }
+        Ok(())
+    })
+    .with_context(context)?;
+    each_line(lines(), &mut |line| {
+        if line.starts_with(b"{\"begin\"")
+            && let Ok(begin) = serde_json::from_slice::<Begin>(line)
+        {
+            attempts.entry(begin.begin).and_modify(|left| *left -= 1);
+        }
+        if !line.starts_with(b"{\"cell\"") {
+            return Ok(());
+        }
+        let Ok(line) = serde_json::from_slice::<SampleLine<'_>>(line) else { return Ok(()) };
+        if attempts.get(&line.round).is_some_and(|later| *later > 0) {
+            return Ok(());
+        }
+        let (cell, round, position, predecessor, started) =
+            (line.cell, line.round, line.position, line.predecessor, line.started);
+        match outcome(line) {
+            Some(outcome) => {
+                visit(&Row { cell, round, position, predecessor, started, outcome: Cow::Owned(outcome) })
+            }
+            None => Ok(()),
+        }
+    })
+}
+
+fn each_line(mut reader: impl BufRead, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+    let mut line = Vec::new();
+    while read_line(&mut reader, &mut line)? > 0 {
+        visit(&line)?;
+    }
+    Ok(())
+}

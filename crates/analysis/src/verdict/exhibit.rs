@@ -1,0 +1,74 @@
+//! Tables that belong to one experiment: what it wants to show beside the findings that all have. Plain
+//! data, computed once and rendered everywhere.
+
+use super::{CellSummary, Columns, Finding, Noise};
+use crate::record::Recorded;
+use crate::stats::Estimate;
+use crate::units::Unit;
+
+/// A table of an experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exhibit {
+    /// The experiment's name.
+    pub experiment: &'static str,
+    /// Its name in files.
+    pub name: &'static str,
+    /// What it shows, in a line.
+    pub title: String,
+    /// Its columns; the first says what a row is about.
+    pub columns: Vec<Column>,
+    /// Its rows, each with an item for every column.
+    pub rows: Vec<Vec<Item>>,
+    /// What a reader must know to read it, in sentences.
+    pub notes: Vec<String>,
+    /// What it comes to, in a sentence or two, for whoever sees only the end of the report.
+    pub summary: Vec<String>,
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// The base unit of its values; none where it holds texts.
+    pub unit: Option<Unit>,
+}
+
+impl Column {
+    /// A column of texts.
+    pub fn of_texts(name: &str) -> Column {
+        Column { name: name.to_owned(), unit: None }
+    }
+
+    /// A column of values.
+    pub fn of_values(name: &str, unit: Unit) -> Column {
+        Column { name: name.to_owned(), unit: Some(unit) }
+    }
+}
+
+/// What stands in a row below a column.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Item {
+    /// Words.
+    Text(String),
+    /// A value in the column's unit.
+    Value(f64),
+    /// A value with its interval.
+    Interval(Estimate),
+    /// Why there is no value: `not applicable`.
+    Nothing(String),
+}
+
+/// What an experiment makes its exhibits of.
+pub struct Evidence<'a> {
+    /// The run as it was read.
+    pub run: &'a Recorded,
+    /// The values of every cell and metric by complete round.
+    pub columns: &'a Columns,
+    /// By cell.
+    pub cells: &'a [CellSummary],
+    /// Every comparison in every setting and metric, overruled where it is suspect.
+    pub findings: &'a [Finding],
+    /// What twins show.
+    pub noise: &'a [Noise],
+}

@@ -1,0 +1,186 @@
+//! Prices: what one setting costs more than the setting that it is told in difference of, round by round
+//! and in the same subject. Context with an interval at 95 %; nothing is decided, and nothing is cut off
+//! at zero. What cannot be a price is suspect, at a level that all prices of an
+//! experiment share.
+
+use super::Columns;
+use super::suspect::{Suspect, View};
+use crate::experiment;
+use crate::plan::Plan;
+use crate::record::Recorded;
+use crate::stats::{Alpha, Estimate, Family, Pairs};
+
+/// The metric that prices are judged by: the first, the time itself.
+pub const JUDGED: usize = 0;
+
+/// What a cell costs, in one metric.
+#[derive(Debug, Clone)]
+pub struct Price {
+    /// The cell.
+    pub cell: usize,
+    /// What it is told in difference of; none where its value itself is the price.
+    pub reference: Option<usize>,
+    /// Index into the experiment's metrics.
+    pub metric: usize,
+    /// Median of the paired differences, or of the values, with its interval at 95 %.
+    pub price: Estimate,
+    /// The same with the interval at the level that all differences of the experiment share.
+    pub shared: Estimate,
+}
+
+impl Price {
+    /// Whether it is less than nothing, beyond its interval at 95 %.
+    pub fn is_below_zero(&self) -> bool {
+        below_zero(&self.price)
+    }
+}
+
+fn below_zero(estimate: &Estimate) -> bool {
+    estimate.interval.is_some_and(|interval| interval.high < 0.0)
+}
+
+/// Do the parts make the whole?
+#[derive(Debug, Clone)]
+pub struct Sum {
+    /// The subject.
+    pub subject: usize,
+    /// What ran before.
+    pub prestate: &'static str,
+    /// The prices of all rungs from the first launch to the last added up, medians all of them.
+    pub rungs: f64,
+    /// The last launch as it was measured.
+    pub last: Estimate,
+    /// The same launch as another experiment measured it, less the probe's own work, as the rungs are.
+    pub whole: Option<Estimate>,
+}
+
+/// The cell of the same subject that a cell is told in difference of.
+fn reference(plan: &Plan, cell: usize) -> Option<usize> {
+    let own = &plan.cells[cell];
+    let setting = experiment::find(own.experiment)?.reference(&own.setting)?;
+    let is_it = |other: &crate::plan::Cell| {
+        other.subject == own.subject && other.experiment == own.experiment && other.setting == setting
+    };
+    plan.cells.iter().position(is_it)
+}
+
+/// All prices of a run: of the experiments that tell settings in difference of others.
+pub(super) fn all(run: &Recorded, columns: &Columns) -> Vec<Price> {
+    let plan = &run.plan;
+    let references: Vec<_> = (0..plan.cells.len()).map(|cell| reference(plan, cell)).collect();
+    let told = |name: &str| {
+        let own = plan.cells.iter().zip(&references).filter(|(cell, _)| cell.experiment == name);
+        own.filter(|(_, reference)| reference.is_some()).count()
+    };
+    let mut prices = Vec::new();
+    for (cell, planned) in plan.cells.iter().enumerate() {
+        let shared = match told(planned.experiment) {
+            0 => continue,
+            all => Family::of(all).per_comparison(),
+        };
+        for metric in 0..plan.metrics(planned).len() {
+            let sample = difference(columns, cell, references[cell], metric);
+            prices.extend(sample.map(|sample| Price {
+                cell,
+                reference: references[cell],
+                metric,
+                price: sample(Alpha::FIVE_PERCENT),
+                shared: sample(shared),
+            }));
+        }
+    }
+    prices
+}
+
+type AtLevel = Box<dyn Fn(Alpha) -> Estimate>;
+
+/// The estimate of a price at any level, if any round has it.
+fn difference(columns: &Columns, cell: usize, reference: Option<usize>, metric: usize) -> Option<AtLevel> {
+    match reference {
+        None => {
+            let sample = columns.sample(cell, metric)?;
+            Some(Box::new(move |level| Estimate::of_median(&sample, level)))
+        }
+        Some(reference) => {
+            let pairs = Pairs::align(columns.get(reference, metric), columns.get(cell, metric)).ok()?;
+            Some(Box::new(move |level| pairs.difference(level)))
+        }
+    }
+}
+
+/// Nothing costs less than nothing.
+pub(super) fn negative(view: &View<'_>) -> Vec<Suspect> {
+    let judged = view.prices.iter().filter(|price| price.metric == JUDGED && below_zero(&price.shared));
+    let suspect = |price: &Price| {
+        let reference = price.reference?;
+        let unit = view.plan().metrics(&view.plan().cells[price.cell])[JUDGED].unit;
+        Some(Suspect {
+            rule: "negative price",
+            cells: vec![price.cell],
+            metric: Some(JUDGED),
+            up_to: None,
+            evidence: format!(
+                "{} is {} from {} in the same rounds",
+                view.named(price.cell, JUDGED),
+                unit.format_signed(price.price.value),
+                view.named(reference, JUDGED)
+            ),
+            mechanism:
+                "a piece that makes others cheaper, so that the difference is not its own price; or a part \
+                        of the work that was left out"
+                    .into(),
+        })
+    };
+    judged.filter_map(suspect).collect()
+}
+
+/// No launch with something more is done sooner than a bare spawn, where the references end.
+pub(super) fn shorter_than_a_spawn(view: &View<'_>) -> Vec<Suspect> {
+    let references: Vec<_> =
+        view.prices.iter().filter(|price| price.metric == JUDGED && price.reference.is_some()).collect();
+    let experiment = |cell: usize| view.plan().cells[cell].experiment;
+    let before = |cell: usize| references.iter().find(|price| price.cell == cell)?.reference;
+    let suspect = |price: &&Price| {
+        let spawn = std::iter::successors(before(price.cell), |cell| before(*cell)).last()?;
+        // One step from there, it is the price itself that the rule above looks at.
+        if price.reference == Some(spawn) {
+            return None;
+        }
+        let pairs =
+            Pairs::align(view.columns.get(spawn, JUDGED), view.columns.get(price.cell, JUDGED)).ok()?;
+        let like = references.iter().filter(|one| experiment(one.cell) == experiment(price.cell));
+        let difference = pairs.difference(Family::of(like.count()).per_comparison());
+        let unit = view.plan().metrics(&view.plan().cells[price.cell])[JUDGED].unit;
+        below_zero(&difference).then(|| Suspect {
+            rule: "shorter than a bare spawn",
+            cells: vec![price.cell],
+            metric: Some(JUDGED),
+            up_to: None,
+            evidence: format!(
+                "{} is {} from {}",
+                view.named(price.cell, JUDGED),
+                unit.format_signed(difference.value),
+                view.named(spawn, JUDGED)
+            ),
+            mechanism: "the launch came back before its program had run, or pieces of it were left out"
+                .into(),
+        })
+    };
+    references.iter().copied().filter_map(|price| suspect(&price)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Sample;
+
+    #[test]
+    fn only_an_interval_below_zero_is_below_zero() {
+        let estimate =
+            |values: &[f64]| Estimate::of_median(&Sample::new(values).unwrap(), Alpha::FIVE_PERCENT);
+        assert!(below_zero(&estimate(&[-5.0, -4.0, -3.0, -4.0, -2.0, -1.0])));
+        assert!(!below_zero(&estimate(&[-5.0, -4.0, -3.0, -4.0, -2.0, 0.5])));
+        // Too few for an interval: shown, not judged.
+        assert!(!below_zero(&estimate(&[-5.0, -4.0, -3.0])));
+    }
+}

@@ -1,0 +1,243 @@
+//! `command`: three launches or entries, of which the last runs the command.
+
+use super::exec;
+use super::lifecycle::{until_it_waits, verbs};
+use super::{Measure, work_sample, worked};
+use crate::experiment::Setting;
+use crate::experiment::command::{Command, NAME, Wanted, line};
+use crate::outcome::{Abort, Failure, FailureClass, Sample};
+use crate::probe::message::Done;
+use crate::subject::{Entered, Launch, Need, RunContext, Subject, Work};
+use crate::units::Nanos;
+
+impl Measure for Command {
+    fn measure(
+        &self,
+        subject: &mut dyn Subject,
+        setting: &Setting,
+        run: &RunContext,
+    ) -> Result<Sample, Abort> {
+        let wrong = |why: String| Failure::new(FailureClass::Unsupported, format!("`{setting}`: {why}"));
+        let wanted = Wanted::of(setting).map_err(wrong)?;
+        if let Some(missing) = wanted.mounts.iter().find(|mount| !mount.host.exists()) {
+            let reason = format!("cannot mount `{}`: it does not exist on the host", missing.host.display());
+            return Err(Failure::new(FailureClass::Environment, reason).into());
+        }
+        match setting.get("mode") {
+            Some("exec") => entered(subject, &wanted, run),
+            _ => launched(subject, &wanted, run),
+        }
+    }
+}
+
+/// The work of a probe that does this with the command.
+fn work(wanted: &Wanted, mode: &str, words: &[String]) -> Work {
+    let head = [mode.to_owned(), wanted.directory.clone(), wanted.variables.len().to_string()];
+    let arguments = head.into_iter().chain(wanted.variables.iter().cloned()).chain(words.iter().cloned());
+    Work { mounts: wanted.mounts.clone(), ..Work::new(NAME, arguments.collect(), Nanos(0)) }
+}
+
+/// A launch that did not end in time, told by the person's command and not by the line that carried it.
+fn in_its_words(wanted: &Wanted, abort: Abort, allowed: Nanos) -> Abort {
+    match abort {
+        Abort::Failed(failure) if failure.class == FailureClass::Timeout => {
+            let command = line::join(&wanted.words);
+            let reason = format!("the launch with the command `{command}` did not end within {allowed}");
+            Abort::Failed(Failure { reason, ..failure })
+        }
+        other => other,
+    }
+}
+
+/// The three works of a sample: identify, start nothing, run.
+fn works(wanted: &Wanted) -> [Work; 3] {
+    [work(wanted, "identify", &wanted.words), work(wanted, "run", &[]), work(wanted, "run", &wanted.words)]
+}
+
+/// In containers of their own.
+fn launched(subject: &mut dyn Subject, wanted: &Wanted, run: &RunContext) -> Result<Sample, Abort> {
+    let [identify, nothing, whole] = works(wanted);
+    let found = worked(subject, run, &identify)?;
+    check(&found.message.done, wanted)?;
+    let empty: Launch = worked(subject, run, &nothing)?;
+    let launch = worked(subject, run, &whole).map_err(|abort| in_its_words(wanted, abort, run.allowed))?;
+    check(&launch.message.done, wanted)?;
+    let sample = work_sample(&launch)?;
+    Ok(complete(sample, empty.returned.since(empty.spawned), &found.message.done))
+}
+
+/// Inside a container that runs already.
+fn entered(subject: &mut dyn Subject, wanted: &Wanted, run: &RunContext) -> Result<Sample, Abort> {
+    let [identify, nothing, whole] = works(wanted);
+    if !subject.offers().contains(&Need::Exec) {
+        return Err(Failure::new(FailureClass::Unsupported, Need::Exec.lacking()).into());
+    }
+    let verbs = verbs(subject)?;
+    let mut enter = || {
+        verbs.create_for(run, &wanted.mounts)?;
+        verbs.start(run)?;
+        // The first entry also says that the program inside is ready to be stopped.
+        let first = verbs.exec(run)?;
+        until_it_waits(verbs, run, &first)?;
+        let found = verbs.exec_work(run, &identify)?;
+        check(&found.message.done, wanted)?;
+        let empty = verbs.exec_work(run, &nothing)?;
+        let entered =
+            verbs.exec_work(run, &whole).map_err(|abort| in_its_words(wanted, abort, run.allowed))?;
+        check(&entered.message.done, wanted)?;
+        verbs.stop(run)?;
+        verbs.delete(run)?;
+        let sample = of_entry(&entered)?;
+        Ok(complete(sample, empty.returned.since(empty.spawned), &found.message.done))
+    };
+    let sample = enter();
+    if sample.is_err() {
+        verbs.discard(run);
+    }
+    sample
+}
+
+/// The sample of an entry, with what the work inside reported.
+fn of_entry(entered: &Entered) -> Result<Sample, Failure> {
+    let mut sample = exec::sample(entered)?;
+    let done = &entered.message.done;
+    sample.counters.extend(done.results.iter().map(|(name, value)| (name.clone().into(), *value)));
+    sample.treatment.extend(done.notes.iter().map(|(name, fact)| (name.clone().into(), fact.clone())));
+    Ok(sample)
+}
+
+/// The sample with what the start alone took, which file was executed, and the memory where it is the
+/// command's own.
+fn complete(mut sample: Sample, start: Nanos, found: &Done) -> Sample {
+    sample.counters.push(("start".into(), start.0));
+    match (sample.counter("most_memory"), sample.counter("own_memory")) {
+        (Some(most), Some(own)) if most > own => sample.counters.push(("peak_memory".into(), most)),
+        (most, own) => {
+            let reason = format!(
+                "{} bytes are not more than a child of the probe has before it executes anything ({})",
+                most.unwrap_or(0),
+                own.unwrap_or(0)
+            );
+            sample.missing.push(("peak_memory".into(), reason));
+        }
+    }
+    let sum = found.notes.iter().find(|(name, _)| name == "program_sha256");
+    let sum = sum.map_or_else(|| "unreadable".to_owned(), |(_, sum)| sum.clone());
+    sample.treatment.push(("program_sha256".into(), sum));
+    sample
+}
+
+/// Whether the command was found, was started, and ended well.
+fn check(done: &Done, wanted: &Wanted) -> Result<(), Failure> {
+    let result =
+        |name: &str| done.results.iter().find(|(own, _)| own == name).map(|(_, value)| *value as i32);
+    let error = |errno: i32| std::io::Error::from_raw_os_error(errno);
+    let program = wanted.words.first().map_or("", String::as_str);
+    let failed = |class, reason: String| Err(Failure::new(class, reason));
+    if let Some(why) = &done.refused {
+        return failed(FailureClass::Unsupported, why.clone());
+    }
+    if let Some(errno) = result("directory_refused") {
+        let reason =
+            format!("cannot change to the directory `{}` inside: {}", wanted.directory, error(errno));
+        return failed(FailureClass::Environment, reason);
+    }
+    match result("not_executed") {
+        None => {}
+        Some(libc::ENOENT) => {
+            let reason = format!(
+                "`{program}` does not exist inside; without `image=REF` a container holds the probe only, and `bare` what the host has"
+            );
+            return failed(FailureClass::Environment, reason);
+        }
+        Some(libc::ENOEXEC) => {
+            let reason = format!(
+                "`{program}` is no program of this machine and no script with `#!`; `--shell` has a shell run it"
+            );
+            return failed(FailureClass::Unsupported, reason);
+        }
+        Some(errno @ libc::EACCES) => {
+            let reason = format!("`{program}` may not be executed: {}", error(errno));
+            return failed(FailureClass::Permission, reason);
+        }
+        Some(errno) => {
+            return failed(
+                FailureClass::Environment,
+                format!("cannot execute `{program}`: {}", error(errno)),
+            );
+        }
+    }
+    if let Some(errno) = result("not_started") {
+        return failed(FailureClass::Environment, format!("cannot start a process inside: {}", error(errno)));
+    }
+    let Some(status) = result("status").filter(|status| *status != 0) else { return Ok(()) };
+    let ended = match (libc::WIFEXITED(status), libc::WEXITSTATUS(status)) {
+        (true, code) => format!("exit code {code}"),
+        (false, _) => format!("signal {}", libc::WTERMSIG(status)),
+    };
+    let words = done.notes.iter().find(|(name, _)| name == "said").map_or("", |(_, said)| said.as_str());
+    let reason = format!("the command `{}` ended with {ended}", line::join(&wanted.words));
+    Err(Failure::new(FailureClass::Crash, reason).with_words(words.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::setting::interned;
+
+    fn setting(pairs: &[(&'static str, &str)]) -> Setting {
+        Setting(pairs.iter().map(|(key, value)| (*key, interned(value))).collect())
+    }
+
+    #[test]
+    fn a_setting_is_three_works_of_the_same_command() {
+        let wanted = Wanted::of(&setting(&[
+            ("cmd", "gzip -{level} 'a b'"),
+            ("mode", "run"),
+            ("workdir", "/srv"),
+            ("env", "A=1 'B=2 3'"),
+            ("mount", "/data:/in:ro"),
+            ("sweep", "level=9"),
+        ]))
+        .unwrap();
+        let [identify, nothing, whole] = works(&wanted);
+        assert_eq!(whole.arguments, ["run", "/srv", "2", "A=1", "B=2 3", "gzip", "-9", "a b"]);
+        assert_eq!(nothing.arguments, ["run", "/srv", "2", "A=1", "B=2 3"]);
+        assert_eq!(identify.arguments[0], "identify");
+        assert_eq!(identify.mounts, whole.mounts);
+        assert_eq!(whole.mounts.len(), 1);
+        let shell = Wanted::of(&setting(&[("cmd", "a | b"), ("mode", "run"), ("shell", "yes")])).unwrap();
+        assert_eq!(shell.words, ["/bin/sh", "-c", "a | b"]);
+    }
+
+    #[test]
+    fn each_way_to_fail_is_told_with_its_class() {
+        let wanted = Wanted::of(&setting(&[("cmd", "convert a"), ("mode", "run")])).unwrap();
+        let failure = |results: &[(&str, i64)]| {
+            let results = results.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+            let notes = vec![("said".to_owned(), "no such option".to_owned())];
+            check(&Done { results, notes, ..Done::default() }, &wanted).unwrap_err()
+        };
+        let missing = failure(&[("not_executed", libc::ENOENT.into())]);
+        assert!(missing.reason.starts_with("`convert` does not exist inside"), "{missing}");
+        assert_eq!(failure(&[("not_executed", libc::EACCES.into())]).class, FailureClass::Permission);
+        let exited = failure(&[("status", 1 << 8)]);
+        assert_eq!(exited.class, FailureClass::Crash);
+        assert_eq!(exited.reason, "the command `convert a` ended with exit code 1");
+        assert_eq!(exited.words.as_deref(), Some("no such option"));
+        assert!(failure(&[("status", 9)]).reason.ends_with("signal 9"));
+        assert_eq!(check(&Done::default(), &wanted), Ok(()));
+    }
+
+    #[test]
+    fn memory_that_is_not_the_commands_own_is_no_value() {
+        let sample = |most: i64, own: i64| {
+            let counters = vec![("most_memory".into(), most), ("own_memory".into(), own)];
+            complete(Sample { counters, ..Sample::default() }, Nanos(5), &Done::default())
+        };
+        assert_eq!(sample(2000, 1000).counter("peak_memory"), Some(2000));
+        assert_eq!(sample(1000, 1000).counter("peak_memory"), None);
+        assert_eq!(sample(1000, 1000).missing.len(), 1);
+        assert_eq!(sample(2000, 1000).counter("start"), Some(5));
+    }
+}

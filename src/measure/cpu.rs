@@ -1,0 +1,66 @@
+//! `cpu`: the passes that the probe makes inside, checked.
+
+use super::{Measure, work_sample, worked};
+use crate::experiment::Setting;
+use crate::experiment::cpu::{Cpu, PASS, SETTLING, forget_waiting, passes_of, say_what_is_missing};
+use crate::outcome::{Abort, Failure, FailureClass, Sample};
+use crate::subject::{RunContext, Subject, Work};
+use crate::units::Nanos;
+
+/// How many times longer than that it may take: on a slow CPU, without optimisation, under a small limit.
+const PATIENCE: i64 = 50;
+
+impl Measure for Cpu {
+    fn measure(
+        &self,
+        subject: &mut dyn Subject,
+        setting: &Setting,
+        run: &RunContext,
+    ) -> Result<Sample, Abort> {
+        let launch = worked(subject, run, &work(passes_of(setting), 0))?;
+        let mut sample = work_sample(&launch)?;
+        check(&sample)?;
+        if launch.message.inside.has_own_kernel() {
+            forget_waiting(&mut sample);
+        }
+        say_what_is_missing(&mut sample);
+        Ok(sample)
+    }
+}
+
+/// The work of a sample with so many passes; `more` is for benchmarks, which plant so many thousandths of
+/// the work beside it.
+pub fn work(passes: usize, more: u32) -> Work {
+    let takes = Nanos((SETTLING.0 + PASS.0 * passes as i64) * PATIENCE);
+    Work::new("cpu", vec![passes.to_string(), more.to_string()], takes)
+}
+
+/// Refuses a sample whose work came to something else than it should.
+fn check(sample: &Sample) -> Result<(), Failure> {
+    match sample.counter("wrong") {
+        Some(0) => Ok(()),
+        Some(wrong) => {
+            let reason = format!("{wrong} passes came to another result than they should");
+            Err(Failure::new(FailureClass::WrongOutput, reason))
+        }
+        None => Err(Failure::new(
+            FailureClass::WrongOutput,
+            "the work does not say whether its results were right",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_result_is_a_failure() {
+        let mut one = Sample { counters: vec![("empty".into(), 100)], ..Sample::default() };
+        assert_eq!(check(&one).unwrap_err().class, FailureClass::WrongOutput);
+        one.counters.push(("wrong".into(), 2));
+        assert!(check(&one).unwrap_err().reason.starts_with("2 passes"));
+        one.counters[1].1 = 0;
+        assert_eq!(check(&one), Ok(()));
+    }
+}

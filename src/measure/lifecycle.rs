@@ -1,0 +1,85 @@
+//! `lifecycle`: one container a sample, verb by verb.
+
+use super::Measure;
+use crate::experiment::Setting;
+use crate::experiment::lifecycle::{Lifecycle, QUIET};
+use crate::outcome::{Abort, Failure, FailureClass, Sample};
+use crate::subject::{Entered, Need, RunContext, Span, Subject, Verbs};
+use crate::units::Nanos;
+
+/// Longer than any stop of a program that answers, and shorter than the patience of any engine.
+const PATIENCE: Nanos = Nanos::from_millis(8_000);
+/// How often the probe may be found not yet waiting.
+const LOOKS: usize = 100;
+
+impl Measure for Lifecycle {
+    fn measure(&self, subject: &mut dyn Subject, _: &Setting, run: &RunContext) -> Result<Sample, Abort> {
+        if subject.has_a_clock() {
+            run.quiet(QUIET)?;
+        }
+        let verbs = verbs(subject)?;
+        let lived = live(verbs, run);
+        if lived.is_err() {
+            verbs.discard(run);
+        }
+        lived
+    }
+}
+
+/// The verbs of a subject that offers them.
+pub(super) fn verbs(subject: &mut dyn Subject) -> Result<&mut dyn Verbs, Failure> {
+    let unsupported = || Failure::new(FailureClass::Unsupported, Need::Lifecycle.lacking());
+    subject.verbs().ok_or_else(unsupported)
+}
+
+fn live(verbs: &mut dyn Verbs, run: &RunContext) -> Result<Sample, Abort> {
+    let create = verbs.create(run)?;
+    let start = verbs.start(run)?;
+    let entered = verbs.exec(run)?;
+    until_it_waits(verbs, run, &entered)?;
+    let stop = verbs.stop(run)?;
+    if stop.took() >= PATIENCE {
+        let reason = format!(
+            "to stop took {}: the program inside did not get SIGTERM, or did not answer it",
+            stop.took()
+        );
+        return Err(Failure { took: stop.took(), ..Failure::new(FailureClass::Treatment, reason) }.into());
+    }
+    let remove = verbs.delete(run)?;
+    let mut sample = Sample::default();
+    let exec = Span { began: entered.spawned, ended: entered.returned };
+    let named = [
+        (["create", "created"], create),
+        (["start", "started"], start),
+        (["exec", "execed"], exec),
+        (["stop", "stopped"], stop),
+        (["remove", "removed"], remove),
+    ];
+    for ([from, to], span) in named {
+        sample.stamps.extend([(from.into(), span.began), (to.into(), span.ended)]);
+    }
+    sample.treatment = entered.treatment.iter().map(|(name, fact)| ((*name).into(), fact.clone())).collect();
+    Ok(sample)
+}
+
+/// Looks again, outside of every timed interval, until the first process of the container awaits the
+/// signal. Where process ids are the host's, the signal ends it whether it waits or not.
+pub(super) fn until_it_waits(
+    verbs: &mut dyn Verbs,
+    run: &RunContext,
+    entered: &Entered,
+) -> Result<(), Abort> {
+    let own_ids =
+        |entered: &Entered| entered.message.inside.namespaces.get("pid") != run.host.namespaces.get("pid");
+    if !own_ids(entered) || entered.message.inside.awaits_term() != Some(false) {
+        return Ok(());
+    }
+    for _ in 0..LOOKS {
+        if verbs.exec(run)?.message.inside.awaits_term() != Some(false) {
+            return Ok(());
+        }
+    }
+    let reason =
+        format!("the first process of the container did not begin to wait for SIGTERM within {LOOKS} looks");
+    Err(Failure::new(FailureClass::Environment, reason).into())
+}

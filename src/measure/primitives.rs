@@ -1,0 +1,199 @@
+//! `primitives`: launches with some of their pieces only, and pieces by themselves.
+
+use super::{Measure, in_order};
+use crate::experiment::Setting;
+use crate::experiment::primitives::{LAUNCHED, LEAST, Primitives, QUIET, SPAWN, rungs};
+use crate::outcome::{Abort, Failure, FailureClass, Sample};
+use crate::subject::pieces::{Apart, Piece, Pieces, Primitive, Timed};
+use crate::subject::{Launch, Need, RunContext, Subject};
+
+/// The pieces of a launch, by the name of their price.
+const PIECES: [(&str, Piece); 15] = [
+    ("user", Piece::User),
+    ("mount", Piece::Mounts),
+    ("uts", Piece::Uts),
+    ("ipc", Piece::Ipc),
+    ("net", Piece::Network),
+    ("pid", Piece::Pid),
+    ("cgroup", Piece::Cgroup),
+    ("cgroup_ns", Piece::CgroupNamespace),
+    ("overlay", Piece::Overlay),
+    ("filesystems", Piece::Filesystems),
+    ("masked", Piece::MaskedPaths),
+    ("read_only", Piece::ReadOnlyPaths),
+    ("capabilities", Piece::Capabilities),
+    ("no_new_privs", Piece::NoNewPrivileges),
+    ("seccomp", Piece::Seccomp),
+];
+
+fn piece_of(name: &str) -> Option<Piece> {
+    PIECES.iter().find(|(own, _)| *own == name).map(|(_, piece)| *piece)
+}
+
+/// Pieces that are done by themselves.
+const CALLED: [(&str, Primitive); 11] = [
+    ("cgroup_create", Primitive::CgroupCreate),
+    ("cgroup_enter_tasks", Primitive::CgroupEnterTasks),
+    ("cgroup_enter_procs", Primitive::CgroupEnterProcesses),
+    ("cgroup_enter_v2", Primitive::CgroupEnterVersion2),
+    ("cgroup_remove", Primitive::CgroupRemove),
+    ("overlay_mount", Primitive::OverlayMount),
+    ("pivot_root", Primitive::PivotRoot),
+    ("seccomp_load", Primitive::SeccompLoad),
+    ("time_ns", Primitive::TimeNamespace),
+    ("veth_pair", Primitive::VethPair),
+    ("bridge_port", Primitive::BridgePort),
+];
+
+impl Measure for Primitives {
+    fn measure(
+        &self,
+        subject: &mut dyn Subject,
+        setting: &Setting,
+        run: &RunContext,
+    ) -> Result<Sample, Abort> {
+        let unsupported = |reason: &str| Failure::new(FailureClass::Unsupported, reason);
+        let asked = asked(setting).ok_or_else(|| unsupported("there is no such piece"))?;
+        let apart = subject.pieces().ok_or_else(|| unsupported(Need::Pieces.lacking()))?;
+        let pieces = match asked {
+            Asked::Spawn => Pieces::NONE,
+            Asked::With(pieces) => apart.least().and(pieces),
+            Asked::Whole | Asked::Call(_) => apart.whole(),
+        };
+        apart.get_ready(pieces)?;
+        match setting.get("prestate") {
+            Some("primed") => take(apart, asked, pieces, run).map(drop)?,
+            _ => run.quiet(QUIET)?,
+        }
+        take(apart, asked, pieces, run)
+    }
+}
+
+/// What a setting asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// A launch with nothing.
+    Spawn,
+    /// A launch with these pieces beside the least.
+    With(Pieces),
+    /// An ordinary launch.
+    Whole,
+    /// A piece by itself.
+    Call(Primitive),
+}
+
+fn asked(setting: &Setting) -> Option<Asked> {
+    let piece = setting.get("piece")?;
+    match (setting.get("way")?, piece) {
+        ("alone", SPAWN) => Some(Asked::Spawn),
+        ("alone", LEAST) => Some(Asked::With(Pieces::NONE)),
+        ("alone", _) => alone(piece).map(Asked::With),
+        ("ladder", _) => {
+            let rung = rungs().position(|name| name == piece)?;
+            let below = || rungs().take(rung + 1).filter_map(piece_of).fold(Pieces::NONE, Pieces::with);
+            Some(if rung + 1 == rungs().count() { Asked::Whole } else { Asked::With(below()) })
+        }
+        ("call", _) => CALLED.iter().find(|(name, _)| *name == piece).map(|(_, one)| Asked::Call(*one)),
+        _ => None,
+    }
+}
+
+/// A piece with all that it cannot do without.
+fn alone(name: &str) -> Option<Pieces> {
+    let (_, before) = LAUNCHED.iter().find(|(own, _)| *own == name)?;
+    let before = alone(before).unwrap_or(Pieces::NONE);
+    Some(before.with(piece_of(name)?))
+}
+
+fn take(apart: &mut dyn Apart, asked: Asked, pieces: Pieces, run: &RunContext) -> Result<Sample, Abort> {
+    match asked {
+        Asked::Call(primitive) => Ok(called(&apart.time(primitive, run)?)),
+        _ => Ok(launched(&apart.launch_with(pieces, run)?)?),
+    }
+}
+
+fn called(timed: &Timed) -> Sample {
+    let undone = timed.undone.into_iter().flat_map(|(from, to)| [("undo", from), ("undone", to)]);
+    let stamps = [("began", timed.began), ("made", timed.made)].into_iter().chain(undone);
+    let stamps = stamps.chain([("gone", timed.gone)]).map(|(name, stamp)| (name.into(), stamp));
+    Sample { stamps: stamps.collect(), ..Sample::default() }
+}
+
+fn launched(launch: &Launch) -> Result<Sample, Failure> {
+    let message = &launch.message;
+    let order = [
+        ("spawn", launch.spawned),
+        ("first", message.entry),
+        ("main", message.main),
+        ("ready", message.ready),
+        ("returned", launch.returned),
+    ];
+    in_order(&order)?;
+    let mut sample =
+        Sample { stamps: order.map(|(name, stamp)| (name.into(), stamp)).to_vec(), ..Sample::default() };
+    sample.treatment = launch.treatment.iter().map(|(name, fact)| ((*name).into(), fact.clone())).collect();
+    match &launch.cpu {
+        Ok(cpu) => sample.counters.push(("client_cpu".into(), cpu.client.0)),
+        Err(why) => sample.missing.push(("client_cpu".into(), why.clone())),
+    }
+    Ok(sample)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{Question, settings_of};
+    use crate::units::Stamp;
+
+    fn setting(way: &'static str, piece: &'static str) -> Setting {
+        Setting(vec![("way", way), ("piece", piece), ("prestate", "idle")])
+    }
+
+    #[test]
+    fn what_is_priced_is_what_can_be_asked_for() {
+        for setting in settings_of(&Primitives, |key| key.values.to_vec()) {
+            assert!(asked(&setting).is_some(), "{setting}");
+        }
+        let last = rungs().last().unwrap();
+        assert_eq!((last, asked(&setting("ladder", last))), ("seccomp", Some(Asked::Whole)));
+        // The rungs together are what an ordinary launch of root has.
+        let all = rungs().filter_map(piece_of).fold(Pieces::NONE, Pieces::with);
+        assert_eq!(all, Pieces::engine());
+    }
+
+    #[test]
+    fn a_reference_has_everything_but_the_piece() {
+        let pieces = |setting: &Setting| match asked(setting) {
+            Some(Asked::With(pieces)) => pieces,
+            Some(Asked::Whole) => Pieces::engine(),
+            other => panic!("{setting}: {other:?}"),
+        };
+        for (name, piece) in PIECES {
+            for way in ["alone", "ladder"] {
+                let own = setting(way, name);
+                let Some(reference) = Primitives.reference(&own) else {
+                    assert_eq!((way, name), ("ladder", "user"), "only the user namespace is on no rung");
+                    continue;
+                };
+                let before = match asked(&reference) {
+                    Some(Asked::Spawn) => Pieces::NONE,
+                    _ => pieces(&reference),
+                };
+                assert_eq!(before.with(piece), pieces(&own), "{own} against {reference}");
+                assert!(!before.has(piece), "{own} against {reference}");
+            }
+        }
+        assert_eq!(Primitives.reference(&setting("alone", LEAST)), Some(setting("alone", SPAWN)));
+        assert_eq!(Primitives.reference(&setting("alone", SPAWN)), None);
+        assert_eq!(Primitives.reference(&setting("call", "veth_pair")), None);
+    }
+
+    #[test]
+    fn a_call_is_stamped_at_both_its_ends() {
+        let timed =
+            Timed { began: Stamp(5), made: Stamp(9), undone: Some((Stamp(10), Stamp(12))), gone: Stamp(20) };
+        let call = called(&timed);
+        let stamps: Vec<_> = call.stamps.iter().map(|(name, stamp)| (&**name, stamp.0)).collect();
+        assert_eq!(stamps, [("began", 5), ("made", 9), ("undo", 10), ("undone", 12), ("gone", 20)]);
+    }
+}

@@ -1,0 +1,99 @@
+//! `start`: one launch, after quiet or after another one, with the page cache as it is or emptied.
+
+use super::Measure;
+use crate::experiment::Setting;
+use crate::experiment::start::{QUIET, Start, is_cold};
+use crate::outcome::{Abort, Failure, FailureClass, Sample};
+use crate::subject::{Launch, RunContext, Subject};
+use crate::sys::page_cache;
+use crate::units::Stamp;
+
+impl Measure for Start {
+    fn measure(
+        &self,
+        subject: &mut dyn Subject,
+        setting: &Setting,
+        run: &RunContext,
+    ) -> Result<Sample, Abort> {
+        let dropped = match is_cold(setting) && subject.has_a_clock() {
+            true => Some(empty_the_cache(run)?),
+            false => None,
+        };
+        if setting.get("prestate") == Some("primed") {
+            subject.launch(run)?;
+        } else if subject.has_a_clock() {
+            run.quiet(QUIET)?;
+        }
+        let launch = subject.launch(run)?;
+        let mut sample = sample(&launch)?;
+        if let Some([before, after]) = dropped {
+            sample.counters.push(("cached_before".into(), before as i64));
+            sample.counters.push(("cached_after".into(), after as i64));
+        }
+        Ok(sample)
+    }
+}
+
+/// Empties the page cache, and makes sure that the probe's executable has gone with it. Gives the bytes in
+/// the cache before and after.
+fn empty_the_cache(run: &RunContext) -> Result<[u64; 2], Failure> {
+    let failed = |error: std::io::Error| {
+        let class = match error.kind() {
+            std::io::ErrorKind::PermissionDenied => FailureClass::Permission,
+            _ => FailureClass::Environment,
+        };
+        Failure::new(class, format!("cannot empty the page cache: {error}"))
+    };
+    let before = page_cache::bytes().map_err(failed)?;
+    page_cache::empty().map_err(failed)?;
+    let left = page_cache::resident(&run.place.executable).map_err(failed)?;
+    let after = page_cache::bytes().map_err(failed)?;
+    if left > 0 {
+        let path = run.place.executable.display();
+        let reason =
+            format!("not as asked: {left} pages of `{path}` stayed in the page cache that was emptied");
+        return Err(Failure::new(FailureClass::Treatment, reason));
+    }
+    Ok([before, after])
+}
+
+/// The command's own steps between its ends. The container runs in the middle of them, so its
+/// stamps stand in an order of their own.
+fn parts(launch: &Launch) -> Vec<(&'static str, Stamp)> {
+    let ends = [("spawn", launch.spawned), ("returned", launch.returned)];
+    [&ends[..1], &launch.parts, &ends[1..]].concat()
+}
+
+/// The sample of a launch, if its stamps can be what they say they are.
+pub(super) fn sample(launch: &Launch) -> Result<Sample, Failure> {
+    let message = &launch.message;
+    let order = [
+        ("spawn", launch.spawned),
+        ("first", message.entry),
+        ("main", message.main),
+        ("ready", message.ready),
+        ("returned", launch.returned),
+        ("gone", launch.gone),
+    ];
+    let lost = ["first_instruction", "teardown", "libc_start", "probe_work"];
+    let (stamps, missing) = super::on_one_clock(&message.inside, order, &lost);
+    super::in_order(&stamps)?;
+    super::in_order(&parts(launch))?;
+    let stamps = stamps.into_iter().map(|(name, stamp)| (name.into(), stamp)).collect();
+    let mut sample = Sample { stamps, missing, ..Sample::default() };
+    sample.stamps.extend(launch.parts.iter().map(|(name, stamp)| ((*name).into(), *stamp)));
+    sample.treatment = launch.treatment.iter().map(|(name, fact)| ((*name).into(), fact.clone())).collect();
+    sample.counters.push(("look".into(), launch.look.0));
+    match &launch.cpu {
+        Ok(cpu) => {
+            sample.counters.push(("client_cpu".into(), cpu.client.0));
+            sample.counters.push(("engine_cpu".into(), cpu.engine.0));
+            sample.counters.push(("processes".into(), cpu.processes));
+        }
+        Err(why) => {
+            sample.missing.push(("client_cpu".into(), why.clone()));
+            sample.missing.push(("engine_cpu".into(), why.clone()));
+        }
+    }
+    Ok(sample)
+}
