@@ -30,9 +30,9 @@ pub struct Cli {
 pub enum Command {
     /// Say what can be measured here, what would distort it, and how to mend it.
     Doctor {
-        /// In which form.
-        #[arg(long, value_enum, default_value_t = Examined::Terminal)]
-        format: Examined,
+        /// Output format: terminal, html, md or json.
+        #[arg(long, default_value = "terminal")]
+        format: String,
     },
     /// List experiments, subjects, metrics or plans.
     List {
@@ -65,7 +65,7 @@ pub enum Command {
     Report {
         /// The run directory, or a pack.
         directory: PathBuf,
-        /// In which form.
+        /// Output format: terminal, html, md, json, csv, gobench, svg or png.
         #[arg(long, default_value = "terminal")]
         format: String,
         /// Write to this file instead of standard output.
@@ -89,9 +89,9 @@ pub enum Command {
     Reference {
         /// Which source; a list of all unless given.
         source: Option<String>,
-        /// In which form.
-        #[arg(long, value_enum, default_value_t = Referred::Terminal)]
-        format: Referred,
+        /// Output format: terminal, html, md, json or csv.
+        #[arg(long, default_value = "terminal")]
+        format: String,
     },
     /// Set old runs beside new ones: what changed, and whether it is the subject's doing or the machine's.
     #[command(after_long_help = "Examples:
@@ -158,28 +158,6 @@ pack holds and what it lacks.")]
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
-}
-
-/// In which form `doctor` says what it found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Examined {
-    /// A page for people.
-    Terminal,
-    /// One object for other programs, described in docs/doctor-json.md.
-    Json,
-}
-
-/// In which form published results are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Referred {
-    /// A page for people.
-    Terminal,
-    /// One object for other programs, described in docs/reference-json.md.
-    Json,
-    /// Markdown.
-    Md,
-    /// A row a number, in the columns of the collection, and its counterpart.
-    Csv,
 }
 
 /// What `list` lists.
@@ -305,7 +283,7 @@ pub struct Compare {
     /// The new runs, where there are several on a side.
     #[arg(last = true, value_name = "NEW")]
     pub new: Vec<PathBuf>,
-    /// In which form: terminal, html, md or json.
+    /// Output format: terminal, html, md or json.
     #[arg(long, default_value = "terminal")]
     pub format: String,
     /// Exit with 3 where a subject is slower, perhaps only by P % or more as estimated.
@@ -335,7 +313,7 @@ pub struct History {
     /// Take runs of different hosts as one series, because they are alike; each stands apart unless given.
     #[arg(long)]
     pub across_hosts: bool,
-    /// In which form: terminal, json, csv or md.
+    /// Output format: terminal, html, md, json or csv.
     #[arg(long, default_value = "terminal")]
     pub format: String,
     /// Write to this file instead of standard output.
@@ -386,18 +364,9 @@ pub struct Advise {
     /// Predict what this limit would mean, too; repeat for several.
     #[arg(long = "limit", value_name = "CPUS", allow_hyphen_values = true)]
     pub limits: Vec<String>,
-    /// In which form.
-    #[arg(long, value_enum, default_value_t = AdviceForm::Terminal)]
-    pub format: AdviceForm,
-}
-
-/// In which form `advise` says what it found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum AdviceForm {
-    /// A page for people.
-    Terminal,
-    /// One object for other programs, described in docs/advise-json.md.
-    Json,
+    /// Output format: terminal, html, md or json.
+    #[arg(long, default_value = "terminal")]
+    pub format: String,
 }
 
 /// On what `advise` advises.

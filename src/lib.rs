@@ -4,6 +4,7 @@
 pub mod cli;
 pub mod cmd;
 pub mod compare;
+pub mod document;
 pub mod exit;
 pub mod history;
 pub mod host;

@@ -134,7 +134,7 @@ fn a_container_of_docker_is_advised_on_by_name_by_id_and_by_cgroup() {
     let words: Vec<&str> = settings.split(' ').collect();
     said(words[0], &words[1..]);
     let page = ended(by_id);
-    assert!(page.code == 0 && page.stdout.contains("kubernetes  resources:"), "{page}");
+    assert!(page.code == 0 && page.stdout.contains("kubernetes:\n  resources:"), "{page}");
     assert!(page.stdout.contains("recommended") && page.stdout.contains("p95 × 1.5"), "{page}");
 
     let path = target["cgroup"].as_str().expect("a path").to_owned();

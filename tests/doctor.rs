@@ -20,7 +20,7 @@ const STATES: [&str; 5] = ["ok", "note", "warning", "problem", "n/a"];
 /// The document, after checking what holds of every one.
 fn document(ran: &Ran) -> Value {
     let document: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran}"));
-    assert_eq!(document["schema"], "dunnage-doctor/1");
+    assert_eq!(document["schema"], "dunnage-doctor/2");
     let checks = document["checks"].as_array().expect("a list of checks");
     for check in checks {
         assert!(STATES.contains(&check["state"].as_str().expect("a state")), "{check}");
@@ -106,7 +106,8 @@ fn the_page_says_the_same_in_its_width_and_in_no_colour_here() {
     let dunnage = Dunnage::new().with("PATH", &empty.path().display().to_string());
     let ran = dunnage.run("doctor");
     assert!(ran.stdout.starts_with("dunnage doctor: "), "{ran}");
-    assert!(ran.stdout.contains("subjects ─") && ran.stdout.contains("  ok        bare "), "{ran}");
+    let is_bare = |line: &str| line.split_whitespace().take(2).eq(["ok", "bare"]);
+    assert!(ran.stdout.contains("subjects ─") && ran.stdout.lines().any(is_bare), "{ran}");
     assert!(!ran.stdout.contains('\x1b'));
     let wide = ran.stdout.lines().filter(|line| line.chars().count() > 100);
     assert!(wide.clone().all(|line| line.trim_start().starts_with("fix: ")), "{ran}");

@@ -18,6 +18,7 @@ mod report;
 mod request;
 mod resume;
 mod run;
+mod show;
 mod sweep;
 mod unpack;
 
@@ -37,7 +38,7 @@ pub fn main() -> i32 {
         }
     };
     let done = match &cli.command {
-        Command::Doctor { format } => doctor::run(*format),
+        Command::Doctor { format } => doctor::run(format),
         Command::List { what } => list::run(*what),
         Command::Plan(options) => plan::run(options),
         Command::Check(selection) => check::run(selection),
@@ -50,7 +51,7 @@ pub fn main() -> i32 {
                 report::run(directory, format, output.as_deref(), extras)
             })
         }
-        Command::Reference { source, format } => reference::run(source.as_deref(), *format),
+        Command::Reference { source, format } => reference::run(source.as_deref(), format),
         Command::Compare(options) => compare::run(options),
         Command::Import { file, output, tags } => import::run(file, output.as_deref(), tags),
         Command::Advise(options) => advise::run(options),

@@ -6,8 +6,8 @@ use std::fmt::Write;
 use super::rows::{Part, Row, Table, tables};
 use super::summary::in_words;
 use super::{Comparison, Experiment};
+use crate::document::markdown::{escaped, sentence};
 use crate::report::Look;
-use crate::report::markdown::page::{escaped, sentence};
 
 /// The comparison as Markdown.
 pub(super) fn render(comparison: &Comparison, _: &Look) -> String {

@@ -5,8 +5,9 @@
 use super::rows::{Part, Row, Table, tables};
 use super::summary::in_words;
 use super::{Comparison, Experiment};
+use crate::document::Tone;
+use crate::document::page::Page;
 use crate::report::Look;
-use crate::report::terminal::page::{Page, Tone};
 use crate::report::text::{left, right, width};
 use crate::units::counted;
 

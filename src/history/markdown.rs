@@ -2,7 +2,7 @@
 //! would be read as markup escaped.
 
 use super::{History, Look, Series};
-use crate::report::markdown::page::escaped;
+use crate::document::markdown::escaped;
 use crate::units::counted;
 
 /// The text.

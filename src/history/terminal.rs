@@ -2,8 +2,9 @@
 //! sentences, and the runs. Where few cells are asked for, every run has a line with its interval.
 
 use super::{History, Meaning, Series, Value};
-use crate::report::terminal::axis::Axis;
-use crate::report::terminal::page::{Page, Tone};
+use crate::document::Tone;
+use crate::document::axis::Axis;
+use crate::document::page::Page;
 use crate::report::text::{common_scale, decimals, left, number, right, width};
 use crate::report::{Glyphs, Look};
 use crate::units::counted;

@@ -22,10 +22,16 @@ pub use settings::{Node, Overlay, Settings, Turbo};
 pub(crate) use view::planted;
 pub use view::{StateDirectory, View};
 
+use serde::Serialize;
+
+use crate::report::text::clean;
+
 /// How things stand with one check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum State {
     /// The question does not arise here, or the machine does not tell.
+    #[serde(rename = "n/a")]
     NotApplicable,
     /// As it should be.
     Ok,
@@ -51,7 +57,8 @@ impl State {
 }
 
 /// How to mend what was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Fix {
     /// Typed as it stands, it mends it.
     Command(String),
@@ -71,19 +78,21 @@ impl std::ops::Deref for Fix {
 }
 
 /// What one check found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// How things stand.
     pub state: State,
     /// What was found, with its value, in one line.
+    #[serde(rename = "found")]
     pub what: String,
-    /// What mends it.
+    /// How to fix it.
+    #[serde(flatten)]
     pub fix: Option<Fix>,
 }
 
 impl Finding {
     fn new(state: State, what: impl Into<String>) -> Finding {
-        Finding { state, what: what.into(), fix: None }
+        Finding { state, what: clean(&what.into()), fix: None }
     }
 
     /// As it should be.

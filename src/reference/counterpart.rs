@@ -5,9 +5,11 @@
 
 use super::Number;
 use crate::report::model::Quantity;
+use serde::Serialize;
 
 /// What stands for a published number among ours.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Counterpart {
     /// One of our metrics.
     Metric(Same),
@@ -18,7 +20,7 @@ pub enum Counterpart {
 }
 
 /// One of our metrics, and what to think of when the two stand beside each other.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub struct Same {
     /// Our experiment.
     pub experiment: &'static str,
@@ -27,6 +29,7 @@ pub struct Same {
     /// Whether the number is a value or a difference from a bare process.
     pub quantity: Quantity,
     /// Whether a setting of ours, as text, is what was published.
+    #[serde(skip)]
     pub setting: fn(&Number, &str) -> bool,
     /// Which settings those are, for a person who has none of them.
     pub conditions: &'static str,

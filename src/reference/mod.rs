@@ -9,13 +9,14 @@ pub mod check;
 pub mod counterpart;
 mod read;
 
+use serde::Serialize;
 use std::sync::OnceLock;
 
 use crate::report::model::Caution;
 use crate::units::Unit;
 
 /// A document in which results were published.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Source {
     /// A short name.
     pub name: String,
@@ -42,17 +43,19 @@ pub struct Source {
     /// What is wrong with its numbers.
     pub cautions: Vec<Caution>,
     /// Its numbers, in the order of its tables.
+    #[serde(skip)]
     pub numbers: Vec<Number>,
 }
 
 /// A published number.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Number {
     /// The experiment, in the words of the table.
     pub experiment: String,
     /// The subject: `bare`, or an engine with its runtime and options.
     pub subject: String,
     /// The conditions, in their order.
+    #[serde(serialize_with = "in_words")]
     pub conditions: Vec<(String, String)>,
     /// What was measured.
     pub metric: String,
@@ -132,6 +135,10 @@ impl Number {
         let decimals = self.printed.split_once('.').map_or(0, |(_, decimals)| decimals.len());
         10f64.powi(-(decimals as i32))
     }
+}
+
+fn in_words<S: serde::Serializer>(conditions: &[(String, String)], to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&joined(conditions))
 }
 
 /// `key=value` joined by `;`.

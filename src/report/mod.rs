@@ -18,47 +18,10 @@ pub mod svg;
 pub mod terminal;
 pub mod text;
 
+pub use crate::document::{Glyphs, Look, Style};
 pub use model::Report;
 
 use crate::record::{Recorded, Row};
-
-/// How a report for people looks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Look {
-    /// Columns; fewer than 80 count as 80.
-    pub width: usize,
-    /// Whether colours help.
-    pub style: Style,
-    /// What drawings are made of.
-    pub glyphs: Glyphs,
-    /// Where the run lies, as the person would type it.
-    pub place: String,
-}
-
-impl Default for Look {
-    /// What any pipe can take.
-    fn default() -> Look {
-        Look { width: 80, style: Style::Plain, glyphs: Glyphs::Unicode, place: "DIR".into() }
-    }
-}
-
-/// Whether colours help.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Style {
-    /// Text alone.
-    Plain,
-    /// Colours beside the words; they never say anything that the words do not.
-    Colour,
-}
-
-/// What drawings are made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Glyphs {
-    /// Any character.
-    Unicode,
-    /// Only what every terminal has.
-    Ascii,
-}
 
 /// One way to show a run.
 pub trait Format: Sync {

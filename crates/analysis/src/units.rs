@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use serde::{Serialize, Serializer};
+
 /// A point in time: nanoseconds on the kernel's `CLOCK_MONOTONIC`.
 ///
 /// Stamps from inside a container and from outside are comparable only when both processes are
@@ -50,6 +52,13 @@ impl std::ops::Add for Nanos {
 impl std::iter::Sum for Nanos {
     fn sum<I: Iterator<Item = Nanos>>(all: I) -> Nanos {
         all.fold(Nanos(0), |sum, one| sum + one)
+    }
+}
+
+/// In seconds, as everything that other programs read.
+impl Serialize for Nanos {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_f64(self.seconds())
     }
 }
 
@@ -101,6 +110,13 @@ const BYTE_SCALES: [Scale; 4] = [
 fn fitting(scales: &[Scale], magnitude: f64) -> Scale {
     let size = magnitude.abs();
     *scales.iter().rev().find(|scale| size >= scale.divisor * 0.9995).unwrap_or(&scales[0])
+}
+
+/// By its name.
+impl Serialize for Unit {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.name())
+    }
 }
 
 impl Unit {

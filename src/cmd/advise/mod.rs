@@ -3,20 +3,21 @@
 //! Finds it, watches it, replays what was seen under other limits, tells. Nothing is started, and nothing of the container is changed.
 
 mod document;
-mod page;
 
-use std::io::{IsTerminal, Write};
+use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 
-use crate::advise::recommend::{self, Advice, Watched};
+use self::document::Advised;
+use super::show::{self, Output, show};
+use crate::advise::recommend::{self, Watched};
 use crate::advise::{Cpus, Quota};
 use crate::cli;
 use crate::exit::{self, Special};
 use crate::subject::spec::parse_duration;
 use crate::sys::signals::Interrupts;
 use crate::units::Nanos;
-use crate::watch::sampler::{self, End, Lost, Pace, Seen};
+use crate::watch::sampler::{self, End, Lost, Pace};
 use crate::watch::target::{self, Engine, Target};
 
 /// Less than fifty periods have no p99 worth its name.
@@ -28,16 +29,9 @@ const FINEST: Nanos = Nanos::from_millis(1);
 /// The period of most limits: with fewer readings than one in each, bursts are not seen at all.
 const COARSEST: Nanos = Quota::USUAL_PERIOD;
 
-/// Everything that the renderings tell.
-struct Told<'a> {
-    target: &'a Target,
-    pace: Pace,
-    seen: &'a Seen,
-    advice: &'a Advice,
-}
-
 /// Runs the verb. Stopped by Ctrl-C it advises on what was seen so far; where that is too little, the exit code is 5.
 pub fn run(options: &cli::Advise) -> Result<i32> {
+    show::known::<Advised>(&options.format)?;
     let pace = pace(options)?;
     let cpus = std::thread::available_parallelism().context("cannot tell how many CPUs there are")?.get();
     let asked = options.limits.iter().map(|text| limit(text)).collect::<Result<Vec<_>>>()?;
@@ -79,15 +73,8 @@ pub fn run(options: &cli::Advise) -> Result<i32> {
         cpus,
     };
     let advice = recommend::advise(&watched, &asked).context("not one whole period was watched")?;
-    let told = Told { target: &target, pace, seen: &seen, advice: &advice };
-    let text = match options.format {
-        cli::AdviceForm::Terminal => page::render(
-            &told,
-            &super::report::look(std::path::Path::new("."), std::io::stdout().is_terminal()),
-        ),
-        cli::AdviceForm::Json => document::render(&told),
-    };
-    std::io::stdout().write_all(text.as_bytes())?;
+    let advised = Advised::of(&target, pace, &seen, advice);
+    show(&advised, &options.format, Path::new("."), Output::default())?;
     Ok(exit::FINE)
 }
 

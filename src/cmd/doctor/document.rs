@@ -1,86 +1,145 @@
-//! What the doctor found, as JSON for programs. The shape is described in `docs/doctor-json.md`.
+//! What the doctor found, for people: what needs fixing, what to know, then everything else by its group.
 
 use serde::Serialize;
 
 use super::Row;
+use crate::document::{Block, Document, Findings, Item, Look, Section, Tone};
 use crate::host::checks::{Fix, State};
-use crate::report::text::clean;
+use crate::units::counted;
 
-/// Name and version of the shape.
-const SCHEMA: &str = "dunnage-doctor/1";
-
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    dunnage: &'static str,
-    host: Option<&'a str>,
-    subjects_that_work: Vec<&'a str>,
-    checks: Vec<Check<'a>>,
+/// Everything that was looked at.
+#[derive(Debug, Serialize)]
+pub(super) struct Examined {
+    pub host: Option<String>,
+    pub subjects_that_work: Vec<String>,
+    pub checks: Vec<Row>,
 }
 
-#[derive(Serialize)]
-struct Check<'a> {
-    group: &'static str,
-    name: &'a str,
-    state: &'static str,
-    found: String,
-    matters: &'static str,
-    command: Option<&'a str>,
-    advice: Option<&'a str>,
-}
-
-/// The document.
-pub fn render(rows: &[Row], host: Option<&str>) -> String {
-    let works = rows.iter().filter(|row| row.group == "subjects" && row.finding.state == State::Ok);
-    let document = Document {
-        schema: SCHEMA,
-        dunnage: env!("CARGO_PKG_VERSION"),
-        host,
-        subjects_that_work: works.map(|row| row.name.as_str()).collect(),
-        checks: rows.iter().map(check).collect(),
-    };
-    let text = serde_json::to_string_pretty(&document).expect("strings and lists of them become JSON");
-    text + "\n"
-}
-
-fn check(row: &Row) -> Check<'_> {
-    let (command, advice) = match &row.finding.fix {
-        Some(Fix::Command(command)) => (Some(command.as_str()), None),
-        Some(Fix::Advice(advice)) => (None, Some(advice.as_str())),
-        None => (None, None),
-    };
-    Check {
-        group: row.group,
-        name: &row.name,
-        state: row.finding.state.name(),
-        found: clean(&row.finding.what),
-        matters: row.matters,
-        command,
-        advice,
+impl Examined {
+    pub fn of(checks: Vec<Row>, host: Option<String>) -> Examined {
+        let works = checks.iter().filter(|row| row.group == "subjects" && row.finding.state == State::Ok);
+        Examined { host, subjects_that_work: works.map(|row| row.name.clone()).collect(), checks }
     }
+}
+
+impl Findings for Examined {
+    const SCHEMA: &'static str = "dunnage-doctor/2";
+
+    fn data(&self) -> impl Serialize {
+        self
+    }
+
+    fn document(&self, _: &Look) -> Document {
+        let mut document = Document::titled(&format!("dunnage doctor: {}", summary(&self.checks)));
+        for (title, states) in
+            [("To fix", &[State::Problem, State::Warning][..]), ("To know", &[State::Note][..])]
+        {
+            // The worst first, each with what it matters for and how to fix it.
+            let rows =
+                states.iter().flat_map(|state| self.checks.iter().filter(|row| row.finding.state == *state));
+            let items = rows.map(|row| fixed(point(row).detail(format!("why: {}", row.matters)), row));
+            document.answer.extend([Block::title(title), Block::List(items.collect())]);
+        }
+        let fine = self.checks.iter().filter(|row| row.finding.state <= State::Ok).collect::<Vec<_>>();
+        for group in fine.chunk_by(|one, other| one.group == other.group) {
+            let is_subjects = group[0].group == "subjects";
+            let told = |row: &&Row| if is_subjects { fixed(point(row), row) } else { point(row) };
+            let items = group.iter().map(told).collect();
+            document.sections.push(Section::of(group[0].group, vec![Block::List(items)]));
+        }
+        document
+    }
+}
+
+fn point(row: &Row) -> Item {
+    let tone = match row.finding.state {
+        State::Problem => Tone::Alarm,
+        State::Warning => Tone::Open,
+        State::Ok => Tone::Good,
+        State::Note | State::NotApplicable => Tone::Faint,
+    };
+    Item::of(&row.finding.what).named(&row.name).marked(tone, row.finding.state.name())
+}
+
+fn fixed(item: Item, row: &Row) -> Item {
+    match &row.finding.fix {
+        Some(Fix::Command(command)) => item.copy("fix", command),
+        Some(Fix::Advice(advice)) => item.detail(format!("fix: {advice}")),
+        None => item,
+    }
+}
+
+fn summary(rows: &[Row]) -> String {
+    let count = |state| rows.iter().filter(|row| row.finding.state == state).count();
+    format!(
+        "{}, {}, {}; {} ok, {} not applicable",
+        counted(count(State::Problem), "problem"),
+        counted(count(State::Warning), "warning"),
+        counted(count(State::Note), "note"),
+        count(State::Ok),
+        count(State::NotApplicable)
+    )
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::super::tests::row;
     use super::*;
+    use crate::document::shown;
     use crate::host::checks::Finding;
+    use crate::report::text::width;
+
+    fn page() -> String {
+        let rows = vec![
+            row("fine", Finding::ok("as it should be")),
+            row("slow", Finding::warning("word ".repeat(30)).advice("do this ".repeat(20))),
+            row(
+                "broken",
+                Finding::problem("no\x1b[31m answer").command(format!("sudo fix {}", "x".repeat(100))),
+            ),
+            row("absent", Finding::not_applicable("not here")),
+            row("old", Finding::note("version 1")),
+        ];
+        shown(&Examined::of(rows, None), "terminal", &Look::default()).unwrap()
+    }
 
     #[test]
-    fn every_row_is_an_object_with_every_field() {
-        let rows = [
+    fn problems_come_first_and_everything_stands_once() {
+        let page = page();
+        let at = |words: &str| page.find(words).unwrap_or_else(|| panic!("{words} in\n{page}"));
+        assert!(page.starts_with("dunnage doctor: 1 problem, 1 warning, 1 note; 1 ok, 1 not applicable\n"));
+        assert!(
+            at("broken") < at("slow") && at("slow") < at("version 1") && at("version 1") < at("not here")
+        );
+        for name in ["fine", "slow", "broken", "absent"] {
+            assert_eq!(page.matches(&format!(" {name} ")).count(), 1, "{page}");
+        }
+        assert!(!page.contains('\x1b'));
+    }
+
+    #[test]
+    fn words_wrap_in_their_column_and_commands_stay_whole() {
+        let page = page();
+        let long: Vec<_> = page.lines().filter(|line| width(line) > 80).collect();
+        assert_eq!(long.len(), 1, "{page}");
+        assert!(long[0].trim_start().starts_with("fix: sudo fix xxx"));
+        let again = page.lines().skip_while(|line| !line.contains(" slow ")).nth(1).unwrap();
+        assert!(again.starts_with(&" ".repeat(15)) && again.trim().starts_with("word"), "{page}");
+    }
+
+    #[test]
+    fn every_check_is_an_object_with_its_fields() {
+        let rows = vec![
             row("a", Finding::problem("x\ny").command("sudo it")),
             Row { group: "subjects", ..row("bare", Finding::ok("works")) },
         ];
-        let document: Value = serde_json::from_str(&render(&rows, None)).unwrap();
-        assert_eq!((&document["schema"], &document["host"]), (&Value::from(SCHEMA), &Value::Null));
-        assert_eq!(document["subjects_that_work"], Value::from(vec!["bare"]));
-        let first = document["checks"][0].as_object().unwrap();
-        assert_eq!(first["found"], "x y");
-        assert_eq!((&first["state"], &first["command"]), (&Value::from("problem"), &Value::from("sudo it")));
-        let names: Vec<_> = first.keys().map(String::as_str).collect();
-        assert_eq!(names, ["advice", "command", "found", "group", "matters", "name", "state"]);
+        let text = shown(&Examined::of(rows, None), "json", &Look::default()).unwrap();
+        let data: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(data["schema"], "dunnage-doctor/2");
+        assert_eq!(data["subjects_that_work"], serde_json::json!(["bare"]));
+        let first = serde_json::json!({
+            "group": "group", "name": "a", "matters": "it matters", "state": "problem", "found": "x y", "command": "sudo it",
+        });
+        assert_eq!(data["checks"][0], first);
     }
 }

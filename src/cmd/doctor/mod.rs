@@ -1,16 +1,14 @@
-//! `dunnage doctor`: what can be measured here, what would distort it, and how to mend it.
+//! `dunnage doctor`: what can be measured here, what would distort it, and how to fix it.
 //!
-//! The checks of the machine and a trial of every subject become rows of one kind, which a page
-//! shows to people and a document to programs. Deliberately absent: the checks themselves.
+//! The checks of the machine and a trial of every subject become rows of one kind. Deliberately absent: the checks themselves.
 
 mod document;
-mod page;
-
-use std::io::{IsTerminal, Write};
 
 use anyhow::Result;
+use serde::Serialize;
 
-use crate::cli::Examined;
+use self::document::Examined;
+use super::show::{self, Output, show};
 use crate::host::checks::{self, Finding, State, View};
 use crate::plan::Ladder;
 use crate::session::{self, Found, Wanted};
@@ -26,7 +24,7 @@ const LOOK: Nanos = Nanos::from_millis(1000);
 const PATIENCE: Nanos = Nanos::from_millis(5000);
 
 /// What one check, or the trial of one subject, came to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Row {
     /// The heading under which it stands.
     pub group: &'static str,
@@ -35,12 +33,14 @@ pub struct Row {
     /// What it matters for in measuring.
     pub matters: &'static str,
     /// What was found.
+    #[serde(flatten)]
     pub finding: Finding,
 }
 
 /// Runs the verb. The exit code is 4 when nothing can be measured here, 1 when something that is
 /// installed does not work, and 0 otherwise: what only distorts is the person's to weigh.
-pub fn run(format: Examined) -> Result<i32> {
+pub fn run(format: &str) -> Result<i32> {
+    show::known::<Examined>(format)?;
     component::answer_within(PATIENCE);
     let state = subject::context::state_directory()?;
     let view = View::gather(&state, LOOK);
@@ -51,14 +51,9 @@ pub fn run(format: Examined) -> Result<i32> {
     if let Ok(subjects) = &tried {
         rows.extend(subjects.iter().cloned());
     }
-    let text = match format {
-        Examined::Terminal => {
-            page::render(&rows, &super::report::look(&state, std::io::stdout().is_terminal()))
-        }
-        Examined::Json => document::render(&rows, view.facts.host_name.as_deref()),
-    };
-    std::io::stdout().write_all(text.as_bytes())?;
-    tried.map(|subjects| verdict(&rows, &subjects))
+    let code = tried.as_ref().map(|subjects| verdict(&rows, subjects)).unwrap_or_default();
+    show(&Examined::of(rows, view.facts.host_name.clone()), format, &state, Output::default())?;
+    tried.map(|_| code)
 }
 
 fn verdict(rows: &[Row], subjects: &[Row]) -> i32 {

@@ -11,9 +11,7 @@ mod asked;
 mod compared;
 mod course;
 pub(crate) mod figure;
-pub(crate) mod frame;
 mod own;
-pub(crate) mod prose;
 mod published;
 mod section;
 pub(crate) mod table;
@@ -22,12 +20,12 @@ use askama::Template;
 
 use self::answer::Answer;
 use self::asked::{JobAdded, Predicted};
-use self::frame::Frame;
-use self::prose::{prose, question};
 use self::published::Source;
 use self::section::Section;
 use super::model::{Failure, Notice, Program, Report, Suspicion};
 use super::{Format, Look, Rendering, head};
+use crate::document::html::frame::Frame;
+use crate::document::html::prose::{prose, question};
 
 /// The format `html`.
 pub struct Html;

@@ -1,7 +1,7 @@
 //! What stands around the numbers: failures, warnings, and folded away the environment, how it was measured and how to
 //! repeat it.
 
-use super::page::{Column, Page, escaped, sentence};
+use crate::document::markdown::{Column, Page, escaped, sentence};
 use crate::report::model::Report;
 use crate::report::{Look, head, text};
 use crate::units::counted;

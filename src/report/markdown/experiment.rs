@@ -1,7 +1,7 @@
 //! One experiment as Markdown: what each subject takes, which factor it is, and tables of its own; and folded away what
 //! lies inside the numbers, prices, effects and comparisons.
 
-use super::page::{Column, Page, escaped, own_words, sentence};
+use crate::document::markdown::{Column, Page, escaped, own_words, sentence};
 use crate::report::model::{Change, Effect, Experiment, Factors, Ladder, Metric, PriceList, Row, Setting};
 use crate::report::text::{in_percent, percent, with_interval};
 use crate::stats::Estimate;

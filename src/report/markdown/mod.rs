@@ -2,18 +2,17 @@
 //! the answer first, then what each subject takes, what was predicted, and folded away the comparisons, the environment
 //! and how to repeat it, so that whoever reads it can judge.
 //!
-//! Texts from outside are shown as they are and never as markup: see [`page::escaped`]. A comment may have no more than
+//! Texts from outside are shown as they are and never as markup: see [`crate::document::markdown::escaped`]. A comment may have no more than
 //! 65,536 characters; where a run has more to say, the last rows are left out, and it is said how many.
 
 mod around;
 mod experiment;
-pub(crate) mod page;
 mod published;
 
 use super::model::{Report, Topic};
 use super::{Format, Look, Rendering, head};
+use crate::document::markdown::{Column, Page, escaped, sentence};
 use crate::units::{Unit, counted};
-use page::{Column, Page, escaped, sentence};
 
 /// The format `md`.
 pub struct Markdown;

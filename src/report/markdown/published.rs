@@ -2,7 +2,7 @@
 //! away. No verdict stands here, and nothing is made of both sides.
 
 use super::experiment::shown;
-use super::page::{Column, Page, escaped};
+use crate::document::markdown::{Column, Page, escaped};
 use crate::report::model::{Beside, BesideRow, Caution, Ours, Quantity, Reference, Report, Standing};
 
 /// Every source that was asked for.

@@ -1,11 +1,13 @@
 //! What others published, set beside what a run measured: plain data. Nothing here is computed from both sides, no
 //! verdict rests on it, and no average holds both.
 
+use serde::Serialize;
+
 use crate::stats::Estimate;
 use crate::units::Unit;
 
 /// A published source, as far as it speaks of things that the run measured too.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reference {
     /// Its short name, as `dunnage reference` takes it.
     pub source: String,
@@ -26,13 +28,14 @@ pub struct Reference {
     /// What is wrong with its numbers, as far as they are shown here.
     pub cautions: Vec<Caution>,
     /// What the rules for suspect numbers find in them.
+    #[serde(rename = "suspects")]
     pub doubts: Vec<Doubt>,
     /// The numbers beside ours.
     pub tables: Vec<Beside>,
 }
 
 /// Something that a reader of published numbers must know.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Caution {
     /// The experiments that it is about, in the source's words; none where it is about all.
     pub about: Vec<String>,
@@ -43,7 +46,8 @@ pub struct Caution {
 }
 
 /// What a caution rests on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Standing {
     /// The document's own numbers, its public scripts and data, or upstream documentation.
     Shown,
@@ -52,7 +56,7 @@ pub enum Standing {
 }
 
 /// What a rule found in numbers that others took.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Doubt {
     /// The name of the rule.
     pub rule: &'static str,
@@ -65,7 +69,7 @@ pub struct Doubt {
 }
 
 /// One quantity, as they published it and as we measured it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Beside {
     /// The experiment as the source's table calls it.
     pub published_experiment: String,
@@ -86,16 +90,18 @@ pub struct Beside {
 }
 
 /// What a number is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Quantity {
     /// A value of a subject.
+    #[serde(rename = "value")]
     Value,
     /// A subject's value less that of a bare process.
+    #[serde(rename = "difference from bare")]
     Difference,
 }
 
 /// One subject.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BesideRow {
     /// The published subject.
     pub subject: String,
@@ -130,7 +136,7 @@ impl BesideRow {
 }
 
 /// A published number.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Published {
     /// What it is: `single value`, `mean`, `min`, `max`, `median`, `standard deviation`.
     pub statistic: String,
@@ -147,12 +153,13 @@ pub struct Published {
 }
 
 /// A number of ours.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ours {
     /// The subject's label.
     pub label: String,
     /// The setting.
     pub setting: String,
     /// The median, or the median of the paired differences, with its interval.
+    #[serde(rename = "median")]
     pub estimate: Estimate,
 }

@@ -1,7 +1,8 @@
 //! The tables that experiments have of their own: as wide as they need to be, and where that is more than
 //! the page, in parts that each repeat the first column.
 
-use super::page::{Page, Tone};
+use crate::document::Tone;
+use crate::document::page::Page;
 use crate::report::model::Experiment;
 use crate::report::text::{left, right, width, with_interval, wrap};
 use crate::units::Unit;

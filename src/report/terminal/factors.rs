@@ -1,6 +1,7 @@
 //! The factors of a complete factorial: the answer in plain words, then every effect, the largest first.
 
-use super::page::{Page, Tone};
+use crate::document::Tone;
+use crate::document::page::Page;
 use crate::report::model::{Effect, Experiment, Factors};
 use crate::report::text::{in_percent, left, width, with_interval};
 use crate::verdict::Verdict;

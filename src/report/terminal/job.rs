@@ -1,6 +1,7 @@
 //! What each subject adds to a job of the reader's: a line each, settings beside each other.
 
-use super::page::{Page, Tone};
+use crate::document::Tone;
+use crate::document::page::Page;
 use crate::report::model::{JOB_HOLDS, JobShare, Report};
 use crate::report::text::{left, width, with_interval};
 use crate::units::Unit;

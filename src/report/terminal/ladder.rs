@@ -1,8 +1,9 @@
 //! The ladder: one line per subject from the lowest layer up, with its median, a drawing on a
 //! logarithmic axis, its multiple of the baseline and the verdict.
 
-use super::axis::Axis;
-use super::page::{Page, Tone};
+use crate::document::Tone;
+use crate::document::axis::Axis;
+use crate::document::page::Page;
 use crate::report::model::{Change, Experiment, Ladder, Row, Setting};
 use crate::report::text::{align_points, common_scale, decimals, left, number, right, width, with_interval};
 

@@ -3,20 +3,19 @@
 //!
 //! It is text, for whoever writes it to where it belongs: no terminal is asked anything here.
 
-pub(crate) mod axis;
 mod exhibits;
 mod factors;
 mod job;
 mod ladder;
 mod notes;
-pub(crate) mod page;
 mod prices;
 mod references;
 mod tables;
 
 use super::model::{Ladder, Report};
 use super::{Format, Look, Rendering};
-use page::{Page, Tone};
+use crate::document::Tone;
+use crate::document::page::Page;
 
 /// The format `terminal`.
 pub struct Terminal;

@@ -2,7 +2,8 @@
 //! differences in sentences, failures, warnings, and where to go from here.
 
 use super::ladder::tone_of;
-use super::page::{Page, Tone};
+use crate::document::Tone;
+use crate::document::page::Page;
 use crate::report::Look;
 use crate::report::head;
 use crate::report::model::{Change, Experiment, Notice, Pair, PairKind, Report, Row, Topic};

@@ -1,7 +1,8 @@
 //! The price list: one line a piece, prices alone and on the ladder after each prestate beside each
 //! other, single calls below; and whether the rungs add up.
 
-use super::page::{Page, Tone};
+use crate::document::Tone;
+use crate::document::page::Page;
 use crate::report::model::{Amount, Experiment, Line, PriceList};
 use crate::report::text::{decimals, left, number, right, shorten, width, with_interval};
 use crate::stats::Estimate;

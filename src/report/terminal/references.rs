@@ -1,6 +1,7 @@
 //! What others published, beside ours: the source, what is wrong with it, their numbers and ours. No verdict stands here.
 
-use super::page::{Page, Tone};
+use crate::document::Tone;
+use crate::document::page::Page;
 use crate::report::model::{Beside, Caution, Ours, Quantity, Reference, Report, Standing};
 use crate::report::text::with_interval;
 use crate::units::Unit;

@@ -2,7 +2,8 @@
 //! other.
 
 use super::ladder::label_room;
-use super::page::{Page, Tone};
+use crate::document::Tone;
+use crate::document::page::Page;
 use crate::report::model::{Experiment, Metric, Row, Setting, Value};
 use crate::report::text::{
     align_points, bound, common_scale, decimals, left, number, right, width, with_interval,

@@ -10,10 +10,12 @@ pub mod usage;
 
 use std::fmt;
 
+use serde::Serialize;
+
 use crate::units::Nanos;
 
 /// A number of CPUs: CPU time per time.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize)]
 pub struct Cpus(pub f64);
 
 impl Cpus {
@@ -33,7 +35,7 @@ impl fmt::Display for Cpus {
 }
 
 /// A limit as the kernel keeps it: so much CPU time in every period.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Quota {
     /// CPU time, of all threads together.
     pub quota: Nanos,
@@ -60,13 +62,15 @@ impl Quota {
 }
 
 /// What the kernel counts of a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Throttling {
     /// Periods in which the group was active.
     pub periods: u64,
     /// Those at whose end something of it was waiting for quota.
+    #[serde(rename = "throttled_periods")]
     pub throttled: u64,
     /// How long it waited, summed over CPUs.
+    #[serde(rename = "throttled_time")]
     pub waited: Nanos,
 }
 

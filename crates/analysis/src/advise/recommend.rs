@@ -3,6 +3,8 @@
 //! What is recommended is the smallest limit under which fewer than 1 % of the periods would have been throttled. It has no
 //! headroom for what was not seen; that is the person's to add, who knows what the container will have to do.
 
+use serde::Serialize;
+
 use super::demand::Demand;
 use super::replay::{Kernel, Prediction, predict};
 use super::usage::{Quantiles, Usage};
@@ -35,7 +37,8 @@ pub struct Watched {
 }
 
 /// Why a limit is among those that were tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// To show the trade.
     Trade,
@@ -50,26 +53,33 @@ pub enum Origin {
 }
 
 /// A limit that was tried.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tried {
     /// How many CPUs.
     pub cpus: Cpus,
     /// Why.
     pub origins: Vec<Origin>,
     /// What it would have meant; for a limit above one that held work back, nobody can know.
+    #[serde(rename = "predicted")]
     pub prediction: Option<Prediction>,
 }
 
 /// What to do.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Recommendation {
     /// This limit.
-    Limit(Cpus),
+    Limit {
+        /// As many.
+        cpus: Cpus,
+    },
     /// At least the limit in force, and to watch again under a higher one: this one held work back.
     Raise {
         /// What is in force.
+        #[serde(rename = "cpus")]
         from: Cpus,
         /// Under which to watch again.
+        #[serde(rename = "watch_again_with")]
         to: Cpus,
     },
     /// No limit of fewer CPUs than the machine has would do.
@@ -77,9 +87,10 @@ pub enum Recommendation {
 }
 
 /// The whole advice.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Advice {
     /// Quantiles of the usage within periods.
+    #[serde(skip)]
     pub quantiles: Quantiles,
     /// Whether a limit held work back, so that the usage is less than what was wanted.
     pub is_censored: bool,
@@ -115,11 +126,11 @@ pub fn advise(watched: &Watched, asked: &[Cpus]) -> Option<Advice> {
     wanted.extend([(rule, Origin::Rule)]);
     wanted.extend(limit.map(|cpus| (cpus, Origin::InForce)));
     wanted.extend(asked.iter().map(|cpus| (*cpus, Origin::Asked)));
-    if let Recommendation::Limit(cpus) = recommendation {
+    if let Recommendation::Limit { cpus } = recommendation {
         wanted.push((cpus, Origin::Recommended));
     }
     let request = match recommendation {
-        Recommendation::Limit(cpus) => rounded_up(Cpus(quantiles.p95.0.min(cpus.0))),
+        Recommendation::Limit { cpus } => rounded_up(Cpus(quantiles.p95.0.min(cpus.0))),
         _ => rounded_up(quantiles.p95),
     };
     let is_known = |cpus: Cpus| !is_censored || limit.is_some_and(|limit| cpus < limit);
@@ -161,7 +172,7 @@ fn smallest_healthy(cpus: usize, try_it: impl Fn(Cpus) -> Prediction) -> Recomme
     };
     let first = steps.partition_point(|&cpus| !is_healthy(cpus));
     match steps.get(first) {
-        Some(cpus) => Recommendation::Limit(*cpus),
+        Some(cpus) => Recommendation::Limit { cpus: *cpus },
         None => Recommendation::None,
     }
 }
@@ -199,7 +210,7 @@ mod tests {
     #[test]
     fn steady_usage_gets_a_limit_just_above_it() {
         let advice = advise(&watched([3.2; 1000]), &[Cpus(0.2)]).unwrap();
-        let Recommendation::Limit(cpus) = advice.recommendation else { panic!("{advice:?}") };
+        let Recommendation::Limit { cpus } = advice.recommendation else { panic!("{advice:?}") };
         assert!((0.32..=0.4).contains(&cpus.0), "{advice:?}");
         assert_eq!((advice.rule, advice.is_censored), (Cpus(0.5), false));
         let asked = advice.tried.iter().find(|tried| tried.origins.contains(&Origin::Asked)).unwrap();
@@ -213,7 +224,7 @@ mod tests {
         let advice =
             advise(&watched((0..6000).map(|index| if index % 2000 < 50 { 10.0 } else { 0.5 })), &[]).unwrap();
         let rule = advice.tried.iter().find(|tried| tried.origins.contains(&Origin::Rule)).unwrap();
-        let Recommendation::Limit(cpus) = advice.recommendation else { panic!("{advice:?}") };
+        let Recommendation::Limit { cpus } = advice.recommendation else { panic!("{advice:?}") };
         assert!(rule.cpus < Cpus(0.1) && cpus > rule.cpus, "{advice:?}");
         assert!(rule.prediction.as_ref().unwrap().throttled.unwrap() > 0.1, "{rule:?}");
     }
@@ -238,7 +249,7 @@ mod tests {
         limited.throttling = Throttling { periods: 100, throttled: 0, waited: Nanos(0) };
         let advice = advise(&limited, &[]).unwrap();
         assert!(
-            matches!(advice.recommendation, Recommendation::Limit(cpus) if cpus < Cpus(0.3)),
+            matches!(advice.recommendation, Recommendation::Limit { cpus } if cpus < Cpus(0.3)),
             "{advice:?}"
         );
     }

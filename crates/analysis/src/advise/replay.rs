@@ -15,6 +15,8 @@
 
 use std::collections::VecDeque;
 
+use serde::Serialize;
+
 use super::demand::{Demand, STEP};
 use super::{Quota, Throttling};
 use crate::units::Nanos;
@@ -41,11 +43,12 @@ const PHASES: i64 = 10;
 const ENOUGH: usize = 60_000;
 
 /// What a limit would have meant.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Prediction {
     /// The limit.
     pub limit: Quota,
     /// The share of counted periods at whose end something waited. None where no period counts, as with no work.
+    #[serde(rename = "throttled_share")]
     pub throttled: Option<f64>,
     /// How much later the CPU time was given than without a limit.
     pub wait: Wait,
@@ -63,7 +66,7 @@ impl Prediction {
 
 /// Quantiles by CPU time: half of it waited no longer than `p50`. What is still waiting at the end counts with the
 /// time that it has waited until then.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Wait {
     /// Of half the CPU time.
     pub p50: Nanos,

@@ -3,6 +3,8 @@
 //! Deliberately absent: averages over all of it that stand in for quantiles. A limit is felt within periods of
 //! 100 ms, and an average over seconds has none of what happens there.
 
+use serde::Serialize;
+
 use super::Cpus;
 use crate::units::{Nanos, Stamp};
 
@@ -22,7 +24,7 @@ pub struct Usage {
 }
 
 /// What share of the windows lies at or below each.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Quantiles {
     /// Half of them.
     pub p50: Cpus,

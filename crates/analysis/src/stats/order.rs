@@ -7,6 +7,8 @@
 //! Statistics", 3rd edition, section 7.1). No assumption about the shape is made, nothing is
 //! resampled. Deliberately absent: intervals of other quantiles.
 
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
 use super::level::Alpha;
 use super::sample::Sample;
 
@@ -62,6 +64,20 @@ pub struct Estimate {
     pub rounds: usize,
     /// The two-sided error that the interval was made for, and that a decision inherits.
     pub alpha: Alpha,
+}
+
+/// The value beside the ends of its interval.
+impl Serialize for Estimate {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut fields = to.serialize_struct("Estimate", 6)?;
+        fields.serialize_field("estimate", &self.value)?;
+        fields.serialize_field("low", &self.interval.map(|one| one.low))?;
+        fields.serialize_field("high", &self.interval.map(|one| one.high))?;
+        fields.serialize_field("coverage", &self.interval.map(|one| one.coverage))?;
+        fields.serialize_field("level", &self.alpha.get())?;
+        fields.serialize_field("rounds", &self.rounds)?;
+        fields.end()
+    }
 }
 
 impl Estimate {

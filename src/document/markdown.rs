@@ -1,18 +1,146 @@
-//! Markdown under construction: paragraphs, lists, tables and what is folded away, and how a text from outside becomes
-//! one that is shown as it is.
+//! A document for an issue, a wiki, or a comment on a pull request, in GitHub's Markdown: what must not be believed and
+//! the answer first, what can be folded away last.
 //!
-//! A comment is read in two ways: as GitHub shows it, and as it stands in an editor or a mail. So what needs no
-//! escaping has none, and tables have their columns under each other.
+//! Texts are shown as they are and never as markup: see [`escaped`]. A comment may have no more than 65,536 characters;
+//! where there is more to say, the last rows of tables are left out, and it is said how many. It is read in two ways: as
+//! GitHub shows it, and as it stands in an editor or a mail. So what needs no escaping has none, and tables have their
+//! columns under each other.
 
 use std::fmt::Write as _;
 
+use super::{Block, Cell, Cells, Detail, Document, Folded, Item, Look, Table, Tone};
 use crate::report::text::{left, right, width};
+use crate::units::counted;
 
+/// What GitHub takes in one comment, in characters.
+pub const LONGEST: usize = 65_536;
 /// Tables with wider lines are not padded: they would wrap, and a comment has room for so many characters.
 const WIDEST_LINE: usize = 140;
 
+/// The document as Markdown.
+pub fn render(document: &Document, _: &Look) -> String {
+    let mut limit = LONGEST;
+    loop {
+        let text = within(document, limit);
+        let over = text.chars().count().saturating_sub(LONGEST);
+        if over == 0 || limit == 0 {
+            return text;
+        }
+        // What follows the tables needs this much.
+        limit = limit.saturating_sub(over + 100);
+    }
+}
+
+/// The document, with rows of tables as long as what stands before them has no more characters than this.
+fn within(document: &Document, limit: usize) -> String {
+    let mut page = Page { text: String::new(), limit, left_out: 0 };
+    page.paragraph(&format!("## {}", escaped(&document.title)));
+    let about = document.about.join(" · ");
+    let head = [about].into_iter().filter(|about| !about.is_empty()).map(|about| escaped(&about));
+    let facts = document.head.iter().map(|(name, text)| format!("{}: {}", escaped(name), sentence(text)));
+    page.list(head.chain(facts));
+    if !document.alarms.is_empty() {
+        page.paragraph("### Suspect: do not believe these numbers");
+        page.numbered(document.alarms.iter().map(item));
+    }
+    let mut folded = Vec::new();
+    if !document.answer.is_empty() {
+        page.paragraph("### In short");
+        blocks(&mut page, &document.answer, "", &mut folded);
+    }
+    for section in &document.sections {
+        let before = page.text.len();
+        page.paragraph(&format!("### {}", escaped(&section.title)));
+        let titled = page.text.len();
+        blocks(&mut page, &section.blocks, &section.name, &mut folded);
+        if page.text.len() == titled {
+            page.text.truncate(before);
+        }
+    }
+    // What is folded away comes last: where a comment has no room for all, rows of it go first.
+    for (of, part) in folded {
+        let title = if of.is_empty() { part.title.clone() } else { format!("{of}: {}", part.title) };
+        page.folded(&escaped(&title), |page| blocks(page, &part.blocks, of, &mut Vec::new()));
+    }
+    if page.left_out > 0 {
+        let rows = counted(page.left_out, "row");
+        page.paragraph(&format!(
+            "_{rows} of tables left out, since a comment has no room for them; JSON has all._"
+        ));
+    }
+    page.text
+}
+
+fn blocks<'a>(page: &mut Page, all: &'a [Block], of: &'a str, later: &mut Vec<(&'a str, &'a Folded)>) {
+    for block in all.iter().filter(|block| !block.is_empty()) {
+        match block {
+            Block::Title(title) => page.paragraph(&format!("**{}**", sentence(title))),
+            Block::Words(Tone::Faint, text) => page.paragraph(&format!("_{}_", sentence(text))),
+            Block::Words(_, text) => page.paragraph(&sentence(text)),
+            Block::Facts(all) => {
+                page.list(all.iter().map(|(name, text)| format!("{}: {}", sentence(name), sentence(text))));
+            }
+            Block::List(items) => page.list(items.iter().map(item)),
+            Block::Table(table) => self::table(page, table),
+            Block::Copy(lines) => page.code(lines),
+            Block::Folded(folded) => later.push((of, folded)),
+        }
+    }
+}
+
+fn item(item: &Item) -> String {
+    let name: Vec<&str> = [&*item.mark, &*item.name].into_iter().filter(|text| !text.is_empty()).collect();
+    let name = if name.is_empty() { String::new() } else { format!("**{}**: ", sentence(&name.join(" "))) };
+    let mut text = format!("{name}{}", sentence(&item.text));
+    for detail in &item.details {
+        match detail {
+            Detail::Words(words) => text += &format!(" _({})_", sentence(words)),
+            Detail::Copy(what, line) => text += &format!(" _({what}:_ {})", in_code(line)),
+        }
+    }
+    text
+}
+
+/// A text between as many backticks as it needs.
+fn in_code(text: &str) -> String {
+    let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest + 1);
+    let pad = if longest > 0 { " " } else { "" };
+    format!("{fence}{pad}{text}{pad}{fence}")
+}
+
+fn table(page: &mut Page, table: &Table) {
+    if !table.title.is_empty() {
+        page.paragraph(&format!("**{}**", sentence(&table.title)));
+    }
+    let columns = table.columns.iter().map(|column| match column.kind {
+        Cells::Words => Column::text(sentence(&column.name)),
+        Cells::Numbers | Cells::Measured => Column::number(sentence(&column.name)),
+    });
+    let rows: Vec<Vec<String>> = table.rows.iter().map(|row| row.cells.iter().map(cell).collect()).collect();
+    page.table(&columns.collect::<Vec<_>>(), &rows);
+    table.notes.iter().for_each(|note| page.paragraph(&format!("_{}_", sentence(note))));
+}
+
+fn cell(cell: &Cell) -> String {
+    let text = match cell.measured {
+        // A range is an interval only between brackets.
+        Some(_) if !cell.interval.is_empty() && !cell.interval.starts_with('[') => {
+            format!("{} [{}]", cell.text, cell.interval.replace('–', ", "))
+        }
+        _ => cell.joined(),
+    };
+    let alarm = cell.alarm.map_or(String::new(), |number| format!(" {number}"));
+    let detail = if cell.detail.is_empty() { String::new() } else { format!(" ({})", cell.detail) };
+    let text = escaped(&format!("{text}{alarm}{detail}").replace('\n', "; "));
+    match cell.tone {
+        Tone::Alarm | Tone::Strong if !text.is_empty() => format!("**{text}**"),
+        _ => text,
+    }
+}
+
 /// A column of a table.
-pub(super) enum Column {
+pub(crate) enum Column {
     /// Words.
     Text(String),
     /// Numbers, which end at the right.
@@ -51,7 +179,7 @@ impl Column {
 }
 
 /// Markdown under construction.
-pub(super) struct Page {
+pub(crate) struct Page {
     pub text: String,
     /// How many characters there may be before rows of tables are left out.
     pub limit: usize,
@@ -197,7 +325,7 @@ pub(crate) fn sentence(text: &str) -> String {
 }
 
 /// A text of the program's own, whose backticks are meant.
-pub(super) fn own_words(text: &'static str) -> String {
+pub(crate) fn own_words(text: &'static str) -> String {
     let parts = text.split('`').enumerate();
     let part = |(index, part): (usize, &str)| match index % 2 {
         0 => escaped(part),

@@ -1,52 +1,19 @@
 //! Lines of a page: pieces with tones, which become colours where they are asked for. Widths are
 //! settled before colours come in, so that they cannot disturb them.
 
+use super::{Glyphs, Look, Style, Tone};
 use crate::report::text::{shorten, width, wrap};
-use crate::report::{Glyphs, Look, Style};
-use crate::verdict::Kind;
 
-/// What a piece of text is for the eye.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tone {
-    /// Nothing special.
-    Plain,
-    /// A title, or what is to be seen first.
-    Strong,
-    /// What helps reading and is not read.
-    Faint,
-    /// A difference for the worse.
-    Worse,
-    /// A difference for the better.
-    Better,
-    /// Open, or to be looked at.
-    Open,
-    /// Not to be believed, or broken.
-    Alarm,
-}
-
-impl Tone {
-    /// What a verdict of this kind is for the eye.
-    pub fn of(kind: Kind) -> Tone {
-        match kind {
-            Kind::Slower => Tone::Worse,
-            Kind::Faster => Tone::Better,
-            Kind::Machine | Kind::Mixed | Kind::Undecided | Kind::TooFew | Kind::NoData => Tone::Open,
-            Kind::Suspect => Tone::Alarm,
-            Kind::Same | Kind::Context => Tone::Plain,
-        }
-    }
-
-    /// The arguments of the escape sequence (ECMA-48, SGR).
-    fn code(self) -> &'static str {
-        match self {
-            Tone::Plain => "",
-            Tone::Strong => "1",
-            Tone::Faint => "2",
-            Tone::Worse => "31",
-            Tone::Better => "32",
-            Tone::Open => "33",
-            Tone::Alarm => "1;31",
-        }
+/// The arguments of the escape sequence (ECMA-48, SGR).
+fn code(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Plain | Tone::Same => "",
+        Tone::Strong => "1",
+        Tone::Faint => "2",
+        Tone::Worse | Tone::Bad => "31",
+        Tone::Better | Tone::Good => "32",
+        Tone::Open => "33",
+        Tone::Alarm => "1;31",
     }
 }
 
@@ -79,7 +46,7 @@ impl Page {
     }
 
     fn piece(&mut self, tone: Tone, text: &str) {
-        let code = tone.code();
+        let code = code(tone);
         if self.style == Style::Colour && !code.is_empty() && !text.trim().is_empty() {
             self.text.push_str(&format!("\x1b[{code}m{text}\x1b[0m"));
         } else {
@@ -128,8 +95,39 @@ impl Page {
         }
     }
 
+    /// Adds a text in as many lines as it needs, behind pieces that stand in the first only.
+    pub fn hanging(&mut self, first: &[(Tone, &str)], tone: Tone, text: &str) {
+        let indent = first.iter().map(|(_, text)| width(text)).sum();
+        for (index, line) in wrap(&" ".repeat(indent), text, self.width).into_iter().enumerate() {
+            let rest = line.get(indent..).unwrap_or_default();
+            match index {
+                0 => self.line(&[first, &[(tone, rest)]].concat()),
+                _ => self.line(&[(tone, &line)]),
+            }
+        }
+    }
+
+    /// How many lines there are.
+    pub fn lines(&self) -> usize {
+        self.text.lines().count()
+    }
+
+    /// Adds what another page holds, behind an empty line.
+    pub fn append(&mut self, other: Page) {
+        self.gap();
+        self.text.push_str(&other.text);
+    }
+
+    /// Adds a title that divides what stands below another one.
+    pub fn heading(&mut self, text: &str) {
+        self.gap();
+        self.paragraph(Tone::Strong, "", text);
+    }
+
     /// The page as text.
-    pub fn finish(self) -> String {
+    pub fn finish(mut self) -> String {
+        self.text.truncate(self.text.trim_end_matches('\n').len());
+        self.text.push('\n');
         match self.glyphs {
             Glyphs::Unicode => self.text,
             Glyphs::Ascii => self.text.chars().map(ascii).collect(),

@@ -28,6 +28,11 @@ impl Axis {
         Some(Axis { low: low.ln(), high: high.ln(), columns, unit })
     }
 
+    /// How many columns it takes.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
     /// The column of a value.
     fn column(&self, value: f64) -> usize {
         let share = (value.ln() - self.low) / (self.high - self.low);

@@ -1,0 +1,93 @@
+//! A document as one page for a browser: a single file that asks the network for nothing, sorts, hides and tells values
+//! by a small script of its own, and reads without it.
+//!
+//! Templates are askama's: they are compiled and checked with the program, so that no parser of templates lies in
+//! the executable that is also the probe, and everything that is put into them is escaped unless it says `safe`.
+//! Only what this directory holds, and drawings made of numbers and escaped labels, says so. The page's policy
+//! allows its own style and script, by their hashes, and nothing else.
+
+pub(crate) mod frame;
+pub(crate) mod prose;
+
+use askama::Template;
+use askama::filters::HtmlSafe;
+
+use self::frame::Frame;
+use self::prose::{prose, question};
+use super::{Block, Cell, Cells, Detail, Document, Item, Look, Tone};
+
+/// The document as a page.
+pub(super) fn render(document: &Document, _: &Look) -> String {
+    let labels = document.subjects.clone();
+    let frame = Frame::of(document.title.clone(), env!("CARGO_PKG_VERSION"), labels);
+    Page { frame, document }.render().expect("a string takes any text")
+}
+
+#[derive(Template)]
+#[template(path = "document.html")]
+struct Page<'a> {
+    frame: Frame,
+    document: &'a Document,
+}
+
+/// Blocks below each other.
+#[derive(Template)]
+#[template(path = "blocks.html")]
+struct Blocks<'a> {
+    blocks: &'a [Block],
+}
+
+impl HtmlSafe for Blocks<'_> {}
+
+fn blocks(blocks: &[Block]) -> Blocks<'_> {
+    Blocks { blocks }
+}
+
+/// Points of a list; those that are a sentence each look like text.
+#[derive(Template)]
+#[template(path = "list.html")]
+struct List<'a> {
+    items: &'a [Item],
+}
+
+impl HtmlSafe for List<'_> {}
+
+fn list(items: &[Item]) -> List<'_> {
+    List { items }
+}
+
+impl List<'_> {
+    fn are_sentences(&self) -> bool {
+        self.items.iter().all(|item| item.mark.is_empty() && item.name.is_empty() && item.details.is_empty())
+    }
+}
+
+/// What something is for the eye, as the style names it.
+fn class(tone: &Tone) -> &'static str {
+    match tone {
+        Tone::Plain | Tone::Strong => "",
+        Tone::Faint => "faint",
+        Tone::Worse => "worse",
+        Tone::Better => "better",
+        Tone::Same => "same",
+        Tone::Good => "held",
+        Tone::Bad => "failed",
+        Tone::Open => "open",
+        Tone::Alarm => "alarm",
+    }
+}
+
+impl Cell {
+    /// Its text in parts between which a line may end: what a person would type has no spaces.
+    fn parts(&self) -> impl Iterator<Item = &str> {
+        let may_end = self.is_code || !self.text.contains(' ');
+        self.text.split_inclusive(move |letter| may_end && ",;:/".contains(letter))
+    }
+
+    /// How it stands, and what it is for the eye.
+    fn classes(&self) -> String {
+        let code = if self.is_code { " code" } else { "" };
+        let list = if self.text.contains('\n') { " list" } else { "" };
+        format!("{}{code}{list}", class(&self.tone)).trim().to_owned()
+    }
+}
