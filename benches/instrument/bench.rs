@@ -52,6 +52,14 @@ impl Bench {
         })
     }
 
+    /// A run beside this one, in the same place.
+    pub fn another_run(&self) -> Result<RunContext> {
+        let id = format!("{:08x}", session::random_seed()?);
+        let mut run = RunContext::begin(self.run.place.clone(), Interrupts::install()?, id, self.seed)?;
+        run.host = self.run.host.clone();
+        Ok(run)
+    }
+
     /// A directory for what is compiled or generated.
     pub fn scratch(&self) -> &Path {
         self.scratch.path()

@@ -8,7 +8,7 @@ use dunnage::image::EXECUTABLE;
 use dunnage::outcome::Abort;
 use dunnage::probe::{PROBE, Task};
 use dunnage::subject::engine::{Engine, RUN_LABEL};
-use dunnage::subject::{Spec, Subject, docker, on_path, podman};
+use dunnage::subject::{Container, ContainerRequest, Spec, Subject, docker, on_path, podman};
 use dunnage::sys::spawn::Program;
 use serde_json::Value;
 
@@ -60,11 +60,12 @@ pub fn engine(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>> 
 pub fn exec(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>> {
     let client = on_path(name).with_context(|| format!("`{name}` is not installed"))?;
     let mut subject = bench.subject(name)?;
-    let verbs = subject.verbs().context("it has no verbs")?;
     let failed = |abort: Abort| anyhow!("{abort:?}");
-    let started = verbs.create(&bench.run).and_then(|_| verbs.start(&bench.run));
-    let row = started.map_err(failed).and_then(|_| {
-        let container = named_last(bench)?;
+    // The bench's own context is silenced meanwhile.
+    let run = &bench.another_run()?;
+    let made = Container::create(subject.as_ref(), &ContainerRequest::default(), run);
+    let row = made.and_then(|mut made| made.start().map(|_| made)).map_err(failed).and_then(|mut made| {
+        let container = made.name().to_owned();
         let command =
             Program::new(&client, ["exec", &container, EXECUTABLE, PROBE, Task::Enter.argument()])?.shown();
         let times = bench.scratch().join("times.json");
@@ -75,28 +76,20 @@ pub fn exec(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>> {
                 bench.fall_silent();
                 by_hyperfine(&command, &times)
             }),
-            Box::new(|bench| {
+            Box::new(|_| {
                 let mut sum = 0.0;
                 for _ in 0..LAUNCHES {
-                    verbs.exec(&bench.run).map_err(failed)?;
-                    let entered = verbs.exec(&bench.run).map_err(failed)?;
+                    made.exec(Task::Enter).map_err(failed)?;
+                    let entered = made.exec(Task::Enter).map_err(failed)?;
                     sum += entered.returned.since(entered.spawned).seconds();
                 }
                 Ok(sum / LAUNCHES as f64)
             }),
         )
     });
-    verbs.discard(&bench.run);
     subject.finish(&bench.run);
     let target = Target::Either(0.93, 1.07, 0.005);
     row.map(|pairs| vec![Row::of_pairs(&format!("{name} exec / hyperfine"), bench, &pairs, &target)])
-}
-
-/// The name that was given last: the one before the next.
-fn named_last(bench: &mut Bench) -> Result<String> {
-    let next = bench.run.next_name();
-    let (run, number) = next.rsplit_once('-').context("names end in a number")?;
-    Ok(format!("{run}-{:06}", number.parse::<u64>()? - 1))
 }
 
 /// As the subject without keys puts them together.

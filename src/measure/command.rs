@@ -1,13 +1,13 @@
 //! `command`: three launches or entries, of which the last runs the command.
 
 use super::exec;
-use super::lifecycle::{until_it_waits, verbs};
+use super::lifecycle::ready;
 use super::{Measure, work_sample, worked};
 use crate::experiment::Setting;
 use crate::experiment::command::{Command, NAME, Wanted, line};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::probe::message::Done;
-use crate::subject::{Entered, Launch, Need, RunContext, Subject, Work};
+use crate::subject::{ContainerRequest, Entered, Launch, Need, RunContext, Subject, Work};
 use crate::units::Nanos;
 
 impl Measure for Command {
@@ -72,29 +72,16 @@ fn entered(subject: &mut dyn Subject, wanted: &Wanted, run: &RunContext) -> Resu
     if !subject.offers().contains(&Need::Exec) {
         return Err(Failure::new(FailureClass::Unsupported, Need::Exec.lacking()).into());
     }
-    let verbs = verbs(subject)?;
-    let mut enter = || {
-        verbs.create_for(run, &wanted.mounts)?;
-        verbs.start(run)?;
-        // The first entry also says that the program inside is ready to be stopped.
-        let first = verbs.exec(run)?;
-        until_it_waits(verbs, run, &first)?;
-        let found = verbs.exec_work(run, &identify)?;
-        check(&found.message.done, wanted)?;
-        let empty = verbs.exec_work(run, &nothing)?;
-        let entered =
-            verbs.exec_work(run, &whole).map_err(|abort| in_its_words(wanted, abort, run.allowed))?;
-        check(&entered.message.done, wanted)?;
-        verbs.stop(run)?;
-        verbs.delete(run)?;
-        let sample = of_entry(&entered)?;
-        Ok(complete(sample, empty.returned.since(empty.spawned), &found.message.done))
-    };
-    let sample = enter();
-    if sample.is_err() {
-        verbs.discard(run);
-    }
-    sample
+    let mut container = ready(subject, &ContainerRequest { mounts: wanted.mounts.clone() }, run)?;
+    let found = container.exec(&identify)?;
+    check(&found.message.done, wanted)?;
+    let empty = container.exec(&nothing)?;
+    let entered = container.exec(&whole).map_err(|abort| in_its_words(wanted, abort, run.allowed))?;
+    check(&entered.message.done, wanted)?;
+    container.stop()?;
+    container.remove()?;
+    let sample = of_entry(&entered)?;
+    Ok(complete(sample, empty.returned.since(empty.spawned), &found.message.done))
 }
 
 /// The sample of an entry, with what the work inside reported.

@@ -1,11 +1,12 @@
 //! `exec`: an entry into a container of its own, which was started just before.
 
 use super::Measure;
-use super::lifecycle::{until_it_waits, verbs};
+use super::lifecycle::ready;
 use crate::experiment::Setting;
 use crate::experiment::exec::{Exec, QUIET};
 use crate::outcome::{Abort, Failure, Sample};
-use crate::subject::{Entered, RunContext, Subject};
+use crate::probe::Task;
+use crate::subject::{ContainerRequest, Entered, RunContext, Subject};
 
 impl Measure for Exec {
     fn measure(
@@ -16,28 +17,16 @@ impl Measure for Exec {
     ) -> Result<Sample, Abort> {
         let passes_time = subject.has_a_clock();
         let primed = setting.get("prestate") == Some("primed");
-        let verbs = verbs(subject)?;
-        let mut enter = || {
-            verbs.create(run)?;
-            verbs.start(run)?;
-            // The first entry also says that the program inside is ready to be stopped.
-            let first = verbs.exec(run)?;
-            until_it_waits(verbs, run, &first)?;
-            if primed {
-                verbs.exec(run)?;
-            } else if passes_time {
-                run.quiet(QUIET)?;
-            }
-            let entered = verbs.exec(run)?;
-            verbs.stop(run)?;
-            verbs.delete(run)?;
-            Ok(sample(&entered)?)
-        };
-        let entered = enter();
-        if entered.is_err() {
-            verbs.discard(run);
+        let mut container = ready(subject, &ContainerRequest::default(), run)?;
+        if primed {
+            container.exec(Task::Enter)?;
+        } else if passes_time {
+            run.quiet(QUIET)?;
         }
-        entered
+        let entered = container.exec(Task::Enter)?;
+        container.stop()?;
+        container.remove()?;
+        Ok(sample(&entered)?)
     }
 }
 

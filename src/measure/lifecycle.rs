@@ -4,7 +4,8 @@ use super::Measure;
 use crate::experiment::Setting;
 use crate::experiment::lifecycle::{Lifecycle, QUIET};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
-use crate::subject::{Entered, Need, RunContext, Span, Subject, Verbs};
+use crate::probe::Task;
+use crate::subject::{Container, ContainerRequest, Entered, RunContext, Span, Subject};
 use crate::units::Nanos;
 
 /// Longer than any stop of a program that answers, and shorter than the patience of any engine.
@@ -17,27 +18,29 @@ impl Measure for Lifecycle {
         if subject.has_a_clock() {
             run.quiet(QUIET)?;
         }
-        let verbs = verbs(subject)?;
-        let lived = live(verbs, run);
-        if lived.is_err() {
-            verbs.discard(run);
-        }
-        lived
+        live(subject, run)
     }
 }
 
-/// The verbs of a subject that offers them.
-pub(super) fn verbs(subject: &mut dyn Subject) -> Result<&mut dyn Verbs, Failure> {
-    let unsupported = || Failure::new(FailureClass::Unsupported, Need::Lifecycle.lacking());
-    subject.verbs().ok_or_else(unsupported)
+/// A container of the subject that runs, and whose program is ready to be stopped.
+pub(super) fn ready<'a>(
+    subject: &'a dyn Subject,
+    request: &ContainerRequest,
+    run: &'a RunContext,
+) -> Result<Container<'a>, Abort> {
+    let mut container = Container::create(subject, request, run)?;
+    container.start()?;
+    let entered = container.exec(Task::Enter)?;
+    until_it_waits(&mut container, run, &entered)?;
+    Ok(container)
 }
 
-fn live(verbs: &mut dyn Verbs, run: &RunContext) -> Result<Sample, Abort> {
-    let create = verbs.create(run)?;
-    let start = verbs.start(run)?;
-    let entered = verbs.exec(run)?;
-    until_it_waits(verbs, run, &entered)?;
-    let stop = verbs.stop(run)?;
+fn live(subject: &dyn Subject, run: &RunContext) -> Result<Sample, Abort> {
+    let mut container = Container::create(subject, &ContainerRequest::default(), run)?;
+    let start = container.start()?;
+    let entered = container.exec(Task::Enter)?;
+    until_it_waits(&mut container, run, &entered)?;
+    let stop = container.stop()?;
     if stop.took() >= PATIENCE {
         let reason = format!(
             "to stop took {}: the program inside did not get SIGTERM, or did not answer it",
@@ -45,7 +48,8 @@ fn live(verbs: &mut dyn Verbs, run: &RunContext) -> Result<Sample, Abort> {
         );
         return Err(Failure { took: stop.took(), ..Failure::new(FailureClass::Treatment, reason) }.into());
     }
-    let remove = verbs.delete(run)?;
+    let create = container.created();
+    let remove = container.remove()?;
     let mut sample = Sample::default();
     let exec = Span { began: entered.spawned, ended: entered.returned };
     let named = [
@@ -64,18 +68,14 @@ fn live(verbs: &mut dyn Verbs, run: &RunContext) -> Result<Sample, Abort> {
 
 /// Looks again, outside of every timed interval, until the first process of the container awaits the
 /// signal. Where process ids are the host's, the signal ends it whether it waits or not.
-pub(super) fn until_it_waits(
-    verbs: &mut dyn Verbs,
-    run: &RunContext,
-    entered: &Entered,
-) -> Result<(), Abort> {
+fn until_it_waits(container: &mut Container<'_>, run: &RunContext, entered: &Entered) -> Result<(), Abort> {
     let own_ids =
         |entered: &Entered| entered.message.inside.namespaces.get("pid") != run.host.namespaces.get("pid");
     if !own_ids(entered) || entered.message.inside.awaits_term() != Some(false) {
         return Ok(());
     }
     for _ in 0..LOOKS {
-        if verbs.exec(run)?.message.inside.awaits_term() != Some(false) {
+        if container.exec(Task::Enter)?.message.inside.awaits_term() != Some(false) {
             return Ok(());
         }
     }

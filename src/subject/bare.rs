@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use self::confined::Confinement;
 use super::client::{self, Call, Holds, Terminal};
+use super::container::{Checks, Draft, Entered, Found, Span, Verbs, nothing_runs};
 use super::roots::{self, Copied};
 use super::treatment::{Expected, Own};
-use super::verbs::{self, Entered, Span, Verbs};
 use super::{
     Component, Defaults, Facts, Kind, Launch, Mount, Need, Order, Place, RunContext, Spec, Subject,
     Unavailable, kinds,
@@ -22,8 +22,8 @@ use crate::image::fat;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::{CgroupInUse, Inside};
 use crate::probe::{CGROUP_DIRECTORIES, LIMITS, PROBE};
+use crate::sys::raw;
 use crate::sys::spawn::Program;
-use crate::sys::{clock, raw};
 
 /// The kind `bare`.
 pub static KIND: Kind = Kind {
@@ -40,8 +40,6 @@ struct Bare {
     expected: Expected,
     /// The root of an image, where one is asked for.
     copied: Option<Copied>,
-    /// What whoever enters is to find.
-    mounts: Vec<Mount>,
     confinement: Option<Confinement>,
 }
 
@@ -66,7 +64,6 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         // Its mounts are its own; nothing else of it is a container's.
         expected: Expected { mount: if has_image { Own::Private } else { Own::Host }, ..Expected::bare() },
         copied: None,
-        mounts: Vec::new(),
         confinement: Confinement::of(spec)?,
     }))
 }
@@ -96,43 +93,43 @@ impl Bare {
     }
 }
 
-/// The host always runs, so there is nothing to make, start, stop or remove; to enter it is to fork and
-/// to execute. These verbs take no time because nothing is done, which is why the life cycle is not
-/// offered.
-impl Verbs for Bare {
-    fn create_for(&mut self, _: &RunContext, mounts: &[Mount]) -> Result<Span, Abort> {
-        self.mounts = mounts.to_vec();
-        Ok(nothing_to_do())
-    }
-
-    fn start(&mut self, _: &RunContext) -> Result<Span, Abort> {
-        Ok(nothing_to_do())
-    }
-
-    fn enter(&mut self, order: Order<'_>, run: &RunContext) -> Result<Entered, Abort> {
-        verbs::enter(
-            run,
-            &self.program(order, &self.mounts)?,
-            order.allowed(run),
-            &self.expected,
-            Terminal::No,
-        )
-    }
-
-    fn stop(&mut self, _: &RunContext) -> Result<Span, Abort> {
-        Ok(nothing_to_do())
-    }
-
-    fn delete(&mut self, _: &RunContext) -> Result<Span, Abort> {
-        Ok(nothing_to_do())
-    }
-
-    fn discard(&mut self, _: &RunContext) {}
+/// What runs in place of a container. The host always runs, so there is nothing to make, start, stop or remove; to enter it is to
+/// fork and to execute. These verbs take no time because nothing is done, which is why the life cycle is not offered.
+struct OfHost<'a> {
+    bare: &'a Bare,
+    draft: Draft<'a>,
 }
 
-fn nothing_to_do() -> Span {
-    let now = clock::now();
-    Span { began: now, ended: now }
+impl Verbs for OfHost<'_> {
+    fn create(&mut self) -> Result<Span, Abort> {
+        Ok(Span::none())
+    }
+
+    fn start(&mut self) -> Result<Span, Abort> {
+        Ok(Span::none())
+    }
+
+    fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
+        let program = self.bare.program(order, &self.draft.request.mounts)?;
+        let checks = Checks { expected: &self.bare.expected, limits: None, terminal: Terminal::No };
+        self.draft.enter(&program, order, checks)
+    }
+
+    fn stop(&mut self) -> Result<Span, Abort> {
+        Ok(Span::none())
+    }
+
+    fn remove(&mut self) -> Result<Span, Abort> {
+        Ok(Span::none())
+    }
+
+    fn first_process(&mut self) -> Result<i32, Failure> {
+        Err(nothing_runs())
+    }
+
+    fn discard(&mut self) -> Result<Found, Failure> {
+        Ok(Found::Yes)
+    }
 }
 
 impl Subject for Bare {
@@ -144,8 +141,12 @@ impl Subject for Bare {
         }
     }
 
-    fn verbs(&mut self) -> Option<&mut dyn Verbs> {
-        Some(self)
+    fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
+        Ok(Box::new(OfHost { bare: self, draft }))
     }
 
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {

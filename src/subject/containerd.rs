@@ -13,16 +13,18 @@ mod verbs;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use self::ctr::{Ctr, Found, NAMESPACE};
+use self::ctr::{Ctr, NAMESPACE};
+use self::verbs::OfContainerd;
 use super::client::{self, Call, Holds, Terminal};
 use super::component::ask;
+use super::container::{Draft, Verbs, is_cut_short, is_over};
 use super::engine::{RUN_LABEL, STATE_LABEL};
 use super::limits::Limits;
 use super::spec::parse_size;
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::{
     Access, Component, Defaults, Facts, Kind, Launch, Need, Order, Place, RunContext, Spec, Subject,
-    Unavailable, Verbs, kinds, on_path,
+    Unavailable, kinds, on_path,
 };
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
@@ -54,7 +56,6 @@ struct Containerd {
     runtime: Option<PathBuf>,
     facts: Facts,
     image: Option<String>,
-    life: verbs::Life,
 }
 
 fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
@@ -111,7 +112,6 @@ fn find(spec: &Spec) -> Result<Containerd, Unavailable> {
             notes: notes.into_iter().filter_map(known).collect(),
         },
         image: None,
-        life: verbs::Life::default(),
     })
 }
 
@@ -285,8 +285,12 @@ impl Subject for Containerd {
         self.offered()
     }
 
-    fn verbs(&mut self) -> Option<&mut dyn Verbs> {
-        Some(self)
+    fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
+        Ok(Box::new(OfContainerd { containerd: self, draft, first: None, entries: 0 }))
     }
 
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
@@ -318,16 +322,8 @@ impl Subject for Containerd {
             self.check_snapshotter(&launch.message.inside)?;
             return Ok(launch);
         };
-        let killed = match abort {
-            Abort::Interrupted => true,
-            Abort::Failed(failure) => failure.class == FailureClass::Timeout,
-        };
-        // A daemon whose client was killed may still make the container that is not there yet: the
-        // journal keeps it for whoever comes next.
-        match self.ctr.remove(&name, self.key("snapshotter")) {
-            Ok(Found::No) if killed => {}
-            Ok(_) => run.cross_out(entry),
-            Err(_) => {}
+        if is_over(is_cut_short(abort), &self.ctr.remove(&name, self.key("snapshotter"))) {
+            run.cross_out(entry);
         }
         launched
     }
@@ -336,10 +332,7 @@ impl Subject for Containerd {
         self.ctr.remove(name, self.key("snapshotter")).map(drop)
     }
 
-    fn finish(&mut self, run: &RunContext) {
-        self.discard(run);
-        self.forget(run);
-    }
+    fn finish(&mut self, _: &RunContext) {}
 
     fn facts(&self) -> &Facts {
         &self.facts

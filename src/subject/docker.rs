@@ -118,7 +118,6 @@ pub fn of_info(
             notes: notes.map(|(key, value)| (key.to_owned(), value)).to_vec(),
         },
         image: None,
-        standing: None,
     })
 }
 

@@ -9,15 +9,14 @@ use std::path::PathBuf;
 
 pub use self::image::users_with_images;
 pub(super) use self::image::with_archive;
+use self::verbs::OfEngine;
 use super::client::{self, Call, Holds, Terminal};
 use super::component::{ask_as, insist_as, question};
+use super::container::{Draft, Found, Verbs, is_cut_short, is_over};
 use super::limits::Limits;
 use super::login::Login;
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
-use super::verbs::Standing;
-use super::{
-    Access, Company, Facts, Launch, Need, Order, RunContext, Spec, Subject, Unavailable, Verbs, context,
-};
+use super::{Access, Company, Facts, Launch, Need, Order, RunContext, Spec, Subject, Unavailable, context};
 use crate::image::fat;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::PROBE;
@@ -57,8 +56,6 @@ pub struct Engine {
     pub facts: Facts,
     /// The image to run, once `prepare` has found or loaded it.
     pub image: Option<String>,
-    /// The container that stays, while there is one.
-    pub(super) standing: Option<Standing>,
 }
 
 impl Engine {
@@ -153,6 +150,11 @@ impl Engine {
         }
     }
 
+    /// The image to run.
+    pub(super) fn image(&self) -> &str {
+        self.image.as_deref().expect("`prepare` provides the image before any launch")
+    }
+
     pub(super) fn own_image(&self) -> bool {
         matches!(self.spec.get("image"), None | Some("small" | fat::NAME))
     }
@@ -223,8 +225,12 @@ impl Subject for Engine {
         &Need::CONTAINER
     }
 
-    fn verbs(&mut self) -> Option<&mut dyn Verbs> {
-        Some(self)
+    fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
+        Ok(Box::new(OfEngine { engine: self, draft }))
     }
 
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
@@ -233,9 +239,8 @@ impl Subject for Engine {
     }
 
     fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
-        let image = self.image.as_deref().expect("`prepare` provides the image before any launch");
         let name = run.next_name();
-        let program = self.program(&self.run_arguments(run, &name, image, order))?;
+        let program = self.program(&self.run_arguments(run, &name, self.image(), order))?;
         let entry = run.note(container(&self.spec, &name))?;
         let call = Call {
             program: &program,
@@ -254,7 +259,7 @@ impl Subject for Engine {
             (Ok(_), Some("false")) | (Err(_), _) => self.rm(&name),
             _ => Ok(Found::Yes),
         };
-        if is_over(&launched, &removed) {
+        if is_over(launched.as_ref().is_err_and(is_cut_short), &removed) {
             run.cross_out(entry);
         }
         let launched = launched?;
@@ -266,36 +271,10 @@ impl Subject for Engine {
         self.rm(name).map(drop)
     }
 
-    fn finish(&mut self, run: &RunContext) {
-        self.discard(run);
-    }
+    fn finish(&mut self, _: &RunContext) {}
 
     fn facts(&self) -> &Facts {
         &self.facts
-    }
-}
-
-/// Whether a container that was to be removed was there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Found {
-    /// It was, and is removed.
-    Yes,
-    /// It was not.
-    No,
-}
-
-/// Whether nothing of a launch can come any more. A daemon that was not waited for may still make the
-/// container that is not there yet: the journal keeps it for whoever comes next.
-pub(super) fn is_over(launched: &Result<Launch, Abort>, removed: &Result<Found, Failure>) -> bool {
-    let cut_short = match launched {
-        Err(Abort::Interrupted) => true,
-        Err(Abort::Failed(failure)) => failure.class == FailureClass::Timeout,
-        Ok(_) => false,
-    };
-    match removed {
-        Ok(Found::No) => !cut_short,
-        Ok(Found::Yes) => true,
-        Err(_) => false,
     }
 }
 

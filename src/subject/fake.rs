@@ -3,10 +3,12 @@
 
 mod work;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::container::{Draft, Entered, Found, Span, Verbs};
 use super::spec::parse_duration;
 use super::{
-    Cpu, Defaults, Entered, Facts, Kind, Launch, Mount, Need, Order, Place, RunContext, Span, Spec, Subject,
-    Unavailable, Verbs, kinds,
+    Cpu, Defaults, Facts, Kind, Launch, Need, Order, Place, RunContext, Spec, Subject, Unavailable, kinds,
 };
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::{Done, Inside, Message};
@@ -32,9 +34,16 @@ struct Fake {
     hang: u64,
     wrong: bool,
     label: String,
+    spec: Spec,
+    script: Mutex<Script>,
+    facts: Facts,
+}
+
+/// Where in its script it is.
+#[derive(Default)]
+struct Script {
     launches: u64,
     rng: Option<Rng>,
-    facts: Facts,
 }
 
 /// The planted effects of the factors that are high, added up, in seconds.
@@ -61,8 +70,8 @@ fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         hang: whole("hang"),
         wrong: spec.get("treatment").is_some(),
         label: spec.shown(),
-        launches: 0,
-        rng: None,
+        spec: spec.clone(),
+        script: Mutex::default(),
         facts: Facts { runtime: spec.runtime.clone(), ..Facts::default() },
     }))
 }
@@ -74,25 +83,31 @@ fn number_of(text: &str) -> u64 {
 }
 
 impl Fake {
+    fn script(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The next time by the script: what it takes, or why it fails.
-    fn next(&mut self, run: &RunContext) -> Result<f64, Abort> {
-        self.launches += 1;
-        let every = |period: u64| period > 0 && self.launches.is_multiple_of(period);
+    fn next(&self, run: &RunContext) -> Result<f64, Abort> {
+        let mut script = self.script();
+        script.launches += 1;
+        let launches = script.launches;
+        let every = |period: u64| period > 0 && launches.is_multiple_of(period);
         if every(self.fail) {
-            let reason = format!("launch {} fails by its script", self.launches);
+            let reason = format!("launch {launches} fails by its script");
             let failure = Failure::new(FailureClass::Crash, reason).with_words(b"scripted engine: boom");
             return Err(Failure { took: Nanos::from_millis(1), ..failure }.into());
         }
-        if self.hang > 0 && self.launches >= self.hang {
+        if self.hang > 0 && launches >= self.hang {
             let failure = Failure::new(FailureClass::Timeout, "hangs by its script");
             return Err(Failure { took: run.allowed, ..failure }.into());
         }
         if self.wrong {
             return Err(Failure::new(FailureClass::Treatment, "not as asked, by its script").into());
         }
-        let rng = self.rng.as_mut().expect("`prepare` seeds the generator before anything is started");
+        let rng = script.rng.as_mut().expect("`prepare` seeds the generator before anything is started");
         let mut total = self.time * (self.noise * rng.standard_normal()).exp();
-        total *= 1.0 + self.drift * self.launches as f64;
+        total *= 1.0 + self.drift * launches as f64;
         if every(self.spike) {
             total *= 10.0;
         }
@@ -100,15 +115,16 @@ impl Fake {
     }
 
     /// What came of an order that takes this long.
-    fn done(&mut self, order: Order<'_>, total: f64) -> Result<Done, Failure> {
+    fn done(&self, order: Order<'_>, total: f64) -> Result<Done, Failure> {
         let Order::Work(work) = order else { return Ok(Done::default()) };
-        let rng = self.rng.as_mut().expect("`prepare` seeds the generator before anything is started");
+        let mut script = self.script();
+        let rng = script.rng.as_mut().expect("`prepare` seeds the generator before anything is started");
         let unknown = || Failure::new(FailureClass::Unsupported, Need::Work.lacking());
         work::done(work, total, rng).ok_or_else(unknown)
     }
 
     /// A verb that takes this share of a launch.
-    fn verb(&mut self, run: &RunContext, share: f64) -> Result<Span, Abort> {
+    fn verb(&self, run: &RunContext, share: f64) -> Result<Span, Abort> {
         let took = self.next(run)? * share;
         let took = Nanos((took * 1e9) as i64);
         let began = run.pass(took + PAUSE);
@@ -116,18 +132,24 @@ impl Fake {
     }
 }
 
-impl Verbs for Fake {
-    fn create_for(&mut self, run: &RunContext, _: &[Mount]) -> Result<Span, Abort> {
-        self.verb(run, 0.3)
+/// A container of the script.
+struct OfScript<'a> {
+    fake: &'a Fake,
+    run: &'a RunContext,
+}
+
+impl Verbs for OfScript<'_> {
+    fn create(&mut self) -> Result<Span, Abort> {
+        self.fake.verb(self.run, 0.3)
     }
 
-    fn start(&mut self, run: &RunContext) -> Result<Span, Abort> {
-        self.verb(run, 0.4)
+    fn start(&mut self) -> Result<Span, Abort> {
+        self.fake.verb(self.run, 0.4)
     }
 
-    fn enter(&mut self, order: Order<'_>, run: &RunContext) -> Result<Entered, Abort> {
-        let span = self.verb(run, 0.2)?;
-        let done = self.done(order, span.took().seconds())?;
+    fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
+        let span = self.fake.verb(self.run, 0.2)?;
+        let done = self.fake.done(order, span.took().seconds())?;
         let at = |share: f64| Stamp(span.began.0 + (span.took().0 as f64 * share) as u64);
         let message =
             Message { entry: at(0.6), main: at(0.62), ready: at(0.65), inside: Inside::default(), done };
@@ -135,15 +157,21 @@ impl Verbs for Fake {
         Ok(Entered { spawned: span.began, returned: span.ended, message, treatment })
     }
 
-    fn stop(&mut self, run: &RunContext) -> Result<Span, Abort> {
-        self.verb(run, 0.2)
+    fn stop(&mut self) -> Result<Span, Abort> {
+        self.fake.verb(self.run, 0.2)
     }
 
-    fn delete(&mut self, run: &RunContext) -> Result<Span, Abort> {
-        self.verb(run, 0.1)
+    fn remove(&mut self) -> Result<Span, Abort> {
+        self.fake.verb(self.run, 0.1)
     }
 
-    fn discard(&mut self, _: &RunContext) {}
+    fn first_process(&mut self) -> Result<i32, Failure> {
+        Err(Failure::new(FailureClass::Unsupported, "a script has no processes"))
+    }
+
+    fn discard(&mut self) -> Result<Found, Failure> {
+        Ok(Found::Yes)
+    }
 }
 
 impl Subject for Fake {
@@ -151,12 +179,16 @@ impl Subject for Fake {
         &[Need::Launch, Need::Lifecycle, Need::Exec, Need::Work]
     }
 
-    fn verbs(&mut self) -> Option<&mut dyn Verbs> {
-        Some(self)
+    fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
+        Ok(Box::new(OfScript { fake: self, run: draft.run }))
     }
 
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
-        self.rng.get_or_insert_with(|| Rng::for_stream(run.seed, number_of(&self.label)));
+        self.script().rng.get_or_insert_with(|| Rng::for_stream(run.seed, number_of(&self.label)));
         Ok(())
     }
 

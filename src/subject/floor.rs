@@ -7,14 +7,16 @@ mod verbs;
 
 use std::ffi::OsString;
 
+use self::verbs::OfFloor;
 use super::account::Account;
 use super::client;
+use super::container::{Draft, Verbs};
 use super::limits::{self, Limits};
 use super::roots;
 use super::treatment::{self, Cgroup, Expected};
 use super::{
     Apart, Company, Component, Cpu, Defaults, Facts, Kind, Launch, Need, Order, Place, RunContext, Spec,
-    Subject, Unavailable, Verbs, Work, kinds,
+    Subject, Unavailable, Work, kinds,
 };
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
@@ -50,7 +52,6 @@ struct Floor {
     /// The image's root, once an engine was asked for it.
     root: Option<roots::Root>,
     scratch: std::path::PathBuf,
-    life: verbs::Life,
     /// The executable of the image, as seen from the host.
     executable: std::path::PathBuf,
 }
@@ -87,7 +88,6 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         works: Vec::new(),
         root: None,
         scratch: place.state.join("floor"),
-        life: verbs::Life::default(),
         executable: place.executable.clone(),
     }))
 }
@@ -142,7 +142,7 @@ fn remove_orphans() -> Vec<std::path::PathBuf> {
 impl Floor {
     /// A container in this scratch directory, whose program is the probe with this order.
     fn container(
-        &mut self,
+        &self,
         run: &RunContext,
         scratch: &std::path::Path,
         order: Order<'_>,
@@ -150,7 +150,7 @@ impl Floor {
         let root = match (&self.root, self.spec.get("image")) {
             (Some(root), _) => root.clone(),
             (None, _) if is_small(&self.spec) => roots::Root::Ours(run.place.rootfs.clone()),
-            (None, _) => self.root.insert(roots::root(&self.spec, run)?).clone(),
+            (None, _) => roots::root(&self.spec, run)?,
         };
         let pieces = keys::pieces(&self.spec);
         let is_whole = pieces.has(Piece::Mounts) && pieces.has(Piece::Overlay);
@@ -304,8 +304,12 @@ impl Subject for Floor {
         keys::offers(&self.spec)
     }
 
-    fn verbs(&mut self) -> Option<&mut dyn Verbs> {
-        Some(self)
+    fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
+        Ok(Box::new(OfFloor::new(self, draft)?))
     }
 
     fn pieces(&mut self) -> Option<&mut dyn Apart> {
@@ -315,8 +319,10 @@ impl Subject for Floor {
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
         self.scratch = run.workspace().join(run.next_name());
         let entry = run.note(resource::directory(&self.scratch))?;
-        let scratch = self.scratch.clone();
-        match self.container(run, &scratch, Task::Start.into()) {
+        if !is_small(&self.spec) {
+            self.root = Some(roots::root(&self.spec, run)?);
+        }
+        match self.container(run, &self.scratch, Task::Start.into()) {
             Ok(prepared) => {
                 self.prepared = Some((prepared, entry));
                 Ok(())
@@ -333,8 +339,7 @@ impl Subject for Floor {
         if let Order::Work(work) = order
             && !self.works.iter().any(|(own, _)| own == work)
         {
-            let scratch = self.scratch.clone();
-            let prepared = self.container(run, &scratch, order)?;
+            let prepared = self.container(run, &self.scratch, order)?;
             self.works.push((work.clone(), prepared));
         }
         let prepared = match order {
@@ -371,7 +376,6 @@ impl Subject for Floor {
     }
 
     fn finish(&mut self, run: &RunContext) {
-        self.finish_life(run);
         self.variants.clear();
         self.works.clear();
         if let Some((prepared, entry)) = self.prepared.take() {

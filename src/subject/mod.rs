@@ -1,12 +1,13 @@
 //! Subjects: where the work runs. A kind of subject is one file and one line in `KINDS`; no kind
 //! names an experiment. What is common to all that are started through a command line is in
-//! `client`, what a run lends to its subjects is in `context`.
+//! `client`, what a run lends to its subjects is in `context`, containers as handles are in `container`.
 
 mod account;
 pub mod api;
 pub mod bare;
 pub mod client;
 pub mod component;
+pub mod container;
 pub mod containerd;
 pub mod context;
 pub mod docker;
@@ -23,19 +24,19 @@ pub mod roots;
 pub mod survey;
 pub mod treatment;
 pub(crate) mod unavailable;
-pub mod verbs;
 pub mod work;
 
 pub use crate::resource::Place;
+pub use container::{Container, ContainerRequest, Entered, Span};
 pub use context::RunContext;
 pub use dunnage_analysis::subject::{Access, Key, Layer, Mount, Need, Spec, SpecError, Values, kinds, spec};
 pub use pieces::Apart;
 pub use unavailable::{Cause, Unavailable};
-pub use verbs::{Entered, Span, Verbs};
 pub use work::{Order, Work};
 
 use std::path::{Path, PathBuf};
 
+use self::container::{Draft, Verbs};
 use crate::outcome::{Abort, Failure};
 use crate::probe::Task;
 use crate::probe::message::Message;
@@ -100,15 +101,15 @@ pub struct Facts {
 }
 
 /// Something that can start a container, or stands in for one.
-pub trait Subject {
+pub trait Subject: Send + Sync {
     /// What it can do.
     fn offers(&self) -> &'static [Need] {
         &[Need::Launch, Need::Work]
     }
-    /// The life of its containers, for subjects that offer it or can be entered.
-    fn verbs(&mut self) -> Option<&mut dyn Verbs> {
-        None
-    }
+    /// What it was asked to be.
+    fn spec(&self) -> &Spec;
+    /// The verbs of a container that is about to be made, for [`Container::create`].
+    fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort>;
     /// Its pieces, for subjects that offer them.
     fn pieces(&mut self) -> Option<&mut dyn Apart> {
         None

@@ -5,14 +5,16 @@ mod verbs;
 
 use std::path::{Path, PathBuf};
 
+use self::verbs::OfRuntime;
 use super::client::{self, Call, Holds, Terminal};
 use super::component::insist;
+use super::container::{Draft, Verbs};
 use super::limits::{self, Limits};
 use super::roots;
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::{
     Component, Defaults, Facts, Kind, Launch, Need, Order, Place, RunContext, Spec, Subject, Unavailable,
-    Verbs, Work, kinds, on_path,
+    Work, kinds, on_path,
 };
 use crate::image::EXECUTABLE;
 use crate::image::bundle::{self, Bundle};
@@ -82,7 +84,6 @@ struct Oci {
     bundle: Option<(Bundle, Entry)>,
     /// Those of works, made when the first of each is wanted.
     works: Vec<(Work, (Bundle, Entry))>,
-    life: verbs::Life,
     /// The root of somebody else's image, in a copy that is this subject's own.
     copied: Option<roots::Copied>,
 }
@@ -135,7 +136,6 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         limit,
         bundle: None,
         works: Vec::new(),
-        life: verbs::Life::default(),
         copied: None,
     }))
 }
@@ -218,23 +218,31 @@ impl Oci {
         &mut self,
         run: &RunContext,
         directory: &Path,
-        mut spec: bundle::Spec,
+        spec: bundle::Spec,
     ) -> Result<Bundle, Failure> {
-        let failed = |error: anyhow::Error| {
-            Failure::new(FailureClass::Environment, format!("cannot make a bundle: {error:#}"))
-        };
-        std::fs::create_dir_all(run.workspace()).map_err(|error| failed(error.into()))?;
+        std::fs::create_dir_all(run.workspace()).map_err(|error| no_bundle(error.into()))?;
         if roots::foreign(&self.spec).is_none() {
             let root = roots::root(&self.spec, run)?;
-            return Bundle::write(directory, root.path(), &spec).map_err(failed);
+            return Bundle::write(directory, root.path(), &spec).map_err(no_bundle);
         }
-        let own = roots::Copied::of(&mut self.copied, &self.spec, run)?;
-        spec.directory = own.image.directory().to_owned();
-        spec.env.retain(|entry| !entry.starts_with("PATH="));
-        spec.env.splice(0..0, own.image.environment());
-        let probe = run.place.executable.to_string_lossy();
-        spec.mounts.push(bundle::Mount::bind(&probe, EXECUTABLE, bundle::Access::ReadOnly));
-        Bundle::around(directory, own.path(), &spec).map_err(failed)
+        let root = roots::Copied::of(&mut self.copied, &self.spec, run)?.path().to_owned();
+        Bundle::around(directory, &root, &self.dressed(spec, run)).map_err(no_bundle)
+    }
+
+    /// The description with what somebody else's image asks for, and the probe laid into it.
+    fn dressed(&self, mut spec: bundle::Spec, run: &RunContext) -> bundle::Spec {
+        if let Some(own) = &self.copied {
+            spec.directory = own.image.directory().to_owned();
+            spec.env.retain(|entry| !entry.starts_with("PATH="));
+            spec.env.splice(0..0, own.image.environment());
+            let probe = run.place.executable.to_string_lossy();
+            spec.mounts.push(bundle::Mount::bind(&probe, EXECUTABLE, bundle::Access::ReadOnly));
+        }
+        spec
+    }
+
+    fn prepared(&self) -> &(Bundle, Entry) {
+        self.bundle.as_ref().expect("`prepare` makes the bundle before any launch")
     }
 }
 
@@ -242,8 +250,7 @@ impl Oci {
     /// The bundle of an order.
     fn bundle_for(&mut self, order: Order<'_>, run: &RunContext) -> Result<&Bundle, Failure> {
         let Order::Work(work) = order else {
-            let (bundle, _) = self.bundle.as_ref().expect("`prepare` makes the bundle before any launch");
-            return Ok(bundle);
+            return Ok(&self.prepared().0);
         };
         let at = match self.works.iter().position(|(own, _)| own == work) {
             Some(at) => at,
@@ -256,6 +263,10 @@ impl Oci {
         let (_, (bundle, _)) = &self.works[at];
         Ok(bundle)
     }
+}
+
+fn no_bundle(error: anyhow::Error) -> Failure {
+    Failure::new(FailureClass::Environment, format!("cannot make a bundle: {error:#}"))
 }
 
 fn remove_bundle((bundle, entry): (Bundle, Entry), run: &RunContext) {
@@ -273,8 +284,17 @@ impl Subject for Oci {
         &Need::CONTAINER
     }
 
-    fn verbs(&mut self) -> Option<&mut dyn Verbs> {
-        Some(self)
+    fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
+        let (prepared, _) = self.prepared();
+        let spec = self.dressed(self.bundle_spec(&draft.name, draft.order()), draft.run);
+        let root = self.copied.as_ref().map_or_else(|| prepared.root(), |own| own.path().to_owned());
+        // All share the root that is there already, as containers of one image share its layers.
+        let bundle = Bundle::around(&draft.directory.join("bundle"), &root, &spec).map_err(no_bundle)?;
+        Ok(Box::new(OfRuntime { oci: self, draft, bundle, first: None }))
     }
 
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
@@ -329,9 +349,8 @@ impl Subject for Oci {
     }
 
     fn finish(&mut self, run: &RunContext) {
-        self.discard(run);
         let works = self.works.drain(..).map(|(_, bundle)| bundle);
-        let all: Vec<_> = works.chain(self.bundle.take()).chain(self.life.bundle.take()).collect();
+        let all: Vec<_> = works.chain(self.bundle.take()).collect();
         for bundle in all {
             remove_bundle(bundle, run);
         }

@@ -113,7 +113,6 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
         root: if driver == "overlay" { &["overlay", "fuse.fuse-overlayfs", "fuse"] } else { &[] },
         facts: Facts { components, runtime: Some(text("/host/ociRuntime/name")), notes },
         image: None,
-        standing: None,
     })
 }
 

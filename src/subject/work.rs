@@ -3,7 +3,7 @@
 
 use dunnage_analysis::subject::Mount;
 
-use super::RunContext;
+use super::{ContainerRequest, RunContext};
 use crate::probe::Task;
 use crate::units::Nanos;
 
@@ -28,14 +28,14 @@ impl Work {
 }
 
 /// What the probe of one container is asked to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum Order<'a> {
     /// A task that says all.
     Task(Task),
     /// A work.
     Work(&'a Work),
-    /// To stay until it is asked to end, with these places of the host bound into its container.
-    Stay(&'a [Mount]),
+    /// To stay until it is asked to end, in a container like this.
+    Stay(&'a ContainerRequest),
 }
 
 impl From<Task> for Order<'_> {
@@ -78,7 +78,7 @@ impl<'a> Order<'a> {
         match self {
             Order::Task(_) => &[],
             Order::Work(work) => &work.mounts,
-            Order::Stay(mounts) => mounts,
+            Order::Stay(request) => &request.mounts,
         }
     }
 }

@@ -26,6 +26,9 @@ pub struct Stack {
 // launch, for which the launching thread waits with the stack borrowed exclusively.
 unsafe impl Send for Stack {}
 
+// SAFETY: what is shared is only its address; to run on it takes it exclusively.
+unsafe impl Sync for Stack {}
+
 impl Stack {
     /// Maps it.
     pub fn new() -> io::Result<Stack> {

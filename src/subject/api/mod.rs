@@ -18,11 +18,13 @@ use self::http::Request;
 use self::requests::{Life, Wish};
 use self::service::Service;
 use self::talk::{Address, ask_once, json, refused};
-use super::engine::{Engine, Found, is_about_nothing, is_over};
+use self::verbs::OfApi;
+use super::container::{Draft, Found, Verbs, is_cut_short, is_over};
+use super::engine::{Engine, is_about_nothing};
 use super::unavailable::remedy_for_docker;
 use super::{
-    Component, Facts, Launch, Need, Order, Place, RunContext, Spec, Subject, Unavailable, Verbs, component,
-    docker, podman,
+    Component, Facts, Launch, Need, Order, Place, RunContext, Spec, Subject, Unavailable, component, docker,
+    podman,
 };
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::subject::resources::container;
@@ -276,8 +278,13 @@ impl Subject for Api {
         &Need::CONTAINER
     }
 
-    fn verbs(&mut self) -> Option<&mut dyn Verbs> {
-        Some(self)
+    fn spec(&self) -> &Spec {
+        &self.engine.spec
+    }
+
+    fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
+        let life = Life::of(&self.version, &draft.name);
+        Ok(Box::new(OfApi { api: self, draft, life }))
     }
 
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
@@ -294,7 +301,7 @@ impl Subject for Api {
             (Ok(_), Some("false")) | (Err(_), _) => self.rm(&name),
             _ => Ok(Found::Yes),
         };
-        if is_over(&launched, &removed) {
+        if is_over(launched.as_ref().is_err_and(is_cut_short), &removed) {
             run.cross_out(entry);
         }
         if let Server::Own(Some(service)) = &mut self.server {
@@ -310,7 +317,6 @@ impl Subject for Api {
     }
 
     fn finish(&mut self, run: &RunContext) {
-        self.discard(run);
         if let Server::Own(service) = &mut self.server
             && let Some(service) = service.take()
         {

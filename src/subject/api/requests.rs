@@ -125,6 +125,11 @@ impl Life {
         Request::upgrading(&target, b"")
     }
 
+    /// Says what it is.
+    pub fn inspect(&self) -> Request {
+        self.of_container("GET", "/json")
+    }
+
     /// Starts it.
     pub fn start(&self) -> Request {
         self.of_container("POST", "/start")

@@ -1,49 +1,50 @@
-//! The life of a container by requests: each verb connects anew, as a command of its own would.
-//! To enter is three requests: one makes the process, one starts it and becomes the stream of its
-//! output, and when that has ended one asks how it ended.
+//! The verbs as requests: each connects anew, as a command of its own would. To enter is three requests: one makes the process, one
+//! starts it and becomes the stream of its output, and when that has ended one asks how it ended.
 
 use serde_json::json;
 
+use super::Api;
 use super::http::Request;
 use super::launch::{ended, streams};
 use super::requests::Life;
 use super::talk::{Address, Talk, json};
-use super::{Api, Found};
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::{LIMITS, PROBE};
-use crate::subject::verbs::{self, Entered, Span, Standing, Verbs};
-use crate::subject::{Mount, Order, RunContext};
+use crate::subject::Order;
+use crate::subject::container::{Checks, Draft, Entered, Found, Span, Verbs};
 use crate::sys::clock;
 use crate::sys::process;
 use crate::sys::socket::Patience;
 use crate::units::{Nanos, Stamp};
 
-impl Api {
-    /// The requests about the container that stands.
-    fn life(&self) -> Result<Life, Failure> {
-        let standing = self.engine.standing.as_ref().ok_or_else(verbs::nothing_stands)?;
-        Ok(Life::of(&self.version, &standing.name))
+/// A container of an engine that is asked over its API.
+pub(super) struct OfApi<'a> {
+    pub api: &'a Api,
+    pub draft: Draft<'a>,
+    pub life: Life,
+}
+
+impl OfApi<'_> {
+    /// A verb that is one request.
+    fn carry_out(&self, request: &Request) -> Result<Span, Abort> {
+        let run = self.draft.run;
+        let mut patience = Patience::new(run.allowed, Some(&run.interrupts));
+        let began = clock::now();
+        let answered = Talk::begin(&self.api.address(), &mut patience)
+            .and_then(|mut talk| talk.ask(request, &mut patience, None));
+        let span = Span { began, ended: clock::now() };
+        answered.map_err(|abort| taking(abort, span.took()))?;
+        Ok(span)
     }
 
     /// Ends the monitors of processes that entered a container which is removed: podman's service has
     /// them wait five minutes for somebody who asks once more how such a process ended.
-    fn end_monitors(&self, name: &str) {
-        for monitor in self.engine.facts.components.iter().filter(|one| one.role == "monitor") {
-            process::kill_clients(&monitor.path, name);
+    fn end_monitors(&self) {
+        for monitor in self.api.engine.facts.components.iter().filter(|one| one.role == "monitor") {
+            process::kill_clients(&monitor.path, &self.draft.name);
         }
     }
-}
-
-/// A verb that is one request.
-fn carry_out(run: &RunContext, address: &Address, request: &Request) -> Result<Span, Abort> {
-    let mut patience = Patience::new(run.allowed, Some(&run.interrupts));
-    let began = clock::now();
-    let answered =
-        Talk::begin(address, &mut patience).and_then(|mut talk| talk.ask(request, &mut patience, None));
-    let span = Span { began, ended: clock::now() };
-    answered.map_err(|abort| taking(abort, span.took()))?;
-    Ok(span)
 }
 
 /// A failure that says how long it took.
@@ -90,71 +91,64 @@ fn visit(
     }
 }
 
-impl Verbs for Api {
-    fn create_for(&mut self, run: &RunContext, mounts: &[Mount]) -> Result<Span, Abort> {
-        let image = self.engine.image.clone().expect("`prepare` provides the image before any verb");
-        let standing = Standing::announce(run, &self.engine.spec)?;
-        let life = Life::of(&self.version, &standing.name);
-        let request = life.create(&self.wish(run, &image).body(Order::Stay(mounts)));
-        self.engine.standing = Some(standing);
-        let made = carry_out(run, &self.address(), &request);
-        // A request that was answered made nothing any more; one that was given up may have.
-        if matches!(&made, Err(Abort::Failed(failure)) if failure.class != FailureClass::Timeout)
-            && let Some(standing) = self.engine.standing.take()
-            && self.rm(&standing.name).is_ok()
-        {
-            run.cross_out(standing.entry);
-        }
-        made
+impl Verbs for OfApi<'_> {
+    fn create(&mut self) -> Result<Span, Abort> {
+        let wish = self.api.wish(self.draft.run, self.api.engine.image());
+        self.carry_out(&self.life.create(&wish.body(self.draft.order())))
     }
 
-    fn start(&mut self, run: &RunContext) -> Result<Span, Abort> {
-        carry_out(run, &self.address(), &self.life()?.start())
+    fn start(&mut self) -> Result<Span, Abort> {
+        self.carry_out(&self.life.start())
     }
 
-    fn enter(&mut self, order: Order<'_>, run: &RunContext) -> Result<Entered, Abort> {
-        let life = self.life()?;
-        let tty = self.engine.spec.get("tty") == Some("true");
-        let words = order.words(self.engine.limits().map(|_| LIMITS));
+    fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
+        let (engine, run) = (&self.api.engine, self.draft.run);
+        let tty = engine.spec.get("tty") == Some("true");
+        let words = order.words(engine.limits().map(|_| LIMITS));
         let mut command = vec![EXECUTABLE, PROBE];
         command.extend(words.iter().map(String::as_str));
-        let make = life
+        let make = self
+            .life
             .make_exec(&json!({ "AttachStdout": true, "AttachStderr": true, "Tty": tty, "Cmd": command }));
-        let address = self.address();
         let mut patience = Patience::new(order.allowed(run), Some(&run.interrupts));
         let spawned = clock::now();
-        let visited = visit(&address, &life, &make, tty, &mut patience)
+        let visited = visit(&self.api.address(), &self.life, &make, tty, &mut patience)
             .map_err(|abort| taking(abort, clock::now().since(spawned)))?;
         let (outputs, terminal) = streams(visited.output, tty, &make)?;
         let ended = ended((spawned, visited.returned), visited.status, outputs);
-        let entered = verbs::entered(run, &make.shown, &ended, &self.engine.expected(), terminal)?;
-        if let Some(limits) = self.engine.limits() {
-            limits.check(&entered.message.inside)?;
-        }
-        Ok(entered)
+        let checks = Checks { expected: &engine.expected(), limits: engine.limits(), terminal };
+        Ok(checks.entered(run, &make.shown, &ended)?)
     }
 
-    fn stop(&mut self, run: &RunContext) -> Result<Span, Abort> {
-        carry_out(run, &self.address(), &self.life()?.stop())
+    fn stop(&mut self) -> Result<Span, Abort> {
+        self.carry_out(&self.life.stop())
     }
 
-    fn delete(&mut self, run: &RunContext) -> Result<Span, Abort> {
-        let span = carry_out(run, &self.address(), &self.life()?.remove())?;
-        if let Some(standing) = self.engine.standing.take() {
-            self.end_monitors(&standing.name);
-            run.cross_out(standing.entry);
-        }
+    fn remove(&mut self) -> Result<Span, Abort> {
+        let span = self.carry_out(&self.life.remove())?;
+        self.end_monitors();
         Ok(span)
     }
 
-    fn discard(&mut self, run: &RunContext) {
-        let Some(standing) = self.engine.standing.take() else { return };
-        // A daemon that was not waited for may still make the container that is not there yet: then
-        // the journal keeps it for whoever comes next.
-        let removed = self.rm(&standing.name);
-        self.end_monitors(&standing.name);
-        if matches!(removed, Ok(Found::Yes)) {
-            run.cross_out(standing.entry);
-        }
+    fn first_process(&mut self) -> Result<i32, Failure> {
+        let run = self.draft.run;
+        let request = self.life.inspect();
+        let mut patience = Patience::new(run.allowed, Some(&run.interrupts));
+        let environment = |reason: String| Failure::new(FailureClass::Environment, reason);
+        let answered = super::ask_once(&self.api.address(), &request, &mut patience);
+        let said = match answered {
+            Ok(answer) => json(&answer, &request)?,
+            Err(Abort::Failed(failure)) => return Err(failure),
+            Err(Abort::Interrupted) => return Err(environment("interrupted".into())),
+        };
+        let pid = said["State"]["Pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
+        let runs = pid.filter(|pid| *pid > 0);
+        runs.ok_or_else(|| environment(format!("`{}` does not run", self.draft.name)))
+    }
+
+    fn discard(&mut self) -> Result<Found, Failure> {
+        let removed = self.api.rm(&self.draft.name);
+        self.end_monitors();
+        removed
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::Unavailable;
 use super::super::component::{ask, insist};
+use super::super::container::Found;
 use crate::image::archive::IMAGE_LABEL;
 use crate::outcome::{Failure, FailureClass};
 use crate::sys::process;
@@ -21,15 +22,6 @@ const PIPES: &str = "/run/containerd/fifo";
 pub struct Ctr {
     program: PathBuf,
     address: String,
-}
-
-/// Whether something that was to be removed was there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
-    /// It was.
-    Yes,
-    /// It was not.
-    No,
 }
 
 impl Ctr {

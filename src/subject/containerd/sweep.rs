@@ -4,9 +4,10 @@
 
 use serde_json::Value;
 
+use super::super::container::Found;
 use super::super::engine::{RUN_LABEL, STATE_LABEL};
 use super::super::{Company, Unavailable, context, on_path};
-use super::ctr::{Ctr, Found, NAMESPACE};
+use super::ctr::{Ctr, NAMESPACE};
 use super::{SOCKETS, address};
 use crate::image::archive::IMAGE_LABEL;
 

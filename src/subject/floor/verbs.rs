@@ -1,44 +1,31 @@
-//! The life of a container of the floor, cut where a runtime's verbs cut it: `create` makes the cgroups
-//! and directories, `start` clones the child that builds its inside and executes, `exec` is `setns`,
-//! fork and exec, `stop` sends SIGTERM and reaps, `delete` removes cgroups and directories.
+//! The verbs of the floor, cut where a runtime's verbs cut them: `create` makes the cgroups and directories, `start` clones the
+//! child that builds its inside and executes, `exec` is `setns`, fork and exec, `stop` sends SIGTERM and reaps, `remove` removes
+//! cgroups and directories.
 
 use std::ffi::CString;
-use std::path::PathBuf;
 
-use super::super::verbs::{self, Entered, Span, Standing, Verbs};
+use super::super::client::Terminal;
 use super::{Floor, cannot_make, environment};
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::{LIMITS, PROBE};
-use crate::resource;
-use crate::resource::journal::Entry;
+use crate::subject::Order;
+use crate::subject::container::{Checks, Draft, Entered, Found, Span, Verbs, nothing_runs};
 use crate::subject::limits::Limits;
-use crate::subject::{Mount, Order, RunContext};
 use crate::sys::clock;
 use crate::sys::container::{Entrance, LaunchError, Made, Prepared, Running};
 use crate::sys::spawn::Unfinished;
 use crate::units::Nanos;
 
-/// What stays between the verbs.
-#[derive(Debug, Default)]
-pub(super) struct Life {
-    /// What containers that stay are made with, once the first was wanted.
-    kind: Option<StayingKind>,
-    /// The container, while there is one.
-    standing: Option<Standing>,
+/// A container of the floor.
+pub(super) struct OfFloor<'a> {
+    floor: &'a Floor,
+    draft: Draft<'a>,
+    prepared: Prepared,
     made: Option<Made>,
     running: Option<Running>,
-}
-
-#[derive(Debug)]
-struct StayingKind {
-    prepared: Prepared,
-    /// What is bound into them.
-    mounts: Vec<Mount>,
-    /// Ways in, by the words of who enters.
+    /// Ways in, by the words of whoever enters.
     entrances: Vec<(Vec<String>, Entrance)>,
-    scratch: PathBuf,
-    entry: Entry,
 }
 
 fn refused(error: LaunchError) -> Failure {
@@ -52,46 +39,13 @@ fn unfinished(why: Unfinished) -> Abort {
     }
 }
 
-impl Floor {
-    /// What containers with these mounts are made with. No container stands when the mounts change.
-    fn staying_kind(&mut self, run: &RunContext, mounts: &[Mount]) -> Result<&mut StayingKind, Failure> {
-        if self.life.kind.as_ref().is_some_and(|kind| kind.mounts != mounts) {
-            self.drop_kind(run);
-        }
-        if self.life.kind.is_none() {
-            let scratch = run.workspace().join(run.next_name());
-            let entry = run.note(resource::directory(&scratch))?;
-            let prepared = match self.container(run, &scratch, Order::Stay(mounts)) {
-                Ok(prepared) => prepared,
-                Err(failure) => {
-                    let _ = std::fs::remove_dir_all(&scratch);
-                    run.cross_out(entry);
-                    return Err(failure);
-                }
-            };
-            let mounts = mounts.to_vec();
-            self.life.kind = Some(StayingKind { prepared, mounts, entrances: Vec::new(), scratch, entry });
-        }
-        Ok(self.life.kind.as_mut().expect("made right before"))
+impl<'a> OfFloor<'a> {
+    /// What is made ready before the first verb.
+    pub fn new(floor: &'a Floor, draft: Draft<'a>) -> Result<OfFloor<'a>, Failure> {
+        let prepared = floor.container(draft.run, &draft.directory, draft.order())?;
+        Ok(OfFloor { floor, draft, prepared, made: None, running: None, entrances: Vec::new() })
     }
 
-    /// Ends the life, and what lives were made with.
-    pub(super) fn finish_life(&mut self, run: &RunContext) {
-        self.discard(run);
-        self.drop_kind(run);
-    }
-
-    fn drop_kind(&mut self, run: &RunContext) {
-        if let Some(kind) = self.life.kind.take() {
-            let disposed = kind.prepared.dispose();
-            if std::fs::remove_dir_all(&kind.scratch).is_ok() || disposed.is_ok() {
-                run.cross_out(kind.entry);
-            }
-        }
-    }
-}
-
-impl StayingKind {
     /// The way in for a probe with these words, made when it is first wanted.
     fn entrance(&mut self, words: Vec<String>) -> Result<usize, Failure> {
         if let Some(at) = self.entrances.iter().position(|(own, _)| *own == words) {
@@ -107,83 +61,66 @@ impl StayingKind {
     }
 }
 
-impl Verbs for Floor {
-    fn create_for(&mut self, run: &RunContext, mounts: &[Mount]) -> Result<Span, Abort> {
-        self.staying_kind(run, mounts)?;
-        let standing = Standing::announce(run, &self.spec)?;
-        let kind = self.staying_kind(run, mounts)?;
-        match kind.prepared.make(&standing.name) {
-            Ok(made) => {
-                let span = Span { began: made.began, ended: made.ended };
-                self.life.made = Some(made);
-                self.life.standing = Some(standing);
-                Ok(span)
-            }
-            Err(failed) => {
-                run.cross_out(standing.entry);
-                Err(cannot_make(failed, FailureClass::Environment).into())
-            }
-        }
+impl Verbs for OfFloor<'_> {
+    fn create(&mut self) -> Result<Span, Abort> {
+        let made = self.prepared.make(&self.draft.name);
+        let made = self.made.insert(made.map_err(|failed| cannot_make(failed, FailureClass::Environment))?);
+        Ok(Span { began: made.began, ended: made.ended })
     }
 
-    fn start(&mut self, _: &RunContext) -> Result<Span, Abort> {
-        let Life { kind: Some(kind), made: Some(made), running, .. } = &mut self.life else {
-            return Err(verbs::nothing_stands().into());
-        };
-        let started = kind.prepared.start(made).map_err(refused)?;
+    fn start(&mut self) -> Result<Span, Abort> {
+        let made = self.made.as_ref().ok_or_else(nothing_runs)?;
+        let started = self.prepared.start(made).map_err(refused)?;
         let ended = clock::now();
         let span = Span { began: started.spawned(), ended };
-        *running = Some(started);
+        self.running = Some(started);
         Ok(span)
     }
 
-    fn enter(&mut self, order: Order<'_>, run: &RunContext) -> Result<Entered, Abort> {
-        let words = order.words(self.limit.map(|_| LIMITS));
-        let Life { kind: Some(kind), made: Some(made), running: Some(running), .. } = &mut self.life else {
-            return Err(verbs::nothing_stands().into());
+    fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
+        let at = self.entrance(order.words(self.floor.limit.map(|_| LIMITS)))?;
+        let (Some(made), Some(running)) = (&self.made, &self.running) else {
+            return Err(nothing_runs().into());
         };
-        let at = kind.entrance(words)?;
-        let (_, entrance) = &mut kind.entrances[at];
-        let child = kind.prepared.enter(made, running.pid(), entrance).map_err(refused)?;
+        let run = self.draft.run;
+        let (_, entrance) = &mut self.entrances[at];
+        let child = self.prepared.enter(made, running.pid(), entrance).map_err(refused)?;
         let ended = child.wait(order.allowed(run), Some(&run.interrupts)).map_err(unfinished)?;
-        let terminal = super::client::Terminal::No;
-        let entered = verbs::entered(run, "the probe that entered", &ended, &self.expected, terminal)?;
-        if let Some(limits) = Limits::of(&self.spec) {
-            limits.check(&entered.message.inside)?;
-        }
-        Ok(entered)
+        let (expected, limits) = (&self.floor.expected, Limits::of(&self.floor.spec));
+        let checks = Checks { expected, limits, terminal: Terminal::No };
+        Ok(checks.entered(run, "the probe that entered", &ended)?)
     }
 
-    fn stop(&mut self, run: &RunContext) -> Result<Span, Abort> {
-        let running = self.life.running.take().ok_or_else(verbs::nothing_stands)?;
+    fn stop(&mut self) -> Result<Span, Abort> {
+        let running = self.running.take().ok_or_else(nothing_runs)?;
         let began = clock::now();
         let sent = running.signal(libc::SIGTERM);
-        let gone = running.wait(run.allowed, Some(&run.interrupts));
+        let gone = running.wait(self.draft.run.allowed, Some(&self.draft.run.interrupts));
         sent.map_err(|error| environment(format!("cannot send SIGTERM: {error}")))?;
         gone.end.map_err(unfinished)?;
         Ok(Span { began, ended: gone.reaped })
     }
 
-    fn delete(&mut self, run: &RunContext) -> Result<Span, Abort> {
-        let made = self.life.made.take().ok_or_else(verbs::nothing_stands)?;
+    fn remove(&mut self) -> Result<Span, Abort> {
+        let made = self.made.take().ok_or_else(nothing_runs)?;
         let began = clock::now();
         let removed = made.remove();
         let ended = clock::now();
         removed.map_err(|why| environment(format!("a container was left behind: {why}")))?;
-        if let Some(standing) = self.life.standing.take() {
-            run.cross_out(standing.entry);
-        }
         Ok(Span { began, ended })
     }
 
-    fn discard(&mut self, run: &RunContext) {
-        if let Some(running) = self.life.running.take() {
+    fn first_process(&mut self) -> Result<i32, Failure> {
+        self.running.as_ref().map(Running::pid).ok_or_else(nothing_runs)
+    }
+
+    fn discard(&mut self) -> Result<Found, Failure> {
+        if let Some(running) = self.running.take() {
             // At a deadline that is over, it is killed and reaped.
             let _ = running.wait(Nanos(0), None);
         }
-        let removed = self.life.made.take().is_none_or(|made| made.remove().is_ok());
-        if let Some(standing) = self.life.standing.take().filter(|_| removed) {
-            run.cross_out(standing.entry);
-        }
+        let Some(made) = self.made.take() else { return Ok(Found::Yes) };
+        let removed = made.remove().map_err(|why| environment(format!("a container was left behind: {why}")));
+        removed.map(|()| Found::Yes)
     }
 }
