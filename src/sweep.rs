@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::resource::journal::{self, Abandoned};
 use crate::resource::{self, Goes, Kind, Record, Scope};
-use crate::subject::{self, Company, Place, context};
+use crate::subject::{self, Company, Place};
 use crate::sys::remains::{self, Tokens};
 use crate::sys::{clock, process};
 use crate::units::Stamp;
@@ -25,7 +25,7 @@ pub fn abandoned(place: &Place) -> Result<Vec<String>> {
 
 fn clear_all(place: &Place, kinds: &[&Kind]) -> Result<Vec<String>> {
     let mut told = Vec::new();
-    for dead in journal::abandoned(&context::journals(&place.state))? {
+    for dead in journal::abandoned(&resource::journals(&place.state))? {
         told.extend(clear(place, kinds, dead)?);
     }
     Ok(told)
@@ -52,7 +52,7 @@ fn clear(place: &Place, kinds: &[&Kind], dead: Abandoned) -> Result<Vec<String>>
     told.extend(stuck.iter().map(|(why, records)| could_not_remove(kinds, &run, why, records)));
     // The run's own directory is ours by its place; whatever was prepared there is gone with it.
     if resource::is_word(&run) {
-        let _ = std::fs::remove_dir_all(resource::workspace(&place.state, &run));
+        let _ = resource::remove_tree(&resource::workspace(&place.state, &run));
     }
     if stuck.is_empty() {
         dead.finish()?;
@@ -108,7 +108,7 @@ pub fn everything(place: &Place) -> Result<Vec<String>> {
 
 /// Runs whose journals are there and locked by somebody.
 fn living_runs(state: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(context::journals(state)).into_iter().flatten().flatten();
+    let entries = std::fs::read_dir(resource::journals(state)).into_iter().flatten().flatten();
     entries.filter_map(|entry| Some(entry.path().file_stem()?.to_str()?.to_owned())).collect()
 }
 

@@ -180,7 +180,7 @@ fn the_service_of_podman_is_swept_when_dunnage_was_killed() {
     child.wait().expect("it ends");
     assert!(!services(&dunnage).is_empty(), "nothing outlived it, so nothing is tested");
     let next = dunnage.run("check start -s bare");
-    assert!(next.code == 0 && next.stderr.contains("removed the service `"), "{next}");
+    assert!(next.code == 0 && next.stderr.contains("removed the service at `"), "{next}");
     assert_eq!(services(&dunnage), Vec::<i32>::new());
     assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
 }

@@ -1,21 +1,21 @@
 //! Does `compare` leave equal subjects alone? Short runs of the same, each with a docker daemon of its own that is
 //! started before it and ended after it, so that whatever a start makes different is in them; then every pair of
-//! them is compared. The daemon has a root, a socket, a containerd and a network namespace of its own, no bridge and
-//! no packet filter: in the machine's own namespace a daemon without a bridge removes `docker0`, whosever it is.
+//! them is compared.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
+use dunnage::resource::daemon::{Engine, daemon};
 
 use crate::bench::{Bench, DUNNAGE};
 use crate::table::Row;
 
 /// Rounds of a run, as many as a verdict of a default run rests on.
 const ROUNDS: &str = "30";
-const STARTS_WITHIN: Duration = Duration::from_secs(30);
-const ENDS_WITHIN: Duration = Duration::from_secs(30);
+/// What is compared has no network.
+const NO_NETWORK: &[&str] =
+    &["--bridge", "none", "--iptables=false", "--ip-masq=false", "--ip-forward=false"];
 
 /// Makes the runs, and compares every pair.
 pub fn equal(bench: &mut Bench, runs: usize) -> Result<Vec<Row>> {
@@ -24,9 +24,11 @@ pub fn equal(bench: &mut Bench, runs: usize) -> Result<Vec<Row>> {
     let places: Vec<PathBuf> = (0..runs).map(|index| scratch.join(format!("restart-{index:02}"))).collect();
     for (index, place) in places.iter().enumerate() {
         eprintln!("bench: restarts: run {} of {runs}", index + 1);
-        let daemon = Daemon::start(bench.scratch())?;
-        let done = measure(&daemon, place);
-        daemon.end()?;
+        let (owner, interrupts) = (&bench.run.owner, &bench.run.interrupts);
+        let daemon =
+            daemon(owner, interrupts, Engine::Docker, NO_NETWORK).map_err(|why| anyhow!("{why:?}"))?;
+        let done = measure(&daemon.socket, place);
+        daemon.finish().map_err(|why| anyhow!("{why}"))?;
         done?;
     }
     let count = places.len();
@@ -65,8 +67,8 @@ struct Found {
     words: String,
 }
 
-fn measure(daemon: &Daemon, place: &Path) -> Result<()> {
-    let docker = format!("docker:host=\"unix://{}\",net=none", daemon.socket.display());
+fn measure(socket: &Path, place: &Path) -> Result<()> {
+    let docker = format!("docker:host=\"unix://{}\",net=none", socket.display());
     let output = Command::new(DUNNAGE)
         .args(["run", "start", "--rounds", ROUNDS, "-s", "bare", "-s", "floor", "-s", "crun", "-s"])
         .arg(format!("docker={docker}"))
@@ -118,64 +120,4 @@ fn most_at_five_percent(trials: usize) -> usize {
         count += 1;
     }
     count
-}
-
-/// A docker daemon of our own.
-struct Daemon {
-    process: Child,
-    socket: PathBuf,
-}
-
-impl Daemon {
-    fn start(scratch: &Path) -> Result<Daemon> {
-        let own = scratch.join("dockerd");
-        std::fs::create_dir_all(&own)?;
-        let socket = own.join("docker.sock");
-        let log = std::fs::File::create(own.join("log"))?;
-        let process = Command::new("unshare")
-            .args(["--net", "dockerd", "--host"])
-            .arg(format!("unix://{}", socket.display()))
-            .arg("--data-root")
-            .arg(own.join("root"))
-            .arg("--exec-root")
-            .arg(own.join("exec"))
-            .arg("--pidfile")
-            .arg(own.join("pid"))
-            .args(["--bridge", "none", "--iptables=false", "--ip-masq=false", "--ip-forward=false"])
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()
-            .context("cannot start `dockerd`")?;
-        let mut daemon = Daemon { process, socket };
-        let began = Instant::now();
-        while !daemon.answers() {
-            if daemon.process.try_wait()?.is_some() || began.elapsed() > STARTS_WITHIN {
-                let log = std::fs::read_to_string(own.join("log")).unwrap_or_default();
-                let _ = daemon.process.kill();
-                bail!("dockerd does not answer: {}", log.lines().last().unwrap_or_default());
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        Ok(daemon)
-    }
-
-    fn answers(&self) -> bool {
-        let host = format!("unix://{}", self.socket.display());
-        let asked = Command::new("docker").args(["--host", &host, "version"]).output();
-        asked.is_ok_and(|output| output.status.success())
-    }
-
-    /// Ends it as an administrator would, and with it its containerd.
-    fn end(mut self) -> Result<()> {
-        let pid = self.process.id().to_string();
-        let asked = Command::new("kill").args(["-TERM", &pid]).status().context("cannot run `kill`")?;
-        ensure!(asked.success(), "dockerd, pid {pid}, cannot be ended");
-        let began = Instant::now();
-        while self.process.try_wait()?.is_none() {
-            ensure!(began.elapsed() < ENDS_WITHIN, "dockerd, pid {pid}, does not end");
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        Ok(())
-    }
 }

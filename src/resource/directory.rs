@@ -1,9 +1,8 @@
 //! A directory of ours, with everything in it.
 
-use std::io;
 use std::path::Path;
 
-use super::{Goes, Kind, Look, Record, is_inside};
+use super::{Goes, Kind, Look, Record, is_inside, remove_tree};
 
 pub(crate) static KIND: Kind = Kind {
     name: "directory",
@@ -16,10 +15,7 @@ pub(crate) static KIND: Kind = Kind {
             false => Look::Foreign(format!("it does not lie in `{}`", state.display())),
         })
     },
-    undo: |record, _| match std::fs::remove_dir_all(&record.id) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
-        _ => Ok(()),
-    },
+    undo: |record, _| remove_tree(Path::new(&record.id)),
 };
 
 /// A directory that is about to be made in the state directory.

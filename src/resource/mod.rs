@@ -5,9 +5,16 @@
 //! A kind of resource is one file with a [`Kind`] and a line in [`KINDS`]; what lies in engines is
 //! known to subjects, which keep a list of their own. Neither the journal nor `sweep` knows any.
 
+pub mod daemon;
 pub(crate) mod directory;
+pub mod filesystem;
+mod held;
 pub mod journal;
+pub mod mounts;
+mod processes;
+mod ready;
 pub(crate) mod service;
+mod tool;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,9 +22,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 pub use directory::directory;
+pub use held::{Held, Owner};
 
 /// The kinds that need no subject.
-pub(crate) static KINDS: &[&Kind] = &[&directory::KIND, &service::KIND];
+pub(crate) static KINDS: &[&Kind] =
+    &[&directory::KIND, &mounts::KIND, &filesystem::KIND, &service::KIND, &daemon::KIND];
 
 /// What is written down of a resource before it is made: enough to find it and to undo it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,7 +60,7 @@ impl Record {
 }
 
 /// A kind of resource: how one is looked for, and how it is undone.
-pub(crate) struct Kind {
+pub struct Kind {
     /// As records name it.
     pub name: &'static str,
     /// When it goes after a kill.
@@ -66,7 +75,7 @@ pub(crate) struct Kind {
 
 /// When a resource of a killed run goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Goes {
+pub enum Goes {
     /// At once: it never ends by itself, so nobody waits for it.
     First,
     /// When the clients of the run have ended: what they make is complete only then.
@@ -75,7 +84,7 @@ pub(crate) enum Goes {
 
 /// What a look finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Look {
+pub enum Look {
     /// It is ours, and is there or may be.
     Ours,
     /// It is not there.
@@ -101,7 +110,7 @@ pub struct Place {
 
 /// Whose resource it is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Scope<'a> {
+pub struct Scope<'a> {
     /// Where the run keeps its things.
     pub place: &'a Place,
     /// Its run.
@@ -113,11 +122,37 @@ impl Scope<'_> {
     pub fn holds(&self, path: &Path) -> bool {
         is_word(self.run) && is_inside(path, &workspace(&self.place.state, self.run))
     }
+
+    /// What a look finds that knows only where the resource lies.
+    pub fn look(&self, path: &Path) -> Look {
+        if self.holds(path) {
+            Look::Ours
+        } else {
+            Look::Foreign("it does not lie where the run kept its things".into())
+        }
+    }
+}
+
+/// The directory of journals in a state directory.
+pub(crate) fn journals(state: &Path) -> PathBuf {
+    state.join("journal")
 }
 
 /// The directory for what a run makes and removes again.
 pub(crate) fn workspace(state: &Path, run: &str) -> PathBuf {
     state.join("runs").join(run)
+}
+
+/// Removes a directory with everything in it, but nothing where something is mounted below: that may be somebody
+/// else's, and not a copy. Fine where there is none.
+pub(crate) fn remove_tree(directory: &Path) -> Result<(), String> {
+    if let Some(point) = mounts::below(directory)?.last() {
+        return Err(format!("something is mounted on `{}`", point.display()));
+    }
+    match std::fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.to_string()),
+        _ => Ok(()),
+    }
 }
 
 /// Whether a path lies below a directory, by its words alone: a journal is a file that others could

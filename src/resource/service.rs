@@ -1,28 +1,56 @@
-//! A program that serves us at a socket until it is ended.
+//! An engine without a daemon, made to serve its API at a socket of ours.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::{Goes, Kind, Look, Record};
-use crate::sys::process;
+use super::ready::{self, Ready};
+use super::tool::environment;
+use super::{Goes, Held, Kind, Owner, Record, processes};
+use crate::outcome::Abort;
+use crate::sys::signals::Interrupts;
+use crate::sys::spawn::Program;
 
 pub(crate) static KIND: Kind = Kind {
     name: "service",
     goes: Goes::First,
     shown: |record| format!("the service at `{}`", record.id),
-    look: |record, scope| {
-        let socket = record.id.strip_prefix("unix://").unwrap_or_default();
-        Ok(match scope.holds(Path::new(socket)) {
-            true => Look::Ours,
-            false => Look::Foreign("it does not listen where the run kept its things".into()),
-        })
-    },
+    look: |record, scope| Ok(scope.look(Path::new(&record.id))),
     undo: |record, _| {
-        process::kill_clients(Path::new(record.attribute("program")?), &record.id);
+        processes::end(&record.id, &[record.attribute("program")?]);
+        let _ = std::fs::remove_file(&record.id);
         Ok(())
     },
 };
 
-/// A program that is about to be started with `address` as an argument that no other process has.
-pub(crate) fn service(program: &Path, address: &str) -> Record {
-    Record::new(&KIND, address).with("program", program.to_string_lossy())
+/// A service that is ready.
+#[derive(Debug)]
+pub struct Service {
+    /// Where it listens.
+    pub socket: PathBuf,
+    /// The program.
+    pub ready: Ready,
+}
+
+/// Starts `program` with these arguments and, as the last one, where to listen.
+pub(crate) fn serve(
+    owner: &Arc<Owner>,
+    interrupts: &Interrupts,
+    program: &Path,
+    arguments: &[String],
+) -> Result<Held<Service>, Abort> {
+    let directory = owner.workspace();
+    let name = owner.next_name();
+    let socket = directory.join(format!("{name}.socket"));
+    let path = socket.display().to_string();
+    let called = program.file_name().unwrap_or_default().to_string_lossy();
+    let record = Record::new(&KIND, &path).with("program", called);
+    owner.make(&KIND, record, || {
+        std::fs::create_dir_all(&directory)
+            .map_err(|error| environment(format!("cannot make `{}`: {error}", directory.display())))?;
+        let arguments = arguments.iter().cloned().chain([format!("unix://{path}")]);
+        let program = Program::new(program, arguments)
+            .map_err(|error| environment(format!("cannot start `{}`: {error}", program.display())))?;
+        let message = directory.join(format!("{name}.ready"));
+        Ok(Service { ready: ready::start(program, &message, &Vec::new, interrupts)?, socket })
+    })
 }

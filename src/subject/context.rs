@@ -2,16 +2,16 @@
 //! time, the image, and the host's own view of itself.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result};
 
 use super::Place;
-use crate::outcome::{Abort, Failure, FailureClass};
+use crate::outcome::{Abort, Failure};
 use crate::probe::message::Inside;
-use crate::resource::journal::{Entry, Journal};
-use crate::resource::{self, Record};
+use crate::resource::journal::Entry;
+use crate::resource::{Owner, Record, journals};
 use crate::sys::accounting::Listener;
 use crate::sys::signals::Interrupts;
 use crate::units::{Nanos, Stamp};
@@ -37,13 +37,8 @@ pub struct RunContext {
     pub tell: fn(&str),
     /// The clock of scripted subjects.
     scripted: AtomicU64,
-    journal: Journal,
-    instances: AtomicU64,
-}
-
-/// The directory of journals in a state directory.
-pub fn journals(state: &Path) -> PathBuf {
-    state.join("journal")
+    /// Whose resources they are.
+    pub owner: Arc<Owner>,
 }
 
 /// Whether a run may still be going on: as long as its journal is there, in whatever state directory
@@ -55,9 +50,9 @@ pub fn may_be_alive(state: &Path, run: &str) -> bool {
 impl RunContext {
     /// Begins a run in this place.
     pub fn begin(place: Place, interrupts: Interrupts, id: String, seed: u64) -> Result<RunContext> {
-        let journal = Journal::begin(&journals(&place.state), &id)?;
+        let owner = Owner::begin(place.clone(), id.clone())?;
         Ok(RunContext {
-            journal,
+            owner,
             listener: Listener::open().map(Mutex::new).map_err(|error| error.to_string()),
             id,
             place,
@@ -67,26 +62,22 @@ impl RunContext {
             seed,
             tell: |_| (),
             scripted: AtomicU64::new(1_000_000_000),
-            instances: AtomicU64::new(0),
         })
     }
 
-    /// A name for the next instance, which nobody else uses and which is no part of another one:
-    /// `dunnage-RUN-NUMBER`, with six digits at least.
+    /// A name for the next instance, which nobody else uses and which is no part of another one.
     pub fn next_name(&self) -> String {
-        let number = self.instances.fetch_add(1, Ordering::Relaxed) + 1;
-        format!("dunnage-{}-{number:06}", self.id)
+        self.owner.next_name()
     }
 
     /// Writes a resource into the journal, before it is made.
     pub fn note(&self, resource: Record) -> Result<Entry, Failure> {
-        let noted = self.journal.note(resource);
-        noted.map_err(|error| Failure::new(FailureClass::Environment, format!("{error:#}")))
+        self.owner.note(resource)
     }
 
     /// Crosses a resource out, after it is gone.
     pub fn cross_out(&self, entry: Entry) {
-        self.journal.cross_out(entry);
+        self.owner.cross_out(entry);
     }
 
     /// Lets so much time pass on the clock of scripted subjects, and says when that began.
@@ -101,14 +92,13 @@ impl RunContext {
 
     /// A directory for what this run makes and removes again.
     pub fn workspace(&self) -> PathBuf {
-        resource::workspace(&self.place.state, &self.id)
+        self.owner.workspace()
     }
 }
 
-/// Ends the run, also after an error or a panic. What could not be removed stays in the journal.
+/// Ends the run, also after an error or a panic.
 impl Drop for RunContext {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(self.workspace());
         super::floor::retire();
     }
 }

@@ -27,6 +27,7 @@ pub(crate) mod unavailable;
 pub mod work;
 
 pub use crate::resource::Place;
+pub use crate::sys::process::on_path;
 pub use container::{Container, ContainerRequest, Entered, Span};
 pub use context::RunContext;
 pub use dunnage_analysis::subject::{Access, Key, Layer, Mount, Need, Spec, SpecError, Values, kinds, spec};
@@ -34,7 +35,7 @@ pub use pieces::Apart;
 pub use unavailable::{Cause, Unavailable};
 pub use work::{Order, Work};
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use self::container::{Draft, Verbs};
 use crate::outcome::{Abort, Failure};
@@ -215,17 +216,4 @@ pub fn kind_of(spec: &Spec) -> Result<&'static Kind, SpecError> {
         .iter()
         .find(|kind| kind.name == declared.name)
         .expect("every kind that is declared can be built"))
-}
-
-/// The first executable file with this name on the search path.
-pub fn on_path(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|directory| directory.join(name))
-        .find(|candidate| is_executable(candidate))
-}
-
-fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }

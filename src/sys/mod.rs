@@ -15,6 +15,8 @@ pub mod filesystem;
 pub mod identity;
 pub mod limits;
 pub mod link;
+pub(crate) mod loop_device;
+pub(crate) mod network;
 pub mod own_time;
 pub mod pace;
 pub mod page_cache;

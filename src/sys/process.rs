@@ -1,11 +1,13 @@
 //! Other processes, as `/proc` shows them.
 
 use std::fs;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use super::socket::{Patience, READABLE, Waited};
 use crate::units::Nanos;
 
 /// A process that was found running.
@@ -78,12 +80,71 @@ pub fn kill_clients(client: &Path, argument: &str) {
         let words: Vec<&[u8]> = line.split(|&byte| byte == 0).collect();
         let executes = words.iter().take(2).any(|word| *word == client.as_os_str().as_bytes());
         if executes && words.contains(&argument.as_bytes()) {
-            // SAFETY: signals the process that the descriptor holds; no information goes with it.
-            unsafe {
-                libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), libc::SIGKILL, 0, 0);
-            }
+            signal(&pidfd, libc::SIGKILL);
         }
     }
+}
+
+/// Kills every process with `token` in its command line, and all that descend from them, until there is none.
+/// The token must be one that nobody else uses; this process is spared.
+pub fn kill_bearing(token: &str) {
+    let own = std::process::id() as i32;
+    // Each may start another one before it is killed; more generations than this nobody makes.
+    for _ in 0..100 {
+        let mut family: Vec<i32> = bearing(token).into_iter().map(|process| process.pid).collect();
+        let processes: Vec<Process> = all().collect();
+        let mut at = 0;
+        while let Some(&parent) = family.get(at) {
+            let children = processes.iter().filter(|one| one.parent == parent && one.pid != own);
+            let new: Vec<i32> = children.map(|one| one.pid).filter(|pid| !family.contains(pid)).collect();
+            family.extend(new);
+            at += 1;
+        }
+        let held: Vec<OwnedFd> = family.iter().filter_map(|&pid| super::spawn::pidfd(pid).ok()).collect();
+        if held.is_empty() {
+            return;
+        }
+        held.iter().for_each(|process| signal(process, libc::SIGKILL));
+        for process in &held {
+            await_end(process, KILLED);
+        }
+    }
+}
+
+/// Processes with `token` in their command lines, this one excepted. Zombies have none.
+pub fn bearing(token: &str) -> Vec<Process> {
+    let own = std::process::id() as i32;
+    let bears = |process: &Process| {
+        let line = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+        line.windows(token.len()).any(|window| window == token.as_bytes())
+    };
+    all().filter(|process| process.pid != own && bears(process)).collect()
+}
+
+/// How long the end of a process may take that was killed.
+const KILLED: Nanos = Nanos::from_millis(10_000);
+
+/// Signals the process that the descriptor holds.
+pub fn signal(process: &OwnedFd, signal: i32) {
+    // SAFETY: a pidfd that we own; no information goes with the signal.
+    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal, 0, 0) };
+}
+
+/// Waits until the process that the descriptor holds has ended; whether it has.
+pub fn await_end(process: &OwnedFd, allowed: Nanos) -> bool {
+    Patience::new(allowed, None).wait(process, READABLE, allowed).is_ok_and(|waited| waited == Waited::Ready)
+}
+
+/// The first executable file with this name on the search path.
+pub fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|directory| directory.join(name))
+        .find(|candidate| is_executable(candidate))
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
 impl Process {

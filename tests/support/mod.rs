@@ -41,6 +41,10 @@ pub enum Need {
     Guest,
     Chromium,
     Axe,
+    Dockerd,
+    Ext4,
+    Xfs,
+    Btrfs,
 }
 
 impl Need {
@@ -69,6 +73,10 @@ impl Need {
             Need::Guest => "guest",
             Need::Chromium => "chromium",
             Need::Axe => "axe",
+            Need::Dockerd => "dockerd",
+            Need::Ext4 => "ext4",
+            Need::Xfs => "xfs",
+            Need::Btrfs => "btrfs",
         }
     }
 
@@ -96,6 +104,11 @@ impl Need {
             Need::Guest => guest::ready(),
             Need::Chromium => words("chromium", &["--version"]).map(drop),
             Need::Axe => axe_ready(),
+            Need::Dockerd => words(self.name(), &["--version"]).and_then(|_| root_ready()),
+            Need::Ext4 | Need::Xfs | Need::Btrfs => {
+                let tool = format!("mkfs.{}", self.name());
+                words(&tool, &["-V"]).and_then(|_| root_ready())
+            }
         }
     }
 }

@@ -6,7 +6,6 @@
 mod http;
 mod launch;
 pub mod requests;
-mod service;
 mod talk;
 mod verbs;
 
@@ -16,7 +15,6 @@ use serde_json::Value;
 
 use self::http::Request;
 use self::requests::{Life, Wish};
-use self::service::Service;
 use self::talk::{Address, ask_once, json, refused};
 use self::verbs::OfApi;
 use super::container::{Draft, Found, Verbs, is_cut_short, is_over};
@@ -27,6 +25,8 @@ use super::{
     podman,
 };
 use crate::outcome::{Abort, Failure, FailureClass};
+use crate::resource::Held;
+use crate::resource::service::{Service, serve};
 use crate::subject::resources::container;
 use crate::sys::signals::Interrupts;
 use crate::sys::socket::Patience;
@@ -50,7 +50,7 @@ enum Server {
     /// A daemon that runs.
     Daemon(Address),
     /// The engine's own program, once it is started.
-    Own(Option<Service>),
+    Own(Option<Held<Service>>),
 }
 
 /// An engine that is asked over its API.
@@ -196,7 +196,7 @@ impl Api {
     fn daemons(&self) -> Result<&[i32], &str> {
         match &self.server {
             Server::Daemon(_) => self.engine.daemons.as_deref().map_err(String::as_str),
-            Server::Own(service) => Ok(service.as_ref().map_or(&[], |service| &service.processes)),
+            Server::Own(service) => Ok(service.as_ref().map_or(&[], |service| &service.ready.processes)),
         }
     }
 
@@ -221,9 +221,8 @@ impl Api {
         let Server::Own(service @ None) = &mut self.server else { return Ok(()) };
         let verb = ["system", "service", "--time=0"].map(str::to_owned);
         let arguments = [self.engine.global.as_slice(), &verb].concat();
-        let name = run.next_name();
-        let started = service.insert(Service::start(run, &self.engine.client, &arguments, &name)?);
-        let start_up = started.start_up.to_string();
+        let served = serve(&run.owner, &run.interrupts, &self.engine.client, &arguments)?;
+        let start_up = service.insert(served).ready.start_up.to_string();
         let address = self.address();
         let mut patience = Patience::new(ANSWER, Some(&run.interrupts));
         self.version = negotiated(&address, &mut patience)?;
@@ -305,7 +304,7 @@ impl Subject for Api {
             run.cross_out(entry);
         }
         if let Server::Own(Some(service)) = &mut self.server {
-            service.drain();
+            service.ready.drain();
         }
         let launched = launched?;
         removed?;
@@ -317,10 +316,8 @@ impl Subject for Api {
     }
 
     fn finish(&mut self, run: &RunContext) {
-        if let Server::Own(service) = &mut self.server
-            && let Some(service) = service.take()
-        {
-            service.end(run);
+        if let Server::Own(service) = &mut self.server {
+            drop(service.take());
         }
     }
 

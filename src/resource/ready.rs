@@ -1,12 +1,10 @@
-//! An engine without a daemon, made to serve its API for one subject: started when the subject is
-//! prepared, ended when it is finished. It says itself when it is ready (`NOTIFY_SOCKET`).
+//! A program that serves, started and waited for: it says itself when it is ready (`NOTIFY_SOCKET`), so that nobody
+//! asks it again and again.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use super::tool::environment;
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::resource::journal::Entry;
-use crate::resource::service::service;
-use crate::subject::RunContext;
 use crate::sys::clock;
 use crate::sys::signals::Interrupts;
 use crate::sys::socket::{Mailbox, Patience, Stopped};
@@ -14,90 +12,59 @@ use crate::sys::spawn::{self, Child, Program, Unfinished};
 use crate::units::Nanos;
 
 /// How long it may take to get ready.
-const START: Nanos = Nanos::from_millis(20_000);
+const START: Nanos = Nanos::from_millis(30_000);
 /// How long it may take to end when it is asked to.
 const END: Nanos = Nanos::from_millis(5_000);
 
-/// A service that is ready.
+/// A program that serves.
 #[derive(Debug)]
-pub struct Service {
-    child: Child,
-    entry: Entry,
-    /// Where it listens.
-    pub socket: PathBuf,
+pub struct Ready {
+    child: Option<Child>,
     /// The processes that serve: the one that was started, and the one that says it is ready,
-    /// which is another where the engine first makes itself a user namespace.
+    /// which is another where the program first makes itself a user namespace.
     pub processes: Vec<i32>,
     /// From right before it was started until it said that it was ready.
     pub start_up: Nanos,
 }
 
-fn environment(reason: String) -> Failure {
-    Failure::new(FailureClass::Environment, reason)
-}
-
-impl Service {
-    /// Starts `program` with these arguments and, as the last one, where to listen.
-    pub fn start(
-        run: &RunContext,
-        program: &Path,
-        arguments: &[String],
-        name: &str,
-    ) -> Result<Service, Abort> {
-        let directory = run.workspace();
-        let socket = directory.join(format!("{name}.socket"));
-        let address = format!("unix://{}", socket.display());
-        let resource = service(program, &address);
-        let entry = run.note(resource)?;
-        let ready = directory.join(format!("{name}.ready"));
-        let started = std::fs::create_dir_all(&directory)
-            .map_err(|error| environment(format!("cannot make `{}`: {error}", directory.display())))
-            .and_then(|()| {
-                let mailbox = Mailbox::at(&ready);
-                mailbox
-                    .map_err(|error| environment(format!("cannot listen at `{}`: {error}", ready.display())))
-            })
-            .map_err(Abort::from)
-            .and_then(|mailbox| {
-                let arguments = arguments.iter().cloned().chain([address]);
-                begin(program, arguments, &ready, &mailbox, &run.interrupts)
-            });
-        let _ = std::fs::remove_file(&ready);
-        match started {
-            Ok((child, processes, start_up)) => Ok(Service { child, entry, socket, processes, start_up }),
-            Err(abort) => {
-                // Whatever was started has been ended.
-                run.cross_out(entry);
-                Err(abort)
-            }
-        }
-    }
-
+impl Ready {
     /// Takes what it has written so far.
     pub fn drain(&mut self) {
-        self.child.drain();
+        self.child.iter_mut().for_each(Child::drain);
     }
+}
 
-    /// Ends it.
-    pub fn end(self, run: &RunContext) {
-        if !matches!(self.child.end(END), Err(Unfinished::Failed(_))) {
-            run.cross_out(self.entry);
+/// Reaps it; whoever started it has it ended before.
+impl Drop for Ready {
+    fn drop(&mut self) {
+        if let Some(child) = self.child.take() {
+            let _ = child.wait(END, None);
         }
-        let _ = std::fs::remove_file(&self.socket);
     }
 }
 
 /// Starts it and waits until it says that it is ready; one that does not is ended.
+/// `ready` is a path for its message, and `log` says what it wrote where it does not write to us.
+pub(super) fn start(
+    program: Program,
+    ready: &Path,
+    log: &dyn Fn() -> Vec<u8>,
+    interrupts: &Interrupts,
+) -> Result<Ready, Abort> {
+    let mailbox = Mailbox::at(ready)
+        .map_err(|error| environment(format!("cannot listen at `{}`: {error}", ready.display())))?;
+    let started = begin(program, ready, &mailbox, log, interrupts);
+    let _ = std::fs::remove_file(ready);
+    started
+}
+
 fn begin(
-    program: &Path,
-    arguments: impl Iterator<Item = String>,
+    program: Program,
     ready: &Path,
     mailbox: &Mailbox,
+    log: &dyn Fn() -> Vec<u8>,
     interrupts: &Interrupts,
-) -> Result<(Child, Vec<i32>, Nanos), Abort> {
-    let broken =
-        |error: std::io::Error| environment(format!("cannot start `{}`: {error}", program.display()));
-    let program = Program::new(program, arguments).map_err(broken)?;
+) -> Result<Ready, Abort> {
     let shown = program.shown();
     let entries = std::env::vars_os().filter(|(name, _)| name != "NOTIFY_SOCKET").map(|(name, value)| {
         let mut entry = name;
@@ -108,9 +75,9 @@ fn begin(
     let mut notify = std::ffi::OsString::from("NOTIFY_SOCKET=");
     notify.push(ready);
     let entries: Vec<_> = entries.chain([notify]).collect();
+    let broken = |error: std::io::Error| environment(format!("cannot start `{shown}`: {error}"));
     let program = program.with_environment(&entries).map_err(broken)?;
-    let child =
-        spawn::start(&program).map_err(|error| environment(format!("cannot start `{shown}`: {error}")))?;
+    let child = spawn::start(&program).map_err(broken)?;
     let mut patience = Patience::new(START, Some(interrupts));
     let (waited, message) = loop {
         let waited = patience.wait_for_either(mailbox, &child);
@@ -124,7 +91,7 @@ fn begin(
     if let (Ok(()), Some(message)) = (&waited, &message) {
         let mut processes = vec![child.pid];
         processes.extend(main_process(message).filter(|pid| *pid != child.pid));
-        return Ok((child, processes, start_up));
+        return Ok(Ready { child: Some(child), processes, start_up });
     }
     let ended = child.end(if waited.is_ok() { END } else { Nanos(0) });
     let stderr = match &ended {
@@ -132,6 +99,7 @@ fn begin(
         Err(Unfinished::TimedOut { stderr, .. }) => stderr,
         Err(_) => b"",
     };
+    let stderr = &[stderr, &log()[..]].concat()[..];
     Err(match waited {
         Ok(()) => environment(format!("`{shown}` ended before it was ready")).with_words(stderr).into(),
         Err(Stopped::Interrupted) => Abort::Interrupted,
@@ -157,13 +125,11 @@ fn main_process(message: &str) -> Option<i32> {
 mod tests {
     use super::*;
 
-    fn begun(script: &str) -> Result<(Child, Vec<i32>, Nanos), Abort> {
+    fn begun(script: &str) -> Result<Ready, Abort> {
         let place = tempfile::tempdir().unwrap();
-        let ready = place.path().join("ready");
-        let mailbox = Mailbox::at(&ready).unwrap();
         let interrupts = Interrupts::install().unwrap();
-        let arguments = ["-c".to_owned(), script.to_owned()].into_iter();
-        begin(Path::new("/bin/sh"), arguments, &ready, &mailbox, &interrupts)
+        let program = Program::new(Path::new("/bin/sh"), ["-c", script]).unwrap();
+        start(program, &place.path().join("ready"), &Vec::new, &interrupts)
     }
 
     #[test]

@@ -1,0 +1,182 @@
+//! A private daemon: docker's or containerd's, with everything of its own: data root, exec root, socket, pid file,
+//! configuration, containerd and network namespace. The user's daemon is never asked, changed or restarted; in its
+//! network namespace another one without a bridge would remove `docker0`.
+//!
+//! All of it lies in one directory of the run, whose path stands in the command lines of the daemon and of the
+//! monitors of its containers. With the daemon goes what it holds: containers, images, volumes, networks.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::ready::{self, Ready};
+use super::tool::{self, environment};
+use super::{Goes, Held, Kind, Owner, Record, Scope, mounts, processes, remove_tree};
+use crate::image::Digest;
+use crate::outcome::Abort;
+use crate::sys::remains::{self, Tokens};
+use crate::sys::signals::Interrupts;
+use crate::sys::{network, spawn::Program};
+use crate::units::Nanos;
+
+pub(crate) static KIND: Kind = Kind {
+    name: "daemon",
+    goes: Goes::First,
+    shown: |record| format!("the private daemon in `{}`", record.id),
+    look: |record, scope| Ok(scope.look(Path::new(&record.id))),
+    undo,
+};
+
+/// Which daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// `dockerd`, with a `containerd` of its own below it.
+    Docker,
+    /// `containerd` alone.
+    Containerd,
+}
+
+/// A daemon that answers.
+#[derive(Debug)]
+pub struct Daemon {
+    /// Where it listens.
+    pub socket: PathBuf,
+    /// From the start of its first program until the last one said that it was ready.
+    pub start_up: Nanos,
+    /// The last one goes first.
+    _programs: Vec<Ready>,
+}
+
+/// Names of the last lines of a log that a message quotes.
+const QUOTED_LINES: usize = 5;
+/// Where containerd's monitors have their sockets, whatever daemon they belong to.
+const MONITORS: &str = "/run/containerd/s";
+/// Where a containerd keeps its tasks, below its own state directory.
+const TASKS: &str = "c/io.containerd.runtime.v2.task";
+/// The plug-in for Kubernetes would listen at a port, and needs networks that are not ours.
+const CONTAINERD_CONFIG: &str = "version = 2\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n";
+
+/// Starts a daemon, with more options of its own; everything that it keeps lies in the run's directory, or where
+/// `storage` says.
+pub fn daemon(
+    owner: &Arc<Owner>,
+    interrupts: &Interrupts,
+    engine: Engine,
+    options: &[&str],
+) -> Result<Held<Daemon>, Abort> {
+    let containerd = tool::find("containerd", "containerd")?;
+    let dockerd = match engine {
+        Engine::Docker => Some(tool::find("dockerd", "docker.io")?),
+        Engine::Containerd => None,
+    };
+    // The path of a socket in it may have no more than 107 bytes.
+    let directory = owner.workspace().join(format!("d{}", owner.next_number()));
+    let record = Record::new(&KIND, directory.to_string_lossy());
+    owner.make(&KIND, record, || {
+        let within = |name: &str| directory.join(name).to_string_lossy().into_owned();
+        let write = |name: &str, text: &str| {
+            let written = fs::create_dir_all(&directory).and_then(|()| fs::write(within(name), text));
+            written.map_err(|error| environment(format!("cannot write `{}`: {error}", within(name))))
+        };
+        write("containerd.toml", CONTAINERD_CONFIG)?;
+        write("daemon.json", "{}")?;
+        let below = Launch { program: &containerd, directory: &directory, interrupts };
+        let (config, address) = (within("containerd.toml"), within("containerd.sock"));
+        let (root, state) = (within("containerd"), within("c"));
+        let mut arguments =
+            vec!["--config", &config, "--address", &address, "--root", &root, "--state", &state];
+        let more = if dockerd.is_some() { &[] } else { options };
+        arguments.extend(more);
+        let both = || -> Result<Daemon, Abort> {
+            let first = below.start(&arguments)?;
+            let Some(dockerd) = &dockerd else {
+                return Ok(Daemon {
+                    socket: address.clone().into(),
+                    start_up: first.start_up,
+                    _programs: vec![first],
+                });
+            };
+            let socket = directory.join("docker.sock");
+            let host = format!("unix://{}", socket.display());
+            let own = [within("root"), within("exec"), within("pid"), within("daemon.json")];
+            let mut arguments = vec!["--host", &host, "--data-root", &own[0], "--exec-root", &own[1]];
+            arguments.extend(["--pidfile", &own[2], "--config-file", &own[3], "--containerd", &address]);
+            arguments.extend(["--shutdown-timeout", "5"]);
+            arguments.extend(options);
+            let second = Launch { program: dockerd, ..below }.start(&arguments)?;
+            let start_up = Nanos(first.start_up.0 + second.start_up.0);
+            Ok(Daemon { socket, start_up, _programs: vec![second, first] })
+        };
+        network::in_a_new_one(both)
+            .map_err(|error| environment(format!("cannot make a network namespace: {error}")))?
+    })
+}
+
+#[derive(Clone, Copy)]
+struct Launch<'a> {
+    program: &'a Path,
+    directory: &'a Path,
+    interrupts: &'a Interrupts,
+}
+
+impl Launch<'_> {
+    /// Starts the program with its words going to a file, since nobody would empty a pipe.
+    fn start(self, arguments: &[&str]) -> Result<Ready, Abort> {
+        let name = self.program.file_name().unwrap_or_default().to_string_lossy();
+        let log = self.directory.join(format!("{name}.log"));
+        let (program, path) = (self.program.to_string_lossy(), log.to_string_lossy());
+        let script = ["-c", "exec 2>\"$0\" >&2 \"$@\"", &path, &program];
+        let words = script.iter().chain(arguments);
+        let program = Program::new(Path::new("/bin/sh"), words)
+            .map_err(|error| environment(format!("cannot start `{program}`: {error}")))?;
+        let said = || last_lines(&fs::read_to_string(&log).unwrap_or_default()).into_bytes();
+        ready::start(program, &self.directory.join("ready"), &said, self.interrupts)
+    }
+}
+
+fn last_lines(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(QUOTED_LINES)..].join("\n")
+}
+
+/// Ends it with its containers and their monitors, and removes what they leave: mounts, cgroups, sockets, files.
+fn undo(record: &Record, _: &Scope<'_>) -> Result<(), String> {
+    let directory = Path::new(&record.id);
+    let held = containers(directory);
+    processes::end(&record.id, &["dockerd", "containerd"]);
+    mounts::unmount(directory)?;
+    let ids = held.iter().map(|(_, id)| id.clone());
+    if let Ok(tokens) = Tokens::new(ids) {
+        let left = remains::find(&tokens).map_err(|error| error.to_string())?;
+        // Without processes they are empty; one that is not would be somebody else's.
+        for item in left.iter().filter(|item| item.kind == remains::Kind::Cgroup) {
+            let _ = fs::remove_dir(&item.name);
+        }
+    }
+    for (namespace, id) in &held {
+        let address = directory.join("containerd.sock").join(namespace).join(id);
+        let name = Digest::of(address.to_string_lossy().as_bytes()).hex();
+        let _ = fs::remove_file(Path::new(MONITORS).join(name));
+    }
+    remove_tree(directory)
+}
+
+/// The containers of a daemon in this directory, each after containerd's namespace.
+fn containers(directory: &Path) -> Vec<(String, String)> {
+    let names = |path: &Path| -> Vec<String> {
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    };
+    let of_docker = names(&directory.join("root/containers")).into_iter().map(|id| ("moby".to_owned(), id));
+    let tasks = directory.join(TASKS);
+    let of_containerd = names(&tasks).into_iter().flat_map(|namespace| {
+        let ids = names(&tasks.join(&namespace));
+        ids.into_iter().map(move |id| (namespace.clone(), id))
+    });
+    let mut all: Vec<_> = of_docker.chain(of_containerd).collect();
+    all.sort();
+    all.dedup();
+    // Shorter ones could be part of something foreign.
+    all.retain(|(_, id)| id.len() >= remains::SHORTEST_TOKEN);
+    all
+}

@@ -1,0 +1,52 @@
+//! What of a run is on the machine: files, mounts, loop devices, interfaces, processes, and what engines hold.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Everything that bears the run's name or lies in its directory.
+pub fn left_of(state: &Path, run: &str) -> Vec<String> {
+    let directory = state.join("runs").join(run).display().to_string();
+    let mut left = Vec::new();
+    let files = fs::read_dir(&directory).into_iter().flatten().flatten();
+    left.extend(files.map(|entry| format!("file {}", entry.path().display())));
+    let mounts = fs::read_to_string("/proc/self/mountinfo").expect("our mounts");
+    left.extend(mounts.lines().filter(|line| line.contains(&directory)).map(|line| format!("mount {line}")));
+    for device in entries("/sys/block") {
+        let backing =
+            fs::read_to_string(format!("/sys/block/{device}/loop/backing_file")).unwrap_or_default();
+        if backing.contains(&directory) {
+            left.push(format!("{device} {backing}"));
+        }
+    }
+    let interfaces = entries("/sys/class/net").into_iter().filter(|name| name.contains(run));
+    left.extend(interfaces.map(|name| format!("interface {name}")));
+    for pid in entries("/proc") {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        if line.contains(&directory) {
+            left.push(format!("process {pid} {line}"));
+        }
+    }
+    let label = format!("label=dunnage.run={run}");
+    for engine in ["docker", "podman"] {
+        for what in ["network", "volume"] {
+            let listed = said(engine, &[what, "ls", "--quiet", "--filter", &label]);
+            left.extend(listed.lines().map(|name| format!("{engine} {what} {name}")));
+        }
+        let listed = said(engine, &["images", "--quiet", "--filter", &label]);
+        left.extend(listed.lines().map(|name| format!("{engine} image {name}")));
+    }
+    left
+}
+
+fn entries(directory: &str) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// Standard output of a command; empty where it fails or is not installed.
+fn said(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+    output.map_or_else(|_| String::new(), |output| String::from_utf8_lossy(&output.stdout).into_owned())
+}
