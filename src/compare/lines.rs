@@ -98,15 +98,13 @@ pub enum Scale {
     Margins,
 }
 
-/// What a comparison of runs comes to. All metrics there are get better as they get smaller.
+/// What a comparison of runs comes to.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
     /// Any change is smaller than what matters.
     Same,
-    /// More in the new runs.
-    Slower,
-    /// Less in the new runs.
-    Faster,
+    /// It changed: what that is called of this metric.
+    Changed(Kind),
     /// It changed, and so did bare or floor; or it is one of these.
     Machine,
     /// What holds in one setting does not in another.
@@ -142,8 +140,7 @@ impl Verdict {
     pub fn kind(&self) -> Kind {
         match self {
             Verdict::Same => Kind::Same,
-            Verdict::Slower => Kind::Slower,
-            Verdict::Faster => Kind::Faster,
+            Verdict::Changed(kind) => *kind,
             Verdict::Machine => Kind::Machine,
             Verdict::Mixed => Kind::Mixed,
             Verdict::Undecided { .. } | Verdict::ControlsTooWide(_) | Verdict::Unsteady(_) => Kind::Undecided,
@@ -262,7 +259,8 @@ pub(super) fn lines(
         lines.iter().map(|(line, _)| line).filter(|line| line.is_control).cloned().collect();
     let judged = |(mut line, own): (Line, f64)| {
         if line.verdict != Verdict::Context {
-            judge::judge(&mut line, &controls, own);
+            let metric = &metrics[line.metric];
+            judge::judge(&mut line, metric, &controls, own);
             overrule(&mut line, name, &sides);
         }
         line

@@ -321,11 +321,13 @@ impl Comparison {
     /// The sentences of what counts as a regression. A change that cannot be told as a ratio counts whatever its size.
     pub fn failing(&self, on: FailOn) -> Vec<&str> {
         let is_large = |line: &&Line| match line.together {
-            Some(all) if all.scale == lines::Scale::Ratio => all.change.value - 1.0 >= on.least,
+            Some(all) if all.scale == lines::Scale::Ratio => {
+                all.change.value.max(1.0 / all.change.value) - 1.0 >= on.least
+            }
             _ => true,
         };
-        let slower = self.judged().filter(|line| line.verdict == Verdict::Slower);
-        slower.filter(is_large).map(|line| line.sentence.as_str()).collect()
+        let worse = self.judged().filter(|line| line.verdict.kind().is_worse());
+        worse.filter(is_large).map(|line| line.sentence.as_str()).collect()
     }
 
     /// The sentences of lines that cannot be judged at all, or no longer in a setting, or that a regression in one setting
@@ -345,8 +347,7 @@ impl Comparison {
     /// Where none is a regression, how many verdicts leave one open, of how many: those that are not decided, and those
     /// where the machine changed too.
     pub fn left_open(&self) -> (usize, usize) {
-        let is_closed =
-            |line: &&Line| matches!(line.verdict, Verdict::Same | Verdict::Faster | Verdict::Slower);
+        let is_closed = |line: &&Line| matches!(line.verdict, Verdict::Same | Verdict::Changed(_));
         let all = self.judged().count();
         (all - self.judged().filter(is_closed).count(), all)
     }

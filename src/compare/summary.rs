@@ -25,7 +25,10 @@ pub(super) fn summary(comparison: &Comparison) -> Vec<String> {
         );
     }
     all.extend(machine(comparison));
-    for kind in [Kind::Slower, Kind::Faster, Kind::Mixed, Kind::Suspect, Kind::NoData] {
+    for kind in Kind::ALL
+        .into_iter()
+        .filter(|kind| kind.is_difference() || matches!(kind, Kind::Mixed | Kind::Suspect | Kind::NoData))
+    {
         all.extend(named(comparison, kind));
     }
     let kinds: Vec<Kind> = comparison.judged().map(|line| line.verdict.kind()).collect();
@@ -44,7 +47,8 @@ pub(super) fn summary(comparison: &Comparison) -> Vec<String> {
             all.push(format!("{}: {}", counted(kinds.len(), "verdict"), parts.join(", ")));
         }
     }
-    let differ = [Kind::Slower, Kind::Faster, Kind::Mixed].into_iter().any(|kind| count(kind) > 0);
+    let differ =
+        Kind::ALL.into_iter().any(|kind| (kind.is_difference() || kind == Kind::Mixed) && count(kind) > 0);
     all.push(match (comparison.scope, differ) {
         (Scope::TwoRuns, true) => "these two runs differ: one run a side cannot say that others like them would".into(),
         (Scope::TwoRuns, false) => "one run a side: what is said holds of these two runs".into(),
@@ -101,7 +105,7 @@ fn named(comparison: &Comparison, kind: Kind) -> Option<String> {
     }
     lines.sort_by(|(_, one), (_, other)| reach(other).total_cmp(&reach(one)));
     let shown = |(name, line): &(String, &Line)| match (kind, line.together) {
-        (Kind::Slower | Kind::Faster, Some(all)) => format!("{name} {}", change(all.scale, &all.change)),
+        (kind, Some(all)) if kind.is_difference() => format!("{name} {}", change(all.scale, &all.change)),
         _ => name.clone(),
     };
     let mut told: Vec<String> = lines.iter().take(NAMED).map(shown).collect();

@@ -183,7 +183,7 @@ fn sentence(line: &Line, metric: &Metric) -> String {
             };
             format!("{name} is the same: {shown}{over}, nowhere beyond {}", size(matters))
         }
-        Verdict::Slower | Verdict::Faster => format!("{name} {rises}: {shown}{over}"),
+        Verdict::Changed(_) => format!("{name} {rises}: {shown}{over}"),
         Verdict::Machine if line.is_control => format!("{name} {rises}: {shown}{over}: the machine changed"),
         Verdict::Machine => {
             format!("{name} {rises}: {shown}{over}; but so does bare or floor: the machine changed")

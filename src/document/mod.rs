@@ -250,8 +250,9 @@ impl Tone {
     /// What a verdict of this kind is for the eye.
     pub fn of(kind: Kind) -> Tone {
         match kind {
-            Kind::Slower => Tone::Worse,
-            Kind::Faster => Tone::Better,
+            Kind::Slower | Kind::Worse => Tone::Worse,
+            Kind::Faster | Kind::Better => Tone::Better,
+            Kind::More | Kind::Less => Tone::Strong,
             Kind::Same => Tone::Same,
             Kind::Machine | Kind::Mixed | Kind::Undecided | Kind::TooFew | Kind::NoData => Tone::Open,
             Kind::Suspect => Tone::Alarm,

@@ -10,6 +10,7 @@ use crate::record::Order;
 use crate::report::text::clean;
 use crate::stats::{self, Alpha, Family, Rng, Sample};
 use crate::units::counted;
+use crate::verdict::Kind;
 
 /// Whether hosts stand apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -374,8 +375,7 @@ fn changes(
         let difference = levels.1 - levels.0;
         let meaning = match difference {
             size if size.abs() <= matters => Meaning::TooSmall,
-            size if size > 0.0 => Meaning::Slower,
-            _ => Meaning::Faster,
+            size => Meaning::Changed(Kind::of_difference(size > 0.0, metric.unit, metric.better)),
         };
         let beside = compare::around(&runs[before], &runs[after], &key.label);
         Some(Change {

@@ -80,6 +80,7 @@ mod tests {
     use super::*;
     use crate::stats::Estimate;
     use crate::units::Unit;
+    use crate::verdict::Kind;
 
     fn values(of: impl Fn(usize) -> f64) -> Vec<Option<Value>> {
         let value = |run: usize| {
@@ -115,7 +116,7 @@ mod tests {
             runs: (8, 8),
             p: 0.001,
             matters: 0.03,
-            meaning: Meaning::Slower,
+            meaning: Meaning::Changed(Kind::Slower),
             beside: Vec::new(),
             sentence: String::new(),
         };

@@ -21,6 +21,7 @@ use crate::record::Order;
 use crate::report::Look;
 use crate::stats::{Alpha, Estimate};
 use crate::units::Unit;
+use crate::verdict::Kind;
 
 /// One seed for all: the same runs give the same changes.
 const SEED: u64 = 0x6869_7374_6f72_7921;
@@ -127,10 +128,8 @@ pub struct Change {
 /// What a change is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
-    /// More of it.
-    Slower,
-    /// Less of it.
-    Faster,
+    /// It changed: what that is called of this metric.
+    Changed(Kind),
     /// There, and smaller than what matters.
     TooSmall,
     /// What shows the machine moved in the same way at the same run.
@@ -141,8 +140,7 @@ impl Meaning {
     /// The words used in files.
     pub fn name(self) -> &'static str {
         match self {
-            Meaning::Slower => "slower",
-            Meaning::Faster => "faster",
+            Meaning::Changed(kind) => kind.word(),
             Meaning::TooSmall => "too small to matter",
             Meaning::Machine => "the machine changed",
         }

@@ -108,8 +108,7 @@ fn in_short(history: &History, series: &Series) -> (Tone, String, String) {
         return (Tone::Faint, "none found".into(), String::new());
     };
     let tone = match change.meaning {
-        Meaning::Slower => Tone::Worse,
-        Meaning::Faster => Tone::Better,
+        Meaning::Changed(kind) => Tone::of(kind),
         Meaning::TooSmall => Tone::Faint,
         Meaning::Machine => Tone::Open,
     };

@@ -30,8 +30,14 @@ pub(super) fn sentence(series: &Series, change: &Change, points: &[Point]) -> St
     let at = &points[change.after].name;
     let what = cell(series);
     let said = match change.meaning {
-        Meaning::Slower => format!("{what} takes more since {at}: {numbers}"),
-        Meaning::Faster => format!("{what} takes less since {at}: {numbers}"),
+        Meaning::Changed(kind) => {
+            let is_more = change.levels.1 > change.levels.0;
+            let more = if is_more { "more" } else { "less" };
+            // What one wishes to be small is taken, and everything else is there.
+            let is_cost = if is_more { kind.is_worse() } else { kind.is_better() };
+            let takes = if is_cost { "takes" } else { "has" };
+            format!("{what} {takes} {more} since {at}: {numbers}")
+        }
         Meaning::TooSmall => {
             format!(
                 "{what} moved at {at} by less than what matters ({}): {numbers}",

@@ -109,6 +109,8 @@ fn unit(index: usize, metric: &Metric) -> String {
     let unit = match metric.unit {
         Unit::Seconds => "sec/op",
         Unit::Bytes => "B/op",
+        Unit::BytesPerSecond => "B/s",
+        Unit::PerSecond => "op/s",
         Unit::Count => "count/op",
         Unit::Ratio | Unit::Share => "ratio",
     };

@@ -1,4 +1,4 @@
-//! Who comes first? Places by what comparisons decided: a difference puts one subject behind another, `same` lets
+//! Who comes first? The least of a metric, or the most where a person wishes for more. Places by what comparisons decided: a difference puts one subject behind another, `same` lets
 //! them share a place, and where nothing was decided a subject has a range of places. Two that no comparison of the
 //! plan sets beside each other are in order where their differences from a third, whose intervals hold together at
 //! 95 %, lie apart by more than matters.
@@ -6,12 +6,13 @@
 //! Deliberately absent: anything read off the medians alone.
 
 use super::model::{Change, Experiment, Row};
+use crate::units::Better;
 use crate::verdict::Verdict;
 
 /// The places that a subject may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The best that the verdicts allow; 1 is the least of a metric.
+    /// The best that the verdicts allow; 1 is the first.
     pub best: usize,
     /// The worst that they allow.
     pub worst: usize,
@@ -31,7 +32,7 @@ impl Place {
 }
 
 /// The subjects of a setting with their places in a metric, the first one first; among those that are not told
-/// apart the smaller median first. Whatever is suspect or has no value has no place, nor has what is there only to show
+/// apart the better median first. Whatever is suspect or has no value has no place, nor has what is there only to show
 /// the cause of another's difference.
 pub fn places(experiment: &Experiment, setting: usize, metric: usize) -> Vec<(&Row, Place)> {
     let mut rows: Vec<(&Row, f64)> = Vec::new();
@@ -44,6 +45,9 @@ pub fn places(experiment: &Experiment, setting: usize, metric: usize) -> Vec<(&R
         }
     }
     rows.sort_by(|(_, one), (_, other)| one.total_cmp(other));
+    if experiment.metrics[metric].better == Better::More {
+        rows.reverse();
+    }
     let labels: Vec<&str> = rows.iter().map(|(row, _)| row.label.as_str()).collect();
     let (behind, equal) = decided(experiment, setting, metric, &labels);
     let places = of_groups(&groups(&behind, equal), &behind);
@@ -63,14 +67,16 @@ fn decided(
     let mut behind = vec![vec![false; labels.len()]; labels.len()];
     let mut equal = Vec::new();
     let index = |label: &str| labels.iter().position(|own| *own == label);
+    let is_more_better = experiment.metrics[metric].better == Better::More;
     for pair in &experiment.pairs {
         let (Some(subject), Some(against)) = (index(&pair.subject), index(&pair.against)) else { continue };
         let own = pair.changes.iter().filter(|one| one.setting == setting && one.metric == metric);
         // A difference that does not rise above the noise floor orders nobody.
         for change in own.filter(|change| change.hidden_by_noise.is_none()) {
             match change.verdict {
-                Verdict::Slower => behind[subject][against] = true,
-                Verdict::Faster => behind[against][subject] = true,
+                Verdict::More if !is_more_better => behind[subject][against] = true,
+                Verdict::Less if is_more_better => behind[subject][against] = true,
+                Verdict::More | Verdict::Less => behind[against][subject] = true,
                 Verdict::Same => equal.push((subject.min(against), subject.max(against))),
                 _ => {}
             }
@@ -107,7 +113,11 @@ fn through_a_third(
         if let (Some(interval), Some(matters)) =
             (change.difference.and_then(|one| one.interval), change.matters)
         {
-            differences.push((subject, &pair.against, interval.low, interval.high, matters));
+            let (low, high) = match experiment.metrics[metric].better {
+                Better::More => (-interval.high, -interval.low),
+                _ => (interval.low, interval.high),
+            };
+            differences.push((subject, &pair.against, low, high, matters));
         }
     }
     for (one, third, low, _, matters) in &differences {

@@ -3,6 +3,7 @@
 use dunnage::compare::{FORMATS, Meaning, Scope, Verdict, find};
 use dunnage::plan::{Ladder, Layer};
 use dunnage::report::Look;
+use dunnage::verdict::Kind;
 
 use crate::planted::{compared, ladder, line, plain, run, run_of, word};
 use crate::scripted::{cells_of, crash, entry, fail};
@@ -229,7 +230,7 @@ fn a_setting_that_only_fails_in_the_new_run_is_no_silence() {
     (0..30).for_each(|round| fail(&mut new, cell, round, crash("no such runtime")));
     let comparison = compared(&[run(1, 30, plain)], &[new]);
     let found = line(&comparison, "docker");
-    assert_eq!(found.verdict, Verdict::Faster);
+    assert_eq!(found.verdict, Verdict::Changed(Kind::Faster));
     assert!(found.sentence.contains(", without prestate="), "{}", found.sentence);
     assert!(
         found.sentence.contains("(new failed: crash: `docker run` ended with code 125"),

@@ -42,13 +42,13 @@ fn planted_effects_of_factors_are_found_and_told() {
     assert_eq!(analysis.factors.len(), 7 * 3);
     for (factors, planted) in [(0b001, 0.030), (0b010, 0.010), (0b100, 0.110), (0b110, 0.020)] {
         let found = analysis.factors.iter().find(|one| one.factors == factors && one.metric == 0).unwrap();
-        assert_eq!(found.verdict, Verdict::Slower, "{factors:b}");
+        assert_eq!(found.verdict, Verdict::More, "{factors:b}");
         let interval = found.effect.unwrap().difference.interval.unwrap();
         assert!(interval.contains(planted), "{factors:b}: {interval:?}");
     }
     for factors in [0b011, 0b101, 0b111] {
         let found = analysis.factors.iter().find(|one| one.factors == factors && one.metric == 0).unwrap();
-        assert!(!matches!(found.verdict, Verdict::Slower | Verdict::Faster), "{factors:b}");
+        assert!(!matches!(found.verdict, Verdict::More | Verdict::Less), "{factors:b}");
     }
     let text = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [

@@ -83,7 +83,7 @@ fn margins_of_a_person_are_fixed_in_the_plan_and_decide() {
     assert_eq!((parts("returned"), parts("gone")), ((0.0, 0.3), (1e-6, 0.0)));
     assert_eq!(parts("first_instruction"), (20e-6, 0.03), "the program's own");
     let words: Vec<_> =
-        dunnage::verdict::analyse(&run).findings.iter().take(3).map(|one| one.verdict.word()).collect();
+        dunnage::verdict::analyse(&run).findings.iter().take(3).map(|one| one.kind().word()).collect();
     assert_eq!(words, ["same", "slower", "slower"]);
 }
 

@@ -22,7 +22,7 @@ fn verdicts(recorded: &record::Recorded, analysis: &Analysis, label: &str) -> Ve
     let about = |cell: usize| recorded.plan.subjects[recorded.plan.cells[cell].subject].label.as_str();
     let wanted = |cell: usize, metric: usize| metric == 0 && about(cell) == label;
     let found = analysis.findings.iter().filter(|one| wanted(one.cell, one.metric));
-    found.map(|one| one.verdict.word()).collect()
+    found.map(|one| one.kind().word()).collect()
 }
 
 #[test]

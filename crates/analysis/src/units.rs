@@ -81,6 +81,32 @@ pub enum Unit {
     Share,
     /// An amount of memory or data, shown as B, KiB, MiB or GiB.
     Bytes,
+    /// A throughput, shown as B/s, KiB/s, MiB/s or GiB/s.
+    BytesPerSecond,
+    /// A rate of things, shown as /s, k/s or M/s.
+    PerSecond,
+}
+
+/// Which values of a metric a person wishes for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Better {
+    /// Small ones.
+    Less,
+    /// Large ones.
+    More,
+    /// Neither: it describes.
+    Neither,
+}
+
+impl Better {
+    /// The word used in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Better::Less => "less",
+            Better::More => "more",
+            Better::Neither => "neither",
+        }
+    }
 }
 
 /// A decimal scale of a unit: values are divided by `divisor` and followed by `symbol`.
@@ -106,6 +132,19 @@ const BYTE_SCALES: [Scale; 4] = [
     Scale { divisor: 1_073_741_824.0, symbol: "GiB" },
 ];
 
+const THROUGHPUT_SCALES: [Scale; 4] = [
+    Scale { divisor: 1.0, symbol: "B/s" },
+    Scale { divisor: 1024.0, symbol: "KiB/s" },
+    Scale { divisor: 1_048_576.0, symbol: "MiB/s" },
+    Scale { divisor: 1_073_741_824.0, symbol: "GiB/s" },
+];
+
+const RATE_SCALES: [Scale; 3] = [
+    Scale { divisor: 1.0, symbol: "/s" },
+    Scale { divisor: 1e3, symbol: "k/s" },
+    Scale { divisor: 1e6, symbol: "M/s" },
+];
+
 /// The largest scale of which the magnitude is at least one; of none, the smallest.
 fn fitting(scales: &[Scale], magnitude: f64) -> Scale {
     let size = magnitude.abs();
@@ -127,7 +166,14 @@ impl Unit {
             Unit::Count => "count",
             Unit::Ratio | Unit::Share => "ratio",
             Unit::Bytes => "bytes",
+            Unit::BytesPerSecond => "bytes/s",
+            Unit::PerSecond => "1/s",
         }
+    }
+
+    /// Whether its values say how quickly something goes, so that one of two is the faster.
+    pub const fn is_about_speed(self) -> bool {
+        matches!(self, Unit::Seconds | Unit::BytesPerSecond | Unit::PerSecond)
     }
 
     /// The scale in which a value of about this magnitude reads best.
@@ -135,6 +181,8 @@ impl Unit {
         match self {
             Unit::Seconds => fitting(&TIME_SCALES, magnitude),
             Unit::Bytes => fitting(&BYTE_SCALES, magnitude),
+            Unit::BytesPerSecond => fitting(&THROUGHPUT_SCALES, magnitude),
+            Unit::PerSecond => fitting(&RATE_SCALES, magnitude),
             Unit::Share => Scale { divisor: 0.01, symbol: "%" },
             Unit::Count | Unit::Ratio => Scale { divisor: 1.0, symbol: "" },
         }
@@ -215,6 +263,8 @@ mod tests {
         assert_eq!(Unit::Bytes.format(0.0), "0 B");
         assert_eq!(Unit::Bytes.format(1536.0), "1.50 KiB");
         assert_eq!(Unit::Bytes.format(6.0 * 1_048_576.0), "6.00 MiB");
+        assert_eq!(Unit::BytesPerSecond.format(3.0 * 1_073_741_824.0), "3.00 GiB/s");
+        assert_eq!([12.0, 9_400.0].map(|rate| Unit::PerSecond.format(rate)), ["12.0 /s", "9.40 k/s"]);
         assert_eq!([6.0, 25.0, 5.5].map(|count| Unit::Count.format(count)), ["6", "25", "5.50"]);
     }
 

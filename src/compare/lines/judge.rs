@@ -2,10 +2,12 @@
 //! `stats::runs`; here they meet a line, first each of its settings, then all of them together.
 
 use super::{Line, Scale, Together, Verdict};
+use crate::experiment::Metric;
 use crate::stats::{self, Estimate, Ruling};
+use crate::verdict::Kind;
 
 /// Applies the rules of two runs to a line.
-pub(super) fn judge(line: &mut Line, controls: &[Line], own: f64) {
+pub(super) fn judge(line: &mut Line, metric: &Metric, controls: &[Line], own: f64) {
     let Some(together) = line.together else { return };
     let others: Vec<&Line> = match line.is_control {
         true => Vec::new(),
@@ -37,8 +39,9 @@ pub(super) fn judge(line: &mut Line, controls: &[Line], own: f64) {
         Ruling::More | Ruling::Less if line.is_control => Verdict::Machine,
         Ruling::More if down => Verdict::Mixed,
         Ruling::Less if up => Verdict::Mixed,
-        Ruling::More => Verdict::Slower,
-        Ruling::Less => Verdict::Faster,
+        Ruling::More | Ruling::Less => {
+            Verdict::Changed(Kind::of_difference(ruling == Ruling::More, metric.unit, metric.better))
+        }
         _ if up && down => Verdict::Mixed,
         Ruling::Same if up || down => Verdict::Mixed,
         Ruling::Same => Verdict::Same,

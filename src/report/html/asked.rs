@@ -155,7 +155,7 @@ fn added(shares: &[JobShare]) -> Table {
         heads.extend([Head::number(medians.named(named)), Head::range("interval"), Head::text("verdict")]);
         for ((line, cells), share) in lines.iter_mut().zip(medians.cells).zip(own) {
             line.cells.extend(cells);
-            line.cells.push(share.map_or(Cell::default(), |share| Cell::verdict(&share.verdict)));
+            line.cells.push(share.map_or(Cell::default(), |share| Cell::verdict(&share.verdict, share.kind)));
         }
     }
     let first = &shares[0];

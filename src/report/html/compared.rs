@@ -233,7 +233,7 @@ type Belongs = fn(&PairKind) -> bool;
 
 /// Whether the table of verdicts says all of it: a difference from the baseline that is decided.
 fn is_told(pair: &Pair, change: &Change) -> bool {
-    let is_decided = matches!(change.verdict, Verdict::Slower | Verdict::Faster | Verdict::Same);
+    let is_decided = matches!(change.verdict, Verdict::More | Verdict::Less | Verdict::Same);
     pair.kind == PairKind::Baseline && is_decided && change.hidden_by_noise.is_none()
 }
 

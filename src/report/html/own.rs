@@ -1,11 +1,10 @@
 //! The tables that experiments have of their own: price lists, exhibits, and the effects of a factorial.
 
-use super::table::{Cell, Head, Line, Table, setting_name, tone};
+use super::table::{Cell, Head, Line, Table, setting_name};
 use crate::report::model::{Amount, Effect, Experiment, Factors, PriceList};
 use crate::report::text::{in_percent, percent, with_interval};
 use crate::stats::Estimate;
 use crate::units::Unit;
-use crate::verdict::Verdict;
 use crate::verdict::exhibit::{Exhibit, Item};
 
 /// The price lists of an experiment: launches and single calls apart, and metric by metric.
@@ -161,13 +160,7 @@ pub(super) fn answers(experiment: &Experiment, factors: &Factors) -> Vec<(String
 pub(super) fn effects(experiment: &Experiment, factors: &Factors) -> Table {
     let line = |effect: &Effect| {
         let metric = &experiment.metrics[effect.metric];
-        let word = match (&effect.slower, &effect.verdict) {
-            (Some(level), _) => format!("{level} slower"),
-            (None, Verdict::Slower | Verdict::Faster) => "interact".into(),
-            (None, verdict) => verdict.word().into(),
-        };
-        let verdict =
-            Cell { text: word, tone: tone(effect.verdict.kind()), ..Cell::verdict(&effect.verdict) };
+        let verdict = Cell { text: effect.word(), ..Cell::verdict(&effect.verdict, effect.kind) };
         Line {
             subjects: Vec::new(),
             cells: vec![

@@ -114,8 +114,8 @@ impl Cell {
     }
 
     /// A verdict in its word.
-    pub fn verdict(verdict: &Verdict) -> Cell {
-        let cell = Cell { tone: tone(verdict.kind()), ..Cell::text(verdict.word()) };
+    pub fn verdict(verdict: &Verdict, kind: Kind) -> Cell {
+        let cell = Cell { tone: tone(kind), ..Cell::text(kind.word()) };
         match verdict {
             Verdict::Suspect(index) => Cell { suspect: Some(index + 1), ..cell },
             _ => cell,
@@ -124,7 +124,7 @@ impl Cell {
 
     /// The verdict of a change, and whether noise hides it.
     pub fn change(change: &Change) -> Cell {
-        let cell = Cell::verdict(&change.verdict);
+        let cell = Cell::verdict(&change.verdict, change.kind);
         match change.hidden_by_noise {
             Some(_) => Cell { tone: "open", detail: "within noise".into(), ..cell },
             None => cell,
@@ -135,8 +135,9 @@ impl Cell {
 /// What a verdict is for the eye.
 pub(crate) fn tone(kind: Kind) -> &'static str {
     match kind {
-        Kind::Slower => "worse",
-        Kind::Faster => "better",
+        Kind::Slower | Kind::Worse => "worse",
+        Kind::Faster | Kind::Better => "better",
+        Kind::More | Kind::Less => "plain",
         Kind::Same => "same",
         Kind::Machine | Kind::Mixed | Kind::Undecided | Kind::TooFew | Kind::NoData => "open",
         Kind::Suspect => "alarm",

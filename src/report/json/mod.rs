@@ -148,7 +148,7 @@ fn job(one: &Job) -> JobFile<'_> {
         label: &one.label,
         against: &one.against,
         share: estimate(&one.share),
-        verdict: one.verdict.word(),
+        verdict: one.kind.word(),
     });
     JobFile { length_s: one.length, shares: shares.collect() }
 }
@@ -180,6 +180,7 @@ fn experiment<'a>(report: &Report, one: &'a super::model::Experiment) -> Experim
     let metrics = one.metrics.iter().map(|metric| MetricFile {
         name: metric.name,
         unit: metric.unit.name(),
+        better: metric.better.name(),
         meaning: metric.meaning,
         decisive: metric.decisive,
         margin_absolute: metric.margin.0,
@@ -261,10 +262,9 @@ fn factorial<'a>(
             metric: experiment.metrics[one.metric].name,
             unit: experiment.metrics[one.metric].unit.name(),
             factors: one.factors.iter().map(name).collect(),
-            verdict: match one.verdict.word() {
-                "slower" | "faster" if one.factors.len() > 1 => "interaction",
-                "faster" => "slower",
-                word => word,
+            verdict: match one.kind.of_the_one_named() {
+                kind if kind.is_difference() && one.factors.len() > 1 => "interaction",
+                kind => kind.word(),
             },
             slower_level: one.slower.as_deref(),
             difference: one.difference.as_ref().map(estimate),
@@ -428,7 +428,7 @@ fn comparison<'a>(
         against,
         relation,
         key,
-        verdict: change.verdict.word(),
+        verdict: change.kind.word(),
         difference: change.difference.as_ref().map(estimate),
         ratio: change.ratio.as_ref().map(estimate),
         matters: change.matters,

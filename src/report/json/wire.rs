@@ -234,6 +234,7 @@ pub(super) struct SumFile<'a> {
 pub(super) struct MetricFile<'a> {
     pub name: &'a str,
     pub unit: &'a str,
+    pub better: &'a str,
     pub meaning: &'a str,
     pub decisive: bool,
     pub margin_absolute: f64,

@@ -167,11 +167,9 @@ fn effects(page: &mut Page, experiment: &Experiment, factors: &Factors) {
 
 /// What was decided of an effect: the level that is slower, or that factors interact.
 fn decided(effect: &Effect) -> String {
-    match (&effect.slower, &effect.verdict) {
-        (Some(level), _) => format!("{level} slower"),
-        (None, Verdict::Slower | Verdict::Faster) => "interact".into(),
-        (None, Verdict::Suspect(index)) => format!("suspect {}", index + 1),
-        (None, verdict) => verdict.word().into(),
+    match effect.verdict {
+        Verdict::Suspect(index) => format!("suspect {}", index + 1),
+        _ => effect.word(),
     }
 }
 

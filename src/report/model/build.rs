@@ -124,6 +124,7 @@ fn one_experiment(run: &Recorded, analysis: &Analysis, name: &'static str) -> Op
     let metrics = definition.about().metrics.iter().map(|metric| Metric {
         name: metric.name,
         unit: metric.unit,
+        better: metric.better,
         meaning: metric.meaning,
         decisive: metric.weight == Weight::Verdict,
         margin: run.plan.margin_of(name, metric).parts(),

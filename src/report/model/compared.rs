@@ -6,7 +6,7 @@ use crate::experiment;
 use crate::plan::{Entry, Ladder, Layer, Plan, Relation};
 use crate::report::text::{clean, with_interval};
 use crate::stats::{Estimate, Goal, NewRun};
-use crate::units::Unit;
+use crate::units::{Better, Unit};
 use crate::verdict::{Analysis, Finding, HOPELESS, Verdict};
 
 /// One experiment's comparisons, to be put into words.
@@ -67,9 +67,10 @@ impl Compared<'_> {
         let cell = &self.plan.cells[finding.cell];
         let unit = self.metrics[finding.metric].unit;
         let difference = finding.numbers.map(|numbers| numbers.difference);
-        let noise = self.analysis.noise_above(self.plan, finding);
+        let noise = finding.noise;
         let matters = finding.numbers.map(|numbers| numbers.matters);
-        let mut predicate = predicate(kind, unit, difference, matters, &finding.verdict);
+        let mut predicate =
+            predicate(kind, (unit, finding.about.better), difference, matters, &finding.verdict);
         if let Some(noise) = noise {
             let noise = with_interval(unit, noise, None);
             predicate.push_str(&format!(", but not above the noise floor of {noise}"));
@@ -81,6 +82,7 @@ impl Compared<'_> {
             ratio: finding.numbers.and_then(|numbers| numbers.ratio),
             matters,
             verdict: finding.verdict.clone(),
+            kind: finding.kind(),
             hidden_by_noise: noise,
             predicate,
         }
@@ -107,8 +109,8 @@ fn weight(pair: &Pair) -> f64 {
         let ratio = change.ratio.map_or(0.0, |ratio| ratio.value.ln().abs());
         match change.verdict {
             Verdict::Suspect(_) => 3e6,
-            Verdict::Slower | Verdict::Faster if change.hidden_by_noise.is_none() => 2e6 + ratio,
-            Verdict::Slower | Verdict::Faster | Verdict::Undecided { .. } => 1e6 + ratio,
+            Verdict::More | Verdict::Less if change.hidden_by_noise.is_none() => 2e6 + ratio,
+            Verdict::More | Verdict::Less | Verdict::Undecided { .. } => 1e6 + ratio,
             Verdict::Same | Verdict::Context => 1.0 + ratio,
             Verdict::TooFew { .. } | Verdict::NoData => 0.0,
         }
@@ -214,7 +216,7 @@ pub(super) fn phrase_of(plan: &Plan, comparison: usize) -> String {
 pub(super) fn predicate_of(relation: &Relation, unit: Unit, finding: &Finding) -> String {
     let difference = finding.numbers.map(|numbers| numbers.difference);
     let matters = finding.numbers.map(|numbers| numbers.matters);
-    predicate(&kind_of(relation), unit, difference, matters, &finding.verdict)
+    predicate(&kind_of(relation), (unit, finding.about.better), difference, matters, &finding.verdict)
 }
 
 fn kind_of(relation: &Relation) -> PairKind {
@@ -245,7 +247,7 @@ pub(super) fn how_to_decide(new_run: Option<NewRun>) -> String {
 
 fn predicate(
     kind: &PairKind,
-    unit: Unit,
+    (unit, better): (Unit, Better),
     difference: Option<Estimate>,
     matters: Option<f64>,
     verdict: &Verdict,
@@ -260,12 +262,14 @@ fn predicate(
     let shown = with_interval(unit, difference.value, interval);
     let mirrored = || with_interval(unit, -difference.value, interval.map(|(low, high)| (-high, -low)));
     match (verdict, kind) {
-        (Verdict::Slower, PairKind::OneKey(_)) => format!("costs {shown}"),
-        (Verdict::Faster, PairKind::OneKey(_)) => format!("saves {}", mirrored()),
-        (Verdict::Slower, PairKind::Step) => format!("adds {shown}"),
-        (Verdict::Faster, PairKind::Step) => format!("takes away {}", mirrored()),
-        (Verdict::Slower, _) => format!("takes {shown} more"),
-        (Verdict::Faster, _) => format!("takes {} less", mirrored()),
+        (Verdict::More, _) if better != Better::Less => format!("has {shown} more"),
+        (Verdict::Less, _) if better != Better::Less => format!("has {} less", mirrored()),
+        (Verdict::More, PairKind::OneKey(_)) => format!("costs {shown}"),
+        (Verdict::Less, PairKind::OneKey(_)) => format!("saves {}", mirrored()),
+        (Verdict::More, PairKind::Step) => format!("adds {shown}"),
+        (Verdict::Less, PairKind::Step) => format!("takes away {}", mirrored()),
+        (Verdict::More, _) => format!("takes {shown} more"),
+        (Verdict::Less, _) => format!("takes {} less", mirrored()),
         (Verdict::Same, _) => {
             let matters = with_interval(unit, matters.unwrap_or(0.0), None);
             format!("makes no difference that matters: {shown}, nowhere beyond {matters}")

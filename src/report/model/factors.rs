@@ -6,8 +6,8 @@ use super::{Effect, FactorAnswer, Factors, Metric};
 use crate::plan::{Factor, Factorial};
 use crate::report::text::{clean, in_percent, joined, with_interval};
 use crate::stats::{Estimate, Interval};
-use crate::verdict::Verdict;
 use crate::verdict::factors::FactorFinding;
+use crate::verdict::{Kind, Verdict};
 
 /// What the factorial of a run shows in one experiment.
 pub(super) fn factors(compared: &Compared<'_>) -> Option<Factors> {
@@ -73,14 +73,16 @@ fn effect(compared: &Compared<'_>, factorial: &Factorial, finding: &FactorFindin
     let concerned: Vec<&Factor> = places.iter().map(|&place| &factorial.factors[place]).collect();
     let setting = &compared.plan.cells[finding.cells[0]].setting;
     let difference = finding.effect.map(|effect| effect.difference);
-    let slower = match (&finding.verdict, &concerned[..]) {
-        (Verdict::Slower, [only]) => Some(clean(&only.levels[1])),
-        (Verdict::Faster, [only]) => Some(clean(&only.levels[0])),
-        _ => None,
-    };
     let ratio = finding.effect.and_then(|effect| effect.ratio);
     let matters = finding.effect.map(|effect| effect.matters);
     let metric = &compared.metrics[finding.metric];
+    let kind = finding.verdict.kind(metric.unit, metric.better);
+    // A difference is of the second level; told is the level of which one wishes to know.
+    let is_second = kind.is_worse() || kind == Kind::More;
+    let slower = match &concerned[..] {
+        [only] if kind.is_difference() => Some(clean(&only.levels[usize::from(is_second)])),
+        _ => None,
+    };
     Effect {
         setting: compared.settings.iter().position(|one| one == setting).unwrap_or(0),
         metric: finding.metric,
@@ -92,6 +94,7 @@ fn effect(compared: &Compared<'_>, factorial: &Factorial, finding: &FactorFindin
         matters,
         slower,
         verdict: finding.verdict.clone(),
+        kind,
     }
 }
 
@@ -129,7 +132,7 @@ fn sentence(
     let ratio = ratio.map(|ratio| if difference.value < 0.0 { inverse(ratio) } else { ratio });
     let (high, low) = if difference.value < 0.0 { (0, 1) } else { (1, 0) };
     match verdict {
-        Verdict::Slower | Verdict::Faster => match factors {
+        Verdict::More | Verdict::Less => match factors {
             [only] => format!(
                 "{} takes {size} more than {}{}",
                 level(only, high),
@@ -197,7 +200,7 @@ fn answer(effects: &[Effect], factors: &[Factor]) -> String {
     {
         return format!("No answer: numbers of it must not be believed, see suspect {}.", index + 1);
     }
-    let is_decided = |one: &&Effect| matches!(one.verdict, Verdict::Slower | Verdict::Faster);
+    let is_decided = |one: &&Effect| matches!(one.verdict, Verdict::More | Verdict::Less);
     let (mains, interactions): (Vec<&Effect>, Vec<&Effect>) =
         effects.iter().partition(|one| one.factors.len() == 1);
     let name = |one: &Effect| called(&factors[one.factors[0]].name);

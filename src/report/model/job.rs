@@ -3,7 +3,7 @@
 use super::{Change, Report, Row};
 use crate::experiment::{self, Occasion};
 use crate::stats::{Estimate, Interval};
-use crate::verdict::Verdict;
+use crate::verdict::{Kind, Verdict};
 
 /// When the shares of a job hold, in a sentence.
 pub const JOB_HOLDS: &str = "Medians of the differences round by round over the length of the job, with their intervals; they hold for jobs that \
@@ -37,6 +37,8 @@ pub struct JobShare {
     pub share: Estimate,
     /// The verdict on the difference.
     pub verdict: Verdict,
+    /// The same in a word, by the metric's unit and direction.
+    pub kind: Kind,
     /// The same in a word for people.
     pub word: &'static str,
 }
@@ -67,6 +69,7 @@ impl Report {
                     against: ladder.baseline.clone(),
                     share,
                     verdict: change.verdict.clone(),
+                    kind: change.kind,
                     word: change.word(),
                 });
             }

@@ -23,9 +23,9 @@ pub use summary::{Ground, Sentence, Topic};
 use crate::experiment::Replicates;
 pub use crate::record::Order;
 use crate::stats::{Course, Estimate};
-use crate::units::Unit;
-use crate::verdict::Verdict;
+use crate::units::{Better, Unit};
 use crate::verdict::exhibit::Exhibit;
+use crate::verdict::{Kind, Verdict};
 
 /// Everything that a rendering needs.
 #[derive(Debug, Clone)]
@@ -217,13 +217,24 @@ pub struct Effect {
     pub matters: Option<f64>,
     /// What follows.
     pub verdict: Verdict,
-    /// Of a main effect that is decided, the slower level.
+    /// The same in a word, by the metric's unit and direction.
+    pub kind: Kind,
+    /// Of a main effect that is decided, the level that is slower, worse, or has more.
     pub slower: Option<String>,
     /// The same in words.
     pub sentence: String,
 }
 
 impl Effect {
+    /// What was decided of it in a few words: which level is slower, or that factors interact.
+    pub fn word(&self) -> String {
+        match (&self.slower, &self.verdict) {
+            (Some(level), _) => format!("{level} {}", self.kind.of_the_one_named().word()),
+            (None, Verdict::More | Verdict::Less) => "interact".into(),
+            (None, _) => self.kind.word().into(),
+        }
+    }
+
     /// By how much it moves a single combination, twice.
     fn size(&self) -> f64 {
         let difference = self.difference.map_or(0.0, |difference| difference.value.abs());
@@ -238,6 +249,8 @@ pub struct Metric {
     pub name: &'static str,
     /// The base unit of its values.
     pub unit: Unit,
+    /// Which of them a person wishes for.
+    pub better: Better,
     /// What lies inside the interval.
     pub meaning: &'static str,
     /// Whether verdicts are given about it.
@@ -356,6 +369,8 @@ pub struct Change {
     pub matters: Option<f64>,
     /// What follows.
     pub verdict: Verdict,
+    /// The same in a word, by the metric's unit and direction.
+    pub kind: Kind,
     /// The noise floor of the layers concerned, in the unit of the metric, where the difference
     /// does not rise above it.
     pub hidden_by_noise: Option<f64>,
@@ -367,7 +382,7 @@ impl Change {
     /// The verdict in a word for people. A difference that does not rise above the noise floor has a word of its
     /// own: whoever reads no more than that must not take it for decided.
     pub fn word(&self) -> &'static str {
-        if self.hidden_by_noise.is_some() { "in noise" } else { self.verdict.word() }
+        if self.hidden_by_noise.is_some() { "in noise" } else { self.kind.word() }
     }
 }
 

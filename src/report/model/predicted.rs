@@ -54,7 +54,7 @@ fn told(plan: &Plan, analysis: &Analysis, outcome: &Outcome) -> Prediction {
                     phrase_of(plan, finding.comparison),
                     predicate_of(relation, unit, finding)
                 );
-                if analysis.noise_above(plan, finding).is_some() {
+                if finding.noise.is_some() {
                     because.push_str(", but not above the noise floor");
                 }
                 because
@@ -75,7 +75,7 @@ fn told(plan: &Plan, analysis: &Analysis, outcome: &Outcome) -> Prediction {
             setting: one.setting.as_ref().map(|setting| clean(&setting.to_string())),
             values: clean(&values.collect::<Vec<_>>().join(", ")),
             came: one.came,
-            verdict: finding.map(|finding| finding.verdict.word()),
+            verdict: finding.map(|finding| finding.kind().word()),
             because: clean(&because),
         }
     };

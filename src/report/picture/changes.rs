@@ -103,8 +103,8 @@ impl Changes {
 fn draw(canvas: &mut Canvas, axis: &Axis, row: &Row, y: f64) {
     // Vermilion and green beside ink: what is decided is also said in words, and what is pale is open.
     let class = match row.verdict {
-        Kind::Slower => "k5",
-        Kind::Faster => "k3",
+        Kind::Slower | Kind::Worse => "k5",
+        Kind::Faster | Kind::Better => "k3",
         Kind::Same => "k0",
         _ => "k0 light",
     };

@@ -110,11 +110,12 @@ fn differences(experiment: &Experiment, setting: &Setting) -> Option<Picture> {
         };
         let (tone, shade) = match change.verdict {
             _ if change.hidden_by_noise.is_some() => (Tone::Open, None),
-            Verdict::Slower => {
-                let times = change.matters.map_or(1.0, |matters| difference.value / matters);
+            // Shaded is what a person does not wish for; of what only describes, more of it.
+            Verdict::More | Verdict::Less if change.kind.of_the_one_named() == change.kind => {
+                let times = change.matters.map_or(1.0, |matters| difference.value.abs() / matters);
                 (Tone::Plain, Some((1 + times.max(1.0).log2().round() as usize).min(HEAT_STEPS - 1)))
             }
-            Verdict::Faster | Verdict::Same => (Tone::Plain, Some(0)),
+            Verdict::More | Verdict::Less | Verdict::Same => (Tone::Plain, Some(0)),
             Verdict::Suspect(_) => (Tone::Alarm, None),
             _ => (Tone::Open, None),
         };
@@ -122,7 +123,7 @@ fn differences(experiment: &Experiment, setting: &Setting) -> Option<Picture> {
             _ if change.hidden_by_noise.is_some() => " ~",
             Verdict::Same => " =",
             Verdict::Suspect(_) => " !",
-            Verdict::Slower | Verdict::Faster => "",
+            Verdict::More | Verdict::Less => "",
             _ => " ?",
         };
         let shown = unit.format_signed(difference.value);

@@ -32,8 +32,12 @@ pub(super) fn factors(page: &mut Page, experiment: &Experiment) {
         effects(page, experiment, factors, answer.setting);
         for (metric, definition) in experiment.metrics.iter().enumerate().skip(1) {
             let own = |one: &&Effect| one.setting == answer.setting && one.metric == metric;
-            let words: Vec<_> =
-                factors.effects.iter().filter(own).map(|one| format!("{} {}", one.name, word(one))).collect();
+            let words: Vec<_> = factors
+                .effects
+                .iter()
+                .filter(own)
+                .map(|one| format!("{} {}", one.name, one.word()))
+                .collect();
             if !words.is_empty() {
                 page.paragraph(Tone::Faint, &format!("  {}: ", definition.name), &words.join(" · "));
             }
@@ -56,7 +60,7 @@ fn effects(page: &mut Page, experiment: &Experiment, factors: &Factors, setting:
     let widest = |texts: &mut dyn Iterator<Item = &str>| texts.map(width).max().unwrap_or(0).min(34);
     let names = widest(&mut all.iter().map(|one| one.name.as_str()));
     let size_room = widest(&mut sizes.iter().map(String::as_str));
-    let words = all.iter().map(|one| width(&word(one))).max().unwrap_or(0);
+    let words = all.iter().map(|one| width(&one.word())).max().unwrap_or(0);
     // Ratios are context; where they would cut the verdict they stand in sentences and JSON alone.
     let ratio_room = widest(&mut ratios.iter().map(String::as_str)) + 2;
     let ratio_room = if names + size_room + ratio_room + words + 6 > page.width { 0 } else { ratio_room };
@@ -65,21 +69,10 @@ fn effects(page: &mut Page, experiment: &Experiment, factors: &Factors, setting:
             (Tone::Strong, &format!("  {}  ", left(&one.name, names))),
             (Tone::Plain, &format!("{}  ", left(size, size_room))),
             (Tone::Faint, &left(ratio, ratio_room)),
-            (Tone::of(one.verdict.kind()), &word(one)),
+            (Tone::of(one.kind), &one.word()),
         ]);
         if one.factors.len() > 1 && matches!(one.verdict, Verdict::Undecided { .. }) {
             page.paragraph(Tone::Faint, "      ", &one.sentence);
         }
-    }
-}
-
-/// A verdict in a word, with the level that is slower.
-fn word(effect: &Effect) -> String {
-    match (&effect.slower, effect.factors.len()) {
-        (Some(level), _) => format!("{level} slower"),
-        (None, order) if order > 1 && matches!(effect.verdict, Verdict::Slower | Verdict::Faster) => {
-            "interact".into()
-        }
-        _ => effect.verdict.word().into(),
     }
 }

@@ -14,7 +14,7 @@ const VERDICT: usize = 9;
 
 /// What a change is for the eye; noise may hide it.
 pub(super) fn tone_of(change: &Change) -> Tone {
-    if change.hidden_by_noise.is_some() { Tone::Open } else { Tone::of(change.verdict.kind()) }
+    if change.hidden_by_noise.is_some() { Tone::Open } else { Tone::of(change.kind) }
 }
 
 /// The columns for labels on this page.

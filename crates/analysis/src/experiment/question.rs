@@ -4,7 +4,7 @@ use super::setting::{Setting, SettingKey, extended, pairs_in, settings};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
-use crate::units::{Nanos, Unit};
+use crate::units::{Better, Nanos, Unit};
 
 /// Whether a metric's differences get a verdict, or are shown beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +20,10 @@ pub enum Weight {
 pub struct Metric {
     /// Its name in tables and files.
     pub name: &'static str,
-    /// The base unit of its values. Smaller is better in all units there are so far.
+    /// The base unit of its values.
     pub unit: Unit,
+    /// Which of them a person wishes for.
+    pub better: Better,
     /// Whether it is decided upon.
     pub weight: Weight,
     /// The smallest difference that matters, unless the person says otherwise.
@@ -40,7 +42,13 @@ impl Metric {
         meaning: &'static str,
         derive: fn(&Sample) -> Option<f64>,
     ) -> Metric {
-        Metric { name, unit: Unit::Seconds, weight, margin: Margin::fixed(20e-6, 0.03), meaning, derive }
+        let (unit, better) = (Unit::Seconds, Better::Less);
+        Metric { name, unit, better, weight, margin: Margin::fixed(20e-6, 0.03), meaning, derive }
+    }
+
+    /// The same of which a person wishes for more, or for neither.
+    pub(super) const fn with(self, better: Better) -> Metric {
+        Metric { better, ..self }
     }
 }
 
@@ -141,6 +149,8 @@ pub struct About {
     /// Keys that a setting has only where a person chose values for them by an option of their own, since
     /// they hit more than what is measured. Without it, the first value holds and is not written down.
     pub guarded: &'static [SettingKey],
+    /// The metric that is a launch in which nothing is asked for: no container takes less than the quickest process.
+    pub empty_launch: Option<&'static str>,
     /// Metrics that are a difference of two launches: noise alone takes one value of them below zero, and
     /// only their median says more.
     pub differences: &'static [&'static str],
@@ -181,6 +191,10 @@ impl About {
             metrics,
             keys: &[],
             guarded: &[],
+            empty_launch: match needs {
+                Need::Launch | Need::Exec => Some("returned"),
+                _ => None,
+            },
             differences: &[],
             recovers: true,
             varies: &[],

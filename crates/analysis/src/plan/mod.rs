@@ -89,7 +89,7 @@ pub enum Relation {
 
 impl Relation {
     /// The word used in files.
-    pub fn name(&self) -> &str {
+    pub fn name(&self) -> &'static str {
         match self {
             Relation::Baseline => "baseline",
             Relation::Twin => "twin",

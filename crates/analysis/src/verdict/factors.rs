@@ -51,8 +51,8 @@ pub(super) fn findings(run: &Recorded, columns: &Columns) -> Vec<FactorFinding> 
 fn verdict(decision: Decision) -> Verdict {
     match decision {
         Decision::Same => Verdict::Same,
-        Decision::Less => Verdict::Faster,
-        Decision::More => Verdict::Slower,
+        Decision::Less => Verdict::Less,
+        Decision::More => Verdict::More,
         Decision::Undecided { smallest_visible, new_run } => Verdict::Undecided { smallest_visible, new_run },
         Decision::TooFew { have, need } => Verdict::TooFew { have, need },
     }

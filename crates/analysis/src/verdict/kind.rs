@@ -1,13 +1,23 @@
 //! The words of verdicts: one home for what a run says of its cells and what a comparison says of runs, so that
 //! a word means the same wherever it stands.
 
+use crate::units::{Better, Unit};
+
 /// A verdict without what it is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// More of it.
+    /// Of a time or a rate: the slower one.
     Slower,
-    /// Less of it.
+    /// Of a time or a rate: the faster one.
     Faster,
+    /// Of an amount of which a person wishes for less, or for more: the worse one.
+    Worse,
+    /// The better one.
+    Better,
+    /// Of an amount that only describes: more of it.
+    More,
+    /// Less of it.
+    Less,
     /// Any difference is smaller than what matters.
     Same,
     /// Of two runs: it changed, and so did what shows the machine.
@@ -28,9 +38,13 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, what changed first.
-    pub const ALL: [Kind; 10] = [
+    pub const ALL: [Kind; 14] = [
         Kind::Slower,
+        Kind::Worse,
         Kind::Faster,
+        Kind::Better,
+        Kind::More,
+        Kind::Less,
         Kind::Same,
         Kind::Machine,
         Kind::Mixed,
@@ -41,11 +55,56 @@ impl Kind {
         Kind::Context,
     ];
 
+    /// What a difference is called: by the metric's unit, and by which values a person wishes for.
+    pub const fn of_difference(is_more: bool, unit: Unit, better: Better) -> Kind {
+        let is_worse = match better {
+            Better::Less => is_more,
+            Better::More => !is_more,
+            Better::Neither if is_more => return Kind::More,
+            Better::Neither => return Kind::Less,
+        };
+        match (is_worse, unit.is_about_speed()) {
+            (true, true) => Kind::Slower,
+            (false, true) => Kind::Faster,
+            (true, false) => Kind::Worse,
+            (false, false) => Kind::Better,
+        }
+    }
+
+    /// The same told of the other side, where that is the one to be named: the slower, the worse, the one with more.
+    pub const fn of_the_one_named(self) -> Kind {
+        match self {
+            Kind::Faster => Kind::Slower,
+            Kind::Better => Kind::Worse,
+            Kind::Less => Kind::More,
+            other => other,
+        }
+    }
+
+    /// Whether it is a difference for the worse.
+    pub const fn is_worse(self) -> bool {
+        matches!(self, Kind::Slower | Kind::Worse)
+    }
+
+    /// Whether it is a difference for the better.
+    pub const fn is_better(self) -> bool {
+        matches!(self, Kind::Faster | Kind::Better)
+    }
+
+    /// Whether it is a difference.
+    pub const fn is_difference(self) -> bool {
+        self.is_worse() || self.is_better() || matches!(self, Kind::More | Kind::Less)
+    }
+
     /// The word used in tables and files.
     pub const fn word(self) -> &'static str {
         match self {
             Kind::Slower => "slower",
             Kind::Faster => "faster",
+            Kind::Worse => "worse",
+            Kind::Better => "better",
+            Kind::More => "more",
+            Kind::Less => "less",
             Kind::Same => "same",
             Kind::Machine => "machine changed",
             Kind::Mixed => "mixed",
@@ -55,5 +114,22 @@ impl Kind {
             Kind::NoData => "no data",
             Kind::Context => "context",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_follow_unit_and_direction() {
+        let word = |is_more, unit, better| Kind::of_difference(is_more, unit, better).word();
+        assert_eq!(word(true, Unit::Seconds, Better::Less), "slower");
+        assert_eq!(word(true, Unit::PerSecond, Better::More), "faster");
+        assert_eq!(word(false, Unit::BytesPerSecond, Better::More), "slower");
+        assert_eq!(word(true, Unit::Bytes, Better::Less), "worse");
+        assert_eq!(word(true, Unit::Count, Better::More), "better");
+        assert_eq!(word(true, Unit::Bytes, Better::Neither), "more");
+        assert_eq!(word(false, Unit::Seconds, Better::Neither), "less");
     }
 }

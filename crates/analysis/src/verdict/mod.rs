@@ -26,11 +26,16 @@ pub use price::{Price, Sum};
 pub use suspect::Suspect;
 pub use warning::Warning;
 
+use std::sync::Arc;
+
+use serde::Serialize;
+
 use crate::experiment::{Metric, Weight};
 use crate::outcome::FailureClass;
-use crate::plan::{Comparison, Plan, Role};
+use crate::plan::{Comparison, Plan, Relation, Role};
 use crate::record::{Cause, Recorded};
 use crate::stats::{self, Alpha, Course, Decision, Estimate, Margin, Pairs, Sample};
+use crate::units::{Better, Unit};
 
 /// Everything that can be said about a run.
 #[derive(Debug, Clone)]
@@ -101,9 +106,48 @@ pub const MOST_STEPS: usize = 101;
 /// As many as a page shows side by side.
 pub const MOST_POINTS: usize = 200;
 
+/// What a finding is about, in names that mean the same outside of its run.
+#[derive(Debug, Clone, Serialize)]
+pub struct About {
+    /// The machine on which it was measured.
+    pub host: Arc<str>,
+    /// The run.
+    pub run: Arc<str>,
+    /// The experiment's name.
+    pub experiment: &'static str,
+    /// The conditions.
+    pub setting: String,
+    /// The label of the subject.
+    pub subject: String,
+    /// The label of what it is compared with.
+    pub against: String,
+    /// Why: the word of [`crate::plan::Relation::name`].
+    pub relation: &'static str,
+    /// The one thing in which they differ, where it is one.
+    pub key: Option<String>,
+    /// The metric's name.
+    pub metric: &'static str,
+    /// The name of its unit.
+    #[serde(serialize_with = "unit_name")]
+    pub unit: Unit,
+    /// Which of its values a person wishes for.
+    #[serde(serialize_with = "better_name")]
+    pub better: Better,
+}
+
+fn unit_name<S: serde::Serializer>(unit: &Unit, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(unit.name())
+}
+
+fn better_name<S: serde::Serializer>(better: &Better, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(better.name())
+}
+
 /// What one comparison says in one setting about one metric.
 #[derive(Debug, Clone)]
 pub struct Finding {
+    /// What it is about.
+    pub about: About,
     /// Index into the plan's comparisons.
     pub comparison: usize,
     /// The cell of the subject.
@@ -116,6 +160,15 @@ pub struct Finding {
     pub numbers: Option<Numbers>,
     /// What follows from them.
     pub verdict: Verdict,
+    /// The noise floor of its layers, where a difference was decided that does not rise above it.
+    pub noise: Option<f64>,
+}
+
+impl Finding {
+    /// Which of the kinds of verdict it is.
+    pub fn kind(&self) -> Kind {
+        self.verdict.kind(self.about.unit, self.about.better)
+    }
 }
 
 /// The numbers behind a verdict.
@@ -129,15 +182,15 @@ pub struct Numbers {
     pub matters: f64,
 }
 
-/// What a comparison comes to. All metrics there are get better as they get smaller.
+/// What a comparison comes to. What a difference is called depends on the metric: [`Kind::of_difference`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
     /// Any difference is smaller than what matters.
     Same,
     /// More of it.
-    Slower,
+    More,
     /// Less of it.
-    Faster,
+    Less,
     /// Not decided.
     Undecided {
         /// An effect of this size would just have been seen.
@@ -161,12 +214,11 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Which of the kinds it is.
-    pub fn kind(&self) -> Kind {
+    /// Which of the kinds it is, of a metric.
+    pub fn kind(&self, unit: Unit, better: Better) -> Kind {
         match self {
             Verdict::Same => Kind::Same,
-            Verdict::Slower => Kind::Slower,
-            Verdict::Faster => Kind::Faster,
+            Verdict::More | Verdict::Less => Kind::of_difference(*self == Verdict::More, unit, better),
             Verdict::Undecided { .. } => Kind::Undecided,
             Verdict::TooFew { .. } => Kind::TooFew,
             Verdict::Suspect(_) => Kind::Suspect,
@@ -174,22 +226,10 @@ impl Verdict {
             Verdict::Context => Kind::Context,
         }
     }
-
-    /// The word used in tables and files.
-    pub fn word(&self) -> &'static str {
-        self.kind().word()
-    }
 }
 
 /// More rounds than anybody will run.
 pub const HOPELESS: usize = 5000;
-
-impl Analysis {
-    /// What [`noise::above`] says of a finding of this run.
-    pub fn noise_above(&self, plan: &Plan, finding: &Finding) -> Option<f64> {
-        noise::above(plan, &self.noise, finding)
-    }
-}
 
 /// How much of a subject's `returned` the floor alone would take.
 #[derive(Debug, Clone)]
@@ -219,6 +259,9 @@ pub fn analyse(run: &Recorded) -> Analysis {
     let suspects = suspect::all(&view);
     for (index, suspect) in suspects.iter().enumerate() {
         suspect.overrule(index, &mut findings);
+    }
+    for finding in &mut findings {
+        finding.noise = noise::above(&run.plan, &noise, finding);
     }
     let mut effects = factors::findings(run, &columns);
     factors::overrule(&suspects, &mut effects);
@@ -342,6 +385,7 @@ fn findings(
             }
         }
     }
+    let (host, name): (Arc<str>, Arc<str>) = (run.environment.host.as_str().into(), run.run.as_str().into());
     let timer = run.environment.timer.step as f64 / 1e9;
     let one = |&(comparison, cell, against, metric): &(usize, usize, usize, usize)| {
         let definition = &plan.metrics(&plan.cells[cell])[metric];
@@ -353,7 +397,8 @@ fn findings(
         if role == Role::Described && numbers.is_some() {
             verdict = Verdict::Context;
         }
-        Finding { comparison, cell, against, metric, numbers, verdict }
+        let about = about(run, &host, &name, (comparison, cell, metric));
+        Finding { about, comparison, cell, against, metric, numbers, verdict, noise: None }
     };
     let mut findings = in_parallel(&wanted, one);
     // What only one side can have (the requests of one that is asked over an API) is no gap.
@@ -361,6 +406,33 @@ fn findings(
         |finding: &Finding| plan.metrics(&plan.cells[finding.cell])[finding.metric].weight == Weight::Context;
     findings.retain(|finding| finding.numbers.is_some() || !is_context(finding));
     findings
+}
+
+fn about(
+    run: &Recorded,
+    host: &Arc<str>,
+    name: &Arc<str>,
+    (comparison, cell, metric): (usize, usize, usize),
+) -> About {
+    let (plan, cell) = (&run.plan, &run.plan.cells[cell]);
+    let comparison = &plan.comparisons[comparison];
+    let metric = &plan.metrics(cell)[metric];
+    About {
+        host: Arc::clone(host),
+        run: Arc::clone(name),
+        experiment: cell.experiment,
+        setting: cell.setting.to_string(),
+        subject: plan.subjects[comparison.subject].label.clone(),
+        against: plan.subjects[comparison.against].label.clone(),
+        relation: comparison.relation.name(),
+        key: match &comparison.relation {
+            Relation::OneKey(key) => Some(key.clone()),
+            _ => None,
+        },
+        metric: metric.name,
+        unit: metric.unit,
+        better: metric.better,
+    }
 }
 
 /// Applies a pure function to all items, on all CPUs, keeping their order.
@@ -399,8 +471,8 @@ fn judge(
     let verdict = match compared.decision {
         _ if metric.weight == Weight::Context => Verdict::Context,
         Decision::Same => Verdict::Same,
-        Decision::Less => Verdict::Faster,
-        Decision::More => Verdict::Slower,
+        Decision::Less => Verdict::Less,
+        Decision::More => Verdict::More,
         Decision::Undecided { smallest_visible, new_run } => Verdict::Undecided { smallest_visible, new_run },
         Decision::TooFew { have, need } => Verdict::TooFew { have, need },
     };

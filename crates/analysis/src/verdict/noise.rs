@@ -51,8 +51,8 @@ pub(super) fn of_twins(
 /// The interval of a difference says how it varies from round to round. It says nothing of what a label does in
 /// every round alike, and that is what twins are for: as far as they can tell, the same subject under two labels
 /// may differ by as much as their interval reaches.
-pub fn above(plan: &Plan, noise: &[Noise], finding: &Finding) -> Option<f64> {
-    let is_difference = matches!(finding.verdict, Verdict::Slower | Verdict::Faster);
+pub(super) fn above(plan: &Plan, noise: &[Noise], finding: &Finding) -> Option<f64> {
+    let is_difference = matches!(finding.verdict, Verdict::More | Verdict::Less);
     if !is_difference || plan.comparisons[finding.comparison].relation == Relation::Twin {
         return None;
     }

@@ -92,7 +92,7 @@ fn links(run: &Recorded, analysis: &Analysis, prediction: usize) -> Vec<LinkOutc
                 {
                     continue;
                 }
-                let came = match Decided::of(plan, analysis, index) {
+                let came = match Decided::of(analysis, index) {
                     Some(decided) if decided.way() == way(order) => Came::Held,
                     Some(_) => Came::DidNotHold,
                     None => Came::NotDecided,

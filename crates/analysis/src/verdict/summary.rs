@@ -246,7 +246,7 @@ impl<'a> One<'a> {
     }
 
     fn decided(&self, index: usize) -> Option<Decided> {
-        Decided::of(&self.run.plan, self.analysis, index)
+        Decided::of(self.analysis, index)
     }
 
     /// The findings that compare a layer with the baseline.
@@ -322,7 +322,7 @@ impl<'a> One<'a> {
 
     /// A difference that does not rise above the noise floor.
     fn is_hidden(&self, index: usize) -> bool {
-        self.analysis.noise_above(&self.run.plan, self.finding(index)).is_some()
+        self.finding(index).noise.is_some()
     }
 
     fn is_open(&self, index: usize) -> bool {

@@ -161,12 +161,14 @@ fn negative(view: &View<'_>) -> Vec<Suspect> {
     found
 }
 
-/// No container starts in less time than the quickest process.
+/// No container starts in less time than the quickest process. What a command of a person's takes may vary by more.
 fn shorter_than_a_bare_start(view: &View<'_>) -> Vec<Suspect> {
     let mut found = Vec::new();
     for (cell, summary) in view.cells.iter().enumerate() {
         let layer = view.plan().subjects[view.plan().cells[cell].subject].layer;
-        let Some(metric) = view.metric_index(cell, "returned") else { continue };
+        let about = experiment::find(view.plan().cells[cell].experiment).map(|one| one.about());
+        let launch = about.and_then(|about| about.empty_launch);
+        let Some(metric) = launch.and_then(|name| view.metric_index(cell, name)) else { continue };
         let Some(baseline) = view.baseline_cell(cell).filter(|baseline| *baseline != cell) else { continue };
         if layer == crate::plan::Layer::Bare || !is_bare(view, baseline) {
             continue;
@@ -237,10 +239,7 @@ fn faster_than_bare(view: &View<'_>) -> Vec<Suspect> {
     let mut found = Vec::new();
     for finding in view.findings {
         let relation = &view.plan().comparisons[finding.comparison].relation;
-        if *relation != Relation::Baseline
-            || finding.verdict != Verdict::Faster
-            || !is_bare(view, finding.against)
-        {
+        if *relation != Relation::Baseline || !finding.kind().is_better() || !is_bare(view, finding.against) {
             continue;
         }
         let Some(numbers) = finding.numbers else { continue };
@@ -276,7 +275,7 @@ fn control_moved(view: &View<'_>) -> Vec<Suspect> {
     let mut found = Vec::new();
     for finding in view.findings {
         let is_control = view.plan().comparisons[finding.comparison].relation == Relation::Twin;
-        if !is_control || !matches!(finding.verdict, Verdict::Slower | Verdict::Faster) {
+        if !is_control || !matches!(finding.verdict, Verdict::More | Verdict::Less) {
             continue;
         }
         let Some(numbers) = finding.numbers else { continue };

@@ -14,7 +14,7 @@ use super::setting::{Setting, SettingKey, Taken};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::{Mount, Need};
-use crate::units::{Nanos, Unit};
+use crate::units::{Better, Nanos, Unit};
 
 /// Its name.
 pub const NAME: &str = "command";
@@ -35,7 +35,7 @@ const fn metric(
         Unit::Bytes => 65536.0,
         _ => 20e-6,
     };
-    Metric { name, unit, weight, margin: Margin::fixed(least, 0.03), meaning, derive }
+    Metric { name, unit, better: Better::Less, weight, margin: Margin::fixed(least, 0.03), meaning, derive }
 }
 
 fn nanos(sample: &Sample, counter: &str) -> Option<f64> {
@@ -199,6 +199,7 @@ impl Wanted {
 static ABOUT: About = About {
     keys: &KEYS,
     guarded: &GUARDED,
+    empty_launch: Some("start"),
     differences: &["beyond_start"],
     // A command that is not there, or does not end well, will not be or do so in the next round.
     recovers: false,

@@ -11,7 +11,7 @@ use super::setting::{Setting, SettingKey, Taken};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
-use crate::units::{Nanos, Unit};
+use crate::units::{Better, Nanos, Unit};
 
 /// The experiment `cpu`.
 pub struct Cpu;
@@ -38,7 +38,7 @@ pub const DISTURBED: f64 = 0.01;
 
 const fn fixed_work(name: &'static str, meaning: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
     let (unit, weight) = (Unit::Seconds, Weight::Verdict);
-    Metric { name, unit, weight, margin: Margin::fixed(0.0, 0.01), meaning, derive }
+    Metric { name, unit, better: Better::Less, weight, margin: Margin::fixed(0.0, 0.01), meaning, derive }
 }
 
 static METRICS: [Metric; 14] = [
@@ -102,6 +102,7 @@ static METRICS: [Metric; 14] = [
     Metric {
         name: "waiting",
         unit: Unit::Share,
+        better: Better::Less,
         weight: Weight::Context,
         margin: Margin::fixed(0.01, 0.0),
         meaning: "the share of the time of all passes of one thread in which it was not on its CPU, by the scheduler's \
@@ -111,6 +112,7 @@ static METRICS: [Metric; 14] = [
     Metric {
         name: "waiting_all",
         unit: Unit::Share,
+        better: Better::Less,
         weight: Weight::Context,
         margin: Margin::fixed(0.01, 0.0),
         meaning: "the same of all threads at once: of each pass, the thread that waited longest",
@@ -119,6 +121,7 @@ static METRICS: [Metric; 14] = [
     Metric {
         name: "disturbed",
         unit: Unit::Share,
+        better: Better::Less,
         weight: Weight::Context,
         margin: Margin::fixed(0.1, 0.0),
         meaning: "the share of passes of one thread that do not count, since it was off its CPU for more than 1 % of \
@@ -128,6 +131,7 @@ static METRICS: [Metric; 14] = [
     Metric {
         name: "disturbed_all",
         unit: Unit::Share,
+        better: Better::Less,
         weight: Weight::Context,
         margin: Margin::fixed(0.1, 0.0),
         meaning: "the same of all threads at once; a pass does not count if any thread was off its CPU for more than 1 %",

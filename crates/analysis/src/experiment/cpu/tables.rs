@@ -100,7 +100,7 @@ pub fn exhibits(evidence: &Evidence<'_>) -> Vec<Exhibit> {
                 };
                 let finding = evidence.findings.iter().find(of_cell);
                 if let Some(finding) = finding {
-                    *counts.entry(finding.verdict.word()).or_insert(0usize) += 1;
+                    *counts.entry(finding.kind().word()).or_insert(0usize) += 1;
                 }
                 row.push(finding.map_or(Item::Nothing("not compared".into()), |one| told(evidence, one)));
             }
@@ -135,13 +135,13 @@ fn told(evidence: &Evidence<'_>, finding: &Finding) -> Item {
     let Some(numbers) = finding.numbers else { return Item::Nothing("no data".into()) };
     let baseline = evidence.cells[finding.against].metrics[finding.metric].as_ref();
     let Some(baseline) = baseline.map(|one| one.median.value).filter(|value| *value > 0.0) else {
-        return Item::Text(finding.verdict.word().into());
+        return Item::Text(finding.kind().word().into());
     };
     let reach = numbers.difference.interval.map(|interval| interval.farthest_end() / baseline * 100.0);
     let difference = signed(numbers.difference.value / baseline * 100.0);
     Item::Text(match (&finding.verdict, reach) {
         (Verdict::Same, Some(reach)) => format!("same ±{reach:.1} %"),
-        (verdict, _) => format!("{} {difference} %", verdict.word()),
+        _ => format!("{} {difference} %", finding.kind().word()),
     })
 }
 

@@ -13,7 +13,7 @@ use super::setting::{Setting, SettingKey, Taken};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
-use crate::units::{Nanos, Unit};
+use crate::units::{Better, Nanos, Unit};
 
 /// How long the kernel is left alone before an idle sample.
 pub const QUIET: Nanos = Nanos::from_millis(100);
@@ -71,7 +71,8 @@ const CALLED: [&str; 11] = [
 
 const fn seconds(name: &'static str, meaning: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
     let margin = Margin::fixed(20e-6, 0.03);
-    Metric { name, unit: Unit::Seconds, weight: Weight::Context, margin, meaning, derive }
+    let (unit, better) = (Unit::Seconds, Better::Less);
+    Metric { name, unit, better, weight: Weight::Context, margin, meaning, derive }
 }
 
 static METRICS: [Metric; 4] = [

@@ -14,7 +14,7 @@
 use crate::plan::{Plan, Relation};
 use crate::stats::{self, Alpha, Share};
 use crate::verdict::exhibit::Evidence;
-use crate::verdict::{Finding, Verdict, noise, sibling};
+use crate::verdict::{Finding, sibling};
 
 /// The least share of a difference that a cause takes with it.
 pub const LEAST: f64 = 0.8;
@@ -76,7 +76,7 @@ pub fn causes(evidence: &Evidence<'_>, experiment: &str) -> Vec<Cause> {
     let alpha = Alpha::FIVE_PERCENT;
     let with_finding = |index: usize| (index, &evidence.findings[index]);
     let slower = asked(evidence, experiment).into_iter().map(with_finding);
-    let slower = slower.filter(|(_, finding)| finding.verdict == Verdict::Slower);
+    let slower = slower.filter(|(_, finding)| finding.kind().is_worse());
     let cause = |(finding, found): (usize, &Finding)| {
         let column = |cell| evidence.columns.get(cell, found.metric);
         let tried = others(plan, found.cell).into_iter().map(|(key, value, cell)| {
@@ -84,7 +84,7 @@ pub fn causes(evidence: &Evidence<'_>, experiment: &str) -> Vec<Cause> {
             Tried { key, value, cell, share }
         });
         let tried: Vec<_> = tried.collect();
-        let found = match noise::above(plan, evidence.noise, found) {
+        let found = match found.noise {
             Some(_) => Found::BelowNoise,
             None => judge(&tried),
         };

@@ -13,7 +13,7 @@ use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
 use crate::subject::spec::parse_duration;
-use crate::units::{Nanos, Unit};
+use crate::units::{Better, Nanos, Unit};
 
 /// The experiment `syscall`.
 pub struct Syscall;
@@ -30,7 +30,8 @@ pub const LEAST_BATCHES: usize = 100;
 const MARGIN: Margin = Margin::fixed(3e-9, 0.03);
 
 const fn call(name: &'static str, meaning: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
-    Metric { name, unit: Unit::Seconds, weight: Weight::Verdict, margin: MARGIN, meaning, derive }
+    let (unit, better) = (Unit::Seconds, Better::Less);
+    Metric { name, unit, better, weight: Weight::Verdict, margin: MARGIN, meaning, derive }
 }
 
 fn seconds(sample: &Sample, call: &str) -> Option<f64> {

@@ -4,7 +4,7 @@
 
 use super::cause::{self, Cause, Found, Tried};
 use crate::units::{Unit, counted};
-use crate::verdict::Verdict;
+use crate::verdict::Kind;
 use crate::verdict::exhibit::{Column, Evidence, Exhibit, Item};
 
 const NAME: &str = super::NAME;
@@ -73,12 +73,12 @@ fn causes(evidence: &Evidence<'_>) -> Exhibit {
 /// many were not.
 fn not_listed(evidence: &Evidence<'_>) -> Option<String> {
     let asked = cause::asked(evidence, NAME);
-    let verdicts = asked.iter().map(|&index| &evidence.findings[index].verdict);
+    let kinds = asked.iter().map(|&index| evidence.findings[index].kind());
     let mut open = std::collections::BTreeMap::<&str, usize>::new();
-    for verdict in verdicts.clone().filter(|verdict| !is_decided(verdict)) {
-        *open.entry(verdict.word()).or_default() += 1;
+    for kind in kinds.clone().filter(|kind| !is_decided(*kind)) {
+        *open.entry(kind.word()).or_default() += 1;
     }
-    let slower = verdicts.filter(|verdict| **verdict == Verdict::Slower).count();
+    let slower = kinds.filter(|kind| kind.is_worse()).count();
     let open: Vec<_> = open.into_iter().map(|(word, count)| format!("{word}: {count}")).collect();
     match (&open[..], slower, asked.len()) {
         (_, _, 0) => Some("no call is compared with the baseline".into()),
@@ -95,8 +95,8 @@ fn not_listed(evidence: &Evidence<'_>) -> Option<String> {
     }
 }
 
-fn is_decided(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::Same | Verdict::Slower | Verdict::Faster)
+fn is_decided(kind: Kind) -> bool {
+    kind == Kind::Same || kind.is_difference()
 }
 
 /// How many calls each subject makes more slowly, and why.

@@ -20,7 +20,7 @@ use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
 use crate::subject::spec::parse_duration;
-use crate::units::{Nanos, Unit};
+use crate::units::{Better, Nanos, Unit};
 pub use window::Measured;
 
 /// Its name.
@@ -42,7 +42,7 @@ const fn context(
     derive: fn(&Sample) -> Option<f64>,
 ) -> Metric {
     let margin = Margin::fixed(0.0, 0.01);
-    Metric { name, unit, weight: Weight::Context, margin, meaning, derive }
+    Metric { name, unit, better: Better::Less, weight: Weight::Context, margin, meaning, derive }
 }
 
 fn seconds(sample: &Sample, name: &str) -> Option<f64> {
@@ -61,14 +61,16 @@ static METRICS: [Metric; 16] = [
         "CPUs used: CPU time that the cgroup counted between the ends of the probe's window, divided by the window: a mean; \
          none where the cgroup is not the process's own: (user + system) / window then",
         |sample| Measured::of(sample)?.usage_share(),
-    ),
+    )
+    .with(Better::Neither),
     context(
         "window",
         Unit::Seconds,
         "the probe's window, from the moment that its counters were first read to the moment that they were read again; \
          what was asked for, or longer by as much as the probe was not let run",
         |sample| Some(Measured::of(sample)?.window as f64 / 1e9),
-    ),
+    )
+    .with(Better::Neither),
     context(
         "throttled_share",
         Unit::Share,
@@ -114,7 +116,8 @@ static METRICS: [Metric; 16] = [
         Unit::Count,
         "work done in the window, in turns of a loop of one multiplication and one addition",
         |sample| Some(sample.counter("turns")? as f64),
-    ),
+    )
+    .with(Better::More),
     context(
         "cpu_per_work",
         Unit::Seconds,

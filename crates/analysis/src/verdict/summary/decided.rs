@@ -1,6 +1,5 @@
 //! A finding that says something, so that a claim can be made of it, and of nothing else.
 
-use crate::plan::Plan;
 use crate::stats::{Estimate, Interval};
 use crate::verdict::{Analysis, Verdict};
 
@@ -27,17 +26,17 @@ pub enum Way {
 
 impl Decided {
     /// The finding with this index, if it is decided, not suspect, and rises above the noise floor.
-    pub fn of(plan: &Plan, analysis: &Analysis, finding: usize) -> Option<Decided> {
+    pub fn of(analysis: &Analysis, finding: usize) -> Option<Decided> {
         let found = analysis.findings.get(finding)?;
         let numbers = found.numbers?;
         let way = match found.verdict {
-            Verdict::Faster => Way::Less,
+            Verdict::Less => Way::Less,
             Verdict::Same => Way::Same,
-            Verdict::Slower => Way::More,
+            Verdict::More => Way::More,
             _ => return None,
         };
         let interval = numbers.difference.interval?;
-        let hidden = way != Way::Same && analysis.noise_above(plan, found).is_some();
+        let hidden = way != Way::Same && found.noise.is_some();
         let decided =
             Decided { finding, way, difference: numbers.difference, interval, ratio: numbers.ratio };
         (!hidden).then_some(decided)

@@ -64,7 +64,7 @@ impl One<'_> {
             let in_first = self.finding(first);
             let is_known = matches!(
                 in_first.verdict,
-                Verdict::Slower | Verdict::Faster | Verdict::Same | Verdict::Undecided { .. }
+                Verdict::More | Verdict::Less | Verdict::Same | Verdict::Undecided { .. }
             );
             let difference = in_first.numbers?.difference.value;
             let is_turned =
