@@ -68,24 +68,21 @@ fn subjects_and_keys_are_documented_as_they_are() {
 fn checks_are_documented_as_they_are() {
     let mut text = preface("What the doctor looks at", "the program's own lists of checks");
     text.push_str("`dunnage doctor` says what it found of each, and how to mend what can be mended.\n");
-    let mut group = "";
-    for check in dunnage::host::checks::CHECKS {
-        if group != check.group.name() {
-            group = check.group.name();
-            write!(
-                text,
-                "\n## {}\n\n| check | what it matters for |\n| --- | --- |\n",
-                sentence(group).trim_end_matches('.')
-            )
-            .unwrap();
-        }
-        row(&mut text, &[&format!("`{}`", check.name), check.matters]);
-    }
-    let group = sentence(survey::GROUP);
-    write!(text, "\n## {}\n\n| check | what it matters for |\n| --- | --- |\n", group.trim_end_matches('.'))
+    let machine = dunnage::host::checks::CHECKS.iter();
+    let machine = machine
+        .map(|(group, all)| (*group, all.iter().map(|one| (one.name, one.matters)).collect::<Vec<_>>()));
+    let programs = survey::QUESTIONS.iter().map(|one| (one.name, one.matters)).collect();
+    for (group, all) in machine.chain([(survey::GROUP, programs)]) {
+        let group = sentence(group);
+        write!(
+            text,
+            "\n## {}\n\n| check | what it matters for |\n| --- | --- |\n",
+            group.trim_end_matches('.')
+        )
         .unwrap();
-    for question in survey::QUESTIONS {
-        row(&mut text, &[&format!("`{}`", question.name), question.matters]);
+        for (name, matters) in all {
+            row(&mut text, &[&format!("`{name}`"), matters]);
+        }
     }
     text.push_str("\n## Subjects\n\nEach default subject is started once, as installed: nothing else proves that it works.\n");
     compare("docs/doctor.md", &text);

@@ -7,7 +7,7 @@ use dunnage::units::Nanos;
 fn every_finding_on_this_machine_is_one_line_and_says_how_to_mend() {
     let view = View::gather(&std::env::temp_dir(), Nanos::from_millis(1000));
     println!("{view:#?}");
-    for (check, finding) in checks::run(&view) {
+    for (_, check, finding) in checks::run(&view) {
         println!("{:8} {:20} {}", finding.state.name(), check.name, finding.what);
         if let Some(fix) = &finding.fix {
             println!("{:29} fix: {}", "", &**fix);

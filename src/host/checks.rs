@@ -131,42 +131,9 @@ impl Finding {
     }
 }
 
-/// What a check is about: the heading under which reports show it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Group {
-    /// What this process may do.
-    Privileges,
-    /// Control groups.
-    Cgroups,
-    /// Filesystems and disks.
-    Storage,
-    /// What else goes on.
-    Activity,
-    /// Processors and clocks.
-    Processors,
-    /// How the kernel is set.
-    Kernel,
-}
-
-impl Group {
-    /// The heading.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Group::Privileges => "privileges",
-            Group::Cgroups => "control groups",
-            Group::Storage => "storage",
-            Group::Activity => "activity",
-            Group::Processors => "processors and clocks",
-            Group::Kernel => "kernel",
-        }
-    }
-}
-
 /// A question about the machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Check {
-    /// What it is about.
-    pub group: Group,
     /// Its name in reports.
     pub name: &'static str,
     /// What it matters for in measuring.
@@ -175,267 +142,229 @@ pub struct Check {
     pub run: fn(&View) -> Finding,
 }
 
-const fn check(group: Group, name: &'static str, matters: &'static str, run: fn(&View) -> Finding) -> Check {
-    Check { group, name, matters, run }
+const fn check(name: &'static str, matters: &'static str, run: fn(&View) -> Finding) -> Check {
+    Check { name, matters, run }
 }
 
-/// Every check, in the order of reports.
-pub static CHECKS: &[Check] = &[
-    check(Group::Privileges, "user", "runtimes and CPU accounting need root", privileges::user),
-    check(
-        Group::Privileges,
-        "cap-sys-admin",
-        "mounts, namespaces and control groups ask for it",
-        privileges::sys_admin,
+/// Every check, in the order of reports, under the heading of its group.
+pub static CHECKS: &[(&str, &[Check])] = &[
+    (
+        "privileges",
+        &[
+            check("user", "runtimes and CPU accounting need root", privileges::user),
+            check("cap-sys-admin", "mounts, namespaces and control groups ask for it", privileges::sys_admin),
+            check(
+                "cap-net-admin",
+                "bridges, veth pairs and addresses of containers ask for it",
+                privileges::net_admin,
+            ),
+            check(
+                "cap-sys-resource",
+                "without it limits can only be lowered, and engines like to raise them",
+                privileges::sys_resource,
+            ),
+            check(
+                "container-caps",
+                "a runtime can only give to containers what we have ourselves",
+                privileges::container_capabilities,
+            ),
+            check(
+                "cpu-accounting",
+                "the CPU time of short-lived helpers is watched on all CPUs through perf events",
+                privileges::cpu_accounting,
+            ),
+            check(
+                "user-namespaces",
+                "rootless subjects live in one, and so does everything that who is not root starts",
+                privileges::user_namespaces,
+            ),
+            check(
+                "namespace-limits",
+                "each container takes up to seven namespaces",
+                privileges::namespace_limits,
+            ),
+            check(
+                "subordinate-ids",
+                "rootless engines map the users of a container to them",
+                privileges::subordinate_ids,
+            ),
+            check(
+                "no-new-privileges",
+                "rootless engines map users through set-user-id helpers",
+                privileges::no_new_privileges,
+            ),
+            check(
+                "seccomp",
+                "a filter on dunnage lies on `bare` too, so the baseline would pay for isolation",
+                privileges::seccomp,
+            ),
+            check("container", "inside a container `bare` is not bare", privileges::container),
+            check(
+                "time-namespace",
+                "stamps compare only within one time namespace, and daemons use the machine's",
+                privileges::time_namespace,
+            ),
+            check(
+                "dev-net-tun",
+                "slirp4netns and pasta make networks of rootless containers through it",
+                devices::tun,
+            ),
+            check(
+                "dev-fuse",
+                "fuse-overlayfs, the storage of some rootless engines, works through it",
+                devices::fuse,
+            ),
+        ],
     ),
-    check(
-        Group::Privileges,
-        "cap-net-admin",
-        "bridges, veth pairs and addresses of containers ask for it",
-        privileges::net_admin,
+    (
+        "control groups",
+        &[
+            check("cgroup-mode", "runtimes want version 1 or 2 whole", cgroups::mode),
+            check(
+                "cgroup-version",
+                "what a limit costs and what can be read differs between the versions",
+                cgroups::version,
+            ),
+            check(
+                "cgroup-controllers",
+                "limits on CPU, memory and processes need them",
+                cgroups::controllers,
+            ),
+            check(
+                "cgroup-moves",
+                "moving a process into a group is a large part of a start; `favordynmods` makes it quicker",
+                cgroups::moves,
+            ),
+            check(
+                "cgroup-quiet",
+                "on a quiet kernel such a move waits for a grace period (RCU), so what ran before a launch belongs to its setting",
+                cgroups::quiet,
+            ),
+        ],
     ),
-    check(
-        Group::Privileges,
-        "cap-sys-resource",
-        "without it limits can only be lowered, and engines like to raise them",
-        privileges::sys_resource,
+    (
+        "storage",
+        &[
+            check("overlay", "root filesystems of containers are overlay mounts", storage::overlay),
+            check(
+                "state-writable",
+                "runs, bundles and the cleanup journal are written there",
+                storage::writable,
+            ),
+            check("state-exec", "the probe is executed from there", storage::exec),
+            check("state-space", "a disk that fills up during a run loses samples", storage::space),
+            check(
+                "state-filesystem",
+                "upper directories of overlay mounts lie there, and not every filesystem can hold one",
+                storage::filesystem,
+            ),
+        ],
     ),
-    check(
-        Group::Privileges,
-        "container-caps",
-        "a runtime can only give to containers what we have ourselves",
-        privileges::container_capabilities,
+    (
+        "activity",
+        &[
+            check(
+                "containers",
+                "other containers take the same kernel locks that starting takes",
+                activity::containers,
+            ),
+            check(
+                "steal",
+                "what the hypervisor gives to others is missing from every duration",
+                activity::steal,
+            ),
+            check("busy", "a start often meets somebody else's work on its CPU", activity::busy),
+            check(
+                "load",
+                "a start needs at least two CPUs that are free, its client's and its engine's",
+                activity::load,
+            ),
+            check(
+                "pressure",
+                "each wait for CPU or disk is longer than many of the steps that are measured",
+                activity::pressure,
+            ),
+            check(
+                "memory",
+                "without room the kernel takes pages back while a container starts",
+                activity::memory,
+            ),
+            check("swap", "a start may wait until pages of its engine are read back", activity::swap),
+            check("inotify", "daemons and dunnage itself wait for events through it", devices::inotify),
+        ],
     ),
-    check(
-        Group::Privileges,
-        "cpu-accounting",
-        "the CPU time of short-lived helpers is watched on all CPUs through perf events",
-        privileges::cpu_accounting,
+    (
+        "processors and clocks",
+        &[
+            check(
+                "cpus",
+                "with one CPU the client waits for the engine that it waits for",
+                processors::count,
+            ),
+            check(
+                "cpu-limit",
+                "a limit on us holds for `bare`, `floor` and runtimes, but not for what daemons start",
+                processors::limit,
+            ),
+            check("smt", "threads of one core slow each other down", processors::smt),
+            check(
+                "governor",
+                "a clock rate that follows the load makes idle and primed starts differ",
+                processors::governor,
+            ),
+            check(
+                "turbo",
+                "rates beyond the nominal one depend on temperature and on what other cores do",
+                processors::turbo,
+            ),
+            check(
+                "clock-rate",
+                "a rate far below the highest makes everything slower than the processor is",
+                processors::clock_rate,
+            ),
+            check("clock-source", "dear clocks cost a system call for every stamp", processors::clock_source),
+            check(
+                "timer-floor",
+                "no difference below the timer's step can be seen, and each stamp costs one reading",
+                processors::timer,
+            ),
+            check(
+                "virtualisation",
+                "entering the kernel, page tables and interrupts cost more in a guest",
+                processors::virtualisation,
+            ),
+        ],
     ),
-    check(
-        Group::Privileges,
-        "user-namespaces",
-        "rootless subjects live in one, and so does everything that who is not root starts",
-        privileges::user_namespaces,
-    ),
-    check(
-        Group::Privileges,
-        "namespace-limits",
-        "each container takes up to seven namespaces",
-        privileges::namespace_limits,
-    ),
-    check(
-        Group::Privileges,
-        "subordinate-ids",
-        "rootless engines map the users of a container to them",
-        privileges::subordinate_ids,
-    ),
-    check(
-        Group::Privileges,
-        "no-new-privileges",
-        "rootless engines map users through set-user-id helpers",
-        privileges::no_new_privileges,
-    ),
-    check(
-        Group::Privileges,
-        "seccomp",
-        "a filter on dunnage lies on `bare` too, so the baseline would pay for isolation",
-        privileges::seccomp,
-    ),
-    check(Group::Privileges, "container", "inside a container `bare` is not bare", privileges::container),
-    check(
-        Group::Privileges,
-        "time-namespace",
-        "stamps compare only within one time namespace, and daemons use the machine's",
-        privileges::time_namespace,
-    ),
-    check(
-        Group::Privileges,
-        "dev-net-tun",
-        "slirp4netns and pasta make networks of rootless containers through it",
-        devices::tun,
-    ),
-    check(
-        Group::Privileges,
-        "dev-fuse",
-        "fuse-overlayfs, the storage of some rootless engines, works through it",
-        devices::fuse,
-    ),
-    check(Group::Cgroups, "cgroup-mode", "runtimes want version 1 or 2 whole", cgroups::mode),
-    check(
-        Group::Cgroups,
-        "cgroup-version",
-        "what a limit costs and what can be read differs between the versions",
-        cgroups::version,
-    ),
-    check(
-        Group::Cgroups,
-        "cgroup-controllers",
-        "limits on CPU, memory and processes need them",
-        cgroups::controllers,
-    ),
-    check(
-        Group::Cgroups,
-        "cgroup-moves",
-        "moving a process into a group is a large part of a start; `favordynmods` makes it quicker",
-        cgroups::moves,
-    ),
-    check(
-        Group::Cgroups,
-        "cgroup-quiet",
-        "on a quiet kernel such a move waits for a grace period (RCU), so what ran before a launch belongs to its setting",
-        cgroups::quiet,
-    ),
-    check(Group::Storage, "overlay", "root filesystems of containers are overlay mounts", storage::overlay),
-    check(
-        Group::Storage,
-        "state-writable",
-        "runs, bundles and the cleanup journal are written there",
-        storage::writable,
-    ),
-    check(Group::Storage, "state-exec", "the probe is executed from there", storage::exec),
-    check(Group::Storage, "state-space", "a disk that fills up during a run loses samples", storage::space),
-    check(
-        Group::Storage,
-        "state-filesystem",
-        "upper directories of overlay mounts lie there, and not every filesystem can hold one",
-        storage::filesystem,
-    ),
-    check(
-        Group::Activity,
-        "containers",
-        "other containers take the same kernel locks that starting takes",
-        activity::containers,
-    ),
-    check(
-        Group::Activity,
-        "steal",
-        "what the hypervisor gives to others is missing from every duration",
-        activity::steal,
-    ),
-    check(Group::Activity, "busy", "a start often meets somebody else's work on its CPU", activity::busy),
-    check(
-        Group::Activity,
-        "load",
-        "a start needs at least two CPUs that are free, its client's and its engine's",
-        activity::load,
-    ),
-    check(
-        Group::Activity,
-        "pressure",
-        "each wait for CPU or disk is longer than many of the steps that are measured",
-        activity::pressure,
-    ),
-    check(
-        Group::Activity,
-        "memory",
-        "without room the kernel takes pages back while a container starts",
-        activity::memory,
-    ),
-    check(
-        Group::Activity,
-        "swap",
-        "a start may wait until pages of its engine are read back",
-        activity::swap,
-    ),
-    check(
-        Group::Activity,
-        "inotify",
-        "daemons and dunnage itself wait for events through it",
-        devices::inotify,
-    ),
-    check(
-        Group::Processors,
-        "cpus",
-        "with one CPU the client waits for the engine that it waits for",
-        processors::count,
-    ),
-    check(
-        Group::Processors,
-        "cpu-limit",
-        "a limit on us holds for `bare`, `floor` and runtimes, but not for what daemons start",
-        processors::limit,
-    ),
-    check(Group::Processors, "smt", "threads of one core slow each other down", processors::smt),
-    check(
-        Group::Processors,
-        "governor",
-        "a clock rate that follows the load makes idle and primed starts differ",
-        processors::governor,
-    ),
-    check(
-        Group::Processors,
-        "turbo",
-        "rates beyond the nominal one depend on temperature and on what other cores do",
-        processors::turbo,
-    ),
-    check(
-        Group::Processors,
-        "clock-rate",
-        "a rate far below the highest makes everything slower than the processor is",
-        processors::clock_rate,
-    ),
-    check(
-        Group::Processors,
-        "clock-source",
-        "dear clocks cost a system call for every stamp",
-        processors::clock_source,
-    ),
-    check(
-        Group::Processors,
-        "timer-floor",
-        "no difference below the timer's step can be seen, and each stamp costs one reading",
-        processors::timer,
-    ),
-    check(
-        Group::Processors,
-        "virtualisation",
-        "entering the kernel, page tables and interrupts cost more in a guest",
-        processors::virtualisation,
-    ),
-    check(
-        Group::Kernel,
-        "rcu",
-        "mounts, namespaces and control groups wait for readers (RCU) when they are taken apart",
-        kernel::rcu,
-    ),
-    check(
-        Group::Kernel,
-        "ipv6",
-        "every new network namespace sets it up too, where it is there",
-        kernel::ipv6,
-    ),
-    check(
-        Group::Kernel,
-        "audit",
-        "with audit on, each system call of most tasks takes the slow way",
-        kernel::audit,
-    ),
-    check(Group::Kernel, "tracing", "a tracer in force slows down what it traces", kernel::tracing),
-    check(Group::Kernel, "mitigations", "mitigations make entering the kernel dearer", kernel::mitigations),
-    check(
-        Group::Kernel,
-        "store-bypass",
-        "some kernels switch SSBD on for every task with a seccomp filter, so a filter seems to cost more",
-        speculation::store_bypass,
-    ),
-    check(
-        Group::Kernel,
-        "indirect-branches",
-        "some kernels switch STIBP on for every task with a seccomp filter",
-        speculation::indirect_branches,
-    ),
-    check(
-        Group::Kernel,
-        "security-modules",
-        "modules are asked at many steps of a start",
-        kernel::security_modules,
+    (
+        "kernel",
+        &[
+            check(
+                "rcu",
+                "mounts, namespaces and control groups wait for readers (RCU) when they are taken apart",
+                kernel::rcu,
+            ),
+            check("ipv6", "every new network namespace sets it up too, where it is there", kernel::ipv6),
+            check("audit", "with audit on, each system call of most tasks takes the slow way", kernel::audit),
+            check("tracing", "a tracer in force slows down what it traces", kernel::tracing),
+            check("mitigations", "mitigations make entering the kernel dearer", kernel::mitigations),
+            check(
+                "store-bypass",
+                "some kernels switch SSBD on for every task with a seccomp filter, so a filter seems to cost more",
+                speculation::store_bypass,
+            ),
+            check(
+                "indirect-branches",
+                "some kernels switch STIBP on for every task with a seccomp filter",
+                speculation::indirect_branches,
+            ),
+            check("security-modules", "modules are asked at many steps of a start", kernel::security_modules),
+        ],
     ),
 ];
 
-/// Every check with what it finds.
-pub fn run(view: &View) -> Vec<(&'static Check, Finding)> {
-    CHECKS.iter().map(|check| (check, (check.run)(view))).collect()
+/// Every check with its group and with what it finds.
+pub fn run(view: &View) -> impl Iterator<Item = (&'static str, &'static Check, Finding)> {
+    CHECKS.iter().flat_map(|(group, checks)| checks.iter().map(|check| (*group, check, (check.run)(view))))
 }
 
 #[cfg(test)]
@@ -444,18 +373,19 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_typeable() {
-        let mut names: Vec<_> = CHECKS.iter().map(|check| check.name).collect();
+        let mut names: Vec<_> = CHECKS.iter().flat_map(|(_, all)| *all).map(|check| check.name).collect();
+        let count = names.len();
         assert!(
             names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '-' || c == '6'))
         );
         names.sort();
         names.dedup();
-        assert_eq!(names.len(), CHECKS.len());
+        assert_eq!(names.len(), count);
     }
 
     #[test]
     fn a_good_machine_has_nothing_to_mend() {
-        for (check, finding) in run(&view::planted()) {
+        for (_, check, finding) in run(&view::planted()) {
             assert!(finding.state <= State::Ok, "{}: {finding:?}", check.name);
             assert_eq!(finding.fix, None, "{}", check.name);
         }
@@ -463,8 +393,7 @@ mod tests {
 
     #[test]
     fn a_machine_that_tells_nothing_is_not_accused() {
-        let findings = run(&view::silent());
-        for (check, finding) in &findings {
+        for (_, check, finding) in run(&view::silent()) {
             let accused = finding.state > State::Ok;
             // No control groups at all is a finding of its own: their mounts are always readable.
             assert!(!accused || check.name == "cgroup-mode", "{}: {finding:?}", check.name);

@@ -1,7 +1,7 @@
 //! How programs of ours end that serve: asked first, then killed with all that they started. They are told from
 //! others by a path in the run's own directory that stands in their command lines.
 
-use crate::sys::{process, spawn};
+use crate::sys::{pidfd, process};
 use crate::units::Nanos;
 
 /// How long one may take to end when it is asked to: a docker daemon stops its containers meanwhile.
@@ -14,9 +14,9 @@ pub(super) fn end(token: &str, names: &[&str]) {
         let held: Vec<_> = process::bearing(token)
             .into_iter()
             .filter(called)
-            .filter_map(|one| spawn::pidfd(one.pid).ok())
+            .filter_map(|one| pidfd::open(one.pid).ok())
             .collect();
-        held.iter().for_each(|one| process::signal(one, libc::SIGTERM));
+        held.iter().for_each(|one| drop(pidfd::signal(one, libc::SIGTERM)));
         for one in &held {
             process::await_end(one, ENDS);
         }

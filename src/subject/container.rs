@@ -16,7 +16,7 @@ use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::Message;
 use crate::resource::journal::Entry;
 use crate::sys::spawn::{self, Awaited, Ended, Program};
-use crate::sys::{cgroup, clock};
+use crate::sys::{cgroup, clock, pidfd};
 use crate::units::{Nanos, Stamp};
 
 /// What a container is to be, beside what its subject is.
@@ -317,7 +317,7 @@ impl First {
         let pid = said.trim().parse();
         let pid = pid.map_err(|_| environment(format!("`{by}` left no process id in its pid file")))?;
         let process =
-            spawn::pidfd(pid).map_err(|error| environment(format!("cannot watch process {pid}: {error}")))?;
+            pidfd::open(pid).map_err(|error| environment(format!("cannot watch process {pid}: {error}")))?;
         Ok(First { pid, process })
     }
 }

@@ -21,6 +21,7 @@ pub mod own_time;
 pub mod pace;
 pub mod page_cache;
 pub mod pages;
+pub mod pidfd;
 pub mod process;
 pub mod raw;
 pub mod remains;

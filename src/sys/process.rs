@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use super::pidfd;
 use super::socket::{Patience, READABLE, Waited};
 use crate::units::Nanos;
 
@@ -74,13 +75,13 @@ pub fn read(pid: i32) -> Option<Process> {
 /// arguments, as a whole. The argument must be one that nobody else uses.
 pub fn kill_clients(client: &Path, argument: &str) {
     for process in all() {
-        let Ok(pidfd) = super::spawn::pidfd(process.pid) else { continue };
+        let Ok(held) = pidfd::open(process.pid) else { continue };
         // Read after the process is held, so that its id cannot have become another's.
         let line = fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
         let words: Vec<&[u8]> = line.split(|&byte| byte == 0).collect();
         let executes = words.iter().take(2).any(|word| *word == client.as_os_str().as_bytes());
         if executes && words.contains(&argument.as_bytes()) {
-            signal(&pidfd, libc::SIGKILL);
+            pidfd::signal(&held, libc::SIGKILL).ok();
         }
     }
 }
@@ -100,11 +101,11 @@ pub fn kill_bearing(token: &str) {
             family.extend(new);
             at += 1;
         }
-        let held: Vec<OwnedFd> = family.iter().filter_map(|&pid| super::spawn::pidfd(pid).ok()).collect();
+        let held: Vec<OwnedFd> = family.iter().filter_map(|&pid| pidfd::open(pid).ok()).collect();
         if held.is_empty() {
             return;
         }
-        held.iter().for_each(|process| signal(process, libc::SIGKILL));
+        held.iter().for_each(|process| drop(pidfd::signal(process, libc::SIGKILL)));
         for process in &held {
             await_end(process, KILLED);
         }
@@ -123,12 +124,6 @@ pub fn bearing(token: &str) -> Vec<Process> {
 
 /// How long the end of a process may take that was killed.
 const KILLED: Nanos = Nanos::from_millis(10_000);
-
-/// Signals the process that the descriptor holds.
-pub fn signal(process: &OwnedFd, signal: i32) {
-    // SAFETY: a pidfd that we own; no information goes with the signal.
-    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal, 0, 0) };
-}
 
 /// Waits until the process that the descriptor holds has ended; whether it has.
 pub fn await_end(process: &OwnedFd, allowed: Nanos) -> bool {

@@ -5,6 +5,9 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::pidfd;
+use crate::units::Nanos;
+
 /// Whether a stop was ever asked for. One for the whole process: the signal can be taken from any of
 /// the descriptors, and whoever takes it must not keep it from the others.
 static ASKED: AtomicBool = AtomicBool::new(false);
@@ -67,13 +70,7 @@ impl Interrupts {
         if self.asked() {
             return true;
         }
-        let time = libc::timespec {
-            tv_sec: (nanos / 1_000_000_000) as i64,
-            tv_nsec: (nanos % 1_000_000_000) as i64,
-        };
-        let mut waited = libc::pollfd { fd: self.fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one valid pollfd, a valid timespec, no signal mask.
-        unsafe { libc::ppoll(&mut waited, 1, &time, std::ptr::null()) == 1 }
+        pidfd::ready([(self.fd.as_raw_fd(), libc::POLLIN)], Nanos(nanos.cast_signed()))[0]
     }
 }
 

@@ -9,8 +9,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::clock;
 use super::signals::Interrupts;
+use super::{clock, pidfd};
 use crate::units::{Nanos, Stamp};
 
 /// How long a conversation may go on after the person asked to stop: an answer that is on its way
@@ -105,7 +105,9 @@ impl<'a> Patience<'a> {
         let end = Stamp(clock::now().0 + slice.0 as u64);
         loop {
             let left = self.left()?.min(Nanos(end.0.saturating_sub(clock::now().0) as i64));
-            match sleep(fds, self.interrupts, left) {
+            let stop = self.interrupts.map_or(NOBODY, |interrupts| (interrupts.as_raw_fd(), READABLE));
+            let [one, other, stop] = pidfd::ready([fds[0], fds[1], stop], left);
+            match (one || other, stop) {
                 (true, _) => return Ok(Waited::Ready),
                 (false, true) if self.asked => return Err(Stopped::Interrupted),
                 (false, true) => self.listen(),
@@ -118,16 +120,6 @@ impl<'a> Patience<'a> {
 
 /// A negative descriptor is one that poll passes over.
 const NOBODY: (RawFd, i16) = (-1, 0);
-
-/// Whether one of the descriptors is ready, and whether the person wants something.
-fn sleep(fds: [(RawFd, i16); 2], interrupts: Option<&Interrupts>, time: Nanos) -> (bool, bool) {
-    let stop = interrupts.map_or(NOBODY, |interrupts| (interrupts.as_raw_fd(), READABLE));
-    let mut all = [fds[0], fds[1], stop].map(|(fd, events)| libc::pollfd { fd, events, revents: 0 });
-    let time = libc::timespec { tv_sec: time.0 / 1_000_000_000, tv_nsec: time.0 % 1_000_000_000 };
-    // SAFETY: three valid pollfds, a valid timespec, no signal mask.
-    unsafe { libc::ppoll(all.as_mut_ptr(), 3, &time, std::ptr::null()) };
-    (all[0].revents != 0 || all[1].revents != 0, all[2].revents != 0)
-}
 
 /// A connected stream. It never blocks by itself; [`Patience`] waits.
 #[derive(Debug)]

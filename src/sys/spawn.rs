@@ -19,9 +19,9 @@ use std::sync::Arc;
 
 use self::attributes::{Actions, Attributes};
 pub use self::foreign::{Awaited, await_end};
-use super::clock;
 use super::identity::{self, Identity};
 use super::signals::Interrupts;
+use super::{clock, pidfd};
 use crate::units::{Nanos, Stamp};
 
 /// Output beyond this is read and thrown away.
@@ -279,21 +279,10 @@ pub fn start(program: &Program) -> io::Result<Child> {
     Child::adopt(pid, spawned, stdout, stderr)
 }
 
-/// Opens a descriptor that becomes readable when the process ends.
-pub fn pidfd(pid: i32) -> io::Result<OwnedFd> {
-    // SAFETY: takes a process id and flags; the result is a new descriptor.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: pidfd_open just made this descriptor.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
-}
-
 impl Child {
     /// Takes over a child of this process that was started by other means.
     pub fn adopt(pid: i32, spawned: Stamp, stdout: Output, stderr: Output) -> io::Result<Child> {
-        match pidfd(pid) {
+        match pidfd::open(pid) {
             Ok(pidfd) => Ok(Child { pid, spawned, pidfd, stdout, stderr }),
             Err(error) => {
                 kill_group(pid);
@@ -305,13 +294,7 @@ impl Child {
 
     /// Sends it a signal.
     pub fn signal(&self, signal: i32) -> io::Result<()> {
-        let arguments = (self.pidfd.as_raw_fd(), signal, std::ptr::null::<libc::siginfo_t>(), 0);
-        // SAFETY: the descriptor is ours and stands for a child that we have not reaped; no record is
-        // given with the signal.
-        let sent = unsafe {
-            libc::syscall(libc::SYS_pidfd_send_signal, arguments.0, arguments.1, arguments.2, arguments.3)
-        };
-        if sent == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        pidfd::signal(&self.pidfd, signal)
     }
 
     /// Waits until it ends. When the person wants to stop, it has a few seconds left, and none
@@ -332,14 +315,15 @@ impl Child {
             if left.0 <= 0 {
                 break asked;
             }
-            match wait_for_either(self.pidfd.as_raw_fd(), stop, left.min(patience)) {
-                Event::Ended => return self.collect().map_err(Unfinished::Failed),
-                Event::Stop if asked => break true,
-                Event::Stop => {
+            let watched = [self.pidfd.as_raw_fd(), stop].map(|fd| (fd, libc::POLLIN));
+            match pidfd::ready(watched, left.min(patience)) {
+                [true, _] => return self.collect().map_err(Unfinished::Failed),
+                [_, true] if asked => break true,
+                [_, true] => {
                     asked = interrupts.is_some_and(Interrupts::asked);
                     deadline = grace(deadline);
                 }
-                Event::Neither => {
+                _ => {
                     let full = self.stdout.drain() + self.stderr.drain() >= KEPT_OUTPUT / 16;
                     patience = if full { DRAIN_BUSY } else { DRAIN_EVERY };
                 }
@@ -384,25 +368,6 @@ impl Child {
 impl AsRawFd for Child {
     fn as_raw_fd(&self) -> RawFd {
         self.pidfd.as_raw_fd()
-    }
-}
-
-enum Event {
-    Ended,
-    Stop,
-    Neither,
-}
-
-fn wait_for_either(process: RawFd, stop: RawFd, time: Nanos) -> Event {
-    let watch = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    let mut both = [watch(process), watch(stop)];
-    let time = libc::timespec { tv_sec: time.0 / 1_000_000_000, tv_nsec: time.0 % 1_000_000_000 };
-    // SAFETY: two valid pollfds, a valid timespec, no signal mask.
-    unsafe { libc::ppoll(both.as_mut_ptr(), 2, &time, std::ptr::null()) };
-    match both {
-        [process, _] if process.revents != 0 => Event::Ended,
-        [_, stop] if stop.revents != 0 => Event::Stop,
-        _ => Event::Neither,
     }
 }
 

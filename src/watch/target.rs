@@ -14,7 +14,7 @@ use crate::exit::Special;
 use crate::subject::component::ask;
 use crate::subject::unavailable::remedy_for_docker;
 use crate::subject::{Unavailable, docker, on_path};
-use crate::sys::spawn;
+use crate::sys::pidfd;
 
 /// Who may have the container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +103,7 @@ pub fn find(wanted: &str, engine: Option<Engine>) -> Result<Target> {
             "the container `{name}` is not running but {status}\n\nhint: {hint}, then watch it"
         ));
     }
-    let process = spawn::pidfd(container.pid).map_err(|error| elsewhere(&container, &error.to_string()))?;
+    let process = pidfd::open(container.pid).map_err(|error| elsewhere(&container, &error.to_string()))?;
     let group = Group::of_container(container.pid, &container.id).map_err(|why| match why {
         Lacking::Stranger { .. } => elsewhere(&container, &why.to_string()),
         why => of_group(why, wanted),

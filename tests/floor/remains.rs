@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use dunnage::sys::cgroup::{self, CgroupPlan};
 use dunnage::sys::container::{LaunchError, LaunchFailed, Piece, Pieces, Spec, prepare, undo};
-use dunnage::sys::spawn::pidfd;
+use dunnage::sys::pidfd;
 
 use crate::place::{
     Place, alone, as_root, copy_with_libraries, message_of, mounts, one_test, run, skipped, spec_in,
@@ -170,7 +170,7 @@ fn a_container_dies_with_its_maker() {
         .unwrap();
     let mut lines = BufReader::new(maker.stdout.take().unwrap()).lines().map(Result::unwrap);
     let pid = lines.find_map(|line| line.strip_prefix("pid ")?.parse().ok()).unwrap();
-    let container = pidfd(pid).unwrap();
+    let container = pidfd::open(pid).unwrap();
     maker.kill().unwrap();
     maker.wait().unwrap();
     let mut ended = libc::pollfd { fd: container.as_raw_fd(), events: libc::POLLIN, revents: 0 };

@@ -45,8 +45,12 @@ pub fn run(format: &str) -> Result<i32> {
     let state = subject::context::state_directory()?;
     let view = View::gather(&state, LOOK);
     let programs = Programs::gather();
-    let mut rows: Vec<Row> = checks::run(&view).into_iter().map(of_check).collect();
-    rows.extend(survey::run(&view, &programs).into_iter().map(of_question));
+    let row = |group, name: &str, matters, finding| Row { group, name: name.to_owned(), matters, finding };
+    let of_machine =
+        checks::run(&view).map(|(group, one, finding)| row(group, one.name, one.matters, finding));
+    let mut rows: Vec<Row> = of_machine.collect();
+    let of_programs = survey::run(&view, &programs).into_iter();
+    rows.extend(of_programs.map(|(one, finding)| row(survey::GROUP, one.name, one.matters, finding)));
     let tried = subjects(&programs);
     if let Ok(subjects) = &tried {
         rows.extend(subjects.iter().cloned());
@@ -61,14 +65,6 @@ fn verdict(rows: &[Row], subjects: &[Row]) -> i32 {
         return exit::NOTHING;
     }
     if rows.iter().any(|row| row.finding.state == State::Problem) { exit::ERROR } else { exit::FINE }
-}
-
-fn of_check((check, finding): (&'static checks::Check, Finding)) -> Row {
-    Row { group: check.group.name(), name: check.name.to_owned(), matters: check.matters, finding }
-}
-
-fn of_question((question, finding): (&'static survey::Question, Finding)) -> Row {
-    Row { group: survey::GROUP, name: question.name.to_owned(), matters: question.matters, finding }
 }
 
 /// Starts a container with every subject, as installed: nothing else proves that it works. Those of

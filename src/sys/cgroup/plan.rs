@@ -16,7 +16,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use super::super::clock;
-use super::super::spawn::pidfd;
+use super::super::pidfd;
 use super::super::steps::{Descriptor, Step, StepError};
 use super::{Hierarchy, Version, is_writable};
 use crate::units::Nanos;
@@ -221,24 +221,18 @@ fn empty(directory: &Path, allowed: Nanos) -> io::Result<()> {
         std::thread::sleep(std::time::Duration::from_micros(100));
         return Ok(());
     };
-    let Ok(process) = pidfd(first) else { return Ok(()) };
+    let Ok(process) = pidfd::open(first) else { return Ok(()) };
     members().for_each(|pid| kill_member(directory, pid));
-    let mut ended = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one valid pollfd.
-    unsafe { libc::poll(&mut ended, 1, (allowed.0 / 1_000_000) as libc::c_int) };
+    pidfd::ready([(process.as_raw_fd(), libc::POLLIN)], allowed);
     Ok(())
 }
 
 /// Kills a process if it is still in the cgroup once its number can no longer be given to another.
 fn kill_member(directory: &Path, pid: i32) {
-    let Ok(process) = pidfd(pid) else { return };
+    let Ok(process) = pidfd::open(pid) else { return };
     let listed = std::fs::read_to_string(directory.join("cgroup.procs")).unwrap_or_default();
     if listed.lines().any(|line| line.parse() == Ok(pid)) {
-        // SAFETY: signals exactly the process behind the descriptor; no siginfo is passed.
-        unsafe {
-            let nothing = std::ptr::null::<libc::siginfo_t>();
-            libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), libc::SIGKILL, nothing, 0)
-        };
+        pidfd::signal(&process, libc::SIGKILL).ok();
     }
 }
 

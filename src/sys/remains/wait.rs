@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use super::look::{self, Found, Place};
 use super::{Item, Tokens};
-use crate::sys::clock;
-use crate::units::Stamp;
+use crate::sys::{clock, pidfd};
+use crate::units::{Nanos, Stamp};
 
 /// What is still there, each with the source of its event.
 pub struct Watch {
@@ -113,17 +113,12 @@ impl Watch {
 
 /// `None`: the process is already gone.
 fn open_pidfd(pid: i32) -> io::Result<Option<OwnedFd>> {
-    // SAFETY: no pointers involved.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    if fd >= 0 {
-        // SAFETY: the kernel has just given us this descriptor and nobody else knows it.
-        return Ok(Some(unsafe { OwnedFd::from_raw_fd(fd as i32) }));
-    }
-    let error = io::Error::last_os_error();
-    // ESRCH: gone. EINVAL, ENOENT: the number is now that of a thread. Both mean that this process has ended.
-    match error.raw_os_error() {
-        Some(libc::ESRCH | libc::EINVAL | libc::ENOENT) => Ok(None),
-        _ => Err(error),
+    match pidfd::open(pid) {
+        // ESRCH: gone. EINVAL, ENOENT: the number is now that of a thread. Both mean that this process has ended.
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ESRCH | libc::EINVAL | libc::ENOENT)) => {
+            Ok(None)
+        }
+        opened => opened.map(Some),
     }
 }
 
@@ -149,20 +144,10 @@ fn drain(inotify: &mut File) {
 /// Whether anything happened before `until`.
 fn poll(fds: &mut [libc::pollfd], until: Stamp) -> io::Result<bool> {
     loop {
-        let left = until.0.saturating_sub(clock::now().0);
-        let timeout = libc::timespec {
-            tv_sec: (left / 1_000_000_000) as libc::time_t,
-            tv_nsec: (left % 1_000_000_000) as libc::c_long,
-        };
-        // SAFETY: `fds` and `timeout` are valid for the whole call; no signal mask is given.
-        let ready =
-            unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, &timeout, std::ptr::null()) };
-        if ready >= 0 {
-            return Ok(ready > 0);
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
+        let left = Nanos(until.0.saturating_sub(clock::now().0).cast_signed());
+        match pidfd::poll(fds, left) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            ready => return ready,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use super::{Event, wait_for_either};
+use crate::sys::pidfd;
 use crate::sys::signals::Interrupts;
 use crate::units::Nanos;
 
@@ -22,9 +22,10 @@ pub fn await_end(process: &OwnedFd, allowed: Nanos, interrupts: &Interrupts) -> 
     if interrupts.asked() {
         return Awaited::Interrupted;
     }
-    match wait_for_either(process.as_raw_fd(), interrupts.as_raw_fd(), allowed) {
-        Event::Ended => Awaited::Ended,
-        Event::Stop => Awaited::Interrupted,
-        Event::Neither => Awaited::TimedOut,
+    let watched = [process.as_raw_fd(), interrupts.as_raw_fd()].map(|fd| (fd, libc::POLLIN));
+    match pidfd::ready(watched, allowed) {
+        [true, _] => Awaited::Ended,
+        [_, true] => Awaited::Interrupted,
+        _ => Awaited::TimedOut,
     }
 }
