@@ -1,12 +1,10 @@
 //! `dunnage compare`: old runs against new ones.
 
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::guard::refuse_files_of_runs;
-use super::report::look;
+use super::show::{self, Output, show};
 use crate::cli::Compare;
 use crate::compare::{self, Comparison, FailOn, Run};
 use crate::exit::{self, Special};
@@ -16,12 +14,7 @@ use crate::verdict::{self, Doubts};
 
 /// Runs the verb.
 pub fn run(options: &Compare) -> Result<i32> {
-    let Some(format) = compare::find(&options.format) else {
-        let valid: Vec<_> = compare::FORMATS.iter().map(|format| format!("`{}`", format.name)).collect();
-        let text =
-            format!("there is no format `{}`\n\nhint: formats are {}", options.format, valid.join(", "));
-        return Err(Special::Usage(text).into());
-    };
+    show::known::<Comparison>(&options.format)?;
     let fail_on = options.fail_on.as_deref().map(fail_on).transpose()?;
     let [old, new] = sides(options)?;
     let own = [old.clone(), new.clone()].concat();
@@ -33,20 +26,8 @@ pub fn run(options: &Compare) -> Result<i32> {
         );
     };
     let place = options.runs.first().map_or(Path::new("."), PathBuf::as_path);
-    match &options.output {
-        Some(path) => {
-            let text = (format.render)(&comparison, &look(place, false));
-            refuse_files_of_runs(&own, path)?;
-            std::fs::write(path, text)
-                .with_context(|| format!("cannot write the comparison to `{}`", path.display()))?;
-        }
-        None => {
-            let look = look(place, std::io::stdout().is_terminal());
-            let mut out = std::io::stdout().lock();
-            out.write_all((format.render)(&comparison, &look).as_bytes())?;
-            out.flush()?;
-        }
-    }
+    let output = Output { file: options.output.as_deref(), runs: &own };
+    show(&comparison, &options.format, place, output)?;
     outcome(&comparison, fail_on)
 }
 

@@ -1,29 +1,22 @@
 //! `dunnage history`: a metric over many runs.
 
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::compare::runs_in;
-use super::guard::refuse_files_of_runs;
-use super::report::look;
+use super::show::{self, Output, show};
 use super::tell;
 use crate::cli::History;
 use crate::compare::Run;
 use crate::exit::{self, Special};
-use crate::history::{self, Hosts, Problem, Wish};
+use crate::history::{self, Histories, Hosts, Problem, Wish};
 use crate::record::{self, Recorded};
 use crate::verdict::{self, Doubts};
 
 /// Runs the verb. A run that cannot be read is told and left out, as long as there are two that can.
 pub fn run(options: &History) -> Result<i32> {
-    let Some(format) = history::find(&options.format) else {
-        let valid: Vec<_> = history::FORMATS.iter().map(|format| format!("`{}`", format.name)).collect();
-        let text =
-            format!("there is no format `{}`\n\nhint: formats are {}", options.format, valid.join(", "));
-        return Err(Special::Usage(text).into());
-    };
+    show::known::<Histories>(&options.format)?;
     let loaded = load(&options.runs)?;
     let runs: Vec<Run<'_>> =
         loaded.iter().map(|(place, recorded, doubts)| Run { recorded, doubts, place }).collect();
@@ -33,22 +26,10 @@ pub fn run(options: &History) -> Result<i32> {
         by: options.by.clone(),
         hosts: if options.across_hosts { Hosts::Together } else { Hosts::Apart },
     };
-    let histories = history::of(&runs, &wish).map_err(told)?;
-    let place = &options.runs[0];
-    match &options.output {
-        Some(path) => {
-            let own = options.runs.iter().map(|path| runs_in(path)).collect::<Result<Vec<_>>>()?.concat();
-            refuse_files_of_runs(&own, path)?;
-            std::fs::write(path, (format.render)(&histories, &look(place, false)))
-                .with_context(|| format!("cannot write the history to `{}`", path.display()))?;
-        }
-        None => {
-            let look = look(place, std::io::stdout().is_terminal());
-            let mut out = std::io::stdout().lock();
-            out.write_all((format.render)(&histories, &look).as_bytes())?;
-            out.flush()?;
-        }
-    }
+    let histories = Histories { histories: history::of(&runs, &wish).map_err(told)? };
+    let own = options.runs.iter().map(|path| runs_in(path)).collect::<Result<Vec<_>>>()?.concat();
+    let output = Output { file: options.output.as_deref(), runs: &own };
+    show(&histories, &options.format, &options.runs[0], output)?;
     Ok(exit::FINE)
 }
 

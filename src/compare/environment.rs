@@ -3,13 +3,16 @@
 
 use std::collections::BTreeSet;
 
+use serde::Serialize;
+
 use super::{Run, Subject};
 use crate::record::pack::{HOST, shared_arguments};
 use crate::record::{ComponentFacts, Environment};
 use crate::report::text::clean;
 
 /// What a difference between the two sides means for their comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Meaning {
     /// Of another machine or kernel: whatever differs below may come from it.
     Machine,
@@ -38,16 +41,17 @@ impl Meaning {
         }
     }
 
-    /// Whether it makes of a comparison one of apples and oranges.
-    pub fn is_another_fruit(self) -> bool {
+    /// Whether the two sides cannot be compared where this differs.
+    pub fn is_not_comparable(self) -> bool {
         matches!(self, Meaning::Machine | Meaning::Instrument | Meaning::Treatment)
     }
 }
 
 /// Something that is not the same on both sides.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
     /// What it means.
+    #[serde(rename = "kind")]
     pub meaning: Meaning,
     /// What differs; of subjects, with the first label that it is true of.
     pub what: String,

@@ -11,6 +11,8 @@ mod judge;
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::{Key, Run, Subject, keys};
 use crate::experiment::{self, Setting, Weight};
 use crate::outcome::FailureClass;
@@ -21,14 +23,19 @@ use crate::stats::{self, Alpha, Basis, Between, Estimate, Interval, Margin, NewR
 use crate::verdict::{Kind, Suspect, in_parallel};
 
 /// A subject in a metric.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Line {
     /// The subject's label.
+    #[serde(rename = "subject")]
     pub label: String,
     /// Whether it is there to show what the machine does: `bare` and `floor`.
     pub is_control: bool,
     /// Index into the experiment's metrics.
+    #[serde(skip)]
     pub metric: usize,
+    /// Its name.
+    #[serde(rename = "metric")]
+    pub name: &'static str,
     /// By setting.
     pub settings: Vec<InSetting>,
     /// Over all settings in which both sides have values.
@@ -40,11 +47,13 @@ pub struct Line {
 }
 
 /// One setting of a line.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct InSetting {
     /// `key=value;…`, empty where the experiment has no keys.
+    #[serde(rename = "setting")]
     pub text: String,
     /// The values alone.
+    #[serde(skip)]
     pub values: String,
     /// The medians of the old and of the new runs; of several runs that of their medians.
     pub medians: [Option<f64>; 2],
@@ -57,8 +66,10 @@ pub struct InSetting {
     /// Why a side has no value, where it has none.
     pub failure: [Option<String>; 2],
     /// The ruling about it alone.
+    #[serde(skip)]
     ruling: Option<Ruling>,
     /// The shift of the logarithms; none where a value has none.
+    #[serde(skip)]
     logarithm: Option<Between>,
 }
 
@@ -73,7 +84,7 @@ impl InSetting {
 const NO_VALUE: &str = "has no value";
 
 /// The change over all settings.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub struct Together {
     /// The change: a ratio, or units of what matters.
     pub change: Estimate,
@@ -84,17 +95,21 @@ pub struct Together {
     /// What stands behind the interval.
     pub basis: Basis,
     /// As it is decided: in logarithms, or in units of what matters.
+    #[serde(skip)]
     decided: Between,
     /// The smallest change that matters as a logarithm; none where values have none.
+    #[serde(skip)]
     log_matters: Option<f64>,
 }
 
 /// What a change over several settings is told in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Scale {
     /// New ÷ old.
+    #[serde(rename = "new / old")]
     Ratio,
     /// Units of the smallest difference that matters.
+    #[serde(rename = "what matters")]
     Margins,
 }
 
@@ -154,6 +169,13 @@ impl Verdict {
     /// The word used in tables and files.
     pub fn word(&self) -> &'static str {
         self.kind().word()
+    }
+}
+
+/// In its word; its sentence says more.
+impl Serialize for Verdict {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.word())
     }
 }
 
@@ -244,7 +266,9 @@ pub(super) fn lines(
         let keys: Vec<&Key> =
             context.shared.iter().filter(|(own, _, label)| *own == name && *label == subject.label).collect();
         let margin = context.old[0].recorded.plan.margin_of(name, &metrics[*metric]);
-        let measured = Measured { sides: &sides, keys: &keys, metric: *metric, margin, alpha: context.alpha };
+        let name = metrics[*metric].name;
+        let measured =
+            Measured { sides: &sides, keys: &keys, metric: *metric, name, margin, alpha: context.alpha };
         let line = measured.line(subject, metrics[*metric].weight);
         let own = measured.own_move(&line.settings);
         (line, own)
@@ -273,6 +297,7 @@ struct Measured<'a> {
     sides: &'a [Vec<Ready<'a>>; 2],
     keys: &'a [&'a Key],
     metric: usize,
+    name: &'static str,
     margin: Margin,
     alpha: Alpha,
 }
@@ -285,6 +310,7 @@ impl Measured<'_> {
             label: clean(&subject.label),
             is_control: subject.is_control,
             metric: self.metric,
+            name: self.name,
             together: decisive.then(|| self.together(&settings)).flatten(),
             settings,
             verdict: if decisive { Verdict::NoData } else { Verdict::Context },

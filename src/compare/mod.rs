@@ -5,14 +5,11 @@
 //! each decisive metric, over all settings together; the rules stand in `stats::runs`. Nothing is averaged over
 //! runs: they stand beside each other, or each is one value.
 
+mod document;
 mod environment;
-mod html;
-mod json;
 mod lines;
-mod markdown;
-mod rows;
+mod picture;
 mod summary;
-mod terminal;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,10 +18,11 @@ pub use environment::{Difference, Meaning};
 pub use lines::{InSetting, Line, Together, Verdict};
 pub(crate) use words::in_blocks;
 
+use serde::Serialize;
+
 use crate::experiment::{self, Setting, Weight};
 use crate::plan::{Layer, Plan};
 use crate::record::Recorded;
-use crate::report::Look;
 use crate::report::text::clean;
 use crate::stats::{Alpha, Basis, Family};
 use crate::units::{Unit, counted};
@@ -42,7 +40,7 @@ pub struct Run<'a> {
 }
 
 /// Everything that can be said about old and new runs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Comparison {
     /// The old runs, then the new ones.
     pub sides: [Vec<Facts>; 2],
@@ -65,7 +63,7 @@ pub struct Comparison {
 }
 
 /// A run in short.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Facts {
     /// Where it lies.
     pub place: String,
@@ -76,24 +74,28 @@ pub struct Facts {
     /// The host's name.
     pub host: String,
     /// Labels that the person gave it.
+    #[serde(serialize_with = "crate::document::json::by_name")]
     pub tags: Vec<(String, String)>,
     /// Complete rounds, and planned ones.
     pub rounds: (usize, usize),
 }
 
 /// What the verdicts are about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Scope {
     /// One run on each side: these two runs, and no others.
+    #[serde(rename = "these two runs")]
     TwoRuns,
     /// Several, but too few for each to be one value: these runs, and no others.
+    #[serde(rename = "these runs")]
     TheseRuns,
     /// Runs like these.
+    #[serde(rename = "runs like these")]
     RunsLikeThese,
 }
 
 /// An experiment that both sides have.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Experiment {
     /// Its name.
     pub name: &'static str,
@@ -106,7 +108,7 @@ pub struct Experiment {
 }
 
 /// A metric.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Metric {
     /// Its name.
     pub name: &'static str,
@@ -351,25 +353,4 @@ impl Comparison {
         let all = self.judged().count();
         (all - self.judged().filter(is_closed).count(), all)
     }
-}
-
-/// One way to show a comparison.
-pub struct Format {
-    /// Its name after `--format`.
-    pub name: &'static str,
-    /// How it is made.
-    pub render: fn(&Comparison, &Look) -> String,
-}
-
-/// Every format there is, the one for people first.
-pub static FORMATS: [Format; 4] = [
-    Format { name: "terminal", render: terminal::render },
-    Format { name: "html", render: html::render },
-    Format { name: "md", render: markdown::render },
-    Format { name: "json", render: json::render },
-];
-
-/// The format with this name.
-pub fn find(name: &str) -> Option<&'static Format> {
-    FORMATS.iter().find(|format| format.name == name)
 }

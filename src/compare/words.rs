@@ -24,7 +24,7 @@ pub(super) fn notices(
     differences: &[Difference],
 ) -> Vec<String> {
     let mut all = Vec::new();
-    all.extend(apples_and_oranges(differences));
+    all.extend(not_comparable(differences));
     let restarted: Vec<&Difference> = differences
         .iter()
         .filter(|one| one.meaning == Meaning::Instance && !one.subjects.is_empty())
@@ -70,19 +70,19 @@ fn without_controls(subjects: &[Subject]) -> Option<String> {
 }
 
 /// What makes every change doubtful, and what would help.
-fn apples_and_oranges(differences: &[Difference]) -> Option<String> {
-    let fruit: Vec<&Difference> = differences.iter().filter(|one| one.meaning.is_another_fruit()).collect();
-    let names: Vec<&str> = fruit.iter().map(|one| one.what.as_str()).collect();
+fn not_comparable(differences: &[Difference]) -> Option<String> {
+    let differing: Vec<&Difference> =
+        differences.iter().filter(|one| one.meaning.is_not_comparable()).collect();
+    let names: Vec<&str> = differing.iter().map(|one| one.what.as_str()).collect();
     let verb = match names.len() {
         0 => return None,
-        1 => "is",
-        _ => "are",
+        1 => "differs",
+        _ => "differ",
     };
-    let of_dunnage = fruit.iter().all(|one| one.meaning == Meaning::Instrument);
+    let of_dunnage = differing.iter().all(|one| one.meaning == Meaning::Instrument);
     let remedy = if of_dunnage { "; one build of dunnage for both sides takes that away" } else { "" };
     Some(format!(
-        "apples and oranges: {} {verb} not the same on both sides, so a change below may come from that and not from \
-         what you changed{remedy}",
+        "not comparable: {} {verb}, so a change below may come from that and not from what you changed{remedy}",
         names.join(", ")
     ))
 }

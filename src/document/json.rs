@@ -1,7 +1,7 @@
 //! What was found, for other programs: the findings themselves in base units with full precision, behind the name and
 //! version of their shape.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::Findings;
 
@@ -11,6 +11,11 @@ struct File<T> {
     dunnage: &'static str,
     #[serde(flatten)]
     data: T,
+}
+
+/// Names and texts as the fields of an object.
+pub(crate) fn by_name<S: Serializer>(pairs: &[(String, String)], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(pairs.iter().map(|(name, text)| (name, text)))
 }
 
 /// The findings as text.

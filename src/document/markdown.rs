@@ -83,6 +83,8 @@ fn blocks<'a>(page: &mut Page, all: &'a [Block], of: &'a str, later: &mut Vec<(&
             Block::List(items) => page.list(items.iter().map(item)),
             Block::Table(table) => self::table(page, table),
             Block::Copy(lines) => page.code(lines),
+            Block::Beside(all) => blocks(page, all, of, later),
+            Block::Picture(_) => {}
             Block::Folded(folded) => later.push((of, folded)),
         }
     }

@@ -148,6 +148,8 @@ fn ascii(letter: char) -> char {
         '→' => '>',
         '·' => '.',
         '…' => '~',
+        '▁'..='█' => char::from(b'1' + (letter as u32 - '▁' as u32) as u8),
+        '÷' => '/',
         _ => '?',
     }
 }

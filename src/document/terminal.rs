@@ -15,6 +15,8 @@ const SCREEN: usize = 40;
 const GAP: usize = 2;
 /// A column of words is not narrower than this, unless its words are.
 const NARROW: usize = 16;
+/// What the first column says is not broken within a word that is no wider: a part of a label reads like another one.
+const LABEL: usize = 40;
 /// A drawing in less tells nothing; in more, nothing more.
 const DRAWING: (usize, usize) = (12, 60);
 /// The longest name beside which the words of a point stand; behind a longer one they stand below it.
@@ -68,7 +70,8 @@ fn blocks(page: &mut Page, all: &[Block]) {
                 page.heading(&folded.title);
                 blocks(page, &folded.blocks);
             }
-            Block::Folded(_) => {}
+            Block::Beside(all) => blocks(page, all),
+            Block::Picture(_) | Block::Folded(_) => {}
         }
     }
 }
@@ -140,20 +143,27 @@ impl Laid<'_> {
         let word = |text: &str| text.split(' ').map(width).max().unwrap_or(0);
         let head = word(&column.name);
         let least = match column.kind {
-            // The first column says what a row is about.
             Cells::Words if index > 0 => lines().map(word).max().unwrap_or(0).max(NARROW).min(widest),
-            Cells::Words => NARROW.min(widest),
+            Cells::Words => lines().map(word).max().unwrap_or(0).clamp(NARROW, LABEL).min(widest),
             _ => widest,
         };
         Laid { column, width: widest.max(head), least: least.max(head), cells }
     }
 
-    /// Its cell in this row, in lines.
-    fn lines(&self, row: usize) -> Vec<String> {
+    /// Its cell in this row, in lines; in the first column those that go on stand farther in, so that none reads like a
+    /// row of its own.
+    fn lines(&self, row: usize, index: usize) -> Vec<String> {
         let text = self.cells.get(row).map_or("", String::as_str);
-        match self.column.kind {
-            Cells::Measured => vec![text.to_owned()],
-            _ => text.lines().flat_map(|line| wrap("", line, self.width)).collect(),
+        let wrapped = |room: usize| text.lines().flat_map(|line| wrap("", line, room)).collect::<Vec<_>>();
+        match (self.column.kind, index) {
+            (Cells::Measured, _) => vec![text.to_owned()],
+            (_, 0) if width(text) > self.width => {
+                let lines = wrapped(self.width - GAP).into_iter().enumerate();
+                lines
+                    .map(|(at, line)| if at == 0 { line } else { format!("{}{line}", " ".repeat(GAP)) })
+                    .collect()
+            }
+            _ => wrapped(self.width),
         }
     }
 
@@ -213,6 +223,7 @@ fn table(page: &mut Page, table: &Table) {
     for note in &table.notes {
         page.paragraph(Tone::Faint, "", note);
     }
+    page.gap();
 }
 
 /// Makes columns of words as narrow as the page needs, the widest first.
@@ -273,7 +284,7 @@ fn shown(page: &mut Page, table: &Table, part: &mut Vec<(usize, Laid<'_>)>) {
         page.line(&[(Tone::Faint, &text)]);
     }
     for (index, row) in table.rows.iter().enumerate() {
-        let cells: Vec<Vec<String>> = part.iter().map(|(_, one)| one.lines(index)).collect();
+        let cells: Vec<Vec<String>> = part.iter().map(|(column, one)| one.lines(index, *column)).collect();
         let height = cells.iter().map(Vec::len).max().unwrap_or(1).max(1);
         for line in 0..height {
             let mut pieces: Vec<(Tone, String)> = Vec::new();

@@ -1,9 +1,9 @@
 //! Histories as a table for other programs: a row for each run and cell, as RFC 4180 quotes it.
 
-use super::{History, Look};
+use super::History;
 
 /// The table.
-pub(super) fn render(histories: &[History], _: &Look) -> String {
+pub(super) fn render(histories: &[History]) -> String {
     let mut text = String::from(
         "machine,name,run,started,experiment,metric,unit,setting,label,value,low,high,rounds,suspect,change,level,p,order\n",
     );

@@ -8,17 +8,17 @@
 
 mod build;
 mod csv;
-mod json;
+mod document;
 mod machine;
-mod markdown;
-mod terminal;
 mod words;
 
 pub use build::{Hosts, Problem, Wish, of};
+pub use document::Histories;
+
+use serde::Serialize;
 
 use crate::compare::Run;
 use crate::record::Order;
-use crate::report::Look;
 use crate::stats::{Alpha, Estimate};
 use crate::units::Unit;
 use crate::verdict::Kind;
@@ -27,26 +27,28 @@ use crate::verdict::Kind;
 const SEED: u64 = 0x6869_7374_6f72_7921;
 
 /// Runs of one host in order, and what they gave.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct History {
     /// The host, its processor, and how many CPUs there are.
     pub machine: String,
     /// The tag that puts the runs in order; none where it is the date.
     pub by: Option<String>,
     /// The runs in order.
+    #[serde(rename = "runs")]
     pub points: Vec<Point>,
     /// The cells with a value in at least one run.
     pub series: Vec<Series>,
     /// The level of a single series, so that all together keep 5 %.
     pub level: Alpha,
     /// The fewest runs with which a change can be found at this level.
+    #[serde(rename = "runs_needed")]
     pub needed: usize,
     /// What a reader must know, each a sentence.
     pub notices: Vec<String>,
 }
 
 /// A run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Point {
     /// What it is called on the axis: its date, or the value of the tag.
     pub name: String,
@@ -73,7 +75,7 @@ impl Point {
 }
 
 /// One metric of one subject in one setting.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Series {
     /// The experiment.
     pub experiment: &'static str,
@@ -86,6 +88,7 @@ pub struct Series {
     /// The subject's label.
     pub label: String,
     /// Whether it shows what the machine does rather than an engine: bare, floor.
+    #[serde(rename = "shows_the_machine")]
     pub is_control: bool,
     /// By run; none where the cell has no value.
     pub values: Vec<Option<Value>>,
@@ -94,20 +97,24 @@ pub struct Series {
 }
 
 /// The value of a run.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Value {
     /// The median with its interval at 95 %.
+    #[serde(flatten)]
     pub median: Estimate,
     /// Whether the run itself says that it must not be believed; such a value is shown and decides nothing.
+    #[serde(rename = "suspect")]
     pub is_suspect: bool,
 }
 
 /// A place at which the level changed.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
     /// The index of the last run before it.
+    #[serde(rename = "last_before")]
     pub before: usize,
     /// The index of the first run after it.
+    #[serde(rename = "first_after")]
     pub after: usize,
     /// The median of the runs of each level.
     pub levels: (f64, f64),
@@ -120,6 +127,7 @@ pub struct Change {
     /// What it is.
     pub meaning: Meaning,
     /// What else is not the same before and after it, each in words.
+    #[serde(rename = "at_the_same_time")]
     pub beside: Vec<String>,
     /// All of it in a sentence.
     pub sentence: String,
@@ -136,6 +144,13 @@ pub enum Meaning {
     Machine,
 }
 
+/// By its name.
+impl Serialize for Meaning {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.name())
+    }
+}
+
 impl Meaning {
     /// The words used in files.
     pub fn name(self) -> &'static str {
@@ -145,25 +160,4 @@ impl Meaning {
             Meaning::Machine => "the machine changed",
         }
     }
-}
-
-/// One way to show histories.
-pub struct Format {
-    /// Its name after `--format`.
-    pub name: &'static str,
-    /// How it is made.
-    pub render: fn(&[History], &Look) -> String,
-}
-
-/// Every format there is, the one for people first.
-pub static FORMATS: [Format; 4] = [
-    Format { name: "terminal", render: terminal::render },
-    Format { name: "json", render: json::render },
-    Format { name: "csv", render: csv::render },
-    Format { name: "md", render: markdown::render },
-];
-
-/// The format with this name.
-pub fn find(name: &str) -> Option<&'static Format> {
-    FORMATS.iter().find(|format| format.name == name)
 }

@@ -252,6 +252,12 @@ pub fn joined(names: &[String], word: &str) -> String {
     }
 }
 
+/// A sentence, beginning with a capital letter.
+pub fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+}
+
 /// A ratio with its interval as percent more or less, such as `+12 % [+10, +15]`.
 pub fn in_percent(ratio: &Estimate) -> String {
     let value = (ratio.value - 1.0) * 100.0;

@@ -94,8 +94,8 @@ fn several_runs_and_directories_of_runs_are_sides() {
     let directories = dunnage.run("compare DIR-old DIR-new --format json");
     assert_eq!(directories.stdout, listed.stdout);
     let json: serde_json::Value = serde_json::from_str(&listed.stdout).expect("JSON");
-    assert_eq!(json["schema"], "dunnage-compare/1");
-    assert_eq!(json["old"].as_array().map(Vec::len), Some(4));
+    assert_eq!(json["schema"], "dunnage-compare/2");
+    assert_eq!(json["sides"][0].as_array().map(Vec::len), Some(4));
     assert_eq!(json["experiments"][0]["lines"][0]["verdict"], "slower", "{listed}");
 }
 

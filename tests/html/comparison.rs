@@ -1,7 +1,8 @@
 //! The page of a comparison: of the same make as a report's, so that the same holds of it. Changes are told by name and
 //! drawn, and whatever comes from outside stays text.
 
-use dunnage::compare::{Comparison, find};
+use dunnage::compare::Comparison;
+use dunnage::document;
 use dunnage::plan::{Ladder, Layer};
 use dunnage::record::Recorded;
 use dunnage::report::Look;
@@ -13,7 +14,7 @@ use crate::support::{self, Need};
 use crate::{EVIL, asks_and_runs_nothing, elements};
 
 fn page(comparison: &Comparison) -> String {
-    (find("html").expect("it exists").render)(comparison, &Look::default())
+    document::shown(comparison, "html", &Look::default()).expect("it exists")
 }
 
 /// docker is a tenth slower, and nothing else changed.

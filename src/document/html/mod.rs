@@ -13,8 +13,10 @@ use askama::Template;
 use askama::filters::HtmlSafe;
 
 use self::frame::Frame;
-use self::prose::{prose, question};
-use super::{Block, Cell, Cells, Detail, Document, Item, Look, Tone};
+use self::prose::prose;
+use super::{Block, Cell, Cells, Column, Detail, Document, Item, Look, Table, Tone};
+use crate::report::picture::{Picture, svg};
+use crate::report::text::capital;
 
 /// The document as a page.
 pub(super) fn render(document: &Document, _: &Look) -> String {
@@ -30,17 +32,37 @@ struct Page<'a> {
     document: &'a Document,
 }
 
-/// Blocks below each other.
+/// Blocks below each other, about these subjects.
 #[derive(Template)]
 #[template(path = "blocks.html")]
 struct Blocks<'a> {
     blocks: &'a [Block],
+    subjects: &'a [String],
 }
 
 impl HtmlSafe for Blocks<'_> {}
 
-fn blocks(blocks: &[Block]) -> Blocks<'_> {
-    Blocks { blocks }
+fn blocks<'a>(blocks: &'a [Block], subjects: &'a [String]) -> Blocks<'a> {
+    Blocks { blocks, subjects }
+}
+
+impl Blocks<'_> {
+    /// The data behind a picture. Whose a row is, is told by a text in it that is a subject's label.
+    fn data(&self, picture: &Picture) -> Table {
+        let columns = picture.table.columns.iter().map(Column::words).collect();
+        let mut table = Table::of(format!("{}, in numbers", picture.title), columns);
+        for row in &picture.table.rows {
+            let own: Vec<&str> =
+                row.iter().filter(|text| self.subjects.contains(text)).map(String::as_str).collect();
+            table.row(&own, row.iter().map(Cell::words).collect());
+        }
+        table
+    }
+}
+
+/// The drawing, whose texts and attributes its own module escapes.
+fn drawing(picture: &Picture) -> String {
+    svg::draw(picture, svg::Style::Inline)
 }
 
 /// Points of a list; those that are a sentence each look like text.

@@ -46,12 +46,6 @@ fn kept_together(text: &str) -> Cow<'_, str> {
     if text.contains(" %") { text.replace(" %", "\u{a0}%").into() } else { text.into() }
 }
 
-/// The same, beginning with a capital letter; names that a person would type keep theirs.
-pub(crate) fn question(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

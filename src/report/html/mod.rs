@@ -25,7 +25,8 @@ use self::section::Section;
 use super::model::{Failure, Notice, Program, Report, Suspicion};
 use super::{Format, Look, Rendering, head};
 use crate::document::html::frame::Frame;
-use crate::document::html::prose::{prose, question};
+use crate::document::html::prose::prose;
+use crate::report::text::capital as question;
 
 /// The format `html`.
 pub struct Html;

@@ -5,7 +5,7 @@
 //! do, because they share a baseline. The same share serves the interval and the verdict.
 
 /// A two-sided probability of error, above 0 and below 1.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, serde::Serialize)]
 pub struct Alpha(f64);
 
 impl Alpha {

@@ -20,11 +20,13 @@ use super::sample::Sample;
 use super::unpaired::{fewest_each, shift};
 
 /// What stands behind an interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Basis {
     /// Rounds of one run on each side.
     Rounds,
     /// Rounds, in every pair of an old and a new run.
+    #[serde(rename = "rounds of every pair of runs")]
     Pairs,
     /// Runs, each of which is one value.
     Runs,

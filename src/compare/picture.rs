@@ -1,8 +1,8 @@
 //! The changes of an experiment as pictures: each subject's over all settings, with its interval.
 
-use super::super::lines::Scale;
-use super::super::rows::one_setting;
-use super::super::{Experiment, Line, words};
+use super::document::one_setting;
+use super::lines::Scale;
+use super::{Experiment, Line, words};
 use crate::report::picture::changes::{Changes, Panel, Row};
 use crate::report::picture::{Drawing, Picture, Table, named};
 use crate::units::{Unit, counted};

@@ -1,0 +1,232 @@
+//! Tables of a document: columns of words, of numbers with their units, or of values in one unit beside their
+//! intervals.
+
+use super::Tone;
+use crate::report::text::{bound, clean, common_scale, decimals, number, with_interval};
+use crate::stats::Estimate;
+use crate::units::Unit;
+use crate::verdict::Kind;
+
+/// A table.
+#[derive(Debug, Clone, Default)]
+pub struct Table {
+    /// What it shows.
+    pub title: String,
+    /// What a reader must know to read it.
+    pub notes: Vec<String>,
+    /// Its columns; the first says what a row is about.
+    pub columns: Vec<Column>,
+    /// Its rows.
+    pub rows: Vec<Row>,
+    /// The column whose values are drawn beside each other where pictures are made of letters.
+    pub drawn: Option<Drawn>,
+}
+
+/// What is drawn of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Drawn {
+    /// The column.
+    pub column: usize,
+    /// The unit of its values.
+    pub unit: Unit,
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its head, with the unit of all its cells where they share one.
+    pub name: String,
+    /// How its cells stand.
+    pub kind: Cells,
+    /// Whether it can be left out where there is no room.
+    pub need: Need,
+}
+
+/// How cells stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cells {
+    /// From the left.
+    Words,
+    /// To the right, each with its own unit.
+    Numbers,
+    /// Values below each other in one unit, and their intervals below each other beside them.
+    Measured,
+}
+
+/// Whether a column can be left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// It cannot.
+    Always,
+    /// It can, where the page is too narrow for all.
+    WithRoom,
+}
+
+/// A row; it is hidden with any of its subjects.
+#[derive(Debug, Clone, Default)]
+pub struct Row {
+    /// The labels of the subjects that it is about.
+    pub subjects: Vec<String>,
+    /// A cell for each column.
+    pub cells: Vec<Cell>,
+}
+
+/// A cell.
+#[derive(Debug, Clone, Default)]
+pub struct Cell {
+    /// What it says.
+    pub text: String,
+    /// The interval of a value.
+    pub interval: String,
+    /// What is said beside it.
+    pub detail: String,
+    /// What it is for the eye.
+    pub tone: Tone,
+    /// Whether it is spelled as a person would type it.
+    pub is_code: bool,
+    /// What its column is sorted by, where the text does not do.
+    pub key: Option<f64>,
+    /// The alarm that says why, counted from 1.
+    pub alarm: Option<usize>,
+    /// What is drawn of it.
+    pub measured: Option<Measured>,
+}
+
+/// The numbers behind a cell.
+#[derive(Debug, Clone, Default)]
+pub struct Measured {
+    /// The value.
+    pub value: f64,
+    /// Its interval.
+    pub interval: Option<(f64, f64)>,
+    /// Single values, where there is no interval.
+    pub points: Vec<f64>,
+}
+
+impl Column {
+    /// A column of words.
+    pub fn words(name: impl AsRef<str>) -> Column {
+        Column { name: clean(name.as_ref()), kind: Cells::Words, need: Need::Always }
+    }
+
+    /// A column of numbers with their units.
+    pub fn numbers(name: impl AsRef<str>) -> Column {
+        Column { kind: Cells::Numbers, ..Column::words(name) }
+    }
+
+    /// A column of estimates in one unit, which stands in its head, with their intervals; what is missing says so.
+    pub fn measured(name: &str, unit: Unit, values: &[Option<Estimate>]) -> (Column, Vec<Cell>) {
+        let scale = common_scale(unit, values.iter().flatten().map(|one| one.value.abs()));
+        let cell = |one: &Option<Estimate>| {
+            let Some(one) = one else { return Cell::nothing("–") };
+            let shown = one.value / scale.divisor;
+            let decimals = decimals(shown);
+            let end = |end: f64| bound(end / scale.divisor, decimals);
+            let interval = one.interval.map(|ends| (ends.low, ends.high));
+            Cell {
+                text: number(shown, decimals),
+                interval: interval.map_or(String::new(), |(low, high)| format!("{}–{}", end(low), end(high))),
+                measured: Some(Measured { value: one.value, interval, points: Vec::new() }),
+                ..Cell::default()
+            }
+            .key(one.value)
+        };
+        let name =
+            if scale.symbol.is_empty() { name.to_owned() } else { format!("{name}, {}", scale.symbol) };
+        (Column { kind: Cells::Measured, ..Column::words(name) }, values.iter().map(cell).collect())
+    }
+
+    /// It can be left out where the page is too narrow for all.
+    pub fn with_room(self) -> Column {
+        Column { need: Need::WithRoom, ..self }
+    }
+}
+
+impl Table {
+    /// A table with these columns.
+    pub fn of(title: impl AsRef<str>, columns: Vec<Column>) -> Table {
+        Table { title: clean(title.as_ref()), columns, ..Table::default() }
+    }
+
+    /// Adds a column with a cell for each row; the first columns make the rows.
+    pub fn add(&mut self, (column, cells): (Column, Vec<Cell>)) {
+        self.columns.push(column);
+        self.rows.resize_with(cells.len().max(self.rows.len()), Row::default);
+        self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.cells.push(cell));
+    }
+
+    /// Adds a row about these subjects.
+    pub fn row(&mut self, subjects: &[&str], cells: Vec<Cell>) {
+        self.rows.push(Row { subjects: subjects.iter().map(|one| (*one).to_owned()).collect(), cells });
+    }
+
+    /// What a reader must know to read it.
+    pub fn note(mut self, text: impl AsRef<str>) -> Table {
+        self.notes.push(clean(text.as_ref()));
+        self
+    }
+}
+
+impl Cell {
+    /// Words.
+    pub fn words(text: impl AsRef<str>) -> Cell {
+        Cell { text: clean(text.as_ref()), ..Cell::default() }
+    }
+
+    /// Several lines.
+    pub fn lines<T: AsRef<str>>(lines: impl IntoIterator<Item = T>) -> Cell {
+        let lines: Vec<String> = lines.into_iter().map(|line| clean(line.as_ref())).collect();
+        Cell { text: lines.join("\n"), ..Cell::default() }
+    }
+
+    /// What is spelled as a person would type it.
+    pub fn code(text: impl AsRef<str>) -> Cell {
+        Cell { is_code: true, ..Cell::words(text) }
+    }
+
+    /// Nothing, with the reason.
+    pub fn nothing(why: impl AsRef<str>) -> Cell {
+        Cell { tone: Tone::Faint, ..Cell::words(why) }
+    }
+
+    /// A value with its unit, and its interval where it has one.
+    pub fn value(unit: Unit, value: f64, interval: Option<(f64, f64)>) -> Cell {
+        let measured = Measured { value, interval, points: Vec::new() };
+        Cell { measured: Some(measured), ..Cell::ranged(with_interval(unit, value, interval)) }.key(value)
+    }
+
+    /// The same of an estimate.
+    pub fn estimate(unit: Unit, one: &Estimate) -> Cell {
+        Cell::value(unit, one.value, one.interval.map(|ends| (ends.low, ends.high)))
+    }
+
+    /// A value in words whose interval stands behind it in brackets.
+    pub fn ranged(text: impl AsRef<str>) -> Cell {
+        let cell = Cell::words(text);
+        match cell.text.split_once(" [") {
+            Some((text, rest)) => Cell { text: text.to_owned(), interval: format!("[{rest}"), ..cell },
+            None => cell,
+        }
+    }
+
+    /// What its column is sorted by.
+    pub fn key(self, key: f64) -> Cell {
+        Cell { key: Some(key).filter(|key| key.is_finite()), ..self }
+    }
+
+    /// What it is for the eye.
+    pub fn tone(self, tone: Tone) -> Cell {
+        Cell { tone, ..self }
+    }
+
+    /// A verdict in its word.
+    pub fn verdict(kind: Kind) -> Cell {
+        Cell::words(kind.word()).tone(Tone::of(kind))
+    }
+
+    /// The value and its interval together, as they stand in a line.
+    pub(super) fn joined(&self) -> String {
+        let parts = [self.text.as_str(), &self.interval];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+}

@@ -1,0 +1,215 @@
+//! Histories for people: where levels changed, the course of each cell, and which runs these are.
+
+use serde::Serialize;
+
+use super::{History, Meaning, Series, Value, csv, words};
+use crate::document::{
+    Block, Cell, Column, Document, Drawn, Findings, Item, Look, Row, Section, Table, Tone,
+};
+use crate::report::text::number;
+use crate::units::counted;
+
+/// With so few cells there is room for each run.
+const FEW: usize = 3;
+/// Letters of a drawn course at most.
+const COURSE: usize = 40;
+
+/// The histories of all machines.
+#[derive(Debug, Serialize)]
+pub struct Histories {
+    /// One of each machine.
+    pub histories: Vec<History>,
+}
+
+impl Findings for Histories {
+    const SCHEMA: &'static str = "dunnage-history/2";
+    const FURTHER: &'static [&'static str] = &["csv"];
+
+    fn data(&self) -> impl Serialize {
+        self
+    }
+
+    fn further(&self, _: &str) -> Option<String> {
+        Some(csv::render(&self.histories))
+    }
+
+    fn document(&self, _: &Look) -> Document {
+        let of_all: Vec<String> = self.histories.iter().map(title).collect();
+        let mut document = Document::titled(&of_all.join("; "));
+        for (index, history) in self.histories.iter().enumerate() {
+            document.fact("where", &history.machine);
+            document.fact("how", &how(history));
+            let of =
+                if self.histories.len() > 1 { format!(" on {}", history.machine) } else { String::new() };
+            let notices = history.notices.iter().map(|notice| Item::of(notice).marked(Tone::Open, "!"));
+            document.answer.push(Block::List(notices.collect()));
+            let same = |one: &Series, other: &Series| {
+                (one.experiment, one.metric, &one.setting) == (other.experiment, other.metric, &other.setting)
+            };
+            let tables = history.series.chunk_by(same).map(|group| Block::Table(courses(history, group)));
+            document.answer.extend(tables);
+            let mut section = |name: &str, blocks: Vec<Block>| {
+                let title = format!("{name}{of}");
+                document.sections.push(Section { name: format!("{name}-{}", index + 1), title, blocks });
+            };
+            let changes = history.series.iter().flat_map(|one| &one.changes);
+            let changes = changes.map(|change| format!("{} (p {})", change.sentence, shown_p(change.p)));
+            section("changes", vec![Block::sentences(changes)]);
+            let is_few = history.series.len() <= FEW;
+            let values =
+                history.series.iter().filter(|_| is_few).map(|one| Block::Table(values(history, one)));
+            section("values", values.collect());
+            section("runs", vec![Block::Table(runs(history))]);
+        }
+        document
+    }
+}
+
+fn title(history: &History) -> String {
+    let order = history.by.as_ref().map_or("by date".to_owned(), |tag| format!("by `{tag}`"));
+    let (first, last) = (&history.points[0].name, &history.points[history.points.len() - 1].name);
+    format!("{} {order}, {first} to {last}", counted(history.points.len(), "run"))
+}
+
+fn how(history: &History) -> String {
+    let level = format!("{:.4}", (1.0 - history.level.get()) * 100.0);
+    let level = level.trim_end_matches('0').trim_end_matches('.');
+    format!(
+        "a change is marked at {level} % a cell, so that all together hold at 95 %; {} are needed at least",
+        counted(history.needed, "run")
+    )
+}
+
+/// The course of each subject in one metric and setting.
+fn courses(history: &History, group: &[Series]) -> Table {
+    let setting =
+        if group[0].setting.is_empty() { String::new() } else { format!(" ({})", group[0].setting) };
+    let columns = vec![
+        Column::words("subject"),
+        Column::numbers("first"),
+        Column::numbers("last"),
+        Column::words("course"),
+        Column::words("change"),
+        Column::words("since").with_room(),
+    ];
+    let mut table = Table::of(format!("{}.{}{setting}", group[0].experiment, group[0].metric), columns);
+    for series in group {
+        let known: Vec<f64> = series.values.iter().flatten().map(|value| value.median.value).collect();
+        let end = |value: Option<&f64>| {
+            value.map_or(Cell::default(), |value| Cell::words(series.unit.format(*value)).key(*value))
+        };
+        let (tone, what, since) = in_short(history, series);
+        let cells = vec![
+            Cell::code(&series.label),
+            end(known.first()),
+            end(known.last()),
+            Cell { text: drawn(series, history.points.len().min(COURSE)), ..Cell::default() },
+            Cell::words(what).tone(tone),
+            Cell::words(since),
+        ];
+        table.row(&[&series.label], cells);
+    }
+    table
+}
+
+/// The last change that matters in a few words, and since when.
+fn in_short(history: &History, series: &Series) -> (Tone, String, String) {
+    let matters = series.changes.iter().rev().find(|change| change.meaning != Meaning::TooSmall);
+    let Some(change) = matters.or(series.changes.last()) else {
+        return (Tone::Faint, "none found".into(), String::new());
+    };
+    let tone = match change.meaning {
+        Meaning::Changed(kind) => Tone::of(kind),
+        Meaning::TooSmall => Tone::Faint,
+        Meaning::Machine => Tone::Open,
+    };
+    let more = match series.changes.len() {
+        1 => String::new(),
+        count => format!(", {count} in all"),
+    };
+    let share = (change.levels.1 / change.levels.0 - 1.0) * 100.0;
+    let sign = if share > 0.0 { "+" } else { "" };
+    let share = if change.levels.0 > 0.0 { format!(" {sign}{} %", number(share, 1)) } else { String::new() };
+    (
+        tone,
+        format!("{}{share}", change.meaning.name()),
+        format!("{}{more}", history.points[change.after].name),
+    )
+}
+
+/// The course in so many letters, each as high as its value is between the lowest and the highest; `!` is a value that
+/// must not be believed.
+fn drawn(series: &Series, columns: usize) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let count = series.values.len();
+    // Of several runs in a column the middle one is drawn.
+    let column = |index: usize| -> Option<Value> {
+        let (from, to) =
+            (index * count / columns, ((index + 1) * count / columns).max(index * count / columns + 1));
+        let mut values: Vec<Value> = series.values[from..to].iter().flatten().copied().collect();
+        values.sort_by(|one, other| one.median.value.total_cmp(&other.median.value));
+        values.get(values.len() / 2).copied()
+    };
+    let values: Vec<Option<Value>> = (0..columns).map(column).collect();
+    let known = || values.iter().flatten().filter(|value| !value.is_suspect).map(|value| value.median.value);
+    let (low, high) =
+        known().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), one| (low.min(one), high.max(one)));
+    // A range so small that nothing in it matters is drawn flat.
+    let span = (high - low).max(high.abs() * 0.05);
+    let middle = f64::midpoint(low, high);
+    let sign = |value: &Option<Value>| match value {
+        None => '·',
+        Some(value) if value.is_suspect => '!',
+        Some(value) => {
+            let share = ((value.median.value - middle) / span + 0.5).clamp(0.0, 1.0);
+            BARS[(share * 7.0).round() as usize]
+        }
+    };
+    values.iter().map(sign).collect()
+}
+
+/// The value of each run, and what changed at it.
+fn values(history: &History, series: &Series) -> Table {
+    let medians: Vec<_> = series.values.iter().map(|value| value.map(|value| value.median)).collect();
+    let mut table = Table::of(words::cell(series), vec![Column::words("run")]);
+    table.rows = history
+        .points
+        .iter()
+        .map(|point| Row { cells: vec![Cell::words(&point.name)], ..Row::default() })
+        .collect();
+    table.drawn = Some(Drawn { column: 1, unit: series.unit });
+    table.add(Column::measured(series.metric, series.unit, &medians));
+    let told = |(index, value): (usize, &Option<Value>)| {
+        let change = series.changes.iter().find(|change| change.after == index);
+        let suspect = value.filter(|value| value.is_suspect).map(|_| "suspect");
+        let what: Vec<&str> = change.map(|change| change.meaning.name()).into_iter().chain(suspect).collect();
+        Cell::words(what.join(", ")).tone(if what.is_empty() { Tone::Plain } else { Tone::Open })
+    };
+    table.add((Column::words("change"), series.values.iter().enumerate().map(told).collect()));
+    table
+}
+
+/// A probability with one digit that counts.
+fn shown_p(p: f64) -> String {
+    format!("{p:.*}", (-p.log10().floor()).max(1.0) as usize)
+}
+
+fn runs(history: &History) -> Table {
+    let mut table = Table::of("", ["name", "begun", "run", "rounds", "place"].map(Column::words).into());
+    for point in &history.points {
+        let day = point.started.get(..16).unwrap_or(&point.started).replace('T', " ");
+        let words = [&point.name, &day, &point.run, &counted(point.rounds, "round"), &point.place];
+        table.row(&[], words.map(Cell::words).into());
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probability_has_one_digit_that_counts() {
+        assert_eq!([shown_p(0.03), shown_p(0.0004), shown_p(1.0)], ["0.03", "0.0004", "1.0"]);
+    }
+}
