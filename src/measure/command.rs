@@ -72,7 +72,8 @@ fn entered(subject: &mut dyn Subject, wanted: &Wanted, run: &RunContext) -> Resu
     if !subject.offers().contains(&Need::Exec) {
         return Err(Failure::new(FailureClass::Unsupported, Need::Exec.lacking()).into());
     }
-    let mut container = ready(subject, &ContainerRequest { mounts: wanted.mounts.clone() }, run)?;
+    let mut container =
+        ready(subject, &ContainerRequest { mounts: wanted.mounts.clone(), ..Default::default() }, run)?;
     let found = container.exec(&identify)?;
     check(&found.message.done, wanted)?;
     let empty = container.exec(&nothing)?;

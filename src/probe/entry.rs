@@ -6,7 +6,8 @@
 //! `rcx` and `r11`. The stamp is taken always, since nothing at that point knows whether this
 //! process will be the probe; it costs one system call.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::sys::command::Strings;
@@ -38,38 +39,48 @@ pub fn stamp() -> u64 {
 
 /// The arguments of the process, as libc hands them to `main`.
 #[derive(Debug, Clone, Copy)]
-pub struct Arguments {
+pub struct Arguments<'a> {
     count: c_int,
     first: *const *const c_char,
+    words: PhantomData<&'a CStr>,
 }
 
-impl Arguments {
+impl<'a> Arguments<'a> {
     /// Takes over what `main` was called with.
     ///
     /// # Safety
-    /// `first` points to `count` pointers to C strings that live as long as the process, and a null pointer
-    /// after them.
-    pub unsafe fn new(count: c_int, first: *const *const c_char) -> Arguments {
-        Arguments { count, first }
+    /// `first` points to `count` pointers to C strings that live as long as the arguments are used, and a null
+    /// pointer after them.
+    pub unsafe fn new(count: c_int, first: *const *const c_char) -> Arguments<'a> {
+        Arguments { count, first, words: PhantomData }
+    }
+
+    /// These words, to which the pointers point, in their order, before a null pointer.
+    pub(super) fn of(words: &'a [CString], pointers: &'a [*const c_char]) -> Arguments<'a> {
+        let fit = pointers.len() == words.len() + 1 && pointers[words.len()].is_null();
+        let point = words.iter().zip(pointers).all(|(word, pointer)| std::ptr::eq(word.as_ptr(), *pointer));
+        assert!(fit && point, "pointers to other words");
+        Arguments { count: words.len() as c_int, first: pointers.as_ptr(), words: PhantomData }
     }
 
     /// The argument at this index, the program's name being the first.
-    pub fn get(self, index: c_int) -> Option<&'static CStr> {
+    pub fn get(self, index: c_int) -> Option<&'a CStr> {
         // SAFETY: only indices below the count are read; `new` vouches for the rest.
         (index < self.count).then(|| unsafe { CStr::from_ptr(*self.first.add(index as usize)) })
     }
 
     /// The argument at this index and all that follow, as a list for the kernel.
-    pub fn from(self, index: c_int) -> Strings<'static> {
+    pub fn from(self, index: c_int) -> Strings<'a> {
         // SAFETY: after the last of `count` arguments stands a null pointer; `new` vouches for the rest.
         unsafe { Strings::new(self.first.add(index.clamp(0, self.count) as usize)) }
     }
 
     /// The same without so many of the first.
-    pub fn without(self, number: c_int) -> Arguments {
+    pub fn without(self, number: c_int) -> Arguments<'a> {
         let number = number.clamp(0, self.count);
         // SAFETY: not beyond the null pointer after the last.
-        Arguments { count: self.count - number, first: unsafe { self.first.add(number as usize) } }
+        let first = unsafe { self.first.add(number as usize) };
+        Arguments { count: self.count - number, first, words: PhantomData }
     }
 
     /// Whether they ask for the probe.

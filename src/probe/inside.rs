@@ -12,7 +12,7 @@ const HEAD: i32 = 6;
 
 /// Enters what the words after `inside` describe, and gives the arguments of the task that remains, as if
 /// they followed `probe` directly. Ends the probe where something of it is refused.
-pub fn enter(arguments: Arguments) -> Arguments {
+pub fn enter(arguments: Arguments<'_>) -> Arguments<'_> {
     let word = |index: i32| arguments.get(index).unwrap_or_else(|| refused(b"read its arguments", c"", 0));
     let (root, directory) = (word(3), word(4));
     let count: i32 = match core::str::from_utf8(word(5).to_bytes()).map(str::parse) {

@@ -1,6 +1,7 @@
 //! The message of the probe, read on the host's side. It came through an engine, so nothing in it
 //! is believed before it is whole: version, every line, and the end.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
@@ -139,29 +140,57 @@ fn excerpt(bytes: &[u8]) -> String {
     text.escape_debug().to_string()
 }
 
+/// The name of the socket in the directory of a channel.
+pub(crate) const SOCKET: &str = "socket";
+
+/// The last line, with the end of the one before.
+const END: &[u8] = b"\nend\n";
+
+/// How many bytes the first message has of those that begin here, once its end is there.
+pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(END.len()).position(|window| window == END).map(|at| at + END.len())
+}
+
+/// What came of an order that a service carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// When it had been read.
+    pub began: Stamp,
+    /// When it was carried out.
+    pub ended: Stamp,
+    /// CPU time that the service used in between.
+    pub cpu: Nanos,
+    /// What came of it.
+    pub done: Done,
+}
+
+/// Reads an answer that must fill `bytes` from the first to the last.
+pub(crate) fn parse_answer(bytes: &[u8]) -> Result<Answer, NotAMessage> {
+    let mut done = Done::default();
+    let mut numbers = BTreeMap::new();
+    for line in body(bytes)?.lines() {
+        let (name, rest) = named(line)?;
+        if !done.take(name, rest)? {
+            let number: u64 = rest.parse().map_err(|_| NotAMessage::Invalid(name.to_owned()))?;
+            numbers.insert(name.to_owned(), number);
+        }
+    }
+    let mut take = |name: &str| numbers.remove(name).ok_or_else(|| NotAMessage::Invalid(name.to_owned()));
+    Ok(Answer {
+        began: Stamp(take("began")?),
+        ended: Stamp(take("ended")?),
+        cpu: Nanos(take("cpu")? as i64),
+        done,
+    })
+}
+
 /// Reads a message that must fill `bytes` from the first to the last.
 pub fn parse(bytes: &[u8]) -> Result<Message, NotAMessage> {
-    if bytes.is_empty() {
-        return Err(NotAMessage::Empty);
-    }
-    let magic = format!("{MAGIC}\n");
-    let Some(body) = bytes.strip_prefix(magic.as_bytes()) else {
-        return Err(NotAMessage::Foreign(excerpt(bytes)));
-    };
-    let end = b"\nend\n";
-    let Some(length) = body.windows(end.len()).position(|window| window == end) else {
-        return Err(NotAMessage::Cut(bytes.len()));
-    };
-    let trailing = &body[length + end.len()..];
-    if !trailing.is_empty() {
-        return Err(NotAMessage::Trailing(excerpt(trailing)));
-    }
-    let text = String::from_utf8_lossy(&body[..length]);
+    let text = body(bytes)?;
     let mut numbers = BTreeMap::new();
     let (mut inside, mut done) = (Inside::default(), Done::default());
     for line in text.lines() {
-        let (name, rest) =
-            line.split_once(' ').ok_or_else(|| NotAMessage::Invalid(excerpt(line.as_bytes())))?;
+        let (name, rest) = named(line)?;
         if done.take(name, rest)? {
             continue;
         }
@@ -197,6 +226,30 @@ pub fn parse(bytes: &[u8]) -> Result<Message, NotAMessage> {
     inside.capabilities = take("capabilities")?;
     inside.namespaces = numbers;
     Ok(Message { entry, main, ready, inside, done })
+}
+
+/// The lines between the first and the last.
+fn body(bytes: &[u8]) -> Result<Cow<'_, str>, NotAMessage> {
+    if bytes.is_empty() {
+        return Err(NotAMessage::Empty);
+    }
+    let magic = format!("{MAGIC}\n");
+    let Some(body) = bytes.strip_prefix(magic.as_bytes()) else {
+        return Err(NotAMessage::Foreign(excerpt(bytes)));
+    };
+    let Some(length) = length(body) else {
+        return Err(NotAMessage::Cut(bytes.len()));
+    };
+    let trailing = &body[length..];
+    if !trailing.is_empty() {
+        return Err(NotAMessage::Trailing(excerpt(trailing)));
+    }
+    Ok(String::from_utf8_lossy(&body[..length - END.len()]))
+}
+
+/// A line's name and what it says.
+fn named(line: &str) -> Result<(&str, &str), NotAMessage> {
+    line.split_once(' ').ok_or_else(|| NotAMessage::Invalid(excerpt(line.as_bytes())))
 }
 
 impl Inside {

@@ -1,7 +1,7 @@
 //! What runs inside a subject: the same executable that measures, asked to be the probe by its
 //! first argument. It starts no runtime, parses no options and allocates nothing; it stamps, reads
 //! back from inside what was done to it, works where it is asked to (`work`), writes one message to
-//! standard output, and ends.
+//! standard output, and ends. Asked to serve, it stays and carries out orders that come over a channel (`serve`).
 //!
 //! The message (private to this module, see `message`) is text: a first line with a version, then
 //! one fact a line, files as a length followed by that many bytes, and a last line `end`.
@@ -12,6 +12,7 @@ mod limits;
 mod load;
 pub mod message;
 mod mounts;
+mod serve;
 mod work;
 
 use core::ffi::CStr;
@@ -26,6 +27,9 @@ pub const PROBE: &str = "probe";
 /// The task of the probe that works: after it come the detail to read back, or `-`, the kind of work and
 /// its words.
 pub const WORK: &str = "work";
+
+/// The task of the probe that carries out orders: after it come the directory of its channel and the detail to read back, or `-`.
+pub const SERVE: &str = "serve";
 
 /// The task of the probe that first enters a root of its own on the host: after it come the root, the
 /// directory to begin in, a count, so many times a source, a target and `ro` or `rw`, and then the task that
@@ -105,6 +109,7 @@ fn perform(main: u64, arguments: Arguments) -> ! {
         None | Some(b"start") => start(main, detail),
         Some(b"enter") => enter(main, detail),
         Some(b"stay") => stay(),
+        Some(word) if word == SERVE.as_bytes() => serve::serve(main, detail, arguments.get(4)),
         Some(b"load") => load::be(arguments.get(3).map(CStr::to_bytes)),
         Some(word) if word == NOTHING.to_bytes() => raw::exit(0),
         Some(word) if word == WORK.as_bytes() => work(main, arguments),

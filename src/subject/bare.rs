@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use self::confined::Confinement;
 use super::client::{self, Call, Holds, Terminal};
-use super::container::{Checks, Draft, Entered, Found, Span, Verbs, nothing_runs};
+use super::container::{Draft, Entered, Found, Span, Verbs, nothing_runs};
 use super::roots::{self, Copied};
 use super::treatment::{Expected, Own};
 use super::{
@@ -22,8 +22,9 @@ use crate::image::fat;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::{CgroupInUse, Inside};
 use crate::probe::{CGROUP_DIRECTORIES, LIMITS, PROBE};
-use crate::sys::raw;
-use crate::sys::spawn::Program;
+use crate::sys::spawn::{self, Child, Program};
+use crate::sys::{clock, raw};
+use crate::units::Nanos;
 
 /// The kind `bare`.
 pub static KIND: Kind = Kind {
@@ -93,11 +94,14 @@ impl Bare {
     }
 }
 
-/// What runs in place of a container. The host always runs, so there is nothing to make, start, stop or remove; to enter it is to
-/// fork and to execute. These verbs take no time because nothing is done, which is why the life cycle is not offered.
+/// What runs in place of a container. The host always runs, so there is nothing to make, start, stop or remove unless a program is
+/// to serve; to enter it is to fork and to execute. These verbs take no time because nothing is done, which is why the life cycle
+/// is not offered.
 struct OfHost<'a> {
     bare: &'a Bare,
     draft: Draft<'a>,
+    /// The program that serves.
+    child: Option<Child>,
 }
 
 impl Verbs for OfHost<'_> {
@@ -106,17 +110,28 @@ impl Verbs for OfHost<'_> {
     }
 
     fn start(&mut self) -> Result<Span, Abort> {
-        Ok(Span::none())
+        if self.draft.request.channel.is_none() {
+            return Ok(Span::none());
+        }
+        let program = self.bare.program(self.draft.order(), &self.draft.request.mounts)?;
+        let child = spawn::start(&program).map_err(|error| client::cannot_start(&program, &error))?;
+        let span = Span { began: child.spawned, ended: clock::now() };
+        self.child = Some(child);
+        Ok(span)
     }
 
     fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
         let program = self.bare.program(order, &self.draft.request.mounts)?;
-        let checks = Checks { expected: &self.bare.expected, limits: None, terminal: Terminal::No };
-        self.draft.enter(&program, order, checks)
+        self.draft.enter(&program, order, Terminal::No)
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {
-        Ok(Span::none())
+        let Some(child) = self.child.take() else { return Ok(Span::none()) };
+        let began = clock::now();
+        let ended = child.end(self.draft.run.allowed);
+        let ended =
+            ended.map_err(|why| Failure::new(FailureClass::Timeout, format!("it did not end: {why:?}")))?;
+        Ok(Span { began, ended: ended.returned })
     }
 
     fn remove(&mut self) -> Result<Span, Abort> {
@@ -124,10 +139,22 @@ impl Verbs for OfHost<'_> {
     }
 
     fn first_process(&mut self) -> Result<i32, Failure> {
-        Err(nothing_runs())
+        self.child.as_ref().map(|child| child.pid).ok_or_else(nothing_runs)
+    }
+
+    fn check(&self, inside: &Inside) -> Result<(), Failure> {
+        self.draft.check(inside, &self.bare.expected, None)
+    }
+
+    fn output(&mut self) -> String {
+        self.child.as_mut().map_or_else(String::new, Child::output)
     }
 
     fn discard(&mut self) -> Result<Found, Failure> {
+        if let Some(child) = self.child.take() {
+            // At a deadline that is over, it is killed and reaped.
+            let _ = child.wait(Nanos(0), None);
+        }
         Ok(Found::Yes)
     }
 }
@@ -146,7 +173,19 @@ impl Subject for Bare {
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
-        Ok(Box::new(OfHost { bare: self, draft }))
+        let mut draft = draft;
+        if draft.request.channel.is_some() && self.confinement.is_some() {
+            let reason = "a process on the host with a CPU limit serves nobody: take `floor` with this limit";
+            return Err(Failure::new(FailureClass::Unsupported, reason).into());
+        }
+        // Without a root of its own it sees the host's paths.
+        if let (None, Some(own)) = (&self.copied, draft.request.mounts.last_mut())
+            && draft.request.channel.as_ref() == Some(&own.inside)
+        {
+            own.inside = own.host.clone();
+            draft.request.channel = Some(own.host.clone());
+        }
+        Ok(Box::new(OfHost { bare: self, draft, child: None }))
     }
 
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {

@@ -4,18 +4,22 @@
 //! What one kind of subject does for each verb is behind [`Verbs`]; names, the journal, and what the first process tells are the
 //! same for all and stand here. Deliberately absent: what the verbs are good for; experiments decide that.
 
+use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use super::channel::{self, Awaited, Channel};
 use super::client::{self, Terminal};
 use super::limits::Limits;
+use super::network::Joint;
 use super::resources;
-use super::treatment::{self, Expected};
-use super::{Mount, Order, RunContext, Subject};
+use super::treatment::{self, Expected, Network};
+use super::{Access, Mount, Order, RunContext, Subject, Work, addresses};
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::probe::message::Message;
+use crate::probe::message::{Answer, Inside, Message};
 use crate::resource::journal::Entry;
-use crate::sys::spawn::{self, Awaited, Ended, Program};
+use crate::sys::spawn::{self, Ended, Program};
 use crate::sys::{cgroup, clock, pidfd};
 use crate::units::{Nanos, Stamp};
 
@@ -24,6 +28,22 @@ use crate::units::{Nanos, Stamp};
 pub struct ContainerRequest {
     /// Places of the host that are bound into it.
     pub mounts: Vec<Mount>,
+    /// What its program does.
+    pub program: Resident,
+    /// The network of ours that it joins, in place of the one that its subject has.
+    pub network: Option<Joint>,
+    /// Where a program that serves finds its channel; `Container::create` says it.
+    pub channel: Option<PathBuf>,
+}
+
+/// What the program of a container does that does not end by itself: the probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Resident {
+    /// It waits to be asked to end.
+    #[default]
+    Waits,
+    /// It carries out orders that come over a channel.
+    Serves,
 }
 
 /// One verb, carried out.
@@ -95,7 +115,7 @@ pub trait Verbs: Send {
     fn create(&mut self) -> Result<Span, Abort>;
     /// Starts its program.
     fn start(&mut self) -> Result<Span, Abort>;
-    /// Runs the probe as a second process inside with this order, and checks the treatment that it finds.
+    /// Runs the probe as a second process inside with this order.
     fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort>;
     /// Asks its program to end by SIGTERM, and waits until it has.
     fn stop(&mut self) -> Result<Span, Abort>;
@@ -103,6 +123,12 @@ pub trait Verbs: Send {
     fn remove(&mut self) -> Result<Span, Abort>;
     /// The id of its first process, as the host sees it.
     fn first_process(&mut self) -> Result<i32, Failure>;
+    /// Checks the treatment that a probe found inside.
+    fn check(&self, inside: &Inside) -> Result<(), Failure>;
+    /// What its program has written so far, where that is kept.
+    fn output(&mut self) -> String {
+        String::new()
+    }
     /// Removes what is left of it, whatever state it is in.
     fn discard(&mut self) -> Result<Found, Failure>;
 }
@@ -117,10 +143,20 @@ pub struct Container<'a> {
     /// Whether a verb was given up in the middle: then what it asked for may still come.
     cut_short: bool,
     created: Span,
+    mounts: Vec<Mount>,
+    service: Option<Service>,
+}
+
+/// The channel to a program that serves.
+enum Service {
+    /// It has not called yet.
+    Awaited(Awaited),
+    /// It has, and said this; each order that was sent and is not answered may take so long.
+    Ready { channel: Channel, hello: Box<Message>, orders: VecDeque<Nanos> },
 }
 
 impl<'a> Container<'a> {
-    /// Makes a container whose program is the probe, waiting to be asked to end; it does not run yet.
+    /// Makes a container whose program is the probe; it does not run yet.
     pub fn create(
         subject: &'a dyn Subject,
         request: &ContainerRequest,
@@ -130,7 +166,18 @@ impl<'a> Container<'a> {
         let directory = run.workspace().join(&name);
         std::fs::create_dir_all(&directory)
             .map_err(|error| environment(format!("cannot make `{}`: {error}", directory.display())))?;
-        let draft = Draft { name: name.clone(), directory: directory.clone(), request: request.clone(), run };
+        let mut draft =
+            Draft { name: name.clone(), directory: directory.clone(), request: request.clone(), run };
+        let service = match request.program {
+            Resident::Waits => None,
+            Resident::Serves => {
+                let (awaited, host) = Awaited::below(&directory)?;
+                let inside = PathBuf::from(channel::INSIDE);
+                draft.request.channel = Some(inside.clone());
+                draft.request.mounts.push(Mount { host, inside, access: Access::ReadWrite });
+                Some(Service::Awaited(awaited))
+            }
+        };
         let verbs = subject.verbs(draft)?;
         let entry = run.note(resources::container(subject.spec(), &name))?;
         let mut made = Container {
@@ -141,6 +188,8 @@ impl<'a> Container<'a> {
             entry: Some(entry),
             cut_short: false,
             created: Span::none(),
+            mounts: request.mounts.clone(),
+            service,
         };
         made.created = made.carry_out(|verbs| verbs.create())?;
         Ok(made)
@@ -171,7 +220,74 @@ impl<'a> Container<'a> {
     /// host must have been asked for when the container was made.
     pub fn exec<'b>(&mut self, order: impl Into<Order<'b>>) -> Result<Entered, Abort> {
         let order = order.into();
-        self.carry_out(|verbs| verbs.exec(order))
+        let entered = self.carry_out(|verbs| verbs.exec(order))?;
+        self.verbs.check(&entered.message.inside)?;
+        Ok(entered)
+    }
+
+    /// Waits until its program has said that it is ready, and checks the treatment that it found. What it said stays what it is.
+    pub fn ready(&mut self) -> Result<&Message, Abort> {
+        if let Some(Service::Awaited(awaited)) = &self.service {
+            let called = awaited.ready(self.run, &mut || self.verbs.first_process());
+            let (channel, hello) = called.map_err(|abort| self.with_output(abort))?;
+            self.verbs.check(&hello.inside)?;
+            self.service = Some(Service::Ready { channel, hello: Box::new(hello), orders: VecDeque::new() });
+        }
+        match &self.service {
+            Some(Service::Ready { hello, .. }) => Ok(hello),
+            _ => Err(no_service().into()),
+        }
+    }
+
+    /// Sends an order, for which nobody waits; [`Container::answer`] does.
+    pub fn send(&mut self, work: &Work) -> Result<(), Abort> {
+        let Some(Service::Ready { channel, orders, .. }) = &mut self.service else {
+            return Err(no_service().into());
+        };
+        channel.send(work, self.run)?;
+        orders.push_back(self.run.allowed + work.takes);
+        Ok(())
+    }
+
+    /// Waits for the answer to the first of the orders that were sent and are not answered yet. A work that the subject does
+    /// not support is a failure of that class.
+    pub fn answer(&mut self) -> Result<Answer, Abort> {
+        let Some(Service::Ready { channel, orders, .. }) = &mut self.service else {
+            return Err(no_service().into());
+        };
+        let allowed = orders.pop_front().ok_or_else(|| environment("no order was sent".to_owned()))?;
+        let answered = channel.answer(allowed, self.run);
+        let answer = answered.map_err(|abort| self.with_output(abort))?;
+        match &answer.done.refused {
+            Some(why) => Err(Failure::new(FailureClass::Unsupported, why.clone()).into()),
+            None => Ok(answer),
+        }
+    }
+
+    /// Has its program carry out an order.
+    pub fn ask(&mut self, work: &Work) -> Result<Answer, Abort> {
+        self.send(work)?;
+        self.answer()
+    }
+
+    /// A failure with what the program has written, where it has no words yet.
+    fn with_output(&mut self, abort: Abort) -> Abort {
+        match abort {
+            Abort::Failed(failure) if failure.words.is_none() => {
+                failure.with_words(self.verbs.output().as_bytes()).into()
+            }
+            abort => abort,
+        }
+    }
+
+    /// What its program has written so far, where the subject keeps that.
+    pub fn output(&mut self) -> String {
+        self.verbs.output()
+    }
+
+    /// The places of the host that are bound into it because somebody asked for it.
+    pub fn mounts(&self) -> &[Mount] {
+        &self.mounts
     }
 
     /// Asks its program to end by SIGTERM, and waits until it has.
@@ -190,7 +306,24 @@ impl<'a> Container<'a> {
 
     /// The id of its first process, as the host sees it.
     pub fn first_process(&mut self) -> Result<i32, Failure> {
+        if let Some(Service::Ready { channel: Channel { process: Some(process), .. }, .. }) = self.service {
+            return Ok(process);
+        }
         self.verbs.first_process()
+    }
+
+    /// CPU time that its first process has used so far, all its threads together.
+    pub fn cpu(&mut self) -> Result<Nanos, Failure> {
+        let first = self.first_process()?;
+        clock::process_cpu(first)
+            .map_err(|error| environment(format!("cannot read the CPU time of process {first}: {error}")))
+    }
+
+    /// Its own addresses, those of loopback not among them.
+    pub fn addresses(&mut self) -> Result<Vec<IpAddr>, Failure> {
+        let first = self.first_process()?;
+        addresses::of_process(first)
+            .map_err(|error| environment(format!("cannot read the addresses of process {first}: {error}")))
     }
 
     /// The directories of its cgroups, one in each hierarchy that is mounted here.
@@ -255,15 +388,38 @@ impl Draft<'_> {
         waited.map_err(|why| client::unfinished(allowed, program, why))
     }
 
-    /// Carries out a command that runs the probe with this order inside, and checks what it found.
+    /// Carries out a command that runs the probe with this order inside.
     pub(super) fn enter(
         &self,
         program: &Program,
         order: Order<'_>,
-        checks: Checks<'_>,
+        terminal: Terminal,
     ) -> Result<Entered, Abort> {
         let ended = self.until_it_ends(program, order.allowed(self.run))?;
-        Ok(checks.entered(self.run, &program.shown(), &ended)?)
+        Ok(self.entered(&program.shown(), &ended, terminal)?)
+    }
+
+    /// What a probe said that entered.
+    pub(super) fn entered(&self, shown: &str, ended: &Ended, terminal: Terminal) -> Result<Entered, Failure> {
+        let message = client::message_in(shown, ended, terminal)?;
+        let treatment = treatment::facts(&message.inside, &self.run.host);
+        Ok(Entered { spawned: ended.spawned, returned: ended.returned, message, treatment })
+    }
+
+    /// Compares what a probe found with what was asked for.
+    pub(super) fn check(
+        &self,
+        inside: &Inside,
+        expected: &Expected,
+        limits: Option<Limits>,
+    ) -> Result<(), Failure> {
+        match self.request.network {
+            None => expected.check(inside, &self.run.host)?,
+            Some(_) => {
+                Expected { network: Network::Connected, ..expected.clone() }.check(inside, &self.run.host)?
+            }
+        }
+        limits.map_or(Ok(()), |limits| limits.check(inside))
     }
 
     /// Waits for the end of the first process, after this command has sent it SIGTERM.
@@ -271,35 +427,14 @@ impl Draft<'_> {
         let ended = self.carry_out(program)?;
         let allowed = self.run.allowed;
         match spawn::await_end(&first.process, allowed, &self.run.interrupts) {
-            Awaited::Ended => Ok(Span { began: ended.spawned, ended: clock::now() }),
-            Awaited::Interrupted => Err(Abort::Interrupted),
-            Awaited::TimedOut => {
+            spawn::Awaited::Ended => Ok(Span { began: ended.spawned, ended: clock::now() }),
+            spawn::Awaited::Interrupted => Err(Abort::Interrupted),
+            spawn::Awaited::TimedOut => {
                 let reason =
                     format!("the container did not end within {allowed} after `{}`", program.shown());
                 Err(Failure { took: allowed, ..Failure::new(FailureClass::Timeout, reason) }.into())
             }
         }
-    }
-}
-
-/// What a probe that entered must have found.
-#[derive(Debug)]
-pub(super) struct Checks<'a> {
-    pub expected: &'a Expected,
-    pub limits: Option<Limits>,
-    pub terminal: Terminal,
-}
-
-impl Checks<'_> {
-    /// What it said, if it is what was asked for.
-    pub fn entered(&self, run: &RunContext, shown: &str, ended: &Ended) -> Result<Entered, Failure> {
-        let message = client::message_in(shown, ended, self.terminal)?;
-        self.expected.check(&message.inside, &run.host)?;
-        if let Some(limits) = &self.limits {
-            limits.check(&message.inside)?;
-        }
-        let treatment = treatment::facts(&message.inside, &run.host);
-        Ok(Entered { spawned: ended.spawned, returned: ended.returned, message, treatment })
     }
 }
 
@@ -325,4 +460,9 @@ impl First {
 /// What a verb says that comes before its time; the order is the experiments' to keep, so it is a fault of ours.
 pub(super) fn nothing_runs() -> Failure {
     environment("there is no running container for this verb".to_owned())
+}
+
+/// The same of orders to a program that takes none, or is not known to be ready.
+fn no_service() -> Failure {
+    environment("there is no service in this container that is ready".to_owned())
 }

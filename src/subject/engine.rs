@@ -22,6 +22,7 @@ use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::PROBE;
 use crate::probe::message::Inside;
 use crate::subject::resources::container;
+use crate::sys::bridge::Bridge;
 use crate::sys::raw;
 use crate::sys::spawn::Program;
 
@@ -103,8 +104,14 @@ impl Engine {
         add(verb);
         add(&["--name", name, "--label", &format!("{RUN_LABEL}={}", run.id)]);
         add(&["--label", &format!("{STATE_LABEL}={}", run.place.state.display())]);
+        let joined = order.network().map(|joint| joint.name.as_str());
+        if let Some(name) = joined {
+            add(&["--network", name]);
+        }
         for (key, option) in [("net", "--network"), ("cpus", "--cpus"), ("userns", "--userns")] {
-            if let Some(value) = self.spec.get(key).filter(|value| (key, *value) != ("cpus", "none")) {
+            let instead = key == "net" && joined.is_some();
+            let asked = self.spec.get(key).filter(|value| (key, *value) != ("cpus", "none") && !instead);
+            if let Some(value) = asked {
                 add(&[option, value]);
             }
         }
@@ -267,6 +274,22 @@ impl Subject for Engine {
         Ok(launched)
     }
 
+    fn make_network(&self, name: &str, run: &RunContext) -> Result<Option<Bridge>, Abort> {
+        let label = format!("{RUN_LABEL}={}", run.id);
+        let made = self.ask(&["network", "create", "--label", &label, name]);
+        made.map_err(|why| Failure::new(FailureClass::Environment, why.reason))?;
+        Ok(None)
+    }
+
+    fn remove_network(&self, name: &str) -> Result<(), Failure> {
+        match self.insist(&["network", "rm", name]) {
+            Err(why) if !is_about_nothing(&why.reason) => {
+                Err(Failure::new(FailureClass::Environment, why.reason))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn remove(&self, name: &str) -> Result<(), Failure> {
         self.rm(name).map(drop)
     }
@@ -281,9 +304,16 @@ impl Subject for Engine {
 /// Whether an engine complains that the container to be removed is not there.
 pub(super) fn is_about_nothing(words: &str) -> bool {
     let words = words.to_lowercase();
-    ["no such container", "no container with name", "is already in progress"]
-        .iter()
-        .any(|part| words.contains(part))
+    [
+        "no such container",
+        "no container with name",
+        "is already in progress",
+        "no such network",
+        "network not found",
+        "unable to find network",
+    ]
+    .iter()
+    .any(|part| words.contains(part))
 }
 
 /// A container that carries our label.

@@ -169,6 +169,10 @@ impl Verbs for OfScript<'_> {
         Err(Failure::new(FailureClass::Unsupported, "a script has no processes"))
     }
 
+    fn check(&self, _: &Inside) -> Result<(), Failure> {
+        Ok(())
+    }
+
     fn discard(&mut self) -> Result<Found, Failure> {
         Ok(Found::Yes)
     }

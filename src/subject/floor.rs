@@ -25,6 +25,7 @@ use crate::probe::{LIMITS, PROBE, Task};
 use crate::resource;
 use crate::resource::journal::Entry;
 use crate::subject::resources::container;
+use crate::sys::bridge::Bridge;
 use crate::sys::cgroup::{self, CgroupPlan, CpuLimit};
 use crate::sys::container::{self, LaunchError, LaunchFailed, Piece, Pieces, Prepared};
 use crate::sys::seccomp;
@@ -187,6 +188,7 @@ impl Floor {
             cgroups,
             limit: self.limit,
             additions,
+            tied: order.tied(),
         })
         .map_err(|error| environment(format!("{error:#}")))
     }
@@ -367,6 +369,16 @@ impl Subject for Floor {
             launch.treatment.push(("seccomp_instructions", instructions.to_string()));
         }
         Ok(launch)
+    }
+
+    fn make_network(&self, _: &str, _: &RunContext) -> Result<Option<Bridge>, Abort> {
+        let pieces = keys::pieces(&self.spec);
+        if !container::is_privileged() || pieces.has(Piece::User) || !pieces.has(Piece::Network) {
+            let reason = "the floor joins containers as root, without `userns=private` and `net=host`";
+            return Err(Failure::new(FailureClass::Unsupported, reason).into());
+        }
+        let made = Bridge::new().map_err(|error| environment(format!("cannot make a bridge: {error}")))?;
+        Ok(Some(made))
     }
 
     fn remove(&self, name: &str) -> Result<(), Failure> {

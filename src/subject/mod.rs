@@ -3,8 +3,10 @@
 //! `client`, what a run lends to its subjects is in `context`, containers as handles are in `container`.
 
 mod account;
+mod addresses;
 pub mod api;
 pub mod bare;
+mod channel;
 pub mod client;
 pub mod component;
 pub mod container;
@@ -16,6 +18,7 @@ pub mod fake;
 pub mod floor;
 pub mod limits;
 pub mod login;
+pub mod network;
 pub mod oci;
 pub mod pieces;
 pub mod podman;
@@ -28,9 +31,10 @@ pub mod work;
 
 pub use crate::resource::Place;
 pub use crate::sys::process::on_path;
-pub use container::{Container, ContainerRequest, Entered, Span};
+pub use container::{Container, ContainerRequest, Entered, Resident, Span};
 pub use context::RunContext;
 pub use dunnage_analysis::subject::{Access, Key, Layer, Mount, Need, Spec, SpecError, Values, kinds, spec};
+pub use network::Network;
 pub use pieces::Apart;
 pub use unavailable::{Cause, Unavailable};
 pub use work::{Order, Work};
@@ -38,9 +42,10 @@ pub use work::{Order, Work};
 use std::path::PathBuf;
 
 use self::container::{Draft, Verbs};
-use crate::outcome::{Abort, Failure};
+use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::Task;
 use crate::probe::message::Message;
+use crate::sys::bridge::Bridge;
 use crate::units::{Nanos, Stamp};
 
 /// CPU time of one launch.
@@ -127,6 +132,15 @@ pub trait Subject: Send + Sync {
     /// Starts the probe, which works; what came of it stands in its message.
     fn work(&mut self, work: &Work, run: &RunContext) -> Result<Launch, Abort> {
         self.fulfil(work.into(), run)
+    }
+    /// Makes a network with this name that its containers can join; gives the bridge where nobody else keeps it.
+    fn make_network(&self, _name: &str, _run: &RunContext) -> Result<Option<Bridge>, Abort> {
+        Err(Failure::new(FailureClass::Unsupported, "it makes no networks that containers could share")
+            .into())
+    }
+    /// Removes the network with this name, if it is there.
+    fn remove_network(&self, _name: &str) -> Result<(), Failure> {
+        Ok(())
     }
     /// Removes the instance with this name and whatever is left of it, as after a kill.
     fn remove(&self, name: &str) -> Result<(), Failure>;

@@ -10,7 +10,7 @@ use crate::resource::{Goes, Kind, Look, Record, Scope};
 use crate::sys::process;
 
 /// All of them.
-pub(crate) static KINDS: &[&Kind] = &[&CONTAINER];
+pub(crate) static KINDS: &[&Kind] = &[&CONTAINER, &NETWORK];
 
 /// A container, or whatever stands in its place.
 static CONTAINER: Kind = Kind {
@@ -29,6 +29,22 @@ static CONTAINER: Kind = Kind {
         }
     },
 };
+
+/// A network of an engine's, or of the floor.
+static NETWORK: Kind = Kind {
+    name: "network",
+    goes: Goes::AfterClients,
+    shown,
+    look,
+    undo: |record, scope| {
+        subject(record, scope)?.remove_network(&record.id).map_err(|failure| failure.to_string())
+    },
+};
+
+/// A network of this name that is about to be made by the subject with this specification.
+pub(super) fn network(subject: &impl Display, name: &str) -> Record {
+    Record::new(&NETWORK, name).with("subject", subject.to_string())
+}
 
 /// A container of this name that is about to be made by the subject with this specification.
 pub fn container(subject: &impl Display, name: &str) -> Record {

@@ -3,8 +3,10 @@
 
 use dunnage_analysis::subject::Mount;
 
+use super::network::Joint;
 use super::{ContainerRequest, RunContext};
 use crate::probe::Task;
+use crate::sys::container::Tied;
 use crate::units::Nanos;
 
 /// Work that a subject's probe does inside.
@@ -34,7 +36,7 @@ pub enum Order<'a> {
     Task(Task),
     /// A work.
     Work(&'a Work),
-    /// To stay until it is asked to end, in a container like this.
+    /// To stay until it is asked to end, or to serve, in a container like this.
     Stay(&'a ContainerRequest),
 }
 
@@ -57,7 +59,13 @@ impl<'a> Order<'a> {
             Order::Task(task) => {
                 [Some(task.argument()), detail].into_iter().flatten().map(str::to_owned).collect()
             }
-            Order::Stay(_) => Order::Task(Task::Stay).words(detail),
+            Order::Stay(request) => match &request.channel {
+                None => Order::Task(Task::Stay).words(detail),
+                Some(directory) => {
+                    let directory = directory.to_string_lossy().into_owned();
+                    vec![crate::probe::SERVE.to_owned(), directory, detail.unwrap_or("-").to_owned()]
+                }
+            },
             Order::Work(work) => {
                 let head = [crate::probe::WORK, detail.unwrap_or("-"), work.kind];
                 head.iter().map(|word| (*word).to_owned()).chain(work.arguments.iter().cloned()).collect()
@@ -70,6 +78,23 @@ impl<'a> Order<'a> {
         match self {
             Order::Work(work) => run.allowed + work.takes,
             Order::Task(_) | Order::Stay(_) => run.allowed,
+        }
+    }
+
+    /// Whose death its container does not survive. A service ends when its channel is closed, and may outlive the thread that
+    /// started it.
+    pub fn tied(self) -> Tied {
+        match self {
+            Order::Stay(ContainerRequest { channel: Some(_), .. }) => Tied::ToNobody,
+            _ => Tied::ToThread,
+        }
+    }
+
+    /// The network of ours that its container joins.
+    pub fn network(self) -> Option<&'a Joint> {
+        match self {
+            Order::Stay(request) => request.network.as_ref(),
+            Order::Task(_) | Order::Work(_) => None,
         }
     }
 

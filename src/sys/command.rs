@@ -100,21 +100,22 @@ impl<'a> Strings<'a> {
 
 /// Room for a list of strings, without allocation.
 #[derive(Debug)]
-pub struct List<const ROOM: usize> {
+pub struct List<'a, const ROOM: usize> {
     pointers: [*const c_char; ROOM],
     count: usize,
+    strings: PhantomData<&'a CStr>,
 }
 
-impl<const ROOM: usize> Default for List<ROOM> {
-    fn default() -> List<ROOM> {
-        List { pointers: [core::ptr::null(); ROOM], count: 0 }
+impl<const ROOM: usize> Default for List<'_, ROOM> {
+    fn default() -> Self {
+        List { pointers: [core::ptr::null(); ROOM], count: 0, strings: PhantomData }
     }
 }
 
-impl<const ROOM: usize> List<ROOM> {
+impl<'a, const ROOM: usize> List<'a, ROOM> {
     /// Adds a string; false where there is no room, the last place being that of the null pointer.
     #[must_use]
-    pub fn push(&mut self, string: &'static CStr) -> bool {
+    pub fn push(&mut self, string: &'a CStr) -> bool {
         let fits = self.count + 1 < ROOM;
         if fits {
             self.pointers[self.count] = string.as_ptr();

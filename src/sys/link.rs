@@ -3,8 +3,9 @@
 //! receives its acknowledgement, so that the kernel's refusal is the step's.
 //!
 //! Interfaces are named by an index that the request itself chooses, which is possible in a network
-//! namespace that was just made. Deliberately absent: addresses, routes, and interfaces of the host.
+//! namespace that was just made. Deliberately absent: routes, and interfaces of the host.
 
+use std::net::Ipv4Addr;
 use std::os::fd::RawFd;
 
 use super::steps::{Argument, Step, number};
@@ -76,6 +77,16 @@ impl Socket {
         self.exchange("set bridge of interface", "", &request)
     }
 
+    /// Gives an interface an address.
+    pub fn add_address(self, index: Index, address: Ipv4Addr, prefix: u8) -> [Step; 2] {
+        // `ifaddrmsg`: family, length of the prefix, flags, scope, index.
+        let mut body = vec![libc::AF_INET as u8, prefix, 0, 0];
+        body.extend(index.0.to_ne_bytes());
+        let octets = address.octets();
+        let attributes = Attributes(body).add(libc::IFA_LOCAL, &octets).add(libc::IFA_ADDRESS, &octets);
+        self.send("add address", &address.to_string(), &message(libc::RTM_NEWADDR, CREATE, &attributes.0))
+    }
+
     /// Removes an interface, and the other end of a pair with it.
     pub fn delete(self, index: Index) -> [Step; 2] {
         let attributes = Attributes::default();
@@ -85,8 +96,11 @@ impl Socket {
 
     /// Sends a request and receives its acknowledgement. The kernel does the work while it is sent.
     fn exchange(self, name: &'static str, path: &str, request: &Request) -> [Step; 2] {
-        let bytes = request.bytes();
-        let arguments = [number(self.0), Argument::Words(words(&bytes)), number(bytes.len())];
+        self.send(name, path, &request.bytes())
+    }
+
+    fn send(self, name: &'static str, path: &str, bytes: &[u8]) -> [Step; 2] {
+        let arguments = [number(self.0), Argument::Words(words(bytes)), number(bytes.len())];
         let send = Step::call(name, path, libc::SYS_sendto, arguments);
         [send, Step::acknowledgement(name, path, self.0)]
     }
@@ -104,17 +118,22 @@ struct Request {
 impl Request {
     /// `nlmsghdr`, `ifinfomsg`, attributes.
     fn bytes(&self) -> Vec<u8> {
-        const HEADER: usize = 16;
         let body = [&interface(self.index, self.up)[..], &self.attributes.0].concat();
-        let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16 | self.flags;
-        let mut bytes = ((HEADER + body.len()) as u32).to_ne_bytes().to_vec();
-        bytes.extend(self.kind.to_ne_bytes());
-        bytes.extend(flags.to_ne_bytes());
-        // Sequence number, and the kernel as the other side.
-        bytes.extend([0; 8]);
-        bytes.extend(body);
-        bytes
+        message(self.kind, self.flags, &body)
     }
+}
+
+/// `nlmsghdr` and what follows.
+fn message(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
+    const HEADER: usize = 16;
+    let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16 | flags;
+    let mut bytes = ((HEADER + body.len()) as u32).to_ne_bytes().to_vec();
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(flags.to_ne_bytes());
+    // Sequence number, and the kernel as the other side.
+    bytes.extend([0; 8]);
+    bytes.extend(body);
+    bytes
 }
 
 /// `ifinfomsg`: family, type, index, flags and the flags to change.

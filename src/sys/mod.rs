@@ -5,6 +5,7 @@ pub mod accounting;
 pub mod affinity;
 pub mod audit;
 mod birth;
+pub mod bridge;
 pub mod cache;
 pub mod calls;
 pub mod cgroup;

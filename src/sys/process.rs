@@ -40,7 +40,11 @@ fn all() -> impl Iterator<Item = Process> {
 
 /// The process that listens on a Unix socket, as the kernel remembers it from the call to `listen`.
 pub fn listening_on(socket: &Path) -> Option<i32> {
-    let stream = UnixStream::connect(socket).ok()?;
+    at_the_other_end(&UnixStream::connect(socket).ok()?)
+}
+
+/// The process at the other end of a connection, as the kernel remembers it from the call to `connect` or `listen`.
+pub(crate) fn at_the_other_end(stream: &UnixStream) -> Option<i32> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut size = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: `peer` has the type and `size` the size that this option fills.

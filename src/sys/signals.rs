@@ -80,6 +80,21 @@ impl AsRawFd for Interrupts {
     }
 }
 
+/// Has this signal end the process at once and well, also while it works.
+pub(crate) fn end_at(signal: i32) {
+    extern "C" fn end(_: i32) {
+        super::raw::exit(0)
+    }
+    // SAFETY: the handler does nothing but to end the process, by one system call; the set is initialised.
+    unsafe {
+        libc::signal(signal, end as *const () as libc::sighandler_t);
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, signal);
+        libc::sigprocmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
+    }
+}
+
 /// Turns writing into a closed pipe from a death into an error, so that a run whose reader went
 /// away still cleans up after itself. Children start with the default action again.
 pub fn ignore_broken_pipe() {

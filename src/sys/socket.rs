@@ -230,6 +230,13 @@ impl Socket {
     }
 }
 
+/// One that was accepted, and does not block.
+impl From<std::os::unix::net::UnixStream> for Socket {
+    fn from(stream: std::os::unix::net::UnixStream) -> Socket {
+        Socket { fd: stream.into() }
+    }
+}
+
 /// A socket to which one message is sent, by a program that is asked to say when it is ready
 /// (`NOTIFY_SOCKET`, as systemd has it).
 #[derive(Debug)]

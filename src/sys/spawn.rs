@@ -343,6 +343,12 @@ impl Child {
         self.stderr.drain();
     }
 
+    /// What it has written so far, standard output first.
+    pub fn output(&mut self) -> String {
+        self.drain();
+        [&self.stdout, &self.stderr].map(|one| String::from_utf8_lossy(&one.kept)).concat()
+    }
+
     /// Asks it to end and waits; one that does not is killed after `allowed`.
     pub fn end(self, allowed: Nanos) -> Result<Ended, Unfinished> {
         // SAFETY: signals a child that we started and have not reaped.

@@ -74,6 +74,7 @@ pub fn spec_in(top: &Path, cgroups: CgroupPlan) -> Spec {
         cgroups,
         limit: None,
         additions: dunnage::sys::container::Additions::default(),
+        tied: dunnage::sys::container::Tied::ToThread,
     }
 }
 

@@ -41,7 +41,7 @@ pub fn work(words: Words, report: &mut Report<'_>) {
         return report.result("directory_refused", errno.into());
     }
     let Some(name) = words.get(first) else { return };
-    let mut list = List::<VARIABLES>::default();
+    let mut list = List::<'_, VARIABLES>::default();
     if !fill(&mut list, words, 3..first) {
         return report.refuse("the command has more variables than the probe can hand on");
     }
@@ -60,9 +60,9 @@ pub fn work(words: Words, report: &mut Report<'_>) {
 
 /// Our own environment with these words in place of the variables that they name; false where that is too
 /// much.
-fn fill(list: &mut List<VARIABLES>, words: Words, own: core::ops::Range<usize>) -> bool {
+fn fill<'a>(list: &mut List<'a, VARIABLES>, words: Words<'a>, own: core::ops::Range<usize>) -> bool {
     let own = || own.clone().filter_map(|index| words.get(index));
-    let inherited = Strings::environment().iter();
+    let inherited = Strings::environment().iter().map(|entry| -> &'a CStr { entry });
     let mut all = inherited.filter(|entry| !own().any(|other| name(other) == name(entry))).chain(own());
     all.all(|entry| list.push(entry))
 }

@@ -6,6 +6,7 @@
 
 mod command;
 mod cpu;
+mod network;
 mod spin;
 mod syscall;
 mod throttle;
@@ -26,14 +27,15 @@ static KINDS: &[(&str, Kind)] = &[
     ("command", command::work),
     ("throttle", throttle::work),
     ("cpu", cpu::work),
+    ("network", network::work),
 ];
 
 /// A kind of work: reads its words, does it, reports.
-type Kind = fn(Words, &mut Report<'_>);
+type Kind = fn(Words<'_>, &mut Report<'_>);
 
 /// Does the work that these arguments ask for, from the name of its kind on. False where no kind has
 /// this name.
-pub(super) fn run(arguments: Arguments, first: c_int, message: &mut Message<ROOM>) -> bool {
+pub(super) fn run(arguments: Arguments<'_>, first: c_int, message: &mut Message<ROOM>) -> bool {
     let name = arguments.get(first).map_or(&b""[..], CStr::to_bytes);
     let Some((_, kind)) = KINDS.iter().find(|(own, _)| own.as_bytes() == name) else { return false };
     kind(Words { arguments, first: first + 1 }, &mut Report { message });
@@ -42,19 +44,19 @@ pub(super) fn run(arguments: Arguments, first: c_int, message: &mut Message<ROOM
 
 /// The words after the name of the kind.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Words {
-    arguments: Arguments,
+pub(super) struct Words<'a> {
+    arguments: Arguments<'a>,
     first: c_int,
 }
 
-impl Words {
+impl<'a> Words<'a> {
     /// The word at this place, from 0.
-    pub fn get(self, index: usize) -> Option<&'static CStr> {
+    pub fn get(self, index: usize) -> Option<&'a CStr> {
         self.arguments.get(self.first + index as c_int)
     }
 
     /// This word and all that follow, as a list for the kernel.
-    pub fn strings(self, index: usize) -> Strings<'static> {
+    pub fn strings(self, index: usize) -> Strings<'a> {
         self.arguments.from(self.first + index as c_int)
     }
 

@@ -18,7 +18,7 @@ use self::requests::{Life, Wish};
 use self::talk::{Address, ask_once, json, refused};
 use self::verbs::OfApi;
 use super::container::{Draft, Found, Verbs, is_cut_short, is_over};
-use super::engine::{Engine, is_about_nothing};
+use super::engine::{Engine, RUN_LABEL, is_about_nothing};
 use super::unavailable::remedy_for_docker;
 use super::{
     Component, Facts, Launch, Need, Order, Place, RunContext, Spec, Subject, Unavailable, component, docker,
@@ -28,6 +28,7 @@ use crate::outcome::{Abort, Failure, FailureClass};
 use crate::resource::Held;
 use crate::resource::service::{Service, serve};
 use crate::subject::resources::container;
+use crate::sys::bridge::Bridge;
 use crate::sys::signals::Interrupts;
 use crate::sys::socket::Patience;
 use crate::units::Nanos;
@@ -311,11 +312,28 @@ impl Subject for Api {
         Ok(launched)
     }
 
+    fn make_network(&self, name: &str, run: &RunContext) -> Result<Option<Bridge>, Abort> {
+        let target = format!("/v{}/networks/create", self.version);
+        let body = serde_json::json!({ "Name": name, "Labels": { RUN_LABEL: run.id } }).to_string();
+        let request = Request::with_body("POST", &target, "application/json", body.as_bytes());
+        ask_once(&self.address(), &request, &mut Patience::new(run.allowed, Some(&run.interrupts)))?;
+        Ok(None)
+    }
+
+    fn remove_network(&self, name: &str) -> Result<(), Failure> {
+        let Server::Daemon(address) = &self.server else { return self.engine.remove_network(name) };
+        let request = Request::plain("DELETE", &format!("/v{}/networks/{name}", self.version));
+        match told(address, &request, ANSWER) {
+            Err(why) if !is_about_nothing(&why) => Err(Failure::new(FailureClass::Environment, why)),
+            _ => Ok(()),
+        }
+    }
+
     fn remove(&self, name: &str) -> Result<(), Failure> {
         self.rm(name).map(drop)
     }
 
-    fn finish(&mut self, run: &RunContext) {
+    fn finish(&mut self, _: &RunContext) {
         if let Server::Own(service) = &mut self.server {
             drop(service.take());
         }

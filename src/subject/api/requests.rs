@@ -77,7 +77,7 @@ impl Wish<'_> {
             .collect();
         let mut all = json!({
             "Binds": bind,
-            "NetworkMode": key("net").unwrap_or("default"),
+            "NetworkMode": order.network().map(|joint| joint.name.as_str()).or(key("net")).unwrap_or("default"),
             "LogConfig": { "Type": if key("log") == Some("none") { "none" } else { "" }, "Config": {} },
             "SecurityOpt": (key("seccomp") == Some("off")).then_some(["seccomp=unconfined"]),
             "PidMode": if key("pid") == Some("host") { "host" } else { "" },

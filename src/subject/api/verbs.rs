@@ -10,9 +10,10 @@ use super::requests::Life;
 use super::talk::{Address, Talk, json};
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE};
 use crate::subject::Order;
-use crate::subject::container::{Checks, Draft, Entered, Found, Span, Verbs};
+use crate::subject::container::{Draft, Entered, Found, Span, Verbs};
 use crate::sys::clock;
 use crate::sys::process;
 use crate::sys::socket::Patience;
@@ -116,8 +117,7 @@ impl Verbs for OfApi<'_> {
             .map_err(|abort| taking(abort, clock::now().since(spawned)))?;
         let (outputs, terminal) = streams(visited.output, tty, &make)?;
         let ended = ended((spawned, visited.returned), visited.status, outputs);
-        let checks = Checks { expected: &engine.expected(), limits: engine.limits(), terminal };
-        Ok(checks.entered(run, &make.shown, &ended)?)
+        Ok(self.draft.entered(&make.shown, &ended, terminal)?)
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {
@@ -144,6 +144,10 @@ impl Verbs for OfApi<'_> {
         let pid = said["State"]["Pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
         let runs = pid.filter(|pid| *pid > 0);
         runs.ok_or_else(|| environment(format!("`{}` does not run", self.draft.name)))
+    }
+
+    fn check(&self, inside: &Inside) -> Result<(), Failure> {
+        self.draft.check(inside, &self.api.engine.expected(), self.api.engine.limits())
     }
 
     fn discard(&mut self) -> Result<Found, Failure> {

@@ -10,8 +10,9 @@ use super::super::client::Terminal;
 use super::Containerd;
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE};
-use crate::subject::container::{Checks, Draft, Entered, First, Found, Span, Verbs, nothing_runs};
+use crate::subject::container::{Draft, Entered, First, Found, Span, Verbs, nothing_runs};
 use crate::subject::{Need, Order};
 use crate::sys::spawn::Program;
 
@@ -100,15 +101,10 @@ impl Verbs for OfContainerd<'_> {
     fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
         self.entries += 1;
         let id = format!("entry-{}", self.entries);
-        let limits = self.containerd.limits();
-        let own = order.words(limits.map(|_| LIMITS));
+        let own = order.words(self.containerd.limits().map(|_| LIMITS));
         let mut words = vec!["tasks", "exec", "--exec-id", &id, &self.draft.name, EXECUTABLE, PROBE];
         words.extend(own.iter().map(String::as_str));
-        let expected = self.containerd.expected();
-        let checks = Checks { expected: &expected, limits, terminal: Terminal::No };
-        let entered = self.draft.enter(&self.program(&words)?, order, checks)?;
-        self.containerd.check_snapshotter(&entered.message.inside)?;
-        Ok(entered)
+        self.draft.enter(&self.program(&words)?, order, Terminal::No)
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {
@@ -129,6 +125,11 @@ impl Verbs for OfContainerd<'_> {
 
     fn first_process(&mut self) -> Result<i32, Failure> {
         self.first.as_ref().map(|first| first.pid).ok_or_else(nothing_runs)
+    }
+
+    fn check(&self, inside: &Inside) -> Result<(), Failure> {
+        self.draft.check(inside, &self.containerd.expected(), self.containerd.limits())?;
+        self.containerd.check_snapshotter(inside)
     }
 
     fn discard(&mut self) -> Result<Found, Failure> {

@@ -5,9 +5,10 @@ use super::super::client::Terminal;
 use super::Engine;
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE};
 use crate::subject::Order;
-use crate::subject::container::{Checks, Draft, Entered, Found, Span, Verbs};
+use crate::subject::container::{Draft, Entered, Found, Span, Verbs};
 use crate::sys::spawn::Program;
 
 /// A container of an engine.
@@ -48,10 +49,7 @@ impl Verbs for OfEngine<'_> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let program = self.program(&[verb, &[&self.draft.name, EXECUTABLE, PROBE], &words].concat())?;
         let terminal = if tty { Terminal::Yes } else { Terminal::No };
-        let checks = Checks { expected: &engine.expected(), limits: engine.limits(), terminal };
-        let entered = self.draft.enter(&program, order, checks)?;
-        engine.check_mapping(&entered.message.inside)?;
-        Ok(entered)
+        self.draft.enter(&program, order, terminal)
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {
@@ -69,6 +67,16 @@ impl Verbs for OfEngine<'_> {
         let pid = String::from_utf8_lossy(&said).trim().parse();
         let runs = pid.ok().filter(|pid| *pid > 0);
         runs.ok_or_else(|| environment(format!("`{}` does not run", self.draft.name)))
+    }
+
+    fn check(&self, inside: &Inside) -> Result<(), Failure> {
+        self.draft.check(inside, &self.engine.expected(), self.engine.limits())?;
+        self.engine.check_mapping(inside)
+    }
+
+    fn output(&mut self) -> String {
+        let said = self.engine.insist(&["logs", &self.draft.name]);
+        said.map_or_else(|why| why.reason, |said| String::from_utf8_lossy(&said).into_owned())
     }
 
     fn discard(&mut self) -> Result<Found, Failure> {

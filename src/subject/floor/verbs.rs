@@ -8,9 +8,10 @@ use super::super::client::Terminal;
 use super::{Floor, cannot_make, environment};
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE};
 use crate::subject::Order;
-use crate::subject::container::{Checks, Draft, Entered, Found, Span, Verbs, nothing_runs};
+use crate::subject::container::{Draft, Entered, Found, Span, Verbs, nothing_runs};
 use crate::subject::limits::Limits;
 use crate::sys::clock;
 use crate::sys::container::{Entrance, LaunchError, Made, Prepared, Running};
@@ -42,7 +43,13 @@ fn unfinished(why: Unfinished) -> Abort {
 impl<'a> OfFloor<'a> {
     /// What is made ready before the first verb.
     pub fn new(floor: &'a Floor, draft: Draft<'a>) -> Result<OfFloor<'a>, Failure> {
-        let prepared = floor.container(draft.run, &draft.directory, draft.order())?;
+        let mut prepared = floor.container(draft.run, &draft.directory, draft.order())?;
+        if let Some(bridge) = draft.request.network.as_ref().and_then(|joint| joint.bridge.as_ref()) {
+            let port = bridge.port();
+            prepared.join(
+                port.map_err(|error| environment(format!("cannot join a network: {error}")))?.namespace,
+            );
+        }
         Ok(OfFloor { floor, draft, prepared, made: None, running: None, entrances: Vec::new() })
     }
 
@@ -86,9 +93,7 @@ impl Verbs for OfFloor<'_> {
         let (_, entrance) = &mut self.entrances[at];
         let child = self.prepared.enter(made, running.pid(), entrance).map_err(refused)?;
         let ended = child.wait(order.allowed(run), Some(&run.interrupts)).map_err(unfinished)?;
-        let (expected, limits) = (&self.floor.expected, Limits::of(&self.floor.spec));
-        let checks = Checks { expected, limits, terminal: Terminal::No };
-        Ok(checks.entered(run, "the probe that entered", &ended)?)
+        Ok(self.draft.entered("the probe that entered", &ended, Terminal::No)?)
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {
@@ -112,6 +117,14 @@ impl Verbs for OfFloor<'_> {
 
     fn first_process(&mut self) -> Result<i32, Failure> {
         self.running.as_ref().map(Running::pid).ok_or_else(nothing_runs)
+    }
+
+    fn check(&self, inside: &Inside) -> Result<(), Failure> {
+        self.draft.check(inside, &self.floor.expected, Limits::of(&self.floor.spec))
+    }
+
+    fn output(&mut self) -> String {
+        self.running.as_mut().map_or_else(String::new, |running| running.output())
     }
 
     fn discard(&mut self) -> Result<Found, Failure> {

@@ -6,8 +6,9 @@ use super::super::client::Terminal;
 use super::{Bundle, Oci};
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE};
-use crate::subject::container::{Checks, Draft, Entered, First, Found, Span, Verbs, nothing_runs};
+use crate::subject::container::{Draft, Entered, First, Found, Span, Verbs, nothing_runs};
 use crate::subject::limits::Limits;
 use crate::subject::{Order, Subject};
 use crate::sys::spawn::Program;
@@ -45,12 +46,10 @@ impl Verbs for OfRuntime<'_> {
     fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
         // runc takes it from the container's configuration, crun only from its own option.
         let own = if self.oci.spec.name == "crun" { &["exec", "--no-new-privs"][..] } else { &["exec"] };
-        let limits = Limits::of(&self.oci.spec);
-        let words = order.words(limits.map(|_| LIMITS));
+        let words = order.words(Limits::of(&self.oci.spec).map(|_| LIMITS));
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let program = self.program(&[own, &[&self.draft.name, EXECUTABLE, PROBE], &words].concat())?;
-        let checks = Checks { expected: &self.oci.expected, limits, terminal: Terminal::No };
-        self.draft.enter(&program, order, checks)
+        self.draft.enter(&program, order, Terminal::No)
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {
@@ -67,6 +66,10 @@ impl Verbs for OfRuntime<'_> {
 
     fn first_process(&mut self) -> Result<i32, Failure> {
         self.first.as_ref().map(|first| first.pid).ok_or_else(nothing_runs)
+    }
+
+    fn check(&self, inside: &Inside) -> Result<(), Failure> {
+        self.draft.check(inside, &self.oci.expected, Limits::of(&self.oci.spec))
     }
 
     fn discard(&mut self) -> Result<Found, Failure> {

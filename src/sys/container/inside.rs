@@ -11,7 +11,7 @@ use std::path::Path;
 use super::super::steps::{Argument, Step, number, text};
 use super::pieces::Piece;
 use super::privileges::{prctl, privileges};
-use super::{Facts, Spec, filesystems, undo};
+use super::{Facts, Spec, Tied, filesystems, undo};
 
 /// For steps that concern no path, and calls that want an empty string.
 pub(super) const NOTHING: &str = "";
@@ -33,6 +33,9 @@ pub struct Names<'a> {
 pub fn steps(spec: &Spec, facts: &Facts, names: Names) -> Vec<Step> {
     let has = |piece| spec.pieces.has(piece);
     let mut all = session();
+    if spec.tied == Tied::ToNobody {
+        all.remove(0);
+    }
     if has(Piece::User) {
         all.extend(user_mapping(facts));
     }

@@ -78,6 +78,11 @@ impl Prepared {
         }
     }
 
+    /// Has containers that are started apart join the network namespace of this descriptor.
+    pub fn join(&mut self, network: OwnedFd) {
+        self.network = Some(network);
+    }
+
     /// Starts the program of a container that was made; it runs when this returns. What was made
     /// stays, whatever this returns.
     pub fn start(&mut self, made: &Made) -> Result<Running, LaunchError> {
@@ -110,12 +115,18 @@ impl Prepared {
         let (stderr, stderr_writer) = Output::pipe().map_err(LaunchError::Setup)?;
         let stdin = spawn::null_device().map_err(LaunchError::Setup)?;
         let streams = [stdin.as_raw_fd(), stdout_writer.as_raw_fd(), stderr_writer.as_raw_fd()];
-        let inside = inside::steps(&self.spec, &self.facts, Names { name: &made.name, own: &own, streams });
+        let mut inside =
+            inside::steps(&self.spec, &self.facts, Names { name: &made.name, own: &own, streams });
+        let mut namespaces = self.spec.pieces.namespaces();
+        if let Some(network) = &self.network {
+            let namespace = [number(network.as_raw_fd()), number(libc::CLONE_NEWNET)];
+            inside.insert(0, Step::call("enter network", NOTHING, libc::SYS_setns, namespace));
+            namespaces &= !(libc::CLONE_NEWNET as u64);
+        }
         let opening = self.opening(&made.name);
         let cpu = clock::thread_cpu();
         let spawned = clock::now();
         let cgroup = self.open_cgroup(opening.as_ref())?;
-        let namespaces = self.spec.pieces.namespaces();
         let born = birth::give_birth(&mut self.stack, namespaces, cgroup.as_ref(), &inside);
         let own_cpu = crate::units::Nanos(clock::thread_cpu().0 - cpu.0);
         match born.map_err(|errno| LaunchError::Clone(std::io::Error::from_raw_os_error(errno)))? {

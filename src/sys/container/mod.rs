@@ -20,7 +20,7 @@ mod rootless;
 mod undo;
 
 use std::ffi::{CString, OsString};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -74,6 +74,17 @@ pub struct Spec {
     pub limit: Option<CpuLimit>,
     /// What else is to be found inside.
     pub additions: Additions,
+    /// Whose death it does not survive.
+    pub tied: Tied,
+}
+
+/// Whose death a container does not survive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tied {
+    /// That of the thread that started it.
+    ToThread,
+    /// Nobody's: its program ends by itself when it is not needed any more.
+    ToNobody,
 }
 
 /// What was found out about the host before the first launch.
@@ -97,6 +108,8 @@ pub struct Prepared {
     spec: Spec,
     facts: Facts,
     stack: Stack,
+    /// The network namespace to join, where one is there already.
+    network: Option<OwnedFd>,
 }
 
 /// Why a container was not launched.
@@ -215,7 +228,7 @@ pub fn prepare(mut spec: Spec) -> Result<Prepared> {
         environment: words(&spec.environment)?,
     };
     let stack = Stack::new().context("cannot map a stack")?;
-    Ok(Prepared { spec, facts, stack })
+    Ok(Prepared { spec, facts, stack, network: None })
 }
 
 fn birth_of(spec: &Spec) -> Birth {
@@ -392,6 +405,11 @@ impl Running {
     /// Right before the first system call that started it.
     pub fn spawned(&self) -> Stamp {
         self.child.spawned
+    }
+
+    /// What its program has written so far.
+    pub fn output(&mut self) -> String {
+        self.child.output()
     }
 
     /// Sends its first process a signal.

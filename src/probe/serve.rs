@@ -1,0 +1,104 @@
+//! The probe as a service: it connects to its channel, says that it is ready with what it read back of its treatment, and carries
+//! out orders, one after the other, until the other side closes the channel or SIGTERM comes. So nothing of it is left when whoever
+//! asks dies.
+//!
+//! An order is the count of its words and then the words, each ended by a zero byte, as the kernel has them; its answer is a text
+//! like the probe's message. Deliberately absent: what is asked for; that is the works'. Unlike a launch, which ends with its message,
+//! a service may allocate.
+
+use core::ffi::CStr;
+use std::ffi::{CString, OsStr, c_char};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use super::entry::Arguments;
+use super::message::{MAGIC, SOCKET};
+use super::{Message, begin, treatment, work};
+use crate::sys::{own_time, raw, signals};
+
+/// More words than any order has.
+const MOST_WORDS: usize = 4096;
+
+/// Serves at the channel in this directory. The exit code is 0 when it was closed, 3 when it broke, 4 when there is none.
+pub(super) fn serve(main: u64, directory: Option<&CStr>, detail: Option<&CStr>) -> ! {
+    signals::end_at(libc::SIGTERM);
+    let Some(Ok(mut channel)) = directory.map(connected) else {
+        let _ = raw::write_all(2, b"dunnage probe: cannot connect to its channel\n");
+        raw::exit(4)
+    };
+    let mut hello: Message = begin(main);
+    treatment(&mut hello, detail);
+    hello.number("ready", raw::monotonic());
+    hello.line("end");
+    let served = channel.write_all(hello.bytes()).and_then(|()| orders(&mut channel));
+    raw::exit(if served.is_ok() { 0 } else { 3 })
+}
+
+/// By a short name from within the directory, since the path of a socket may have a hundred bytes only.
+fn connected(directory: &CStr) -> io::Result<UnixStream> {
+    let before = std::env::current_dir();
+    std::env::set_current_dir(Path::new(OsStr::from_bytes(directory.to_bytes())))?;
+    let channel = UnixStream::connect(SOCKET);
+    if let Ok(before) = before {
+        let _ = std::env::set_current_dir(before);
+    }
+    channel
+}
+
+fn orders(channel: &mut UnixStream) -> io::Result<()> {
+    let mut reader = BufReader::new(channel.try_clone()?);
+    while let Some(words) = order(&mut reader)? {
+        let began = raw::monotonic();
+        let cpu = own_time::process_cpu();
+        let mut answer: Message<{ work::ROOM }> = Message::new();
+        answer.line(MAGIC);
+        let pointers: Vec<*const c_char> =
+            words.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
+        if !work::run(Arguments::of(&words, &pointers), 0, &mut answer) {
+            answer.line("refused it does no such work");
+        }
+        answer.number("began", began);
+        answer.number("cpu", own_time::process_cpu() - cpu);
+        answer.number("ended", raw::monotonic());
+        answer.line("end");
+        channel.write_all(answer.bytes())?;
+    }
+    Ok(())
+}
+
+/// The words of the next order; none when the channel is closed.
+fn order(reader: &mut impl BufRead) -> io::Result<Option<Vec<CString>>> {
+    let Some(count) = word(reader)? else { return Ok(None) };
+    let count = count.to_str().ok().and_then(|digits| digits.parse().ok());
+    let count: usize = count.filter(|count| *count <= MOST_WORDS).ok_or(io::ErrorKind::InvalidData)?;
+    let words = (0..count).map(|_| word(reader)?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into()));
+    words.collect::<io::Result<_>>().map(Some)
+}
+
+fn word(reader: &mut impl BufRead) -> io::Result<Option<CString>> {
+    let mut bytes = Vec::new();
+    match reader.read_until(0, &mut bytes)? {
+        0 => Ok(None),
+        _ => CString::from_vec_with_nul(bytes).map(Some).map_err(|_| io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_are_read_word_by_word() {
+        let mut bytes: &[u8] = b"3\0spin\0\0a b\n\x000\0";
+        let spin = order(&mut bytes).unwrap().unwrap();
+        assert_eq!(spin, [c"spin", c"", c"a b\n"].map(CStr::to_owned));
+        assert_eq!(order(&mut bytes).unwrap(), Some(Vec::new()));
+        assert_eq!(order(&mut bytes).unwrap(), None);
+        for damaged in [&b"2\0spin\0"[..], b"x\0", b"1\0spi", b"99999\0"] {
+            let mut damaged = damaged;
+            assert!(order(&mut damaged).is_err());
+        }
+    }
+}

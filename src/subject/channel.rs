@@ -1,0 +1,186 @@
+//! The channel to the probe inside a container that serves: a Unix socket in a directory that is bound into the container, so that
+//! it works without a network, through any engine and for any user. Orders go in, answers come out; stamps are taken inside. A
+//! container that dies closes it, which ends every wait; so does our own death.
+
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use super::{RunContext, Work};
+use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::message::{self, Answer, Message, SOCKET};
+use crate::sys::socket::{Patience, READABLE, Socket, Stopped, Waited};
+use crate::sys::{pidfd, process};
+use crate::units::Nanos;
+
+/// Where a container finds it.
+pub(super) const INSIDE: &str = "/dunnage-channel";
+/// How long it takes at most until the person is heard who wants to stop, also where another thread heard it first.
+const SLICE: Nanos = Nanos::from_millis(250);
+/// After so long without a word somebody looks whether the container is alive at all.
+const SILENCE: Nanos = Nanos::from_millis(2_000);
+
+/// The end of the channel at which nobody has called yet.
+#[derive(Debug)]
+pub(super) struct Awaited {
+    listener: UnixListener,
+}
+
+/// A channel, and who is at its other end.
+#[derive(Debug)]
+pub(super) struct Channel {
+    socket: Socket,
+    /// What was read and belongs to the next answer.
+    rest: Vec<u8>,
+    /// The process at the other end, where it can be seen from here.
+    pub process: Option<i32>,
+}
+
+fn environment(reason: String) -> Failure {
+    Failure::new(FailureClass::Environment, reason)
+}
+
+impl Awaited {
+    /// In a directory of its own below this one; gives the directory too.
+    pub fn below(directory: &Path) -> Result<(Awaited, PathBuf), Failure> {
+        let own = directory.join("channel");
+        let failed = |error: std::io::Error| {
+            environment(format!("cannot make the channel in `{}`: {error}", own.display()))
+        };
+        std::fs::create_dir(&own).map_err(failed)?;
+        // The path of a socket may have a hundred bytes only, and the directory's has as many as it has.
+        let place = std::fs::File::open(&own).map_err(failed)?;
+        let short = format!("/proc/self/fd/{}/{SOCKET}", place.as_raw_fd());
+        let listener = UnixListener::bind(short).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        // Root inside may be any user outside.
+        let mode = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode));
+        mode(&own, 0o755).and_then(|()| mode(&own.join(SOCKET), 0o666)).map_err(failed)?;
+        Ok((Awaited { listener }, own))
+    }
+
+    /// Waits until the probe inside has said that it is ready. `first` finds the first process of the container, which is
+    /// watched too: one that ends before is no hang.
+    pub fn ready(
+        &self,
+        run: &RunContext,
+        first: &mut dyn FnMut() -> Result<i32, Failure>,
+    ) -> Result<(Channel, Message), Abort> {
+        let mut patience = Patience::new(run.allowed, Some(&run.interrupts));
+        let mut silent = 0;
+        let mut watched = None;
+        let stream = loop {
+            match self.listener.accept() {
+                Ok((stream, _)) => break stream,
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(environment(format!("cannot accept: {error}")).into()),
+            }
+            match &watched {
+                None => {
+                    let waited = wait(&mut patience, &self.listener, run)?;
+                    silent += i64::from(waited == Waited::Nothing);
+                    if silent * SLICE.0 >= SILENCE.0 {
+                        let first = first().map_err(|why| ended(&why.reason))?;
+                        watched = Some(pidfd::open(first).map_err(|_| ended("its process is gone"))?);
+                    }
+                }
+                Some(first) => {
+                    patience.wait_for_either(&self.listener, first).map_err(stopped)?;
+                    // Who calls and ends at once has called.
+                    if let Ok((stream, _)) = self.listener.accept() {
+                        break stream;
+                    }
+                    return Err(ended("its process has ended").into());
+                }
+            }
+        };
+        let mut channel = Channel::over(stream)?;
+        let said = channel.receive(&mut patience, run)?;
+        let message = message::parse(&said).map_err(|why| wrong(&why, &said))?;
+        Ok((channel, message))
+    }
+}
+
+/// A container that ended before it said anything.
+fn ended(how: &str) -> Failure {
+    Failure::new(FailureClass::Crash, format!("the container ended before it was ready: {how}"))
+}
+
+fn wrong(why: &message::NotAMessage, said: &[u8]) -> Failure {
+    Failure::new(FailureClass::WrongOutput, format!("over the channel, {why}")).with_words(said)
+}
+
+fn stopped(stopped: Stopped) -> Abort {
+    match stopped {
+        Stopped::Interrupted => Abort::Interrupted,
+        Stopped::Late => {
+            Failure::new(FailureClass::Timeout, "the probe inside did not answer in time").into()
+        }
+        Stopped::Failed(error) => closed(&format!("the channel broke: {error}")).into(),
+    }
+}
+
+fn closed(how: &str) -> Failure {
+    Failure::new(FailureClass::Crash, format!("the probe inside went away: {how}"))
+}
+
+/// Waits for something to read, or for a slice of time.
+fn wait(patience: &mut Patience<'_>, on: &impl AsRawFd, run: &RunContext) -> Result<Waited, Abort> {
+    let waited = patience.wait(on, READABLE, SLICE).map_err(stopped)?;
+    match waited {
+        Waited::Nothing if run.interrupts.asked() => Err(Abort::Interrupted),
+        waited => Ok(waited),
+    }
+}
+
+impl Channel {
+    fn over(stream: UnixStream) -> Result<Channel, Failure> {
+        stream
+            .set_nonblocking(true)
+            .map_err(|error| environment(format!("cannot use a channel: {error}")))?;
+        let process = process::at_the_other_end(&stream);
+        Ok(Channel { socket: Socket::from(stream), rest: Vec::new(), process })
+    }
+
+    /// Sends an order.
+    pub fn send(&self, work: &Work, run: &RunContext) -> Result<(), Abort> {
+        let words = std::iter::once(work.kind).chain(work.arguments.iter().map(String::as_str));
+        let mut bytes = format!("{}\0", work.arguments.len() + 1).into_bytes();
+        words.for_each(|word| bytes.extend(word.bytes().chain([0])));
+        let mut patience = Patience::new(run.allowed, Some(&run.interrupts));
+        self.socket.write_all(&bytes, &mut patience).map_err(stopped)
+    }
+
+    /// The answer to the order that was sent first and not answered yet, which may take so long.
+    pub fn answer(&mut self, allowed: Nanos, run: &RunContext) -> Result<Answer, Abort> {
+        let mut patience = Patience::new(allowed, Some(&run.interrupts));
+        let said = self.receive(&mut patience, run).map_err(|abort| match abort {
+            Abort::Failed(failure) if failure.class == FailureClass::Timeout => {
+                Failure { took: allowed, ..failure }.into()
+            }
+            abort => abort,
+        })?;
+        Ok(message::parse_answer(&said).map_err(|why| wrong(&why, &said))?)
+    }
+
+    fn receive(&mut self, patience: &mut Patience<'_>, run: &RunContext) -> Result<Vec<u8>, Abort> {
+        let mut said = std::mem::take(&mut self.rest);
+        let mut looked = 0;
+        loop {
+            if let Some(length) = message::length(&said[looked..]) {
+                self.rest = said.split_off(looked + length);
+                return Ok(said);
+            }
+            // An end may lie across two reads.
+            looked = said.len().saturating_sub(8);
+            let mut chunk = [0; 16384];
+            match self.socket.read_now(&mut chunk) {
+                Ok(Some(0)) => return Err(closed("its container ended").with_words(&said).into()),
+                Ok(Some(count)) => said.extend_from_slice(&chunk[..count]),
+                Ok(None) => drop(wait(patience, &self.socket, run)?),
+                Err(error) => return Err(stopped(Stopped::Failed(error))),
+            }
+        }
+    }
+}

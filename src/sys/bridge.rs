@@ -1,0 +1,95 @@
+//! A bridge that joins containers of the floor: in a network namespace of its own, which goes with the last descriptor of it, so that
+//! nothing is left when we die. Each port is a veth pair, whose other end lies in a namespace that is made for one container, with
+//! its address, before the container is.
+//!
+//! Deliberately absent: a way out, and names.
+
+use std::fs::File;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::link::{Index, Socket};
+use super::network;
+use super::steps::{Step, StepError, run_all};
+
+/// The bridge itself.
+const BRIDGE: Index = Index(2);
+/// The length of the prefix that all addresses share.
+const PREFIX: u8 = 16;
+
+/// A network namespace, and a netlink socket in it.
+#[derive(Debug)]
+struct Namespace {
+    own: OwnedFd,
+    netlink: OwnedFd,
+}
+
+/// A bridge.
+#[derive(Debug)]
+pub struct Bridge {
+    namespace: Namespace,
+    ports: AtomicU32,
+}
+
+/// The network of one container.
+#[derive(Debug)]
+pub struct Port {
+    /// Its namespace.
+    pub namespace: OwnedFd,
+    /// Its address.
+    pub address: Ipv4Addr,
+}
+
+impl Namespace {
+    fn new() -> io::Result<Namespace> {
+        network::in_a_new_one(|| {
+            let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+            // SAFETY: makes a descriptor; no memory is passed.
+            let netlink = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) };
+            if netlink < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            // SAFETY: socket has just made this descriptor.
+            let netlink = unsafe { OwnedFd::from_raw_fd(netlink) };
+            Ok(Namespace { own: File::open("/proc/thread-self/ns/net")?.into(), netlink })
+        })?
+    }
+
+    fn run(&self, steps: impl IntoIterator<Item = Step>) -> Result<(), StepError> {
+        let steps: Vec<_> = steps.into_iter().collect();
+        run_all(&steps).1.map(drop)
+    }
+
+    fn socket(&self) -> Socket {
+        Socket(self.netlink.as_raw_fd())
+    }
+}
+
+impl Bridge {
+    /// A bridge without ports.
+    pub fn new() -> io::Result<Bridge> {
+        let namespace = Namespace::new()?;
+        let socket = namespace.socket();
+        let steps = socket.create_bridge(BRIDGE, "bridge").into_iter().chain(socket.set_up(BRIDGE));
+        namespace.run(steps).map_err(io::Error::other)?;
+        Ok(Bridge { namespace, ports: AtomicU32::new(0) })
+    }
+
+    /// A namespace that is joined to it, with loopback up and an address of its own.
+    pub fn port(&self) -> io::Result<Port> {
+        let number = self.ports.fetch_add(1, Ordering::Relaxed) + 1;
+        let index = Index(BRIDGE.0 + number);
+        let address = Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 0, 0, 1)) + number);
+        let other = Namespace::new()?;
+        let (here, there) = (self.namespace.socket(), other.socket());
+        let name = format!("port{number}");
+        let pair = here.create_pair(index, [&name, "eth0"], other.own.as_raw_fd());
+        let joined = pair.into_iter().chain(here.set_bridge(index, Some(BRIDGE))).chain(here.set_up(index));
+        self.namespace.run(joined).map_err(io::Error::other)?;
+        let up = there.add_address(index, address, PREFIX).into_iter();
+        other.run(up.chain(there.set_up(index))).map_err(io::Error::other)?;
+        Ok(Port { namespace: other.own, address })
+    }
+}

@@ -1,0 +1,297 @@
+//! Containers as handles, for real: many of one subject alive at once and from several threads, services that carry out orders,
+//! containers joined by a network of ours; and nothing left, however that ends.
+
+#[path = "../support/dunnage.rs"]
+mod dunnage;
+#[path = "../support/left.rs"]
+mod left;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ::dunnage::image::{SmallImage, rootfs};
+use ::dunnage::outcome::{Abort, Failure, FailureClass};
+use ::dunnage::subject::{
+    self, Container, ContainerRequest, Network, Place, Resident, RunContext, Spec, Subject, Work,
+};
+use ::dunnage::sys::signals::Interrupts;
+use ::dunnage::units::Nanos;
+use dunnage::Dunnage;
+use support::{Need, lacks};
+
+/// A run in this state directory, with the program as its probe.
+fn run_in(state: &Path) -> RunContext {
+    std::fs::create_dir_all(state).unwrap();
+    let bytes = std::fs::read(env!("CARGO_BIN_EXE_dunnage")).unwrap();
+    let image = SmallImage::new(&bytes);
+    let unpacked = rootfs::unpack(&image, state).unwrap();
+    let place = Place {
+        executable: unpacked.executable(),
+        rootfs: unpacked.root().to_owned(),
+        reference: image.reference().to_owned(),
+        digest: image.executable_digest().hex(),
+        state: state.to_owned(),
+    };
+    let id = format!("{:08x}", ::dunnage::session::random_seed().unwrap());
+    let mut run = RunContext::begin(place, Interrupts::install().unwrap(), id, 1).unwrap();
+    run.host = subject::bare::view(&mut run).unwrap();
+    run.allowed = Nanos::from_millis(30_000);
+    run
+}
+
+fn subject(text: &str, run: &RunContext) -> Box<dyn Subject> {
+    let spec = Spec::parse(text).unwrap();
+    let kind = subject::kind_of(&spec).unwrap();
+    let mut subject = (kind.build)(&spec, &run.place).unwrap();
+    subject.prepare(run).unwrap();
+    subject
+}
+
+/// A container of the subject whose program serves, and is ready.
+fn service<'a>(
+    subject: &'a dyn Subject,
+    network: Option<&Network<'_>>,
+    run: &'a RunContext,
+) -> Container<'a> {
+    let network = network.map(Network::joint);
+    let request = ContainerRequest { program: Resident::Serves, network, ..ContainerRequest::default() };
+    let mut container = Container::create(subject, &request, run).unwrap();
+    container.start().unwrap();
+    container.ready().unwrap();
+    container
+}
+
+fn work(kind: &'static str, words: &[&str]) -> Work {
+    Work::new(kind, words.iter().map(|word| (*word).to_owned()).collect(), Nanos(0))
+}
+
+fn result(container: &mut Container<'_>, work: &Work) -> Vec<(String, i64)> {
+    container.ask(work).unwrap().done.results
+}
+
+fn named(results: &[(String, i64)], name: &str) -> i64 {
+    let found = results.iter().find(|(own, _)| own == name);
+    found.unwrap_or_else(|| panic!("no `{name}` in {results:?}")).1
+}
+
+/// Ends the run and checks that nothing of it is left.
+fn ends(dunnage: &Dunnage, mut subject: Box<dyn Subject>, run: RunContext) {
+    let id = run.id.clone();
+    subject.finish(&run);
+    drop(run);
+    assert_eq!(left::of_run(&id), Vec::<String>::new());
+    assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
+}
+
+fn serves(text: &str, orders: usize) {
+    let dunnage = Dunnage::new();
+    let run = run_in(&dunnage.state());
+    let subject = subject(text, &run);
+    let mut container = service(subject.as_ref(), None, &run);
+    let spin = work("spin", &["0"]);
+    let mut before = None;
+    for order in 0..orders {
+        let answer = container.ask(&spin).unwrap_or_else(|abort| panic!("{text}, order {order}: {abort:?}"));
+        assert!(before.is_none_or(|before| before <= answer.began) && answer.began <= answer.ended);
+        before = Some(answer.ended);
+    }
+    // Orders may be sent before earlier ones are answered.
+    (0..3).for_each(|_| container.send(&spin).unwrap());
+    (0..3).for_each(|_| drop(container.answer().unwrap()));
+    let Err(Abort::Failed(failure)) = container.ask(&work("nonsense", &[])) else {
+        panic!("it did nonsense")
+    };
+    assert_eq!(failure.class, FailureClass::Unsupported);
+    assert!(container.cpu().unwrap() > Nanos(0));
+    assert!(!container.cgroups().unwrap().is_empty());
+    assert!(container.mounts().is_empty());
+    let stop = container.stop().unwrap();
+    assert!(stop.took() < Nanos::from_millis(8_000), "{text}: {}", stop.took());
+    container.remove().unwrap();
+    ends(&dunnage, subject, run);
+}
+
+#[test]
+fn a_service_of_the_floor_answers_ten_thousand_orders() {
+    serves("floor", 10_000);
+}
+
+#[test]
+fn a_peer_on_the_host_answers_too() {
+    serves("bare", 1000);
+}
+
+#[test]
+fn services_of_runtimes_and_engines_answer() {
+    const TEST: &str = "services_of_runtimes_and_engines_answer";
+    for (need, text) in [
+        (Need::Crun, "crun"),
+        (Need::Runc, "runc"),
+        (Need::Containerd, "containerd"),
+        (Need::Docker, "docker:net=none"),
+        (Need::Docker, "docker:client=api,net=none"),
+        (Need::Podman, "podman:net=none"),
+        (Need::Podman, "podman:client=api,net=none"),
+    ] {
+        if !lacks(TEST, need) {
+            serves(text, 100);
+        }
+    }
+}
+
+#[test]
+fn many_containers_live_at_once_started_from_several_threads() {
+    const TEST: &str = "many_containers_live_at_once_started_from_several_threads";
+    if lacks(TEST, Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let run = run_in(&dunnage.state());
+    let floor = subject("floor", &run);
+    let start = || (0..8).map(|_| service(floor.as_ref(), None, &run)).collect::<Vec<_>>();
+    let mut all: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(start)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    // The threads that started them are gone; they are not.
+    let mut firsts: Vec<_> = all.iter_mut().map(|container| container.first_process().unwrap()).collect();
+    firsts.sort_unstable();
+    firsts.dedup();
+    assert_eq!(firsts.len(), 32);
+    for container in &mut all {
+        container.ask(&work("spin", &["0"])).unwrap();
+    }
+    drop(all);
+    for first in firsts {
+        assert!(!Path::new(&format!("/proc/{first}")).exists(), "process {first} is still there");
+    }
+    ends(&dunnage, floor, run);
+}
+
+#[test]
+fn a_container_that_dies_is_a_failure_and_no_hang() {
+    const TEST: &str = "a_container_that_dies_is_a_failure_and_no_hang";
+    if lacks(TEST, Need::Root) {
+        return;
+    }
+    let mut subjects = vec!["bare", "floor"];
+    subjects.extend((!lacks(TEST, Need::Docker)).then_some("docker:net=none"));
+    for text in subjects {
+        let dunnage = Dunnage::new();
+        let run = run_in(&dunnage.state());
+        let subject = subject(text, &run);
+        let mut container = service(subject.as_ref(), None, &run);
+        let first = container.first_process().unwrap();
+        container.send(&work("spin", &["20000"])).unwrap();
+        let began = Instant::now();
+        // SAFETY: signals the first process of a container of ours, which has not been reaped.
+        unsafe { libc::kill(first, libc::SIGKILL) };
+        let Err(Abort::Failed(Failure { class, reason, .. })) = container.answer() else {
+            panic!("{text}: the dead answer");
+        };
+        assert_eq!(class, FailureClass::Crash, "{reason}");
+        assert!(began.elapsed() < Duration::from_secs(10), "{text}");
+        drop(container);
+        ends(&dunnage, subject, run);
+    }
+}
+
+#[test]
+fn a_program_that_ends_before_it_is_ready_is_a_failure_and_no_hang() {
+    let dunnage = Dunnage::new();
+    let run = run_in(&dunnage.state());
+    let bare = subject("bare", &run);
+    let request = ContainerRequest { program: Resident::Serves, ..ContainerRequest::default() };
+    let mut container = Container::create(bare.as_ref(), &request, &run).unwrap();
+    let socket = dunnage.state().join("runs").join(&run.id).join(container.name()).join("channel/socket");
+    std::fs::remove_file(socket).unwrap();
+    container.start().unwrap();
+    let Err(Abort::Failed(failure)) = container.ready() else { panic!("it is ready") };
+    assert_eq!(failure.class, FailureClass::Crash, "{failure}");
+    assert!(failure.to_string().contains("cannot connect to its channel"), "{failure}");
+    drop(container);
+    ends(&dunnage, bare, run);
+}
+
+/// Two containers of the subject, joined by a network of ours, and what they exchanged.
+fn joined<'a>(subject: &'a dyn Subject, run: &'a RunContext) -> (Network<'a>, [Container<'a>; 2]) {
+    let network = Network::create(subject, run).unwrap();
+    let [mut one, mut other] = [(); 2].map(|()| service(subject, Some(&network), run));
+    let address = one.addresses().unwrap().into_iter().find(|address| address.is_ipv4()).expect("an address");
+    assert!(!other.addresses().unwrap().contains(&address));
+    let port = named(&result(&mut one, &work("network", &["listen", "0.0.0.0:0"])), "port");
+    one.send(&work("network", &["echo"])).unwrap();
+    let target = format!("{address}:{port}");
+    let there = result(&mut other, &work("network", &["exchange", &target, "3000000"]));
+    assert_eq!(named(&there, "bytes"), 3_000_000, "{there:?}");
+    assert_eq!(named(&one.answer().unwrap().done.results, "bytes"), 3_000_000);
+    (network, [one, other])
+}
+
+/// Is killed in the middle by the test below; alone it is nothing.
+#[test]
+fn holds_two_joined_containers_until_it_is_killed() {
+    let Some(text) = std::env::var_os("DUNNAGE_TEST_HOLDS") else { return };
+    let state = PathBuf::from(std::env::var_os("DUNNAGE_STATE").expect("a state directory"));
+    let run = run_in(&state);
+    let subject = subject(text.to_str().unwrap(), &run);
+    let _held = joined(subject.as_ref(), &run);
+    println!("\nholding {}", run.id);
+    std::thread::sleep(Duration::from_secs(600));
+}
+
+fn joins(text: &str, networks: impl Fn() -> String) {
+    let dunnage = Dunnage::new();
+    let run = run_in(&dunnage.state());
+    let subject = subject(text, &run);
+    let (network, containers) = joined(subject.as_ref(), &run);
+    drop(containers);
+    network.remove().unwrap();
+    ends(&dunnage, subject, run);
+
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "holds_two_joined_containers_until_it_is_killed", "--nocapture"]);
+    command.env("DUNNAGE_TEST_HOLDS", text).env("DUNNAGE_STATE", dunnage.state());
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let id = lines.filter_map(|line| line.strip_prefix("holding ").map(str::to_owned)).next();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let id = id.expect("it held two containers");
+    let swept = dunnage.run("sweep");
+    assert_eq!(swept.code, 0, "{swept}");
+    assert_eq!(left::of_run(&id), Vec::<String>::new(), "{swept}");
+    assert!(!networks().contains(&format!("dunnage-{id}-")), "{swept}");
+    assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new(), "{swept}");
+}
+
+#[test]
+fn two_containers_of_the_floor_exchange_bytes_and_leave_nothing() {
+    if !lacks("two_containers_of_the_floor_exchange_bytes_and_leave_nothing", Need::Root) {
+        joins("floor", String::new);
+    }
+}
+
+fn listed(engine: &str) -> String {
+    let said = Command::new(engine).args(["network", "ls", "--format", "{{.Name}}"]).output().unwrap();
+    String::from_utf8_lossy(&said.stdout).into_owned()
+}
+
+#[test]
+fn two_containers_of_docker_exchange_bytes_and_leave_nothing() {
+    if !lacks("two_containers_of_docker_exchange_bytes_and_leave_nothing", Need::Docker) {
+        joins("docker", || listed("docker"));
+        joins("docker:client=api", || listed("docker"));
+    }
+}
+
+#[test]
+fn two_containers_of_podman_exchange_bytes_and_leave_nothing() {
+    if !lacks("two_containers_of_podman_exchange_bytes_and_leave_nothing", Need::Podman) {
+        joins("podman", || listed("podman"));
+    }
+}
