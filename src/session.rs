@@ -11,7 +11,7 @@ use crate::image::SmallImage;
 use crate::image::rootfs::unpack;
 use crate::outcome::Abort;
 use crate::plan::{Entry, Ladder};
-use crate::record::{ComponentFacts, Environment, RoundContext, SubjectFacts, Timer};
+use crate::record::{ComponentFacts, Environment, FilterFacts, RoundContext, SubjectFacts, Timer};
 use crate::subject::{self, Cause, Place, RunContext, Spec, Subject, Unavailable, context};
 use crate::sweep;
 use crate::sys::clock;
@@ -303,6 +303,11 @@ pub fn environment(run: &RunContext, found: &Found) -> Environment {
         subjects: subjects.collect(),
         unavailable: unavailable.collect(),
         no_cpu_accounting: run.listener.as_ref().err().cloned(),
+        filter: run.filter().map(|filter| FilterFacts {
+            origin: filter.origin.clone(),
+            sha256: filter.sha256.clone(),
+            profile: Some(filter.oci.clone()),
+        }),
         origin: None,
     }
 }

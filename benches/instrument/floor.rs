@@ -9,6 +9,7 @@ use dunnage::image::EXECUTABLE;
 use dunnage::probe::{PROBE, Task};
 use dunnage::resource;
 use dunnage::sys::cgroup::{self, CgroupPlan};
+use dunnage::sys::seccomp::Profile;
 use dunnage::sys::{container, seccomp};
 
 use crate::bench::Bench;
@@ -65,7 +66,7 @@ fn clear(scratch: &Path) -> Result<()> {
 
 /// The program of the filter as the kernel takes it: code, both jumps, constant.
 fn write_filter(path: &Path) -> Result<()> {
-    let filter = seccomp::docker_default()?;
+    let filter = seccomp::filter(&Profile::from_oci(&seccomp::built_in())?)?;
     let bytes: Vec<u8> = filter
         .instructions()
         .iter()

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::{Run, Subject};
+use crate::plan::Layer;
 use crate::record::pack::{HOST, shared_arguments};
 use crate::record::{ComponentFacts, Environment};
 use crate::report::text::clean;
@@ -209,6 +210,17 @@ fn of_subject(subject: &Subject, old: &[Run<'_>], new: &[Run<'_>], add: &mut Add
             }
             _ => add(Meaning::Programs, note, &[label], &read),
         }
+    }
+    // Of the floor and of runtimes, which are given one that is the run's.
+    let filter = |run: &Run<'_>| {
+        let entry = run.recorded.plan.subjects.iter().find(|entry| entry.label == label)?;
+        let is_given =
+            [Layer::Floor, Layer::Runtime].contains(&entry.layer) && entry.spec.get("seccomp") != Some("off");
+        let filter = environment(run).filter.as_ref().filter(|_| is_given)?;
+        Some(short(&filter.sha256))
+    };
+    if old.iter().chain(new).all(|run| filter(run).is_some()) {
+        add(Meaning::Treatment, "system call filter (SHA-256)", &[label], &filter);
     }
     let names: BTreeSet<String> =
         old.iter().chain(new).flat_map(|run| found(run, subject)).map(|(name, _)| name).collect();

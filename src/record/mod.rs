@@ -10,9 +10,9 @@ use std::path::Path;
 
 use anyhow::Result;
 pub use dunnage_analysis::record::{
-    Cause, ComponentFacts, DoubtFacts, ENVIRONMENT, Environment, FORMAT, FailureRow, IMPORT_RULES, Order,
-    Origin, PLAN, Recorded, RoundContext, Row, SAMPLES, Series, Source, SubjectFacts, Timer, plan_file, read,
-    reader, wire,
+    Cause, ComponentFacts, DoubtFacts, ENVIRONMENT, Environment, FORMAT, FailureRow, FilterFacts,
+    IMPORT_RULES, Order, Origin, PLAN, Recorded, RoundContext, Row, SAMPLES, Series, Source, SubjectFacts,
+    Timer, plan_file, read, reader, wire,
 };
 
 pub use writer::{Writer, check_empty, create, create_beside_pilot, reopen};

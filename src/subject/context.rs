@@ -3,11 +3,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use anyhow::{Context, Result};
 
 use super::Place;
+use super::filter::{self, Filter};
 use crate::outcome::{Abort, Failure};
 use crate::probe::message::Inside;
 use crate::resource::journal::Entry;
@@ -39,6 +40,7 @@ pub struct RunContext {
     scripted: AtomicU64,
     /// Whose resources they are.
     pub owner: Arc<Owner>,
+    filter: OnceLock<Filter>,
 }
 
 /// Whether a run may still be going on: as long as its journal is there, in whatever state directory
@@ -62,7 +64,22 @@ impl RunContext {
             seed,
             tell: |_| (),
             scripted: AtomicU64::new(1_000_000_000),
+            filter: OnceLock::new(),
         })
+    }
+
+    /// Chooses the system call filter of the floor and of runtimes, when the first of them is prepared.
+    pub(super) fn choose_filter(&self) -> Result<(), Abort> {
+        if self.filter.get().is_none() {
+            let chosen = filter::choose(self)?;
+            self.filter.get_or_init(|| chosen);
+        }
+        Ok(())
+    }
+
+    /// The filter, where one was wanted.
+    pub fn filter(&self) -> Option<&Filter> {
+        self.filter.get()
     }
 
     /// A name for the next instance, which nobody else uses and which is no part of another one.

@@ -1,6 +1,7 @@
 //! Engines with a docker-like command line. What docker and podman have in common is here; how each
 //! is found, and what it needs beyond, stands in its own file.
 
+mod bundle;
 mod export;
 mod image;
 mod verbs;

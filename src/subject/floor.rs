@@ -165,9 +165,9 @@ impl Floor {
         let filter = match self.spec.get("seccomp") {
             Some("off") => None,
             _ => {
-                let filter = seccomp::docker_default();
-                let filter =
-                    filter.map_err(|why| Failure::new(FailureClass::Unsupported, why.to_string()))?;
+                let chosen = run.filter().expect("`prepare` chooses it");
+                let filter = seccomp::filter(&chosen.profile)
+                    .map_err(|why| Failure::new(FailureClass::Unsupported, why.to_string()))?;
                 Some(filter.instructions().to_vec())
             }
         };
@@ -319,6 +319,9 @@ impl Subject for Floor {
     }
 
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
+        if self.spec.get("seccomp") != Some("off") {
+            run.choose_filter()?;
+        }
         self.scratch = run.workspace().join(run.next_name());
         let entry = run.note(resource::directory(&self.scratch))?;
         if !is_small(&self.spec) {

@@ -15,6 +15,7 @@ pub mod context;
 pub mod docker;
 pub mod engine;
 pub mod fake;
+pub mod filter;
 pub mod floor;
 pub mod limits;
 pub mod login;

@@ -25,7 +25,6 @@ use crate::resource::journal::Entry;
 use crate::subject::resources::container;
 use crate::sys::cgroup::CpuLimit;
 use crate::sys::raw;
-use crate::sys::seccomp;
 use crate::sys::spawn::Program;
 
 /// The kind `crun`.
@@ -163,7 +162,7 @@ impl Oci {
     }
 
     /// The bundle's description; `name` is the cgroup's and the host's.
-    fn bundle_spec(&self, name: &str, order: Order<'_>) -> bundle::Spec {
+    fn bundle_spec(&self, run: &RunContext, name: &str, order: Order<'_>) -> bundle::Spec {
         let arguments = order.words(self.limit.map(|_| LIMITS));
         let mut spec = bundle::Spec::like_docker(&arguments, "dunnage", &format!("/dunnage/{name}"));
         let dropped = |namespace| match namespace {
@@ -185,7 +184,7 @@ impl Oci {
             bundle::Mount::bind(&mount.host.to_string_lossy(), &mount.inside.to_string_lossy(), access)
         }));
         if self.spec.get("seccomp") != Some("off") {
-            spec.seccomp = Some(seccomp::oci_profile());
+            spec.seccomp = run.filter().map(|filter| filter.oci.clone());
         }
         let (user, group) = raw::user_and_group();
         if user != 0 {
@@ -203,7 +202,7 @@ impl Oci {
         let name = run.next_name();
         let directory = run.workspace().join(&name);
         let entry = run.note(resource::directory(&directory))?;
-        let spec = self.bundle_spec(&name, order);
+        let spec = self.bundle_spec(run, &name, order);
         let made = self.write_bundle(run, &directory, spec);
         match made {
             Ok(bundle) => Ok((bundle, entry)),
@@ -290,7 +289,7 @@ impl Subject for Oci {
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
         let (prepared, _) = self.prepared();
-        let spec = self.dressed(self.bundle_spec(&draft.name, draft.order()), draft.run);
+        let spec = self.dressed(self.bundle_spec(draft.run, &draft.name, draft.order()), draft.run);
         let root = self.copied.as_ref().map_or_else(|| prepared.root(), |own| own.path().to_owned());
         // All share the root that is there already, as containers of one image share its layers.
         let bundle = Bundle::around(&draft.directory.join("bundle"), &root, &spec).map_err(no_bundle)?;
@@ -298,6 +297,9 @@ impl Subject for Oci {
     }
 
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
+        if self.spec.get("seccomp") != Some("off") {
+            run.choose_filter()?;
+        }
         self.bundle = Some(self.make_bundle(run, Task::Start.into())?);
         Ok(())
     }

@@ -10,7 +10,7 @@ use dunnage::sys::container::{
     LaunchError, PRIMITIVES, Piece, Pieces, Prepared, Primitive, Spec, is_privileged, prepare,
     user_namespaces,
 };
-use dunnage::sys::seccomp;
+use dunnage::sys::seccomp::{self, Profile};
 use dunnage::sys::signals::Interrupts;
 use dunnage::sys::spawn::Status;
 
@@ -32,7 +32,15 @@ fn own_children() -> usize {
 }
 
 fn with_filter(spec: Spec) -> Spec {
-    Spec { seccomp: Some(seccomp::docker_default().unwrap().instructions().to_vec()), ..spec }
+    Spec {
+        seccomp: Some(
+            seccomp::filter(&Profile::from_oci(&seccomp::built_in()).unwrap())
+                .unwrap()
+                .instructions()
+                .to_vec(),
+        ),
+        ..spec
+    }
 }
 
 /// What a program of the host sees where a primitive was done and not undone.

@@ -193,6 +193,7 @@ fn environment(plan: &Plan) -> Environment {
         subjects: plan.subjects.iter().map(|entry| (entry.label.clone(), component(entry))).collect(),
         unavailable: BTreeMap::new(),
         no_cpu_accounting: None,
+        filter: None,
         origin: None,
     }
 }

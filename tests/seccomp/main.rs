@@ -3,6 +3,8 @@
 
 mod docker;
 mod dump;
+#[path = "../support/dunnage.rs"]
+mod dunnage;
 mod interpret;
 mod interpreter;
 mod loaded;

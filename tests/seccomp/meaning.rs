@@ -5,13 +5,13 @@ use dunnage::sys::seccomp::{Abi, Action, Condition, Profile, Rule, Test};
 /// A profile, ready to be asked.
 #[derive(Clone, Debug)]
 pub struct Meaning<'a> {
-    profile: Profile<'a>,
-    numbered: [Option<Vec<Vec<&'a Rule<'a>>>>; 3],
+    profile: &'a Profile,
+    numbered: [Option<Vec<Vec<&'a Rule>>>; 3],
 }
 
 impl<'a> Meaning<'a> {
-    pub fn of(profile: &Profile<'a>) -> Meaning<'a> {
-        Meaning { profile: *profile, numbered: Abi::ALL.map(|abi| profile.numbered(abi)) }
+    pub fn of(profile: &'a Profile) -> Meaning<'a> {
+        Meaning { profile, numbered: Abi::ALL.map(|abi| profile.numbered(abi)) }
     }
 
     /// The answer to a call.
@@ -35,6 +35,14 @@ fn holds(condition: &Condition, arguments: &[u64; 6], wide: bool) -> bool {
     let argument = arguments[usize::from(condition.argument)] & kept;
     match condition.test {
         Test::Equal(value) => argument == value & kept,
+        Test::Other(value) => argument != value & kept,
+        Test::AtLeast(value) => argument >= value & kept,
+        Test::Below(value) => argument < value & kept,
         Test::MaskedEqual { mask, value } => argument & mask == value & kept,
     }
+}
+
+/// Docker's default profile, as it is built in.
+pub fn built_in() -> Profile {
+    Profile::from_oci(&dunnage::sys::seccomp::built_in()).expect("a profile of ours")
 }

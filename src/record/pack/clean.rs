@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::super::import::hyperfine::LABELLED;
 use super::super::{
-    ComponentFacts, DoubtFacts, Environment, Order, Origin, Source, SubjectFacts, plan_file, reader,
+    ComponentFacts, DoubtFacts, Environment, FilterFacts, Order, Origin, Source, SubjectFacts, plan_file,
+    reader,
 };
 use super::label::{self, Labels};
 use super::words::{Kind, Words};
@@ -127,6 +128,11 @@ fn clean_environment(run: Environment, labels: Labels, words: &mut Words, droppe
             .map(|(name, why)| (label::label(name, labels, words), words.told(why)))
             .collect(),
         no_cpu_accounting: run.no_cpu_accounting.map(|why| words.told(&why)),
+        filter: run.filter.map(|filter| FilterFacts {
+            origin: words.told(&filter.origin),
+            sha256: own(&filter.sha256, words),
+            profile: None,
+        }),
         origin: run.origin.map(|origin| clean_origin(origin, labels, words)),
     }
 }

@@ -30,7 +30,7 @@ pub fn vocabulary() -> String {
 /// Names of fields, in the files of a run and in the list of what a pack holds.
 const FIELDS: &str = "absolute against allowed_ns asked at available_memory baseline begin busy bytes capped cell cells class command \
     comparisons components containers cost counters cpu_pressure disturbed doubts dunnage end evidence experiment \
-    factorial factors facts failed family file files format frequency given host io_pressure key label labels \
+    factorial factors facts failed family file files filter format frequency given host io_pressure key label labels \
     ladder launch_ns layer levels load machine margins mechanism metric missing name no_cpu_accounting notes offers \
     only_in order origin path pilot_rounds position precision predecessor predicted predictions probe quotas reason \
     relation relative removed role round rounds rule run runtime seed series setting sha256 skipped stamps started \

@@ -93,6 +93,13 @@ fn programs(run: &Recorded) -> Vec<Program> {
             programs.push(program);
         }
     }
+    // No program, and part of what floor and runtimes are all the same.
+    programs.extend(run.environment.filter.as_ref().map(|filter| Program {
+        role: "system call filter".into(),
+        path: String::new(),
+        version: format!("system call filter of floor and runtimes: {}", clean(&filter.origin)),
+        sha256: clean(&filter.sha256),
+    }));
     programs
 }
 

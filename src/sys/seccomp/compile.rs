@@ -82,15 +82,15 @@ enum Answer<'a> {
     Always(Action),
     /// The first rule that applies, else the default.
     Depends {
-        rules: Vec<&'a Rule<'a>>,
+        rules: Vec<&'a Rule>,
         wide: bool,
     },
 }
 
 /// Cuts the numbers of an architecture into ranges. The first starts at 0.
-fn ranges<'a>(profile: &Profile<'a>, arch: u32) -> Vec<Range<'a>> {
+fn ranges(profile: &Profile, arch: u32) -> Vec<Range<'_>> {
     let mut ranges: Vec<Range> = Vec::new();
-    let mut add = |start: u32, answer: Answer<'a>, weight: usize| match ranges.last_mut() {
+    let mut add = |start: u32, answer, weight: usize| match ranges.last_mut() {
         Some(last) if last.answer == answer => last.weight += weight,
         _ => ranges.push(Range { start, answer, weight: weight + 1 }),
     };
@@ -116,7 +116,7 @@ fn ranges<'a>(profile: &Profile<'a>, arch: u32) -> Vec<Range<'a>> {
     ranges
 }
 
-fn answer<'a>(profile: &Profile, abi: Abi, rules: Vec<&'a Rule<'a>>) -> Answer<'a> {
+fn answer<'a>(profile: &Profile, abi: Abi, rules: Vec<&'a Rule>) -> Answer<'a> {
     match rules.first() {
         None => Answer::Always(profile.default),
         Some(rule) if rule.conditions.is_empty() => Answer::Always(rule.action),
@@ -186,6 +186,12 @@ fn emit_condition(
     let (mask, value) = match condition.test {
         Test::Equal(value) => (u64::MAX, value),
         Test::MaskedEqual { mask, value } => (mask, value),
+        Test::AtLeast(value) => return emit_at_least(code, condition.argument, value, wide, [holds, fails]),
+        Test::Below(value) => return emit_at_least(code, condition.argument, value, wide, [fails, holds]),
+        Test::Other(value) => {
+            let equal = Condition { test: Test::Equal(value), ..*condition };
+            return emit_condition(code, &equal, wide, fails, holds);
+        }
     };
     let (lower, upper) = (lower_word(condition.argument), upper_word(condition.argument));
     let mut entry = emit_word(code, lower, mask as u32, value as u32, holds, fails);
@@ -194,6 +200,21 @@ fn emit_condition(
         entry = emit_word(code, upper, mask, value, entry, fails);
     }
     entry
+}
+
+/// Compares an argument with a value; the upper word decides unless it is the same.
+fn emit_at_least(code: &mut Backwards, argument: u8, value: u64, wide: bool, [yes, no]: [Label; 2]) -> Label {
+    code.branch(AT_LEAST, value as u32, yes, no);
+    let lower = code.push(LOAD, lower_word(argument));
+    if !wide {
+        return lower;
+    }
+    let upper = (value >> 32) as u32;
+    let same = code.branch(EQUAL, upper, lower, no);
+    if let Some(above) = upper.checked_add(1) {
+        code.branch(AT_LEAST, above, yes, same);
+    }
+    code.push(LOAD, upper_word(argument))
 }
 
 /// Tests a word under a mask. A test that always holds takes no instruction.

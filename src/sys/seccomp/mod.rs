@@ -1,11 +1,11 @@
-//! The seccomp filter of the floor: the same verdict as docker's default profile for every system
-//! call, so that the floor and a docker container differ in everything but this.
+//! The seccomp filter of the floor: the same verdict as an engine's profile for every system
+//! call, so that the floor and a container of the engine differ in everything but this.
 //!
-//! - `profile` and `table`: which calls, as data ([`DOCKER_DEFAULT`]), and [`oci_profile`], the same
-//!   profile for bundles that runc and crun start without docker;
-//! - `compile`: from the profile to classic BPF.
+//! - `profile` and `table`: which calls, as data, read from `linux.seccomp` of a bundle ([`Profile::from_oci`]), and
+//!   Docker's newest for machines without an engine ([`built_in`]);
+//! - `compile`: from a profile to classic BPF.
 //!
-//! What docker 20.10.24 really gives, read back from the kernel with libseccomp 2.5.4:
+//! What runtimes make of docker 20.10.24's profile, read back from the kernel with libseccomp 2.5.4:
 //!
 //! - Under runc 1.1.5 and crun 1.8.1 the container has one filter, and from the instruction that
 //!   libseccomp begins with on, both are the same program (960 instructions).
@@ -30,7 +30,7 @@
 //! to the runtime.
 //!
 //! What is deliberately absent: setting no_new_privs, which is the caller's business (not needed
-//! with CAP_SYS_ADMIN), and choosing between profiles: there is one.
+//! with CAP_SYS_ADMIN), and choosing between profiles (`subject::filter`).
 
 mod action;
 mod compile;
@@ -39,7 +39,9 @@ mod table;
 
 pub use action::Action;
 pub use compile::compile;
-pub use profile::{ARCH_I386, ARCH_X86_64, Abi, Condition, DOCKER_DEFAULT, Profile, Rule, Test, X32_BIT};
+pub use profile::{
+    ARCH_I386, ARCH_X86_64, Abi, BUILT_IN, Condition, Profile, Rule, Strange, Test, X32_BIT, built_in,
+};
 
 use libc::sock_filter;
 
@@ -51,23 +53,12 @@ pub struct Filter {
 
 /// There is no filter for this architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the seccomp profile is known for x86_64 only, not for {}", std::env::consts::ARCH)]
+#[error("seccomp profiles are compiled for x86_64 only, not for {}", std::env::consts::ARCH)]
 pub struct Unsupported;
 
-/// Compiles docker's default profile for this machine. Takes milliseconds: do it before the
-/// measured interval.
-pub fn docker_default() -> Result<Filter, Unsupported> {
-    if cfg!(target_arch = "x86_64") {
-        Ok(Filter { program: compile(&DOCKER_DEFAULT) })
-    } else {
-        Err(Unsupported)
-    }
-}
-
-/// Docker's default profile as `linux.seccomp` of an OCI bundle: what docker itself hands to its
-/// runtimes on x86_64.
-pub fn oci_profile() -> serde_json::Value {
-    DOCKER_DEFAULT.to_oci()
+/// Compiles a profile for this machine. Takes milliseconds: do it before the measured interval.
+pub fn filter(profile: &Profile) -> Result<Filter, Unsupported> {
+    if cfg!(target_arch = "x86_64") { Ok(Filter { program: compile(profile) }) } else { Err(Unsupported) }
 }
 
 impl Filter {

@@ -1,19 +1,17 @@
-//! Docker's default profile as data: names, conditions and answers, and what they mean.
+//! Seccomp profiles as data: names, conditions and answers, as they stand in `linux.seccomp` of an OCI bundle.
 //!
-//! The facts are those of `profiles/seccomp/default.json` in moby 20.10 (20.10.24), reduced the way
-//! the daemon reduces them for a container started without any option, on x86_64 and a kernel of
-//! 4.8 or younger:
+//! [`Profile::from_oci`] reads what an engine hands to its runtime. [`built_in`] is Docker's default profile in the same
+//! form, for machines without an engine: the facts are those of moby/profiles `seccomp/v0.2.3` (May 2026), reduced the way
+//! the daemon reduces them for a container started without any option, on x86_64 and a kernel of 4.8 or younger:
 //!
 //! - Capabilities held: CHOWN, DAC_OVERRIDE, FSETID, FOWNER, MKNOD, NET_RAW, SETGID, SETUID,
 //!   SETFCAP, SETPCAP, NET_BIND_SERVICE, SYS_CHROOT, KILL, AUDIT_WRITE. Of the blocks that hang on
 //!   a capability only SYS_CHROOT's (`chroot`) applies. SYS_ADMIN is not held, hence the
 //!   restricted `clone` and the `clone3` that answers ENOSYS, so that libc falls back to `clone`.
-//! - Kernel 4.8 or younger: `ptrace` is allowed.
+//! - Kernel 4.8 or younger: `ptrace` and its like are allowed.
 //! - x86: `arch_prctl` and `modify_ldt` are allowed.
 //!
-//! This version of the profile has no condition on `socket`; later ones do.
-//!
-//! What is deliberately absent: instructions; `tests/seccomp` checks them against what the profile means.
+//! What is deliberately absent: instructions; `tests/seccomp` checks them against what a profile means.
 
 use super::action::Action;
 use super::table::{ABSENT, SYSCALLS};
@@ -96,20 +94,27 @@ impl Abi {
         }
     }
 
-    const fn oci_name(self) -> &'static str {
-        match self {
-            Abi::X86_64 => "SCMP_ARCH_X86_64",
-            Abi::I386 => "SCMP_ARCH_X86",
-            Abi::X32 => "SCMP_ARCH_X32",
+    fn from_oci(name: &str) -> Option<Abi> {
+        match name {
+            "SCMP_ARCH_X86_64" => Some(Abi::X86_64),
+            "SCMP_ARCH_X86" => Some(Abi::I386),
+            "SCMP_ARCH_X32" => Some(Abi::X32),
+            _ => None,
         }
     }
 }
 
-/// What an argument must be.
+/// What an argument must be, as an unsigned number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
     /// Equal to the value.
     Equal(u64),
+    /// Anything but the value.
+    Other(u64),
+    /// The value or more.
+    AtLeast(u64),
+    /// Less than the value.
+    Below(u64),
     /// Equal to the value in the bits of the mask.
     MaskedEqual {
         /// The bits that count.
@@ -129,49 +134,64 @@ pub struct Condition {
 }
 
 /// The answer to calls of these names whose arguments meet all the conditions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rule<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
     /// Names, separated by blanks. A name that an ABI does not have means nothing there.
-    pub names: &'a str,
+    pub names: String,
     /// The answer.
     pub action: Action,
     /// All of these must hold; none means always.
-    pub conditions: &'a [Condition],
-}
-
-impl<'a> Rule<'a> {
-    const fn allow(names: &'a str, conditions: &'a [Condition]) -> Self {
-        let action = Action::Allow;
-        Rule { names, action, conditions }
-    }
+    pub conditions: Vec<Condition>,
 }
 
 /// A profile: what each system call of each ABI is answered.
-#[derive(Clone, Copy, Debug)]
-pub struct Profile<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
     /// For calls without a rule that applies.
     pub default: Action,
     /// For numbers above the highest that the rules name in their ABI: calls that are newer than
-    /// the profile.
+    /// the profile. The specification has no word for it; runc answers them as an old kernel would.
     pub newer: Action,
-    /// For ABIs that are not listed, and other architectures.
+    /// For ABIs that are not listed, and other architectures: libseccomp's choice.
     pub foreign: Action,
     /// The ABIs that the profile is for.
-    pub abis: &'a [Abi],
+    pub abis: Vec<Abi>,
     /// The first rule that applies gives the answer.
-    pub rules: &'a [Rule<'a>],
+    pub rules: Vec<Rule>,
 }
 
-impl<'a> Profile<'a> {
+/// There is something in a profile that is not known here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the seccomp profile holds {0}")]
+pub struct Strange(String);
+
+impl Profile {
+    /// Reads `linux.seccomp` of an OCI bundle.
+    pub fn from_oci(profile: &Value) -> Result<Profile, Strange> {
+        let default = action(&profile["defaultAction"], &profile["defaultErrnoRet"])?;
+        let newer = match default {
+            Action::Allow | Action::Log => default,
+            _ => Action::Errno(libc::ENOSYS as u16),
+        };
+        let architectures = profile["architectures"].as_array().into_iter().flatten();
+        let abis: Vec<Abi> = architectures.filter_map(|name| Abi::from_oci(name.as_str()?)).collect();
+        let mut rules = Vec::new();
+        for rule in profile["syscalls"].as_array().into_iter().flatten() {
+            read_rule(rule, &mut rules)?;
+        }
+        let abis = if abis.is_empty() { vec![Abi::X86_64] } else { abis };
+        Ok(Profile { default, newer, foreign: Action::KillThread, abis, rules })
+    }
+
     /// The rules of each call of an ABI, in the order of the profile; the index is the number
     /// without the base. The last entry is the newest call that the profile knows in this ABI.
     /// `None` if the profile is not for this ABI.
-    pub fn numbered(&self, abi: Abi) -> Option<Vec<Vec<&'a Rule<'a>>>> {
+    pub fn numbered(&self, abi: Abi) -> Option<Vec<Vec<&Rule>>> {
         if !self.abis.contains(&abi) {
             return None;
         }
         let mut numbered = Vec::new();
-        for rule in self.rules {
+        for rule in &self.rules {
             for name in rule.names.split_whitespace() {
                 if let Some(number) = abi.number(name) {
                     let index = (number - abi.base()) as usize;
@@ -182,84 +202,90 @@ impl<'a> Profile<'a> {
         }
         Some(numbered)
     }
-
-    /// The profile as `linux.seccomp` of the OCI runtime specification. Not in it, because the
-    /// specification has no words for them: [`newer`](Self::newer) and [`foreign`](Self::foreign),
-    /// which the runtime and libseccomp choose.
-    pub fn to_oci(&self) -> Value {
-        let (default, errno) = oci_action(self.default);
-        let abis: Vec<&str> = self.abis.iter().map(|abi| abi.oci_name()).collect();
-        let syscalls: Vec<Value> = self.rules.iter().map(oci_rule).collect();
-        let mut object = json!({"defaultAction": default, "architectures": abis, "syscalls": syscalls});
-        if let Some(errno) = errno {
-            object["defaultErrnoRet"] = errno.into();
-        }
-        object
-    }
 }
 
-fn oci_rule(rule: &Rule) -> Value {
-    let (action, errno) = oci_action(rule.action);
-    let names: Vec<&str> = rule.names.split_whitespace().collect();
-    let mut object = json!({"names": names, "action": action});
-    if let Some(errno) = errno {
-        object["errnoRet"] = errno.into();
+/// Adds a rule. Runtimes take several conditions on one argument for alternatives, since libseccomp takes no
+/// more than one on each.
+fn read_rule(rule: &Value, rules: &mut Vec<Rule>) -> Result<(), Strange> {
+    let names = rule["names"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let names = names.collect::<Vec<_>>().join(" ");
+    let action = action(&rule["action"], &rule["errnoRet"])?;
+    let arguments = rule["args"].as_array().into_iter().flatten();
+    let conditions = arguments.map(condition).collect::<Result<Vec<_>, _>>()?;
+    let again = |at: usize| conditions[..at].iter().any(|one| one.argument == conditions[at].argument);
+    if (0..conditions.len()).any(again) {
+        let alone = |one: &Condition| Rule { names: names.clone(), action, conditions: vec![*one] };
+        rules.extend(conditions.iter().map(alone));
+    } else {
+        rules.push(Rule { names, action, conditions });
     }
-    if !rule.conditions.is_empty() {
-        object["args"] = rule.conditions.iter().map(oci_condition).collect();
-    }
-    object
+    Ok(())
 }
 
-fn oci_condition(condition: &Condition) -> Value {
-    let index = condition.argument;
-    match condition.test {
-        Test::Equal(value) => json!({"index": index, "value": value, "op": "SCMP_CMP_EQ"}),
-        Test::MaskedEqual { mask, value: 0 } => {
-            json!({"index": index, "value": mask, "op": "SCMP_CMP_MASKED_EQ"})
-        }
-        Test::MaskedEqual { mask, value } => {
-            json!({"index": index, "value": mask, "valueTwo": value, "op": "SCMP_CMP_MASKED_EQ"})
-        }
-    }
+fn action(name: &Value, errno: &Value) -> Result<Action, Strange> {
+    let datum = errno.as_u64().and_then(|errno| u16::try_from(errno).ok());
+    Ok(match name.as_str().unwrap_or_default() {
+        "SCMP_ACT_ALLOW" => Action::Allow,
+        "SCMP_ACT_LOG" => Action::Log,
+        "SCMP_ACT_ERRNO" => Action::Errno(datum.unwrap_or(libc::EPERM as u16)),
+        "SCMP_ACT_TRACE" => Action::Trace(datum.unwrap_or(libc::EPERM as u16)),
+        "SCMP_ACT_TRAP" => Action::Trap(0),
+        "SCMP_ACT_KILL" | "SCMP_ACT_KILL_THREAD" => Action::KillThread,
+        "SCMP_ACT_KILL_PROCESS" => Action::KillProcess,
+        _ => return Err(Strange(format!("the action {name}"))),
+    })
 }
 
-/// The name of an action, and its errno where that is not the EPERM that runtimes take by default.
-fn oci_action(action: Action) -> (&'static str, Option<u16>) {
-    match action {
-        Action::Allow => ("SCMP_ACT_ALLOW", None),
-        Action::Log => ("SCMP_ACT_LOG", None),
-        Action::Trace(datum) => ("SCMP_ACT_TRACE", Some(datum)),
-        Action::Notify => ("SCMP_ACT_NOTIFY", None),
-        Action::Errno(errno) if i32::from(errno) == libc::EPERM => ("SCMP_ACT_ERRNO", None),
-        Action::Errno(errno) => ("SCMP_ACT_ERRNO", Some(errno)),
-        Action::Trap(_) => ("SCMP_ACT_TRAP", None),
-        Action::KillThread => ("SCMP_ACT_KILL_THREAD", None),
-        Action::KillProcess | Action::Unknown(_) => ("SCMP_ACT_KILL_PROCESS", None),
-    }
+fn condition(argument: &Value) -> Result<Condition, Strange> {
+    let strange = || Strange(format!("the condition {argument}"));
+    let number = |key: &str| argument[key].as_u64();
+    let value = number("value").ok_or_else(strange)?;
+    let next = || value.checked_add(1).ok_or_else(strange);
+    let test = match argument["op"].as_str().unwrap_or_default() {
+        "SCMP_CMP_EQ" => Test::Equal(value),
+        "SCMP_CMP_NE" => Test::Other(value),
+        "SCMP_CMP_GE" => Test::AtLeast(value),
+        "SCMP_CMP_GT" => Test::AtLeast(next()?),
+        "SCMP_CMP_LT" => Test::Below(value),
+        "SCMP_CMP_LE" => Test::Below(next()?),
+        "SCMP_CMP_MASKED_EQ" => Test::MaskedEqual { mask: value, value: number("valueTwo").unwrap_or(0) },
+        _ => return Err(strange()),
+    };
+    let argument = number("index").and_then(|index| u8::try_from(index).ok()).filter(|index| *index < 6);
+    Ok(Condition { argument: argument.ok_or_else(strange)?, test })
 }
 
-/// Docker's default profile as runc applies it, see the top of this file.
-pub const DOCKER_DEFAULT: Profile<'static> = Profile {
-    default: Action::Errno(libc::EPERM as u16),
-    newer: Action::Errno(libc::ENOSYS as u16),
-    foreign: Action::KillThread,
-    abis: &[Abi::X86_64, Abi::I386, Abi::X32],
-    rules: &[
-        Rule::allow(ALWAYS, &[]),
-        Rule::allow("ptrace", &[]),
-        Rule::allow("personality", &first_is(0)),
-        Rule::allow("personality", &first_is(PER_LINUX32)),
-        Rule::allow("personality", &first_is(UNAME26)),
-        Rule::allow("personality", &first_is(UNAME26 | PER_LINUX32)),
-        Rule::allow("personality", &first_is(0xffff_ffff)),
-        Rule::allow("arch_prctl", &[]),
-        Rule::allow("modify_ldt", &[]),
-        Rule::allow("clone", &first_without(NEW_NAMESPACES)),
-        Rule { names: "clone3", action: Action::Errno(libc::ENOSYS as u16), conditions: &[] },
-        Rule::allow("chroot", &[]),
-    ],
-};
+/// Which profile [`built_in`] is.
+pub const BUILT_IN: &str = "moby/profiles seccomp/v0.2.3";
+
+/// Docker's default profile, see the top of this file, as its daemon would put it into a bundle.
+pub fn built_in() -> Value {
+    let allow = |names: &str| {
+        let names: Vec<&str> = names.split_whitespace().collect();
+        json!({"names": names, "action": "SCMP_ACT_ALLOW"})
+    };
+    let allow_if = |name: &str, op: &str, value: u64| {
+        let args = json!([{"index": 0, "value": value, "op": op}]);
+        json!({"names": [name], "action": "SCMP_ACT_ALLOW", "args": args})
+    };
+    let mut syscalls = vec![allow(ALWAYS), allow("process_vm_readv process_vm_writev ptrace")];
+    // All address families but AF_ALG (38) and AF_VSOCK (40).
+    syscalls.push(allow_if("socket", "SCMP_CMP_LT", 38));
+    syscalls.push(allow_if("socket", "SCMP_CMP_EQ", 39));
+    syscalls.push(allow_if("socket", "SCMP_CMP_GT", 40));
+    let personalities = [0, PER_LINUX32, UNAME26, UNAME26 | PER_LINUX32, 0xffff_ffff];
+    syscalls.extend(personalities.map(|one| allow_if("personality", "SCMP_CMP_EQ", one)));
+    syscalls.extend([allow("arch_prctl"), allow("modify_ldt")]);
+    syscalls.push(allow_if("clone", "SCMP_CMP_MASKED_EQ", NEW_NAMESPACES));
+    syscalls.push(json!({"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": libc::ENOSYS}));
+    syscalls.push(allow("chroot"));
+    json!({
+        "defaultAction": "SCMP_ACT_ERRNO",
+        "defaultErrnoRet": libc::EPERM,
+        "architectures": ["SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"],
+        "syscalls": syscalls,
+    })
+}
 
 const PER_LINUX32: u64 = 0x0008;
 const UNAME26: u64 = 0x0002_0000;
@@ -274,55 +300,45 @@ const NEW_NAMESPACES: u64 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET) as u64;
 
-const fn first_is(value: u64) -> [Condition; 1] {
-    [Condition { argument: 0, test: Test::Equal(value) }]
-}
-
-const fn first_without(mask: u64) -> [Condition; 1] {
-    [Condition { argument: 0, test: Test::MaskedEqual { mask, value: 0 } }]
-}
-
 /// The calls that are allowed whatever their arguments, in the order of the original, which also
 /// names calls of other architectures.
 const ALWAYS: &str = "\
-    accept accept4 access adjtimex alarm bind brk capget capset chdir chmod chown chown32 \
+    accept accept4 access adjtimex alarm bind brk cachestat capget capset chdir chmod chown chown32 \
     clock_adjtime clock_adjtime64 clock_getres clock_getres_time64 clock_gettime clock_gettime64 \
-    clock_nanosleep clock_nanosleep_time64 close close_range connect copy_file_range creat dup \
-    dup2 dup3 epoll_create epoll_create1 epoll_ctl epoll_ctl_old epoll_pwait epoll_pwait2 \
-    epoll_wait epoll_wait_old eventfd eventfd2 execve execveat exit exit_group faccessat \
-    faccessat2 fadvise64 fadvise64_64 fallocate fanotify_mark fchdir fchmod fchmodat fchown \
-    fchown32 fchownat fcntl fcntl64 fdatasync fgetxattr flistxattr flock fork fremovexattr \
-    fsetxattr fstat fstat64 fstatat64 fstatfs fstatfs64 fsync ftruncate ftruncate64 futex \
-    futex_time64 futex_waitv futimesat getcpu getcwd getdents getdents64 getegid getegid32 \
-    geteuid geteuid32 getgid getgid32 getgroups getgroups32 getitimer getpeername getpgid \
-    getpgrp getpid getppid getpriority getrandom getresgid getresgid32 getresuid getresuid32 \
-    getrlimit get_robust_list getrusage getsid getsockname getsockopt get_thread_area gettid \
-    gettimeofday getuid getuid32 getxattr inotify_add_watch inotify_init inotify_init1 \
-    inotify_rm_watch io_cancel ioctl io_destroy io_getevents io_pgetevents io_pgetevents_time64 \
-    ioprio_get ioprio_set io_setup io_submit io_uring_enter io_uring_register io_uring_setup ipc \
-    kill landlock_add_rule landlock_create_ruleset landlock_restrict_self lchown lchown32 \
-    lgetxattr link linkat listen listxattr llistxattr _llseek lremovexattr lseek lsetxattr lstat \
-    lstat64 madvise membarrier memfd_create memfd_secret mincore mkdir mkdirat mknod mknodat \
-    mlock mlock2 mlockall mmap mmap2 mprotect mq_getsetattr mq_notify mq_open mq_timedreceive \
-    mq_timedreceive_time64 mq_timedsend mq_timedsend_time64 mq_unlink mremap msgctl msgget \
-    msgrcv msgsnd msync munlock munlockall munmap nanosleep newfstatat _newselect open openat \
-    openat2 pause pidfd_open pidfd_send_signal pipe pipe2 poll ppoll ppoll_time64 prctl pread64 \
-    preadv preadv2 prlimit64 process_mrelease pselect6 pselect6_time64 pwrite64 pwritev pwritev2 \
-    read readahead readlink readlinkat readv recv recvfrom recvmmsg recvmmsg_time64 recvmsg \
-    remap_file_pages removexattr rename renameat renameat2 restart_syscall rmdir rseq \
-    rt_sigaction rt_sigpending rt_sigprocmask rt_sigqueueinfo rt_sigreturn rt_sigsuspend \
-    rt_sigtimedwait rt_sigtimedwait_time64 rt_tgsigqueueinfo sched_getaffinity sched_getattr \
-    sched_getparam sched_get_priority_max sched_get_priority_min sched_getscheduler \
-    sched_rr_get_interval sched_rr_get_interval_time64 sched_setaffinity sched_setattr \
-    sched_setparam sched_setscheduler sched_yield seccomp select semctl semget semop semtimedop \
-    semtimedop_time64 send sendfile sendfile64 sendmmsg sendmsg sendto setfsgid setfsgid32 \
-    setfsuid setfsuid32 setgid setgid32 setgroups setgroups32 setitimer setpgid setpriority \
-    setregid setregid32 setresgid setresgid32 setresuid setresuid32 setreuid setreuid32 \
-    setrlimit set_robust_list setsid setsockopt set_thread_area set_tid_address setuid setuid32 \
-    setxattr shmat shmctl shmdt shmget shutdown sigaltstack signalfd signalfd4 sigprocmask \
-    sigreturn socket socketcall socketpair splice stat stat64 statfs statfs64 statx symlink \
-    symlinkat sync sync_file_range syncfs sysinfo tee tgkill time timer_create timer_delete \
-    timer_getoverrun timer_gettime timer_gettime64 timer_settime timer_settime64 timerfd_create \
-    timerfd_gettime timerfd_gettime64 timerfd_settime timerfd_settime64 times tkill truncate \
-    truncate64 ugetrlimit umask uname unlink unlinkat utime utimensat utimensat_time64 utimes \
-    vfork vmsplice wait4 waitid waitpid write writev";
+    clock_nanosleep clock_nanosleep_time64 close close_range connect copy_file_range creat dup dup2 dup3 \
+    epoll_create epoll_create1 epoll_ctl epoll_ctl_old epoll_pwait epoll_pwait2 epoll_wait epoll_wait_old \
+    eventfd eventfd2 execve execveat exit exit_group faccessat faccessat2 fadvise64 fadvise64_64 fallocate \
+    fanotify_mark fchdir fchmod fchmodat fchmodat2 fchown fchown32 fchownat fcntl fcntl64 fdatasync \
+    fgetxattr flistxattr flock fork fremovexattr fsetxattr fstat fstat64 fstatat64 fstatfs fstatfs64 fsync \
+    ftruncate ftruncate64 futex futex_requeue futex_time64 futex_wait futex_waitv futex_wake futimesat \
+    getcpu getcwd getdents getdents64 getegid getegid32 geteuid geteuid32 getgid getgid32 getgroups \
+    getgroups32 getitimer getpeername getpgid getpgrp getpid getppid getpriority getrandom getresgid \
+    getresgid32 getresuid getresuid32 getrlimit get_robust_list getrusage getsid getsockname getsockopt \
+    get_thread_area gettid gettimeofday getuid getuid32 getxattr getxattrat inotify_add_watch inotify_init \
+    inotify_init1 inotify_rm_watch io_cancel ioctl io_destroy io_getevents io_pgetevents \
+    io_pgetevents_time64 ioprio_get ioprio_set io_setup io_submit ipc kill landlock_add_rule \
+    landlock_create_ruleset landlock_restrict_self lchown lchown32 lgetxattr link linkat listen listmount \
+    listxattr listxattrat llistxattr _llseek lremovexattr lseek lsetxattr lstat lstat64 madvise \
+    map_shadow_stack membarrier memfd_create memfd_secret mincore mkdir mkdirat mknod mknodat mlock mlock2 \
+    mlockall mmap mmap2 mprotect mq_getsetattr mq_notify mq_open mq_timedreceive mq_timedreceive_time64 \
+    mq_timedsend mq_timedsend_time64 mq_unlink mremap mseal msgctl msgget msgrcv msgsnd msync munlock \
+    munlockall munmap name_to_handle_at nanosleep newfstatat _newselect open openat openat2 pause pidfd_open \
+    pidfd_send_signal pipe pipe2 pkey_alloc pkey_free pkey_mprotect poll ppoll ppoll_time64 prctl pread64 \
+    preadv preadv2 prlimit64 process_mrelease pselect6 pselect6_time64 pwrite64 pwritev pwritev2 read \
+    readahead readlink readlinkat readv recv recvfrom recvmmsg recvmmsg_time64 recvmsg remap_file_pages \
+    removexattr removexattrat rename renameat renameat2 restart_syscall riscv_hwprobe rmdir rseq \
+    rt_sigaction rt_sigpending rt_sigprocmask rt_sigqueueinfo rt_sigreturn rt_sigsuspend rt_sigtimedwait \
+    rt_sigtimedwait_time64 rt_tgsigqueueinfo sched_getaffinity sched_getattr sched_getparam \
+    sched_get_priority_max sched_get_priority_min sched_getscheduler sched_rr_get_interval \
+    sched_rr_get_interval_time64 sched_setaffinity sched_setattr sched_setparam sched_setscheduler \
+    sched_yield seccomp select semctl semget semop semtimedop semtimedop_time64 send sendfile sendfile64 \
+    sendmmsg sendmsg sendto setfsgid setfsgid32 setfsuid setfsuid32 setgid setgid32 setgroups setgroups32 \
+    setitimer setpgid setpriority setregid setregid32 setresgid setresgid32 setresuid setresuid32 setreuid \
+    setreuid32 setrlimit set_robust_list setsid setsockopt set_thread_area set_tid_address setuid setuid32 \
+    setxattr setxattrat shmat shmctl shmdt shmget shutdown sigaltstack signalfd signalfd4 sigprocmask \
+    sigreturn socketcall socketpair splice stat stat64 statfs statfs64 statmount statx symlink symlinkat \
+    sync sync_file_range syncfs sysinfo tee tgkill time timer_create timer_delete timer_getoverrun \
+    timer_gettime timer_gettime64 timer_settime timer_settime64 timerfd_create timerfd_gettime \
+    timerfd_gettime64 timerfd_settime timerfd_settime64 times tkill truncate truncate64 ugetrlimit umask \
+    uname unlink unlinkat uretprobe utime utimensat utimensat_time64 utimes vfork vmsplice wait4 waitid \
+    waitpid write writev";

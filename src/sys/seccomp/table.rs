@@ -1,9 +1,9 @@
 //! The numbers of the system calls in the three ABIs of x86: one row per name, sorted by name.
 //!
 //! Pure data, therefore longer than other files. The source is the kernel's own user space headers
-//! (`asm/unistd_64.h`, `asm/unistd_32.h` and `asm/unistd_x32.h`) of Linux 6.1; the newest call in
-//! it is `set_mempolicy_home_node` (450). Younger calls are deliberately absent: no name in the
-//! profile refers to one, and the filter answers their numbers as "newer than the profile".
+//! (`asm/unistd_64.h`, `asm/unistd_32.h` and `asm/unistd_x32.h`) of Linux 6.12, with the four calls that 6.13 added
+//! (`setxattrat` to `removexattrat`, 466). Younger calls are deliberately absent: a filter answers their numbers as
+//! "newer than the profile".
 
 /// Stands where an ABI does not have the call.
 pub(super) const ABSENT: i16 = -1;
@@ -31,6 +31,7 @@ pub(super) const SYSCALLS: &[Row] = &[
     ("bpf", 321, 357, 321),
     ("break", ABSENT, 17, ABSENT),
     ("brk", 12, 45, 12),
+    ("cachestat", 451, 451, 451),
     ("capget", 125, 184, 125),
     ("capset", 126, 185, 126),
     ("chdir", 80, 12, 80),
@@ -84,6 +85,7 @@ pub(super) const SYSCALLS: &[Row] = &[
     ("fchdir", 81, 133, 81),
     ("fchmod", 91, 94, 91),
     ("fchmodat", 268, 306, 268),
+    ("fchmodat2", 452, 452, 452),
     ("fchown", 93, 95, 93),
     ("fchown32", ABSENT, 207, ABSENT),
     ("fchownat", 260, 298, 260),
@@ -111,8 +113,11 @@ pub(super) const SYSCALLS: &[Row] = &[
     ("ftruncate", 77, 93, 77),
     ("ftruncate64", ABSENT, 194, ABSENT),
     ("futex", 202, 240, 202),
+    ("futex_requeue", 456, 456, 456),
     ("futex_time64", ABSENT, 422, ABSENT),
+    ("futex_wait", 455, 455, 455),
     ("futex_waitv", 449, 449, 449),
+    ("futex_wake", 454, 454, 454),
     ("futimesat", 261, 299, 261),
     ("get_kernel_syms", 177, 130, ABSENT),
     ("get_mempolicy", 239, 275, 239),
@@ -153,6 +158,7 @@ pub(super) const SYSCALLS: &[Row] = &[
     ("getuid", 102, 24, 102),
     ("getuid32", ABSENT, 199, ABSENT),
     ("getxattr", 191, 229, 191),
+    ("getxattrat", 464, 464, 464),
     ("gtty", ABSENT, 32, ABSENT),
     ("idle", ABSENT, 112, ABSENT),
     ("init_module", 175, 128, 175),
@@ -190,16 +196,22 @@ pub(super) const SYSCALLS: &[Row] = &[
     ("link", 86, 9, 86),
     ("linkat", 265, 303, 265),
     ("listen", 50, 363, 50),
+    ("listmount", 458, 458, 458),
     ("listxattr", 194, 232, 194),
+    ("listxattrat", 465, 465, 465),
     ("llistxattr", 195, 233, 195),
     ("lock", ABSENT, 53, ABSENT),
     ("lookup_dcookie", 212, 253, 212),
     ("lremovexattr", 198, 236, 198),
     ("lseek", 8, 19, 8),
     ("lsetxattr", 189, 227, 189),
+    ("lsm_get_self_attr", 459, 459, 459),
+    ("lsm_list_modules", 461, 461, 461),
+    ("lsm_set_self_attr", 460, 460, 460),
     ("lstat", 6, 107, 6),
     ("lstat64", ABSENT, 196, ABSENT),
     ("madvise", 28, 219, 28),
+    ("map_shadow_stack", 453, 453, 453),
     ("mbind", 237, 274, 237),
     ("membarrier", 324, 375, 324),
     ("memfd_create", 319, 356, 319),
@@ -231,6 +243,7 @@ pub(super) const SYSCALLS: &[Row] = &[
     ("mq_timedsend_time64", ABSENT, 418, ABSENT),
     ("mq_unlink", 241, 278, 241),
     ("mremap", 25, 163, 25),
+    ("mseal", 462, 462, 462),
     ("msgctl", 71, 402, 71),
     ("msgget", 68, 399, 68),
     ("msgrcv", 70, 401, 70),
@@ -303,6 +316,7 @@ pub(super) const SYSCALLS: &[Row] = &[
     ("recvmsg", 47, 372, 519),
     ("remap_file_pages", 216, 257, 216),
     ("removexattr", 197, 235, 197),
+    ("removexattrat", 466, 466, 466),
     ("rename", 82, 38, 82),
     ("renameat", 264, 302, 264),
     ("renameat2", 316, 353, 316),
@@ -379,6 +393,7 @@ pub(super) const SYSCALLS: &[Row] = &[
     ("setuid", 105, 23, 105),
     ("setuid32", ABSENT, 213, ABSENT),
     ("setxattr", 188, 226, 188),
+    ("setxattrat", 463, 463, 463),
     ("sgetmask", ABSENT, 68, ABSENT),
     ("shmat", 30, 397, 30),
     ("shmctl", 31, 396, 31),
@@ -403,6 +418,7 @@ pub(super) const SYSCALLS: &[Row] = &[
     ("stat64", ABSENT, 195, ABSENT),
     ("statfs", 137, 99, 137),
     ("statfs64", ABSENT, 268, ABSENT),
+    ("statmount", 457, 457, 457),
     ("statx", 332, 383, 332),
     ("stime", ABSENT, 25, ABSENT),
     ("stty", ABSENT, 31, ABSENT),
@@ -445,6 +461,7 @@ pub(super) const SYSCALLS: &[Row] = &[
     ("unlink", 87, 10, 87),
     ("unlinkat", 263, 301, 263),
     ("unshare", 272, 310, 272),
+    ("uretprobe", 335, ABSENT, 335),
     ("uselib", 134, 86, ABSENT),
     ("userfaultfd", 323, 374, 323),
     ("ustat", 136, 62, 136),

@@ -34,6 +34,9 @@ pub struct Environment {
     /// Why CPU time of whole launches is not known, where it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_cpu_accounting: Option<String>,
+    /// The system call filter of the floor and of runtimes that dunnage starts itself, where one was loaded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<FilterFacts>,
     /// Where the samples come from, if dunnage did not take them itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
@@ -120,6 +123,10 @@ impl Environment {
                 all.push(format!("{name} (`{old}` and `{new}`)"));
             }
         }
+        let filter = |one: &Environment| one.filter.as_ref().map(|filter| filter.sha256.clone());
+        if filter(self) != filter(other) {
+            all.push("the system call filter of `floor` and runtimes".to_owned());
+        }
         for (label, old) in &other.subjects {
             let new = self.subjects.get(label);
             if !new.is_some_and(|new| self.are_the_same(&new.components, &old.components)) {
@@ -140,6 +147,18 @@ impl Environment {
         };
         new.len() == old.len() && new.iter().zip(old).all(same)
     }
+}
+
+/// A system call filter.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct FilterFacts {
+    /// Whose it is.
+    pub origin: String,
+    /// SHA-256 of the profile, hexadecimal.
+    pub sha256: String,
+    /// The profile as `linux.seccomp` of an OCI bundle. A pack has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<serde_json::Value>,
 }
 
 /// The timer's floor.

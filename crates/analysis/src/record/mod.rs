@@ -9,7 +9,7 @@ pub mod source;
 pub mod wire;
 
 pub use environment::{
-    ComponentFacts, DoubtFacts, Environment, IMPORT_RULES, Order, Origin, SubjectFacts, Timer,
+    ComponentFacts, DoubtFacts, Environment, FilterFacts, IMPORT_RULES, Order, Origin, SubjectFacts, Timer,
 };
 pub use reader::{Cause, FailureRow, Recorded, RoundContext, Row, Series, read, rows};
 pub use source::{Place, Samples, Source};

@@ -94,7 +94,7 @@ static FLOOR_KEYS: [Key; 15] = [
     Key {
         name: "seccomp",
         values: Values::OneOf(&["default", "off"]),
-        meaning: "`default`: the verdicts of Docker's default profile",
+        meaning: "`default`: the verdicts of the profile that the engine here hands to its runtime, else of Docker's default one",
         default: Some("default"),
     },
     Key {
@@ -180,7 +180,7 @@ static RUNTIME_KEYS: [Key; 7] = [
     Key {
         name: "seccomp",
         values: Values::OneOf(&["default", "off"]),
-        meaning: "`default`: Docker's default profile",
+        meaning: "`default`: the profile that the engine here hands to its runtime, else Docker's default one",
         default: Some("default"),
     },
     Key {
@@ -207,7 +207,7 @@ static RUNSC_KEYS: [Key; 3] = [
     Key {
         name: "seccomp",
         values: Values::OneOf(&["default", "off"]),
-        meaning: "`default`: Docker's default profile, applied by the kernel inside",
+        meaning: "`default`: the same as of `crun`, applied by the kernel inside",
         default: Some("default"),
     },
 ];

@@ -1,0 +1,100 @@
+//! Which system call filter do the floor and the runtimes get that are started here without an engine? The one that the
+//! engine here hands to its runtime, so that a container of ours differs from one of the engine's in everything but
+//! this. It is read from the bundle of a container that is started for that, once in a run and before anything is
+//! measured. Without an engine it is the one that is built in.
+//!
+//! Deliberately absent: what engines filter in their own containers, which is theirs to choose.
+
+use serde_json::Value;
+
+use super::engine::Engine;
+use super::unavailable::remedy_for_docker;
+use super::{RunContext, Spec, Subject, Unavailable, docker, on_path, podman};
+use crate::image::Digest;
+use crate::outcome::{Abort, Failure, FailureClass};
+use crate::sys::seccomp::{BUILT_IN, Profile, built_in};
+
+/// A filter, and where it comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Filter {
+    /// Whose it is, in words.
+    pub origin: String,
+    /// SHA-256 of the profile.
+    pub sha256: String,
+    /// As `linux.seccomp` of a bundle.
+    pub oci: Value,
+    /// The same, understood.
+    pub profile: Profile,
+}
+
+/// Chooses the filter of a run. What kept an engine's from being read stands in its origin.
+pub(super) fn choose(run: &RunContext) -> Result<Filter, Abort> {
+    let mut failed = String::new();
+    for find in [find_docker, find_podman] {
+        let read = match find() {
+            None => continue,
+            Some(Err(why)) => Err(why.reason),
+            Some(Ok((engine, version))) => match read(engine, run) {
+                Err(Abort::Interrupted) => return Err(Abort::Interrupted),
+                Err(Abort::Failed(failure)) => Err(failure.to_string()),
+                Ok(oci) => understood(format!("{version}, from a bundle of its own{failed}"), oci),
+            },
+        };
+        match read {
+            Ok(filter) => return Ok(filter),
+            Err(why) => failed = format!("{failed}; not an engine's: {why}"),
+        }
+    }
+    understood(format!("built in: {BUILT_IN}{failed}"), built_in())
+        .map_err(|why| Failure::new(FailureClass::Environment, why).into())
+}
+
+fn understood(origin: String, oci: Value) -> Result<Filter, String> {
+    let profile = Profile::from_oci(&oci).map_err(|strange| strange.to_string())?;
+    let sha256 = Digest::of(oci.to_string().as_bytes()).hex();
+    Ok(Filter { origin, sha256, oci, profile })
+}
+
+type Found = Option<Result<(Engine, String), Unavailable>>;
+
+/// Docker, where its socket can be connected to.
+fn find_docker() -> Found {
+    on_path("docker").filter(|_| remedy_for_docker(&docker::address(None)).is_none())?;
+    let found = docker::find(&Spec::plain("docker").with(&[("net", "none"), ("log", "none")]));
+    Some(found.map(|engine| {
+        let server = engine.facts().notes.iter().find(|(name, _)| name == "server");
+        let version = format!("docker {}", server.map_or("", |(_, version)| version));
+        (engine, version)
+    }))
+}
+
+fn find_podman() -> Found {
+    on_path("podman")?;
+    let found = podman::find(&Spec::plain("podman").with(&[("net", "none"), ("log", "none")]));
+    Some(found.map(|engine| {
+        let version = engine.facts().components.first().map(|one| one.version.clone()).unwrap_or_default();
+        (engine, version)
+    }))
+}
+
+/// Starts a container, reads its bundle, and removes it.
+fn read(mut engine: Engine, run: &RunContext) -> Result<Value, Abort> {
+    let read = engine.prepare(run).and_then(|()| engine.bundle(run));
+    engine.finish(run);
+    let profile = read?.pointer("/linux/seccomp").cloned();
+    let none = || Failure::new(FailureClass::Unsupported, format!("{} filters no system calls", engine.spec));
+    Ok(profile.filter(Value::is_object).ok_or_else(none)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_profile_that_is_built_in_is_understood() {
+        let filter = understood("built in".into(), built_in()).unwrap();
+        assert_eq!(filter.profile, Profile::from_oci(&filter.oci).unwrap());
+        assert_eq!(filter.sha256.len(), 64);
+        assert!(understood("odd".into(), serde_json::json!({"defaultAction": "SCMP_ACT_DANCE"})).is_err());
+    }
+}
