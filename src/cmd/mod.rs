@@ -2,6 +2,7 @@
 //! of it into words on standard error and an exit code.
 
 mod advise;
+mod carry_out;
 mod check;
 mod compare;
 mod completions;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::run::carry_out;
+use super::carry_out::carry_out;
 use crate::cli::Events;
 use crate::plan::{MOST_PRECISE_ROUNDS, PILOT_ROUNDS, PRECISE_TIME, Plan};
 use crate::progress::Progress;

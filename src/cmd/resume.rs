@@ -4,7 +4,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::run::{carry_out, conclude, dismiss, man};
+use super::carry_out::{carry_out, finish, prepare};
+use super::run::conclude;
 use crate::cli::Events;
 use crate::exit::Special;
 use crate::plan::Entry;
@@ -72,9 +73,9 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
         Some(Events::Json) => Progress::Json,
         None => Progress::for_person(&plan, first),
     };
-    let ending = man(&plan, found.candidates, &run).and_then(|mut subjects| {
+    let ending = prepare(&plan, found.candidates, &run).and_then(|mut subjects| {
         let ending = carry_out(&plan, first, &mut subjects, &run, &mut writer, progress);
-        dismiss(subjects, &run);
+        finish(subjects, &run);
         ending
     });
     session::end(run);

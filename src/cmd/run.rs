@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use super::carry_out::{carry_out, finish, prepare};
 use super::request::{self, Asked};
 use super::{pilot, report};
 use crate::cli::{self, Events};
 use crate::exit::{self, Special};
 use crate::plan::{Plan, Rounds};
 use crate::progress::Progress;
-use crate::record::{self, Environment, Writer};
-use crate::runner::{self, Ending, Event};
-use crate::session::{self, Candidate, Found};
+use crate::record::{self, Environment};
+use crate::runner::Ending;
+use crate::session::{self, Found};
 use crate::subject::{RunContext, Subject};
 use crate::sys::clock;
 use crate::units::{Nanos, counted};
@@ -64,7 +65,7 @@ pub fn run(options: &cli::Run) -> Result<i32> {
     }
     let mut environment = session::environment(&run, &found);
     environment.tags = asked.tags.iter().cloned().collect();
-    let mut subjects = match man(&plan, found.candidates, &run) {
+    let mut subjects = match prepare(&plan, found.candidates, &run) {
         Ok(subjects) => subjects,
         Err(error) => {
             session::end(run);
@@ -72,7 +73,7 @@ pub fn run(options: &cli::Run) -> Result<i32> {
         }
     };
     let ended = carry_out_new(&mut plan, &asked, &mut subjects, &run, &environment, &directory, options);
-    dismiss(subjects, &run);
+    finish(subjects, &run);
     session::end(run);
     match ended {
         Ok(ending) => conclude(ending, &directory, options.events),
@@ -138,56 +139,6 @@ fn leave_out(found: &mut Found, labels: &[String], run: &RunContext) {
         all.into_iter().partition(|one| labels.contains(&one.entry.label));
     session::finish(dropped, run);
     found.candidates = kept;
-}
-
-/// The subjects of a plan, by index: those that were found, and a second instance of each that has a
-/// twin. After an error none is left.
-pub(super) fn man(
-    plan: &Plan,
-    candidates: Vec<Candidate>,
-    run: &RunContext,
-) -> Result<Vec<Box<dyn Subject>>> {
-    let mut subjects: Vec<Box<dyn Subject>> = candidates.into_iter().map(|one| one.subject).collect();
-    for entry in plan.subjects.iter().filter(|entry| entry.twin_of.is_some()) {
-        match session::twin(entry, run) {
-            Ok(twin) => subjects.push(twin),
-            Err(error) => {
-                dismiss(subjects, run);
-                return Err(error);
-            }
-        }
-    }
-    Ok(subjects)
-}
-
-/// Removes what the subjects prepared.
-pub(super) fn dismiss(subjects: Vec<Box<dyn Subject>>, run: &RunContext) {
-    for mut subject in subjects {
-        subject.finish(run);
-    }
-}
-
-/// Carries out the plan from round `first` on, writing every sample down.
-pub(super) fn carry_out(
-    plan: &Plan,
-    first: usize,
-    subjects: &mut [Box<dyn Subject>],
-    run: &RunContext,
-    writer: &mut Writer,
-    mut progress: Progress,
-) -> Result<Ending> {
-    let mut context = session::round_context();
-    let ending = runner::run(plan, first, subjects, run, &mut context, &mut |event| {
-        match event {
-            Event::RoundBegins { round } => writer.begin_round(*round)?,
-            Event::CellEnds(row) => writer.sample(row)?,
-            Event::RoundEnds { round, context } => writer.end_round(*round, context)?,
-            Event::CellBegins { .. } => {}
-        }
-        progress.show(plan, event)
-    });
-    progress.finish();
-    ending
 }
 
 /// Shows what came out of a run, and says how it ended.

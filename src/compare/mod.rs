@@ -166,6 +166,7 @@ pub fn compare(old: &[Run<'_>], new: &[Run<'_>]) -> Option<Comparison> {
         summary: Vec::new(),
     };
     words::speak(&mut comparison);
+    comparison.summary = summary::summary(&comparison);
     Some(comparison)
 }
 

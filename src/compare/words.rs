@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::lines::Scale;
-use super::{Comparison, Difference, Line, Meaning, Metric, Run, Subject, Verdict, summary};
+use super::{Comparison, Difference, Line, Meaning, Metric, Run, Subject, Verdict};
 use crate::report::text::{clean, estimated, in_percent, joined, number, percent};
 use crate::stats::{Alpha, Basis, Estimate, Goal, NewRun, fewest_each};
 use crate::units::{Unit, counted};
@@ -148,7 +148,7 @@ pub(crate) fn in_blocks<'a>(runs: impl Iterator<Item = &'a Run<'a>>) -> Option<S
     ))
 }
 
-/// Gives every line its sentence, and the whole its summary.
+/// Gives every line its sentence.
 pub(super) fn speak(comparison: &mut Comparison) {
     for experiment in &mut comparison.experiments {
         let metrics = &experiment.metrics;
@@ -156,7 +156,6 @@ pub(super) fn speak(comparison: &mut Comparison) {
             line.sentence = sentence(line, &metrics[line.metric]);
         }
     }
-    comparison.summary = summary::summary(comparison);
 }
 
 fn sentence(line: &Line, metric: &Metric) -> String {

@@ -200,7 +200,7 @@ pub fn give_birth_within(
     if failed != usize::MAX {
         return Ok(Born::Stillborn { pid, step: failed, errno });
     }
-    super::spawn::reap(pid).map_err(|error| error.raw_os_error().unwrap_or(libc::ECHILD))?;
+    super::child::reap(pid).map_err(|error| error.raw_os_error().unwrap_or(libc::ECHILD))?;
     Ok(match heir_pid as i32 {
         refused @ ..=0 => return Err(-refused),
         pid if heir_failed == usize::MAX => Born::Alive(pid),

@@ -15,9 +15,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::birth::{self, Born, Stack};
+use super::child;
 use super::clock;
 use super::raw;
-use super::spawn;
 use super::steps::{Argument, Step, StepError, number, text};
 use crate::units::Stamp;
 
@@ -150,7 +150,7 @@ pub(in crate::sys) fn start(
     words: [&[CString]; 2],
     streams: [RawFd; 3],
 ) -> io::Result<(i32, Stamp)> {
-    spawn::c_string(identity.directory.as_os_str())?;
+    child::c_string(identity.directory.as_os_str())?;
     let mut stack = Stack::new()?;
     let steps = identity.steps(path, words, streams);
     let spawned = clock::now();
@@ -159,7 +159,7 @@ pub(in crate::sys) fn start(
     match born.map_err(io::Error::from_raw_os_error)? {
         Born::Alive(pid) => Ok((pid, spawned)),
         Born::Stillborn { pid, step, errno } => {
-            spawn::reap(pid).ok();
+            child::reap(pid).ok();
             Err(refused(steps[step].failed(errno)))
         }
     }

@@ -9,6 +9,7 @@ pub mod bridge;
 pub mod cache;
 pub mod calls;
 pub mod cgroup;
+pub mod child;
 pub mod clock;
 pub mod command;
 pub mod container;

@@ -7,9 +7,8 @@ use std::path::Path;
 
 use super::super::cgroup::{Hierarchy, Version};
 use super::super::steps::Step;
-use super::inside::{NOTHING, Names};
 use super::pieces::Piece;
-use super::{Bind, Facts, ReadOnly, Spec};
+use super::{Bind, Facts, NOTHING, Names, ReadOnly, Spec};
 
 const MASKED_PATHS: [&str; 10] = [
     "proc/asound",

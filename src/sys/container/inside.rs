@@ -11,23 +11,10 @@ use std::path::Path;
 use super::super::steps::{Argument, Step, number, text};
 use super::pieces::Piece;
 use super::privileges::{prctl, privileges};
-use super::{Facts, Spec, Tied, filesystems, undo};
+use super::{Facts, NOTHING, Names, Spec, Tied, filesystems, undo};
 
-/// For steps that concern no path, and calls that want an empty string.
-pub(super) const NOTHING: &str = "";
 /// The step that kernels refuse which have overlayfs for root only.
 pub(super) const MOUNT_OVERLAY: &str = "mount overlay";
-
-/// What differs between one container and the next of the same kind.
-#[derive(Debug, Clone, Copy)]
-pub struct Names<'a> {
-    /// Its name, which is its host name too.
-    pub name: &'a str,
-    /// Its directory in the scratch directory.
-    pub own: &'a Path,
-    /// What become its standard input, output and error.
-    pub streams: [RawFd; 3],
-}
 
 /// All steps of the child.
 pub fn steps(spec: &Spec, facts: &Facts, names: Names) -> Vec<Step> {

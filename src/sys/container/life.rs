@@ -13,12 +13,13 @@ use super::super::cgroup::Birth;
 use super::super::clock;
 use super::super::spawn::{self, Child, Output};
 use super::super::steps::{Step, number, run_all};
-use super::inside::{self, NOTHING, Names};
+use super::inside;
 use super::undo::Removal;
 use super::{
     ATTEMPTS, Facts, LaunchError, LaunchFailed, Piece, Prepared, Running, check_name, lacks_parent,
     privileges,
 };
+use super::{NOTHING, Names};
 use crate::units::Stamp;
 
 /// A container whose cgroups and directories are there, and whose program does not run yet.

@@ -20,7 +20,7 @@ mod rootless;
 mod undo;
 
 use std::ffi::{CString, OsString};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -34,6 +34,20 @@ use super::spawn::{self, Child, Ended, Output, Unfinished};
 use super::steps::{Step, StepError, run_all};
 use crate::units::{Nanos, Stamp};
 use undo::Removal;
+
+/// For steps that concern no path, and calls that want an empty string.
+const NOTHING: &str = "";
+
+/// What differs between one container and the next of the same kind.
+#[derive(Debug, Clone, Copy)]
+struct Names<'a> {
+    /// Its name, which is its host name too.
+    name: &'a str,
+    /// Its directory in the scratch directory.
+    own: &'a Path,
+    /// What become its standard input, output and error.
+    streams: [RawFd; 3],
+}
 
 pub use additions::{Additions, Bind, ReadOnly};
 pub use life::{Entrance, Made};
@@ -307,7 +321,7 @@ impl Prepared {
         let stdin = spawn::null_device().map_err(setup)?;
         let own = self.spec.scratch.join(name);
         let streams = [stdin.as_raw_fd(), stdout_writer.as_raw_fd(), stderr_writer.as_raw_fd()];
-        let names = inside::Names { name, own: &own, streams };
+        let names = Names { name, own: &own, streams };
         let before = self.before(name, &own);
         let inside = inside::steps(&self.spec, &self.facts, names);
         let removal = self.removal(name, &own);

@@ -17,12 +17,13 @@ use super::super::cgroup::{self, CgroupPlan, Version};
 use super::super::link::{Index, Socket, keep_at};
 use super::super::spawn::{self, Child, Output, Status};
 use super::super::steps::{Step, StepError, number, run_all};
-use super::inside::{self, NOTHING, Names};
+use super::inside;
 use super::privileges::{clean_signals, prctl};
 use super::undo::{self, Removal};
 use super::{
     Born, LaunchError, LaunchFailed, Nanos, Piece, Pieces, Prepared, Running, Stamp, birth, check_name, clock,
 };
+use super::{NOTHING, Names};
 
 /// A piece that is done by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,8 @@
 //! What the program may do: capabilities, `no_new_privs`, the seccomp filter, and a clean start.
 
 use super::super::steps::{Argument, Step, number};
-use super::inside::NOTHING;
 use super::pieces::Piece;
-use super::{Facts, Spec};
+use super::{Facts, NOTHING, Spec};
 
 /// Docker's default capabilities: chown, dac_override, fowner, fsetid, kill, setgid, setuid,
 /// setpcap, net_bind_service, net_raw, sys_chroot, mknod, audit_write, setfcap.

@@ -67,7 +67,7 @@ pub(super) fn start(
     match born.map_err(io::Error::from_raw_os_error)? {
         Born::Alive(pid) => Ok((pid, spawned)),
         Born::Stillborn { pid, step, errno } => {
-            super::reap(pid).ok();
+            super::super::child::reap(pid).ok();
             Err(identity::refused(steps[step].failed(errno)))
         }
     }

@@ -9,7 +9,8 @@
 use std::fmt;
 
 use super::level::Alpha;
-use super::order::{Estimate, Interval, min_rounds};
+use super::level::min_rounds;
+use super::order::{Estimate, Interval};
 use super::paired::Pairs;
 
 /// The smallest difference that matters for a metric: the larger of the two counts.

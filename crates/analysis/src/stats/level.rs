@@ -47,8 +47,20 @@ impl Family {
 
     /// The fewest rounds with which any comparison of the family can be decided.
     pub fn min_rounds(&self) -> usize {
-        super::order::min_rounds(self.per_comparison())
+        min_rounds(self.per_comparison())
     }
+}
+
+/// The fewest rounds that give an interval at all: the smallest n with 2^(1−n) ≤ alpha, when even
+/// the range of all values would miss the median too often with one fewer.
+pub fn min_rounds(alpha: Alpha) -> usize {
+    let mut rounds = 1;
+    let mut error = 1.0;
+    while error > alpha.get() {
+        rounds += 1;
+        error /= 2.0;
+    }
+    rounds
 }
 
 #[cfg(test)]

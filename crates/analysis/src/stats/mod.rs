@@ -58,10 +58,10 @@ pub use decide::{Comparison, Decision, Goal, Margin, MarginError, NewRun, compar
 pub use drift::{Drift, DriftError, drift};
 pub use factorial::{Effect, effect};
 pub use heaps::{TwoHeaps, two_heaps};
-pub use level::{Alpha, Family};
+pub use level::{Alpha, Family, min_rounds};
 pub use line::{Line, line, slope};
 pub use noise::NoiseFloor;
-pub use order::{Estimate, Interval, MedianRanks, median_ranks, min_rounds};
+pub use order::{Estimate, Interval, MedianRanks, median_ranks};
 pub use outliers::{OutlierClass, Outliers};
 pub use paired::{NoRatio, PairError, Pairs, Side};
 pub use precision::{Spread, decisive};

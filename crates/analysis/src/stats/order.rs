@@ -9,7 +9,7 @@
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-use super::level::Alpha;
+use super::level::{Alpha, min_rounds};
 use super::sample::Sample;
 
 /// Which order statistics bound the median.
@@ -92,18 +92,6 @@ impl Estimate {
         let interval = Interval { low, high, coverage: ranks.coverage };
         Estimate { value: left.midpoint(right), interval: Some(interval), rounds, alpha }
     }
-}
-
-/// The fewest rounds that give an interval at all: the smallest n with 2^(1−n) ≤ alpha, when even
-/// the range of all values would miss the median too often with one fewer.
-pub fn min_rounds(alpha: Alpha) -> usize {
-    let mut rounds = 1;
-    let mut error = 1.0;
-    while error > alpha.get() {
-        rounds += 1;
-        error /= 2.0;
-    }
-    rounds
 }
 
 /// The narrowest exact interval: the largest k with 2·P(Bin(n, ½) ≤ k−1) ≤ alpha.

@@ -2,8 +2,11 @@
 //! must not be believed, and what became of the run. The same as a whole analysis says of it, without the
 //! comparisons within the run, which no other run asks for: reading two runs of a million samples takes longer.
 
+use super::columns::{CellSummary, Columns, in_parallel, summary};
+use super::finding::findings;
 use super::suspect::{self, Suspect};
-use super::{CellSummary, Columns, Warning, findings, in_parallel, noise, price, summary, warning};
+use super::warning::Warning;
+use super::{noise, own, price, warning};
 use crate::experiment::{Metric, Weight};
 use crate::plan::{Comparison, Relation};
 use crate::record::Recorded;
@@ -37,6 +40,6 @@ pub fn doubts(run: &Recorded) -> Doubts {
         noise: &noise::of_twins(&run.plan, &columns, &cells, &findings),
         prices: &price::all(run, &columns),
     };
-    let suspects = suspect::all(&view);
+    let suspects = own::suspects(&view);
     Doubts { warnings: warning::of_the_record(run), suspects, cells }
 }

@@ -1,11 +1,11 @@
 //! What a question makes of its samples beside what is made of all: tables of its own, what cannot be true of its
 //! metrics, sums of its prices. One list; a question that has nothing of its own stands not in it.
 
-use super::Columns;
+use super::columns::Columns;
 use super::exhibit::{Evidence, Exhibit};
 use super::price::{Price, Sum};
-use super::suspect::{Suspect, View};
-use crate::experiment::{command, cpu, primitives, syscall, throttle};
+use super::suspect::{self, Suspect, View};
+use crate::experiment::{command, cpu, primitives, start, syscall, throttle};
 use crate::record::Recorded;
 
 /// The tables of each question that has some.
@@ -17,8 +17,15 @@ static TABLES: [(&str, fn(&Evidence<'_>) -> Vec<Exhibit>); 4] = [
 ];
 
 /// What cannot be true of the metrics of one question.
-static SUSPECTS: [fn(&View<'_>) -> Vec<Suspect>; 2] =
-    [throttle::suspects::suspects, cpu::tables::shorter_together];
+static SUSPECTS: [fn(&View<'_>) -> Vec<Suspect>; 7] = [
+    start::suspects::shorter_than_a_bare_start,
+    start::suspects::longer_than_the_whole,
+    syscall::suspects::vdso_without_gain,
+    primitives::suspects::negative,
+    primitives::suspects::shorter_than_a_spawn,
+    throttle::suspects::suspects,
+    cpu::tables::shorter_together,
+];
 
 /// The tables of the experiments of a run, in the order of its plan.
 pub(super) fn tables(evidence: &Evidence<'_>) -> Vec<Exhibit> {
@@ -32,9 +39,9 @@ pub(super) fn tables(evidence: &Evidence<'_>) -> Vec<Exhibit> {
     names.iter().filter_map(own).flatten().collect()
 }
 
-/// What is suspect by the rules of single questions.
+/// What is suspect, by the rules of single questions and by those that hold for all.
 pub(super) fn suspects(view: &View<'_>) -> Vec<Suspect> {
-    SUSPECTS.iter().flat_map(|rule| rule(view)).collect()
+    SUSPECTS.iter().flat_map(|rule| rule(view)).chain(suspect::all(view)).collect()
 }
 
 /// What prices come to together, where a question says which belong together.

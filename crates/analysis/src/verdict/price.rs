@@ -3,8 +3,7 @@
 //! at zero. What cannot be a price is suspect, at a level that all prices of an
 //! experiment share.
 
-use super::Columns;
-use super::suspect::{Suspect, View};
+use super::columns::Columns;
 use crate::experiment;
 use crate::plan::Plan;
 use crate::record::Recorded;
@@ -35,7 +34,8 @@ impl Price {
     }
 }
 
-fn below_zero(estimate: &Estimate) -> bool {
+/// Whether the whole interval of an estimate lies below zero.
+pub fn below_zero(estimate: &Estimate) -> bool {
     estimate.interval.is_some_and(|interval| interval.high < 0.0)
 }
 
@@ -106,67 +106,6 @@ fn difference(columns: &Columns, cell: usize, reference: Option<usize>, metric: 
             Some(Box::new(move |level| pairs.difference(level)))
         }
     }
-}
-
-/// Nothing costs less than nothing.
-pub(super) fn negative(view: &View<'_>) -> Vec<Suspect> {
-    let judged = view.prices.iter().filter(|price| price.metric == JUDGED && below_zero(&price.shared));
-    let suspect = |price: &Price| {
-        let reference = price.reference?;
-        let unit = view.plan().metrics(&view.plan().cells[price.cell])[JUDGED].unit;
-        Some(Suspect {
-            rule: "negative price",
-            cells: vec![price.cell],
-            metric: Some(JUDGED),
-            up_to: None,
-            evidence: format!(
-                "{} is {} from {} in the same rounds",
-                view.named(price.cell, JUDGED),
-                unit.format_signed(price.price.value),
-                view.named(reference, JUDGED)
-            ),
-            mechanism:
-                "a piece that makes others cheaper, so that the difference is not its own price; or a part \
-                        of the work that was left out"
-                    .into(),
-        })
-    };
-    judged.filter_map(suspect).collect()
-}
-
-/// No launch with something more is done sooner than a bare spawn, where the references end.
-pub(super) fn shorter_than_a_spawn(view: &View<'_>) -> Vec<Suspect> {
-    let references: Vec<_> =
-        view.prices.iter().filter(|price| price.metric == JUDGED && price.reference.is_some()).collect();
-    let experiment = |cell: usize| view.plan().cells[cell].experiment;
-    let before = |cell: usize| references.iter().find(|price| price.cell == cell)?.reference;
-    let suspect = |price: &&Price| {
-        let spawn = std::iter::successors(before(price.cell), |cell| before(*cell)).last()?;
-        // One step from there, it is the price itself that the rule above looks at.
-        if price.reference == Some(spawn) {
-            return None;
-        }
-        let pairs =
-            Pairs::align(view.columns.get(spawn, JUDGED), view.columns.get(price.cell, JUDGED)).ok()?;
-        let like = references.iter().filter(|one| experiment(one.cell) == experiment(price.cell));
-        let difference = pairs.difference(Family::of(like.count()).per_comparison());
-        let unit = view.plan().metrics(&view.plan().cells[price.cell])[JUDGED].unit;
-        below_zero(&difference).then(|| Suspect {
-            rule: "shorter than a bare spawn",
-            cells: vec![price.cell],
-            metric: Some(JUDGED),
-            up_to: None,
-            evidence: format!(
-                "{} is {} from {}",
-                view.named(price.cell, JUDGED),
-                unit.format_signed(difference.value),
-                view.named(spawn, JUDGED)
-            ),
-            mechanism: "the launch came back before its program had run, or pieces of it were left out"
-                .into(),
-        })
-    };
-    references.iter().copied().filter_map(|price| suspect(&price)).collect()
 }
 
 #[cfg(test)]

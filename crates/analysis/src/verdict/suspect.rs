@@ -1,11 +1,13 @@
 //! What must not be believed, whatever its interval says. Each rule names the evidence and the
 //! likely mechanism, and overrules the verdicts that rest on it.
 
-use super::{CellSummary, Columns, Finding, MetricSummary, Noise, Price, Verdict, own, price};
+use super::columns::{CellSummary, Columns, MetricSummary};
+use super::finding::{Finding, Verdict, sibling};
+use super::noise::Noise;
+use super::price::Price;
 use crate::experiment;
 use crate::plan::{Plan, Relation};
 use crate::record::{DoubtFacts, IMPORT_RULES, Recorded};
-use crate::stats::Pairs;
 use crate::units::Unit;
 
 /// A rule that fired.
@@ -44,18 +46,7 @@ impl Suspect {
 /// The rules, each from a run's numbers to what is suspect in them.
 type Rule = fn(&View<'_>) -> Vec<Suspect>;
 
-const RULES: [Rule; 10] = [
-    of_the_import,
-    negative,
-    shorter_than_a_bare_start,
-    longer_than_the_whole,
-    faster_than_bare,
-    control_moved,
-    copies,
-    vdso_without_gain,
-    price::negative,
-    price::shorter_than_a_spawn,
-];
+const RULES: [Rule; 5] = [of_the_import, negative, faster_than_bare, control_moved, copies];
 
 /// What a rule may look at.
 pub struct View<'a> {
@@ -73,9 +64,9 @@ pub struct View<'a> {
     pub prices: &'a [Price],
 }
 
-/// Applies all rules.
+/// Applies the rules that hold for every question.
 pub(super) fn all(view: &View<'_>) -> Vec<Suspect> {
-    RULES.iter().flat_map(|rule| rule(view)).chain(own::suspects(view)).collect()
+    RULES.iter().flat_map(|rule| rule(view)).collect()
 }
 
 impl View<'_> {
@@ -84,7 +75,8 @@ impl View<'_> {
         &self.run.plan
     }
 
-    fn metric_index(&self, cell: usize, name: &str) -> Option<usize> {
+    /// The place of a metric among those of a cell's experiment.
+    pub fn metric_index(&self, cell: usize, name: &str) -> Option<usize> {
         self.plan().metrics(&self.plan().cells[cell]).iter().position(|metric| metric.name == name)
     }
 
@@ -101,9 +93,10 @@ impl View<'_> {
         format!("{} of `{}`{setting}", self.plan().metrics(planned)[metric].name, self.label(cell))
     }
 
-    fn baseline_cell(&self, cell: usize) -> Option<usize> {
+    /// The same setting of the baseline.
+    pub fn baseline_cell(&self, cell: usize) -> Option<usize> {
         let baseline = self.plan().baseline_of(self.plan().cells[cell].experiment);
-        super::sibling(self.plan(), cell, baseline)
+        sibling(self.plan(), cell, baseline)
     }
 }
 
@@ -161,77 +154,9 @@ fn negative(view: &View<'_>) -> Vec<Suspect> {
     found
 }
 
-/// No container starts in less time than the quickest process. What a command of a person's takes may vary by more.
-fn shorter_than_a_bare_start(view: &View<'_>) -> Vec<Suspect> {
-    let mut found = Vec::new();
-    for (cell, summary) in view.cells.iter().enumerate() {
-        let layer = view.plan().subjects[view.plan().cells[cell].subject].layer;
-        let about = experiment::find(view.plan().cells[cell].experiment).map(|one| one.about());
-        let launch = about.and_then(|about| about.empty_launch);
-        let Some(metric) = launch.and_then(|name| view.metric_index(cell, name)) else { continue };
-        let Some(baseline) = view.baseline_cell(cell).filter(|baseline| *baseline != cell) else { continue };
-        if layer == crate::plan::Layer::Bare || !is_bare(view, baseline) {
-            continue;
-        }
-        let range = |summary: &CellSummary| summary.metrics[metric].as_ref().map(|values| values.range);
-        let (Some(own), Some(bare)) = (range(summary), range(&view.cells[baseline])) else { continue };
-        if own.0 < bare.0 {
-            found.push(Suspect {
-                rule: "shorter than a bare start",
-                cells: vec![cell],
-                metric: Some(metric),
-                up_to: None,
-                evidence: format!(
-                    "{} takes {} at least once, and no bare start took less than {}",
-                    view.named(cell, metric),
-                    Unit::Seconds.format(own.0),
-                    Unit::Seconds.format(bare.0)
-                ),
-                mechanism: "the command came back before its container had run, or something else was started".into(),
-            });
-        }
-    }
-    found
-}
-
-fn is_bare(view: &View<'_>, cell: usize) -> bool {
+/// Whether a cell is of a process on the host.
+pub fn is_bare(view: &View<'_>, cell: usize) -> bool {
     view.plan().subjects[view.plan().cells[cell].subject].layer == crate::plan::Layer::Bare
-}
-
-/// A part cannot take longer than the whole that holds it.
-fn longer_than_the_whole(view: &View<'_>) -> Vec<Suspect> {
-    const PARTS: [(&str, &str); 3] =
-        [("first_instruction", "returned"), ("returned", "gone"), ("teardown", "gone")];
-    let mut found = Vec::new();
-    for cell in 0..view.cells.len() {
-        for (part, whole) in PARTS {
-            let (Some(part), Some(whole)) = (view.metric_index(cell, part), view.metric_index(cell, whole))
-            else {
-                continue;
-            };
-            let (parts, wholes) = (view.columns.get(cell, part), view.columns.get(cell, whole));
-            let beyond = parts.iter().zip(wholes).filter_map(|(part, whole)| Some(((*part)?, (*whole)?)));
-            let Some((part_value, whole_value)) = beyond.into_iter().find(|(part, whole)| part > whole)
-            else {
-                continue;
-            };
-            found.push(Suspect {
-                rule: "longer than the whole",
-                cells: vec![cell],
-                metric: Some(part),
-                up_to: None,
-                evidence: format!(
-                    "{} takes {} in a round where {} takes {}",
-                    view.named(cell, part),
-                    Unit::Seconds.format(part_value),
-                    view.named(cell, whole),
-                    Unit::Seconds.format(whole_value)
-                ),
-                mechanism: "a stamp from inside that is not on the clock of the stamps from outside".into(),
-            });
-        }
-    }
-    found
 }
 
 /// A container is a process with more to do: beyond the noise it cannot be faster than one.
@@ -332,30 +257,4 @@ fn copies(view: &View<'_>) -> Vec<Suspect> {
         }
     }
     found
-}
-
-/// The vDSO answers without the system call; where that takes longer than the call, it makes it.
-fn vdso_without_gain(view: &View<'_>) -> Vec<Suspect> {
-    let suspect = |cell: usize| {
-        let level = view.plan().alpha(view.plan().cells[cell].experiment);
-        let (call, vdso) =
-            (view.metric_index(cell, "clock_gettime")?, view.metric_index(cell, "clock_vdso")?);
-        let pairs = Pairs::align(view.columns.get(cell, call), view.columns.get(cell, vdso)).ok()?;
-        let difference = pairs.difference(level);
-        difference.interval.is_some_and(|interval| interval.low > 0.0).then(|| Suspect {
-            rule: "vDSO slower than the call",
-            cells: vec![cell],
-            metric: Some(vdso),
-            up_to: None,
-            evidence: format!(
-                "{} is {} from the real call in the same rounds",
-                view.named(cell, vdso),
-                Unit::Seconds.format_signed(difference.value)
-            ),
-            mechanism:
-                "a clock source that programs cannot read, or no vDSO: the system call is made all the same"
-                    .into(),
-        })
-    };
-    (0..view.cells.len()).filter_map(suspect).collect()
 }

@@ -7,6 +7,7 @@
 //! paid by whoever comes next; so every piece is measured after quiet, and after itself.
 
 pub mod sums;
+pub mod suspects;
 
 use super::question::{About, Metric, Question, Weight};
 use super::setting::{Setting, SettingKey, Taken};

@@ -5,6 +5,7 @@
 //! part of a container adds it, which is found by leaving parts out (`verdict::cause`).
 
 mod cause;
+pub mod suspects;
 pub mod tables;
 
 use super::question::{About, Company, Metric, Occasion, Question, Variation, Weight};

@@ -1,6 +1,8 @@
 //! How long from the command to the first instruction inside, to the client's return, until all
 //! is gone? And how much CPU does that take, whoever's it is?
 
+pub mod suspects;
+
 use super::question::{About, Metric, Question, Weight};
 use super::setting::{Setting, SettingKey, Taken};
 use crate::subject::Need;
