@@ -5,7 +5,7 @@ mod browser;
 mod comparison;
 mod in_browser;
 #[allow(dead_code, reason = "other tests plant more")]
-#[path = "../compare/planted.rs"]
+#[path = "../scripted/compare/planted.rs"]
 mod planted;
 #[allow(dead_code, reason = "the scripted runs serve other tests too")]
 #[path = "../report/scripted.rs"]

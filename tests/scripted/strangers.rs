@@ -1,8 +1,7 @@
 //! What may a stranger's run do to whoever looks at it? Its texts become no markup, no formula and no command to a
 //! terminal in any format, and its files take no more memory than a run of their plan.
 
-#[path = "support/dunnage.rs"]
-mod dunnage;
+use crate::dunnage;
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Do shells accept the completion scripts, and do they offer what can be typed?
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,8 +1,7 @@
 //! Many runs in a row: a planted change is found at its run and nowhere else, and what moves the machine too is
 //! called so.
 
-#[path = "support/dunnage.rs"]
-mod dunnage;
+use crate::dunnage;
 
 use std::fs;
 

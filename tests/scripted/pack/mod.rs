@@ -1,8 +1,7 @@
 //! A run in one file: the same verdicts from it, nothing private in it, and nothing that a stranger's file could
 //! do to whoever unpacks it.
 
-#[path = "../support/dunnage.rs"]
-mod dunnage;
+use crate::dunnage;
 mod planted;
 
 use std::fs;

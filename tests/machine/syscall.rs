@@ -1,10 +1,8 @@
 //! The experiment `syscall` for real: on the host, on the floor with every piece left out in its turn, on
 //! runtimes and on engines. What is asked of the numbers is what no machine can break.
 
-#[path = "support/dunnage.rs"]
-mod dunnage;
-#[path = "support/mod.rs"]
-mod support;
+use crate::dunnage;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::process::Command;

@@ -2,12 +2,9 @@
 //! the machine does, so only bounds are asserted that no load can move: nobody gets more than the quota, no
 //! burst is done before its CPU time has passed, a quota above what one thread can use throttles nothing.
 
-#[path = "support/dunnage.rs"]
-mod dunnage_program;
-#[path = "support/left.rs"]
-mod left;
-#[path = "support/mod.rs"]
-mod support;
+use crate::dunnage as dunnage_program;
+use crate::left;
+use crate::support;
 
 use dunnage::experiment::throttle::Measured;
 use dunnage::record::{self, Recorded};

@@ -4,8 +4,7 @@
 //! it is not 0; every other line up to the next command is standard output. `[..]` stands for
 //! anything within a line. Made anew by the same test with `DUNNAGE_TEST_TRANSCRIPTS=write`.
 
-#[path = "../support/dunnage.rs"]
-mod dunnage;
+use crate::dunnage;
 
 use std::fmt::Write;
 use std::fs;
@@ -57,7 +56,7 @@ fn matches(expected: &str, found: &str) -> bool {
 }
 
 fn check(name: &str, dunnage: &Dunnage) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/transcripts/{name}.txt"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/scripted/transcripts/{name}.txt"));
     let expected = fs::read_to_string(&path).expect("a transcript");
     let found = without_paths(dunnage, &transcript(dunnage, &expected));
     if std::env::var("DUNNAGE_TEST_TRANSCRIPTS").is_ok_and(|wish| wish == "write") {

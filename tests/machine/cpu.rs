@@ -1,10 +1,8 @@
 //! The experiment `cpu`: what it decides about scripted subjects whose truth is known, which numbers it does
 //! not believe, and that the work is done right, and where it should be, on every real subject.
 
-#[path = "support/dunnage.rs"]
-mod dunnage;
-#[path = "support/mod.rs"]
-mod support;
+use crate::dunnage;
+use crate::support;
 
 use ::dunnage::experiment::cpu::Cpu;
 use ::dunnage::experiment::{Question, Weight};

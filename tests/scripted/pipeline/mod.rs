@@ -1,9 +1,6 @@
 //! The whole way from the command line to verdicts, on subjects that follow a script: exact, and
 //! without engines.
 
-#[path = "../support/dunnage.rs"]
-mod dunnage;
-
 mod damage;
 mod events;
 mod factors;

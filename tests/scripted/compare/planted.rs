@@ -6,7 +6,7 @@ use dunnage::record::Recorded;
 use dunnage::stats::Rng;
 use dunnage::verdict::{Doubts, analyse, doubts};
 
-use crate::scripted;
+use super::scripted;
 
 /// Spread of the logarithm of every value.
 pub const NOISE: f64 = 0.03;

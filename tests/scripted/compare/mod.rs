@@ -2,11 +2,9 @@
 //! simulations for its promises, and the command line with runs of every kind of damage.
 
 mod command;
-#[path = "../support/dunnage.rs"]
-mod dunnage;
 mod planted;
 mod promises;
-#[path = "../report/scripted.rs"]
+#[path = "../../report/scripted.rs"]
 #[allow(dead_code, reason = "not all of it is used here")]
 mod scripted;
 mod verdicts;

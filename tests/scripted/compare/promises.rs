@@ -3,8 +3,8 @@
 use dunnage::plan::{Ladder, Layer};
 use dunnage::verdict::doubts;
 
-use crate::planted::{compared_quickly, ladder, plain, run, run_of, word};
-use crate::scripted::entry;
+use super::planted::{compared_quickly, ladder, plain, run, run_of, word};
+use super::scripted::entry;
 
 /// A docker that is slower by 5 %, with the margin of 3 % of `start`, 30 rounds and 3 % noise.
 #[test]

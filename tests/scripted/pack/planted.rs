@@ -6,8 +6,8 @@ use std::fs;
 
 use serde_json::Value;
 
+use super::inside;
 use crate::dunnage::{Dunnage, finished};
-use crate::inside;
 
 const HOST: &str = "kestrel-seven";
 const PERSON: &str = "mathilda";

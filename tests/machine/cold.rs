@@ -2,11 +2,6 @@
 //!
 //! Emptying the page cache slows whatever else the machine does, so it is done twice here and no more.
 
-#[path = "support/dunnage.rs"]
-mod dunnage;
-#[path = "support/mod.rs"]
-mod support;
-
 use std::fs;
 
 use crate::dunnage::Dunnage;

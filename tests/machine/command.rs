@@ -4,12 +4,7 @@
 //!
 //! Deliberately absent: how long anything takes.
 
-#[path = "support/dunnage.rs"]
-mod dunnage;
-#[path = "support/left.rs"]
-mod left;
-#[path = "support/mod.rs"]
-mod support;
+use crate::left;
 
 use std::fs;
 use std::io::Write;

@@ -3,8 +3,7 @@
 //! `hyperfine-1.15.json` was written by hyperfine 1.15; `container_benchmark_data.json` follows the format that cri-tools
 //! documents in `pkg/benchmark/util.go`, with made-up durations.
 
-#[path = "../support/dunnage.rs"]
-mod dunnage;
+use crate::dunnage;
 mod table;
 
 use std::fs;

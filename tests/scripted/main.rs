@@ -1,0 +1,18 @@
+//! The program on the scripted subject, on planted data and on its own files: no engine, no runtime, no rights. One
+//! executable, since each has the whole program in it and takes as long to link.
+
+mod causes;
+mod compare;
+mod completions;
+#[path = "../support/dunnage.rs"]
+mod dunnage;
+mod history;
+mod import;
+mod pack;
+mod pipeline;
+mod prices;
+mod strangers;
+#[path = "../support/mod.rs"]
+mod support;
+mod transcripts;
+mod verdicts;
