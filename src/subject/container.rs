@@ -5,7 +5,7 @@
 //! same for all and stand here. Deliberately absent: what the verbs are good for; experiments decide that.
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +32,8 @@ pub struct ContainerRequest {
     pub program: Resident,
     /// The network of ours that it joins, in place of the one that its subject has.
     pub network: Option<Joint>,
+    /// Ports of its own, each of which is to be reached at a port of the host's loopback address.
+    pub ports: Vec<u16>,
     /// Where a program that serves finds its channel; `Container::create` says it.
     pub channel: Option<PathBuf>,
 }
@@ -86,6 +88,15 @@ pub struct Entered {
     pub treatment: Vec<(&'static str, String)>,
 }
 
+/// A port of a container that can be reached at an address of the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Published {
+    /// Its own port.
+    pub inside: u16,
+    /// Where the host has it.
+    pub host: SocketAddr,
+}
+
 /// Whether a container that was to be removed was there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
@@ -125,6 +136,10 @@ pub trait Verbs: Send {
     fn first_process(&mut self) -> Result<i32, Failure>;
     /// Checks the treatment that a probe found inside.
     fn check(&self, inside: &Inside) -> Result<(), Failure>;
+    /// Where its own ports can be reached; none where nothing was published.
+    fn ports(&mut self) -> Result<Vec<Published>, Failure> {
+        Ok(Vec::new())
+    }
     /// What its program has written so far, where that is kept.
     fn output(&mut self) -> String {
         String::new()
@@ -162,6 +177,10 @@ impl<'a> Container<'a> {
         request: &ContainerRequest,
         run: &'a RunContext,
     ) -> Result<Container<'a>, Abort> {
+        if !request.ports.is_empty() && !subject.publishes_ports() {
+            let reason = format!("`{}` publishes no ports", subject.spec());
+            return Err(Failure::new(FailureClass::Unsupported, reason).into());
+        }
         let name = run.next_name();
         let directory = run.workspace().join(&name);
         std::fs::create_dir_all(&directory)
@@ -283,6 +302,11 @@ impl<'a> Container<'a> {
     /// What its program has written so far, where the subject keeps that.
     pub fn output(&mut self) -> String {
         self.verbs.output()
+    }
+
+    /// Where its published ports can be reached.
+    pub fn ports(&mut self) -> Result<Vec<Published>, Failure> {
+        self.verbs.ports()
     }
 
     /// The places of the host that are bound into it because somebody asked for it.

@@ -105,6 +105,9 @@ impl Engine {
         add(verb);
         add(&["--name", name, "--label", &format!("{RUN_LABEL}={}", run.id)]);
         add(&["--label", &format!("{STATE_LABEL}={}", run.place.state.display())]);
+        for port in order.ports() {
+            add(&["--publish", &format!("127.0.0.1::{port}")]);
+        }
         let joined = order.network().map(|joint| joint.name.as_str());
         if let Some(name) = joined {
             add(&["--network", name]);
@@ -273,6 +276,10 @@ impl Subject for Engine {
         let launched = launched?;
         removed?;
         Ok(launched)
+    }
+
+    fn publishes_ports(&self) -> bool {
+        true
     }
 
     fn make_network(&self, name: &str, run: &RunContext) -> Result<Option<Bridge>, Abort> {

@@ -134,6 +134,10 @@ pub trait Subject: Send + Sync {
     fn work(&mut self, work: &Work, run: &RunContext) -> Result<Launch, Abort> {
         self.fulfil(work.into(), run)
     }
+    /// Whether ports of its containers can be had at the host.
+    fn publishes_ports(&self) -> bool {
+        false
+    }
     /// Makes a network with this name that its containers can join; gives the bridge where nobody else keeps it.
     fn make_network(&self, _name: &str, _run: &RunContext) -> Result<Option<Bridge>, Abort> {
         Err(Failure::new(FailureClass::Unsupported, "it makes no networks that containers could share")

@@ -98,6 +98,14 @@ impl<'a> Order<'a> {
         }
     }
 
+    /// The ports of its container that are to be published.
+    pub fn ports(self) -> &'a [u16] {
+        match self {
+            Order::Stay(request) => &request.ports,
+            Order::Task(_) | Order::Work(_) => &[],
+        }
+    }
+
     /// What is to be bound into the container.
     pub fn mounts(self) -> &'a [Mount] {
         match self {

@@ -61,12 +61,12 @@ struct Task {
     failed: usize,
     errno: i32,
     /// The child of this child, born when all steps are made; null where there is none.
-    heir: *mut Heir,
+    grandchild: *mut Grandchild,
 }
 
 /// A child of the child, which becomes ours when its maker ends.
 #[repr(C)]
-struct Heir {
+struct Grandchild {
     task: *mut Task,
     stack_top: usize,
     /// What its clone returned; zero before.
@@ -79,7 +79,7 @@ pub enum Born {
     /// The program runs.
     Alive(i32),
     /// The step with this index was refused with this error number; the child has to be reaped.
-    Stillborn { pid: i32, step: usize, errno: i32 },
+    Failed { pid: i32, step: usize, errno: i32 },
 }
 
 /// The argument of clone3, as of Linux 5.7.
@@ -157,7 +157,7 @@ pub fn give_birth(
     let (failed, errno) =
         unsafe { (ptr::read_volatile(&raw const task.failed), ptr::read_volatile(&raw const task.errno)) };
     let pid = pid as i32;
-    Ok(if failed == usize::MAX { Born::Alive(pid) } else { Born::Stillborn { pid, step: failed, errno } })
+    Ok(if failed == usize::MAX { Born::Alive(pid) } else { Born::Failed { pid, step: failed, errno } })
 }
 
 /// Clones a child, into a version 2 cgroup where one is given, that makes the steps `joining` and then, if all were made, clones another one, which
@@ -173,12 +173,12 @@ pub fn give_birth_within(
 ) -> Result<Born, i32> {
     let mut second = Task::of(executing);
     let stack_top = second_stack.base as usize + GUARD + STACK;
-    let mut heir = Heir { task: &raw mut second, stack_top, pid: 0 };
-    let mut first = Task { heir: &raw mut heir, ..Task::of(joining) };
+    let mut grandchild = Grandchild { task: &raw mut second, stack_top, pid: 0 };
+    let mut first = Task { grandchild: &raw mut grandchild, ..Task::of(joining) };
     let arguments = CloneArguments::sharing_memory(stack, 0, cgroup);
     let call = arguments.call();
     let blocked = block_all_signals();
-    // SAFETY: both stacks are mapped, borrowed exclusively and not in use; tasks, heir and steps outlive
+    // SAFETY: both stacks are mapped, borrowed exclusively and not in use; tasks, grandchild and steps outlive
     // the children's use of our memory: the first ends only after the second's exec or end, and this
     // thread goes on only after the end of the first.
     let pid = unsafe { clone_onto(call, &raw mut first) };
@@ -187,31 +187,31 @@ pub fn give_birth_within(
         return Err(-pid as i32);
     }
     // SAFETY: all of it is ours; the reads are volatile because other processes wrote it.
-    let (failed, errno, heir_pid, heir_failed, heir_errno) = unsafe {
+    let (failed, errno, grandchild_pid, grandchild_failed, grandchild_errno) = unsafe {
         (
             ptr::read_volatile(&raw const first.failed),
             ptr::read_volatile(&raw const first.errno),
-            ptr::read_volatile(&raw const heir.pid),
+            ptr::read_volatile(&raw const grandchild.pid),
             ptr::read_volatile(&raw const second.failed),
             ptr::read_volatile(&raw const second.errno),
         )
     };
     let pid = pid as i32;
     if failed != usize::MAX {
-        return Ok(Born::Stillborn { pid, step: failed, errno });
+        return Ok(Born::Failed { pid, step: failed, errno });
     }
     super::child::reap(pid).map_err(|error| error.raw_os_error().unwrap_or(libc::ECHILD))?;
-    Ok(match heir_pid as i32 {
+    Ok(match grandchild_pid as i32 {
         refused @ ..=0 => return Err(-refused),
-        pid if heir_failed == usize::MAX => Born::Alive(pid),
-        pid => Born::Stillborn { pid, step: joining.len() + heir_failed, errno: heir_errno },
+        pid if grandchild_failed == usize::MAX => Born::Alive(pid),
+        pid => Born::Failed { pid, step: joining.len() + grandchild_failed, errno: grandchild_errno },
     })
 }
 
 impl Task {
     fn of(steps: &[Step]) -> Task {
         let (steps, count) = (steps.as_ptr(), steps.len());
-        Task { steps, count, failed: usize::MAX, errno: 0, heir: ptr::null_mut() }
+        Task { steps, count, failed: usize::MAX, errno: 0, grandchild: ptr::null_mut() }
     }
 }
 
@@ -261,11 +261,12 @@ unsafe extern "C" fn live(task: *mut Task) -> ! {
                 raw::exit(127);
             }
         }
-        let heir = (*task).heir;
-        if !heir.is_null() {
+        let grandchild = (*task).grandchild;
+        if !grandchild.is_null() {
             let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PARENT | libc::SIGCHLD;
-            let pid = clone_onto((libc::SYS_clone, flags as usize, (*heir).stack_top), (*heir).task);
-            ptr::write_volatile(&raw mut (*heir).pid, pid);
+            let pid =
+                clone_onto((libc::SYS_clone, flags as usize, (*grandchild).stack_top), (*grandchild).task);
+            ptr::write_volatile(&raw mut (*grandchild).pid, pid);
         }
     }
     raw::exit(127)

@@ -158,7 +158,7 @@ pub(in crate::sys) fn start(
     stay_readable();
     match born.map_err(io::Error::from_raw_os_error)? {
         Born::Alive(pid) => Ok((pid, spawned)),
-        Born::Stillborn { pid, step, errno } => {
+        Born::Failed { pid, step, errno } => {
             child::reap(pid).ok();
             Err(refused(steps[step].failed(errno)))
         }

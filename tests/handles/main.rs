@@ -295,3 +295,44 @@ fn two_containers_of_podman_exchange_bytes_and_leave_nothing() {
         joins("podman", || listed("podman"));
     }
 }
+
+/// A service behind a published port, which a peer on the host calls.
+fn publishes(text: &str) {
+    let dunnage = Dunnage::new();
+    let run = run_in(&dunnage.state());
+    let (subject, bare) = (subject(text, &run), subject("bare", &run));
+    let request =
+        ContainerRequest { program: Resident::Serves, ports: vec![7000], ..ContainerRequest::default() };
+    let mut container = Container::create(subject.as_ref(), &request, &run).unwrap();
+    container.start().unwrap();
+    container.ready().unwrap();
+    let ports = container.ports().unwrap();
+    let port = ports.iter().find(|port| port.inside == 7000).unwrap_or_else(|| panic!("{text}: {ports:?}"));
+    result(&mut container, &work("network", &["listen", "0.0.0.0:7000"]));
+    container.send(&work("network", &["echo"])).unwrap();
+    let mut peer = service(bare.as_ref(), None, &run);
+    let answer = peer.ask(&work("network", &["exchange", &port.host.to_string(), "1000000"])).unwrap();
+    assert_eq!(named(&answer.done.results, "bytes"), 1_000_000, "{text}: {answer:?}");
+    // What it took stands in the peer's own account.
+    assert!(answer.cpu > Nanos(0) && answer.cpu <= peer.cpu().unwrap(), "{answer:?}");
+    container.answer().unwrap();
+    drop((container, peer));
+    ends(&dunnage, subject, run);
+
+    let run = run_in(&dunnage.state());
+    let refused = Container::create(bare.as_ref(), &request, &run).err();
+    let Some(Abort::Failed(failure)) = refused else { panic!("the host publishes its own ports") };
+    assert_eq!(failure.class, FailureClass::Unsupported);
+}
+
+#[test]
+fn a_peer_on_the_host_reaches_published_ports() {
+    const TEST: &str = "a_peer_on_the_host_reaches_published_ports";
+    for (need, text) in
+        [(Need::Docker, "docker"), (Need::Docker, "docker:client=api"), (Need::Podman, "podman")]
+    {
+        if !lacks(TEST, need) {
+            publishes(text);
+        }
+    }
+}

@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
+use super::client::{Client, json};
 use super::http::{Request, demultiplexed};
 use super::requests::Life;
-use super::talk::{Talk, json};
 use super::{Address, Api};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::subject::account::Account;
@@ -97,17 +97,17 @@ pub(super) fn launch(run: &RunContext, api: &Api, name: &str, order: Order<'_>) 
 fn carry_out(requests: &Requests, address: &Address, patience: &mut Patience<'_>) -> Result<Answered, Abort> {
     let before = clock::thread_cpu();
     let mut parts = Vec::with_capacity(5);
-    let mut talk = Talk::begin(address, patience)?;
-    talk.ask(&requests.create, patience, None)?;
+    let mut client = Client::begin(address, patience)?;
+    client.ask(&requests.create, patience, None)?;
     parts.push(("created", clock::now()));
-    let mut output = Talk::stream(address, &requests.attach, patience)?;
+    let mut output = Client::stream(address, &requests.attach, patience)?;
     parts.push(("attached", clock::now()));
-    talk.ask(&requests.start, patience, Some(&mut output))?;
+    client.ask(&requests.start, patience, Some(&mut output))?;
     parts.push(("started", clock::now()));
-    let waited = talk.ask(&requests.wait, patience, Some(&mut output))?;
+    let waited = client.ask(&requests.wait, patience, Some(&mut output))?;
     parts.push(("waited", clock::now()));
     if let Some(remove) = &requests.remove {
-        talk.ask(remove, patience, Some(&mut output))?;
+        client.ask(remove, patience, Some(&mut output))?;
         parts.push(("removed", clock::now()));
     }
     let own_cpu = Nanos(clock::thread_cpu().0 - before.0);

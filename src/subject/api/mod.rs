@@ -3,19 +3,19 @@
 //!
 //! Deliberately absent: TCP, TLS and SSH, an async runtime, threads, and a library of an engine's.
 
+mod client;
 mod http;
 mod launch;
 pub mod requests;
-mod talk;
 mod verbs;
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use self::client::{Address, ask_once, json, refused};
 use self::http::Request;
 use self::requests::{Life, Wish};
-use self::talk::{Address, ask_once, json, refused};
 use self::verbs::OfApi;
 use super::container::{Draft, Found, Verbs, is_cut_short, is_over};
 use super::engine::{Engine, RUN_LABEL, is_about_nothing};
@@ -255,8 +255,8 @@ impl Api {
         let Server::Daemon(address) = &self.server else { return self.engine.rm(name) };
         let request = Life::of(&self.version, name).remove_by_force();
         let mut patience = Patience::new(ANSWER, None);
-        let answered = talk::Talk::begin(address, &mut patience)
-            .and_then(|mut talk| talk.exchange(&request, &mut patience, None));
+        let answered = client::Client::begin(address, &mut patience)
+            .and_then(|mut client| client.exchange(&request, &mut patience, None));
         let answer = match answered {
             Ok(answer) => answer,
             Err(Abort::Failed(failure)) => return Err(failure),
@@ -310,6 +310,10 @@ impl Subject for Api {
         let launched = launched?;
         removed?;
         Ok(launched)
+    }
+
+    fn publishes_ports(&self) -> bool {
+        true
     }
 
     fn make_network(&self, name: &str, run: &RunContext) -> Result<Option<Bridge>, Abort> {

@@ -50,6 +50,7 @@ impl Wish<'_> {
             "Tty": self.spec.get("tty") == Some("true"),
             "Cmd": arguments,
             "Image": self.image,
+            "ExposedPorts": ports(order, &json!({})),
             "Entrypoint": entrypoint,
             "Labels": { RUN_LABEL: self.run, STATE_LABEL: self.state.to_string_lossy() },
             "HostConfig": self.host_config(order),
@@ -85,6 +86,7 @@ impl Wish<'_> {
             "NanoCpus": (cpus * 1e9).round() as i64,
             "Memory": key("memory").and_then(spec::parse_size).unwrap_or(0),
             "MemorySwappiness": -1,
+            "PortBindings": ports(order, &json!([{ "HostIp": "127.0.0.1", "HostPort": "" }])),
             "RestartPolicy": { "Name": "no", "MaximumRetryCount": 0 },
             "Ulimits": ulimits,
         });
@@ -93,6 +95,12 @@ impl Wish<'_> {
         }
         all
     }
+}
+
+/// Something for each port that is to be published; nothing where there is none.
+fn ports(order: Order<'_>, each: &Value) -> Option<Value> {
+    let all = order.ports().iter().map(|port| (format!("{port}/tcp"), each.clone()));
+    (!order.ports().is_empty()).then(|| Value::Object(all.collect()))
 }
 
 /// The requests about one container, which is named in them rather than known by its id, so that

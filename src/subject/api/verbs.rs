@@ -1,19 +1,19 @@
 //! The verbs as requests: each connects anew, as a command of its own would. To enter is three requests: one makes the process, one
 //! starts it and becomes the stream of its output, and when that has ended one asks how it ended.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Api;
+use super::client::{Address, Client, json};
 use super::http::Request;
 use super::launch::{ended, streams};
 use super::requests::Life;
-use super::talk::{Address, Talk, json};
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE};
 use crate::subject::Order;
-use crate::subject::container::{Draft, Entered, Found, Span, Verbs};
+use crate::subject::container::{Draft, Entered, Found, Published, Span, Verbs};
 use crate::sys::clock;
 use crate::sys::process;
 use crate::sys::socket::Patience;
@@ -32,11 +32,23 @@ impl OfApi<'_> {
         let run = self.draft.run;
         let mut patience = Patience::new(run.allowed, Some(&run.interrupts));
         let began = clock::now();
-        let answered = Talk::begin(&self.api.address(), &mut patience)
-            .and_then(|mut talk| talk.ask(request, &mut patience, None));
+        let answered = Client::begin(&self.api.address(), &mut patience)
+            .and_then(|mut client| client.ask(request, &mut patience, None));
         let span = Span { began, ended: clock::now() };
         answered.map_err(|abort| taking(abort, span.took()))?;
         Ok(span)
+    }
+
+    /// What the engine says that it is.
+    fn inspected(&self) -> Result<Value, Failure> {
+        let run = self.draft.run;
+        let request = self.life.inspect();
+        let mut patience = Patience::new(run.allowed, Some(&run.interrupts));
+        match super::ask_once(&self.api.address(), &request, &mut patience) {
+            Ok(answer) => json(&answer, &request),
+            Err(Abort::Failed(failure)) => Err(failure),
+            Err(Abort::Interrupted) => Err(environment("interrupted".into())),
+        }
     }
 
     /// Ends the monitors of processes that entered a container which is removed: podman's service has
@@ -46,6 +58,10 @@ impl OfApi<'_> {
             process::kill_clients(&monitor.path, &self.draft.name);
         }
     }
+}
+
+fn environment(reason: String) -> Failure {
+    Failure::new(FailureClass::Environment, reason)
 }
 
 /// A failure that says how long it took.
@@ -70,17 +86,17 @@ fn visit(
     tty: bool,
     patience: &mut Patience<'_>,
 ) -> Result<Visit, Abort> {
-    let mut talk = Talk::begin(address, patience)?;
-    let made = json(&talk.ask(make, patience, None)?, make)?;
+    let mut client = Client::begin(address, patience)?;
+    let made = json(&client.ask(make, patience, None)?, make)?;
     let Some(id) = made["Id"].as_str() else {
         let reason = format!("the answer to `{}` names no process", make.shown);
         return Err(Failure::new(FailureClass::WrongOutput, reason).into());
     };
     let start = life.start_exec(id, &json!({ "Detach": false, "Tty": tty }));
-    let stream = Talk::stream(address, &start, patience)?;
+    let stream = Client::stream(address, &start, patience)?;
     let output = stream.into_bytes(patience).map_err(|stopped| super::launch::endless(stopped, &start))?;
     let inspect = life.inspect_exec(id);
-    let told = talk.ask(&inspect, patience, None)?;
+    let told = client.ask(&inspect, patience, None)?;
     let returned = clock::now();
     let told = json(&told, &inspect)?;
     match told["ExitCode"].as_i64() {
@@ -131,19 +147,22 @@ impl Verbs for OfApi<'_> {
     }
 
     fn first_process(&mut self) -> Result<i32, Failure> {
-        let run = self.draft.run;
-        let request = self.life.inspect();
-        let mut patience = Patience::new(run.allowed, Some(&run.interrupts));
-        let environment = |reason: String| Failure::new(FailureClass::Environment, reason);
-        let answered = super::ask_once(&self.api.address(), &request, &mut patience);
-        let said = match answered {
-            Ok(answer) => json(&answer, &request)?,
-            Err(Abort::Failed(failure)) => return Err(failure),
-            Err(Abort::Interrupted) => return Err(environment("interrupted".into())),
-        };
+        let said = self.inspected()?;
         let pid = said["State"]["Pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
         let runs = pid.filter(|pid| *pid > 0);
         runs.ok_or_else(|| environment(format!("`{}` does not run", self.draft.name)))
+    }
+
+    fn ports(&mut self) -> Result<Vec<Published>, Failure> {
+        let said = self.inspected()?;
+        let own = said["NetworkSettings"]["Ports"].as_object().into_iter().flatten();
+        let published = |(port, bindings): (&String, &Value)| {
+            let inside = port.split('/').next()?.parse().ok()?;
+            let binding = bindings.as_array()?.first()?;
+            let host = format!("{}:{}", binding["HostIp"].as_str()?, binding["HostPort"].as_str()?);
+            Some(Published { inside, host: host.parse().ok()? })
+        };
+        Ok(own.filter_map(published).collect())
     }
 
     fn check(&self, inside: &Inside) -> Result<(), Failure> {

@@ -8,7 +8,7 @@ use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE};
 use crate::subject::Order;
-use crate::subject::container::{Draft, Entered, Found, Span, Verbs};
+use crate::subject::container::{Draft, Entered, Found, Published, Span, Verbs};
 use crate::sys::spawn::Program;
 
 /// A container of an engine.
@@ -74,6 +74,15 @@ impl Verbs for OfEngine<'_> {
         self.engine.check_mapping(inside)
     }
 
+    fn ports(&mut self) -> Result<Vec<Published>, Failure> {
+        if self.draft.request.ports.is_empty() {
+            return Ok(Vec::new());
+        }
+        let said = self.engine.ask(&["port", &self.draft.name]);
+        let said = said.map_err(|why| Failure::new(FailureClass::Environment, why.reason))?;
+        Ok(String::from_utf8_lossy(&said).lines().filter_map(published).collect())
+    }
+
     fn output(&mut self) -> String {
         let said = self.engine.insist(&["logs", &self.draft.name]);
         said.map_or_else(|why| why.reason, |said| String::from_utf8_lossy(&said).into_owned())
@@ -81,5 +90,24 @@ impl Verbs for OfEngine<'_> {
 
     fn discard(&mut self) -> Result<Found, Failure> {
         self.engine.rm(&self.draft.name)
+    }
+}
+
+/// A line such as `80/tcp -> 127.0.0.1:49153`.
+fn published(line: &str) -> Option<Published> {
+    let (inside, host) = line.split_once(" -> ")?;
+    Some(Published { inside: inside.split('/').next()?.parse().ok()?, host: host.trim().parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn published_ports_are_read() {
+        let found = published("80/tcp -> 127.0.0.1:49153").unwrap();
+        assert_eq!((found.inside, found.host.to_string().as_str()), (80, "127.0.0.1:49153"));
+        assert_eq!(published("80/tcp -> [::]:80").map(|port| port.host.is_ipv6()), Some(true));
+        assert_eq!((published(""), published("no port")), (None, None));
     }
 }

@@ -135,7 +135,7 @@ impl Prepared {
                 let child = Child::adopt(pid, spawned, stdout, stderr).map_err(LaunchError::Setup)?;
                 Ok(Running { child, removal: Removal::new(Vec::new(), None), own_cpu })
             }
-            Born::Stillborn { pid, step, errno } => {
+            Born::Failed { pid, step, errno } => {
                 spawn::reap(pid).ok();
                 Err(self.refused(inside[step].failed(errno)))
             }
@@ -171,7 +171,7 @@ impl Prepared {
         let born = birth::give_birth_within(&mut self.stack, cgroup.as_ref(), &joining, second, &executing);
         match born.map_err(|errno| LaunchError::Clone(std::io::Error::from_raw_os_error(errno)))? {
             Born::Alive(pid) => Child::adopt(pid, spawned, stdout, stderr).map_err(LaunchError::Setup),
-            Born::Stillborn { pid, step, errno } => {
+            Born::Failed { pid, step, errno } => {
                 spawn::reap(pid).ok();
                 let refused = joining.iter().chain(&executing).nth(step);
                 Err(refused.map_or_else(

@@ -339,7 +339,7 @@ impl Prepared {
 
         let adopted = match born {
             Ok(Born::Alive(pid)) => Child::adopt(pid, spawned, stdout, stderr).map_err(LaunchError::Setup),
-            Ok(Born::Stillborn { pid, step, errno }) => {
+            Ok(Born::Failed { pid, step, errno }) => {
                 spawn::reap(pid).ok();
                 Err(self.refused(inside[step].failed(errno)))
             }

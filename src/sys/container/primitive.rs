@@ -176,7 +176,7 @@ impl Prepared {
         let born = birth::give_birth(&mut self.stack, namespaces.namespaces(), None, steps);
         match born.map_err(|errno| LaunchError::Clone(std::io::Error::from_raw_os_error(errno)))? {
             Born::Alive(pid) => Ok(pid),
-            Born::Stillborn { pid, step, errno } => {
+            Born::Failed { pid, step, errno } => {
                 spawn::reap(pid).ok();
                 Err(self.refused(steps[step].failed(errno)))
             }

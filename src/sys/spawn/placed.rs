@@ -66,7 +66,7 @@ pub(super) fn start(
     let born = birth::give_birth(&mut stack, 0, birthplace.as_ref(), &steps);
     match born.map_err(io::Error::from_raw_os_error)? {
         Born::Alive(pid) => Ok((pid, spawned)),
-        Born::Stillborn { pid, step, errno } => {
+        Born::Failed { pid, step, errno } => {
             super::super::child::reap(pid).ok();
             Err(identity::refused(steps[step].failed(errno)))
         }

@@ -28,15 +28,15 @@ impl std::fmt::Display for Address {
 
 /// A conversation, one request after the other.
 #[derive(Debug)]
-pub struct Talk {
+pub struct Client {
     address: Address,
     connection: Connection,
 }
 
-impl Talk {
+impl Client {
     /// Connects.
-    pub fn begin(address: &Address, patience: &mut Patience<'_>) -> Result<Talk, Abort> {
-        Ok(Talk { address: address.clone(), connection: connect(address, patience)? })
+    pub fn begin(address: &Address, patience: &mut Patience<'_>) -> Result<Client, Abort> {
+        Ok(Client { address: address.clone(), connection: connect(address, patience)? })
     }
 
     /// Sends a request whose answer must be a yes. An engine that ends the connection after an
@@ -80,7 +80,7 @@ impl Talk {
 
 /// A question with its answer on a connection of its own.
 pub fn ask_once(address: &Address, request: &Request, patience: &mut Patience<'_>) -> Result<Answer, Abort> {
-    Talk::begin(address, patience)?.ask(request, patience, None)
+    Client::begin(address, patience)?.ask(request, patience, None)
 }
 
 /// The JSON in an answer.
