@@ -3,10 +3,7 @@
 
 pub mod cli;
 pub mod cmd;
-pub mod compare;
-pub mod document;
 pub mod exit;
-pub mod history;
 pub mod host;
 pub mod image;
 pub mod measure;
@@ -14,8 +11,6 @@ pub mod plan_file;
 pub mod probe;
 pub mod progress;
 pub mod record;
-pub mod reference;
-pub mod report;
 pub mod resource;
 pub mod runner;
 pub mod session;
@@ -25,3 +20,4 @@ pub mod sys;
 pub mod watch;
 
 pub use dunnage_analysis::{advise, experiment, outcome, plan, stats, units, verdict};
+pub use dunnage_report::{compare, document, history, reference, report};

@@ -104,7 +104,7 @@ fn pictures(run: &Recorded) -> Vec<Picture> {
 /// As the rasteriser sees it, with our letters.
 fn tree(svg: &str) -> Tree {
     let mut typefaces = Database::new();
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/report/picture/font");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/report/src/report/picture/font");
     for name in ["DejaVuSans.ttf", "DejaVuSans-Bold.ttf"] {
         typefaces.load_font_data(std::fs::read(directory.join(name)).expect("a typeface"));
     }

@@ -6,7 +6,6 @@ use crate::code::{used_paths, without_comments, without_comments_and_strings};
 type Rule = fn(&File) -> Vec<String>;
 
 const RULES: &[Rule] = &[
-    pure_rooms_know_no_machine,
     experiments_name_no_engine,
     subjects_name_no_experiment,
     unsafe_has_its_places,
@@ -65,29 +64,6 @@ fn has_word(line: &str, word: &str) -> bool {
     line.split(|c| !is_word(c)).any(|found| found == word)
 }
 
-/// Comparisons, histories and reports are functions of what was read: no process, clock, engine, handle.
-fn pure_rooms_know_no_machine(file: &File) -> Vec<String> {
-    const PURE: [&str; 5] = ["src/document", "src/report", "src/compare", "src/reference", "src/history"];
-    const MACHINE: &[&str] = &[
-        "std::process",
-        "std::fs",
-        "std::net",
-        "std::time::Instant",
-        "std::time::SystemTime",
-        "std::os",
-        "libc",
-        "crate::sys",
-        "crate::host",
-        "crate::probe",
-        "crate::runner",
-    ];
-    if !PURE.iter().any(|room| file.is_in(room)) {
-        return Vec::new();
-    }
-    let named = MACHINE.iter().filter(|module| file.mentions(module));
-    named.map(|module| format!("a pure room uses `{module}`")).collect()
-}
-
 /// Adding an engine touches no experiment; comments may explain with engines.
 fn experiments_name_no_engine(file: &File) -> Vec<String> {
     const ENGINES: &[&str] = &["docker", "podman", "containerd", "crun", "runc", "youki", "runsc"];
@@ -118,10 +94,10 @@ fn unsafe_has_its_places(file: &File) -> Vec<String> {
     lines_with(&file.bare, "unsafe out of its places", |line| has_word(line, "unsafe"))
 }
 
-/// Only commands, progress and the terminal report talk.
+/// Only commands and progress talk.
 fn printing_has_its_places(file: &File) -> Vec<String> {
     const PRINTERS: &[&str] = &["println!", "eprintln!", "print!", "eprint!"];
-    let places = ["src/main.rs", "src/progress", "src/report/terminal"];
+    let places = ["src/main.rs", "src/progress"];
     let talks = file.is_in("src/cmd") || places.iter().any(|place| file.path.starts_with(place));
     if file.path.starts_with("tests/") || !file.path.contains("src/") || file.is_in("xtask") || talks {
         return Vec::new();
@@ -171,32 +147,6 @@ mod fires {
     }
 
     #[test]
-    fn on_a_pure_room_that_knows_the_machine() {
-        for line in [
-            "use std::process::Command;",
-            "use std::{fmt, fs::{self, File}};",
-            "fn now() { std::time::Instant::now(); }",
-            "use std::time::{Duration, SystemTime};",
-            "use std::net;",
-            "fn pid() { libc::getpid(); }",
-            "use crate::{sys, units};",
-        ] {
-            for path in ["src/compare/rows.rs", "src/report.rs", "src/report/md.rs"] {
-                assert_eq!(planted(path, line), 1, "{path} {line}");
-            }
-            assert_eq!(planted("src/runner.rs", line), 0, "{line}");
-        }
-        for fine in [
-            "// std::process is not for us",
-            "use std::time::Duration;",
-            "const HELP: &str = \"std::fs\";",
-            "use crate::system;",
-        ] {
-            assert_eq!(planted("src/report/text.rs", fine), 0, "{fine}");
-        }
-    }
-
-    #[test]
     fn on_an_experiment_that_names_an_engine() {
         for line in ["const E: &str = \"docker\";", "fn start_podman() {}", "let x = Crun;"] {
             for path in ["crates/analysis/src/experiment/start.rs", "src/measure/start.rs"] {
@@ -233,8 +183,8 @@ mod fires {
     fn on_printing_out_of_its_places() {
         for line in ["println!();", "eprintln!(\"a\");", "std::print!(\"a\");", "eprint!(\"\")"] {
             assert_eq!(planted("src/runner.rs", line), 1, "{line}");
-            assert_eq!(planted("src/report/csv.rs", line), 1, "{line}");
-            for path in ["src/cmd/run.rs", "src/main.rs", "src/report/terminal.rs", "xtask/a.rs"] {
+            assert_eq!(planted("crates/report/src/csv.rs", line), 1, "{line}");
+            for path in ["src/cmd/run.rs", "src/main.rs", "xtask/a.rs"] {
                 assert_eq!(planted(path, line), 0, "{path} {line}");
             }
         }

@@ -17,6 +17,7 @@ use crate::experiment::Setting;
 use crate::experiment::command::line;
 use crate::experiment::setting::interned;
 use crate::plan::{Entry, Plan, Prediction, Relation};
+use dunnage_analysis::record::kernel::{is_shared, own_arguments};
 
 /// Facts about the machine that do not tell which one it is.
 pub(super) const PUBLIC: [&str; 20] = [
@@ -43,13 +44,6 @@ pub(super) const PUBLIC: [&str; 20] = [
 ];
 const MITIGATION: &str = "mitigation_";
 const STORAGE: &str = "storage_";
-
-/// Arguments of the kernel that change what is measured, by the beginning of their names.
-const ARGUMENTS: &str = "acpi amd_iommu amd_pstate apparmor audit cgroup clocksource cpufreq cpuidle default_hugepagesz elevator hpet \
-    hugepages idle init_on_ intel_idle intel_iommu intel_pstate iommu irqaffinity isolcpus kpti l1tf lsm maxcpus mds \
-    mem= mitigations nmi_watchdog no_timer_check noapic nohz nopti nosmt nospec nr_cpus numa page_poison preempt \
-    processor. psi pti rcu_nocb security selinux skew_tick spec swapaccount transparent_hugepage \
-    systemd.unified_cgroup_hierarchy systemd.legacy_systemd_cgroup_controller";
 
 /// Environment and plan of one run directory without what is private.
 pub struct Head {
@@ -188,20 +182,6 @@ fn machine_fact(name: &str, value: &str, words: &mut Words) -> Option<String> {
     }
     words.left_out(&format!("{name}: {value}"));
     None
-}
-
-/// What of the kernel's command line is in a pack too, so that one in a pack can be compared with one that is not.
-pub fn shared_arguments(line: &str) -> String {
-    own_arguments(line).split_whitespace().filter(is_shared).collect::<Vec<_>>().join(" ")
-}
-
-/// What follows two hyphens is for the first program.
-fn own_arguments(line: &str) -> &str {
-    line.split(" -- ").next().unwrap_or_default()
-}
-
-fn is_shared(word: &&str) -> bool {
-    ARGUMENTS.split_whitespace().any(|known| word.starts_with(known))
 }
 
 /// What the boot loader passed, without what says where the machine boots from and what else runs on it.

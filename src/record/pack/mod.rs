@@ -14,9 +14,9 @@ mod vocabulary;
 mod words;
 mod write;
 
+use dunnage_analysis::record::kernel::HOST;
 use serde::{Deserialize, Serialize};
 
-pub use clean::shared_arguments;
 pub use read::unpack;
 pub(super) use read::unpacked;
 pub use words::{Kind, Replaced};
@@ -28,8 +28,6 @@ const FORMAT_NAME: &str = "dunnage-pack";
 pub const VERSION: u32 = 1;
 /// The first entry of the archive.
 const MANIFEST: &str = "pack.json";
-/// What every host is called in a pack.
-pub const HOST: &str = "host";
 /// The ending of packs that are not named.
 pub const ENDING: &str = "dunnage";
 

@@ -2,6 +2,7 @@
 //! stands in it; nothing outside refers to it. Deliberately absent: opening, writing and packing it.
 
 mod environment;
+pub mod kernel;
 pub mod lines;
 pub mod plan_file;
 pub mod reader;

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Run, Subject};
 use crate::plan::Layer;
-use crate::record::pack::{HOST, shared_arguments};
+use crate::record::kernel::{HOST, shared_arguments};
 use crate::record::{ComponentFacts, Environment};
 use crate::report::text::clean;
 

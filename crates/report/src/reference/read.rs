@@ -7,11 +7,11 @@ use super::{Number, Source};
 use crate::report::model::{Caution, Standing};
 
 /// Where the numbers come from.
-pub const SOURCES: &str = include_str!("../../data/reference/sources.toml");
+pub const SOURCES: &str = include_str!("../../../../data/reference/sources.toml");
 /// The numbers.
-pub const NUMBERS: &str = include_str!("../../data/reference/published.csv");
+pub const NUMBERS: &str = include_str!("../../../../data/reference/published.csv");
 /// What a reader of the two must know.
-pub const PROVENANCE: &str = include_str!("../../data/reference/README.md");
+pub const PROVENANCE: &str = include_str!("../../../../data/reference/README.md");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
