@@ -259,10 +259,8 @@ impl Scripted {
         Outcome::Measured(Sample {
             stamps,
             counters: counters.map(|(name, value)| (name.into(), value)).to_vec(),
-            given: Vec::new(),
-            series: Vec::new(),
-            missing: Vec::new(),
             treatment: treatment.map(|(name, fact)| (name.into(), fact)).to_vec(),
+            ..Sample::default()
         })
     }
 }

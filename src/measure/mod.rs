@@ -6,6 +6,7 @@ pub mod cpu;
 pub mod exec;
 pub mod lifecycle;
 pub mod primitives;
+mod scripted;
 pub mod start;
 pub mod syscall;
 pub mod throttle;
@@ -26,6 +27,7 @@ static ALL: &[&dyn Measure] = &[
     &experiment::syscall::Syscall,
     &experiment::throttle::Throttle,
     &experiment::cpu::Cpu,
+    &experiment::scripted::Scripted,
 ];
 
 /// The experiment with this name.
@@ -103,7 +105,7 @@ mod tests {
     #[test]
     fn every_question_can_be_measured() {
         let names = |all: &mut dyn Iterator<Item = &'static str>| all.collect::<Vec<_>>();
-        let asked = names(&mut experiment::ALL.iter().map(|one| one.about().name));
+        let asked = names(&mut experiment::ALL.iter().chain(experiment::HIDDEN).map(|one| one.about().name));
         assert_eq!(names(&mut ALL.iter().map(|one| one.about().name)), asked);
     }
 }

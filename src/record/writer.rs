@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::wire::{Begin, End, FailureLine, HEADER_FORMAT, Header, Pairs, SampleLine, Treatment};
 use super::{ENVIRONMENT, Environment, FORMAT, PLAN, RoundContext, SAMPLES, plan_file};
 use crate::exit::Special;
-use crate::outcome::{Name, Outcome};
+use crate::outcome::{Artefact, Distribution, Name, Outcome};
 use crate::plan::Plan;
 
 /// An open run directory.
@@ -196,6 +196,9 @@ impl Writer {
                 line.counters =
                     Some(pairs(&measured.counters, |value| *value)).filter(|all| !all.0.is_empty());
                 line.series = Some(pairs(&measured.series, Clone::clone)).filter(|all| !all.0.is_empty());
+                line.distributions =
+                    Some(pairs(&measured.distributions, Distribution::text)).filter(|all| !all.0.is_empty());
+                line.artefacts = self.artefacts(sample, &measured.artefacts)?;
                 line.given = Some(pairs(&measured.given, |value| *value)).filter(|all| !all.0.is_empty());
                 line.missing = Some(pairs(&measured.missing, Clone::clone)).filter(|all| !all.0.is_empty());
             }
@@ -210,6 +213,32 @@ impl Writer {
             }
         }
         self.append(&line)
+    }
+
+    /// Writes the files of a sample, so that its line never names one that is not there.
+    fn artefacts<'a>(
+        &self,
+        row: &super::Row<'_>,
+        all: &'a [(Name, Artefact)],
+    ) -> Result<Option<Pairs<'a, String>>> {
+        let directory = self.path.with_file_name(Artefact::DIRECTORY);
+        let mut paths = Vec::new();
+        for (name, artefact) in all {
+            let path = match artefact {
+                Artefact::File(path) => path.clone(),
+                Artefact::Bytes(bytes) => {
+                    let path = format!("{}/{}-{}-{name}", Artefact::DIRECTORY, row.round, row.cell);
+                    let place = self.path.with_file_name(&path);
+                    fs::create_dir_all(&directory).and_then(|()| fs::write(&place, bytes)).with_context(
+                        || format!("cannot write {} bytes to `{}`", bytes.len(), place.display()),
+                    )?;
+                    path
+                }
+            };
+            debug_assert!(Artefact::is_path(&path), "{path}");
+            paths.push((Cow::Borrowed(name.as_ref()), path));
+        }
+        Ok(Some(Pairs(paths)).filter(|all| !all.0.is_empty()))
     }
 
     /// The number of a treatment, which is written when it is met for the first time.

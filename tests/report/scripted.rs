@@ -126,10 +126,7 @@ pub fn sample(plan: &Plan, cell: usize, round: usize, weather: f64) -> Sample {
     Sample {
         stamps: stamps.map(|(name, at)| (Name::from(name), stamp(at))).to_vec(),
         counters: vec![("client_cpu".into(), counter(client)), ("engine_cpu".into(), counter(engine))],
-        series: Vec::new(),
-        given: Vec::new(),
-        missing: Vec::new(),
-        treatment: Vec::new(),
+        ..Sample::default()
     }
 }
 

@@ -1,6 +1,8 @@
 //! Verdicts, warnings and suspects on planted data whose truth is known: each rule has a case in
 //! which it fires and a near miss in which it must not.
 
+// long: a case and its near miss for each rule, on the same planted runs.
+
 use dunnage::experiment::Weight;
 use dunnage::outcome::{Failure, FailureClass};
 use dunnage::plan::prediction::Written;

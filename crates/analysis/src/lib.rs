@@ -3,6 +3,7 @@
 //! them, and the only dependencies are formats.
 
 pub mod advise;
+mod distribution;
 pub mod experiment;
 pub mod outcome;
 pub mod plan;

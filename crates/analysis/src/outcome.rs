@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+pub use crate::distribution::Distribution;
 use crate::units::{Nanos, Stamp};
 
 /// The kind of a failure, so that causes can be told apart without reading messages.
@@ -113,6 +114,10 @@ pub struct Sample {
     pub counters: Vec<(Name, i64)>,
     /// Whole numbers in the order in which they were taken: durations in nanoseconds, counts.
     pub series: Vec<(Name, Vec<i64>)>,
+    /// Many values without their order: latencies in nanoseconds.
+    pub distributions: Vec<(Name, Distribution)>,
+    /// Files of the run directory that belong to it.
+    pub artefacts: Vec<(Name, Artefact)>,
     /// Values of metrics by name, in base units, where others derived them: only of samples that were imported. They go
     /// before what stamps and counters would give.
     pub given: Vec<(Name, f64)>,
@@ -120,6 +125,29 @@ pub struct Sample {
     pub missing: Vec<(Name, String)>,
     /// What was found inside, without numbers that differ from launch to launch.
     pub treatment: Vec<(Name, String)>,
+}
+
+/// A file that belongs to a sample: a trace, a profile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Artefact {
+    /// What it holds, before it is written.
+    Bytes(Vec<u8>),
+    /// Its path in the run directory.
+    File(String),
+}
+
+impl Artefact {
+    /// The directory of all of them, in a run directory.
+    pub const DIRECTORY: &str = "artefacts";
+
+    /// Whether a path is one of ours: a plain name in that directory, which leads nowhere else.
+    pub fn is_path(path: &str) -> bool {
+        let name = path.strip_prefix(Artefact::DIRECTORY).and_then(|rest| rest.strip_prefix('/'));
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        name.is_some_and(|name| {
+            (1..=64).contains(&name.len()) && !name.starts_with('.') && name.chars().all(is_plain)
+        })
+    }
 }
 
 impl Sample {
@@ -136,6 +164,11 @@ impl Sample {
     /// The series with this name.
     pub fn series(&self, name: &str) -> Option<&[i64]> {
         self.series.iter().find(|(own, _)| own == name).map(|(_, values)| values.as_slice())
+    }
+
+    /// The distribution with this name.
+    pub fn distribution(&self, name: &str) -> Option<&Distribution> {
+        self.distributions.iter().find(|(own, _)| own == name).map(|(_, values)| values)
     }
 
     /// The time from one stamp to another, in seconds.

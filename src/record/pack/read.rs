@@ -14,6 +14,7 @@ use tar::Archive;
 
 use super::super::{ENVIRONMENT, PILOT, PLAN, SAMPLES};
 use super::{FORMAT_NAME, Listed, MANIFEST, Manifest, Unpacked, VERSION};
+use crate::outcome::Artefact;
 
 /// The largest run that a plan allows, twenty million samples of some 400 bytes each.
 const MOST_BYTES: u64 = 8 << 30;
@@ -207,19 +208,33 @@ fn first(name: &str, entry: &mut dyn Read) -> Result<Manifest> {
         );
     }
     let manifest: Manifest = serde_json::from_slice(&bytes).with_context(damaged)?;
-    let own = [ENVIRONMENT, PLAN, SAMPLES].map(str::to_owned);
-    let pilots = own.clone().map(|name| format!("{PILOT}/{name}"));
-    let names: Vec<&String> = manifest.files.iter().map(|listed| &listed.name).collect();
-    let alone: Vec<&String> = own.iter().collect();
-    let with_pilot: Vec<&String> = own.iter().chain(&pilots).collect();
-    if names != alone && names != with_pilot {
+    let names: Vec<&str> = manifest.files.iter().map(|listed| listed.name.as_str()).collect();
+    let rest = after_a_run(&names, "").and_then(|rest| match rest {
+        [] => Some(rest),
+        pilot => after_a_run(pilot, &format!("{PILOT}/")),
+    });
+    if rest.is_none_or(|rest| !rest.is_empty()) {
         bail!("it does not announce the files of a run, and no others");
     }
-    let texts = manifest.files.iter().filter(|listed| !listed.name.ends_with(SAMPLES));
+    let is_text = |listed: &&Listed| [ENVIRONMENT, PLAN].iter().any(|name| listed.name.ends_with(name));
+    let texts = manifest.files.iter().filter(is_text);
     if texts.map(|listed| listed.bytes).any(|bytes| bytes > MOST_TEXT) {
         bail!("environment or plan have more than {} MiB", MOST_TEXT >> 20);
     }
     Ok(manifest)
+}
+
+/// What follows in a list on the three files of a run and the files of its samples, each of these once.
+fn after_a_run<'a>(names: &'a [&'a str], prefix: &str) -> Option<&'a [&'a str]> {
+    let own = |index: usize| names.get(index)?.strip_prefix(prefix);
+    let is_a_run =
+        [ENVIRONMENT, PLAN, SAMPLES].into_iter().enumerate().all(|(at, name)| own(at) == Some(name));
+    let mut end = 3;
+    while is_a_run && own(end).is_some_and(Artefact::is_path) && names[end - 1] != names[end] {
+        end += 1;
+    }
+    let in_order = || names[3..end].is_sorted();
+    (is_a_run && in_order()).then(|| &names[end..])
 }
 
 /// A name from outside, without what could control a terminal and not endless.

@@ -83,6 +83,8 @@ fn clean_sample<'a>(mut sample: SampleLine<'a>, words: &mut Words) -> SampleLine
     sample.stamps.iter_mut().for_each(|all| names(all, words));
     sample.counters.iter_mut().for_each(|all| names(all, words));
     sample.series.iter_mut().for_each(|all| names(all, words));
+    sample.distributions.iter_mut().for_each(|all| names(all, words));
+    sample.artefacts.iter_mut().for_each(|all| names(all, words));
     sample.given.iter_mut().for_each(|all| names(all, words));
     sample.missing.iter_mut().for_each(|all| names(all, words));
     sample.skipped = sample.skipped.map(|why| words.quoting(&why));

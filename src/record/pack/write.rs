@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use dunnage_analysis::record::Place;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
@@ -22,6 +23,7 @@ use super::vocabulary::vocabulary;
 use super::words::{Kind, Known, Replaced, Secret, Words};
 use super::{FORMAT_NAME, Listed, MANIFEST, Manifest, VERSION};
 use crate::host::private::Private;
+use crate::outcome::Artefact;
 use crate::plan::Plan;
 
 /// What a person asks for.
@@ -59,6 +61,8 @@ struct Part {
     prefix: String,
     source: Source,
     head: Head,
+    /// The files of its samples, by name.
+    artefacts: Vec<PathBuf>,
 }
 
 /// Looks through a run directory; nothing is written.
@@ -74,7 +78,8 @@ pub fn look(directory: &Path, options: &Options) -> Result<Contents> {
     for (prefix, source) in sources {
         let (head, environment, plan) = clean::head(&source, &mut words, &options.dropped)?;
         first.get_or_insert((environment, plan));
-        parts.push(Part { prefix, source, head });
+        let artefacts = artefacts(&source)?;
+        parts.push(Part { prefix, source, head, artefacts });
     }
     let (environment, plan) = first.context("a run has a part")?;
     let before_samples = words.clone();
@@ -90,6 +95,27 @@ pub fn look(directory: &Path, options: &Options) -> Result<Contents> {
         listed,
         words: before_samples,
     })
+}
+
+/// The files of samples in a run directory, by name. They are taken as they are: the search for private words decides
+/// whether they may leave.
+fn artefacts(source: &Source) -> Result<Vec<PathBuf>> {
+    let Place::Directory(directory) = &source.place else { return Ok(Vec::new()) };
+    let directory = directory.join(Artefact::DIRECTORY);
+    if !directory.is_dir() {
+        return Ok(Vec::new());
+    }
+    let context = || format!("cannot look into `{}`", directory.display());
+    let mut all = Vec::new();
+    for file in fs::read_dir(&directory).with_context(context)? {
+        let file = file.with_context(context)?;
+        let is_ours = Artefact::is_path(&format!("{}/{}", Artefact::DIRECTORY, file.file_name().display()));
+        if is_ours && file.file_type().with_context(context)?.is_file() {
+            all.push(file.path());
+        }
+    }
+    all.sort();
+    Ok(all)
 }
 
 /// What the run and the person know of what is private and what is not.
@@ -125,7 +151,7 @@ fn known(sources: &[(String, Source)], options: &Options) -> Result<Known> {
 
 fn listed(parts: &[Part], words: &mut Words) -> Result<Vec<Listed>> {
     let mut all = Vec::new();
-    for Part { prefix, source, head } in parts {
+    for Part { prefix, source, head, artefacts } in parts {
         let small = |name: &str, bytes: &[u8]| Listed {
             name: format!("{prefix}{name}"),
             bytes: bytes.len() as u64,
@@ -137,6 +163,14 @@ fn listed(parts: &[Part], words: &mut Words) -> Result<Vec<Listed>> {
         samples::samples(source, words, &mut summed)?;
         let sha256 = hexadecimal(&summed.sum.finalize());
         all.push(Listed { name: format!("{prefix}{SAMPLES}"), bytes: summed.bytes, sha256 });
+        for path in artefacts {
+            let mut file = File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+            let mut summed = Summed { sum: Sha256::new(), bytes: 0 };
+            io::copy(&mut file, &mut summed).with_context(|| format!("cannot read `{}`", path.display()))?;
+            let name = path.file_name().map(|name| name.display().to_string()).unwrap_or_default();
+            let name = format!("{prefix}{}/{name}", Artefact::DIRECTORY);
+            all.push(Listed { name, bytes: summed.bytes, sha256: hexadecimal(&summed.sum.finalize()) });
+        }
     }
     Ok(all)
 }
@@ -218,12 +252,20 @@ fn archive(contents: &Contents, out: impl Write) -> Result<()> {
     let mut out = GzEncoder::new(out, Compression::default());
     entry(&mut out, MANIFEST, manifest.len() as u64, |out| Ok(out.write_all(&manifest)?))?;
     let mut words = contents.words.clone();
-    for (part, files) in contents.parts.iter().zip(contents.listed.chunks(3)) {
-        let [environment, plan, rows] = files else { bail!("a run has three files") };
+    let mut listed = contents.listed.as_slice();
+    for part in &contents.parts {
+        let [environment, plan, rows, rest @ ..] = listed else { bail!("a run has three files") };
+        let (artefacts, rest) = rest.split_at(part.artefacts.len());
+        listed = rest;
         let Head { environment: first, plan: second, .. } = &part.head;
         entry(&mut out, &environment.name, environment.bytes, |out| Ok(out.write_all(first)?))?;
         entry(&mut out, &plan.name, plan.bytes, |out| Ok(out.write_all(second)?))?;
         entry(&mut out, &rows.name, rows.bytes, |out| samples::samples(&part.source, &mut words, out))?;
+        for (path, one) in part.artefacts.iter().zip(artefacts) {
+            // Not more than was listed, should it have grown.
+            let mut file = File::open(path)?.take(one.bytes);
+            entry(&mut out, &one.name, one.bytes, |out| Ok(io::copy(&mut file, out).map(drop)?))?;
+        }
     }
     // Two empty blocks end an archive.
     out.write_all(&[0; 1024])?;

@@ -8,3 +8,4 @@ mod plan_files;
 mod precision;
 mod resume;
 mod scripted;
+mod values;

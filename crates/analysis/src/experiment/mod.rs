@@ -10,6 +10,7 @@ pub mod exec;
 pub mod lifecycle;
 pub mod primitives;
 pub mod question;
+pub mod scripted;
 pub mod setting;
 pub mod start;
 pub mod syscall;
@@ -21,7 +22,7 @@ pub use question::{
 };
 pub use setting::{Setting, SettingKey, Taken, settings};
 
-/// Every experiment there is.
+/// Every experiment there is for people.
 pub static ALL: &[&dyn Question] = &[
     &start::Start,
     &primitives::Primitives,
@@ -33,10 +34,13 @@ pub static ALL: &[&dyn Question] = &[
     &cpu::Cpu,
 ];
 
+/// What only tests of the whole program ask: any name finds it, and no list holds it.
+pub static HIDDEN: &[&dyn Question] = &[&scripted::Scripted];
+
 /// What a run takes on that names no experiment: the main job.
 pub static MAIN: &[&str] = &["start", "primitives"];
 
 /// The experiment with this name.
 pub fn find(name: &str) -> Option<&'static dyn Question> {
-    ALL.iter().copied().find(|experiment| experiment.about().name == name)
+    ALL.iter().chain(HIDDEN).copied().find(|experiment| experiment.about().name == name)
 }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::wire::SampleLine;
-use crate::outcome::{Failure, FailureClass, Outcome, Sample};
+use crate::outcome::{Artefact, Distribution, Failure, FailureClass, Outcome, Sample};
 use crate::units::{Nanos, Stamp};
 
 /// What a line says became of its cell; a line must say exactly one thing.
@@ -26,6 +26,20 @@ pub fn outcome(line: SampleLine<'_>) -> Option<Outcome> {
                 .into_iter()
                 .map(|(name, values)| (known(name), values))
                 .collect(),
+            distributions: line
+                .distributions
+                .unwrap_or_default()
+                .0
+                .into_iter()
+                .map(|(name, text)| Some((known(name), Distribution::from_text(&text)?)))
+                .collect::<Option<_>>()?,
+            artefacts: line
+                .artefacts
+                .unwrap_or_default()
+                .0
+                .into_iter()
+                .map(|(name, path)| Artefact::is_path(&path).then(|| (known(name), Artefact::File(path))))
+                .collect::<Option<_>>()?,
             given: line
                 .given
                 .unwrap_or_default()

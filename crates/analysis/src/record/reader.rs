@@ -140,7 +140,6 @@ enum Item {
         round: usize,
         predecessor: Option<usize>,
         treatment: Option<usize>,
-        values: Values,
         whole: Option<Box<Sample>>,
     },
     NotTaken(FailureRow),
@@ -150,6 +149,8 @@ enum Item {
 #[derive(Default)]
 struct Part {
     items: Vec<Item>,
+    /// The values of those that were taken, one after the other, as many each as its cell has metrics.
+    values: Vec<f64>,
     /// Why values are missing, each reason once.
     missing: Vec<(String, String)>,
     /// Lines that could not be read.
@@ -172,10 +173,6 @@ struct Wanted {
     /// Whether each is kept as a whole, beside its values.
     whole: bool,
 }
-
-/// The values of a sample; experiments have few metrics, so they stand in the item itself.
-type Values = [f64; MOST_METRICS];
-const MOST_METRICS: usize = 16;
 
 /// Reads a run.
 pub fn read(source: &Source) -> Result<Recorded> {
@@ -209,7 +206,8 @@ pub fn read(source: &Source) -> Result<Recorded> {
     };
     let mut begun = vec![false; rounds];
     for part in parts {
-        part.items.into_iter().for_each(|item| recorded.take(item, &mut begun));
+        let mut values = part.values.as_slice();
+        part.items.into_iter().for_each(|item| recorded.take(item, &mut values, &mut begun));
         part.missing.into_iter().for_each(|(name, why)| add_reason(&mut recorded.missing, &name, why));
         recorded.damaged += part.damaged;
     }
@@ -291,7 +289,12 @@ fn parse_part(
     let mut at = from.saturating_sub(1);
     // Room that is not used is never touched; growing would copy everything several times.
     let room = ((to - from) / SHORT_LINE).min(most as u64) as usize;
-    let mut part = Part { items: Vec::with_capacity(room), ..Part::default() };
+    let widest = wanted.iter().map(|one| one.metrics.len()).max().unwrap_or(0);
+    let mut part = Part {
+        items: Vec::with_capacity(room),
+        values: Vec::with_capacity(room * widest),
+        ..Part::default()
+    };
     let mut line = Vec::new();
     let mut reader = BufReader::with_capacity(1 << 20, ReadAt::new(samples, at));
     if from > 0 {
@@ -300,11 +303,7 @@ fn parse_part(
     while at < to {
         at += read_line(&mut reader, &mut line)?;
         if line.last() == Some(&b'\n') {
-            match parse_line(&line, wanted, &mut part.missing) {
-                Line::Item(item) => part.items.push(item),
-                Line::Nothing => {}
-                Line::Damaged => part.damaged += 1,
-            }
+            parse_line(&line, wanted, &mut part);
         }
         if part.items.len() > most {
             return Err(std::io::Error::other("it has more lines than a run of its plan can have"));
@@ -313,16 +312,10 @@ fn parse_part(
     Ok(part)
 }
 
-/// What a line says.
-enum Line {
-    Item(Item),
-    Nothing,
-    Damaged,
-}
-
-fn parse_line(line: &[u8], wanted: &[Wanted], missing: &mut Vec<(String, String)>) -> Line {
+/// Adds what a line says to its part.
+fn parse_line(line: &[u8], wanted: &[Wanted], part: &mut Part) {
     let parsed = if line.starts_with(b"{\"cell\"") {
-        sample_line(line, wanted, missing)
+        sample_line(line, wanted, part)
     } else if line.starts_with(b"{\"begin\"") {
         serde_json::from_slice(line).ok().map(|begin: Begin| Item::Begin(begin.begin))
     } else if line.starts_with(b"{\"end\"") {
@@ -333,11 +326,14 @@ fn parse_line(line: &[u8], wanted: &[Wanted], missing: &mut Vec<(String, String)
             Item::Treatment(one.treatment, facts)
         })
     } else if line.starts_with(b"{\"format\"") || line == b"\n" {
-        return Line::Nothing;
+        return;
     } else {
         None
     };
-    parsed.map_or(Line::Damaged, Line::Item)
+    match parsed {
+        Some(item) => part.items.push(item),
+        None => part.damaged += 1,
+    }
 }
 
 fn context(end: End) -> RoundContext {
@@ -354,7 +350,7 @@ fn context(end: End) -> RoundContext {
     }
 }
 
-fn sample_line(line: &[u8], wanted: &[Wanted], missing: &mut Vec<(String, String)>) -> Option<Item> {
+fn sample_line(line: &[u8], wanted: &[Wanted], part: &mut Part) -> Option<Item> {
     let line: SampleLine<'_> = serde_json::from_slice(line).ok()?;
     let (cell, round) = (line.cell, line.round);
     let cells = wanted.len();
@@ -365,15 +361,12 @@ fn sample_line(line: &[u8], wanted: &[Wanted], missing: &mut Vec<(String, String
     }
     Some(match outcome(line)? {
         Outcome::Measured(mut sample) => {
-            let mut values = [f64::NAN; MOST_METRICS];
-            for (slot, metric) in values.iter_mut().zip(wanted.metrics) {
-                *slot = metric.value(&sample).unwrap_or(f64::NAN);
-            }
+            part.values.extend(wanted.metrics.iter().map(|metric| metric.value(&sample).unwrap_or(f64::NAN)));
             for (name, why) in std::mem::take(&mut sample.missing) {
-                add_reason(missing, &name, why);
+                add_reason(&mut part.missing, &name, why);
             }
             let whole = wanted.whole.then(|| Box::new(sample));
-            Item::Taken { cell, round, predecessor, treatment, values, whole }
+            Item::Taken { cell, round, predecessor, treatment, whole }
         }
         Outcome::Skipped(reason) => Item::NotTaken(FailureRow { cell, round, cause: Cause::Skipped(reason) }),
         Outcome::Failed(failure) => Item::NotTaken(FailureRow { cell, round, cause: Cause::Failed(failure) }),
@@ -381,7 +374,16 @@ fn sample_line(line: &[u8], wanted: &[Wanted], missing: &mut Vec<(String, String
 }
 
 impl Recorded {
-    fn take(&mut self, item: Item, begun: &mut [bool]) {
+    fn take(&mut self, item: Item, values: &mut &[f64], begun: &mut [bool]) {
+        // Whatever becomes of it, its values are behind it.
+        let own = match &item {
+            Item::Taken { cell, .. } => {
+                let (own, rest) = values.split_at(self.series[*cell].values.len());
+                *values = rest;
+                own
+            }
+            _ => &[],
+        };
         match item {
             Item::Begin(round) if round < begun.len() => {
                 if std::mem::replace(&mut begun[round], true) {
@@ -396,11 +398,11 @@ impl Recorded {
                 }
                 self.treatments[number] = facts;
             }
-            Item::Taken { cell, round, predecessor, treatment, values, whole } if round < begun.len() => {
+            Item::Taken { cell, round, predecessor, treatment, whole } if round < begun.len() => {
                 let Some(counted) = round.checked_sub(self.plan.warmups) else { return };
                 let series = &mut self.series[cell];
-                for (column, value) in series.values.iter_mut().zip(values) {
-                    column[counted] = value;
+                for (column, value) in series.values.iter_mut().zip(own) {
+                    column[counted] = *value;
                 }
                 series.predecessors[counted] = predecessor;
                 series.treatments[counted] = treatment;

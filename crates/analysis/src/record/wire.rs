@@ -177,6 +177,12 @@ pub struct SampleLine<'a> {
     /// Whole numbers in their order, when measured.
     #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
     pub series: Option<Pairs<'a, Vec<i64>>>,
+    /// Distributions, as HdrHistograms in base64, when measured.
+    #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
+    pub distributions: Option<Pairs<'a, String>>,
+    /// Files that belong to it: paths in the run directory.
+    #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
+    pub artefacts: Option<Pairs<'a, String>>,
     /// Values of metrics that others derived, in base units, when imported.
     #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
     pub given: Option<Pairs<'a, f64>>,

@@ -16,6 +16,7 @@ use crate::experiment::{self, Occasion, Setting, Weight};
 use crate::plan::{Comparison, Entry, Ladder, Layer, Relation};
 use crate::record::Recorded;
 use crate::stats::Alpha;
+use crate::units::Better;
 
 /// What findings of one experiment mean.
 #[derive(Debug, Clone, PartialEq)]
@@ -191,6 +192,8 @@ struct One<'a> {
     analysis: &'a Analysis,
     name: &'static str,
     occasion: Occasion,
+    /// Which values of the first metric a person wishes for.
+    better: Better,
     /// Of decisive metrics, and of subjects that were asked for: no twins, no variants.
     findings: Vec<usize>,
 }
@@ -210,23 +213,32 @@ impl<'a> One<'a> {
                 && [comparison.subject, comparison.against].iter().all(|one| plan.is_original(*one))
         };
         let findings = (0..analysis.findings.len()).filter(is_meant).collect();
-        Some(One { run, analysis, name, occasion: about.occasion, findings })
+        Some(One { run, analysis, name, occasion: about.occasion, better: about.metrics[0].better, findings })
     }
 
     fn all(&self) -> Vec<Says> {
         let mut all = Vec::new();
         for layer in self.above_the_baseline() {
-            all.extend(if self.occasion.has_one_answer() { self.costs(layer) } else { self.ranks(layer) });
+            all.extend(if self.is_a_cost() { self.costs(layer) } else { self.ranks(layer) });
         }
-        all.extend(self.matters());
+        if self.is_a_cost() {
+            all.extend(self.matters());
+        }
         if self.occasion.has_one_answer() {
             all.extend(self.choices());
             all.extend(self.otherwise());
         }
         all.extend(self.pairs());
-        all.extend(self.tail());
+        if self.better == Better::Less {
+            all.extend(self.tail());
+        }
         all.extend(self.open());
         all
+    }
+
+    /// Whether the first metric is what a person waits for or pays.
+    fn is_a_cost(&self) -> bool {
+        self.occasion.has_one_answer() && self.better == Better::Less
     }
 
     fn finding(&self, index: usize) -> &'a Finding {

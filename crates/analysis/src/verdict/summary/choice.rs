@@ -1,9 +1,10 @@
-//! Which subject of a layer takes the least, on each ladder and in each setting: one that beats every other,
+//! Which subject of a layer takes the least, or has the most of what a person wishes for, on each ladder and in each setting: one that beats every other,
 //! directly or by way of the baseline, or those that none was shown to beat.
 
-use super::{Decided, One, Says, Way};
+use super::{Decided, One, Says};
 use crate::experiment::Setting;
 use crate::plan::{Ladder, Layer};
+use crate::units::Better;
 
 impl One<'_> {
     /// Which subject of each layer and ladder takes the least.
@@ -59,11 +60,12 @@ impl One<'_> {
         let decided = own.iter().filter_map(|&index| self.decided(index));
         let direct = decided.filter_map(|one| {
             let [subject, against] = ends(one.finding());
-            match one.way() {
-                Way::More => Some(Beats { winner: against, loser: subject, shown: one, by_way_of: None }),
-                Way::Less => Some(Beats { winner: subject, loser: against, shown: one, by_way_of: None }),
-                Way::Same => None,
-            }
+            let (winner, loser) = match (one.is_worse(), one.is_better()) {
+                (true, _) => (against, subject),
+                (_, true) => (subject, against),
+                _ => return None,
+            };
+            Some(Beats { winner, loser, shown: one, by_way_of: None })
         });
         let mut beats: Vec<Beats> = direct.collect();
         let size = |one: &Beats| one.shown.difference().value.abs();
@@ -123,8 +125,11 @@ impl One<'_> {
         let mut all = Vec::new();
         for &(loser, (shown, matters)) in &known {
             for &(winner, (other, also)) in &known {
-                let is_apart = shown.interval().low > other.interval().high + f64::max(matters, also);
-                if is_apart && shown.way() == Way::More && !is_compared(winner, loser) {
+                let apart = match self.better {
+                    Better::More => other.interval().low - shown.interval().high,
+                    _ => shown.interval().low - other.interval().high,
+                };
+                if apart > f64::max(matters, also) && shown.is_worse() && !is_compared(winner, loser) {
                     all.push(Beats { winner, loser, shown, by_way_of: Some(other) });
                 }
             }

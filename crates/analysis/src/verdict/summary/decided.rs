@@ -1,7 +1,7 @@
 //! A finding that says something, so that a claim can be made of it, and of nothing else.
 
 use crate::stats::{Estimate, Interval};
-use crate::verdict::{Analysis, Verdict};
+use crate::verdict::{Analysis, Kind, Verdict};
 
 /// A finding that says something. It comes from [`Decided::of`] alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -11,6 +11,7 @@ pub struct Decided {
     difference: Estimate,
     interval: Interval,
     ratio: Option<Estimate>,
+    kind: Kind,
 }
 
 /// What a decided finding says.
@@ -37,8 +38,14 @@ impl Decided {
         };
         let interval = numbers.difference.interval?;
         let hidden = way != Way::Same && found.noise.is_some();
-        let decided =
-            Decided { finding, way, difference: numbers.difference, interval, ratio: numbers.ratio };
+        let decided = Decided {
+            finding,
+            way,
+            difference: numbers.difference,
+            interval,
+            ratio: numbers.ratio,
+            kind: found.kind(),
+        };
         (!hidden).then_some(decided)
     }
 
@@ -50,6 +57,16 @@ impl Decided {
     /// What it says.
     pub fn way(&self) -> Way {
         self.way
+    }
+
+    /// Whether the subject is the worse one, and whether it is the better one; of a metric that only describes, neither.
+    pub fn is_worse(&self) -> bool {
+        self.kind.is_worse()
+    }
+
+    /// See [`Decided::is_worse`].
+    pub fn is_better(&self) -> bool {
+        self.kind.is_better()
     }
 
     /// Median of the paired differences.

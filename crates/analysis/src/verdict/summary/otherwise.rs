@@ -1,9 +1,10 @@
 //! Where it matters what is waited for: pairs of one layer and ladder of which one takes less of another metric than
 //! the other does, and yet not less of the first metric, by which the choice was told.
 
-use super::{Decided, One, Says, Way};
+use super::{Decided, One, Says};
 use crate::experiment::Weight;
 use crate::plan::{Ladder, Layer};
+use crate::units::Better;
 use crate::verdict::Verdict;
 
 /// A pair that the first metric orders otherwise, or not at all.
@@ -55,7 +56,7 @@ impl One<'_> {
             if !is_meant {
                 return None;
             }
-            let decided = self.decided(index).filter(|one| one.way() != Way::Same)?;
+            let decided = self.decided(index).filter(|one| one.is_worse() || one.is_better())?;
             let same_pair = |other: &usize| {
                 let other = self.finding(*other);
                 (other.comparison, other.cell, other.metric) == (finding.comparison, finding.cell, 0)
@@ -66,10 +67,10 @@ impl One<'_> {
                 in_first.verdict,
                 Verdict::More | Verdict::Less | Verdict::Same | Verdict::Undecided { .. }
             );
-            let difference = in_first.numbers?.difference.value;
-            let is_turned =
-                (difference > 0.0) != (decided.way() == Way::More) || in_first.verdict == Verdict::Same;
-            (is_known && is_turned).then_some(Turned { decided, first })
+            let is_more = in_first.numbers?.difference.value > 0.0;
+            let is_worse = is_more == (self.better == Better::Less);
+            let is_turned = is_worse != decided.is_worse() || in_first.verdict == Verdict::Same;
+            (is_known && self.better != Better::Neither && is_turned).then_some(Turned { decided, first })
         };
         (0..self.analysis.findings.len()).filter_map(of).collect()
     }

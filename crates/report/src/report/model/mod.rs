@@ -3,6 +3,8 @@
 //!
 //! Deliberately absent: layout, and any computing that decides something.
 
+// long: the whole model, which is plain data.
+
 mod build;
 mod compared;
 mod factors;

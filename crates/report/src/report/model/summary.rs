@@ -11,9 +11,9 @@ use crate::plan::{Ladder, Layer, Plan};
 use crate::record::Recorded;
 use crate::report::text::{clean, in_percent, joined, percent, with_interval};
 use crate::stats::Estimate;
-use crate::units::{Unit, counted, three_digits};
+use crate::units::{Better, Unit, counted, three_digits};
 use crate::verdict::Analysis;
-use crate::verdict::summary::{Decided, Says, Statement, Threshold, Way, statements};
+use crate::verdict::summary::{Decided, Says, Statement, Threshold, statements};
 
 /// What findings mean for a decision, in a sentence without its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -302,6 +302,11 @@ impl<'a> Words<'a> {
         )
     }
 
+    /// Words by what a person wishes for of a finding's metric: for less of it, or for more.
+    fn takes(&self, finding: usize, less: &'static str, more: &'static str) -> &'static str {
+        if self.metric(finding).better == Better::More { more } else { less }
+    }
+
     fn least(&self, layer: Layer, ladder: Ladder, subject: usize, leads: &[Vec<Decided>]) -> String {
         let Some(first) = leads.first().and_then(|lead| lead.first()) else { return String::new() };
         let lead = |over: &Vec<Decided>| {
@@ -327,9 +332,10 @@ impl<'a> Words<'a> {
         let leads: Vec<String> = leads.iter().filter_map(lead).collect();
         let by = if leads.is_empty() { String::new() } else { format!(": {}", joined(&leads, "and")) };
         format!(
-            "of the {}, {} takes the least (`{}`){by}",
+            "of the {}, {} {} (`{}`){by}",
             group(layer, ladder),
             self.names(layer, ladder, &[subject]).concat(),
+            self.takes(first.finding(), "takes the least", "has the most"),
             self.metric(first.finding()).name
         )
     }
@@ -348,16 +354,18 @@ impl<'a> Words<'a> {
             .iter()
             .map(|one| {
                 let comparison = &self.plan.comparisons[self.analysis.findings[one.finding()].comparison];
-                if one.way() == Way::More { comparison.subject } else { comparison.against }
+                if one.is_worse() { comparison.subject } else { comparison.against }
             })
             .collect();
         let losers = self.names(layer, ladder, &losers.into_iter().collect::<Vec<_>>());
+        let takes = |less, more| over.first().map_or(less, |one| self.takes(one.finding(), less, more));
         format!(
-            "of the {}{where_}, which of {} takes the least is not decided; {} {} more than at least one of them",
+            "of the {}{where_}, which of {} {} is not decided; {} {} than at least one of them",
             group(layer, ladder),
             joined(&names, "and"),
+            takes("takes the least", "has the most"),
             joined(&losers, "and"),
-            if losers.len() == 1 { "takes" } else { "take" }
+            if losers.len() == 1 { takes("takes more", "has less") } else { takes("take more", "have less") }
         )
     }
 

@@ -1,9 +1,9 @@
-//! In words: who takes less of one metric, and yet not of the metric by which the choice is told.
+//! In words: who is better in one metric, and yet not in the metric by which the choice is told.
 
 use super::{Words, absolute, group};
 use crate::plan::{Ladder, Layer};
 use crate::report::text::joined;
-use crate::verdict::summary::{Turned, Way};
+use crate::verdict::summary::Turned;
 
 impl Words<'_> {
     /// The pair that differs most with its numbers, setting by setting, and the others by name.
@@ -11,12 +11,12 @@ impl Words<'_> {
         let named = |subject: usize| self.names(layer, ladder, &[subject]).concat();
         let mut pairs: Vec<[usize; 2]> = Vec::new();
         for one in turned {
-            let pair = self.less_and_more(one);
+            let pair = self.better_and_worse(one);
             if !pairs.contains(&pair) {
                 pairs.push(pair);
             }
         }
-        let (Some(largest), Some([less, more])) = (turned.first(), pairs.first()) else {
+        let (Some(largest), Some([better, worse])) = (turned.first(), pairs.first()) else {
             return String::new();
         };
         let [metric, first] =
@@ -27,16 +27,17 @@ impl Words<'_> {
             format!("{}{setting}", absolute(self.metric(one.decided.finding()).unit, &one.decided))
         };
         let sizes: Vec<String> =
-            turned.iter().filter(|one| self.less_and_more(one) == [*less, *more]).map(size).collect();
+            turned.iter().filter(|one| self.better_and_worse(one) == [*better, *worse]).map(size).collect();
+        let takes = self.takes(largest.decided.finding(), "takes less", "has more");
         let mut text = format!(
-            "of the {}, what is waited for decides: {} takes less than {} of `{metric}`, by {}, and of `{first}` that is not shown",
+            "of the {}, what is waited for decides: {} {takes} than {} of `{metric}`, by {}, and of `{first}` that is not shown",
             group(layer, ladder),
-            named(*less),
-            named(*more),
+            named(*better),
+            named(*worse),
             joined(&sizes, "and")
         );
         let others =
-            pairs.iter().skip(1).map(|[less, more]| format!("{} and {}", named(*less), named(*more)));
+            pairs.iter().skip(1).map(|[better, worse]| format!("{} and {}", named(*better), named(*worse)));
         let others: Vec<String> = others.collect();
         if !others.is_empty() {
             text.push_str(&format!("; likewise {}", others.join(", ")));
@@ -44,12 +45,12 @@ impl Words<'_> {
         text
     }
 
-    /// Who takes less, and who more.
-    fn less_and_more(&self, one: &Turned) -> [usize; 2] {
+    /// Who is better, and who worse.
+    fn better_and_worse(&self, one: &Turned) -> [usize; 2] {
         let comparison = &self.plan.comparisons[self.analysis.findings[one.decided.finding()].comparison];
-        match one.decided.way() {
-            Way::More => [comparison.against, comparison.subject],
-            _ => [comparison.subject, comparison.against],
+        match one.decided.is_worse() {
+            true => [comparison.against, comparison.subject],
+            false => [comparison.subject, comparison.against],
         }
     }
 }

@@ -1,0 +1,89 @@
+//! Many values of one sample, as an HdrHistogram: latencies of requests, of which a series would fill the memory. Its text is the
+//! second version of the histogram's own format (uncompressed) in base64, which its tools read.
+//!
+//! Deliberately absent: the order of the values; that is a series.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
+
+/// Values to three digits: what lies within a thousandth of each other is one.
+const DIGITS: u8 = 3;
+/// The longest text that is read; with three digits none is longer.
+const LONGEST: usize = 1 << 20;
+/// Where the format holds the digits, after cookie, length and offset.
+const PLACE_OF_DIGITS: std::ops::Range<usize> = 12..16;
+
+/// How the values of a sample are spread.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Distribution(Histogram<u64>);
+
+impl Distribution {
+    /// The distribution of some values: durations in nanoseconds, counts.
+    pub fn of(values: impl IntoIterator<Item = u64>) -> Distribution {
+        let mut histogram = Histogram::new(DIGITS).expect("three digits are possible");
+        for value in values {
+            // The format holds signed numbers.
+            histogram.record(value.min(i64::MAX as u64)).expect("it grows as it must");
+        }
+        Distribution(histogram)
+    }
+
+    /// The value that this share of all values does not exceed; none without values.
+    pub fn quantile(&self, share: f64) -> Option<u64> {
+        (self.count() > 0).then(|| self.0.value_at_quantile(share))
+    }
+
+    /// How many values it has.
+    pub fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// It as a text.
+    pub fn text(&self) -> String {
+        let mut bytes = Vec::new();
+        V2Serializer::new().serialize(&self.0, &mut bytes).expect("memory takes everything");
+        STANDARD.encode(bytes)
+    }
+
+    /// The distribution in a text; none where it is damaged, or wants more memory than one of ours.
+    pub fn from_text(text: &str) -> Option<Distribution> {
+        let bytes = STANDARD.decode(Some(text).filter(|text| text.len() <= LONGEST)?).ok()?;
+        let digits = u32::from_be_bytes(bytes.get(PLACE_OF_DIGITS)?.try_into().ok()?);
+        if digits > u32::from(DIGITS) {
+            return None;
+        }
+        Deserializer::new().deserialize(&mut bytes.as_slice()).ok().map(Distribution)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_comes_back_with_its_quantiles() {
+        let own = Distribution::of((1..=10_000).map(|value| value * 1000));
+        let back = Distribution::from_text(&own.text()).expect("its own text");
+        assert_eq!(back, own);
+        assert_eq!(back.count(), 10_000);
+        for (share, exact) in [(0.5, 5e6), (0.99, 9.9e6), (1.0, 1e7)] {
+            let value = back.quantile(share).unwrap() as f64;
+            assert!((value / exact - 1.0).abs() < 1.5e-3, "{share}: {value}");
+        }
+        assert_eq!(Distribution::of([]).quantile(0.5), None);
+        assert_eq!(Distribution::of([u64::MAX]).count(), 1);
+    }
+
+    #[test]
+    fn what_is_damaged_or_wants_too_much_is_none() {
+        let text = Distribution::of([1, 2, 3]).text();
+        assert_eq!(Distribution::from_text(&text[..text.len() - 4]), None);
+        assert_eq!(Distribution::from_text("no base64"), None);
+        assert_eq!(Distribution::from_text(""), None);
+        let mut bytes = STANDARD.decode(&text).unwrap();
+        bytes[PLACE_OF_DIGITS.end - 1] = 5;
+        assert_eq!(Distribution::from_text(&STANDARD.encode(bytes)), None);
+    }
+}

@@ -1,0 +1,103 @@
+//! Does every kind of value that a sample can hold come through: a rate of which more is better, a distribution, a file?
+
+use std::fs;
+
+use dunnage::outcome::Outcome;
+use dunnage::record;
+use dunnage::verdict::{self, Kind};
+
+use crate::dunnage::Dunnage;
+
+const RUN: &str =
+    "run scripted -s quick=fake:time=1ms,noise=2 -s slow=fake:time=2ms,noise=2 --rounds 14 --seed 7 -o DIR";
+
+#[test]
+fn words_follow_the_direction_of_each_metric() {
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run(RUN);
+    assert_eq!(ran.code, 0, "{ran}");
+    let run = record::load(&dunnage.directory()).expect("a run directory");
+    let analysis = verdict::analyse(&run);
+    let found = |metric: &str| {
+        let is_it = |one: &&verdict::Finding| {
+            one.about.metric == metric && one.about.subject == "slow" && one.about.against == "quick"
+        };
+        analysis.findings.iter().find(is_it).expect("a finding")
+    };
+    // Half as many bytes in a second are slower, as twice the latency is.
+    let throughput = found("throughput");
+    assert!(throughput.numbers.unwrap().difference.value < -4e8, "{throughput:?}");
+    assert_eq!((throughput.kind(), found("latency_p99").kind()), (Kind::Slower, Kind::Slower));
+    assert_eq!(found("requests").kind(), Kind::Same);
+    assert_eq!(
+        (&*throughput.about.run, &*throughput.about.host),
+        (run.run.as_str(), run.environment.host.as_str())
+    );
+    let shown = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in
+        ["engines as installed, quick has the most (`throughput`): by ", "(time=1ms) (noise=2) has 5"]
+    {
+        assert!(shown.contains(words), "{words}: {}", ran.stdout);
+    }
+    assert!(!shown.contains("what is waited for decides"), "{}", ran.stdout);
+    let file: serde_json::Value =
+        serde_json::from_str(&dunnage.run("report DIR --format json").stdout).unwrap();
+    let metric = &file["experiments"][0]["metrics"][0];
+    assert_eq!((&metric["unit"], &metric["better"]), (&"bytes/s".into(), &"more".into()));
+    // No list that people see holds what is there for tests.
+    assert!(!dunnage.run("list experiments").stdout.contains("scripted"));
+}
+
+#[test]
+fn distributions_and_files_travel_with_their_samples() {
+    let dunnage = Dunnage::new();
+    assert_eq!(dunnage.run(RUN).code, 0);
+    for verb in ["pack DIR -o DIR.dunnage", "unpack DIR.dunnage -o DIR.again"] {
+        let ran = dunnage.run(verb);
+        assert_eq!(ran.code, 0, "{ran}");
+    }
+    let again = dunnage.directory().with_extension("again");
+    let mut samples = 0;
+    let visit = &mut |row: &record::Row<'_>| {
+        let Outcome::Measured(sample) = row.outcome.as_ref() else { panic!("{row:?}") };
+        let took = sample.seconds("spawn", "returned").unwrap() * 1e9;
+        let latency = sample.distribution("latency").expect("a distribution");
+        assert_eq!(latency.count(), 1000);
+        for share in [0.5, 0.99] {
+            let quantile = latency.quantile(share).unwrap() as f64;
+            assert!((quantile / (took * share) - 1.0).abs() < 3e-3, "{share}: {quantile} of {took}");
+        }
+        let [(name, dunnage::outcome::Artefact::File(path))] = &sample.artefacts[..] else {
+            panic!("{sample:?}")
+        };
+        assert_eq!((name.as_ref(), path), ("trace", &format!("artefacts/{}-{}-trace", row.round, row.cell)));
+        let [own, unpacked] = [&dunnage.directory(), &again].map(|run| fs::read_to_string(run.join(path)));
+        assert_eq!(own.unwrap(), unpacked.as_deref().unwrap_or_default());
+        assert_eq!(unpacked.unwrap(), format!("spawn 0\nreturned {}\n", took.round()));
+        samples += 1;
+        Ok(())
+    };
+    record::rows(&again, visit).unwrap();
+    // Two subjects and their twins of the baseline's layer, with a round to warm up.
+    let run = record::load(&again).unwrap();
+    assert_eq!(samples, run.plan.cells.len() * 15);
+    // A private word in a file keeps the pack at home, with the place where it stands.
+    let trace = fs::read_dir(dunnage.directory().join("artefacts")).unwrap().next().unwrap().unwrap().path();
+    fs::write(&trace, "opened a file of tulips\n").unwrap();
+    let ran = dunnage.run("pack DIR -o DIR.refused --private tulips");
+    assert!(ran.code != 0 && ran.stderr.contains("artefacts/"), "{ran}");
+    assert!(!dunnage.directory().with_extension("refused").exists());
+}
+
+#[test]
+fn a_line_that_names_a_file_elsewhere_or_a_broken_distribution_is_damaged() {
+    let dunnage = Dunnage::new();
+    assert_eq!(dunnage.run(RUN).code, 0);
+    let path = dunnage.directory().join("samples.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let spoilt = text.replacen("\"artefacts/3-0-trace\"", "\"artefacts/../../etc/passwd\"", 1);
+    let spoilt = spoilt.replacen("\"latency\":\"", "\"latency\":\"AAAA", 1);
+    assert_ne!(spoilt, text);
+    fs::write(&path, spoilt).unwrap();
+    assert_eq!(record::load(&dunnage.directory()).unwrap().damaged, 2);
+}
