@@ -131,9 +131,10 @@ pub fn run(
             if !experiment.about().recovers {
                 pasts[cell] = std::mem::take(&mut pasts[cell]).and(&outcome);
             }
+            let next = following(predecessor, cell, &outcome);
             let outcome = Cow::Owned(outcome);
             listen(&Event::CellEnds(&Row { cell, round, position, predecessor, started: 0, outcome }))?;
-            predecessor = Some(cell);
+            predecessor = next;
             if run.interrupts.asked() {
                 return Ok(Ending::Interrupted);
             }
@@ -141,6 +142,14 @@ pub fn run(
         listen(&Event::RoundEnds { round, context: context() })?;
     }
     Ok(Ending::Complete)
+}
+
+/// The cell after which the next one runs: this one, unless nothing was done for it.
+fn following(before: Option<usize>, cell: usize, outcome: &Outcome) -> Option<usize> {
+    match outcome {
+        Outcome::Skipped(_) => before,
+        Outcome::Measured(_) | Outcome::Failed(_) => Some(cell),
+    }
 }
 
 #[cfg(test)]
@@ -157,6 +166,16 @@ mod tests {
             };
             past.and(&outcome)
         })
+    }
+
+    #[test]
+    fn a_cell_that_was_skipped_precedes_none() {
+        let skipped = Outcome::Skipped("why".into());
+        let failed = Outcome::Failed(Failure::new(FailureClass::Crash, "why"));
+        assert_eq!(following(None, 3, &skipped), None);
+        assert_eq!(following(Some(1), 3, &skipped), Some(1));
+        assert_eq!(following(Some(1), 3, &failed), Some(3));
+        assert_eq!(following(None, 3, &Outcome::Measured(Sample::default())), Some(3));
     }
 
     #[test]

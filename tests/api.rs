@@ -169,6 +169,21 @@ fn the_service_of_podman_ends_when_the_run_is_stopped() {
 }
 
 #[test]
+fn the_service_of_podman_ends_with_a_check_that_cannot_go_on() {
+    const TEST: &str = "the_service_of_podman_ends_with_a_check_that_cannot_go_on";
+    if lacks_podman(TEST) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+    let status =
+        dunnage.command("check start -s podman:client=api").stdout(full).status().expect("it starts");
+    assert_eq!(status.code(), Some(1));
+    assert_eq!(services(&dunnage), Vec::<i32>::new());
+    assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
+}
+
+#[test]
 fn the_service_of_podman_is_swept_when_dunnage_was_killed() {
     const TEST: &str = "the_service_of_podman_is_swept_when_dunnage_was_killed";
     if lacks_podman(TEST) {

@@ -4,14 +4,15 @@ use std::io::Write;
 
 use anyhow::Result;
 
-use super::request;
+use super::request::{self, Asked};
 use crate::cli::Selection;
 use crate::exit;
 use crate::measure;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::plan::{self, Rounds};
 use crate::report::text::clean;
-use crate::session;
+use crate::session::{self, Found};
+use crate::subject::RunContext;
 
 /// Runs the verb. The exit code is 0 when every cell of every subject that was found gave a sample
 /// under the treatment that was asked for, or is a price that cannot be had here, and 1 otherwise.
@@ -21,20 +22,37 @@ pub fn run(selection: &Selection) -> Result<i32> {
     run.tell = super::tell;
     run.allowed = asked.allowed;
     let mut found = session::find(asked.subjects.clone(), &run, &mut super::tell)?;
-    let mut failed = asked.named && !found.unavailable.is_empty();
-    let mut out = std::io::stdout().lock();
+    let failed = asked.named && !found.unavailable.is_empty();
+    // Whatever becomes of it, nothing of the subjects stays.
+    let checked = cells(&asked, &mut found, &run, &mut std::io::stdout().lock());
+    session::finish(found.candidates, &run);
+    session::end(run);
+    Ok(match checked? {
+        Cells::Interrupted => exit::INTERRUPTED,
+        Cells::Fine if !failed => exit::FINE,
+        Cells::Fine | Cells::Failed => exit::ERROR,
+    })
+}
+
+/// What came of the cells.
+enum Cells {
+    Fine,
+    Failed,
+    Interrupted,
+}
+
+/// Tells what cannot be used, and tries every cell of the plan.
+fn cells(asked: &Asked, found: &mut Found, run: &RunContext, out: &mut impl Write) -> Result<Cells> {
     for (name, why) in &found.unavailable {
         writeln!(out, "{:<13} {name}: {}", "unavailable", why.reason)?;
         if let Some(remedy) = &why.remedy {
             writeln!(out, "{:<13} remedy: {remedy}", "")?;
         }
     }
-    if let Err(error) = request::plan(&asked, &found) {
-        session::end(run);
-        return Err(error);
-    }
+    request::plan(asked, found)?;
+    let mut checked = Cells::Fine;
     let subjects = found.candidates.iter().map(|one| one.entry.clone()).collect();
-    let plan = plan::make(request::request(&asked, subjects, Rounds::Fixed(1)));
+    let plan = plan::make(request::request(asked, subjects, Rounds::Fixed(1)));
     for cell in &plan.cells {
         let entry = &plan.subjects[cell.subject];
         if entry.twin_of.is_some() {
@@ -43,7 +61,7 @@ pub fn run(selection: &Selection) -> Result<i32> {
         let experiment = measure::find(cell.experiment).expect("cells are made of known experiments");
         let subject = found.candidates[cell.subject].subject.as_mut();
         let name = format!("{} {} {}", cell.experiment, cell.setting, entry.label);
-        match experiment.measure(subject, &cell.setting, &run) {
+        match experiment.measure(subject, &cell.setting, run) {
             Ok(sample) => {
                 let facts: Vec<_> =
                     sample.treatment.iter().map(|(name, fact)| format!("{name}={fact}")).collect();
@@ -57,19 +75,13 @@ pub fn run(selection: &Selection) -> Result<i32> {
                 writeln!(out, "{:<13} {name}: {}", "lacking", clean(&failure.to_string()))?;
             }
             Err(Abort::Failed(failure)) => {
-                failed = true;
+                checked = Cells::Failed;
                 writeln!(out, "{:<13} {name}: {}", "failed", clean(&failure.to_string()))?;
             }
-            Err(Abort::Interrupted) => {
-                session::finish(found.candidates, &run);
-                session::end(run);
-                return Ok(exit::INTERRUPTED);
-            }
+            Err(Abort::Interrupted) => return Ok(Cells::Interrupted),
         }
     }
-    session::finish(found.candidates, &run);
-    session::end(run);
-    Ok(if failed { exit::ERROR } else { exit::FINE })
+    Ok(checked)
 }
 
 /// Whether the machine or the user lacks what it takes, and nothing is broken.

@@ -206,9 +206,7 @@ pub fn parse(bytes: &[u8]) -> Result<Message, NotAMessage> {
                 let mask = mask.and_then(|digits| u64::from_str_radix(digits, 16).ok());
                 inside.blocked_by_init = Some(mask.ok_or_else(|| NotAMessage::Invalid("init".into()))?);
             }
-            "interfaces" => {
-                inside.interfaces.extend(rest.split_once(':').map(|(name, _)| name.trim().to_owned()))
-            }
+            "interfaces" => inside.interfaces.push(rest.to_owned()),
             _ if name.starts_with("cgroup_inode.") => {
                 let inode = rest.parse().map_err(|_| NotAMessage::Invalid("cgroup_inode".into()))?;
                 inside.cgroup_seen = Some((name["cgroup_inode.".len()..].to_owned(), inode));
@@ -224,6 +222,10 @@ pub fn parse(bytes: &[u8]) -> Result<Message, NotAMessage> {
     (inside.uid, inside.gid) = (take("uid")?, take("gid")?);
     (inside.seccomp, inside.no_new_privs) = (take("seccomp")?, take("no_new_privs")?);
     inside.capabilities = take("capabilities")?;
+    let is_namespace = |name: &str| super::NAMESPACES.iter().any(|(own, _)| *own == name);
+    if let Some(unknown) = numbers.keys().find(|name| !is_namespace(name)) {
+        return Err(NotAMessage::Invalid(excerpt(unknown.as_bytes())));
+    }
     inside.namespaces = numbers;
     Ok(Message { entry, main, ready, inside, done })
 }
@@ -319,7 +321,7 @@ mod tests {
 
     const WHOLE: &str = "dunnage-probe 1\nentry 10\nmain 20\nuid 0\ngid 0\nseccomp 2\nno_new_privs 1\ncapabilities 7\n\
         net 4026531840\ncgroup_path 4:memory:/docker/x\nuid_map          0          0 4294967295\n\
-        interfaces Inter-|   Receive\ninterfaces     lo: 0 0 0\nmounts 1 0 0:5 / / rw,relatime - overlay overlay rw,upperdir=/u,volatile\nready 30\nend\n";
+        interfaces lo\nmounts 1 0 0:5 / / rw,relatime - overlay overlay rw,upperdir=/u,volatile\nready 30\nend\n";
 
     #[test]
     fn a_whole_message_is_read() {
@@ -330,6 +332,12 @@ mod tests {
         assert_eq!(message.inside.uid_map, ["0 0 4294967295"]);
         let (kind, options) = message.inside.root().unwrap();
         assert_eq!((kind.as_str(), options.ends_with("volatile")), ("overlay", true));
+    }
+
+    #[test]
+    fn a_number_without_a_known_name_is_no_namespace() {
+        let unknown = WHOLE.replace("ready 30", "answer 42\nready 30");
+        assert_eq!(parse(unknown.as_bytes()), Err(NotAMessage::Invalid("answer".into())));
     }
 
     #[test]

@@ -85,11 +85,9 @@ const NAMESPACES: [(&str, &CStr); 8] = [
     ("uts", c"/proc/self/ns/uts"),
 ];
 
-const FILES: [(&str, &CStr); 3] = [
-    ("cgroup_path", c"/proc/self/cgroup"),
-    ("uid_map", c"/proc/self/uid_map"),
-    ("interfaces", c"/proc/self/net/dev"),
-];
+/// How many network interfaces the message names at most: a host has as many as it has containers, and more, and the
+/// message must end within its room whatever there is. That a network is not the loopback alone shows in two of them.
+const MOST_INTERFACES: usize = 64;
 
 /// Is the probe, for good: does not return.
 ///
@@ -125,7 +123,7 @@ fn start(main: u64, detail: Option<&CStr>) -> ! {
 /// own. Its mask tells whether SIGTERM waits for it: sent before it is ready, it would be lost.
 fn enter(main: u64, detail: Option<&CStr>) -> ! {
     let mut message: Message = begin(main);
-    message.file("init", c"/proc/1/status", |line, _| line.starts_with(b"SigBlk:"));
+    message.file("init", c"/proc/1/status", |line, _| line.starts_with(b"SigBlk:").then_some(line));
     finish(message, detail)
 }
 
@@ -197,13 +195,21 @@ fn treatment<const ROOM: usize>(message: &mut Message<ROOM>, detail: Option<&CSt
         message.push(b"cgroup_inode.");
         message.number(controller, inode);
     }
-    for (name, path) in FILES {
-        message.file(name, path, |_, _| true);
-    }
-    message.file("mounts", c"/proc/self/mountinfo", mounts::tells_the_root);
+    message.file("cgroup_path", c"/proc/self/cgroup", |line, _| Some(line));
+    message.file("uid_map", c"/proc/self/uid_map", |line, _| Some(line));
+    message.file("interfaces", c"/proc/self/net/dev", interface);
+    message.file("mounts", c"/proc/self/mountinfo", |line, kept| {
+        mounts::tells_the_root(line, kept).then_some(line)
+    });
     if detail.map(CStr::to_bytes) == Some(LIMITS.as_bytes()) {
         limits::read(message);
     }
+}
+
+/// The name in a line such as `  eth0: 1296 16 0 …`, of which there are not too many yet. The heading has none.
+fn interface(line: &[u8], kept: usize) -> Option<&[u8]> {
+    let end = line.iter().position(|&byte| byte == b':').filter(|_| kept < MOST_INTERFACES)?;
+    Some(line[..end].trim_ascii_start())
 }
 
 /// The number in `pid:[4026531836]`.
@@ -262,9 +268,9 @@ impl<const ROOM: usize> Message<ROOM> {
         self.push(&digits[first..]);
     }
 
-    /// The lines of a file that `keep` chooses (given the line and how many were kept), each with a
+    /// What `keep` takes of the lines of a file (given the line and how many were kept), each with a
     /// name before it. Lines longer than the buffer are left out; unreadable files have no lines.
-    fn file(&mut self, name: &str, path: &CStr, keep: fn(&[u8], usize) -> bool) {
+    fn file(&mut self, name: &str, path: &CStr, keep: fn(&[u8], usize) -> Option<&[u8]>) {
         let Ok(fd) = raw::open(path) else { return };
         let mut buffer = [0u8; 4096];
         let mut filled = 0;
@@ -274,11 +280,11 @@ impl<const ROOM: usize> Message<ROOM> {
             let mut done = 0;
             while let Some(length) = buffer[done..filled].iter().position(|&byte| byte == b'\n') {
                 let line = &buffer[done..done + length];
-                if keep(line, kept) {
+                if let Some(part) = keep(line, kept) {
                     kept += 1;
                     self.push(name.as_bytes());
                     self.push(b" ");
-                    self.push(line);
+                    self.push(part);
                     self.push(b"\n");
                 }
                 done += length + 1;

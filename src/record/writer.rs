@@ -24,6 +24,8 @@ pub struct Writer {
     path: PathBuf,
     samples: File,
     treatments: HashMap<Vec<(String, String)>, usize>,
+    /// How many treatments the file holds, those of earlier sessions among them.
+    numbered: usize,
 }
 
 fn since_1970() -> u64 {
@@ -81,7 +83,7 @@ fn begin(directory: &Path, run: &str, environment: &Environment, plan: &Plan) ->
         .open(&path)
         .with_context(|| format!("cannot make `{}`", path.display()))?;
     claim(&samples, &path)?;
-    let mut writer = Writer { path, samples, treatments: HashMap::new() };
+    let mut writer = Writer { path, samples, treatments: HashMap::new(), numbered: 0 };
     let header = Header {
         format: HEADER_FORMAT.into(),
         version: FORMAT,
@@ -105,16 +107,16 @@ pub fn reopen(directory: &Path) -> Result<Writer> {
     }
     // Numbers of treatments go on above those that the file may hold already.
     let bytes = fs::read(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
-    let used = bytes.windows(TREATMENT.len()).filter(|window| *window == TREATMENT).count();
-    let mut writer = Writer { path, samples, treatments: HashMap::new() };
+    let numbered = bytes.split(|&byte| byte == b'\n').filter(|line| line.starts_with(TREATMENT)).count();
+    let mut writer = Writer { path, samples, treatments: HashMap::new(), numbered };
     if last != *b"\n" {
         writer.write(b"\n")?;
     }
-    writer.treatments.insert(Vec::new(), used);
     Ok(writer)
 }
 
-const TREATMENT: &[u8] = b"\"treatment\":";
+/// So a line begins that says what a treatment is. Lines of samples hold the number of theirs.
+const TREATMENT: &[u8] = b"{\"treatment\":";
 
 /// Takes the samples for this process alone, until it ends.
 fn claim(samples: &File, path: &Path) -> Result<()> {
@@ -247,7 +249,8 @@ impl Writer {
         if let Some(number) = self.treatments.get(&key) {
             return Ok(*number);
         }
-        let number = self.treatments.len() + self.treatments.get(&Vec::new()).copied().unwrap_or(0);
+        let number = self.numbered;
+        self.numbered += 1;
         self.append(&Treatment { treatment: number, facts: pairs(facts, Clone::clone) })?;
         self.treatments.insert(key, number);
         Ok(number)
@@ -256,4 +259,33 @@ impl Writer {
 
 fn pairs<'a, T, U>(all: &'a [(Name, T)], convert: impl Fn(&T) -> U) -> Pairs<'a, U> {
     Pairs(all.iter().map(|(name, value)| (Cow::Borrowed(name.as_ref()), convert(value))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Sample;
+
+    fn sample(fact: &str) -> super::super::Row<'static> {
+        let treatment = vec![("root".into(), fact.to_owned())];
+        let outcome = Cow::Owned(Outcome::Measured(Sample { treatment, ..Sample::default() }));
+        super::super::Row { cell: 0, round: 0, position: 0, predecessor: None, started: 0, outcome }
+    }
+
+    /// However many samples name a treatment, the next one's number is the next.
+    #[test]
+    fn numbers_of_treatments_go_on_after_those_that_were_written() {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join(SAMPLES), "").unwrap();
+        for (fact, expected) in [("one", 0), ("two", 1), ("three", 2)] {
+            let mut writer = reopen(place.path()).unwrap();
+            for _ in 0..5 {
+                writer.sample(&sample(fact)).unwrap();
+            }
+            let text = fs::read_to_string(place.path().join(SAMPLES)).unwrap();
+            let last = text.lines().rfind(|line| line.as_bytes().starts_with(TREATMENT)).unwrap();
+            assert!(last.starts_with(&format!("{{\"treatment\":{expected},")), "{last}");
+            drop(writer);
+        }
+    }
 }

@@ -152,8 +152,14 @@ fn gvisor_options(rootless: bool) -> Vec<String> {
 /// The directory in which an ordinary user's runtime keeps its notes; only while it is empty, since
 /// what is in it is not known to be ours to remove.
 fn sweep(place: &Place, runtime: &str) -> Vec<String> {
-    let _ = std::fs::remove_dir(place.state.join(runtime));
+    forget_cache(&place.state.join(runtime));
     Vec::new()
+}
+
+/// Newer versions of crun keep the filters that they compiled beside their notes.
+fn forget_cache(notes: &Path) {
+    let _ = std::fs::remove_dir_all(notes.join(".cache"));
+    let _ = std::fs::remove_dir(notes);
 }
 
 impl Oci {
@@ -358,6 +364,9 @@ impl Subject for Oci {
         }
         if let Some(copied) = self.copied.take() {
             copied.remove(run);
+        }
+        if raw::user_and_group().0 != 0 {
+            forget_cache(&run.place.state.join(&self.spec.name));
         }
     }
 

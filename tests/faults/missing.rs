@@ -64,6 +64,25 @@ fn a_daemon_that_is_not_there_is_said_with_the_remedy() {
     assert_eq!(alone.code, 4, "{alone}");
 }
 
+/// A node with many containers has as many network links: the probe's message stays whole.
+#[test]
+fn a_host_with_hundreds_of_network_links_is_measured() {
+    if lacks("a_host_with_hundreds_of_network_links_is_measured", Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let script = dunnage.directory().parent().expect("a directory of the test").join("linked");
+    let text = "#!/bin/sh\nset -e\nfor i in $(seq 200); do echo link add a$i type veth peer name b$i; done | ip -batch -\n\
+        [ $(grep -c : /proc/self/net/dev) -gt 400 ]\nexec \"$@\"\n";
+    std::fs::write(&script, text).expect("a script");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("our file");
+    let wrapper = format!("unshare --net {} {}", script.display(), env!("CARGO_BIN_EXE_dunnage"));
+    let ran = dunnage
+        .through(&wrapper, "run start -s bare -s floor:net=host --rounds 1 --set prestate=idle -o DIR");
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(measured(&dunnage), ["bare", "floor:net=host"], "{ran}");
+}
+
 #[test]
 fn nobody_measures_bare_and_floor_or_hears_why_not() {
     const TEST: &str = "nobody_measures_bare_and_floor_or_hears_why_not";

@@ -2,17 +2,17 @@
 //!
 //! Only reads. Deliberately absent: waiting (`wait`), and removing anything.
 
-use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use super::{Item, Kind, Tokens};
-use crate::sys::clock;
+use crate::sys::{clock, process};
 
 /// No engine nests its cgroups deeper: a user's systemd and podman in it need six.
 const CGROUP_DEPTH: usize = 8;
@@ -90,8 +90,21 @@ pub struct Known {
     /// Ourselves and our ancestors: their command lines may well contain a token, and they are older than any container
     /// of ours.
     ourselves: HashSet<i32>,
-    /// Those that have wiped out their command line for good.
-    nameless: RefCell<HashSet<i32>>,
+}
+
+/// Processes that have wiped out their command line for good, by id and start, since ids come again. They are waited
+/// for once, not in each launch.
+static NAMELESS: Mutex<BTreeSet<(i32, u64)>> = Mutex::new(BTreeSet::new());
+
+/// Whether this process was waited for before.
+fn is_nameless(pid: i32) -> bool {
+    let known = NAMELESS.lock().unwrap_or_else(PoisonError::into_inner);
+    known.range((pid, 0)..=(pid, u64::MAX)).next().is_some() && known.contains(&(pid, started(pid)))
+}
+
+/// When a process was started, in ticks; zero where it is gone.
+fn started(pid: i32) -> u64 {
+    process::read(pid).map_or(0, |process| process.started())
 }
 
 impl Known {
@@ -106,7 +119,7 @@ impl Known {
             let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
             pid = parent.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
         }
-        Known { ourselves, nameless: RefCell::default() }
+        Known { ourselves }
     }
 }
 
@@ -133,13 +146,13 @@ fn processes(tokens: &Tokens, known: &Known) -> io::Result<Vec<Found>> {
         command_line(pid, &mut buffer);
         if tokens.match_bytes(&buffer) {
             found.push(Found::process(pid, &buffer));
-        } else if buffer.is_empty() && has_program(pid) && !known.nameless.borrow().contains(&pid) {
+        } else if buffer.is_empty() && has_program(pid) && !is_nameless(pid) {
             nameless.push(pid);
         }
     }
     let until = clock::now().0 + LONGEST_EXEC;
     for pid in nameless {
-        if let Some(process) = after_exec(pid, until, tokens, known, &mut buffer) {
+        if let Some(process) = after_exec(pid, until, tokens, &mut buffer) {
             found.push(process);
         }
     }
@@ -148,14 +161,14 @@ fn processes(tokens: &Tokens, known: &Known) -> io::Result<Vec<Found>> {
 
 /// In the middle of exec a process already has its new program, but for some 100 µs no command line: it must not be
 /// overlooked then. There is no event for it, so the CPU is offered to it until it has one.
-fn after_exec(pid: i32, until: u64, tokens: &Tokens, known: &Known, buffer: &mut Vec<u8>) -> Option<Found> {
+fn after_exec(pid: i32, until: u64, tokens: &Tokens, buffer: &mut Vec<u8>) -> Option<Found> {
     while has_program(pid) {
         command_line(pid, buffer);
         if !buffer.is_empty() {
             return tokens.match_bytes(buffer).then(|| Found::process(pid, buffer));
         }
         if clock::now().0 >= until {
-            known.nameless.borrow_mut().insert(pid);
+            NAMELESS.lock().unwrap_or_else(PoisonError::into_inner).insert((pid, started(pid)));
             return None;
         }
         std::thread::yield_now();
@@ -287,6 +300,18 @@ mod tests {
         let us = Known::new().ourselves;
         assert!(us.contains(&(std::process::id() as i32)));
         assert!(us.contains(&(std::os::unix::process::parent_id() as i32)));
+    }
+
+    /// A process id stands for the process that had it when it was waited for, and for no later one.
+    #[test]
+    fn whoever_has_no_command_line_is_waited_for_once_and_who_follows_anew() {
+        let us = std::process::id() as i32;
+        assert!(!is_nameless(us));
+        NAMELESS.lock().unwrap().insert((us, started(us) + 1));
+        assert!(!is_nameless(us));
+        NAMELESS.lock().unwrap().insert((us, started(us)));
+        assert!(is_nameless(us));
+        NAMELESS.lock().unwrap().clear();
     }
 
     #[test]
