@@ -14,7 +14,7 @@
 //! What is deliberately absent: instructions; `tests/seccomp` checks them against what a profile means.
 
 use super::action::Action;
-use super::table::{ABSENT, SYSCALLS};
+use super::table::SYSCALLS;
 use serde_json::{Value, json};
 
 /// One way in which a program on x86 can call the kernel.
@@ -74,24 +74,13 @@ impl Abi {
     /// The number of a call, with the base of the ABI in it.
     pub fn number(self, name: &str) -> Option<u32> {
         let row = SYSCALLS.binary_search_by(|row| row.0.cmp(name)).ok()?;
-        let number = self.column(row);
-        (number != ABSENT).then(|| self.base() + u32::from(number.unsigned_abs()))
+        Some(self.base() + SYSCALLS[row].1[self as usize]?)
     }
 
     /// The name of the call that has this number, base included.
     pub fn name(self, number: u32) -> Option<&'static str> {
-        let wanted = i16::try_from(number.checked_sub(self.base())?).ok()?;
-        let row = (0..SYSCALLS.len()).find(|&row| self.column(row) == wanted)?;
-        Some(SYSCALLS[row].0)
-    }
-
-    fn column(self, row: usize) -> i16 {
-        let (_, x86_64, i386, x32) = SYSCALLS[row];
-        match self {
-            Abi::X86_64 => x86_64,
-            Abi::I386 => i386,
-            Abi::X32 => x32,
-        }
+        let wanted = Some(number.checked_sub(self.base())?);
+        SYSCALLS.iter().find(|row| row.1[self as usize] == wanted).map(|row| row.0)
     }
 
     fn from_oci(name: &str) -> Option<Abi> {
