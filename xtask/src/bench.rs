@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 
-use crate::suite::cargo;
+use crate::cargo::cargo;
 
 /// Passes names and options on.
 pub fn run(arguments: &[&str]) -> Result<ExitCode> {

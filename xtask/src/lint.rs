@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result};
 
-use crate::suite::{PROFILE, cargo};
+use crate::cargo::{PROFILE, cargo};
 
 /// How strictly to ask.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 
 mod axe;
 mod bench;
+mod cargo;
 mod cgroups;
 mod daemon;
 mod guest;

@@ -3,10 +3,11 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ExitCode, Stdio};
 
 use anyhow::{Context, Result};
 
+use crate::cargo::{PROFILE, cargo};
 use crate::daemon::Docker;
 use crate::guest::Guest;
 use crate::lint::Lints;
@@ -18,20 +19,12 @@ const REQUIRE: &str = "DUNNAGE_TEST_REQUIRE";
 /// The file to which a skipping test appends its line.
 const SKIPS: &str = "DUNNAGE_TEST_SKIPS";
 
-/// The cargo that runs us, so that the toolchain stays the same.
-pub fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-}
-
 /// A fresh directory for the daemon's log and the list of skips.
 pub fn scratch() -> Result<PathBuf> {
     let path = std::env::temp_dir().join(format!("dunnage-test-{}", std::process::id()));
     fs::create_dir(&path).with_context(|| format!("cannot create {}", path.display()))?;
     Ok(path)
 }
-
-/// The profile in which tests are built: optimised, since the probe is, and quick to build.
-pub const PROFILE: &str = "tests";
 
 /// Runs every test.
 pub fn run(required: String, scratch: &Path, for_cargo: &[String]) -> Result<Totals> {

@@ -5,12 +5,12 @@
 //! says is decided in `stats`; what overrides it stands in `suspect`, what qualifies it in
 //! `warning`.
 
-mod columns;
+pub mod columns;
 mod doubt;
 pub mod exhibit;
 pub mod factors;
-mod finding;
-mod kind;
+pub mod finding;
+pub mod kind;
 pub mod noise;
 mod own;
 pub mod precision;

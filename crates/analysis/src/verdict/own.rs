@@ -8,8 +8,11 @@ use super::suspect::{self, Suspect, View};
 use crate::experiment::{command, cpu, primitives, start, syscall, throttle};
 use crate::record::Recorded;
 
+/// What a question makes tables by.
+type Tables = fn(&Evidence<'_>) -> Vec<Exhibit>;
+
 /// The tables of each question that has some.
-static TABLES: [(&str, fn(&Evidence<'_>) -> Vec<Exhibit>); 4] = [
+static TABLES: [(&str, Tables); 4] = [
     (command::NAME, command::tables::exhibits),
     (syscall::NAME, syscall::tables::all),
     (throttle::NAME, throttle::tables::exhibits),

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::lines::Scale;
+use super::lines::one_setting;
 use super::summary::in_words;
 use super::{Comparison, Experiment, Facts, InSetting, Line, Metric, picture, words};
 use crate::document::{Block, Cell, Column, Document, Findings, Item, Look, Section, Table, Tone};
@@ -130,13 +131,6 @@ fn glance(experiment: &Experiment) -> Table {
         table.row(&[label], [Cell::code(label)].into_iter().chain(decisive.iter().map(cell)).collect());
     }
     table
-}
-
-/// The setting of all lines, where they have one and the same.
-pub(super) fn one_setting<'a>(lines: &[&'a Line]) -> Option<&'a str> {
-    let first = lines.first()?.settings.first()?;
-    let is_only = |line: &&Line| line.settings.len() == 1 && line.settings[0].text == first.text;
-    lines.iter().all(is_only).then_some(first.text.as_str())
 }
 
 /// A metric with a row for each subject and setting; after several settings what holds over them together.

@@ -483,3 +483,10 @@ fn overrule(line: &mut Line, name: &'static str, sides: &[Vec<Ready<'_>>; 2]) {
         }
     }
 }
+
+/// The setting of all lines, where they have one and the same.
+pub(super) fn one_setting<'a>(lines: &[&'a Line]) -> Option<&'a str> {
+    let first = lines.first()?.settings.first()?;
+    let is_only = |line: &&Line| line.settings.len() == 1 && line.settings[0].text == first.text;
+    lines.iter().all(is_only).then_some(first.text.as_str())
+}

@@ -1,7 +1,7 @@
 //! The changes of an experiment as pictures: each subject's over all settings, with its interval.
 
-use super::document::one_setting;
 use super::lines::Scale;
+use super::lines::one_setting;
 use super::{Experiment, Line, words};
 use crate::report::picture::changes::{Changes, Panel, Row};
 use crate::report::picture::{Drawing, Picture, Table, named};

@@ -6,8 +6,8 @@ use crate::plan::Plan;
 use crate::stats::{Estimate, Pairs};
 use crate::units::{Unit, counted};
 use crate::verdict::exhibit::{Column, Evidence, Exhibit, Item};
+use crate::verdict::finding::{Finding, Verdict};
 use crate::verdict::suspect::{Suspect, View};
-use crate::verdict::{Finding, Verdict};
 
 /// What the names of metrics end with that are of all threads at once.
 const ALL: &str = "_all";

@@ -3,7 +3,7 @@
 use crate::plan::Plan;
 use crate::record::Recorded;
 use crate::stats::{Alpha, Estimate, Sample};
-use crate::verdict::Columns;
+use crate::verdict::columns::Columns;
 use crate::verdict::price::{JUDGED, Price, Sum};
 
 /// The experiment that measures ordinary launches as a whole.

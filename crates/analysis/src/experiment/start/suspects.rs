@@ -3,7 +3,7 @@
 use crate::experiment;
 use crate::plan::Layer;
 use crate::units::Unit;
-use crate::verdict::CellSummary;
+use crate::verdict::columns::CellSummary;
 use crate::verdict::suspect::{Suspect, View, is_bare};
 
 /// No container starts in less time than the quickest process. What a command of a person's takes may vary by more.

@@ -14,7 +14,7 @@
 use crate::plan::{Plan, Relation};
 use crate::stats::{self, Alpha, Share};
 use crate::verdict::exhibit::Evidence;
-use crate::verdict::{Finding, sibling};
+use crate::verdict::finding::{Finding, sibling};
 
 /// The least share of a difference that a cause takes with it.
 pub const LEAST: f64 = 0.8;

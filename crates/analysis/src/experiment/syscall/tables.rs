@@ -4,8 +4,8 @@
 
 use super::cause::{self, Cause, Found, Tried};
 use crate::units::{Unit, counted};
-use crate::verdict::Kind;
 use crate::verdict::exhibit::{Column, Evidence, Exhibit, Item};
+use crate::verdict::kind::Kind;
 
 const NAME: &str = super::NAME;
 /// Shares below this are counted, not listed, where a cause was not resolved.

@@ -9,7 +9,7 @@ use super::model::{
     Change, Ground, Job, Pair, PairKind, PredictedLink, Prediction, Report, Row, Sentence, Value,
 };
 use super::{Format, Look, Rendering};
-use crate::stats::{Estimate, Family, Goal};
+use crate::stats::{Family, Goal};
 use crate::verdict::Verdict;
 use crate::verdict::exhibit::{Column, Exhibit, Item};
 
@@ -147,7 +147,7 @@ fn job(one: &Job) -> JobFile<'_> {
         setting: &one.setting,
         label: &one.label,
         against: &one.against,
-        share: estimate(&one.share),
+        share: one.share,
         verdict: one.kind.word(),
     });
     JobFile { length_s: one.length, shares: shares.collect() }
@@ -236,7 +236,7 @@ fn exhibit(one: &Exhibit) -> ExhibitFile<'_> {
     let item = |item| match item {
         &Item::Value(value) => ItemFile::Value(value),
         Item::Text(text) => ItemFile::Text(text),
-        Item::Interval(interval) => ItemFile::Estimate(estimate(interval)),
+        Item::Interval(interval) => ItemFile::Estimate(*interval),
         Item::Nothing(why) => ItemFile::Nothing { nothing: why },
     };
     let column = |column: &'_ Column| column.unit.map(|unit| unit.name());
@@ -267,8 +267,8 @@ fn factorial<'a>(
                 kind => kind.word(),
             },
             slower_level: one.slower.as_deref(),
-            difference: one.difference.as_ref().map(estimate),
-            ratio: one.ratio.as_ref().map(estimate),
+            difference: one.difference,
+            ratio: one.ratio,
             matters: one.matters,
             smallest_visible,
             new_run,
@@ -330,7 +330,7 @@ fn prices(one: &super::model::Experiment) -> Vec<PriceFile<'_>> {
                         reference: amount.reference.as_deref(),
                         metric: metric.name,
                         unit: metric.unit.name(),
-                        price: estimate(&amount.price),
+                        price: amount.price,
                         below_zero: amount.below_zero,
                         suspect: amount.suspect,
                     })
@@ -350,8 +350,8 @@ fn price_sums(one: &super::model::Experiment) -> Vec<SumFile<'_>> {
             prestate: total.prestate,
             unit: metric.unit.name(),
             rungs: total.rungs,
-            last_rung: estimate(&total.last),
-            measured_whole: total.whole.as_ref().map(estimate),
+            last_rung: total.last,
+            measured_whole: total.whole,
         })
         .collect()
 }
@@ -379,7 +379,7 @@ fn cell<'a>(
         Some(ValueFile {
             metric: metric.name,
             unit: metric.unit.name(),
-            median: estimate(&value.median),
+            median: value.median,
             smallest: value.range.0,
             lower_quartile: value.quartiles.0,
             upper_quartile: value.quartiles.1,
@@ -395,19 +395,8 @@ fn cell<'a>(
         runtime: row.runtime.as_deref(),
         baseline: row.is_baseline,
         lost_rounds: row.lost,
-        floor_share: row.floor_share.as_ref().map(estimate),
+        floor_share: row.floor_share,
         values: experiment.metrics.iter().zip(&row.values).filter_map(value).collect(),
-    }
-}
-
-fn estimate(one: &Estimate) -> EstimateFile {
-    EstimateFile {
-        estimate: one.value,
-        low: one.interval.map(|interval| interval.low),
-        high: one.interval.map(|interval| interval.high),
-        coverage: one.interval.map(|interval| interval.coverage),
-        level: one.alpha.get(),
-        rounds: one.rounds,
     }
 }
 
@@ -429,8 +418,8 @@ fn comparison<'a>(
         relation,
         key,
         verdict: change.kind.word(),
-        difference: change.difference.as_ref().map(estimate),
-        ratio: change.ratio.as_ref().map(estimate),
+        difference: change.difference,
+        ratio: change.ratio,
         matters: change.matters,
         smallest_visible,
         new_run,

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::wire::EstimateFile;
 use crate::report::model::{Beside, BesideRow, Caution, Doubt, Quantity, Reference, Standing};
+use crate::stats::Estimate;
 
 #[derive(Serialize)]
 pub(super) struct ReferenceFile<'a> {
@@ -69,7 +69,7 @@ struct PublishedFile<'a> {
 struct OursFile<'a> {
     label: &'a str,
     setting: &'a str,
-    median: EstimateFile,
+    median: Estimate,
 }
 
 /// A caution as every file tells it.
@@ -136,7 +136,7 @@ fn row(one: &BesideRow) -> RowFile<'_> {
     let ours = one.ours.iter().map(|one| OursFile {
         label: &one.label,
         setting: &one.setting,
-        median: super::estimate(&one.estimate),
+        median: one.estimate,
     });
     RowFile {
         subject: &one.subject,

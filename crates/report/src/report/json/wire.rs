@@ -3,6 +3,8 @@
 
 use serde::Serialize;
 
+use crate::stats::Estimate;
+
 #[derive(Serialize)]
 pub(super) struct File<'a> {
     pub schema: &'static str,
@@ -84,7 +86,7 @@ pub(super) struct JobShareFile<'a> {
     pub setting: &'a str,
     pub label: &'a str,
     pub against: &'a str,
-    pub share: EstimateFile,
+    pub share: Estimate,
     pub verdict: &'static str,
 }
 
@@ -162,7 +164,7 @@ pub(super) struct ColumnFile<'a> {
 pub(super) enum ItemFile<'a> {
     Text(&'a str),
     Value(f64),
-    Estimate(EstimateFile),
+    Estimate(Estimate),
     Nothing { nothing: &'a str },
 }
 
@@ -195,8 +197,8 @@ pub(super) struct EffectFile<'a> {
     pub factors: Vec<&'a str>,
     pub verdict: &'static str,
     pub slower_level: Option<&'a str>,
-    pub difference: Option<EstimateFile>,
-    pub ratio: Option<EstimateFile>,
+    pub difference: Option<Estimate>,
+    pub ratio: Option<Estimate>,
     pub matters: Option<f64>,
     pub smallest_visible: Option<f64>,
     pub new_run: Option<NewRunFile>,
@@ -215,7 +217,7 @@ pub(super) struct PriceFile<'a> {
     pub reference: Option<&'a str>,
     pub metric: &'a str,
     pub unit: &'a str,
-    pub price: EstimateFile,
+    pub price: Estimate,
     pub below_zero: bool,
     pub suspect: bool,
 }
@@ -226,8 +228,8 @@ pub(super) struct SumFile<'a> {
     pub prestate: &'a str,
     pub unit: &'a str,
     pub rungs: f64,
-    pub last_rung: EstimateFile,
-    pub measured_whole: Option<EstimateFile>,
+    pub last_rung: Estimate,
+    pub measured_whole: Option<Estimate>,
 }
 
 #[derive(Serialize)]
@@ -251,7 +253,7 @@ pub(super) struct CellFile<'a> {
     pub runtime: Option<&'a str>,
     pub baseline: bool,
     pub lost_rounds: usize,
-    pub floor_share: Option<EstimateFile>,
+    pub floor_share: Option<Estimate>,
     pub values: Vec<ValueFile<'a>>,
 }
 
@@ -259,21 +261,11 @@ pub(super) struct CellFile<'a> {
 pub(super) struct ValueFile<'a> {
     pub metric: &'a str,
     pub unit: &'a str,
-    pub median: EstimateFile,
+    pub median: Estimate,
     pub smallest: f64,
     pub lower_quartile: f64,
     pub upper_quartile: f64,
     pub largest: f64,
-}
-
-#[derive(Serialize)]
-pub(super) struct EstimateFile {
-    pub estimate: f64,
-    pub low: Option<f64>,
-    pub high: Option<f64>,
-    pub coverage: Option<f64>,
-    pub level: f64,
-    pub rounds: usize,
 }
 
 #[derive(Serialize)]
@@ -286,8 +278,8 @@ pub(super) struct ComparisonFile<'a> {
     pub relation: &'a str,
     pub key: Option<&'a str>,
     pub verdict: &'static str,
-    pub difference: Option<EstimateFile>,
-    pub ratio: Option<EstimateFile>,
+    pub difference: Option<Estimate>,
+    pub ratio: Option<Estimate>,
     pub matters: Option<f64>,
     pub smallest_visible: Option<f64>,
     pub new_run: Option<NewRunFile>,
