@@ -106,7 +106,7 @@ fn describe(recorded: &mut Recorded, pairs: &[String]) -> Result<()> {
 
 /// What was asked for beside the run must have a place in the format, or it would be left out in silence.
 fn refuse_extras(format: &dyn Format, extras: Extras<'_>) -> Result<()> {
-    if matches!(format.rendering(), Rendering::Whole(_)) {
+    if matches!(format.rendering(), Rendering::Common(_)) {
         return Ok(());
     }
     let name = format.name();
@@ -173,8 +173,8 @@ fn write(
     out: &mut impl Write,
 ) -> Result<()> {
     match format.rendering() {
-        Rendering::Whole(render) => {
-            out.write_all(render(&built(recorded, extras), look).as_bytes())?;
+        Rendering::Common(format) => {
+            out.write_all(format.render(&built(recorded, extras), look).as_bytes())?;
         }
         Rendering::Files(_) => unreachable!("files go into a directory"),
         Rendering::Rows { header, lines } => {

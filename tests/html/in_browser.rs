@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use dunnage::record::Recorded;
 use dunnage::reference::{self, beside};
-use dunnage::report::{Look, html};
+use dunnage::report::Look;
 use resvg::tiny_skia::Pixmap;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::browser::{Browser, Window};
 use crate::support::{self, Need};
-use crate::{asked, hostile, page, small};
+use crate::{asked, hostile, page, page_of, small};
 
 pub const DESK: Window = Window { width: 1280, height: 900, scheme: "light" };
 pub const NIGHT: Window = Window { scheme: "dark", ..DESK };
@@ -255,7 +255,7 @@ fn nothing_is_cut_off_or_too_small_at_any_size() {
     }
     let mut report = asked();
     report.references = beside::beside(reference::sources(), &report);
-    let mut opened = open_page(&html::render(&report, &Look::default()), DESK);
+    let mut opened = open_page(&page_of(&report, &Look::default()), DESK);
     let browser = &mut opened.browser;
     browser.evaluate(UNFOLD);
     for window in [DESK, TABLET, PHONE] {
@@ -274,7 +274,7 @@ fn paper_holds_everything_but_controls_and_the_numbers_behind_pictures() {
         return;
     }
     // A4 less the margins that a browser leaves.
-    let mut opened = open_page(&html::render(&asked(), &Look::default()), Window { width: 718, ..TABLET });
+    let mut opened = open_page(&page_of(&asked(), &Look::default()), Window { width: 718, ..TABLET });
     let browser = &mut opened.browser;
     let open = "[...document.querySelectorAll('main details')].map((part) => [part.open, part.classList.contains('data')])";
     let folded = |browser: &mut Browser| -> Vec<(bool, bool)> {
@@ -302,7 +302,7 @@ fn nothing_shuts_anybody_out() {
     }
     let mut report = asked();
     report.references = beside::beside(reference::sources(), &report);
-    for page in [page(&small()), html::render(&report, &Look::default())] {
+    for page in [page(&small()), page_of(&report, &Look::default())] {
         shuts_nobody_out(&mut open_page(&page, DESK).browser);
     }
 }

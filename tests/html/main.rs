@@ -13,18 +13,24 @@ mod scripted;
 #[path = "../support/mod.rs"]
 mod support;
 
+use dunnage::document::shown;
 use dunnage::plan::Prediction;
 use dunnage::plan::prediction::Written;
 use dunnage::record::Recorded;
 use dunnage::reference::{self, beside};
-use dunnage::report::{Look, Report, html};
+use dunnage::report::{Look, Report};
 use dunnage::verdict::analyse;
 
 use crate::scripted::{cells_of, crash, fail, full_ladder, metric, plan, run};
 
+/// The page of a report.
+fn page_of(report: &Report, look: &Look) -> String {
+    shown(report, "html", look).expect("a format")
+}
+
 /// The page of a run.
 fn page(run: &Recorded) -> String {
-    html::render(&Report::of(run, &analyse(run)), &Look { place: "runs/r-7".into(), ..Look::default() })
+    page_of(&Report::of(run, &analyse(run)), &Look { place: "runs/r-7".into(), ..Look::default() })
 }
 
 /// Twelve subjects in two settings, one of which has a suspect and one of which failed.
@@ -135,7 +141,7 @@ fn between<'a>(page: &'a str, from: &str, to: &str) -> &'a str {
 
 #[test]
 fn what_was_predicted_and_what_a_job_pays_stand_in_the_answer() {
-    let page = html::render(&asked(), &Look::default());
+    let page = page_of(&asked(), &Look::default());
     let answer = between(&page, "<section id=\"answer\"", "<section class=\"experiment\"");
     let (first, rest) = answer.split_once("class=\"glance\"").expect("the answer at a glance");
     // What a person wanted to know comes before what the program would tell anybody.
@@ -145,7 +151,10 @@ fn what_was_predicted_and_what_a_job_pays_stand_in_the_answer() {
         ("failed\"><span>did not hold", "start.returned: crun &#60; floor"),
         ("open\"><span>not decided", "start.returned: bare &#60; podman"),
     ] {
-        assert!(first.contains(&format!("{word}</span></strong> <code>{text}</code>")), "{text}: {first}");
+        assert!(
+            first.contains(&format!("{word}</span></strong> <span><code>{text}</code>")),
+            "{text}: {first}"
+        );
     }
     assert!(between(first, "crun &#60; floor</code>", "</li>").contains("<small>"), "a reason: {first}");
     assert!(between(first, "Every step", "</details>").matches("<tr").count() > 6);
@@ -161,7 +170,7 @@ fn what_was_predicted_and_what_a_job_pays_stand_in_the_answer() {
 fn the_same_thing_is_shown_once() {
     let report = asked();
     for report in [&report, &Report { references: Vec::new(), ..report.clone() }] {
-        let page = html::render(report, &Look::default());
+        let page = page_of(report, &Look::default());
         let mut names: Vec<&str> =
             page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
         let all = names.len();
@@ -185,7 +194,7 @@ fn the_same_thing_is_shown_once() {
 fn what_others_published_stands_beside_ours_with_its_cautions() {
     let mut report = asked();
     report.references = beside::beside(reference::sources(), &report);
-    let page = html::render(&report, &Look::default());
+    let page = page_of(&report, &Look::default());
     let published = between(&page, "id=\"published\"", "id=\"run\"");
     for part in ["Caution", "Not alike: ", "10 single values: ", "machine", "licence"] {
         assert!(published.contains(part), "no {part:?}");

@@ -6,14 +6,14 @@ use dunnage::report::{self, Look, Rendering};
 use serde_json::Value;
 
 use crate::scripted::{full_ladder, plan, run};
-use crate::{compare, report};
+use crate::{compare, rendered as shown, report};
 
 fn rendered(rounds: usize) -> String {
     let predicted = ["start.returned: bare < floor < crun", "start.returned: bare = docker:net=none"];
     let read = |text: &str| Prediction::of(&Written::parse(text).unwrap(), &["start"]).unwrap();
     let mut run = run(plan(full_ladder()[..5].to_vec(), rounds));
     run.plan.predictions = predicted.map(read).to_vec();
-    report::json::render(&report(&run).with_job(2.0), &Look::default())
+    shown("json", &report(&run).with_job(2.0), &Look::default())
 }
 
 #[test]
@@ -21,14 +21,14 @@ fn it_reads_as_it_did() {
     let mut small = plan(full_ladder()[..2].to_vec(), 20);
     small.cells.retain(|cell| cell.setting.get("prestate") == Some("primed"));
     let run = run(small);
-    compare("report.json", &report::json::render(&report(&run), &Look::default()));
+    compare("report.json", &shown("json", &report(&run), &Look::default()));
 }
 
 #[test]
 fn every_finding_has_its_numbers() {
     for rounds in [2, 20] {
         let file: Value = serde_json::from_str(&rendered(rounds)).unwrap();
-        assert_eq!(file["schema"], "dunnage-report/1");
+        assert_eq!(file["schema"], "dunnage-report/2");
         let comparisons = file["experiments"][0]["comparisons"].as_array().unwrap();
         let plan = plan(full_ladder()[..5].to_vec(), rounds);
         assert_eq!(comparisons.len(), plan.comparisons.len() * 2 * 8);

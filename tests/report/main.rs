@@ -15,12 +15,18 @@ mod terminal;
 
 use std::path::Path;
 
+use dunnage::document::shown;
 use dunnage::record::Recorded;
-use dunnage::report::Report;
+use dunnage::report::{Look, Report};
 use dunnage::verdict::analyse;
 
 fn report(run: &Recorded) -> Report {
     Report::of(run, &analyse(run))
+}
+
+/// The report in a format that every verb has.
+fn rendered(format: &str, report: &Report, look: &Look) -> String {
+    shown(report, format, look).expect("a format")
 }
 
 /// Compares a text with what it was when somebody last looked at it.

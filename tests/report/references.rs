@@ -3,8 +3,8 @@
 
 use dunnage::reference::counterpart::{self, Counterpart};
 use dunnage::reference::{self, beside};
+use dunnage::report::Look;
 use dunnage::report::model::{Report, Standing};
-use dunnage::report::{Look, Rendering, find};
 use pulldown_cmark::{Event, Options, Parser};
 
 use crate::pictures::everything;
@@ -23,8 +23,7 @@ fn with_references(mut report: Report) -> Report {
 }
 
 fn rendered(format: &str, report: &Report) -> String {
-    let Rendering::Whole(render) = find(format).expect("a format").rendering() else { panic!("{format}") };
-    render(report, &Look { width: 160, ..Look::default() })
+    crate::rendered(format, report, &Look { width: 160, ..Look::default() })
 }
 
 /// What a person reads: words without markup, however they are wrapped.

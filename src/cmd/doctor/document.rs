@@ -38,7 +38,7 @@ impl Findings for Examined {
             let rows =
                 states.iter().flat_map(|state| self.checks.iter().filter(|row| row.finding.state == *state));
             let items = rows.map(|row| fixed(point(row).detail(format!("why: {}", row.matters)), row));
-            document.answer.extend([Block::title(title), Block::List(items.collect())]);
+            document.answer.extend(Block::titled(title, vec![Block::List(items.collect())]));
         }
         let fine = self.checks.iter().filter(|row| row.finding.state <= State::Ok).collect::<Vec<_>>();
         for group in fine.chunk_by(|one, other| one.group == other.group) {

@@ -165,7 +165,7 @@ impl Examined {
         ];
         facts.iter().for_each(|(name, text)| document.fact(name, text));
         let general = source.cautions.iter().filter(|one| one.about.is_empty()).map(cautioned);
-        document.answer = vec![Block::title("Cautions about all of it"), Block::List(general.collect())];
+        document.answer = Block::titled("Cautions about all of it", vec![Block::List(general.collect())]);
         for (index, name) in source.experiments.iter().enumerate() {
             let own = source.cautions.iter().filter(|one| one.about.contains(name)).map(cautioned);
             let suspects = self.suspects.iter().filter(|one| one.experiment == *name).map(suspected);

@@ -112,7 +112,8 @@ pub static FORMATS: [Format; 4] = [
 ];
 
 impl Format {
-    fn render<F: Findings>(&self, findings: &F, look: &Look) -> String {
+    /// What was found, in this format.
+    pub fn render<F: Findings>(&self, findings: &F, look: &Look) -> String {
         match self.render {
             Render::Document(render) => render(&findings.document(look), look),
             Render::Data => json::render(findings),

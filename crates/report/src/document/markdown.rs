@@ -84,7 +84,7 @@ fn blocks<'a>(page: &mut Page, all: &'a [Block], of: &'a str, later: &mut Vec<(&
             Block::Table(table) => self::table(page, table),
             Block::Copy(lines) => page.code(lines),
             Block::Beside(all) => blocks(page, all, of, later),
-            Block::Picture(_) => {}
+            Block::Picture(_) | Block::Rounds(_) => {}
             Block::Folded(folded) => later.push((of, folded)),
         }
     }
@@ -326,16 +326,6 @@ pub(crate) fn sentence(text: &str) -> String {
     escaped(&text.replace('`', ""))
 }
 
-/// A text of the program's own, whose backticks are meant.
-pub(crate) fn own_words(text: &'static str) -> String {
-    let parts = text.split('`').enumerate();
-    let part = |(index, part): (usize, &str)| match index % 2 {
-        0 => escaped(part),
-        _ => format!("`{}`", part.replace('|', "\\|")),
-    };
-    parts.map(part).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -365,7 +355,6 @@ mod tests {
         {
             assert_eq!(escaped(plain), plain);
         }
-        assert_eq!(own_words("from `main` until _x_"), "from `main` until \\_x\\_");
     }
 
     #[test]

@@ -20,10 +20,12 @@ pub(crate) mod html;
 pub(crate) mod json;
 pub mod markdown;
 pub(crate) mod page;
+mod rounds;
 mod table;
 pub(crate) mod terminal;
 
 pub use format::{FORMATS, Findings, Format, Glyphs, Look, Style, shown};
+pub use rounds::{Drawing, Rounds, Span};
 pub use table::{Cell, Cells, Column, Drawn, Measured, Need, Row, Table};
 
 use crate::report::picture::Picture;
@@ -77,6 +79,8 @@ pub enum Block {
     Copy(Vec<String>),
     /// A picture, where a format can show one; what it shows stands in words and tables too.
     Picture(Box<Picture>),
+    /// Raw rounds over time, where a format can show them.
+    Rounds(Rounds),
     /// What is seen together, where there is room beside each other.
     Beside(Vec<Block>),
     /// What is folded away where a format can fold.
@@ -176,9 +180,11 @@ impl Document {
         Document { title: clean(title), ..Document::default() }
     }
 
-    /// Adds a line to what stands before the answer.
+    /// Adds a line to what stands before the answer, unless it would be empty.
     pub fn fact(&mut self, name: &str, text: &str) {
-        self.head.push((clean(name), clean(text)));
+        if !text.is_empty() {
+            self.head.push((clean(name), clean(text)));
+        }
     }
 }
 
@@ -193,6 +199,14 @@ impl Block {
     /// The title of what follows.
     pub fn title(text: impl AsRef<str>) -> Block {
         Block::Title(clean(text.as_ref()))
+    }
+
+    /// A title with what stands below it; neither where nothing does.
+    pub fn titled(title: impl AsRef<str>, blocks: Vec<Block>) -> Vec<Block> {
+        match blocks.iter().all(Block::is_empty) {
+            true => Vec::new(),
+            false => [Block::title(title)].into_iter().chain(blocks).collect(),
+        }
     }
 
     /// A paragraph.
@@ -240,7 +254,7 @@ impl Block {
     /// Whether there is anything to show.
     pub fn is_empty(&self) -> bool {
         match self {
-            Block::Title(_) | Block::Words(..) | Block::Picture(_) => false,
+            Block::Title(_) | Block::Words(..) | Block::Picture(_) | Block::Rounds(_) => false,
             Block::Facts(all) => all.is_empty(),
             Block::List(all) => all.is_empty(),
             Block::Table(table) => table.rows.is_empty(),

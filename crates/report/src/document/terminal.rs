@@ -25,9 +25,10 @@ const NAME: usize = 26;
 /// The document as text.
 pub fn render(document: &Document, look: &Look) -> String {
     let mut page = Page::new(look);
-    let about = format!(" · {}", document.about.join(" · "));
-    let about = if document.about.is_empty() { "" } else { &about };
-    page.line(&[(Tone::Strong, &document.title), (Tone::Plain, about)]);
+    page.paragraph(Tone::Strong, "", &document.title);
+    if !document.about.is_empty() {
+        page.paragraph(Tone::Faint, "", &document.about.join(" · "));
+    }
     facts(&mut page, &document.head);
     if !document.alarms.is_empty() {
         page.title(Tone::Alarm, "SUSPECT: do not believe these numbers");
@@ -71,7 +72,7 @@ fn blocks(page: &mut Page, all: &[Block]) {
                 blocks(page, &folded.blocks);
             }
             Block::Beside(all) => blocks(page, all),
-            Block::Picture(_) | Block::Folded(_) => {}
+            Block::Picture(_) | Block::Rounds(_) | Block::Folded(_) => {}
         }
     }
 }
@@ -154,6 +155,10 @@ impl Laid<'_> {
     /// row of its own.
     fn lines(&self, row: usize, index: usize) -> Vec<String> {
         let text = self.cells.get(row).map_or("", String::as_str);
+        // Who it is about is told once of rows below each other.
+        if index == 0 && row > 0 && self.cells.get(row - 1).is_some_and(|above| above == text) {
+            return Vec::new();
+        }
         let wrapped = |room: usize| text.lines().flat_map(|line| wrap("", line, room)).collect::<Vec<_>>();
         match (self.column.kind, index) {
             (Cells::Measured, _) => vec![text.to_owned()],

@@ -5,20 +5,21 @@
 //! here; whoever calls writes the text where it belongs.
 
 pub mod csv;
+mod document;
 pub mod gobench;
 pub mod head;
-pub mod html;
 pub mod json;
-pub mod markdown;
 pub mod model;
 pub mod picture;
 pub mod png;
 pub mod ranking;
 pub mod svg;
-pub mod terminal;
 pub mod text;
 
 pub use crate::document::{Glyphs, Look, Style};
+use serde::Serialize;
+
+use crate::document::{Document, FORMATS as EVERYWHERE, Findings};
 pub use model::Report;
 
 use crate::record::{Recorded, Row};
@@ -36,8 +37,8 @@ pub trait Format: Sync {
 /// How a format is made: from the analysis as a whole, or sample by sample, since a run can have
 /// more samples than fit into memory as text.
 pub enum Rendering {
-    /// The whole report.
-    Whole(fn(&Report, &Look) -> String),
+    /// As every verb is shown in it.
+    Common(&'static crate::document::Format),
     /// Files for a directory, each with its name and what it holds.
     Files(fn(&Report, &Look) -> anyhow::Result<Vec<File>>),
     /// A first line, then what each sample gives.
@@ -58,14 +59,43 @@ pub struct File {
     pub bytes: Vec<u8>,
 }
 
+/// A format that every verb has.
+struct Shown(&'static crate::document::Format);
+
+impl Format for Shown {
+    fn name(&self) -> &'static str {
+        self.0.name
+    }
+
+    fn description(&self) -> &'static str {
+        self.0.description
+    }
+
+    fn rendering(&self) -> Rendering {
+        Rendering::Common(self.0)
+    }
+}
+
+impl Findings for Report {
+    const SCHEMA: &'static str = "dunnage-report/2";
+
+    fn data(&self) -> impl Serialize {
+        json::file(self)
+    }
+
+    fn document(&self, look: &Look) -> Document {
+        document::document(self, look)
+    }
+}
+
 /// Every format there is, the one for people first.
 pub static FORMATS: &[&dyn Format] = &[
-    &terminal::Terminal,
-    &html::Html,
-    &markdown::Markdown,
+    &Shown(&EVERYWHERE[0]),
+    &Shown(&EVERYWHERE[1]),
+    &Shown(&EVERYWHERE[2]),
     &csv::Csv,
     &gobench::Gobench,
-    &json::Json,
+    &Shown(&EVERYWHERE[3]),
     &svg::Svg,
     &png::Png,
 ];

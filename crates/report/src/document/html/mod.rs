@@ -84,6 +84,9 @@ impl List<'_> {
     }
 }
 
+/// What data behind a drawing are folded under; paper does without them.
+pub(crate) const NUMBERS: &str = "The numbers in it";
+
 /// What something is for the eye, as the style names it.
 fn class(tone: &Tone) -> &'static str {
     match tone {

@@ -1,51 +1,21 @@
 //! The analysis for other programs: every number in base units with full precision and with its
 //! interval. The wire format stands apart, and is described in `docs/report-json.md`.
 
-pub(crate) mod references;
 mod wire;
 
 use self::wire::*;
 use super::model::{
     Change, Ground, Job, Pair, PairKind, PredictedLink, Prediction, Report, Row, Sentence, Value,
 };
-use super::{Format, Look, Rendering};
 use crate::stats::{Family, Goal};
 use crate::verdict::Verdict;
 use crate::verdict::exhibit::{Column, Exhibit, Item};
 
-/// The name of the format with its version.
-pub const SCHEMA: &str = "dunnage-report/1";
-
-/// The format `json`.
-pub struct Json;
-
-impl Format for Json {
-    fn name(&self) -> &'static str {
-        "json"
-    }
-
-    fn description(&self) -> &'static str {
-        "every median, comparison, warning and suspect with its numbers, for other programs"
-    }
-
-    fn rendering(&self) -> Rendering {
-        Rendering::Whole(render)
-    }
-}
-
-/// The report as JSON.
-pub fn render(report: &Report, _: &Look) -> String {
-    let file = file(report);
-    let mut text = serde_json::to_string_pretty(&file).expect("plain data with text keys has a JSON form");
-    text.push('\n');
-    text
-}
-
-fn file(report: &Report) -> File<'_> {
+/// What programs read of a report.
+pub(super) fn file(report: &Report) -> impl serde::Serialize + '_ {
     File {
-        schema: SCHEMA,
         run: &report.run,
-        dunnage: &report.dunnage,
+        measured_with: &report.dunnage,
         started: &report.started,
         command: &report.command,
         tags: by_name(&report.tags),
@@ -123,7 +93,7 @@ fn file(report: &Report) -> File<'_> {
             order: one.order,
             notes: &one.notes,
         }),
-        references: report.references.iter().map(references::reference).collect(),
+        references: &report.references,
     }
 }
 

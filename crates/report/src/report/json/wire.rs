@@ -3,13 +3,13 @@
 
 use serde::Serialize;
 
+use crate::report::model::Reference;
 use crate::stats::Estimate;
 
 #[derive(Serialize)]
 pub(super) struct File<'a> {
-    pub schema: &'static str,
     pub run: &'a str,
-    pub dunnage: &'a str,
+    pub measured_with: &'a str,
     pub started: &'a str,
     pub command: &'a str,
     pub tags: Facts<'a>,
@@ -34,8 +34,8 @@ pub(super) struct File<'a> {
     pub suspects: Vec<SuspectFile<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub imported: Option<ImportedFile<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub references: Vec<super::references::ReferenceFile<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub references: &'a [Reference],
 }
 
 pub(super) type Facts<'a> = std::collections::BTreeMap<&'a str, &'a str>;

@@ -1,7 +1,7 @@
 //! Raw rounds over time, one small drawing a cell, so that spikes, steps and drift show. Every drawing has its
 //! own axis; what it spans stands beside it, and the numbers stand below.
 
-use super::table::{Cell, Head, Line, Table};
+use crate::document::{Cell, Column, Drawing, Rounds, Row as Line, Span, Table};
 use crate::report::model::{Experiment, Row, Setting, Value};
 use crate::report::text::{common_scale, decimals, number, percent, with_interval};
 use crate::stats::Course;
@@ -12,63 +12,11 @@ const HEIGHT: f64 = 100.0;
 /// The least that an axis spans, as a factor on either side of the median: noise must not look like drift.
 const LEAST_SPAN: f64 = 1.05;
 
-/// The drawings of a metric in a setting.
-#[derive(Debug)]
-pub(super) struct Courses {
-    pub title: String,
-    pub drawings: Vec<Drawing>,
-    /// The same in numbers, subject by round.
-    pub numbers: Table,
-}
-
-impl Courses {
-    /// How many values there are.
-    pub fn values(&self) -> usize {
-        self.drawings.iter().map(|drawing| drawing.points).sum()
-    }
-}
-
-/// The rounds of one cell.
-#[derive(Debug)]
-pub(super) struct Drawing {
-    /// What stands above it.
-    pub name: String,
-    /// Whose it is.
-    pub label: String,
-    /// What there is to see, for whoever does not.
-    pub alternative: String,
-    /// How many points there are.
-    pub points: usize,
-    /// How many rounds a point stands for.
-    pub step: usize,
-    /// A path through the medians.
-    pub line: String,
-    /// The area from the smallest to the largest value, where a point stands for several rounds.
-    pub band: Option<String>,
-    /// Where the median of all rounds lies.
-    pub middle: String,
-    /// The ends of the axis with their unit.
-    pub ends: [String; 2],
-    /// For the script: whether the axis is logarithmic, its ends, what the unit divides by, its symbol.
-    pub axis: Axis,
-}
-
-/// What the script needs to tell a value from a height.
-#[derive(Debug, Clone)]
-pub(super) struct Axis {
-    /// The ends, as logarithms where it is logarithmic.
-    pub low: f64,
-    pub high: f64,
-    pub kind: &'static str,
-    pub divisor: f64,
-    pub symbol: &'static str,
-}
-
 /// A cell that can be drawn, and what stands above the drawing.
 type Member<'a> = (&'a str, &'a Row, &'a Value);
 
 /// The rounds of a metric, setting by setting; where every setting has the same single subject, all of them together.
-pub(super) fn courses(experiment: &Experiment, metric: usize) -> Vec<Courses> {
+pub(super) fn rounds(experiment: &Experiment, metric: usize) -> Vec<(Rounds, Table)> {
     let definition = &experiment.metrics[metric];
     let settings: Vec<(&Setting, Vec<Member>)> =
         experiment.settings.iter().map(|setting| (setting, members(setting, metric))).collect();
@@ -105,10 +53,11 @@ fn members(setting: &Setting, metric: usize) -> Vec<Member<'_>> {
 }
 
 /// None where nothing can be drawn.
-fn group(title: String, unit: Unit, members: &[Member]) -> Option<Courses> {
+fn group(title: String, unit: Unit, members: &[Member]) -> Option<(Rounds, Table)> {
     let drawn = members.iter().filter_map(|member| Some((*member, drawing(*member, unit)?)));
     let (members, drawings): (Vec<Member>, Vec<Drawing>) = drawn.unzip();
-    (!drawings.is_empty()).then(|| Courses { numbers: numbers(&title, unit, &members), title, drawings })
+    (!drawings.is_empty())
+        .then(|| (Rounds { title: title.clone(), drawings }, numbers(&title, unit, &members)))
 }
 
 /// The values of every subject by round, in one unit.
@@ -118,31 +67,29 @@ fn numbers(title: &str, unit: Unit, drawn: &[Member]) -> Table {
     let step = drawn.iter().map(|(.., value)| value.course.step).max().unwrap_or(1);
     let head = |index: usize| {
         let first = index * step + 1;
-        Head::number(if step == 1 { first.to_string() } else { format!("{first}–{}", first + step - 1) })
+        Column::numbers(if step == 1 { first.to_string() } else { format!("{first}–{}", first + step - 1) })
     };
     let line = |(name, row, value): &Member| {
         let cell = |index: usize| match value.course.points.get(index) {
             Some(Some(point)) => {
                 let shown = point.median / scale.divisor;
-                Cell::text(number(shown, decimals(shown)))
+                Cell::words(number(shown, decimals(shown)))
             }
             _ => Cell::nothing("–"),
         };
-        let cells = std::iter::once(Cell::code(*name)).chain((0..longest).map(cell));
+        let cells = std::iter::once(Cell::code(name)).chain((0..longest).map(cell));
         Line { subjects: vec![row.label.clone()], cells: cells.collect() }
     };
     let of_rounds = if step == 1 { "by round".to_owned() } else { format!("medians of {step} rounds") };
     let in_unit = if scale.symbol.is_empty() { String::new() } else { format!(", in {}", scale.symbol) };
-    Table {
-        caption: format!("{title}, {of_rounds}{in_unit}"),
-        heads: std::iter::once(Head::text("subject")).chain((0..longest).map(head)).collect(),
-        lines: drawn.iter().map(line).collect(),
-        ..Table::default()
-    }
+    let columns = std::iter::once(Column::words("subject")).chain((0..longest).map(head));
+    let mut table = Table::of(format!("{title}, {of_rounds}{in_unit}"), columns.collect());
+    table.rows = drawn.iter().map(line).collect();
+    table
 }
 
 fn drawing((name, row, value): Member, unit: Unit) -> Option<Drawing> {
-    let axis = Axis::over(value, unit)?;
+    let axis = Span::over(value, unit)?;
     let points = value.course.points.len();
     let shown = |value: f64| with_interval(unit, value, None);
     let (low, high) = value.range;
@@ -173,8 +120,8 @@ fn drawing((name, row, value): Member, unit: Unit) -> Option<Drawing> {
     })
 }
 
-impl Axis {
-    fn over(value: &Value, unit: Unit) -> Option<Axis> {
+impl Span {
+    fn over(value: &Value, unit: Unit) -> Option<Span> {
         let (low, high) = value.range;
         let median = value.median.value;
         let scale = unit.scale_for(median);
@@ -183,7 +130,7 @@ impl Axis {
         let (low, high) = (low.min(median - reach), high.max(median + reach));
         let (low, high) = if kind == "log" { (low.ln(), high.ln()) } else { (low, high) };
         let is_wide = (high - low).is_finite() && high > low;
-        is_wide.then_some(Axis { low, high, kind, divisor: scale.divisor, symbol: scale.symbol })
+        is_wide.then_some(Span { low, high, kind, divisor: scale.divisor, symbol: scale.symbol })
     }
 
     /// From the top.
@@ -207,7 +154,7 @@ enum Holes {
 }
 
 /// A path through the medians.
-fn line(course: &Course, axis: &Axis, holes: Holes) -> String {
+fn line(course: &Course, axis: &Span, holes: Holes) -> String {
     let mut path = String::new();
     let mut is_drawn = false;
     for (index, point) in course.points.iter().enumerate() {
@@ -226,7 +173,7 @@ fn line(course: &Course, axis: &Axis, holes: Holes) -> String {
 }
 
 /// The area from the smallest to the largest values.
-fn band(course: &Course, axis: &Axis) -> String {
+fn band(course: &Course, axis: &Span) -> String {
     let mut path = String::new();
     for (index, point) in course.points.iter().enumerate() {
         let Some(point) = point else { continue };
@@ -273,7 +220,7 @@ mod tests {
     fn a_hole_is_a_gap_and_a_spike_reaches_the_top() {
         let values = [Some(1e-3), Some(1e-3), None, Some(9e-3), Some(1e-3)];
         let value = value(&values, 200);
-        let axis = Axis::over(&value, Unit::Seconds).unwrap();
+        let axis = Span::over(&value, Unit::Seconds).unwrap();
         assert_eq!(axis.kind, "log");
         let path = line(&value.course, &axis, Holes::Gaps);
         assert_eq!(path.matches('M').count(), 2, "{path}");
@@ -284,7 +231,7 @@ mod tests {
     #[test]
     fn a_round_between_two_holes_is_seen() {
         let value = value(&[Some(1e-3), Some(1e-3), None, Some(2e-3), None, Some(1e-3), Some(1e-3)], 200);
-        let axis = Axis::over(&value, Unit::Seconds).unwrap();
+        let axis = Span::over(&value, Unit::Seconds).unwrap();
         let path = line(&value.course, &axis, Holes::Gaps);
         assert_eq!(path.matches("h0").count(), 1, "{path}");
         assert!(path.contains("M3.5 0.00h0M5.5"), "{path}");
@@ -293,9 +240,9 @@ mod tests {
     #[test]
     fn noise_does_not_fill_the_height_and_a_constant_has_an_axis() {
         let value = value(&[Some(2.0), Some(2.001), Some(2.0)], 200);
-        let axis = Axis::over(&value, Unit::Seconds).unwrap();
+        let axis = Span::over(&value, Unit::Seconds).unwrap();
         assert!((axis.height(2.001) - 50.0).abs() < 2.0);
-        assert!(Axis::over(&self::value(&[Some(0.0), Some(0.0)], 9), Unit::Count).is_none());
+        assert!(Span::over(&self::value(&[Some(0.0), Some(0.0)], 9), Unit::Count).is_none());
     }
 
     #[test]

@@ -1,0 +1,57 @@
+//! Raw rounds over time as small drawings, one a cell: plain data, for formats that can draw them.
+
+/// The drawings of a metric in a setting.
+#[derive(Debug, Clone)]
+pub struct Rounds {
+    /// What is drawn.
+    pub title: String,
+    /// One of each cell.
+    pub drawings: Vec<Drawing>,
+}
+
+impl Rounds {
+    /// How many values there are.
+    pub fn values(&self) -> usize {
+        self.drawings.iter().map(|drawing| drawing.points).sum()
+    }
+}
+
+/// The rounds of one cell.
+#[derive(Debug, Clone)]
+pub struct Drawing {
+    /// What stands above it.
+    pub name: String,
+    /// Whose it is.
+    pub label: String,
+    /// What there is to see, for whoever does not.
+    pub alternative: String,
+    /// How many points there are.
+    pub points: usize,
+    /// How many rounds a point stands for.
+    pub step: usize,
+    /// A path through the medians.
+    pub line: String,
+    /// The area from the smallest to the largest value, where a point stands for several rounds.
+    pub band: Option<String>,
+    /// Where the median of all rounds lies.
+    pub middle: String,
+    /// The ends of the axis with their unit.
+    pub ends: [String; 2],
+    /// For the script: whether the axis is logarithmic, its ends, what the unit divides by, its symbol.
+    pub axis: Span,
+}
+
+/// What the script needs to tell a value from a height.
+#[derive(Debug, Clone)]
+pub struct Span {
+    /// The ends, as logarithms where it is logarithmic.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+    /// `log` or `linear`.
+    pub kind: &'static str,
+    /// What the unit divides by.
+    pub divisor: f64,
+    /// Its symbol.
+    pub symbol: &'static str,
+}

@@ -1,0 +1,123 @@
+//! What a person asked of the run beside its own questions: predictions with what came of them, and what the subjects
+//! add to a job of the reader's.
+
+use super::compared::verdict;
+use crate::document::{Block, Cell, Column, Item, Row, Table, Tone};
+use crate::report::model::{JOB_HOLDS, JobShare, PredictedLink, Prediction, Report};
+use crate::stats::Estimate;
+use crate::units::{Unit, counted};
+use crate::verdict::prediction::Came;
+
+/// Reasons that stand beside a prediction; all of them stand in the table.
+const REASONS: usize = 2;
+
+/// What was predicted, and what came of it; nothing where nothing was.
+pub(super) fn predicted(report: &Report) -> Vec<Block> {
+    let all = &report.predictions;
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let count = |came: Came| all.iter().filter(|one| one.came == came).count();
+    let told = [Came::Held, Came::DidNotHold, Came::NotDecided].map(|came| (count(came), came.words()));
+    let told = told.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}"));
+    let told: Vec<String> = told.collect();
+    vec![
+        Block::title(format!(
+            "Predicted before measuring ({}: {})",
+            counted(all.len(), "prediction"),
+            told.join(", ")
+        )),
+        Block::List(all.iter().map(outcome).collect()),
+        Block::folded("Every step, and what was found", vec![Block::Table(steps(all))]),
+    ]
+}
+
+fn outcome(prediction: &Prediction) -> Item {
+    // Of what held, nothing more needs to be said; what did not hold comes before what is open.
+    let of = |came: Came| prediction.links.iter().filter(move |link| link.came == came);
+    let told: Vec<&PredictedLink> = of(Came::DidNotHold).chain(of(Came::NotDecided)).collect();
+    let item =
+        Item::of(format!("`{}`", prediction.text)).marked(tone(prediction.came), prediction.came.words());
+    let item = told.iter().take(REASONS).fold(item, |item, link| {
+        let setting = if link.values.is_empty() { String::new() } else { format!(" ({})", link.values) };
+        item.detail(format!("`{}`{setting} {}: {}", link.text, link.came.words(), link.because))
+    });
+    match told.len().saturating_sub(REASONS) {
+        0 => item,
+        more => item.detail(format!("{more} more in the table below")),
+    }
+}
+
+/// What came of it, for the eye.
+fn tone(came: Came) -> Tone {
+    match came {
+        Came::Held => Tone::Good,
+        Came::DidNotHold => Tone::Bad,
+        Came::NotDecided => Tone::Open,
+    }
+}
+
+fn steps(predictions: &[Prediction]) -> Table {
+    let columns = ["step", "setting", "outcome", "found", "of the prediction"].map(Column::words);
+    let mut table = Table::of("Every step of the predictions", columns.into());
+    for (prediction, link) in predictions.iter().flat_map(|one| one.links.iter().map(move |link| (one, link)))
+    {
+        let cells = vec![
+            Cell::code(&link.text),
+            Cell::words(&link.values),
+            Cell::words(link.came.words()).tone(tone(link.came)),
+            Cell::words(link.because.replace('`', "")),
+            Cell::code(&prediction.text),
+        ];
+        table.row(&[], cells);
+    }
+    table
+}
+
+/// What is added to the reader's job; nothing where no length was given.
+pub(super) fn job(report: &Report) -> Vec<Block> {
+    let Some(job) = &report.job else { return Vec::new() };
+    let title = Block::title(format!("What is added to a job of {}", Unit::Seconds.format(job.length)));
+    if job.shares.is_empty() {
+        return vec![title, Block::words("Nothing that this run measured happens once in a job.")];
+    }
+    let of_experiments = job.shares.chunk_by(|one, other| one.experiment == other.experiment);
+    let tables = of_experiments.map(|shares| Block::Table(added(shares)));
+    vec![title, Block::Beside(tables.collect()), Block::note(JOB_HOLDS)]
+}
+
+/// What is added to the job in one experiment: settings beside each other.
+fn added(shares: &[JobShare]) -> Table {
+    let each = |told: fn(&JobShare) -> &str| {
+        let mut all: Vec<&str> = Vec::new();
+        shares.iter().map(told).for_each(|one| {
+            if !all.contains(&one) {
+                all.push(one)
+            }
+        });
+        all
+    };
+    let (labels, settings) = (each(|one| &one.label), each(|one| &one.values));
+    let first = &shares[0];
+    let mut table = Table::of(
+        format!("For each {} ({}), more than {}", first.occasion, first.experiment, first.against),
+        vec![Column::words("subject")],
+    );
+    let row = |label: &&str| Row { subjects: vec![(*label).to_owned()], cells: vec![Cell::code(label)] };
+    table.rows = labels.iter().map(row).collect();
+    for setting in settings {
+        let of = |label: &&str| shares.iter().find(|one| one.values == setting && one.label == **label);
+        let own: Vec<Option<&JobShare>> = labels.iter().map(of).collect();
+        let estimates: Vec<Option<Estimate>> = own.iter().map(|one| one.map(|one| one.share)).collect();
+        table.add(Column::measured(
+            if setting.is_empty() { "share" } else { setting },
+            Unit::Share,
+            &estimates,
+        ));
+        let cells = own
+            .iter()
+            .map(|share| share.map_or(Cell::default(), |share| verdict(&share.verdict, share.kind)));
+        table.add((Column::words("verdict"), cells.collect()));
+    }
+    table
+}

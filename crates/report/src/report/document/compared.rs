@@ -1,0 +1,311 @@
+//! The tables of subjects: every metric in every setting with medians, intervals, differences from the baseline,
+//! verdicts and places; what pairs of subjects say; and what twins show.
+
+use crate::document::{Block, Cell, Cells, Column, Drawn, Item, Row as Line, Table, Tone};
+use crate::report::model::{Change, Experiment, Job, JobShare, Pair, PairKind, Row};
+use crate::report::ranking::{Place, places};
+use crate::report::text::{decimals, in_percent, number, percent, with_interval};
+use crate::stats::Estimate;
+use crate::units::Unit;
+use crate::verdict::{Kind, Verdict};
+
+/// All subjects of a setting, each once, in the order of the ladders.
+fn subjects(experiment: &Experiment, setting: usize) -> Vec<&Row> {
+    let mut rows: Vec<&Row> = Vec::new();
+    for row in experiment.settings[setting].ladders.iter().flat_map(|ladder| &ladder.rows) {
+        if rows.iter().all(|known| known.label != row.label) {
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// A table that begins with who it is about.
+fn of_subjects(title: String, rows: &[&Row]) -> Table {
+    let mut table = Table::of(title, vec![Column::words("subject")]);
+    let line = |row: &&Row| Line { subjects: vec![row.label.clone()], cells: vec![Cell::code(&row.label)] };
+    table.rows = rows.iter().map(line).collect();
+    table
+}
+
+fn layers(rows: &[&Row]) -> (Column, Vec<Cell>) {
+    let cells = rows.iter().map(|row| Cell::words(row.layer).tone(Tone::Faint)).collect();
+    (Column::words("layer").with_room(), cells)
+}
+
+/// How many times the baseline, with its interval.
+fn multiples(rows: &[&Row], metric: usize, base: &str) -> (Column, Vec<Cell>) {
+    let shown = |ratio: f64| number(ratio, decimals(ratio).min(2));
+    let cell = |row: &&Row| {
+        let Some(ratio) = change_of(row, metric).and_then(|change| change.ratio) else {
+            return Cell::nothing("–");
+        };
+        let interval = ratio.interval.map(|ends| format!("{}–{}", shown(ends.low), shown(ends.high)));
+        Cell { interval: interval.unwrap_or_default(), ..Cell::words(shown(ratio.value)) }.key(ratio.value)
+    };
+    let name = format!("× {base}");
+    (Column { kind: Cells::Measured, ..Column::words(name) }, rows.iter().map(cell).collect())
+}
+
+/// The same without their intervals.
+fn plain((column, cells): (Column, Vec<Cell>)) -> (Column, Vec<Cell>) {
+    let cells = cells.into_iter().map(|cell| Cell { interval: String::new(), ..cell });
+    (Column { kind: Cells::Numbers, ..column }, cells.collect())
+}
+
+/// The label that stands for the baseline in heads.
+fn baseline(experiment: &Experiment) -> &str {
+    experiment.rows().find(|(_, _, row)| row.is_baseline).map_or("the baseline", |(_, _, row)| &row.label)
+}
+
+fn place_of(places: &[(&Row, Place)], row: &Row) -> Cell {
+    match places.iter().find(|(own, _)| own.label == row.label) {
+        // Anything is possible: nothing was told apart.
+        Some((_, place)) if place.best == 1 && place.worst == places.len() && place.sharing == 1 => {
+            Cell::nothing("–")
+        }
+        Some((_, place)) => Cell::words(place.text()).key((place.best * 1000 + place.worst) as f64),
+        None => Cell::nothing("–"),
+    }
+}
+
+fn change_of(row: &Row, metric: usize) -> Option<&Change> {
+    row.against_baseline.get(metric).and_then(Option::as_ref)
+}
+
+/// The verdict of a change, and whether noise hides it.
+fn decided(change: &Change) -> Cell {
+    let cell = verdict(&change.verdict, change.kind);
+    match change.hidden_by_noise {
+        Some(_) => Cell { text: change.word().into(), ..cell }.tone(Tone::Open),
+        None => cell,
+    }
+}
+
+/// A verdict in its word, with the suspect that says why.
+pub(super) fn verdict(verdict: &Verdict, kind: Kind) -> Cell {
+    let cell = Cell::verdict(kind);
+    match verdict {
+        Verdict::Suspect(index) => Cell { alarm: Some(index + 1), ..cell },
+        _ => cell,
+    }
+}
+
+fn verdict_of(row: &Row, metric: usize) -> Cell {
+    match change_of(row, metric) {
+        _ if row.is_baseline => Cell::nothing("baseline"),
+        Some(change) => decided(change),
+        None if row.lost > 0 => Cell::words("failed").tone(Tone::Alarm),
+        None => Cell::nothing("not compared"),
+    }
+}
+
+fn verdict_column(rows: &[&Row], metric: usize) -> (Column, Vec<Cell>) {
+    (Column::words("verdict"), rows.iter().map(|row| verdict_of(row, metric)).collect())
+}
+
+/// Medians with their intervals, and the single values where there are too few for any.
+fn medians(experiment: &Experiment, rows: &[&Row], metric: usize) -> (Column, Vec<Cell>) {
+    let definition = &experiment.metrics[metric];
+    let value = |row: &&Row| row.values.get(metric).and_then(Option::as_ref).map(|value| value.median);
+    let values: Vec<Option<Estimate>> = rows.iter().map(value).collect();
+    let (column, mut cells) = Column::measured(definition.name, definition.unit, &values);
+    for (row, cell) in rows.iter().zip(&mut cells) {
+        let value = row.values.get(metric).and_then(Option::as_ref);
+        if let (Some(value), Some(measured)) = (value, &mut cell.measured) {
+            measured.points.clone_from(&value.points);
+        }
+    }
+    (column, cells)
+}
+
+/// One metric in one setting: a line a subject with all that is known.
+pub(super) fn verdicts(experiment: &Experiment, setting: usize, metric: usize) -> Table {
+    let definition = &experiment.metrics[metric];
+    let rows = subjects(experiment, setting);
+    let has = |row: &&Row| row.values.get(metric).is_some_and(Option::is_some) || row.lost > 0;
+    let rows: Vec<&Row> = rows.into_iter().filter(has).collect();
+    let differences: Vec<_> =
+        rows.iter().map(|row| change_of(row, metric).and_then(|change| change.difference)).collect();
+    let base = baseline(experiment);
+    let text = &experiment.settings[setting].text;
+    let named = if text.is_empty() { String::new() } else { format!(", {text}") };
+    let mut table = of_subjects(format!("{} {}{named}", experiment.name, definition.name), &rows);
+    table.add(layers(&rows));
+    let places = places(experiment, setting, metric);
+    let place = rows.iter().map(|row| place_of(&places, row)).collect();
+    table.add((Column::numbers("place").with_room(), place));
+    table.drawn = Some(Drawn { column: table.columns.len(), unit: definition.unit });
+    table.add(medians(experiment, &rows, metric));
+    if experiment.rows().any(|(_, _, row)| change_of(row, metric).is_some()) {
+        let (column, cells) = Column::measured(&format!("more than {base}"), definition.unit, &differences);
+        table.add((column.with_room(), cells));
+        let (column, cells) = multiples(&rows, metric, base);
+        table.add((column.with_room(), cells));
+        table.add(verdict_column(&rows, metric));
+    }
+    table
+}
+
+/// What each subject adds to the reader's job, where it is told for this experiment and setting.
+fn of_job(
+    experiment: &Experiment,
+    setting: usize,
+    rows: &[&Row],
+    job: Option<&Job>,
+) -> Option<(Column, Vec<Cell>)> {
+    let job = job?;
+    let setting = &experiment.settings[setting].text;
+    let is_own = |share: &&JobShare| share.experiment == experiment.name && share.setting == *setting;
+    let own: Vec<&JobShare> = job.shares.iter().filter(is_own).collect();
+    let share = |row: &&Row| own.iter().find(|share| share.label == row.label).map(|share| share.share);
+    let (column, cells) = Column::measured("", Unit::Share, &rows.iter().map(share).collect::<Vec<_>>());
+    let unit = column.name.trim_start_matches(", ").to_owned();
+    // A number and its unit stay on one line.
+    let name = format!("{unit} of {}", Unit::Seconds.format(job.length).replace(' ', "\u{a0}"));
+    (!own.is_empty()).then(|| plain((Column { name, ..column }, cells)))
+}
+
+/// One metric in one setting, the first place first: the answer at a glance.
+pub(super) fn at_a_glance(
+    experiment: &Experiment,
+    setting: usize,
+    metric: usize,
+    job: Option<&Job>,
+) -> Table {
+    let definition = &experiment.metrics[metric];
+    let places = places(experiment, setting, metric);
+    let mut rows: Vec<&Row> = places.iter().map(|(row, _)| *row).collect();
+    for row in subjects(experiment, setting) {
+        if rows.iter().all(|known| known.label != row.label) {
+            rows.push(row);
+        }
+    }
+    // Variants that the experiment made of a subject explain it; they stand in the section.
+    rows.retain(|row| row.variant_of.is_none());
+    let text = &experiment.settings[setting].text;
+    let mut table = of_subjects(if text.is_empty() { definition.name.into() } else { text.clone() }, &rows);
+    table.add((Column::numbers("place"), rows.iter().map(|row| place_of(&places, row)).collect()));
+    table.drawn = Some(Drawn { column: 2, unit: definition.unit });
+    table.add(medians(experiment, &rows, metric));
+    table.add(plain(multiples(&rows, metric, baseline(experiment))));
+    if let Some(of_job) = of_job(experiment, setting, &rows, job) {
+        table.add(of_job);
+    }
+    table.add(verdict_column(&rows, metric));
+    table
+}
+
+/// Metrics beside each other, medians with their intervals, nothing decided.
+pub(super) fn context(experiment: &Experiment, setting: usize, metrics: &[usize]) -> Table {
+    let rows = subjects(experiment, setting);
+    let has = |row: &Row, metric: usize| row.values.get(metric).is_some_and(Option::is_some);
+    let rows: Vec<&Row> =
+        rows.into_iter().filter(|row| metrics.iter().any(|&metric| has(row, metric))).collect();
+    let text = &experiment.settings[setting].text;
+    let named = if text.is_empty() { String::new() } else { format!(", {text}") };
+    let names: Vec<_> = metrics.iter().map(|&metric| experiment.metrics[metric].name).collect();
+    let mut table =
+        of_subjects(format!("{}, for context: {}{named}", experiment.name, names.join(", ")), &rows);
+    table.add(layers(&rows));
+    for &metric in metrics.iter().filter(|metric| rows.iter().any(|row| has(row, **metric))) {
+        table.add(medians(experiment, &rows, metric));
+    }
+    table
+}
+
+/// The kernel's share of what engines and runtimes take, by the floor.
+pub(super) fn floor_shares(experiment: &Experiment, setting: usize) -> Option<Block> {
+    let told = subjects(experiment, setting)
+        .into_iter()
+        .filter(|row| !row.is_suspect(0))
+        .filter_map(|row| Some(format!("{} {}", row.label, percent(row.floor_share?.value))));
+    let told: Vec<String> = told.collect();
+    let values = &experiment.settings[setting].values;
+    let named = if values.is_empty() { String::new() } else { format!(", {values}") };
+    let item = Item::of(told.join(", ")).named(format!("kernel's share (floor){named}"));
+    (!told.is_empty()).then(|| Block::List(vec![item]))
+}
+
+/// Whether a pair belongs to a group.
+type Belongs = fn(&PairKind) -> bool;
+
+/// Whether the table of verdicts says all of it: a difference from the baseline that is decided.
+fn is_told(pair: &Pair, change: &Change) -> bool {
+    let is_decided = matches!(change.verdict, Verdict::More | Verdict::Less | Verdict::Same);
+    pair.kind == PairKind::Baseline && is_decided && change.hidden_by_noise.is_none()
+}
+
+/// What pairs say of these metrics, by what they can show.
+pub(super) fn pairs(experiment: &Experiment, is_wanted: fn(usize) -> bool) -> Vec<Table> {
+    let groups: [(&str, Belongs); 4] = [
+        ("One thing differs: what it costs or saves", |kind| matches!(kind, PairKind::OneKey(_))),
+        ("What each step adds", |kind| matches!(kind, PairKind::Step)),
+        ("Several things differ at once, so no cause is named", |kind| {
+            matches!(kind, PairKind::Choice | PairKind::Predicted | PairKind::Several)
+        }),
+        ("Not decided against the baseline", |kind| matches!(kind, PairKind::Baseline)),
+    ];
+    let table = |(title, belongs): (&str, Belongs)| {
+        let own: Vec<&Pair> = experiment.pairs.iter().filter(|pair| belongs(&pair.kind)).collect();
+        of_pairs(experiment, title, &own, is_wanted)
+    };
+    groups.into_iter().map(table).collect()
+}
+
+fn of_pairs(experiment: &Experiment, title: &str, pairs: &[&Pair], is_wanted: fn(usize) -> bool) -> Table {
+    let words = ["comparison", "setting", "metric", "what follows"].map(Column::words).into_iter();
+    let columns = words.chain([Column::numbers("ratio").with_room(), Column::words("verdict")]);
+    let mut table = Table::of(title, columns.collect());
+    for pair in pairs {
+        let is_decisive =
+            |change: &&Change| experiment.metrics[change.metric].decisive && is_wanted(change.metric);
+        for change in pair.changes.iter().filter(is_decisive).filter(|change| !is_told(pair, change)) {
+            let ratio = change.ratio.map_or(Cell::nothing("–"), |ratio| {
+                Cell::words(in_percent(&Estimate { interval: None, ..ratio })).key(ratio.value)
+            });
+            let size = change.difference.map_or(f64::NAN, |difference| difference.value);
+            let setting = experiment.settings.get(change.setting).map_or("", |one| one.values.as_str());
+            let cells = vec![
+                Cell::words(&pair.phrase),
+                Cell::words(setting),
+                Cell::words(experiment.metrics[change.metric].name),
+                Cell::words(&change.predicate).key(size),
+                ratio,
+                decided(change),
+            ];
+            table.row(&[&pair.subject, &pair.against], cells);
+        }
+    }
+    table
+}
+
+/// What twins show: the noise floor of each layer.
+pub(super) fn noise(experiment: &Experiment) -> Table {
+    let words = ["subject", "layer", "setting", "metric"].map(Column::words).into_iter();
+    let numbers = ["noise floor", "of the median"].map(Column::numbers);
+    let mut table = Table::of(
+        "Noise floor: the same subject measured twice under two labels",
+        words.chain(numbers).chain([Column::words("twins")]).collect(),
+    )
+    .note("A difference that does not rise above it is marked `in noise`.");
+    for (setting, noise) in
+        experiment.settings.iter().flat_map(|one| one.noise.iter().map(move |noise| (one, noise)))
+    {
+        let metric = &experiment.metrics[noise.metric];
+        if !metric.decisive {
+            continue;
+        }
+        let cells = vec![
+            Cell::code(&noise.label),
+            Cell::words(noise.layer).tone(Tone::Faint),
+            Cell::words(&setting.text),
+            Cell::words(metric.name),
+            Cell::words(with_interval(metric.unit, noise.units, None)).key(noise.units),
+            noise.share.map_or(Cell::nothing("–"), |share| Cell::words(percent(share)).key(share)),
+            if noise.holds_zero { Cell::words("agree") } else { Cell::words("differ").tone(Tone::Open) },
+        ];
+        table.row(&[&noise.label], cells);
+    }
+    table
+}

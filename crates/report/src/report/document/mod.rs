@@ -1,0 +1,267 @@
+//! A report for people: the answer in a screen, a section for each experiment, what others published, and the run
+//! itself with how to repeat it.
+
+mod asked;
+mod compared;
+mod own;
+mod published;
+mod rounds;
+mod section;
+
+use super::model::{Experiment, Notice, Report, Topic};
+use super::{head, picture};
+use crate::document::{Block, Document, Item, Look, Section, Tone};
+use crate::report::text::{capital, clean, percent, with_interval};
+use crate::units::counted;
+
+/// Settings that fit beside each other.
+const BESIDE: usize = 2;
+/// Pieces that are named.
+const DEAREST: usize = 4;
+/// Warnings of one kind that are told in full.
+const IN_FULL: usize = 10;
+/// What fits into a column beside others, in letters.
+const SHORT: usize = 12;
+
+/// The report as a document.
+pub(super) fn document(report: &Report, look: &Look) -> Document {
+    let mut document = Document::titled(&format!("What containers cost on {}", report.host));
+    document.about =
+        [format!("dunnage {}", report.dunnage), format!("run {}", report.run), started(&report.started)]
+            .into();
+    let place = head::machine(report).join(" · ");
+    document.fact("where", &place);
+    let versions = head::versions(report);
+    if !versions.is_empty() {
+        document.fact("with", &versions.join(" · "));
+    }
+    document.fact("how", &head::rounds(report));
+    if let Some(precision) = &report.precision {
+        document.fact("precision", &precision.sentence);
+    }
+    for note in report.imported.iter().flat_map(|one| &one.notes) {
+        document.fact("imported", note);
+    }
+    if !report.tags.is_empty() {
+        let tags: Vec<_> = report.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        document.fact("tags", &tags.join(" "));
+    }
+    for (_, _, row) in report.experiments.iter().flat_map(|one| one.rows()) {
+        if !document.subjects.contains(&row.label) {
+            document.subjects.push(row.label.clone());
+        }
+    }
+    let alarm = |one: &super::model::Suspicion| {
+        let of = one.experiment.map_or(String::new(), |name| format!("{name}: "));
+        Item::of(format!("{of}{}", one.evidence))
+            .named(one.rule)
+            .detail(format!("Probably: {}", one.mechanism))
+    };
+    document.alarms = report.suspects.iter().map(alarm).collect();
+    document.answer = answer(report);
+    document.sections = section::sections(report, &document.subjects);
+    document.sections.extend(published::section(&report.references));
+    document.sections.push(run(report, look));
+    document
+}
+
+/// A time in UTC to the second; anything else as it is.
+fn started(text: &str) -> String {
+    match (text.get(..10), text.get(10..11), text.get(11..19), text.ends_with('Z')) {
+        (Some(day), Some("T"), Some(time), true) => format!("{day} {time} UTC"),
+        _ => text.to_owned(),
+    }
+}
+
+/// The experiment that the answer is about.
+fn lead(report: &Report) -> Option<&Experiment> {
+    let told =
+        |one: &&Experiment| !one.speaks_for_itself() && !one.metrics.is_empty() && !one.settings.is_empty();
+    report.experiments.iter().find(told)
+}
+
+/// Whether the first picture of an experiment stands in the answer, and so not once more in its section.
+fn shows_first_of(report: &Report, experiment: &Experiment) -> bool {
+    let shown = lead(report).or(report.experiments.first());
+    shown.is_some_and(|one| one.name == experiment.name) && picture::summary(report).is_none()
+}
+
+/// What it comes to: the subjects of the first experiment in their places, and a few lines for every other.
+fn answer(report: &Report) -> Vec<Block> {
+    let lead = lead(report);
+    let mut blocks = Vec::new();
+    if !report.suspects.is_empty() {
+        let many =
+            format!("{} at the top: read them first", counted(report.suspects.len(), "suspect finding"));
+        blocks.push(Block::Words(Tone::Alarm, many));
+    }
+    if report.samples == 0 {
+        let why = report.failures.first().map_or("no sample was taken", |one| one.reason.as_str());
+        blocks.push(Block::Words(Tone::Alarm, clean(&format!("Nothing was measured: {why}"))));
+    }
+    if let Some(lead) = lead {
+        let metric = &lead.metrics[0];
+        blocks.push(Block::title(capital(lead.question)));
+        blocks.push(Block::note(format!("`{}` of {}: {}.", metric.name, lead.name, metric.meaning)));
+    }
+    blocks.extend(asked::predicted(report));
+    let drawn = lead.or(report.experiments.first());
+    // The picture of the whole run; where no layers stand above each other, the first of the experiment.
+    let first = || picture::of_experiment(report, drawn?).into_iter().next();
+    let figure = picture::summary(report).or_else(first).map(Block::picture);
+    let tables = lead.into_iter().flat_map(|lead| {
+        let shown = 0..lead.settings.len().min(BESIDE);
+        shown.map(|setting| Block::Table(compared::at_a_glance(lead, setting, 0, report.job.as_ref())))
+    });
+    blocks.push(Block::Beside(figure.into_iter().chain(tables).collect()));
+    if let Some(lead) = lead {
+        if lead.settings.len() > BESIDE {
+            blocks.push(Block::note(format!("{} more settings below.", lead.settings.len() - BESIDE)));
+        }
+        blocks.push(Block::note(legend(lead)));
+    }
+    blocks.extend(asked::job(report));
+    blocks.push(Block::sentences(lead.map_or(Vec::new(), |lead| in_words(report, lead))));
+    let others = report.experiments.iter().filter(|one| lead.is_none_or(|lead| lead.name != one.name));
+    let others = others.map(|one| {
+        let item = Item::of(capital(one.question)).named(one.name);
+        in_short(report, one).iter().fold(item, |item, text| item.detail(text))
+    });
+    blocks.push(Block::List(others.collect()));
+    blocks
+}
+
+/// What the words of verdicts mean in the first metric of an experiment.
+fn legend(experiment: &Experiment) -> String {
+    let Some(metric) = experiment.metrics.first() else { return String::new() };
+    let (absolute, relative) = metric.margin;
+    format!(
+        "Medians with their 95 % intervals. Verdicts rest on differences round by round. slower, faster: the interval \
+         leaves zero and the difference exceeds {} or {}, whichever is larger; same: the whole interval lies within that; \
+         undecided: neither; in noise: slower or faster, but by no more than twins differ. Places follow from verdicts \
+         alone: = shares a place because the difference is too small to matter, a range such as 3–4 is not told apart by \
+         this run. Intervals of differences and multiples stand at the level of each verdict, at which all verdicts of the \
+         experiment together hold at 95 %.",
+        with_interval(metric.unit, absolute, None),
+        percent(relative)
+    )
+}
+
+/// What findings mean for a decision. What two subjects differ by stands in the section.
+fn in_words(report: &Report, experiment: &Experiment) -> Vec<String> {
+    let own = report.sentences.iter();
+    let own = own.filter(|one| one.experiment == experiment.name && one.topic != Topic::Difference);
+    own.map(|one| one.text.clone()).collect()
+}
+
+/// The dearest pieces of each price list.
+fn dearest(experiment: &Experiment) -> Vec<String> {
+    let Some(metric) = experiment.metrics.first() else { return Vec::new() };
+    let of = |list: &super::model::PriceList, index: usize| {
+        let rungs = list.dearest(index, DEAREST).into_iter();
+        let told: Vec<_> = rungs
+            .map(|(piece, price)| format!("{piece} {}", with_interval(metric.unit, price, None)))
+            .collect();
+        (!told.is_empty()).then(|| {
+            format!("dearest pieces of {}, {}: {}", list.label, list.prestates[index], told.join(", "))
+        })
+    };
+    let lists = experiment.price_lists.iter();
+    lists.flat_map(|list| (0..list.prestates.len()).filter_map(move |index| of(list, index))).collect()
+}
+
+/// An experiment in a few sentences.
+fn in_short(report: &Report, experiment: &Experiment) -> Vec<String> {
+    let mut sentences: Vec<String> =
+        experiment.exhibits.iter().flat_map(|exhibit| exhibit.summary.iter().cloned()).collect();
+    sentences.extend(dearest(experiment));
+    sentences.extend(in_words(report, experiment));
+    if experiment.speaks_for_itself() || !sentences.is_empty() {
+        return sentences;
+    }
+    let Some(metric) = experiment.metrics.first() else { return sentences };
+    for setting in experiment.settings.iter().take(BESIDE) {
+        let Some(ladder) = setting.ladders.first() else { continue };
+        let told = ladder.rows.iter().filter(|row| row.variant_of.is_none()).filter_map(|row| {
+            let value = row.values.first()?.as_ref()?;
+            let doubt = if row.is_suspect(0) { " (suspect)" } else { "" };
+            Some(format!("{} {}{doubt}", row.short, with_interval(metric.unit, value.median.value, None)))
+        });
+        let told: Vec<_> = told.collect();
+        let named = if setting.values.is_empty() { String::new() } else { format!(" ({})", setting.values) };
+        if !told.is_empty() {
+            sentences.push(format!("{}{named}: {}", metric.name, told.join(", ")));
+        }
+    }
+    sentences
+}
+
+/// The warnings about an experiment, or about the run as a whole: those of one kind that are met in one way together.
+fn warned(report: &Report, experiment: Option<&str>) -> Vec<Item> {
+    let mut all: Vec<(&Notice, Vec<&str>)> = Vec::new();
+    let own = report.notices.iter().filter(|one| one.experiment == experiment);
+    for notice in own.filter(|one| !matches!(one.kind, "failures" | "skipped")) {
+        match all.iter_mut().find(|(one, _)| (one.kind, &one.remedy) == (notice.kind, &notice.remedy)) {
+            Some((_, seen)) => seen.push(&notice.seen),
+            None => all.push((notice, vec![&notice.seen])),
+        }
+    }
+    let item = |(notice, seen): (&Notice, Vec<&str>)| {
+        let item = Item::of(seen[0]).named(notice.kind);
+        let item = seen.iter().skip(1).take(IN_FULL - 1).fold(item, |item, text| item.detail(text));
+        let item = match seen.len().saturating_sub(IN_FULL) {
+            0 => item,
+            more => item.detail(format!("and {more} more of this kind; `--format json` has them all")),
+        };
+        item.detail(format!("hint: {}", notice.remedy))
+    };
+    all.into_iter().map(item).collect()
+}
+
+/// Where, with what, and how to repeat it.
+fn run(report: &Report, look: &Look) -> Section {
+    let place = clean(&look.place);
+    let unusable = report.unavailable.iter().map(|(name, why)| Item::of(why).named(format!("`{name}`")));
+    let is_mitigation = |name: &str| name.starts_with("mitigation_");
+    let facts = report.machine.iter().filter(|(name, _)| !is_mitigation(name));
+    let facts = facts.map(|(name, fact)| (name.as_str(), fact.as_str()));
+    let facts = [("host", report.host.as_str()), ("probe", &report.probe)].into_iter().chain(facts);
+    let mitigations = report.machine.iter().filter(|(name, _)| is_mitigation(name));
+    let mitigations = mitigations.map(|(name, fact)| (name.trim_start_matches("mitigation_"), fact.as_str()));
+    let mut programs = crate::document::Table::of(
+        "Programs that were measured, or took part",
+        ["path", "part", "version", "SHA-256"].map(crate::document::Column::words).into(),
+    );
+    for program in &report.programs {
+        let sum = program.sha256.get(..SHORT).unwrap_or(&program.sha256);
+        use crate::document::Cell;
+        let cells = vec![
+            Cell::code(&program.path),
+            Cell::words(&program.role),
+            Cell::words(&program.version),
+            Cell::code(sum),
+        ];
+        programs.row(&[], cells);
+    }
+    let mut blocks = Block::titled("Warnings about the run", vec![Block::List(warned(report, None))]);
+    blocks.extend(Block::titled("Found, but not usable", vec![Block::List(unusable.collect())]));
+    blocks.extend([
+        Block::title("How to repeat it"),
+        Block::words(format!(
+            "Seed {} gives the same order of cells. {} samples lie in `{place}`; all of them: `dunnage report {place} \
+             --format csv`; every verdict with its interval: `dunnage report {place} --format json`.",
+            report.rounds.seed, report.samples
+        )),
+        Block::words(format!(
+            "One machine, one boot, and one daemon of each engine: n = 1 in each of these. The clock's smallest step is {} \
+             ns; {}.",
+            report.timer_step * 1e9,
+            head::carry_over(report)
+        )),
+        Block::hidden("Command lines", vec![Block::copy(head::repeat(report))]),
+        Block::hidden("Environment", vec![Block::facts(facts)]),
+        Block::hidden("Mitigations of the CPU", vec![Block::facts(mitigations)]),
+        Block::hidden("Programs", vec![Block::Table(programs)]),
+    ]);
+    Section { name: "run".into(), title: "The run".into(), blocks }
+}
