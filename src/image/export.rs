@@ -22,7 +22,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use tar::{Archive, Entry, EntryType};
 
-use super::fat::GoOn;
+use super::layered::GoOn;
 use super::rootfs::{lock, make_directories, make_directory, remove};
 use crate::sys::{filesystem, raw};
 

@@ -13,13 +13,14 @@ pub mod bundle;
 mod digest;
 pub mod export;
 pub mod fat;
+pub mod layered;
 pub mod rootfs;
 mod spec;
 mod wire;
 
 pub use archive::SmallImage;
 pub use digest::Digest;
-pub use fat::FatImage;
+pub use layered::LayeredImage;
 
 /// Where the executable lies inside every image and root that is made here.
 pub const EXECUTABLE: &str = "/dunnage";

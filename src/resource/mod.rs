@@ -11,6 +11,7 @@ pub mod filesystem;
 mod held;
 pub mod journal;
 pub mod mounts;
+pub mod ports;
 mod processes;
 mod ready;
 pub(crate) mod service;

@@ -20,6 +20,7 @@ use super::component::ask;
 use super::container::{Draft, Verbs, is_cut_short, is_over};
 use super::engine::{RUN_LABEL, STATE_LABEL};
 use super::limits::Limits;
+use super::resources::{self, Made, Offer, Wish};
 use super::spec::parse_size;
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::{
@@ -30,6 +31,7 @@ use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE};
+use crate::resource::Held;
 use crate::subject::resources::container;
 use crate::sys::process;
 use crate::sys::spawn::Program;
@@ -287,6 +289,33 @@ impl Subject for Containerd {
 
     fn spec(&self) -> &Spec {
         &self.spec
+    }
+
+    fn makes(&self) -> &'static [Offer] {
+        &[Offer::Image]
+    }
+
+    fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
+        let Wish::Image(executable, layers) = wish else {
+            return Err(resources::not_made(&self.spec, wish.offer()).into());
+        };
+        let image = resources::layered(executable, layers, run);
+        let name = image.reference().to_owned();
+        let record = resources::of_subject(Offer::Image.kind(), &self.spec, &name);
+        run.owner.make(Offer::Image.kind(), record, || {
+            let import = |archive: &Path| self.ctr.import(archive, &name, self.key("snapshotter"));
+            resources::with_layers(&image, run, import)?;
+            Ok(Made::Named(name.clone()))
+        })
+    }
+
+    fn unmake(&self, offer: Offer, name: &str, _: &str) -> Result<(), Failure> {
+        let failed = |why: Unavailable| Failure::new(FailureClass::Environment, why.reason);
+        if offer != Offer::Image || !self.ctr.has_image(name).map_err(failed)? {
+            return Ok(());
+        }
+        let deleted = self.ctr.insist(&["images", "delete", "--sync", name]);
+        deleted.map(drop).map_err(failed)
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {

@@ -4,6 +4,7 @@
 mod bundle;
 mod export;
 mod image;
+mod made;
 mod verbs;
 
 use std::path::PathBuf;
@@ -16,12 +17,14 @@ use super::component::{ask_as, insist_as, question};
 use super::container::{Draft, Found, Verbs, is_cut_short, is_over};
 use super::limits::Limits;
 use super::login::Login;
+use super::resources::{Made, Offer, Wish};
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::{Access, Company, Facts, Launch, Need, Order, RunContext, Spec, Subject, Unavailable, context};
 use crate::image::fat;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::PROBE;
 use crate::probe::message::Inside;
+use crate::resource::Held;
 use crate::subject::resources::container;
 use crate::sys::bridge::Bridge;
 use crate::sys::raw;
@@ -238,6 +241,18 @@ impl Subject for Engine {
 
     fn spec(&self) -> &Spec {
         &self.spec
+    }
+
+    fn makes(&self) -> &'static [Offer] {
+        &[Offer::Volume, Offer::Image]
+    }
+
+    fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
+        self.make_for(wish, run)
+    }
+
+    fn unmake(&self, offer: Offer, name: &str, run: &str) -> Result<(), Failure> {
+        self.unmake_of(offer, name, run)
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {

@@ -12,6 +12,7 @@ use super::account::Account;
 use super::client;
 use super::container::{Draft, Verbs};
 use super::limits::{self, Limits};
+use super::resources::{self, Made, Offer, Wish};
 use super::roots;
 use super::treatment::{self, Cgroup, Expected};
 use super::{
@@ -23,6 +24,7 @@ use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE, Task};
 use crate::resource;
+use crate::resource::Held;
 use crate::resource::journal::Entry;
 use crate::subject::resources::container;
 use crate::sys::bridge::Bridge;
@@ -308,6 +310,17 @@ impl Subject for Floor {
 
     fn spec(&self) -> &Spec {
         &self.spec
+    }
+
+    fn makes(&self) -> &'static [Offer] {
+        &[Offer::Image]
+    }
+
+    fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
+        match wish {
+            Wish::Image(executable, layers) => resources::unpacked(executable, layers, run),
+            Wish::Volume => Err(resources::not_made(&self.spec, Offer::Volume).into()),
+        }
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {

@@ -37,6 +37,7 @@ pub use context::RunContext;
 pub use dunnage_analysis::subject::{Access, Key, Layer, Mount, Need, Spec, SpecError, Values, kinds, spec};
 pub use network::Network;
 pub use pieces::Apart;
+pub use resources::{Made, Offer, Wish};
 pub use unavailable::{Cause, Unavailable};
 pub use work::{Order, Work};
 
@@ -46,6 +47,7 @@ use self::container::{Draft, Verbs};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::Task;
 use crate::probe::message::Message;
+use crate::resource::Held;
 use crate::sys::bridge::Bridge;
 use crate::units::{Nanos, Stamp};
 
@@ -146,6 +148,20 @@ pub trait Subject: Send + Sync {
     /// Removes the network with this name, if it is there.
     fn remove_network(&self, _name: &str) -> Result<(), Failure> {
         Ok(())
+    }
+    /// What it can make beside containers.
+    fn makes(&self) -> &'static [Offer] {
+        &[]
+    }
+    /// Makes one of these for this run, which holds it.
+    fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
+        let _ = run;
+        Err(resources::not_made(self.spec(), wish.offer()).into())
+    }
+    /// Removes one that it made for a run, as after a kill; fine where that has none of this name.
+    fn unmake(&self, offer: Offer, name: &str, run: &str) -> Result<(), Failure> {
+        let _ = (name, run);
+        Err(resources::not_made(self.spec(), offer))
     }
     /// Removes the instance with this name and whatever is left of it, as after a kill.
     fn remove(&self, name: &str) -> Result<(), Failure>;

@@ -10,6 +10,7 @@ use super::client::{self, Call, Holds, Terminal};
 use super::component::insist;
 use super::container::{Draft, Verbs};
 use super::limits::{self, Limits};
+use super::resources::{self, Made, Offer, Wish};
 use super::roots;
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::{
@@ -21,6 +22,7 @@ use crate::image::bundle::{self, Bundle};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::{LIMITS, Task};
 use crate::resource;
+use crate::resource::Held;
 use crate::resource::journal::Entry;
 use crate::subject::resources::container;
 use crate::sys::cgroup::CpuLimit;
@@ -291,6 +293,17 @@ impl Subject for Oci {
 
     fn spec(&self) -> &Spec {
         &self.spec
+    }
+
+    fn makes(&self) -> &'static [Offer] {
+        &[Offer::Image]
+    }
+
+    fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
+        match wish {
+            Wish::Image(executable, layers) => resources::unpacked(executable, layers, run),
+            other => Err(resources::not_made(&self.spec, other.offer()).into()),
+        }
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {

@@ -11,7 +11,7 @@ use super::component::{question, run_within};
 use super::{RunContext, Spec, docker, on_path, podman};
 use crate::image::export::{Config, Export};
 use crate::image::rootfs::unpack;
-use crate::image::{FatImage, PATH_VARIABLE, SmallImage, fat};
+use crate::image::{LayeredImage, PATH_VARIABLE, SmallImage, fat};
 use crate::outcome::{Failure, FailureClass};
 use crate::resource;
 use crate::resource::journal::Entry;
@@ -94,7 +94,7 @@ fn ours(spec: &Spec, run: &RunContext) -> anyhow::Result<PathBuf> {
     if !is_fat(spec) {
         return Ok(unpack(&SmallImage::new(&bytes), &run.place.state)?.root().to_owned());
     }
-    let image = FatImage::new(&bytes);
+    let image = fat::image(&bytes);
     let began = std::cell::Cell::new(None);
     let making = || {
         began.set(Some(clock::now()));
@@ -108,7 +108,7 @@ fn ours(spec: &Spec, run: &RunContext) -> anyhow::Result<PathBuf> {
 }
 
 /// What is said before the image is made; none of that is part of a sample.
-pub fn announcement(image: &FatImage<'_>, place: &str) -> String {
+pub fn announcement(image: &LayeredImage<'_>, place: &str) -> String {
     let (name, megabytes) = (fat::NAME, image.bytes().div_ceil(1_000_000));
     format!("making the image {name}, {megabytes} MB: once for {place}, where it stays until `dunnage sweep`")
 }

@@ -13,7 +13,11 @@ pub(crate) fn in_a_new_one<T: Send>(work: impl FnOnce() -> T + Send) -> io::Resu
         set_loopback_up()?;
         Ok(work())
     };
-    std::thread::scope(|scope| match scope.spawn(on_thread).join() {
+    on_a_thread(on_thread)
+}
+
+fn on_a_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    std::thread::scope(|scope| match scope.spawn(work).join() {
         Ok(done) => done,
         Err(panic) => std::panic::resume_unwind(panic),
     })

@@ -1,17 +1,17 @@
 //! The kinds of resources, each with a way to make one.
 
-use std::sync::Arc;
+use std::sync::OnceLock;
 
 use dunnage::outcome::Abort;
-use dunnage::resource::daemon::{Engine, daemon};
+use dunnage::resource::Held;
+use dunnage::resource::daemon::{Daemon, Engine, daemon};
 use dunnage::resource::filesystem::{TYPES, filesystem};
 use dunnage::resource::mounts::{Source, mount};
-use dunnage::resource::{Held, Owner};
-use dunnage::sys::signals::Interrupts;
+use dunnage::subject::{Container, ContainerRequest, Network, RunContext, Spec, Subject, Wish, kind_of};
 
 use crate::support::Need;
 
-type Make = fn(&Arc<Owner>, &Interrupts) -> Result<Box<dyn Finish>, Abort>;
+type Make = for<'a> fn(&'a RunContext) -> Result<Box<dyn Finish + 'a>, Abort>;
 
 /// One way to make one.
 pub struct Case {
@@ -40,26 +40,97 @@ fn boxed<T: 'static>(held: Held<T>) -> Box<dyn Finish> {
 pub fn cases() -> Vec<Case> {
     let case = |name, kind, needs, make| Case { name, kind, needs, make };
     vec![
-        case("tmpfs", "mount", &[Need::Root], |owner, _| {
-            mount(owner, Source::Filesystem("tmpfs", "size=1m", None)).map(boxed)
+        case("tmpfs", "mount", &[Need::Root], |run| {
+            mount(&run.owner, Source::Filesystem("tmpfs", "size=1m", None)).map(boxed)
         }),
-        case("bind", "mount", &[Need::Root], |owner, _| {
-            mount(owner, Source::Bind("/usr".as_ref())).map(boxed)
+        case("bind", "mount", &[Need::Root], |run| {
+            mount(&run.owner, Source::Bind("/usr".as_ref())).map(boxed)
         }),
-        case("ext4", "filesystem", &[Need::Ext4], |owner, interrupts| {
-            filesystem(owner, interrupts, TYPES[0], 64 << 20).map(boxed)
+        case("ext4", "filesystem", &[Need::Ext4], |run| {
+            filesystem(&run.owner, &run.interrupts, TYPES[0], 64 << 20).map(boxed)
         }),
-        case("xfs", "filesystem", &[Need::Xfs], |owner, interrupts| {
-            filesystem(owner, interrupts, TYPES[1], 0).map(boxed)
+        case("xfs", "filesystem", &[Need::Xfs], |run| {
+            filesystem(&run.owner, &run.interrupts, TYPES[1], 0).map(boxed)
         }),
-        case("btrfs", "filesystem", &[Need::Btrfs], |owner, interrupts| {
-            filesystem(owner, interrupts, TYPES[2], 0).map(boxed)
+        case("btrfs", "filesystem", &[Need::Btrfs], |run| {
+            filesystem(&run.owner, &run.interrupts, TYPES[2], 0).map(boxed)
         }),
-        case("containerd", "daemon", &[Need::Dockerd], |owner, interrupts| {
-            daemon(owner, interrupts, Engine::Containerd, &[]).map(boxed)
+        case("containerd", "daemon", &[Need::Dockerd], |run| {
+            daemon(&run.owner, &run.interrupts, Engine::Containerd, &[]).map(boxed)
         }),
-        case("dockerd", "daemon", &[Need::Dockerd], |owner, interrupts| {
-            daemon(owner, interrupts, Engine::Docker, &["--storage-driver", "vfs"]).map(boxed)
-        }),
+        case("dockerd", "daemon", &[Need::Dockerd], |run| private(run).map(boxed)),
+        case("container in dockerd", "daemon", &[Need::Dockerd, Need::Docker], container_in_a_private_daemon),
+        case("floor image", "directory", &[Need::Root], |run| made("floor", image(), run)),
+        case("docker network", "network", &[Need::Docker], |run| network("docker", run)),
+        case("docker volume", "volume", &[Need::Docker], |run| made("docker", Wish::Volume, run)),
+        case("docker image", "image", &[Need::Docker], |run| made("docker", image(), run)),
+        case("podman network", "network", &[Need::Podman], |run| network("podman", run)),
+        case("podman volume", "volume", &[Need::Podman], |run| made("podman", Wish::Volume, run)),
+        case("podman image", "image", &[Need::Podman], |run| made("podman", image(), run)),
     ]
+}
+
+fn private(run: &RunContext) -> Result<Held<Daemon>, Abort> {
+    daemon(&run.owner, &run.interrupts, Engine::Docker, &["--storage-driver", "vfs"])
+}
+
+pub fn subject(spec: &str, run: &RunContext) -> Box<dyn Subject> {
+    let spec = Spec::parse(spec).expect("a subject");
+    let kind = kind_of(&spec).expect("a kind");
+    (kind.build)(&spec, &run.place).unwrap_or_else(|why| panic!("{spec}: {}", why.reason))
+}
+
+fn made(spec: &str, wish: Wish<'_>, run: &RunContext) -> Result<Box<dyn Finish>, Abort> {
+    let subject = subject(spec, run);
+    assert!(subject.makes().contains(&wish.offer()), "{spec} offers what it makes");
+    subject.make(wish, run).map(boxed)
+}
+
+/// A network that containers can join.
+struct Joinable<'a>(Network<'a>);
+
+impl Finish for Joinable<'_> {
+    fn finish(self: Box<Self>) -> Result<(), String> {
+        drop(self.0);
+        Ok(())
+    }
+}
+
+fn network<'a>(spec: &str, run: &'a RunContext) -> Result<Box<dyn Finish + 'a>, Abort> {
+    let subject: &'static mut dyn Subject = Box::leak(subject(spec, run));
+    Ok(Box::new(Joinable(Network::create(subject, run)?)))
+}
+
+/// Twelve layers with two files each.
+pub fn image() -> Wish<'static> {
+    static EXECUTABLE: OnceLock<Vec<u8>> = OnceLock::new();
+    static LAYERS: OnceLock<Vec<Vec<(String, u64)>>> = OnceLock::new();
+    let layers = LAYERS.get_or_init(|| {
+        let file = |layer: usize, name: &str| (format!("data/{layer}/{name}"), 1000);
+        (0..12)
+            .map(|layer| vec![file(layer, "a"), ("data/same".to_owned(), layer as u64), file(layer, "b")])
+            .collect()
+    });
+    let executable = EXECUTABLE.get_or_init(|| std::fs::read("/proc/self/exe").expect("our executable"));
+    Wish::Image(executable, layers)
+}
+
+struct Running<'a>(Container<'a>, Held<Daemon>);
+
+impl Finish for Running<'_> {
+    fn finish(self: Box<Self>) -> Result<(), String> {
+        drop(self.0);
+        self.1.finish()
+    }
+}
+
+/// A container that runs, in a daemon of the run.
+fn container_in_a_private_daemon<'a>(run: &'a RunContext) -> Result<Box<dyn Finish + 'a>, Abort> {
+    let daemon = private(run)?;
+    let spec = format!("docker:host=\"unix://{}\",net=none", daemon.socket.display());
+    let subject: &'static mut dyn Subject = Box::leak(subject(&spec, run));
+    subject.prepare(run)?;
+    let mut container = Container::create(subject, &ContainerRequest::default(), run)?;
+    container.start()?;
+    Ok(Box::new(Running(container, daemon)))
 }

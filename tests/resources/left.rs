@@ -1,7 +1,7 @@
 //! What of a run is on the machine: files, mounts, loop devices, interfaces, processes, and what engines hold.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Everything that bears the run's name or lies in its directory.
@@ -19,8 +19,8 @@ pub fn left_of(state: &Path, run: &str) -> Vec<String> {
             left.push(format!("{device} {backing}"));
         }
     }
-    let interfaces = entries("/sys/class/net").into_iter().filter(|name| name.contains(run));
-    left.extend(interfaces.map(|name| format!("interface {name}")));
+    let interfaces = fs::read_to_string("/proc/self/net/dev").expect("our interfaces");
+    left.extend(interfaces.lines().filter(|line| line.contains(run)).map(|line| format!("interface {line}")));
     for pid in entries("/proc") {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
@@ -34,10 +34,34 @@ pub fn left_of(state: &Path, run: &str) -> Vec<String> {
             let listed = said(engine, &[what, "ls", "--quiet", "--filter", &label]);
             left.extend(listed.lines().map(|name| format!("{engine} {what} {name}")));
         }
-        let listed = said(engine, &["images", "--quiet", "--filter", &label]);
-        left.extend(listed.lines().map(|name| format!("{engine} image {name}")));
+        let listed = said(engine, &["images", "--format", "{{.Repository}}:{{.Tag}}"]);
+        left.extend(
+            listed.lines().filter(|name| name.contains(run)).map(|name| format!("{engine} image {name}")),
+        );
     }
     left
+}
+
+/// The cgroups of containers that private daemons of the run hold.
+pub fn cgroups_of(state: &Path, run: &str) -> Vec<PathBuf> {
+    let directory = state.join("runs").join(run);
+    let daemons = fs::read_dir(directory).into_iter().flatten().flatten();
+    let ids: Vec<String> = daemons
+        .flat_map(|daemon| entries(&daemon.path().join("root/containers").display().to_string()))
+        .collect();
+    let (mut open, mut found) = (vec![PathBuf::from("/sys/fs/cgroup")], Vec::new());
+    while let Some(directory) = open.pop().filter(|_| !ids.is_empty()) {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                open.push(entry.path());
+                let name = entry.file_name();
+                if ids.iter().any(|id| name.to_string_lossy().contains(id)) {
+                    found.push(entry.path());
+                }
+            }
+        }
+    }
+    found
 }
 
 fn entries(directory: &str) -> Vec<String> {

@@ -9,34 +9,42 @@ mod left;
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ::dunnage::resource::{Owner, Place};
+use ::dunnage::image::{SmallImage, rootfs};
+use ::dunnage::resource::Place;
+use ::dunnage::subject::{Made, RunContext};
 use ::dunnage::sys::signals::Interrupts;
 
 use crate::dunnage::Dunnage;
 use crate::kinds::{Case, cases};
-use crate::left::left_of;
-use crate::support::lacks;
+use crate::left::{cgroups_of, left_of};
+use crate::support::{Need, lacks};
 
 /// Kills strike at so many moments of making one.
 const MOMENTS: u32 = 4;
 const HELD: &str = "DUNNAGE_TEST_HELD";
 const STATE: &str = "DUNNAGE_TEST_HELD_STATE";
 
-fn owner(state: &Path, run: &str) -> Arc<Owner> {
-    let place = Place {
+fn place(state: &Path) -> Place {
+    let executable = fs::read(env!("CARGO_BIN_EXE_dunnage")).expect("our executable");
+    let image = SmallImage::new(&executable);
+    let unpacked = rootfs::unpack(&image, state).expect("the image");
+    Place {
         state: state.to_owned(),
-        executable: env!("CARGO_BIN_EXE_dunnage").into(),
-        rootfs: state.join("none"),
-        reference: String::new(),
-        digest: String::new(),
-    };
-    Owner::begin(place, run.to_owned()).expect("a journal")
+        executable: unpacked.executable(),
+        rootfs: unpacked.root().to_owned(),
+        reference: image.reference().to_owned(),
+        digest: image.executable_digest().hex(),
+    }
+}
+
+fn context(state: &Path, run: &str) -> RunContext {
+    let interrupts = Interrupts::install().expect("signals");
+    RunContext::begin(place(state), interrupts, run.to_owned(), 1).expect("a journal")
 }
 
 /// Eight letters and digits that no other test has.
@@ -52,72 +60,111 @@ fn possible() -> Vec<(usize, Case)> {
 
 #[test]
 fn each_kind_is_made_and_undone() {
-    let interrupts = Interrupts::install().unwrap();
     for (number, case) in possible() {
         let state = Dunnage::new();
         let run = run_named(number);
-        let owner = owner(&state.state(), &run);
+        let context = context(&state.state(), &run);
         let begun = Instant::now();
-        let held = (case.make)(&owner, &interrupts).unwrap_or_else(|why| panic!("{}: {why:?}", case.name));
+        let held = (case.make)(&context).unwrap_or_else(|why| panic!("{}: {why:?}", case.name));
         println!("{} was made in {} ms", case.name, begun.elapsed().as_millis());
         let there = left_of(&state.state(), &run);
         assert!(!there.is_empty(), "{} cannot be seen", case.name);
         held.finish().unwrap_or_else(|why| panic!("{}: {why}", case.name));
         assert_eq!(left_of(&state.state(), &run), Vec::<String>::new(), "{}", case.name);
-        drop(owner);
+        drop(context);
         assert_eq!(state.left_in_state(), Vec::<std::path::PathBuf>::new(), "{}", case.name);
     }
+}
+
+/// An image of twelve layers and the executable's, whose files are those of the uppermost layer.
+#[test]
+fn an_image_has_its_layers_and_the_uppermost_file_counts() {
+    const TEST: &str = "an_image_has_its_layers_and_the_uppermost_file_counts";
+    if lacks(TEST, Need::Root) {
+        return;
+    }
+    let state = Dunnage::new();
+    let context = context(&state.state(), &run_named(128));
+    let held = kinds::subject("floor", &context).make(kinds::image(), &context).expect("a root");
+    let Made::Directory(place) = &*held else { panic!("{held:?}") };
+    let size = |path: &str| fs::metadata(place.join("rootfs").join(path)).map(|file| file.len()).ok();
+    assert_eq!((size("data/0/a"), size("data/11/b"), size("data/same")), (Some(1000), Some(1000), Some(11)));
+    if lacks(TEST, Need::Docker) {
+        return;
+    }
+    let held = kinds::subject("docker", &context).make(kinds::image(), &context).expect("an image");
+    let Made::Named(name) = &*held else { panic!("{held:?}") };
+    let asked = ["image", "inspect", "--format", "{{len .RootFS.Layers}}", name];
+    let answered = Command::new("docker").args(asked).output().expect("docker is there");
+    assert_eq!(String::from_utf8_lossy(&answered.stdout).trim(), "13");
 }
 
 /// No test: what the next one starts and kills.
 #[test]
 fn hold() {
     let (Ok(name), Ok(state)) = (std::env::var(HELD), std::env::var(STATE)) else { return };
-    let (name, run) = name.split_once(' ').expect("a kind and a run");
+    let (name, run) = name.rsplit_once(' ').expect("a kind and a run");
     let case = cases().into_iter().find(|case| case.name == name).expect("a kind");
-    let interrupts = Interrupts::install().unwrap();
-    let owner = owner(Path::new(&state), run);
+    let context = context(Path::new(&state), run);
     println!("\nbegun");
-    let _held = (case.make)(&owner, &interrupts).unwrap_or_else(|why| panic!("{name}: {why:?}"));
+    let _held = (case.make)(&context).unwrap_or_else(|why| panic!("{name}: {why:?}"));
     println!("\nmade");
     std::thread::sleep(Duration::from_secs(600));
 }
 
-/// Starts it, and waits until it says this.
-fn holder(case: &Case, state: &Path, run: &str, until: &str) -> Child {
-    let mut child = Command::new(std::env::current_exe().unwrap())
+/// Starts it, and waits until it says that it begins.
+fn holder(case: &Case, state: &Path, run: &str) -> Talking {
+    let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "hold", "--nocapture"])
         .env(HELD, format!("{} {run}", case.name))
         .env(STATE, state)
         .stdout(Stdio::piped())
         .spawn()
         .expect("this test starts itself");
-    // The pipe stays open: it goes on to write.
-    let lines = BufReader::new(child.stdout.as_mut().expect("piped")).lines();
-    let found = lines.map_while(Result::ok).any(|line| line == until);
-    assert!(found, "{} was not {until}", case.name);
-    child
+    Talking::to(child)
 }
 
-fn kill(mut child: Child) {
-    child.kill().expect("it is our child");
-    child.wait().expect("it ends");
+/// A child that says how far it is, beginning with a line of that name.
+struct Talking {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Talking {
+    fn to(mut child: Child) -> Talking {
+        let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let mut talking = Talking { child, lines };
+        talking.await_line("begun");
+        talking
+    }
+
+    fn await_line(&mut self, wanted: &str) {
+        let found = self.lines.by_ref().map_while(Result::ok).any(|line| line == wanted);
+        assert!(found, "it was not {wanted}");
+    }
+
+    fn kill(mut self) {
+        self.child.kill().expect("it is our child");
+        self.child.wait().expect("it ends");
+    }
 }
 
 #[test]
 fn nothing_is_left_of_one_that_was_killed() {
     for (number, case) in possible() {
         let dunnage = Dunnage::new();
-        let begun = Instant::now();
         let run = run_named(64 + number);
-        kill(holder(&case, &dunnage.state(), &run, "made"));
+        let mut child = holder(&case, &dunnage.state(), &run);
+        let begun = Instant::now();
+        child.await_line("made");
         let took = begun.elapsed();
+        child.kill();
         check(&case, &dunnage, &run, "made");
         for moment in 0..MOMENTS {
-            let child = holder(&case, &dunnage.state(), &run, "begun");
+            let child = holder(&case, &dunnage.state(), &run);
             let delay = took.mul_f64(0.9 * f64::from(moment) / f64::from(MOMENTS));
             std::thread::sleep(delay);
-            kill(child);
+            child.kill();
             check(&case, &dunnage, &run, &format!("after {} ms", delay.as_millis()));
         }
     }
@@ -131,8 +178,13 @@ fn check(case: &Case, dunnage: &Dunnage, run: &str, when: &str) {
     println!("{} killed {when}: {} things there", case.name, there.len());
     let written = format!("\"kind\":\"{}\"", case.kind);
     assert!(there.is_empty() || journal.contains(&written), "{} {when}: {there:?}, {journal}", case.name);
-    let swept = dunnage.run("sweep");
-    assert_eq!(swept.code, 0, "{swept}");
+    let groups = cgroups_of(&dunnage.state(), run);
+    // The next run does the same as `sweep`, with what is in journals only.
+    let swept = match when {
+        "made" => dunnage.run("sweep").to_string(),
+        _ => format!("{:?}", ::dunnage::sweep::abandoned(&place(&dunnage.state()))),
+    };
     assert_eq!(left_of(&dunnage.state(), run), Vec::<String>::new(), "{} {when}: {swept}", case.name);
     assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new(), "{} {when}: {swept}", case.name);
+    assert!(groups.iter().all(|group| !group.exists()), "{} {when}: {groups:?}, {swept}", case.name);
 }

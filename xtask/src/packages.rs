@@ -40,6 +40,9 @@ const PACKAGES: &[Package] = &[
     package("iptables", "iptables"),
     // What netavark of Debian 13 calls instead.
     package("nftables", "nft"),
+    package("e2fsprogs", "mkfs.ext4"),
+    package("xfsprogs", "mkfs.xfs"),
+    package("btrfs-progs", "mkfs.btrfs"),
     package("hyperfine", "hyperfine"),
     package("gcc", "gcc"),
     Package { name: "libc6-dev", or: None, in_every_release: true },

@@ -5,10 +5,10 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::super::component::{answer, question, run_within};
+use super::super::component::{question, run_within};
 use super::super::roots;
 use super::Engine;
-use crate::image::{FatImage, SmallImage, fat};
+use crate::image::{LayeredImage, SmallImage, fat};
 use crate::outcome::{Failure, FailureClass};
 use crate::resource;
 use crate::subject::{RunContext, Spec};
@@ -16,8 +16,10 @@ use crate::sys::signals::Interrupts;
 use crate::sys::{clock, filesystem};
 use crate::units::Nanos;
 
-/// How long an engine may take to load the image `fat`.
-const LOADING_FAT: Nanos = Nanos::from_millis(600_000);
+/// How long an engine may take to load the image `small`.
+const LOADING: Nanos = Nanos::from_millis(20_000);
+/// How long it may take to load one of many files.
+pub(super) const LOADING_LARGE: Nanos = Nanos::from_millis(600_000);
 
 impl Engine {
     /// Writes down for `sweep` whose storage holds images of ours.
@@ -31,7 +33,7 @@ impl Engine {
     }
 
     /// Hands an archive over. Another user gets it opened, since the way to it may be closed to them.
-    fn load(&self, archive: &Path) -> Result<(), String> {
+    pub(super) fn load(&self, archive: &Path, allowed: Nanos) -> Result<(), String> {
         let interrupts = Interrupts::install().ok();
         let path = archive.to_string_lossy();
         let program = match &self.login {
@@ -45,10 +47,7 @@ impl Engine {
                     .map(|program| program.reading(opened.into()))
             }
         };
-        let loaded = program.and_then(|program| match self.spec.get("image") {
-            Some(fat::NAME) => run_within(LOADING_FAT, &program, interrupts.as_ref()),
-            _ => answer(&program, interrupts.as_ref()),
-        });
+        let loaded = program.and_then(|program| run_within(allowed, &program, interrupts.as_ref()));
         loaded.map(drop).map_err(|why| why.reason)
     }
 
@@ -58,7 +57,8 @@ impl Engine {
             let asked = self.ask(&["image", "inspect", "--format", "{{.Id}}", reference]);
             asked.map(drop).map_err(|why| why.reason)
         };
-        self.provide_image_by(run, &holds, &|archive| self.load(archive))
+        let allowed = if roots::is_fat(&self.spec) { LOADING_LARGE } else { LOADING };
+        self.provide_image_by(run, &holds, &|archive| self.load(archive, allowed))
     }
 
     /// The same, by whoever can say whether the engine holds an image, and can load an archive.
@@ -90,7 +90,7 @@ impl Engine {
             };
         }
         let bytes = std::fs::read(&run.place.executable).map_err(|error| environment(error.to_string()))?;
-        let fat = roots::is_fat(&self.spec).then(|| FatImage::new(&bytes));
+        let fat = roots::is_fat(&self.spec).then(|| fat::image(&bytes));
         let reference = match &fat {
             Some(image) => image.reference().to_owned(),
             None => run.place.reference.clone(),
@@ -108,7 +108,7 @@ impl Engine {
     }
 
     /// Room for the archive, and for what the engine makes of it, where its storage can be seen.
-    fn check_space(&self, image: &FatImage<'_>, run: &RunContext) -> anyhow::Result<()> {
+    fn check_space(&self, image: &LayeredImage<'_>, run: &RunContext) -> anyhow::Result<()> {
         image.check_space(&run.place.state)?;
         let note = |name: &str| {
             let found = self.facts.notes.iter().find(|(own, _)| own == name);
@@ -148,7 +148,7 @@ pub(in crate::subject) fn with_archive(
         let bytes = std::fs::read(&run.place.executable)?;
         let mut file = std::io::BufWriter::new(std::fs::File::create(&archive)?);
         if roots::is_fat(spec) {
-            let image = FatImage::new(&bytes);
+            let image = fat::image(&bytes);
             (run.tell)(&roots::announcement(&image, &spec.to_string()));
             image.write_archive(&mut file, &|| !run.interrupts.pending())?;
         } else {
