@@ -8,7 +8,7 @@ use super::account::Account;
 use super::limits::Limits;
 use super::treatment::{self, Expected, Network};
 use super::{Launch, RunContext};
-use crate::outcome::{Abort, Failure, FailureClass};
+use crate::outcome::{self, Abort, Failure, FailureClass};
 use crate::probe::message::{self, Inside, Message};
 use crate::sys::remains::{Gone, Remains, Tokens};
 use crate::sys::spawn::{self, Ended, Program, Status, Unfinished};
@@ -162,17 +162,20 @@ fn without_carriage_returns(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().copied().filter(|&byte| byte != b'\r').collect()
 }
 
-/// The class of a failure that the command explained in its own words.
+/// The class of a failure that the command explained in its own words: of the one line that names the cause, by the
+/// error's number where it has one.
 pub(super) fn class_of(words: &[u8]) -> FailureClass {
-    let text = String::from_utf8_lossy(words).to_lowercase();
-    let says = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
-    if says(&[
+    let text = String::from_utf8_lossy(words);
+    let cause = outcome::cause_in(&text).to_lowercase();
+    let says = |parts: &[&str]| parts.iter().any(|part| cause.contains(part));
+    if let Some(class) = error_number(&cause).and_then(class_of_number) {
+        class
+    } else if says(&[
         "cannot connect to the docker daemon",
         "failed to dial",
         "connection refused",
         "no space left",
         "too many open files",
-        "failed with 24",
         "resource temporarily unavailable",
         "no such image",
         "unable to find image",
@@ -199,6 +202,30 @@ pub(super) fn class_of(words: &[u8]) -> FailureClass {
         FailureClass::Unsupported
     } else {
         FailureClass::Crash
+    }
+}
+
+/// The number of the kernel's error in a line, as the runtimes of Go and Rust write it.
+fn error_number(line: &str) -> Option<i32> {
+    ["errno=", "failed with ", "(os error "].iter().find_map(|before| {
+        let (_, rest) = line.rsplit_once(before)?;
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        rest[..end].parse().ok()
+    })
+}
+
+fn class_of_number(number: i32) -> Option<FailureClass> {
+    match number {
+        libc::EACCES | libc::EPERM => Some(FailureClass::Permission),
+        libc::ENOENT
+        | libc::ENOSPC
+        | libc::EMFILE
+        | libc::ENFILE
+        | libc::EAGAIN
+        | libc::ENOMEM
+        | libc::ECONNREFUSED => Some(FailureClass::Environment),
+        libc::ENOSYS | libc::EOPNOTSUPP => Some(FailureClass::Unsupported),
+        _ => None,
     }
 }
 
@@ -234,4 +261,28 @@ pub(super) fn gone(
         let reason = format!("after `{}` returned, something of it stayed: {error}", trace.shown);
         Failure { took: GOING, ..environment(reason) }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_class_is_of_the_cause_and_not_of_words_anywhere() {
+        let class = |words: &str| class_of(words.as_bytes());
+        let warned = "time=\"1\" level=warning msg=\"cannot set quota: permission denied\"\n\
+            time=\"2\" level=error msg=\"no such file or directory\"\nError: OCI runtime error: it is broken\n";
+        assert_eq!(class(warned), FailureClass::Crash);
+        let stack = "runtime: epollcreate failed with 24\nfatal error: netpollinit\n\tpermission denied\n";
+        assert_eq!(class(stack), FailureClass::Environment);
+        assert_eq!(
+            class("runtime: failed to create new OS thread (have 5 already; errno=11)"),
+            FailureClass::Environment
+        );
+        assert_eq!(class("Error: no such file or directory: denied (os error 13)"), FailureClass::Permission);
+        assert_eq!(class("docker: permission denied.\nSee 'docker run --help'."), FailureClass::Permission);
+        assert_eq!(class("Error: exited: failed with 7 of 9"), FailureClass::Crash);
+        assert_eq!(class("Error: unknown runtime x"), FailureClass::Unsupported);
+        assert_eq!(class(""), FailureClass::Crash);
+    }
 }

@@ -89,6 +89,31 @@ impl Failure {
         self.words = (!text.is_empty()).then_some(text);
         self
     }
+
+    /// The same in one line: of the engine's own words the one that names the cause.
+    pub fn in_short(&self) -> String {
+        let cause = self.words.as_deref().map(cause_in).filter(|cause| !cause.is_empty());
+        let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
+        format!("{}: {}{cause}", self.class, self.reason)
+    }
+}
+
+/// The line of a program's output that names the cause of its failure: where Go's runtime gave up its first line, since
+/// stacks follow; else the last line that speaks of an error and is no mere warning; else the last one that does not
+/// point to the help.
+pub fn cause_in(words: &str) -> &str {
+    const GO: [&str; 4] = ["runtime: ", "runtime/cgo: ", "fatal error: ", "panic: "];
+    const LESS: [&str; 5] = ["level=warn", "level=info", "level=debug", "warning:", "warn["];
+    let lines = || words.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_error = |line: &&str| {
+        let line = line.to_lowercase();
+        line.contains("error") && !LESS.iter().any(|less| line.contains(less))
+    };
+    lines()
+        .find(|line| GO.iter().any(|start| line.starts_with(start)))
+        .or_else(|| lines().rfind(is_error))
+        .or_else(|| lines().rfind(|line| !line.contains("--help")))
+        .unwrap_or_default()
 }
 
 impl fmt::Display for Failure {
@@ -200,5 +225,30 @@ pub enum Abort {
 impl From<Failure> for Abort {
     fn from(failure: Failure) -> Abort {
         Abort::Failed(failure)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_of_an_output_names_the_cause() {
+        let podman =
+            "time=\"1\" level=error msg=\"no log\"\nError: OCI runtime error: crun: it is broken\n\n";
+        assert_eq!(cause_in(podman), "Error: OCI runtime error: crun: it is broken");
+        let warned = "runc run failed: error in init\ntime=\"2\" level=warning msg=w error=\"no such file or directory\"";
+        assert_eq!(cause_in(warned), "runc run failed: error in init");
+        let go = "runtime: epollcreate failed with 24\nfatal error: netpollinit\n\ngoroutine 1:\nerrors.go:7";
+        assert_eq!(cause_in(go), "runtime: epollcreate failed with 24");
+        let docker = "docker: Cannot connect to the Docker daemon.\n\nSee 'docker run --help'.\n";
+        assert_eq!(cause_in(docker), "docker: Cannot connect to the Docker daemon.");
+        assert_eq!(cause_in(" \n"), "");
+        let failure = Failure::new(FailureClass::Crash, "`podman run` ended with exit code 126");
+        let failure = failure.with_words(podman.as_bytes());
+        assert_eq!(
+            failure.in_short(),
+            "crash: `podman run` ended with exit code 126: Error: OCI runtime error: crun: it is broken"
+        );
     }
 }
