@@ -185,7 +185,7 @@ fn profiles_for_fewer_architectures() {
 
 fn assert_same(profile: &Profile) {
     let program = compile(profile);
-    let meaning = Meaning::of(&profile);
+    let meaning = Meaning::of(profile);
     check(&program).unwrap();
     for arch in [ARCH_X86_64, ARCH_I386, FOREIGN] {
         for number in numbers() {

@@ -40,7 +40,7 @@ impl Confinement {
         run: &RunContext,
         launch: impl FnOnce(&RunContext) -> Result<T, Abort>,
     ) -> Result<T, Abort> {
-        let entry = run.note(container(&spec, &name))?;
+        let entry = run.note(container(spec, name))?;
         if let Err(error) = self.plan.make_limited(name, &self.limit) {
             run.cross_out(entry);
             return Err(refused(&error).into());
