@@ -18,7 +18,7 @@ use crate::exit;
   dunnage report DIR --format csv > samples.csv
 
 Exit codes: 0 fine, 1 error, 2 wrong usage, 3 a comparison found a regression, 4 nothing could be
-measured, 5 interrupted (samples kept)"))]
+measured, 5 interrupted (samples kept), 6 measured, but part of what was asked for is missing"))]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

@@ -14,10 +14,12 @@ pub const REGRESSION: i32 = 3;
 pub const NOTHING: i32 = 4;
 /// Interrupted; the samples taken so far are kept.
 pub const INTERRUPTED: i32 = 5;
+/// Measured, but a subject that was asked for by name gave nothing.
+pub const INCOMPLETE: i32 = 6;
 
 /// What `--help` says about exit codes.
 pub const HELP: &str = "Exit codes: 0 fine, 1 error, 2 wrong usage, 3 a comparison found a regression, \
-4 nothing could be measured, 5 interrupted (samples kept)";
+4 nothing could be measured, 5 interrupted (samples kept), 6 measured, but part of what was asked for is missing";
 
 /// An error whose exit code is not [`ERROR`].
 #[derive(Debug, Error)]

@@ -297,6 +297,7 @@ pub fn environment(run: &RunContext, found: &Found) -> Environment {
         host: std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().into(),
         started: jiff::Timestamp::now().to_string(),
         command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        asked: Vec::new(),
         tags: BTreeMap::new(),
         machine: machine(&run.place.state),
         timer: Timer { step: floor.step.0, cost: floor.cost.0 },

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use super::guard::refuse_files_of_runs;
 use crate::exit::{self, Special};
-use crate::record::{self, Recorded};
+use crate::record::{self, Recorded, Series};
 use crate::reference::{self, beside};
 use crate::report::{self, File, Format, Glyphs, Look, Rendering, Report, Style};
 use crate::subject::spec::parse_duration;
@@ -81,9 +81,12 @@ pub fn run(directory: &Path, format: &str, output: Option<&Path>, extras: Extras
             file.flush().with_context(context)?;
         }
     }
-    let measured =
-        recorded.series.iter().flat_map(|series| &series.values).flatten().any(|value| value.is_finite());
-    Ok(if measured { exit::FINE } else { exit::NOTHING })
+    Ok(if is_measured(&recorded.series) { exit::FINE } else { exit::NOTHING })
+}
+
+/// Whether any of these cells has a value.
+pub fn is_measured<'a>(cells: impl IntoIterator<Item = &'a Series>) -> bool {
+    cells.into_iter().flat_map(|series| &series.values).flatten().any(|value| value.is_finite())
 }
 
 /// Sets pairs of subjects beside each other that the plan does not compare.

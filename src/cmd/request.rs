@@ -60,6 +60,14 @@ pub struct Asked {
     pub predictions: Vec<Prediction>,
 }
 
+impl Asked {
+    /// The subjects that the person named, as labels; not what experiments made of them.
+    pub fn by_name(&self) -> Vec<String> {
+        let named = self.subjects.iter().filter(|one| self.named && one.variant_of.is_none());
+        named.map(|one| one.spec.shown()).collect()
+    }
+}
+
 fn usage(text: String) -> anyhow::Error {
     Special::Usage(text).into()
 }

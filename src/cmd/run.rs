@@ -11,7 +11,7 @@ use crate::cli::{self, Events};
 use crate::exit::{self, Special};
 use crate::plan::{Plan, Rounds};
 use crate::progress::Progress;
-use crate::record::{self, Environment};
+use crate::record::{self, Environment, Recorded};
 use crate::runner::Ending;
 use crate::session::{self, Found};
 use crate::subject::{RunContext, Subject};
@@ -41,6 +41,16 @@ pub fn run(options: &cli::Run) -> Result<i32> {
             return Err(error);
         }
     };
+    let named = asked.by_name();
+    let lost = found.unavailable.iter().filter(|(name, _)| named.contains(name));
+    let lost: Vec<String> = lost.map(|(name, _)| format!("`{name}`")).collect();
+    if !lost.is_empty() {
+        super::tell(&format!(
+            "asked for, but not available: {}; the rest is measured (exit code {})",
+            lost.join(", "),
+            exit::INCOMPLETE
+        ));
+    }
     for prediction in &plan.predictions {
         for label in plan.not_there(prediction) {
             super::tell(&format!("predicted, but not measured here: `{label}` in `{prediction}`"));
@@ -64,6 +74,7 @@ pub fn run(options: &cli::Run) -> Result<i32> {
         ));
     }
     let mut environment = session::environment(&run, &found);
+    environment.asked = named;
     environment.tags = asked.tags.iter().cloned().collect();
     let mut subjects = match prepare(&plan, found.candidates, &run) {
         Ok(subjects) => subjects,
@@ -164,8 +175,37 @@ pub(super) fn conclude(ending: Result<Ending>, directory: &Path, events: Option<
         ending?;
     }
     if events.is_none() {
-        let measured = report::run(directory, "terminal", None, report::Extras::default())?;
-        return Ok(if code == exit::FINE { measured } else { code });
+        report::run(directory, "terminal", None, report::Extras::default())?;
     }
-    Ok(code)
+    if code != exit::FINE {
+        return Ok(code);
+    }
+    let recorded = record::load(directory)?;
+    if !report::is_measured(&recorded.series) {
+        return Ok(exit::NOTHING);
+    }
+    let missing = missing(&recorded);
+    if missing.is_empty() {
+        return Ok(exit::FINE);
+    }
+    super::tell(&format!("asked for, but not measured: {}", missing.join(", ")));
+    Ok(exit::INCOMPLETE)
+}
+
+/// The subjects that were asked for by name and gave no value: they could not be used, or failed in every cell.
+fn missing(recorded: &Recorded) -> Vec<String> {
+    let has_failed = |name: &str| {
+        let cells = recorded.plan.cells.iter().zip(&recorded.series);
+        let mut own = cells
+            .filter(|(cell, _)| recorded.plan.subjects[cell.subject].label == name)
+            .map(|(_, series)| series)
+            .peekable();
+        own.peek().is_some() && !report::is_measured(own)
+    };
+    let environment = &recorded.environment;
+    let asked = environment.asked.iter();
+    asked
+        .filter(|name| environment.unavailable.contains_key(*name) || has_failed(name))
+        .map(|name| format!("`{name}`"))
+        .collect()
 }

@@ -7,7 +7,7 @@ use crate::{script, turn};
 
 fn unavailable(dunnage: &Dunnage, subject: &str) -> Ran {
     let ran = dunnage.run(&format!("run start -s bare -s {subject} --rounds 1 -o DIR"));
-    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(ran.code, 6, "{ran}");
     let alone = dunnage.run(&format!("check start -s {subject}"));
     assert_eq!(alone.code, 4, "{alone}");
     ran

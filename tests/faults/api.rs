@@ -50,7 +50,7 @@ fn tried(
         if kind(shown) == kind_of_fault { reply() } else { Reply::Usual }
     });
     let ran = scene.run();
-    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(ran.code, 6, "{ran}");
     let line = ran.stderr.lines().find(|line| line.starts_with("not available: docker:client=api"));
     let line = line.unwrap_or_else(|| panic!("{ran}"));
     assert!(words.iter().all(|words| line.contains(words)), "{words:?} in {line}");
@@ -143,7 +143,7 @@ fn what_cannot_be_asked_is_said_with_the_remedy() {
     let ran = scene.run();
     let told = format!("cannot connect to the docker daemon at `unix://{}`", scene.socket().display());
     assert!(
-        ran.code == 0 && ran.stderr.contains(&told) && ran.stderr.contains("remedy: start the daemon"),
+        ran.code == 6 && ran.stderr.contains(&told) && ran.stderr.contains("remedy: start the daemon"),
         "{ran}"
     );
     for host in ["tcp://127.0.0.1:1", "ssh://somebody@somewhere"] {
@@ -179,7 +179,7 @@ fn a_socket_that_is_closed_to_us_is_a_matter_of_permission() {
     let wrapper = "setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps -all";
     let arguments = format!("run start -s bare -s {} --rounds 1 --set prestate=idle -o DIR", scene.subject());
     let ran = scene.dunnage.through(&format!("{wrapper} {}", copy.display()), &arguments);
-    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(ran.code, 6, "{ran}");
     assert!(ran.stderr.contains("permission denied while trying to connect to `unix://"), "{ran}");
     assert!(ran.stderr.contains("remedy: join the group `docker`, or run as root"), "{ran}");
 }
@@ -223,7 +223,7 @@ fn a_real_daemon_that_goes_away_is_rows_and_its_container_is_swept_when_it_is_ba
     let scene = Scene::new();
     let server = in_the_first_round(&scene, "start", || Reply::Die);
     let ran = scene.run();
-    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(ran.code, 6, "{ran}");
     let recorded = record::load(&scene.dunnage.directory()).expect("a run directory");
     let told = format!("{:?}", recorded.failures);
     assert!(told.contains("ended the connection before its answer to `POST "), "{told}");

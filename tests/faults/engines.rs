@@ -83,7 +83,7 @@ fn every_fault_of_a_runtime(runtime: &str) {
         "run start -s bare {} --rounds 2 --set prestate=idle --timeout 2 -o DIR",
         subjects.join(" ")
     ));
-    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(ran.code, 6, "{ran}");
     assert!(!ran.stderr.contains("not available"), "{ran}");
     let recorded = record::load(&dunnage.directory()).expect("a run directory");
     for (label, _, class, words) in FAULTS {
@@ -127,7 +127,7 @@ fn fault_of_an_engine(engine: &str, label: &str, fault: &str, class: FailureClas
     let dunnage = Dunnage::new().with_first_on_path(place.path());
     let subject = format!("-s bare -s {label}={engine}");
     let ran = dunnage.run(&format!("run start {subject} --rounds 1 --set prestate=idle --timeout 4 -o DIR"));
-    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(ran.code, 6, "{ran}");
     let recorded = record::load(&dunnage.directory()).expect("a run directory");
     let found = causes(&recorded, label);
     assert_eq!(found.len(), 2, "{ran}");
@@ -180,7 +180,7 @@ fn answers(engine: &str, answer: &str, words: &str) {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("our file");
     let dunnage = Dunnage::new().with_first_on_path(place.path());
     let ran = dunnage.run(&format!("run start -s bare -s {engine} --rounds 1 --set prestate=idle -o DIR"));
-    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(ran.code, 6, "{ran}");
     assert!(
         ran.stderr.contains(&format!("not available: {engine}: ")) && ran.stderr.contains(words),
         "{ran}"

@@ -42,7 +42,7 @@ fn an_image_that_is_missing_is_not_pulled() {
         let dunnage = Dunnage::new();
         let subject = format!("{engine}:image=nosuch");
         let ran = dunnage.run(&format!("run start -s bare -s {subject} --rounds 1 -o DIR"));
-        assert_eq!(ran.code, 0, "{ran}");
+        assert_eq!(ran.code, 6, "{ran}");
         unavailable(&ran, &subject, "has no image `nosuch`");
         assert_eq!(measured(&dunnage), ["bare"]);
     }
@@ -56,7 +56,7 @@ fn a_daemon_that_is_not_there_is_said_with_the_remedy() {
     let dunnage = Dunnage::new();
     let subject = "docker:host=\"unix:///nonexistent.sock\"";
     let ran = dunnage.run(&format!("run start -s bare -s {subject} --rounds 1 -o DIR"));
-    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(ran.code, 6, "{ran}");
     unavailable(&ran, subject, "unix:///nonexistent.sock");
     assert!(ran.stderr.contains("remedy: start the daemon"), "{ran}");
     assert_eq!(measured(&dunnage), ["bare"]);

@@ -168,6 +168,7 @@ fn environment(plan: &Plan) -> Environment {
         notes: BTreeMap::new(),
     };
     Environment {
+        asked: Vec::new(),
         dunnage: "0.1.0".into(),
         probe: "5f2c9a1d04e7".repeat(6)[..64].to_owned(),
         run: "r-7".into(),

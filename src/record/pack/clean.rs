@@ -112,6 +112,7 @@ fn clean_environment(run: Environment, labels: Labels, words: &mut Words, droppe
         host: words.host(&run.host),
         started: own(&run.started, words),
         command: began(&run.command, words),
+        asked: run.asked.iter().map(|name| label::label(name, labels, words)).collect(),
         tags,
         machine,
         timer: run.timer,

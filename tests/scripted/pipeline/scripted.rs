@@ -85,10 +85,30 @@ fn a_subject_that_hangs_is_left_alone_after_two_timeouts() {
 fn a_subject_that_is_not_as_asked_is_not_measured() {
     let dunnage = Dunnage::new();
     let ran = dunnage.run("run start -s a=fake -s b=fake:treatment=wrong --rounds 2 -o DIR");
-    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(ran.code, 6, "{ran}");
     assert!(ran.stderr.contains("not available: b: treatment: not as asked, by its script"), "{ran}");
+    let told = ran.stderr.find("asked for, but not available: `b`; the rest is measured (exit code 6)");
+    assert!(told.is_some_and(|told| told < ran.stderr.find("results in").unwrap()), "{ran}");
+    assert!(ran.stderr.contains("asked for, but not measured: `b`"), "{ran}");
+    assert_eq!(dunnage.run("resume DIR").code, 6);
+    assert_eq!(dunnage.run("report DIR").code, 0);
     let checked = dunnage.run("check start -s a=fake -s b=fake:treatment=wrong");
     assert_eq!(checked.code, 1, "{checked}");
+}
+
+/// Part of what was asked for is missing, also for a program that reads events; where all of it is, that is another code.
+#[test]
+fn a_subject_that_failed_in_every_cell_is_exit_code_6() {
+    for (subjects, code) in
+        [("-s a=fake -s b=fake:hang=3", 6), ("-s a=fake -s b=fake:hang=30", 0), ("-s b=fake:hang=3", 4)]
+    {
+        for events in ["", "--events json"] {
+            let ran = Dunnage::new().run(&format!("run start {subjects} --rounds 3 -o DIR {events}"));
+            assert_eq!(ran.code, code, "{ran}");
+            assert_eq!(ran.stderr.contains("asked for, but not measured: `b`"), code == 6, "{ran}");
+            assert!(!ran.stderr.contains("not available"), "{ran}");
+        }
+    }
 }
 
 #[test]

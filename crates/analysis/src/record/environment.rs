@@ -19,6 +19,9 @@ pub struct Environment {
     pub started: String,
     /// The command line that began it.
     pub command: Vec<String>,
+    /// The subjects that the person asked for by name, as labels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<String>,
     /// Labels that the person gave the run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tags: BTreeMap<String, String>,
