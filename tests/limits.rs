@@ -29,8 +29,7 @@ const AMPLE: Duration = Duration::from_secs(30);
 /// Why no limit can be set on this host, where none can.
 fn cgroups() -> Result<CgroupPlan, String> {
     Need::Root.ready()?;
-    let mounted = cgroup::mounted().map_err(|error| error.to_string())?;
-    CgroupPlan::new(&mounted).for_cpu().map_err(|why| why.to_string())
+    CgroupPlan::here().map_err(|error| error.to_string())?.for_cpu().map_err(|why| why.to_string())
 }
 
 /// The plan; none where the test must return, which is then told.

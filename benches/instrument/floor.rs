@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use dunnage::image::EXECUTABLE;
 use dunnage::probe::{PROBE, Task};
 use dunnage::resource;
-use dunnage::sys::cgroup::{self, CgroupPlan};
+use dunnage::sys::cgroup::CgroupPlan;
 use dunnage::sys::seccomp::Profile;
 use dunnage::sys::{container, seccomp};
 
@@ -59,7 +59,7 @@ pub fn against_c(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
 fn clear(scratch: &Path) -> Result<()> {
     /// As it calls its container.
     const NAME: &str = "c-floor";
-    let cgroups = CgroupPlan::new(&cgroup::mounted()?);
+    let cgroups = CgroupPlan::here()?;
     container::undo(&container::leftovers(scratch, NAME, &cgroups))?;
     Ok(())
 }

@@ -38,6 +38,17 @@ pub fn image(executable: &[u8]) -> LayeredImage<'_> {
     LayeredImage::new(NAME, None, executable, layers())
 }
 
+/// Whether this value of the key `image` names it.
+pub(crate) fn is_named(image: Option<&str>) -> bool {
+    image == Some(NAME)
+}
+
+/// What is said before the image is made; none of that is part of a sample.
+pub(crate) fn announcement(image: &LayeredImage<'_>, place: &str) -> String {
+    let megabytes = image.bytes().div_ceil(1_000_000);
+    format!("making the image {NAME}, {megabytes} MB: once for {place}, where it stays until `dunnage sweep`")
+}
+
 fn below(random: &mut Rng, bound: u64) -> u64 {
     random.next_u64() % bound
 }

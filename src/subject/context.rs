@@ -6,14 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 
 use super::Place;
-use super::filter::{self, Filter};
 use crate::outcome::{Abort, Failure};
 use crate::probe::message::Inside;
 use crate::resource::journal::Entry;
 use crate::resource::{Owner, Record, journals};
 use crate::sys::accounting::Listener;
+use crate::sys::cgroup;
+use crate::sys::seccomp::Profile;
 use crate::sys::signals::Interrupts;
 use crate::units::{Nanos, Stamp};
 
@@ -40,7 +42,21 @@ pub struct RunContext {
     scripted: AtomicU64,
     /// Whose resources they are.
     pub owner: Arc<Owner>,
-    filter: OnceLock<Filter>,
+    /// Chosen by `filter` when the first subject that wants it is prepared.
+    pub(super) filter: OnceLock<Filter>,
+}
+
+/// A system call filter, and where it comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Filter {
+    /// Whose it is, in words.
+    pub origin: String,
+    /// SHA-256 of the profile.
+    pub sha256: String,
+    /// As `linux.seccomp` of a bundle.
+    pub oci: Value,
+    /// The same, understood.
+    pub profile: Profile,
 }
 
 /// Whether a run may still be going on: as long as its journal is there, in whatever state directory
@@ -68,16 +84,7 @@ impl RunContext {
         })
     }
 
-    /// Chooses the system call filter of the floor and of runtimes, when the first of them is prepared.
-    pub(super) fn choose_filter(&self) -> Result<(), Abort> {
-        if self.filter.get().is_none() {
-            let chosen = filter::choose(self)?;
-            self.filter.get_or_init(|| chosen);
-        }
-        Ok(())
-    }
-
-    /// The filter, where one was wanted.
+    /// The system call filter of the floor and of runtimes, where one was wanted.
     pub fn filter(&self) -> Option<&Filter> {
         self.filter.get()
     }
@@ -116,7 +123,7 @@ impl RunContext {
 /// Ends the run, also after an error or a panic.
 impl Drop for RunContext {
     fn drop(&mut self) {
-        super::floor::retire();
+        cgroup::retire();
     }
 }
 

@@ -31,9 +31,22 @@ fn defaults() -> Defaults {
 
 fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     if spec.get("client") == Some("api") {
-        return api::docker(spec, place);
+        return over_api(spec, place);
     }
     find(spec).map(|engine| Box::new(engine) as Box<dyn Subject>)
+}
+
+/// The daemon, asked by dunnage itself.
+fn over_api(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
+    if spec.get("bin").is_some() {
+        return Err(Unavailable::because(
+            "`bin` is a build of the client, and with `client=api` there is none",
+        )
+        .with_remedy("leave `bin` away, or choose `client=cli`"));
+    }
+    api::of_daemon(("docker", &address(spec.get("host"))), place, |info, client| {
+        of_info(spec, info, place.executable.clone(), Vec::new(), client)
+    })
 }
 
 /// Finds the client and asks its daemon what it is.
@@ -55,7 +68,7 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
 }
 
 /// Docker as its daemon describes it, whichever client asked.
-pub fn of_info(
+fn of_info(
     spec: &Spec,
     info: &Value,
     client: PathBuf,

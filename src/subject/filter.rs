@@ -7,6 +7,7 @@
 
 use serde_json::Value;
 
+use super::context::Filter;
 use super::engine::Engine;
 use super::unavailable::remedy_for_docker;
 use super::{RunContext, Spec, Subject, Unavailable, docker, on_path, podman};
@@ -14,21 +15,17 @@ use crate::image::Digest;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::sys::seccomp::{BUILT_IN, Profile, built_in};
 
-/// A filter, and where it comes from.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Filter {
-    /// Whose it is, in words.
-    pub origin: String,
-    /// SHA-256 of the profile.
-    pub sha256: String,
-    /// As `linux.seccomp` of a bundle.
-    pub oci: Value,
-    /// The same, understood.
-    pub profile: Profile,
+/// Chooses the filter of a run when the first subject that wants it is prepared.
+pub(super) fn choose(run: &RunContext) -> Result<(), Abort> {
+    if run.filter.get().is_none() {
+        let chosen = chosen(run)?;
+        run.filter.get_or_init(|| chosen);
+    }
+    Ok(())
 }
 
-/// Chooses the filter of a run. What kept an engine's from being read stands in its origin.
-pub(super) fn choose(run: &RunContext) -> Result<Filter, Abort> {
+/// An engine's, else the one that is built in. What kept an engine's from being read stands in its origin.
+fn chosen(run: &RunContext) -> Result<Filter, Abort> {
     let mut failed = String::new();
     for find in [find_docker, find_podman] {
         let read = match find() {

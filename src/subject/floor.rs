@@ -11,6 +11,7 @@ use self::verbs::OfFloor;
 use super::account::Account;
 use super::client;
 use super::container::{Draft, Verbs};
+use super::filter;
 use super::limits::{self, Limits};
 use super::resources::{self, Made, Offer, Wish};
 use super::roots;
@@ -101,9 +102,7 @@ fn environment(reason: impl Into<String>) -> Failure {
 
 /// Where cgroups of ours go on this host.
 fn cgroups() -> Result<CgroupPlan, Failure> {
-    let mounted =
-        cgroup::mounted().map_err(|error| environment(format!("cannot find the cgroups: {error}")))?;
-    Ok(CgroupPlan::new(&mounted))
+    CgroupPlan::here().map_err(|error| environment(format!("cannot find the cgroups: {error}")))
 }
 
 fn sweep(_: &Place, company: Company) -> Vec<String> {
@@ -111,15 +110,8 @@ fn sweep(_: &Place, company: Company) -> Vec<String> {
         return Vec::new();
     }
     let told = remove_orphans().iter().map(|path| format!("removed cgroup `{}`", path.display())).collect();
-    retire();
+    cgroup::retire();
     told
-}
-
-/// Removes the directories that hold our cgroups, unless something is in them.
-pub fn retire() {
-    if let Ok(plan) = cgroups() {
-        let _ = plan.retire();
-    }
 }
 
 /// Removes the cgroups of the container with this name, with whatever is still in them, where one who was
@@ -333,7 +325,7 @@ impl Subject for Floor {
 
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
         if self.spec.get("seccomp") != Some("off") {
-            run.choose_filter()?;
+            filter::choose(run)?;
         }
         self.scratch = run.workspace().join(run.next_name());
         let entry = run.note(resource::directory(&self.scratch))?;

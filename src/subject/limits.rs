@@ -5,7 +5,7 @@ use super::Unavailable;
 use super::spec::{Spec, parse_duration, parse_size};
 use crate::outcome::{Failure, FailureClass};
 use crate::probe::message::{self, Inside};
-use crate::sys::cgroup::{self, CgroupPlan, CpuLimit, NoLimit};
+use crate::sys::cgroup::{CgroupPlan, CpuLimit, NoLimit};
 use crate::sys::steps::StepError;
 use crate::units::Nanos;
 
@@ -104,9 +104,8 @@ pub fn cpu_limit(spec: &Spec) -> Result<Option<CpuLimit>, Unavailable> {
 
 /// Where cgroups go whose CPU time is limited; why there can be none.
 pub fn cpu_cgroups() -> Result<CgroupPlan, Unavailable> {
-    let mounted = cgroup::mounted()
-        .map_err(|error| Unavailable::because(format!("cannot find the cgroups: {error}")))?;
-    CgroupPlan::new(&mounted)
+    CgroupPlan::here()
+        .map_err(|error| Unavailable::because(format!("cannot find the cgroups: {error}")))?
         .for_cpu()
         .map_err(|NoLimit { reason, remedy }| Unavailable::because(reason).with_remedy(remedy))
 }

@@ -5,15 +5,12 @@
 //! Deliberately absent: a session of systemd, a keyring, what a shell's profile would set, and all
 //! variables of root's.
 
+mod user;
+
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::component::ask;
-use super::{Unavailable, on_path};
-use crate::sys::identity::{Identity, limits_in};
-use crate::sys::raw;
+use crate::sys::identity::Identity;
 use crate::sys::spawn::Program;
 
 /// An ordinary user as whom programs are started.
@@ -25,150 +22,7 @@ pub struct Login {
     limits: String,
 }
 
-/// A line of the user database.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Account {
-    name: String,
-    user: u32,
-    group: u32,
-    home: PathBuf,
-    shell: String,
-}
-
-impl Account {
-    fn parse(line: &str) -> Option<Account> {
-        let fields: Vec<_> = line.trim_end().split(':').collect();
-        let [name, _, user, group, _, home, shell] = fields[..] else { return None };
-        Some(Account {
-            name: name.to_owned(),
-            user: user.parse().ok()?,
-            group: group.parse().ok()?,
-            home: home.into(),
-            shell: if shell.is_empty() { "/bin/sh" } else { shell }.to_owned(),
-        })
-    }
-
-    /// Asks the databases that the machine is set up with; without the program for that, its file.
-    fn find(name: &str) -> Option<Account> {
-        let text = match on_path("getent") {
-            Some(getent) => ask(&getent, &["passwd", name]).unwrap_or_default(),
-            None => std::fs::read("/etc/passwd").unwrap_or_default(),
-        };
-        let text = String::from_utf8_lossy(&text);
-        text.lines().filter_map(Account::parse).find(|account| account.name == name)
-    }
-
-    /// Why podman could not work as this user, whatever else is there.
-    fn check(&self) -> Result<(), Unavailable> {
-        let (name, home) = (&self.name, self.home.display());
-        if self.user == 0 {
-            return Err(Unavailable::because(format!("`{name}` is root, and rootless is for other users"))
-                .with_remedy("leave `rootless` out: plain `podman` runs as root"));
-        }
-        let owner = self.home.metadata().ok().filter(|home| home.is_dir()).map(|home| home.uid());
-        let make = format!(
-            "name another user, or give this one a home: `install --directory --mode 700 --owner {name} --group {} {home}`",
-            self.group
-        );
-        match owner {
-            None => Err(Unavailable::because(format!(
-                "the user `{name}` has no home directory (`{home}` is not there), in which podman would keep its images"
-            ))
-            .with_remedy(make)),
-            Some(owner) if owner != self.user => Err(Unavailable::because(format!(
-                "the home directory `{home}` of the user `{name}` belongs to somebody else (user {owner})"
-            ))
-            .with_remedy("name another user, whose home is their own")),
-            Some(_) => Ok(()),
-        }
-    }
-
-    fn groups(&self) -> Vec<u32> {
-        let listed = on_path("id").and_then(|id| ask(&id, &["-G", &self.name]).ok()).unwrap_or_default();
-        let listed = String::from_utf8_lossy(&listed);
-        let mut groups: Vec<u32> = listed.split_whitespace().filter_map(|group| group.parse().ok()).collect();
-        if !groups.contains(&self.group) {
-            groups.push(self.group);
-        }
-        groups
-    }
-
-    fn environment(&self) -> Vec<String> {
-        let mut all = vec![
-            format!("HOME={}", self.home.display()),
-            format!("USER={}", self.name),
-            format!("LOGNAME={}", self.name),
-            format!("SHELL={}", self.shell),
-            search_path(&std::fs::read_to_string("/etc/login.defs").unwrap_or_default()),
-        ];
-        // Where a login has a directory of its own, podman keeps its state there, else in /tmp.
-        let runtime = PathBuf::from(format!("/run/user/{}", self.user));
-        if runtime.metadata().is_ok_and(|facts| facts.uid() == self.user) {
-            all.push(format!("XDG_RUNTIME_DIR={}", runtime.display()));
-            let bus = runtime.join("bus");
-            if bus.exists() {
-                all.push(format!("DBUS_SESSION_BUS_ADDRESS=unix:path={}", bus.display()));
-            }
-        }
-        all
-    }
-}
-
-/// The search path of ordinary users in the text of a `login.defs`, as `PATH=…`.
-fn search_path(definitions: &str) -> String {
-    const USUAL: &str = "PATH=/usr/local/bin:/usr/bin:/bin";
-    let value = |line: &str| {
-        let mut words = line.split_whitespace();
-        (words.next() == Some("ENV_PATH"))
-            .then(|| words.next())?
-            .map(|path| format!("PATH={}", path.trim_start_matches("PATH=")))
-    };
-    definitions.lines().find_map(value).unwrap_or_else(|| USUAL.to_owned())
-}
-
-/// Whether the machine knows this user.
-pub fn exists(name: &str) -> bool {
-    Account::find(name).is_some()
-}
-
 impl Login {
-    /// The user with this name, and what a login of theirs gets. Nothing where dunnage runs as that
-    /// user already, so that nothing has to be changed.
-    pub fn of(name: &str) -> Result<Option<Login>, Unavailable> {
-        let account = Account::find(name).ok_or_else(|| {
-            Unavailable::because(format!("there is no user `{name}`"))
-                .with_remedy(format!("name another, or make this one: `useradd --create-home {name}`"))
-        })?;
-        let own = raw::user_and_group().0;
-        if own == account.user as usize && own != 0 {
-            return Ok(None);
-        }
-        if own != 0 {
-            return Err(Unavailable::because(format!(
-                "permission: only root may start programs as `{name}`"
-            ))
-            .with_remedy("run dunnage as root; or as that user, with plain `podman`"));
-        }
-        account.check()?;
-        let (limits, mask, source) = match asked_of_a_login(name) {
-            Ok((limits, mask)) => (limits, mask, "of a login, as `runuser` gives them".to_owned()),
-            Err(why) => (Vec::new(), 0o022, format!("dunnage's own, since a login's are not known: {why}")),
-        };
-        Ok(Some(Login {
-            environment: account.environment(),
-            identity: Arc::new(Identity {
-                user: account.user,
-                group: account.group,
-                groups: account.groups(),
-                limits,
-                directory: account.home.clone(),
-                mask,
-            }),
-            name: account.name,
-            limits: source,
-        }))
-    }
-
     /// The user's number.
     pub fn user(&self) -> u32 {
         self.identity.user
@@ -188,56 +42,5 @@ impl Login {
             ("limits".to_owned(), self.limits.clone()),
             ("open files".to_owned(), files),
         ]
-    }
-
-    /// Whether this user may read a file, the way to it included.
-    pub fn may_read(&self, path: &Path) -> bool {
-        let Some(test) = on_path("test") else { return true };
-        super::component::ask_as(Some(self), &test, &["-r", &path.to_string_lossy()]).is_ok()
-    }
-}
-
-/// The limits and the mask that a login sets by PAM, read by a program that was logged in.
-fn asked_of_a_login(name: &str) -> Result<(Vec<crate::sys::identity::Limit>, u32), String> {
-    let runuser = on_path("runuser").ok_or("`runuser` is not installed")?;
-    let arguments = ["-u", name, "--", "cat", "/proc/self/limits", "/proc/self/status"];
-    let said = ask(&runuser, &arguments).map_err(|why| why.reason)?;
-    let said = String::from_utf8_lossy(&said);
-    let limits = limits_in(&said).ok_or("`/proc/self/limits` is not as known")?;
-    let mask = said.lines().find_map(|line| line.strip_prefix("Umask:"));
-    let mask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022);
-    Ok((limits, mask))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_of_the_user_database_is_read() {
-        let account = Account::parse("ann:x:1001:100:Ann,,,:/home/ann:").unwrap();
-        assert_eq!((account.user, account.group, account.shell.as_str()), (1001, 100, "/bin/sh"));
-        assert_eq!(account.home, Path::new("/home/ann"));
-        for line in ["", "ann", "ann:x:one:100::/:/bin/sh", "ann:x:1:1:/:/bin/sh"] {
-            assert_eq!(Account::parse(line), None, "{line}");
-        }
-    }
-
-    #[test]
-    fn root_and_users_without_a_home_of_their_own_are_refused() {
-        let account = |line: &str| Account::parse(line).unwrap().check().unwrap_err();
-        assert!(account("toor:x:0:0::/:/bin/sh").reason.contains("is root"));
-        let why = account("ann:x:64321:64321::/nonexistent/ann:/bin/sh");
-        assert!(why.reason.contains("no home directory"), "{why:?}");
-        assert!(why.remedy.unwrap().contains("/nonexistent/ann"));
-        assert!(account("ann:x:64321:64321::/:/bin/sh").reason.contains("belongs to somebody else"));
-    }
-
-    #[test]
-    fn the_search_path_is_that_of_ordinary_users() {
-        let definitions = "# ENV_PATH x\nENV_SUPATH\tPATH=/sbin\nENV_PATH  \tPATH=/a:/b\n";
-        assert_eq!(search_path(definitions), "PATH=/a:/b");
-        assert_eq!(search_path("ENV_PATH /c"), "PATH=/c");
-        assert_eq!(search_path(""), "PATH=/usr/local/bin:/usr/bin:/bin");
     }
 }

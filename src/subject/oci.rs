@@ -9,6 +9,7 @@ use self::verbs::OfRuntime;
 use super::client::{self, Call, Holds, Terminal};
 use super::component::insist;
 use super::container::{Draft, Verbs};
+use super::filter;
 use super::limits::{self, Limits};
 use super::resources::{self, Made, Offer, Wish};
 use super::roots;
@@ -317,7 +318,7 @@ impl Subject for Oci {
 
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
         if self.spec.get("seccomp") != Some("off") {
-            run.choose_filter()?;
+            filter::choose(run)?;
         }
         self.bundle = Some(self.make_bundle(run, Task::Start.into())?);
         Ok(())

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::api;
 use super::component::words_as;
 use super::engine::{self, Engine};
-use super::login::{self, Login};
+use super::login::Login;
 use super::{Company, Component, Defaults, Facts, Kind, Place, Spec, Subject, Unavailable, kinds, on_path};
 use crate::sys::limits;
 
@@ -23,9 +23,20 @@ fn defaults() -> Defaults {
 
 fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     if spec.get("client") == Some("api") {
-        return api::podman(spec, place);
+        return over_api(spec, place);
     }
     find(spec).map(|engine| Box::new(engine) as Box<dyn Subject>)
+}
+
+/// Podman's own service, asked by dunnage itself.
+fn over_api(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
+    if spec.get("rootless").is_some() {
+        return Err(Unavailable::because(
+            "`client=api` serves whoever starts dunnage, and `rootless` names another user",
+        )
+        .with_remedy("leave `rootless` away and start dunnage as that user, or choose `client=cli`"));
+    }
+    api::of_program(find(spec)?, place, limits_to_ask_for())
 }
 
 /// Root's own podman, or that of the user who we are; and that of every user whose storage we loaded an
@@ -34,7 +45,7 @@ fn sweep(place: &Place, company: Company) -> Vec<String> {
     let mut told = engine::sweep(find(&Spec::plain("podman")), company);
     let users = std::fs::read_dir(engine::users_with_images(&place.state)).into_iter().flatten().flatten();
     let users = users.filter_map(|entry| entry.file_name().into_string().ok());
-    for user in users.filter(|user| login::exists(user)) {
+    for user in users.filter(|user| Login::exists(user)) {
         let found = find(&Spec::plain("podman").with(&[("rootless", &user)]));
         if let Err(why) = &found {
             told.push(format!("could not look into the images of `{user}`: {}", why.reason));

@@ -11,7 +11,7 @@ use super::component::{question, run_within};
 use super::{RunContext, Spec, docker, on_path, podman};
 use crate::image::export::{Config, Export};
 use crate::image::rootfs::unpack;
-use crate::image::{LayeredImage, PATH_VARIABLE, SmallImage, fat};
+use crate::image::{PATH_VARIABLE, SmallImage, fat};
 use crate::outcome::{Failure, FailureClass};
 use crate::resource;
 use crate::resource::journal::Entry;
@@ -69,11 +69,6 @@ fn environment(config: &Config) -> Vec<String> {
     all
 }
 
-/// Whether the fat one is asked for.
-pub fn is_fat(spec: &Spec) -> bool {
-    spec.get("image") == Some(fat::NAME)
-}
-
 /// Somebody else's image, where one is asked for.
 pub fn foreign(spec: &Spec) -> Option<&str> {
     spec.get("image").filter(|name| !["small", fat::NAME].contains(name))
@@ -91,26 +86,20 @@ pub fn root(spec: &Spec, run: &RunContext) -> Result<Root, Failure> {
 
 fn ours(spec: &Spec, run: &RunContext) -> anyhow::Result<PathBuf> {
     let bytes = std::fs::read(&run.place.executable)?;
-    if !is_fat(spec) {
+    if !fat::is_named(spec.get("image")) {
         return Ok(unpack(&SmallImage::new(&bytes), &run.place.state)?.root().to_owned());
     }
     let image = fat::image(&bytes);
     let began = std::cell::Cell::new(None);
     let making = || {
         began.set(Some(clock::now()));
-        (run.tell)(&announcement(&image, "the state directory"));
+        (run.tell)(&fat::announcement(&image, "the state directory"));
     };
     let unpacked = image.unpack(&run.place.state, &making, &|| !run.interrupts.pending())?;
     if let Some(began) = began.get() {
         (run.tell)(&format!("made the image {} in {}", fat::NAME, clock::now().since(began)));
     }
     Ok(unpacked.root().to_owned())
-}
-
-/// What is said before the image is made; none of that is part of a sample.
-pub fn announcement(image: &LayeredImage<'_>, place: &str) -> String {
-    let (name, megabytes) = (fat::NAME, image.bytes().div_ceil(1_000_000));
-    format!("making the image {name}, {megabytes} MB: once for {place}, where it stays until `dunnage sweep`")
 }
 
 /// The root of an image that an engine holds. Docker is asked first; where podman holds another one under

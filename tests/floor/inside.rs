@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use dunnage::probe::message;
-use dunnage::sys::cgroup::{self, CgroupPlan};
+use dunnage::sys::cgroup::CgroupPlan;
 use dunnage::sys::container::{
     ALL, DOCKER_CAPABILITIES, Piece, Pieces, Spec, is_privileged, prepare, user_namespaces,
 };
@@ -198,7 +198,7 @@ fn an_ordinary_user_needs_no_engine_either() {
 }
 
 fn rootless(top: &Path) {
-    let cgroups = CgroupPlan::new(&cgroup::mounted().unwrap());
+    let cgroups = CgroupPlan::here().unwrap();
     cgroups.establish().unwrap();
     let spec = spec_in(top, cgroups);
     let mut prepared = prepare(spec).unwrap();

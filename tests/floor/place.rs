@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dunnage::probe::message::{self, Message};
-use dunnage::sys::cgroup::{self, CgroupPlan};
+use dunnage::sys::cgroup::CgroupPlan;
 use dunnage::sys::container::{Gone, Pieces, Prepared, Spec, is_privileged};
 use dunnage::sys::signals::Interrupts;
 use dunnage::sys::spawn::Status;
@@ -42,7 +42,7 @@ impl Place {
         let executable = top.path().join("rootfs/dunnage");
         fs::copy(env!("CARGO_BIN_EXE_dunnage"), &executable).unwrap();
         fs::set_permissions(&executable, fs::Permissions::from_mode(0o755)).unwrap();
-        let cgroups = CgroupPlan::new(&cgroup::mounted().unwrap());
+        let cgroups = CgroupPlan::here().unwrap();
         cgroups.establish().unwrap();
         Place { top, cgroups }
     }

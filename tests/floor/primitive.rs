@@ -242,7 +242,7 @@ fn an_ordinary_user_does_what_a_user_namespace_allows() {
 }
 
 fn rootless(top: &Path) {
-    let cgroups = CgroupPlan::new(&cgroup::mounted().unwrap());
+    let cgroups = CgroupPlan::here().unwrap();
     cgroups.establish().unwrap();
     let mut prepared = prepare(with_filter(spec_in(top, cgroups))).unwrap();
     for primitive in PRIMITIVES {

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use dunnage::sys::cgroup::{self, CgroupPlan};
+use dunnage::sys::cgroup::CgroupPlan;
 use dunnage::sys::container::{LaunchError, LaunchFailed, Piece, Pieces, Spec, prepare, undo};
 use dunnage::sys::pidfd;
 
@@ -151,7 +151,7 @@ fn a_container_dies_with_its_maker() {
         ..place_spec
     };
     if let Ok(top) = std::env::var(MAKER) {
-        let spec = sleeper(spec_in(Path::new(&top), CgroupPlan::new(&cgroup::mounted().unwrap())));
+        let spec = sleeper(spec_in(Path::new(&top), CgroupPlan::here().unwrap()));
         let running = prepare(spec).unwrap().launch(name).unwrap();
         println!("\npid {}", running.pid());
         std::thread::park();

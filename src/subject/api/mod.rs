@@ -21,8 +21,7 @@ use super::container::{Draft, Found, Verbs, is_cut_short, is_over};
 use super::engine::{Engine, RUN_LABEL, is_about_nothing};
 use super::unavailable::remedy_for_docker;
 use super::{
-    Component, Facts, Launch, Need, Order, Place, RunContext, Spec, Subject, Unavailable, component, docker,
-    podman,
+    Component, Facts, Launch, Need, Order, Place, RunContext, Spec, Subject, Unavailable, component,
 };
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::resource::Held;
@@ -65,15 +64,14 @@ struct Api {
     ulimits: Vec<(&'static str, u64)>,
 }
 
-/// Docker: asks its daemon what it is.
-pub fn docker(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
-    if spec.get("bin").is_some() {
-        return Err(Unavailable::because(
-            "`bin` is a build of the client, and with `client=api` there is none",
-        )
-        .with_remedy("leave `bin` away, or choose `client=cli`"));
-    }
-    let address = Address { engine: "docker", socket: socket_of(&docker::address(spec.get("host")))? };
+/// An engine whose daemon listens at this address, asked what it is; `describe` makes an engine of its answer and of
+/// this program, which is the client.
+pub(super) fn of_daemon(
+    (name, address): (&'static str, &str),
+    place: &Place,
+    describe: impl FnOnce(&Value, Component) -> Result<Engine, Unavailable>,
+) -> Result<Box<dyn Subject>, Unavailable> {
+    let address = Address { engine: name, socket: socket_of(address)? };
     let interrupts = Interrupts::install().ok();
     let mut patience = Patience::new(ANSWER, interrupts.as_ref());
     let silent = |abort| match remedy_for_docker(&address.to_string()) {
@@ -87,28 +85,23 @@ pub fn docker(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailabl
     if !info["ServerVersion"].is_string() {
         return Err(Unavailable::because("the daemon did not say what it is"));
     }
-    let mut engine =
-        docker::of_info(spec, &info, place.executable.clone(), Vec::new(), own_component(place)?)?;
+    let mut engine = describe(&info, own_component(place)?)?;
     engine.facts.notes.push(("api version".into(), version.clone()));
     Ok(Box::new(Api { engine, server: Server::Daemon(address), version, ulimits: Vec::new() }))
 }
 
-/// Podman: its program serves the API once the subject is prepared.
-pub fn podman(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
-    if spec.get("rootless").is_some() {
-        return Err(Unavailable::because(
-            "`client=api` serves whoever starts dunnage, and `rootless` names another user",
-        )
-        .with_remedy("leave `rootless` away and start dunnage as that user, or choose `client=cli`"));
-    }
-    let mut engine = podman::find(spec)?;
+/// An engine whose own program serves the API, once the subject is prepared.
+pub(super) fn of_program(
+    mut engine: Engine,
+    place: &Place,
+    ulimits: Vec<(&'static str, u64)>,
+) -> Result<Box<dyn Subject>, Unavailable> {
     for component in &mut engine.facts.components {
         if component.role == "client" {
             component.role = "daemon";
         }
     }
     engine.facts.components.insert(0, own_component(place)?);
-    let ulimits = podman::limits_to_ask_for();
     Ok(Box::new(Api { engine, server: Server::Own(None), version: String::new(), ulimits }))
 }
 

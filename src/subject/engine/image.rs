@@ -6,7 +6,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::super::component::{question, run_within};
-use super::super::roots;
 use super::Engine;
 use crate::image::{LayeredImage, SmallImage, fat};
 use crate::outcome::{Failure, FailureClass};
@@ -57,7 +56,7 @@ impl Engine {
             let asked = self.ask(&["image", "inspect", "--format", "{{.Id}}", reference]);
             asked.map(drop).map_err(|why| why.reason)
         };
-        let allowed = if roots::is_fat(&self.spec) { LOADING_LARGE } else { LOADING };
+        let allowed = if fat::is_named(self.spec.get("image")) { LOADING_LARGE } else { LOADING };
         self.provide_image_by(run, &holds, &|archive| self.load(archive, allowed))
     }
 
@@ -90,7 +89,7 @@ impl Engine {
             };
         }
         let bytes = std::fs::read(&run.place.executable).map_err(|error| environment(error.to_string()))?;
-        let fat = roots::is_fat(&self.spec).then(|| fat::image(&bytes));
+        let fat = fat::is_named(self.spec.get("image")).then(|| fat::image(&bytes));
         let reference = match &fat {
             Some(image) => image.reference().to_owned(),
             None => run.place.reference.clone(),
@@ -147,9 +146,9 @@ pub(in crate::subject) fn with_archive(
         std::fs::create_dir_all(run.workspace())?;
         let bytes = std::fs::read(&run.place.executable)?;
         let mut file = std::io::BufWriter::new(std::fs::File::create(&archive)?);
-        if roots::is_fat(spec) {
+        if fat::is_named(spec.get("image")) {
             let image = fat::image(&bytes);
-            (run.tell)(&roots::announcement(&image, &spec.to_string()));
+            (run.tell)(&fat::announcement(&image, &spec.to_string()));
             image.write_archive(&mut file, &|| !run.interrupts.pending())?;
         } else {
             SmallImage::new(&bytes).write_archive(&mut file)?;
@@ -161,7 +160,7 @@ pub(in crate::subject) fn with_archive(
         .and_then(|()| load(&archive));
     let _ = std::fs::remove_file(&archive);
     run.cross_out(entry);
-    if loaded.is_ok() && roots::is_fat(spec) {
+    if loaded.is_ok() && fat::is_named(spec.get("image")) {
         (run.tell)(&format!("made the image {} in {}", fat::NAME, clock::now().since(began)));
     }
     loaded

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 pub use limit::{CpuLimit, NoLimit};
-pub use plan::{Birth, CgroupPlan, LABEL, Place};
+pub use plan::{Birth, CgroupPlan, LABEL, Place, retire};
 pub(in crate::sys) use plan::{CREATE, ENTER, remove};
 
 /// The interface of a hierarchy.

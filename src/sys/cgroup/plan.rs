@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use super::super::clock;
 use super::super::pidfd;
 use super::super::steps::{Descriptor, Step, StepError};
-use super::{Hierarchy, Version, is_writable};
+use super::{Hierarchy, Version, is_writable, mounted};
 use crate::units::Nanos;
 
 /// The name of the directory in each hierarchy that holds all cgroups made by this program.
@@ -31,6 +31,11 @@ pub(in crate::sys) const ENTER: &str = "enter cgroup";
 const ATTEMPTS: usize = 5;
 /// How long a cgroup may hold on to processes that have been killed.
 const PATIENCE: Nanos = Nanos::from_millis(2000);
+
+/// Removes the directories that hold our cgroups, unless something is in them.
+pub fn retire() {
+    let _ = CgroupPlan::here().and_then(|plan| plan.retire());
+}
 
 /// A hierarchy in which containers get a cgroup.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +56,11 @@ pub struct CgroupPlan {
 }
 
 impl CgroupPlan {
+    /// Chooses for the hierarchies that are mounted here.
+    pub fn here() -> io::Result<CgroupPlan> {
+        mounted().map(|hierarchies| CgroupPlan::new(&hierarchies))
+    }
+
     /// Chooses for these hierarchies, making nothing yet.
     pub fn new(hierarchies: &[Hierarchy]) -> CgroupPlan {
         let mut plan = CgroupPlan::default();

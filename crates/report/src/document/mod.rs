@@ -15,6 +15,7 @@
 //! could fool a terminal, and each renderer escapes for its own format. Deliberately absent: deciding anything.
 
 pub(crate) mod axis;
+mod findings;
 mod format;
 pub(crate) mod html;
 pub(crate) mod json;
@@ -24,7 +25,8 @@ mod rounds;
 mod table;
 pub(crate) mod terminal;
 
-pub use format::{FORMATS, Findings, Format, Glyphs, Look, Style, shown};
+pub use findings::{Findings, Glyphs, Look, Style};
+pub use format::{FORMATS, Format, shown};
 pub use rounds::{Drawing, Rounds, Span};
 pub use table::{Cell, Cells, Column, Drawn, Measured, Need, Row, Table};
 
