@@ -25,16 +25,21 @@ fn interfaces() -> Vec<String> {
     names.filter(|name| name.starts_with("dunnage")).collect()
 }
 
+/// The lines of all price lists.
 fn prices(report: &str) -> Vec<Value> {
     let report: Value = serde_json::from_str(report).expect("the report is JSON");
     let experiments = report["experiments"].as_array().expect("a list of experiments").clone();
     let own =
         experiments.into_iter().find(|one| one["name"] == "primitives").expect("primitives is among them");
-    own["prices"].as_array().expect("it has prices").clone()
+    let lists = own["prices"].as_array().expect("it has prices").iter();
+    lists.flat_map(|one| one["lines"].as_array().expect("lines")).cloned().collect()
 }
 
 fn is_priced(prices: &[Value], way: &str, piece: &str) -> bool {
-    prices.iter().any(|one| one["way"] == way && one["piece"] == piece && one["metric"] == "time")
+    let has_time = |line: &Value| {
+        line["amounts"].as_array().is_some_and(|all| all.iter().any(|one| one["metric"] == "time"))
+    };
+    prices.iter().any(|line| line["way"] == way && line["piece"] == piece && has_time(line))
 }
 
 #[test]

@@ -43,8 +43,8 @@ fn three_subjects(bench: &Bench) -> Result<Row> {
     let report = Command::new(DUNNAGE).arg("report").arg(&directory).args(["--format", "json"]).output()?;
     let report: serde_json::Value = serde_json::from_slice(&report.stdout)?;
     let compared = report["experiments"][0]["comparisons"].as_array().context("no comparisons")?;
-    let words =
-        compared.iter().filter(|one| one["relation"] != "twin").filter_map(|one| one["verdict"].as_str());
+    let changes = compared.iter().filter_map(|one| one["changes"].as_array()).flatten();
+    let words = changes.filter_map(|one| one["verdict"].as_str());
     let words: Vec<&str> = words.filter(|word| *word != "context").collect();
     let decided = words.iter().filter(|word| ["same", "slower", "faster"].contains(word)).count();
     let taken = format!("{}, in {took:.0} s", counted(&words));

@@ -27,7 +27,9 @@ fn verdicts(report: &Value, subject: &str, against: &str) -> Vec<(String, String
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let compared = report["experiments"][0]["comparisons"].as_array().expect("comparisons");
     let own = compared.iter().filter(|one| one["subject"] == subject && one["against"] == against);
-    own.map(|one| (text(&one["metric"]), text(&one["verdict"]))).collect()
+    own.flat_map(|one| one["changes"].as_array().expect("changes"))
+        .map(|one| (text(&one["metric"]), text(&one["verdict"])))
+        .collect()
 }
 
 #[test]

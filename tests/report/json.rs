@@ -3,6 +3,7 @@
 use dunnage::plan::Prediction;
 use dunnage::plan::prediction::Written;
 use dunnage::report::{self, Look, Rendering};
+use dunnage::verdict::Verdict;
 use serde_json::Value;
 
 use crate::scripted::{full_ladder, plan, run};
@@ -29,15 +30,35 @@ fn every_finding_has_its_numbers() {
     for rounds in [2, 20] {
         let file: Value = serde_json::from_str(&rendered(rounds)).unwrap();
         assert_eq!(file["schema"], "dunnage-report/2");
-        let comparisons = file["experiments"][0]["comparisons"].as_array().unwrap();
+        let experiment = &file["experiments"][0];
+        let pairs = ["comparisons", "twins"].map(|list| experiment[list].as_array().unwrap());
+        let changes = pairs.into_iter().flatten().flat_map(|pair| pair["changes"].as_array().unwrap());
+        let changes: Vec<&Value> = changes.collect();
         let plan = plan(full_ladder()[..5].to_vec(), rounds);
-        assert_eq!(comparisons.len(), plan.comparisons.len() * 2 * 8);
-        for one in comparisons {
+        assert_eq!(changes.len(), plan.comparisons.len() * 2 * 8);
+        for one in changes {
+            assert!(one["setting"].is_string() && one["metric"].is_string() && one["unit"].is_string());
             assert!(one["difference"]["estimate"].is_number(), "{one}");
             assert_eq!(one["difference"]["low"].is_number(), rounds == 20, "{one}");
             assert!(one["matters"].is_number());
         }
     }
+}
+
+/// Readers of other languages have no other word for it.
+#[test]
+fn what_is_no_number_is_null() {
+    let mut report = report(&run(plan(full_ladder()[..2].to_vec(), 20)));
+    let change = &mut report.experiments[0].pairs[0].changes[0];
+    change.matters = Some(f64::NAN);
+    change.verdict = Verdict::Undecided { smallest_visible: f64::INFINITY, new_run: None };
+    report.timer_step = f64::NEG_INFINITY;
+    let file: Value = serde_json::from_str(&shown("json", &report, &Look::default())).unwrap();
+    let change = &file["experiments"][0]["comparisons"][0]["changes"][0];
+    for none in [&change["matters"], &change["smallest_visible"], &file["timer_step_s"]] {
+        assert!(none.is_null(), "{none}");
+    }
+    assert!(change.as_object().unwrap().contains_key("smallest_visible"));
 }
 
 #[test]

@@ -183,10 +183,9 @@ fn a_price_below_zero_is_shown_as_it_is_and_suspect() {
     assert!(line.contains("[−30") && line.contains("(below zero)"), "{line}");
     assert!(text.contains("SUSPECT"), "{text}");
     let json: serde_json::Value = serde_json::from_str(&shown(&run, &analysis, "json")).unwrap();
-    let prices = json["experiments"][1]["prices"].as_array().unwrap();
-    let uts =
-        prices.iter().find(|one| one["piece"] == "uts" && one["way"] == "alone" && one["metric"] == "time");
-    let uts = uts.unwrap();
+    let lines = json["experiments"][1]["prices"][0]["lines"].as_array().unwrap();
+    let uts = lines.iter().find(|one| one["piece"] == "uts" && one["way"] == "alone").unwrap();
+    let uts = uts["amounts"].as_array().unwrap().iter().find(|one| one["metric"] == "time").unwrap();
     assert_eq!((&uts["below_zero"], &uts["suspect"]), (&true.into(), &true.into()));
     assert!(uts["price"]["estimate"].as_f64().unwrap() < -25e-6);
     assert_eq!(uts["reference"], "way=alone;piece=least;prestate=idle");

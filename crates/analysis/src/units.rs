@@ -88,7 +88,8 @@ pub enum Unit {
 }
 
 /// Which values of a metric a person wishes for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Better {
     /// Small ones.
     Less,

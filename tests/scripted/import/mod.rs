@@ -53,6 +53,13 @@ fn texts<'a>(list: &'a Value, field: &str) -> Vec<&'a str> {
     list.iter().map(|one| one[field].as_str().expect("a text")).collect()
 }
 
+/// The cells of all settings and ladders of the first experiment.
+fn cells(report: &Value) -> Vec<&Value> {
+    let settings = report["experiments"][0]["settings"].as_array().expect("settings").iter();
+    let ladders = settings.flat_map(|one| one["ladders"].as_array().expect("ladders"));
+    ladders.flat_map(|one| one["cells"].as_array().expect("cells")).collect()
+}
+
 fn metric<'a>(cell: &'a Value, name: &str) -> &'a Value {
     let all = cell["values"].as_array().expect("values");
     all.iter().find(|one| one["metric"] == name).unwrap_or(&Value::Null)
@@ -65,7 +72,7 @@ fn commands_of_hyperfine_are_subjects_with_their_times_and_without_verdicts() {
     let experiment = &report["experiments"][0];
     assert_eq!((&experiment["name"], &experiment["verdicts_in_family"]), (&"command".into(), &0.into()));
     assert_eq!(experiment["comparisons"].as_array().map(Vec::len), Some(0));
-    let cells = experiment["cells"].as_array().unwrap();
+    let cells = cells(&report);
     for result in file["results"].as_array().unwrap() {
         let cell = cells.iter().find(|cell| cell["label"] == result["command"]).expect("a cell a command");
         let returned = metric(cell, "returned");
@@ -122,7 +129,7 @@ fn a_command_that_became_slower_is_a_regression() {
 #[test]
 fn requests_of_critest_are_verbs() {
     let (case, report) = imported("container_benchmark_data.json", CRITEST);
-    let cell = &report["experiments"][0]["cells"][0];
+    let cell = cells(&report)[0];
     assert_eq!(
         (&report["experiments"][0]["name"], &cell["label"]),
         (&"lifecycle".into(), &"CRI container".into())
@@ -220,7 +227,7 @@ fn nothing_is_overwritten_and_a_directory_is_no_file() {
 fn commands_control_no_terminal() {
     let evil = r#"{"results":[{"command":"\u001b[31mred\u001b]0;title\u0007\nnext","times":[0.1,0.2]},{"command":"red next","times":[0.3]},{"command":"","times":[0.1]}]}"#;
     let (case, report) = imported("evil\u{1b}[2J.json", evil);
-    let mut labels = texts(&report["experiments"][0]["cells"], "label");
+    let mut labels: Vec<_> = cells(&report).iter().map(|cell| cell["label"].as_str().unwrap()).collect();
     labels.sort_unstable();
     assert_eq!(labels, ["(no name)", "red next", "red next (2)"]);
     for arguments in ["report DIR", "report DIR --format csv", "report DIR --format json"] {
@@ -281,9 +288,8 @@ fn a_table_of_imported_commands_goes_there_and_back() {
     let (again, other) = imported("samples.csv", &table);
     assert!(again.dunnage.run("report DIR --format csv").stdout == table, "{table}");
     let medians = |report: &Value| {
-        let cells = report["experiments"][0]["cells"].as_array().expect("cells").iter();
-        let mut all: Vec<String> =
-            cells.map(|cell| metric(cell, "returned")["median"]["estimate"].to_string()).collect();
+        let median = |cell: &&Value| metric(cell, "returned")["median"]["estimate"].to_string();
+        let mut all: Vec<String> = cells(report).iter().map(median).collect();
         all.sort();
         all
     };

@@ -21,11 +21,13 @@ fn measured(arguments: &str) -> (String, Value) {
 fn verdicts(report: &Value) -> Vec<String> {
     let experiments = report["experiments"].as_array().expect("experiments").iter();
     let mut all: Vec<String> = experiments
-        .flat_map(|one| one["comparisons"].as_array().expect("comparisons"))
-        .map(|one| {
-            let words = ["setting", "subject", "against", "metric", "relation", "verdict"]
-                .map(|field| one[field].to_string());
-            format!("{} {}", words.join(" "), one["difference"])
+        .flat_map(|one| ["comparisons", "twins"].map(|list| one[list].as_array().expect("pairs")))
+        .flatten()
+        .flat_map(|pair| pair["changes"].as_array().expect("changes").iter().map(move |one| (pair, one)))
+        .map(|(pair, one)| {
+            let ends = ["subject", "against", "relation"].map(|field| pair[field].to_string());
+            let words = ["setting", "metric", "verdict"].map(|field| one[field].to_string());
+            format!("{} {} {}", ends.join(" "), words.join(" "), one["difference"])
         })
         .collect();
     all.sort();

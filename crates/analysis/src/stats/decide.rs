@@ -102,7 +102,7 @@ pub enum Decision {
 }
 
 /// The size of a new run that would probably decide.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct NewRun {
     /// Rounds in all, not added to those there are: a run that is extended after a look is only
     /// exploratory. Saturates for hopeless cases.
@@ -112,7 +112,8 @@ pub struct NewRun {
 }
 
 /// What a new run could show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Goal {
     /// That the difference does not matter: the interval comes to lie within the margin.
     Same,

@@ -1,15 +1,18 @@
 //! Tables that belong to one experiment: what it wants to show beside the findings that all have. Plain
 //! data, computed once and rendered everywhere.
 
+use serde::{Serialize, Serializer};
+
 use super::{CellSummary, Columns, Finding, Noise};
 use crate::record::Recorded;
 use crate::stats::Estimate;
 use crate::units::Unit;
 
 /// A table of an experiment.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Exhibit {
     /// The experiment's name.
+    #[serde(skip)]
     pub experiment: &'static str,
     /// Its name in files.
     pub name: &'static str,
@@ -26,7 +29,7 @@ pub struct Exhibit {
 }
 
 /// A column.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Column {
     /// Its name.
     pub name: String,
@@ -47,7 +50,8 @@ impl Column {
 }
 
 /// What stands in a row below a column.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum Item {
     /// Words.
     Text(String),
@@ -56,7 +60,11 @@ pub enum Item {
     /// A value with its interval.
     Interval(Estimate),
     /// Why there is no value: `not applicable`.
-    Nothing(String),
+    Nothing(#[serde(serialize_with = "nothing")] String),
+}
+
+fn nothing<S: Serializer>(why: &str, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map([("nothing", why)])
 }
 
 /// What an experiment makes its exhibits of.

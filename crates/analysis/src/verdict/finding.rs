@@ -34,19 +34,9 @@ pub struct About {
     /// The metric's name.
     pub metric: &'static str,
     /// The name of its unit.
-    #[serde(serialize_with = "unit_name")]
     pub unit: Unit,
     /// Which of its values a person wishes for.
-    #[serde(serialize_with = "better_name")]
     pub better: Better,
-}
-
-fn unit_name<S: serde::Serializer>(unit: &Unit, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(unit.name())
-}
-
-fn better_name<S: serde::Serializer>(better: &Better, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(better.name())
 }
 
 /// What one comparison says in one setting about one metric.
@@ -89,7 +79,9 @@ pub struct Numbers {
 }
 
 /// What a comparison comes to. What a difference is called depends on the metric: [`Kind::of_difference`].
-#[derive(Debug, Clone, PartialEq)]
+/// In files its numbers stand beside the word of its [`Kind`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum Verdict {
     /// Any difference is smaller than what matters.
     Same,
@@ -107,16 +99,22 @@ pub enum Verdict {
     /// Too few rounds for any verdict at this level.
     TooFew {
         /// Complete rounds.
+        #[serde(skip)]
         have: usize,
         /// Rounds needed.
+        #[serde(rename = "rounds_needed")]
         need: usize,
     },
     /// The numbers are not to be believed; index into the suspects.
-    Suspect(usize),
+    Suspect(#[serde(serialize_with = "suspect")] usize),
     /// One side has no values.
     NoData,
     /// Shown with its interval, but outside the family: nothing is decided.
     Context,
+}
+
+fn suspect<S: serde::Serializer>(index: &usize, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map([("suspect", index)])
 }
 
 impl Verdict {

@@ -1,6 +1,8 @@
 //! The words of verdicts: one home for what a run says of its cells and what a comparison says of runs, so that
 //! a word means the same wherever it stands.
 
+use serde::{Serialize, Serializer};
+
 use crate::units::{Better, Unit};
 
 /// A verdict without what it is about.
@@ -34,6 +36,13 @@ pub enum Kind {
     NoData,
     /// Shown with its interval; nothing is decided.
     Context,
+}
+
+/// By its word.
+impl Serialize for Kind {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.word())
+    }
 }
 
 impl Kind {

@@ -8,6 +8,7 @@ use super::summary::{Decided, Way};
 use crate::experiment::Setting;
 use crate::plan::prediction::Order;
 use crate::record::Recorded;
+use serde::{Serialize, Serializer};
 
 /// What came of a prediction or of a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +19,13 @@ pub enum Came {
     DidNotHold,
     /// Nothing of it is otherwise, and some of it is not decided.
     NotDecided,
+}
+
+/// In its words.
+impl Serialize for Came {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.words())
+    }
 }
 
 impl Came {

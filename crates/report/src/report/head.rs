@@ -1,7 +1,6 @@
 //! What was measured on what, and how, in the words that every format for people begins with.
 
-use super::model::{Order, Report};
-use crate::plan::Verdicts;
+use super::model::{Experiment, Order, Report};
 use crate::stats::Family;
 use crate::units::counted;
 
@@ -92,19 +91,20 @@ fn families(report: &Report) -> String {
         let level = format!("{:.4}", (1.0 - Family::of(asked).per_comparison().get()) * 100.0);
         level.trim_end_matches('0').trim_end_matches('.').to_owned()
     };
-    let own: Vec<_> = report.verdicts.iter().filter(|one| one.asked > 0).collect();
+    let own: Vec<_> = report.experiments.iter().filter(|one| one.verdicts_in_family > 0).collect();
     match own[..] {
         [] => "no verdicts".to_owned(),
-        [one] if one.asked == 1 => format!("1 verdict, at {} %", level(1)),
+        [one] if one.verdicts_in_family == 1 => format!("1 verdict, at {} %", level(1)),
         [one] => format!(
             "{} verdicts, each at {} % so that all together hold at 95 %",
-            one.asked,
-            level(one.asked)
+            one.verdicts_in_family,
+            level(one.verdicts_in_family)
         ),
         _ => {
-            let of = |one: &&Verdicts| {
-                let each = if one.asked > 1 { " each" } else { "" };
-                format!("{} of {} at {} %{each}", one.asked, one.experiment, level(one.asked))
+            let of = |one: &&Experiment| {
+                let asked = one.verdicts_in_family;
+                let each = if asked > 1 { " each" } else { "" };
+                format!("{asked} of {} at {} %{each}", one.name, level(asked))
             };
             let each: Vec<_> = own.iter().map(of).collect();
             format!("verdicts: {}, so that those of an experiment together hold at 95 %", each.join(", "))

@@ -1,5 +1,5 @@
 //! Reports: what a run showed, for people, tables and other programs. One model in words and
-//! numbers; every format renders it, and none decides anything.
+//! numbers; every format renders it, JSON holds it as it is, and none decides anything.
 //!
 //! Pure functions of what was recorded: no clock, file, process or engine, and nothing is printed
 //! here; whoever calls writes the text where it belongs.
@@ -8,7 +8,6 @@ pub mod csv;
 mod document;
 pub mod gobench;
 pub mod head;
-pub mod json;
 pub mod model;
 pub mod picture;
 pub mod png;
@@ -80,7 +79,7 @@ impl Findings for Report {
     const SCHEMA: &'static str = "dunnage-report/2";
 
     fn data(&self) -> impl Serialize {
-        json::file(self)
+        self
     }
 
     fn document(&self, look: &Look) -> Document {

@@ -147,7 +147,7 @@ pub(super) fn factors(experiment: &Experiment) -> Vec<Block> {
         Item::of(&answer.text).named(format!("`{}`{comma}{setting}", experiment.metrics[answer.metric].name))
     });
     let levels: Vec<_> =
-        factors.factors.iter().map(|(name, [one, other])| format!("{name} ({one}, {other})")).collect();
+        factors.factors.iter().map(|one| format!("{} ({})", one.name, one.levels.join(", "))).collect();
     let notes = format!(
         "Every combination of {} in every round, and nothing else differs. An effect is the mean at the second level minus \
          the mean at the first, round by round; an interaction is the difference between two such differences.",

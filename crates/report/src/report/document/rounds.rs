@@ -207,6 +207,8 @@ mod tests {
         let ends =
             known.iter().fold((f64::INFINITY, 0.0f64), |(low, high), one| (low.min(*one), high.max(*one)));
         Value {
+            metric: "time",
+            unit: Unit::Seconds,
             median: Estimate::of_median(&sample, Alpha::FIVE_PERCENT),
             range: ends,
             quartiles: ends,

@@ -12,7 +12,7 @@ use crate::outcome::FailureClass;
 use crate::plan::{self, Entry, Plan};
 use crate::record::Recorded;
 use crate::report::text::clean;
-use crate::stats;
+use crate::stats::{self, Family};
 use crate::verdict::exhibit::{Exhibit, Item};
 use crate::verdict::{Analysis, CellSummary, MOST_POINTS, MOST_STEPS, MetricSummary, Shape};
 
@@ -42,7 +42,6 @@ impl Report {
                 seed: plan.seed,
             },
             precision: super::precision::precision(run, analysis),
-            verdicts: plan.verdicts.clone(),
             job: None,
             predictions: super::predicted::predictions(run, analysis),
             sentences: super::summary::sentences(run, analysis),
@@ -143,9 +142,12 @@ fn one_experiment(run: &Recorded, analysis: &Analysis, name: &'static str) -> Op
     let (pairs, twins) = compared.pairs();
     let factors = super::factors::factors(&compared);
     let price_lists = priced::price_lists(run, analysis, name);
+    let family = run.plan.verdicts.iter().find(|own| own.experiment == name).map_or(0, |own| own.asked);
     Some(Experiment {
         name,
         question: definition.about().question,
+        verdicts_in_family: family,
+        verdict_level: Family::of(family).per_comparison().get(),
         rounds: Some(run.plan.rounds_of(name)).filter(|rounds| *rounds < run.plan.rounds),
         settings: built,
         pairs,
@@ -192,6 +194,7 @@ fn one_setting(run: &Recorded, analysis: &Analysis, compared: &Compared<'_>, ind
             layer: original.layer.name(),
             label: clean(&original.label),
             metric: noise.metric,
+            place: compared.place(index, noise.metric),
             units: noise.floor.units,
             share: noise.floor.relative,
             holds_zero: noise.floor.holds_zero,
@@ -290,7 +293,8 @@ fn row(
         let MetricSummary { median, range } = summary.clone()?;
         let Shape { quartiles, steps, course } = analysis.shapes[cell][metric].clone()?;
         let points = if median.interval.is_some() { Vec::new() } else { points(run, cell, metric) };
-        Some(Value { median, range, quartiles, points, steps, course })
+        let Metric { name, unit, .. } = compared.metrics[metric];
+        Some(Value { metric: name, unit, median, range, quartiles, points, steps, course })
     };
     Row {
         short: clean(&if is_derived { short.to_string() } else { entry.label.clone() }),

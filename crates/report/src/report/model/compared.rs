@@ -1,7 +1,7 @@
 //! What comparisons say, as sentences. A sentence names a cause only where exactly one thing
 //! differs; all others speak of things as they were installed.
 
-use super::{Change, Metric, Pair, PairKind};
+use super::{Change, Metric, Pair, PairKind, Place};
 use crate::experiment;
 use crate::plan::{Entry, Ladder, Layer, Plan, Relation};
 use crate::report::text::{clean, with_interval};
@@ -19,6 +19,12 @@ pub(super) struct Compared<'a> {
 }
 
 impl Compared<'_> {
+    /// A setting and a metric by name.
+    pub fn place(&self, setting: usize, metric: usize) -> Place {
+        let Metric { name, unit, .. } = self.metrics[metric];
+        Place { setting: self.settings[setting].to_string(), metric: name, unit }
+    }
+
     /// What is said of a subject against the baseline in a setting, by metric.
     pub fn with_baseline(&self, subject: usize, setting: usize) -> Vec<Option<Change>> {
         let fits = |finding: &&Finding| {
@@ -75,9 +81,11 @@ impl Compared<'_> {
             let noise = with_interval(unit, noise, None);
             predicate.push_str(&format!(", but not above the noise floor of {noise}"));
         }
+        let setting = self.settings.iter().position(|setting| *setting == cell.setting).unwrap_or(0);
         Change {
-            setting: self.settings.iter().position(|setting| *setting == cell.setting).unwrap_or(0),
+            setting,
             metric: finding.metric,
+            place: self.place(setting, finding.metric),
             difference,
             ratio: finding.numbers.and_then(|numbers| numbers.ratio),
             matters,

@@ -2,7 +2,7 @@
 //! "which factor is it?" begins with the largest effect, and says honestly what is not decided.
 
 use super::compared::{Compared, how_to_decide};
-use super::{Effect, FactorAnswer, Factors, Metric};
+use super::{Effect, FactorAnswer, Factors, Levels, Metric};
 use crate::plan::{Factor, Factorial};
 use crate::report::text::{clean, in_percent, joined, with_interval};
 use crate::stats::{Estimate, Interval};
@@ -33,7 +33,8 @@ pub(super) fn factors(compared: &Compared<'_>) -> Option<Factors> {
     let answers = groups.map(|group| FactorAnswer {
         setting: group[0].setting,
         metric: group[0].metric,
-        text: answer(group, &factorial.factors),
+        place: group[0].place.clone(),
+        text: answer(group),
     });
     Some(Factors {
         answers: answers.collect(),
@@ -41,7 +42,10 @@ pub(super) fn factors(compared: &Compared<'_>) -> Option<Factors> {
         factors: factorial
             .factors
             .iter()
-            .map(|one| (clean(&one.name), one.levels.each_ref().map(|level| clean(level))))
+            .map(|one| Levels {
+                name: clean(&one.name),
+                levels: one.levels.each_ref().map(|level| clean(level)),
+            })
             .collect(),
         effects,
     })
@@ -68,9 +72,9 @@ fn level(factor: &Factor, index: usize) -> String {
 }
 
 fn effect(compared: &Compared<'_>, factorial: &Factorial, finding: &FactorFinding) -> Effect {
-    let places: Vec<usize> =
-        (0..factorial.factors.len()).filter(|place| finding.factors >> place & 1 == 1).collect();
-    let concerned: Vec<&Factor> = places.iter().map(|&place| &factorial.factors[place]).collect();
+    let is_concerned = |(place, _): &(usize, &Factor)| finding.factors >> place & 1 == 1;
+    let concerned: Vec<&Factor> =
+        factorial.factors.iter().enumerate().filter(is_concerned).map(|(_, one)| one).collect();
     let setting = &compared.plan.cells[finding.cells[0]].setting;
     let difference = finding.effect.map(|effect| effect.difference);
     let ratio = finding.effect.and_then(|effect| effect.ratio);
@@ -83,17 +87,24 @@ fn effect(compared: &Compared<'_>, factorial: &Factorial, finding: &FactorFindin
         [only] if kind.is_difference() => Some(clean(&only.levels[usize::from(is_second)])),
         _ => None,
     };
+    let setting = compared.settings.iter().position(|one| one == setting).unwrap_or(0);
+    let factors: Vec<String> = concerned.iter().map(|one| clean(&one.name)).collect();
     Effect {
-        setting: compared.settings.iter().position(|one| one == setting).unwrap_or(0),
+        setting,
         metric: finding.metric,
-        name: concerned.iter().map(|one| clean(&one.name)).collect::<Vec<_>>().join(" × "),
+        place: compared.place(setting, finding.metric),
+        name: factors.join(" × "),
         sentence: sentence(&concerned, metric, difference, ratio, matters, &finding.verdict),
-        factors: places,
+        factors,
         difference,
         ratio,
         matters,
         slower,
         verdict: finding.verdict.clone(),
+        told: match kind.of_the_one_named() {
+            kind if kind.is_difference() && concerned.len() > 1 => "interaction",
+            kind => kind.word(),
+        },
         kind,
     }
 }
@@ -194,7 +205,7 @@ fn scale(ratio: Option<Estimate>) -> String {
 }
 
 /// The answer in plain words, from the effects in one setting and metric, the largest first.
-fn answer(effects: &[Effect], factors: &[Factor]) -> String {
+fn answer(effects: &[Effect]) -> String {
     if let Some(Verdict::Suspect(index)) = effects.first().map(|one| &one.verdict)
         && effects.iter().all(|one| matches!(one.verdict, Verdict::Suspect(_)))
     {
@@ -203,7 +214,7 @@ fn answer(effects: &[Effect], factors: &[Factor]) -> String {
     let is_decided = |one: &&Effect| matches!(one.verdict, Verdict::More | Verdict::Less);
     let (mains, interactions): (Vec<&Effect>, Vec<&Effect>) =
         effects.iter().partition(|one| one.factors.len() == 1);
-    let name = |one: &Effect| called(&factors[one.factors[0]].name);
+    let name = |one: &Effect| called(&one.factors[0]);
     if let Some((have, need)) = effects.iter().find_map(|one| match one.verdict {
         Verdict::TooFew { have, need } => Some((have, need)),
         _ => None,

@@ -1,5 +1,7 @@
 //! What the subjects take of a job whose length the reader names: differences from the baseline over that length.
 
+use serde::Serialize;
+
 use super::{Change, Report, Row};
 use crate::experiment::{self, Occasion};
 use crate::stats::{Estimate, Interval};
@@ -10,16 +12,17 @@ pub const JOB_HOLDS: &str = "Medians of the differences round by round over the 
     wait for what is named, one after the other, and compute inside as fast as outside.";
 
 /// A job, and what each subject adds to it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Job {
     /// How long it takes by itself, in seconds.
+    #[serde(rename = "length_s")]
     pub length: f64,
     /// By experiment, setting and subject.
     pub shares: Vec<JobShare>,
 }
 
 /// What a subject adds to a job.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JobShare {
     /// The experiment's name.
     pub experiment: &'static str,
@@ -28,6 +31,7 @@ pub struct JobShare {
     /// The setting as `key=value` joined by `;`.
     pub setting: String,
     /// The same, only the values.
+    #[serde(skip)]
     pub values: String,
     /// The label of the subject.
     pub label: String,
@@ -36,10 +40,13 @@ pub struct JobShare {
     /// The difference from it over the length of the job.
     pub share: Estimate,
     /// The verdict on the difference.
+    #[serde(skip)]
     pub verdict: Verdict,
     /// The same in a word, by the metric's unit and direction.
+    #[serde(rename = "verdict")]
     pub kind: Kind,
     /// The same in a word for people.
+    #[serde(skip)]
     pub word: &'static str,
 }
 

@@ -1,5 +1,7 @@
 //! Predictions beside what came of them, in words. What is said of a link is what its finding says.
 
+use serde::Serialize;
+
 use super::compared::{phrase_of, predicate_of};
 use crate::plan::Plan;
 use crate::record::Recorded;
@@ -8,30 +10,36 @@ use crate::verdict::Analysis;
 use crate::verdict::prediction::{Came, LinkOutcome, Outcome, outcomes};
 
 /// A prediction, and what came of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Prediction {
     /// As it is written, in the canonical form.
+    #[serde(rename = "prediction")]
     pub text: String,
     /// All of it.
+    #[serde(rename = "outcome")]
     pub came: Came,
     /// Each of its parts.
     pub links: Vec<PredictedLink>,
 }
 
 /// Two subjects of a prediction in one setting.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PredictedLink {
     /// As it is written, such as `bare < floor`.
+    #[serde(rename = "link")]
     pub text: String,
     /// The setting as `key=value` joined by `;`; none where nothing was measured of it.
     pub setting: Option<String>,
     /// The same, only the values.
+    #[serde(skip)]
     pub values: String,
     /// What came of it.
+    #[serde(rename = "outcome")]
     pub came: Came,
     /// The word of the verdict on the subject named second or first, as compared; none where there is none.
     pub verdict: Option<&'static str>,
     /// What the finding says, or why there is none.
+    #[serde(rename = "sentence")]
     pub because: String,
 }
 

@@ -1,15 +1,18 @@
 //! The price list: one line a piece, with what it costs in each way and after each prestate.
 
+use serde::{Serialize, Serializer};
+
 use super::notices::first_skip;
 use crate::outcome::FailureClass;
 use crate::plan::Cell;
 use crate::record::Recorded;
 use crate::report::text::clean;
 use crate::stats::Estimate;
+use crate::units::Unit;
 use crate::verdict::{Analysis, Price};
 
 /// What the pieces of one subject cost.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct PriceList {
     /// The subject's label.
     pub label: String,
@@ -18,25 +21,33 @@ pub struct PriceList {
     /// By piece and way, in the order of the plan.
     pub lines: Vec<Line>,
     /// Whether the rungs add up, by prestate.
+    #[serde(rename = "sums")]
     pub totals: Vec<Total>,
 }
 
 /// One piece, priced in one way.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Line {
     /// What is priced.
     pub piece: &'static str,
     /// How.
     pub way: &'static str,
     /// By prestate and metric, in the order of the experiment's metrics.
+    #[serde(serialize_with = "those_there")]
     pub amounts: Vec<Vec<Option<Amount>>>,
     /// Why there is nothing, where a cell never gave a sample: the class and the first reason.
     pub lost: Option<(&'static str, String)>,
 }
 
 /// A price.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Amount {
+    /// What ran before.
+    pub prestate: &'static str,
+    /// The metric's name.
+    pub metric: &'static str,
+    /// The base unit of its values.
+    pub unit: Unit,
     /// The setting that is priced.
     pub setting: String,
     /// The setting that it is told in difference of; none where the value itself is the price.
@@ -50,16 +61,23 @@ pub struct Amount {
 }
 
 /// Do the rungs make the whole?
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Total {
     /// What ran before.
     pub prestate: &'static str,
     /// The prices of all rungs added up.
     pub rungs: f64,
     /// The last rung as it was measured.
+    #[serde(rename = "last_rung")]
     pub last: Estimate,
     /// The same launch as another experiment measured it, less the probe's own work.
+    #[serde(rename = "measured_whole")]
     pub whole: Option<Estimate>,
+}
+
+/// Without what is missing: each names its prestate and metric.
+fn those_there<S: Serializer>(all: &[Vec<Option<Amount>>], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(all.iter().flatten().flatten())
 }
 
 impl PriceList {
@@ -134,7 +152,10 @@ fn price_list(run: &Recorded, analysis: &Analysis, name: &str, subject: usize) -
                 cells.iter().copied().find(fits)
             })
             .collect();
-        let amounts = own.iter().map(|cell| cell.map_or(Vec::new(), |cell| amounts(run, analysis, cell)));
+        let amounts = own
+            .iter()
+            .zip(&prestates)
+            .map(|(cell, prestate)| cell.map_or(Vec::new(), |cell| amounts(run, analysis, cell, prestate)));
         Line {
             piece,
             way,
@@ -158,9 +179,13 @@ fn price_list(run: &Recorded, analysis: &Analysis, name: &str, subject: usize) -
 }
 
 /// By metric.
-fn amounts(run: &Recorded, analysis: &Analysis, cell: usize) -> Vec<Option<Amount>> {
+fn amounts(run: &Recorded, analysis: &Analysis, cell: usize, prestate: &'static str) -> Vec<Option<Amount>> {
     let plan = &run.plan;
+    let metrics = plan.metrics(&plan.cells[cell]);
     let amount = |price: &Price| Amount {
+        prestate,
+        metric: metrics[price.metric].name,
+        unit: metrics[price.metric].unit,
         setting: plan.cells[cell].setting.to_string(),
         reference: price.reference.map(|reference| plan.cells[reference].setting.to_string()),
         price: price.price,
@@ -172,7 +197,7 @@ fn amounts(run: &Recorded, analysis: &Analysis, cell: usize) -> Vec<Option<Amoun
     let of_metric = |metric: usize| {
         analysis.prices.iter().find(|price| price.cell == cell && price.metric == metric).map(amount)
     };
-    (0..plan.metrics(&plan.cells[cell]).len()).map(of_metric).collect()
+    (0..metrics.len()).map(of_metric).collect()
 }
 
 /// Why a cell has no sample at all.

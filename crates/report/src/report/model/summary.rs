@@ -5,6 +5,8 @@ mod otherwise;
 
 use std::collections::BTreeSet;
 
+use serde::Serialize;
+
 use super::compared::{phrase_of, predicate_of};
 use crate::experiment::{self, Occasion, Setting};
 use crate::plan::{Ladder, Layer, Plan};
@@ -16,20 +18,22 @@ use crate::verdict::Analysis;
 use crate::verdict::summary::{Decided, Says, Statement, Threshold, statements};
 
 /// What findings mean for a decision, in a sentence without its end.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Sentence {
     /// The experiment's name.
     pub experiment: &'static str,
     /// What it is about.
     pub topic: Topic,
     /// In plain words.
+    #[serde(rename = "sentence")]
     pub text: String,
     /// The findings that it rests on, the most telling first; there is at least one.
     pub rests_on: Vec<Ground>,
 }
 
 /// What a sentence is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Topic {
     /// What a layer costs.
     Cost,
@@ -45,22 +49,8 @@ pub enum Topic {
     Open,
 }
 
-impl Topic {
-    /// The word used in files.
-    pub fn word(self) -> &'static str {
-        match self {
-            Topic::Cost => "cost",
-            Topic::Threshold => "threshold",
-            Topic::Choice => "choice",
-            Topic::Difference => "difference",
-            Topic::Risk => "risk",
-            Topic::Open => "open",
-        }
-    }
-}
-
 /// A finding on which a sentence rests.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Ground {
     /// The setting as `key=value` joined by `;`.
     pub setting: String,
