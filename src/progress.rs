@@ -86,7 +86,7 @@ fn failure_of(plan: &Plan, row: &Row<'_>) -> Option<String> {
             "{}: {}: {}",
             round_name(plan, row.round),
             cell_name(plan, row.cell),
-            harmless(&failure.to_string())
+            harmless(&failure.in_short())
         )),
         _ => None,
     }

@@ -217,7 +217,7 @@ fn find_by(wanted: Vec<Wanted>, trial: Trial, run: &RunContext, tell: Tell<'_>) 
             }
             Err(Abort::Failed(failure)) => {
                 subject.finish(run);
-                let why = Unavailable::because(failure.to_string());
+                let why = Unavailable::failed(&failure);
                 found.unavailable.push((shown, why.with_known_remedy()));
             }
             Err(Abort::Interrupted) => {
@@ -287,8 +287,9 @@ pub fn environment(run: &RunContext, found: &Found) -> Environment {
         found.candidates.iter().map(|one| (one.entry.label.clone(), facts_of(one.subject.facts())));
     let unavailable = found.unavailable.iter().map(|(name, why)| {
         let remedy = why.remedy.as_ref().map(|remedy| format!(" (remedy: {remedy})")).unwrap_or_default();
-        (name.clone(), format!("{}{remedy}", why.reason))
+        (name.clone(), format!("{}{remedy}", why.in_short()))
     });
+    let words = found.unavailable.iter().filter(|(_, why)| why.in_short() != why.reason);
     let floor = clock::timer_floor();
     Environment {
         dunnage: env!("CARGO_PKG_VERSION").into(),
@@ -303,6 +304,7 @@ pub fn environment(run: &RunContext, found: &Found) -> Environment {
         timer: Timer { step: floor.step.0, cost: floor.cost.0 },
         subjects: subjects.collect(),
         unavailable: unavailable.collect(),
+        words: words.map(|(name, why)| (name.clone(), why.reason.clone())).collect(),
         no_cpu_accounting: run.listener.as_ref().err().cloned(),
         filter: run.filter().map(|filter| FilterFacts {
             origin: filter.origin.clone(),

@@ -12,7 +12,7 @@ use crate::outcome::{Abort, Failure, FailureClass};
 use crate::plan::{self, Rounds};
 use crate::report::text::clean;
 use crate::session::{self, Found};
-use crate::subject::RunContext;
+use crate::subject::{RunContext, by_cause};
 
 /// Runs the verb. The exit code is 0 when every cell of every subject that was found gave a sample
 /// under the treatment that was asked for, or is a price that cannot be had here, and 1 otherwise.
@@ -43,9 +43,9 @@ enum Cells {
 
 /// Tells what cannot be used, and tries every cell of the plan.
 fn cells(asked: &Asked, found: &mut Found, run: &RunContext, out: &mut impl Write) -> Result<Cells> {
-    for (name, why) in &found.unavailable {
-        writeln!(out, "{:<13} {name}: {}", "unavailable", why.reason)?;
-        if let Some(remedy) = &why.remedy {
+    for told in by_cause(&found.unavailable) {
+        writeln!(out, "{:<13} {}: {}", "unavailable", told.names, told.reason)?;
+        for remedy in told.remedies {
             writeln!(out, "{:<13} remedy: {remedy}", "")?;
         }
     }

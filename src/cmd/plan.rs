@@ -12,6 +12,7 @@ use crate::plan::{self, Plan, Relation, Rounds};
 use crate::plan_file::{self, Written};
 use crate::report::text::percent;
 use crate::session::{self, Found};
+use crate::subject::by_cause;
 use crate::units::counted;
 
 /// Runs the verb.
@@ -74,9 +75,9 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
     for (experiment, label, why) in plan.lacking(&asked.experiments) {
         line(format_args!("  {label:<44} no part in {experiment}: {why}"));
     }
-    for (name, why) in &found.unavailable {
-        line(format_args!("  {name:<44} not available: {}", why.reason));
-        if let Some(remedy) = &why.remedy {
+    for told in by_cause(&found.unavailable) {
+        line(format_args!("  {:<44} not available: {}", told.names, told.reason));
+        for remedy in told.remedies {
             line(format_args!("  {:<44} remedy: {remedy}", ""));
         }
     }

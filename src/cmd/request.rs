@@ -16,7 +16,7 @@ use crate::experiment::{self, Setting};
 use crate::plan::{self, Entry, FixedMargin, Ladder, Plan, Prediction, Relation, Request, Rounds};
 use crate::plan_file::{self, Length, PlanFile, Typed, Variants};
 use crate::session::{self, Found, Wanted};
-use crate::subject::{Unavailable, context};
+use crate::subject::{Unavailable, by_cause, context};
 use crate::sys::{filesystem, page_cache};
 use crate::units::Nanos;
 
@@ -273,20 +273,17 @@ fn factorial(asked: &Asked, found: &Found) -> Result<Option<plan::Factorial>> {
 
 /// Why these do not work, each reason once, and as hints what would mend it.
 fn reasons(unavailable: &[(String, Unavailable)]) -> String {
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    let reasons = by_cause(unavailable);
     let mut hints: Vec<&str> = Vec::new();
-    for (name, why) in unavailable {
-        match reasons.iter_mut().find(|(reason, _)| *reason == why.reason) {
-            Some((_, names)) => names.push(name),
-            None => reasons.push((&why.reason, vec![name])),
+    for remedy in reasons.iter().flat_map(|told| &told.remedies) {
+        if !hints.contains(remedy) {
+            hints.push(remedy);
         }
-        hints.extend(why.remedy.as_deref().filter(|remedy| !hints.contains(remedy)));
     }
     if hints.is_empty() {
         hints.push("`dunnage doctor` says more");
     }
-    let reasons: Vec<_> =
-        reasons.iter().map(|(reason, names)| format!("{}: {reason}", names.join(", "))).collect();
+    let reasons: Vec<_> = reasons.iter().map(|told| format!("{}: {}", told.names, told.reason)).collect();
     let hints: String = hints.iter().map(|hint| format!("\n\nhint: {hint}")).collect();
     format!("{}{hints}", reasons.join("; "))
 }

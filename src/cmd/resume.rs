@@ -52,7 +52,7 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
     let found = session::find(wanted.collect(), &run, &mut super::tell)?;
     if let Some((name, why)) = found.unavailable.first() {
         let error =
-            Special::Nothing(format!("cannot go on: `{name}` is no longer available: {}", why.reason));
+            Special::Nothing(format!("cannot go on: `{name}` is no longer available: {}", why.in_short()));
         session::finish(found.candidates, &run);
         session::end(run);
         return Err(error.into());

@@ -14,7 +14,7 @@ use crate::progress::Progress;
 use crate::record::{self, Environment, Recorded};
 use crate::runner::Ending;
 use crate::session::{self, Found};
-use crate::subject::{RunContext, Subject};
+use crate::subject::{RunContext, Subject, by_cause};
 use crate::sys::clock;
 use crate::units::{Nanos, counted};
 
@@ -27,9 +27,9 @@ pub fn run(options: &cli::Run) -> Result<i32> {
     run.tell = super::tell;
     run.allowed = asked.allowed;
     let mut found = session::find(asked.subjects.clone(), &run, &mut super::tell)?;
-    for (name, why) in &found.unavailable {
-        super::tell(&format!("not available: {name}: {}", why.reason.trim()));
-        if let Some(remedy) = &why.remedy {
+    for told in by_cause(&found.unavailable) {
+        super::tell(&format!("not available: {}: {}", told.names, told.reason.trim()));
+        for remedy in told.remedies {
             super::tell(&format!("       remedy: {remedy}"));
         }
     }

@@ -111,7 +111,7 @@ pub fn run_within(
         Ok(ended) => {
             let words = if ended.stderr.is_empty() { &ended.stdout } else { &ended.stderr };
             let words = String::from_utf8_lossy(words);
-            Err(Unavailable::because(format!("`{shown}` ended with {}: {}", ended.status, words.trim())))
+            Err(Unavailable::in_words(&format!("`{shown}` ended with {}", ended.status), &words))
         }
         Err(Unfinished::TimedOut { .. }) => {
             Err(Unavailable::no_answer(format!("`{shown}` {NO_ANSWER} within {allowed}")))

@@ -38,6 +38,7 @@ pub use dunnage_analysis::subject::{Access, Key, Layer, Mount, Need, Spec, SpecE
 pub use network::Network;
 pub use pieces::Apart;
 pub use resources::{Made, Offer, Wish};
+pub(crate) use unavailable::by_cause;
 pub use unavailable::{Cause, Unavailable};
 pub use work::{Order, Work};
 

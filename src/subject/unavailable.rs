@@ -7,6 +7,8 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
+use crate::outcome::{self, Failure};
+
 /// What keeps a subject from being used, where code goes on differently by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
@@ -23,8 +25,10 @@ pub enum Cause {
 pub struct Unavailable {
     /// What kind of reason that is.
     pub cause: Cause,
-    /// In its own words where it has any.
+    /// In its own words where it has any, all of them.
     pub reason: String,
+    /// The same in one line, where the words are a program's output, and the line of it that names the cause.
+    short: Option<(String, String)>,
     /// What would mend it.
     pub remedy: Option<String>,
 }
@@ -35,7 +39,29 @@ impl Unavailable {
         // Programs say what they like; in a line of ours it controls no terminal.
         let reason: String = reason.into();
         let reason = reason.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        Unavailable { cause: Cause::Other, reason, remedy: None }
+        Unavailable { cause: Cause::Other, reason, short: None, remedy: None }
+    }
+
+    /// In the words of a program, of which one line names the cause.
+    pub(crate) fn in_words(reason: &str, words: &str) -> Unavailable {
+        let words = words.trim();
+        if words.is_empty() {
+            return Unavailable::because(reason);
+        }
+        let line = Unavailable::because(outcome::cause_in(words)).reason;
+        let short = Unavailable::because(format!("{reason}: {line}")).reason;
+        Unavailable { short: Some((short, line)), ..Unavailable::because(format!("{reason}: {words}")) }
+    }
+
+    /// It failed when it was tried.
+    pub(crate) fn failed(failure: &Failure) -> Unavailable {
+        let reason = format!("{}: {}", failure.class, failure.reason);
+        Unavailable::in_words(&reason, failure.words.as_deref().unwrap_or_default())
+    }
+
+    /// The reason in one line, without what else a program put out.
+    pub(crate) fn in_short(&self) -> &str {
+        self.short.as_ref().map_or(&self.reason, |(short, _)| short)
     }
 
     /// A program is not installed: `not installed`, or which one is not.
@@ -60,6 +86,35 @@ impl Unavailable {
         let known = KNOWN.iter().find(|(words, _)| self.remedy.is_none() && reason.contains(words));
         known.map(|(_, remedy)| self.clone().with_remedy(*remedy)).unwrap_or(self)
     }
+}
+
+/// A reason with all that it holds for.
+pub(crate) struct Told<'a> {
+    /// The subjects, separated by commas.
+    pub names: String,
+    /// In one line.
+    pub reason: &'a str,
+    /// What would mend it, each once.
+    pub remedies: Vec<&'a str>,
+}
+
+/// Why these cannot be used, each cause once: subjects of one engine fail by the same, each with a command of its own.
+pub(crate) fn by_cause(unavailable: &[(String, Unavailable)]) -> Vec<Told<'_>> {
+    let mut all: Vec<(&str, Told<'_>)> = Vec::new();
+    for (name, why) in unavailable {
+        let cause = why.short.as_ref().map_or(why.reason.as_str(), |(_, line)| line);
+        let index = all.iter().position(|(own, _)| *own == cause).unwrap_or(all.len());
+        match all.get_mut(index) {
+            Some((_, told)) => told.names.push_str(&format!(", {name}")),
+            None => {
+                let told = Told { names: name.clone(), reason: why.in_short(), remedies: Vec::new() };
+                all.push((cause, told));
+            }
+        }
+        let known = &mut all[index].1.remedies;
+        known.extend(why.remedy.as_deref().filter(|remedy| !known.contains(remedy)));
+    }
+    all.into_iter().map(|(_, told)| told).collect()
 }
 
 /// What mends docker's silence at this address, by what the kernel says of connecting to its socket: clients
@@ -143,6 +198,35 @@ mod tests {
         drop(listener);
         assert_eq!(remedy_for_docker(&address), Some(START_DOCKER));
         assert_eq!(remedy_for_docker("tcp://127.0.0.1:1"), None);
+    }
+
+    #[test]
+    fn an_output_of_many_lines_is_one_line_and_a_cause_of_several_subjects_is_told_once() {
+        let output = |number: usize| {
+            let log: String =
+                (0..30).map(|line| format!("time={number} level=info msg=\"step {line}\"\n")).collect();
+            let failure = Failure::new(
+                outcome::FailureClass::Crash,
+                format!("`podman run {number}` ended with exit code 126"),
+            );
+            Unavailable::failed(&failure.with_words(format!("{log}Error: it is broken\n").as_bytes()))
+        };
+        let first = "crash: `podman run 1` ended with exit code 126: Error: it is broken";
+        assert_eq!(output(1).in_short(), first);
+        assert!(output(1).reason.contains("step 29") && !output(1).reason.contains('\n'));
+        let absent = |remedy: &str| Unavailable::not_installed("not installed").with_remedy(remedy);
+        let all =
+            [("podman", output(1)), ("crun", absent("a")), ("podman+runc", output(2)), ("runc", absent("b"))];
+        let all = all.map(|(name, why)| (name.to_owned(), why));
+        let told: Vec<_> = by_cause(&all)
+            .into_iter()
+            .map(|one| (one.names, one.reason.to_owned(), one.remedies.join(" ")))
+            .collect();
+        let expected = [("podman, podman+runc", first, ""), ("crun, runc", "not installed", "a b")];
+        assert_eq!(
+            told,
+            expected.map(|(names, reason, remedies)| (names.into(), reason.into(), remedies.into()))
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use dunnage::outcome::FailureClass::{self, Crash, Environment, Timeout, Treatmen
 use dunnage::record::{self, Cause, Recorded};
 use tempfile::TempDir;
 
-use crate::dunnage::Dunnage;
+use crate::dunnage::{Dunnage, Ran};
 use crate::left;
 use crate::support::{Need, lacks};
 
@@ -173,7 +173,7 @@ fn a_podman_that_hangs_leaves_nothing() {
 }
 
 /// An engine that answers this when it is asked what it is.
-fn answers(engine: &str, answer: &str, words: &str) {
+fn answers(engine: &str, answer: &str, words: &str) -> (Ran, Recorded) {
     let place = TempDir::new().expect("a directory");
     let path = place.path().join(engine);
     fs::write(&path, format!("#!/bin/sh\n{answer}\n")).expect("a script");
@@ -186,6 +186,19 @@ fn answers(engine: &str, answer: &str, words: &str) {
         "{ran}"
     );
     assert_eq!(dunnage.run("sweep").code, 0);
+    (ran, record::load(&dunnage.directory()).expect("a run directory"))
+}
+
+#[test]
+fn of_a_long_output_one_line_names_the_cause_and_the_run_directory_has_the_rest() {
+    for engine in ["docker", "podman"] {
+        let output =
+            "seq -f 'level=info step %g' 30 >&2; echo 'Error: no way' >&2; echo 'See --help' >&2; exit 7";
+        let (ran, recorded) = answers(engine, output, "exit code 7: Error: no way");
+        assert!(!ran.stderr.contains("step") && !ran.stderr.contains("See"), "{ran}");
+        assert!(!recorded.environment.unavailable[engine].contains("step"));
+        assert!(recorded.environment.words[engine].contains("step 30 Error: no way See --help"));
+    }
 }
 
 #[test]

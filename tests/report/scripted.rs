@@ -190,6 +190,7 @@ fn environment(plan: &Plan) -> Environment {
         timer: dunnage::record::Timer { step: 1, cost: 25 },
         subjects: plan.subjects.iter().map(|entry| (entry.label.clone(), component(entry))).collect(),
         unavailable: BTreeMap::new(),
+        words: BTreeMap::new(),
         no_cpu_accounting: None,
         filter: None,
         origin: None,

@@ -122,6 +122,7 @@ fn clean_environment(run: Environment, labels: Labels, words: &mut Words, droppe
             .iter()
             .map(|(name, why)| (label::label(name, labels, words), words.told(why)))
             .collect(),
+        words: BTreeMap::new(),
         no_cpu_accounting: run.no_cpu_accounting.map(|why| words.told(&why)),
         filter: run.filter.map(|filter| FilterFacts {
             origin: words.told(&filter.origin),

@@ -128,7 +128,7 @@ fn unavailable(abort: Abort) -> Unavailable {
             Unavailable::no_answer(format!("{} ({failure})", component::NO_ANSWER))
         }
         Abort::Failed(Failure { reason, words, .. }) => {
-            Unavailable::because(words.map_or(reason.clone(), |words| format!("{reason}: {words}")))
+            Unavailable::in_words(&reason, &words.unwrap_or_default())
         }
     }
 }

@@ -34,6 +34,9 @@ pub struct Environment {
     /// What was found but could not be used, with the reason and remedy.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unavailable: BTreeMap<String, String>,
+    /// Of these, the reason with all that a program put out, where it was more than a line.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub words: BTreeMap<String, String>,
     /// Why CPU time of whole launches is not known, where it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_cpu_accounting: Option<String>,

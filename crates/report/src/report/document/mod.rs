@@ -221,7 +221,14 @@ fn warned(report: &Report, experiment: Option<&str>) -> Vec<Item> {
 /// Where, with what, and how to repeat it.
 fn run(report: &Report, look: &Look) -> Section {
     let place = clean(&look.place);
-    let unusable = report.unavailable.iter().map(|(name, why)| Item::of(why).named(format!("`{name}`")));
+    let mut unusable: Vec<(&str, String)> = Vec::new();
+    for (name, why) in &report.unavailable {
+        match unusable.iter_mut().find(|(own, _)| own == why) {
+            Some((_, names)) => names.push_str(&format!(", `{name}`")),
+            None => unusable.push((why, format!("`{name}`"))),
+        }
+    }
+    let unusable = unusable.into_iter().map(|(why, names)| Item::of(why).named(names));
     let is_mitigation = |name: &str| name.starts_with("mitigation_");
     let facts = report.machine.iter().filter(|(name, _)| !is_mitigation(name));
     let facts = facts.map(|(name, fact)| (name.as_str(), fact.as_str()));
