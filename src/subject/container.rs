@@ -12,41 +12,15 @@ use std::path::{Path, PathBuf};
 use super::channel::{self, Awaited, Channel};
 use super::client::{self, Terminal};
 use super::limits::Limits;
-use super::network::Joint;
 use super::resources;
 use super::treatment::{self, Expected, Network};
-use super::{Access, Mount, Order, RunContext, Subject, Work, addresses};
+use super::{Access, ContainerRequest, Mount, Order, Resident, RunContext, Subject, Work, addresses};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::{Answer, Inside, Message};
 use crate::resource::journal::Entry;
 use crate::sys::spawn::{self, Ended, Program};
 use crate::sys::{cgroup, clock, pidfd};
 use crate::units::{Nanos, Stamp};
-
-/// What a container is to be, beside what its subject is.
-#[derive(Debug, Clone, Default)]
-pub struct ContainerRequest {
-    /// Places of the host that are bound into it.
-    pub mounts: Vec<Mount>,
-    /// What its program does.
-    pub program: Resident,
-    /// The network of ours that it joins, in place of the one that its subject has.
-    pub network: Option<Joint>,
-    /// Ports of its own, each of which is to be reached at a port of the host's loopback address.
-    pub ports: Vec<u16>,
-    /// Where a program that serves finds its channel; `Container::create` says it.
-    pub channel: Option<PathBuf>,
-}
-
-/// What the program of a container does that does not end by itself: the probe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Resident {
-    /// It waits to be asked to end.
-    #[default]
-    Waits,
-    /// It carries out orders that come over a channel.
-    Serves,
-}
 
 /// One verb, carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

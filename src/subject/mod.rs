@@ -32,7 +32,7 @@ pub mod work;
 
 pub use crate::resource::Place;
 pub use crate::sys::process::on_path;
-pub use container::{Container, ContainerRequest, Entered, Resident, Span};
+pub use container::{Container, Entered, Span};
 pub use context::RunContext;
 pub use dunnage_analysis::subject::{Access, Key, Layer, Mount, Need, Spec, SpecError, Values, kinds, spec};
 pub use network::Network;
@@ -40,7 +40,7 @@ pub use pieces::Apart;
 pub use resources::{Made, Offer, Wish};
 pub(crate) use unavailable::by_cause;
 pub use unavailable::{Cause, Unavailable};
-pub use work::{Order, Work};
+pub use work::{ContainerRequest, Order, Resident, Work};
 
 use std::path::PathBuf;
 

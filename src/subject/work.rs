@@ -1,10 +1,12 @@
-//! What the probe of a container is asked to do: to start and end, to stay, or to work. Plain data; what the
+//! What a container is to be, and what its probe is asked to do: to start and end, to stay, or to work. Plain data; what the
 //! works are stands in `probe::work`, what they are good for in the experiments.
+
+use std::path::PathBuf;
 
 use dunnage_analysis::subject::Mount;
 
+use super::RunContext;
 use super::network::Joint;
-use super::{ContainerRequest, RunContext};
 use crate::probe::Task;
 use crate::sys::container::Tied;
 use crate::units::Nanos;
@@ -27,6 +29,31 @@ impl Work {
     pub fn new(kind: &'static str, arguments: Vec<String>, takes: Nanos) -> Work {
         Work { kind, arguments, mounts: Vec::new(), takes }
     }
+}
+
+/// What a container is to be, beside what its subject is.
+#[derive(Debug, Clone, Default)]
+pub struct ContainerRequest {
+    /// Places of the host that are bound into it.
+    pub mounts: Vec<Mount>,
+    /// What its program does.
+    pub program: Resident,
+    /// The network of ours that it joins, in place of the one that its subject has.
+    pub network: Option<Joint>,
+    /// Ports of its own, each of which is to be reached at a port of the host's loopback address.
+    pub ports: Vec<u16>,
+    /// Where a program that serves finds its channel; `Container::create` says it.
+    pub channel: Option<PathBuf>,
+}
+
+/// What the program of a container does that does not end by itself: the probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Resident {
+    /// It waits to be asked to end.
+    #[default]
+    Waits,
+    /// It carries out orders that come over a channel.
+    Serves,
 }
 
 /// What the probe of one container is asked to do.

@@ -23,7 +23,7 @@ fn blank(text: &str, what: Blank) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
-        let in_word = out.ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        let in_word = out.ends_with(is_word);
         let (length, keep) = if rest.starts_with("//") {
             (rest.find('\n').unwrap_or(rest.len()), false)
         } else if rest.starts_with("/*") {
@@ -105,17 +105,30 @@ fn raw_string(text: &str) -> Option<usize> {
 /// gives `std::fs` and `std::io::Read`. Takes text without comments and strings.
 pub fn used_paths(code: &str) -> Vec<String> {
     let mut paths = Vec::new();
-    for (at, _) in code.match_indices("use ") {
-        if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
-            continue;
-        }
-        let Some(tree) = code[at + 4..].split(';').next() else {
-            continue;
-        };
+    for tree in code.split(';').filter_map(|statement| split_at_use(statement).1) {
         let tree: String = tree.split_whitespace().collect::<Vec<_>>().join(" ");
         expand("", &tree, &mut paths);
     }
     paths
+}
+
+/// Every path that stands elsewhere: `a::b::c(x)` gives `a::b::c`.
+pub fn paths_in_place(code: &str) -> Vec<&str> {
+    let elsewhere = code.split(';').map(|statement| split_at_use(statement).0);
+    let words = elsewhere.flat_map(|text| text.split(|c| !is_word(c) && c != ':'));
+    words.map(|word| word.trim_matches(':')).filter(|word| word.contains("::")).collect()
+}
+
+fn split_at_use(statement: &str) -> (&str, Option<&str>) {
+    let uses = |(at, _): &(usize, &str)| !statement[..*at].ends_with(is_word);
+    match statement.match_indices("use ").find(uses) {
+        Some((at, word)) => (&statement[..at], Some(&statement[at + word.len()..])),
+        None => (statement, None),
+    }
+}
+
+pub fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
 }
 
 fn expand(prefix: &str, tree: &str, paths: &mut Vec<String>) {
@@ -162,4 +175,10 @@ fn groups_of_use_are_written_out() {
     let code = "pub use std::{fs, io::{self, Read}, time::Instant as Now};\nuse ::libc;\nlet reuse = 1;";
     let expected = ["std::fs", "std::io::self", "std::io::Read", "std::time::Instant", "libc"];
     assert_eq!(used_paths(code), expected);
+}
+
+#[test]
+fn paths_in_place_are_found_beside_those_of_use() {
+    let code = "use a::b; fn f(x: &c::D) -> e::F<g::H> { i::<j::K>(); super::l::m(n, Self::O) } use p::q;";
+    assert_eq!(paths_in_place(code), ["c::D", "e::F", "g::H", "j::K", "super::l::m", "Self::O"]);
 }

@@ -1,11 +1,13 @@
 //! Are the module edges and the house rules kept in every source file?
 //!
-//! The rules are pure functions over path and text (`rules`), each of which proves in its own test
-//! that it fires; here stand only the walk through the repository and the verdict.
+//! The rules are pure functions over path and text (`rules`) or over those of a whole crate (`circles`), each of which
+//! proves in its own test that it fires; here stand only the walk through the repository and the verdict.
 
+mod circles;
 mod code;
 mod rules;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -19,6 +21,20 @@ fn every_source_file_keeps_the_house_rules() {
         complaints.extend(rules::complaints(path, text));
     });
     assert!(files > 5, "the walk found {files} files");
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+#[test]
+fn no_files_import_each_other_in_a_circle() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut crates: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    walk(root, root, &mut |path, text| {
+        if let Some((place, _)) = path.split_once("src/") {
+            crates.entry(place.to_owned()).or_default().insert(path.to_owned(), text.to_owned());
+        }
+    });
+    assert!(crates.len() > 3, "the walk found {:?}", crates.keys());
+    let complaints: Vec<String> = crates.values().flat_map(circles::complaints).collect();
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 

@@ -1,6 +1,6 @@
 //! The house rules, one function each: path and text in, complaints out.
 
-use crate::code::{used_paths, without_comments, without_comments_and_strings};
+use crate::code::{is_word, paths_in_place, used_paths, without_comments, without_comments_and_strings};
 
 /// A rule gives a complaint for each line, or for the file, that breaks it.
 type Rule = fn(&File) -> Vec<String>;
@@ -43,15 +43,8 @@ impl File<'_> {
     fn mentions(&self, module: &str) -> bool {
         let inside = |path: &str| path.strip_prefix(module).is_some_and(|rest| !rest.starts_with(is_word));
         used_paths(&self.bare).iter().any(|path| inside(path))
-            || self
-                .bare
-                .match_indices(module)
-                .any(|(at, _)| inside(&self.bare[at..]) && !self.bare[..at].ends_with(is_word))
+            || paths_in_place(&self.bare).into_iter().any(inside)
     }
-}
-
-fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
 }
 
 /// A complaint for each bad line of `text`, with the line's number and words.

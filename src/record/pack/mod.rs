@@ -18,7 +18,7 @@ use dunnage_analysis::record::kernel::HOST;
 use serde::{Deserialize, Serialize};
 
 pub use read::unpack;
-pub(super) use read::unpacked;
+pub(super) use read::{Unpacked, unpacked};
 pub use words::{Kind, Replaced};
 pub use write::{Contents, Options, Present, look, write};
 
@@ -54,14 +54,4 @@ struct Listed {
     name: String,
     bytes: u64,
     sha256: String,
-}
-
-/// A run out of a pack: two small files, and the samples in a file that has no name anymore.
-pub(super) struct Unpacked {
-    /// What `env.json` holds.
-    pub environment: Vec<u8>,
-    /// What `plan.json` holds.
-    pub plan: Vec<u8>,
-    /// `samples.jsonl`.
-    pub samples: std::fs::File,
 }

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use tar::Archive;
 
 use super::super::{ENVIRONMENT, PILOT, PLAN, SAMPLES};
-use super::{FORMAT_NAME, Listed, MANIFEST, Manifest, Unpacked, VERSION};
+use super::{FORMAT_NAME, Listed, MANIFEST, Manifest, VERSION};
 use crate::outcome::Artefact;
 
 /// The largest run that a plan allows, twenty million samples of some 400 bytes each.
@@ -24,6 +24,16 @@ const MOST_TIMES: u64 = 200;
 const SMALL: u64 = 1 << 20;
 /// Environment, plan and first entry are read into memory.
 const MOST_TEXT: u64 = 64 << 20;
+
+/// A run out of a pack: two small files, and the samples in a file that has no name anymore.
+pub struct Unpacked {
+    /// What `env.json` holds.
+    pub environment: Vec<u8>,
+    /// What `plan.json` holds.
+    pub plan: Vec<u8>,
+    /// `samples.jsonl`.
+    pub samples: File,
+}
 
 /// Unpacks into a directory, which must be empty or not there yet. What is not complete in the end is not there.
 pub fn unpack(path: &Path, directory: &Path) -> Result<()> {

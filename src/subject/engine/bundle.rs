@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::Engine;
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::subject::RunContext;
-use crate::subject::container::{Container, ContainerRequest};
+use crate::subject::container::Container;
+use crate::subject::{ContainerRequest, RunContext};
 
 impl Engine {
     /// Starts a container that stays, reads its bundle, and removes it again.
