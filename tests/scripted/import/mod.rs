@@ -120,7 +120,7 @@ fn a_command_that_became_slower_is_a_regression() {
     let ran = old.dunnage.run(&format!("compare DIR {} --fail-on slower", place.display()));
     assert_eq!(ran.code, 3, "{ran}");
     assert!(ran.stderr.contains("returned of `docker run x` rises: +33"), "{ran}");
-    assert!(ran.stdout.contains("neither bare nor floor is in all runs"), "{ran}");
+    assert!(ran.stdout.contains("Neither bare nor floor is in all runs"), "{ran}");
     // A metric that the file has not is no question that is left open.
     let back = old.dunnage.run(&format!("compare {} DIR --fail-on slower", place.display()));
     assert!(back.code == 0 && !back.stdout.contains("no data"), "{back}");

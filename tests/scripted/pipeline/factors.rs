@@ -52,7 +52,7 @@ fn planted_effects_of_factors_are_found_and_told() {
     }
     let text = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
-        "factors: is it `a`, `b` or `c`?",
+        "Factors: is it `a`, `b` or `c`?",
         "Most of all it is `c`: c=high takes 1",
         "Then it is `a`: a=high takes ",
         "They do not simply add up: what c=high takes more than c=low is ",

@@ -134,6 +134,9 @@ fn answer(report: &Report) -> Vec<Block> {
 /// What the words of verdicts mean in the first metric of an experiment.
 fn legend(experiment: &Experiment) -> String {
     let Some(metric) = experiment.metrics.first() else { return String::new() };
+    if experiment.verdicts_in_family == 0 {
+        return "Medians with their 95 % intervals.".into();
+    }
     let (absolute, relative) = metric.margin;
     format!(
         "Medians with their 95 % intervals. Verdicts rest on differences round by round. slower, faster: the interval \
