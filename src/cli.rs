@@ -39,6 +39,9 @@ pub enum Command {
         /// What to list; everything unless given.
         #[arg(value_enum)]
         what: Option<Listed>,
+        /// Output format: terminal, html, md or json.
+        #[arg(long, default_value = "terminal")]
+        format: String,
     },
     /// Show the cells, the comparisons, the order and the time a run would take; measure nothing.
     Plan(Plan),

@@ -40,7 +40,7 @@ pub fn main() -> i32 {
     };
     let done = match &cli.command {
         Command::Doctor { format } => doctor::run(format),
-        Command::List { what } => list::run(*what),
+        Command::List { what, format } => list::run(*what, format),
         Command::Plan(options) => plan::run(options),
         Command::Check(selection) => check::run(selection),
         Command::Run(options) => run::run(options),

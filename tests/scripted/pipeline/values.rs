@@ -44,6 +44,13 @@ fn words_follow_the_direction_of_each_metric() {
     assert_eq!((&metric["unit"], &metric["better"]), (&"bytes/s".into(), &"more".into()));
     // No list that people see holds what is there for tests.
     assert!(!dunnage.run("list experiments").stdout.contains("scripted"));
+    let lists: serde_json::Value =
+        serde_json::from_str(&dunnage.run("list --format json").stdout).expect("JSON");
+    assert_eq!(
+        (&lists["schema"], &lists["experiments"][0]["name"]),
+        (&"dunnage-list/1".into(), &"start".into())
+    );
+    assert_eq!((&lists["metrics"][0]["unit"], &lists["subjects"][0]["name"]), (&"s".into(), &"bare".into()));
 }
 
 #[test]
