@@ -150,11 +150,12 @@ fn legend(experiment: &Experiment) -> String {
     )
 }
 
-/// What findings mean for a decision. What two subjects differ by stands in the section.
+/// What its own tables come to, and what findings mean for a decision. What two subjects differ by stands in the section.
 fn in_words(report: &Report, experiment: &Experiment) -> Vec<String> {
     let own = report.sentences.iter();
     let own = own.filter(|one| one.experiment == experiment.name && one.topic != Topic::Difference);
-    own.map(|one| one.text.clone()).collect()
+    let summaries = experiment.exhibits.iter().flat_map(|exhibit| exhibit.summary.iter().cloned());
+    summaries.chain(own.map(|one| one.text.clone())).collect()
 }
 
 /// The dearest pieces of each price list.
@@ -175,9 +176,7 @@ fn dearest(experiment: &Experiment) -> Vec<String> {
 
 /// An experiment in a few sentences.
 fn in_short(report: &Report, experiment: &Experiment) -> Vec<String> {
-    let mut sentences: Vec<String> =
-        experiment.exhibits.iter().flat_map(|exhibit| exhibit.summary.iter().cloned()).collect();
-    sentences.extend(dearest(experiment));
+    let mut sentences = dearest(experiment);
     sentences.extend(in_words(report, experiment));
     if experiment.speaks_for_itself() || !sentences.is_empty() {
         return sentences;
