@@ -309,7 +309,7 @@ pub fn environment(run: &RunContext, found: &Found) -> Environment {
         filter: run.filter().map(|filter| FilterFacts {
             origin: filter.origin.clone(),
             sha256: filter.sha256.clone(),
-            profile: Some(filter.oci.clone()),
+            profile: Some(filter.oci.to_string()),
         }),
         origin: None,
     }

@@ -28,13 +28,14 @@ pub fn vocabulary() -> String {
 }
 
 /// Names of fields, in the files of a run and in the list of what a pack holds.
-const FIELDS: &str = "absolute against allowed_ns asked at available_memory baseline begin busy bytes capped cell cells class command \
-    comparisons components containers cost counters cpu_pressure disturbed doubts dunnage end evidence experiment \
-    factorial factors facts failed family file files filter format frequency given host io_pressure key label labels \
-    ladder launch_ns layer levels load machine margins mechanism metric missing name no_cpu_accounting notes offers \
-    only_in order origin path pilot_rounds position precision predecessor predicted predictions probe quotas reason \
-    relation relative removed role round rounds rule run runtime seed series setting sha256 skipped stamps started \
-    steal step subject subjects tags timer took treatment twin_of unavailable variant_of version warmups words";
+const FIELDS: &str = "absolute against allowed_ns artefacts asked at available_memory baseline begin busy bytes \
+    capped cell cells class command comparisons components containers controls cost counters cpu_pressure \
+    distributions disturbed doubts dunnage end evidence experiment factorial factors facts failed file files \
+    filter format frequency given host io_pressure key label labels ladder launch_ns layer levels load machine \
+    margins mechanism metric missing name no_cpu_accounting notes offers only_in order origin path pilot_rounds \
+    position precision predecessor predicted predictions probe profile quotas reason relation relative removed role \
+    round rounds rule run runtime seed series setting sha256 skipped stamps started steal step subject subjects \
+    tags timer took treatment twin_of unavailable variant_of verdicts version warmups words";
 
 /// Names of facts, stamps and counters, and words that the program writes.
 const SAID: &str = "aligned all architecture as attached backend bare batches began blocks boot_time burst burst_periods burst_time \

@@ -162,9 +162,9 @@ pub struct FilterFacts {
     pub origin: String,
     /// SHA-256 of the profile, hexadecimal.
     pub sha256: String,
-    /// The profile as `linux.seccomp` of an OCI bundle. A pack has none.
+    /// The profile as it stands under `linux.seccomp` of an OCI bundle, as JSON in a text. A pack has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profile: Option<serde_json::Value>,
+    pub profile: Option<String>,
 }
 
 /// The timer's floor.
