@@ -95,6 +95,17 @@ impl Page {
         }
     }
 
+    /// Adds a text in as many lines as it needs, the first of which stands out to the left: names that a stranger chose
+    /// begin no line of their own.
+    pub fn outdented(&mut self, tone: Tone, text: &str) {
+        for (index, line) in wrap("", text, self.width.saturating_sub(2)).into_iter().enumerate() {
+            match index {
+                0 => self.line(&[(tone, &line)]),
+                _ => self.line(&[(Tone::Plain, "  "), (tone, &line)]),
+            }
+        }
+    }
+
     /// Adds a text in as many lines as it needs, behind pieces that stand in the first only.
     pub fn hanging(&mut self, first: &[(Tone, &str)], tone: Tone, text: &str) {
         let indent = first.iter().map(|(_, text)| width(text)).sum();

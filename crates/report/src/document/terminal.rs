@@ -25,9 +25,9 @@ const NAME: usize = 26;
 /// The document as text.
 pub fn render(document: &Document, look: &Look) -> String {
     let mut page = Page::new(look);
-    page.paragraph(Tone::Strong, "", &document.title);
+    page.outdented(Tone::Strong, &document.title);
     if !document.about.is_empty() {
-        page.paragraph(Tone::Faint, "", &document.about.join(" · "));
+        page.outdented(Tone::Faint, &document.about.join(" · "));
     }
     facts(&mut page, &document.head);
     if !document.alarms.is_empty() {
