@@ -3,7 +3,7 @@
 use super::compared::verdict;
 use crate::document::{Block, Cell, Column, Item, Table, Tone};
 use crate::report::model::{Amount, Effect, Experiment, Metric, PriceList};
-use crate::report::text::{estimated, in_percent, percent, with_interval};
+use crate::report::text::{capital, estimated, in_percent, percent, with_interval};
 use crate::units::Unit;
 use crate::verdict::exhibit::{Exhibit, Item as Shown};
 
@@ -102,8 +102,13 @@ fn totals(experiment: &Experiment, list: &PriceList) -> Vec<String> {
 }
 
 /// The exhibits of an experiment; whose a row is, is told by a text in it that is a subject's label or begins with one.
-pub(super) fn exhibits(experiment: &Experiment, labels: &[String]) -> Vec<Table> {
-    experiment.exhibits.iter().map(|exhibit| exhibited(exhibit, labels)).collect()
+/// What one without rows has to say stands in its notes: that nothing is slower is an answer.
+pub(super) fn exhibits(experiment: &Experiment, labels: &[String]) -> Vec<Block> {
+    let blocks = |exhibit: &Exhibit| match exhibit.rows.is_empty() {
+        true => Block::titled(capital(&exhibit.title), vec![Block::sentences(&exhibit.notes)]),
+        false => vec![Block::Table(exhibited(exhibit, labels))],
+    };
+    experiment.exhibits.iter().flat_map(blocks).collect()
 }
 
 fn exhibited(exhibit: &Exhibit, labels: &[String]) -> Table {
