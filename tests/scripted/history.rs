@@ -132,7 +132,7 @@ fn too_few_runs_and_bad_ones_are_told() {
     let ran = dunnage.run("history DIR/01 DIR.other");
     assert!(ran.code == 1 && ran.stderr.contains("share a cell"), "{ran}");
     let plan = dunnage.directory().join("02/plan.json");
-    let text = fs::read_to_string(&plan).unwrap().replacen("\"version\": 1", "\"version\": 9", 1);
+    let text = fs::read_to_string(&plan).unwrap().replacen("\"version\": 2", "\"version\": 9", 1);
     fs::write(&plan, text).unwrap();
     let ran = dunnage.run("history DIR DIR.other");
     assert!(ran.code == 1 && ran.stderr.contains("left out") && ran.stderr.contains("version 9"), "{ran}");

@@ -107,7 +107,7 @@ fn what_cannot_be_compared_is_one_clear_error() {
     refused(&dunnage.run("compare DIR-before DIR-nowhere"), 1, "is not a run directory");
     let samples = dunnage.directory().with_file_name("run-other").join("samples.jsonl");
     let text = fs::read_to_string(&samples).expect("samples");
-    fs::write(&samples, text.replacen("\"version\":1", "\"version\":999", 1)).expect("ours");
+    fs::write(&samples, text.replacen("\"version\":2", "\"version\":999", 1)).expect("ours");
     refused(&dunnage.run("compare DIR-before DIR-other"), 1, "has format version 999");
 }
 

@@ -69,15 +69,15 @@ fn a_damaged_line_in_the_middle_is_counted_and_the_rest_read() {
 #[test]
 fn a_newer_format_is_refused() {
     let dunnage = measured();
-    damage(&dunnage, "samples.jsonl", |text| text.replacen("\"version\":1", "\"version\":99", 1));
+    damage(&dunnage, "samples.jsonl", |text| text.replacen("\"version\":2", "\"version\":99", 1));
     let ran = dunnage.run("report DIR");
     refused(
         &ran,
-        "has format version 99, and this dunnage reads up to 1",
+        "has format version 99, and this dunnage reads 2",
         Some("use the dunnage that wrote it"),
     );
     let dunnage = measured();
-    damage(&dunnage, "plan.json", |text| text.replacen("\"version\": 1", "\"version\": 99", 1));
+    damage(&dunnage, "plan.json", |text| text.replacen("\"version\": 2", "\"version\": 99", 1));
     let ran = dunnage.run("report DIR");
     refused(&ran, "the plan has format version 99", Some("use the dunnage that wrote it"));
 }

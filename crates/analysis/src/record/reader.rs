@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::io::{BufRead, BufReader, Read};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow};
 
 use super::environment::{Environment, Order};
 use super::lines::outcome;
@@ -214,10 +214,19 @@ pub fn read(source: &Source) -> Result<Recorded> {
     Ok(recorded)
 }
 
+/// A file of another form.
+fn other_format(name: &str, version: u32) -> anyhow::Error {
+    anyhow!("{name} has format version {version}, and this dunnage reads {FORMAT}\n\nhint: use the dunnage that wrote it")
+}
+
 /// Environment and plan of a run.
 pub fn head(source: &Source) -> Result<(Environment, Plan)> {
     let damaged = |name| move || format!("{} is damaged", source.name(name));
     let environment = serde_json::from_slice(&source.environment).with_context(damaged(ENVIRONMENT))?;
+    let version = plan_file::version(&source.plan).with_context(damaged(PLAN))?;
+    if version != FORMAT {
+        return Err(other_format("the plan", version));
+    }
     let file = serde_json::from_slice(&source.plan).with_context(damaged(PLAN))?;
     let plan = plan_file::from_wire(file).with_context(|| format!("{} cannot be used", source.name(PLAN)))?;
     Ok((environment, plan))
@@ -238,12 +247,8 @@ pub fn begin(source: &Source) -> Result<(Header, u64, bool)> {
         .ok()
         .filter(|header: &Header| header.format == HEADER_FORMAT)
         .with_context(|| format!("{} does not begin as a file of samples does", source.name(SAMPLES)))?;
-    if header.version > FORMAT {
-        bail!(
-            "{} has format version {}, and this dunnage reads up to {FORMAT}\n\nhint: use the dunnage that wrote it, or a newer one",
-            source.name(SAMPLES),
-            header.version
-        );
+    if header.version != FORMAT {
+        return Err(other_format(&source.name(SAMPLES), header.version));
     }
     Ok((header, length, last != *b"\n"))
 }

@@ -8,7 +8,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The version of the formats, in the first line of the samples. A reader refuses newer ones.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// The file of the environment.
 pub const ENVIRONMENT: &str = "env.json";
