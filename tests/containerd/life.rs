@@ -268,7 +268,7 @@ fn a_failure_of_containerd_is_a_row_and_the_others_go_on() {
     let dunnage = Dunnage::new();
     let subjects = format!("-s bare -s breaks=containerd:bin={}", ctr.display());
     let ran = dunnage.run(&format!("run start {subjects} --rounds 1 --set prestate=primed -o DIR"));
-    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(ran.code, 6, "{ran}");
     let run = recorded(&dunnage, &ran);
     assert!(!run.failures.is_empty(), "{ran}");
     for row in &run.failures {

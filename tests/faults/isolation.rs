@@ -58,7 +58,7 @@ fn a_runtime_that_leaves_out_a_part_is_found_out() {
         "run start -s bare -s crun {} --rounds 2 --set prestate=idle -o DIR",
         subjects.join(" ")
     ));
-    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(ran.code, 6, "{ran}");
     let recorded = record::load(&dunnage.directory()).expect("a run directory");
     for (label, _, words) in LEAKS {
         assert_all_failed(&recorded, label, Treatment, words);

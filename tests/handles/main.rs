@@ -11,6 +11,7 @@ mod support;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 use ::dunnage::image::{SmallImage, rootfs};
@@ -22,6 +23,14 @@ use ::dunnage::sys::signals::Interrupts;
 use ::dunnage::units::Nanos;
 use dunnage::Dunnage;
 use support::{Need, lacks};
+
+/// Read by whoever uses an engine's image; written by whoever sweeps, which removes images that nobody uses whose run lies in
+/// the same state directory.
+static IMAGES: RwLock<()> = RwLock::new(());
+
+fn uses_images() -> RwLockReadGuard<'static, ()> {
+    IMAGES.read().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A run in this state directory, with the program as its probe.
 fn run_in(state: &Path) -> RunContext {
@@ -88,6 +97,7 @@ fn ends(dunnage: &Dunnage, mut subject: Box<dyn Subject>, run: RunContext) {
 }
 
 fn serves(text: &str, orders: usize) {
+    let _using = uses_images();
     let dunnage = Dunnage::new();
     let run = run_in(&dunnage.state());
     let subject = subject(text, &run);
@@ -245,6 +255,7 @@ fn holds_two_joined_containers_until_it_is_killed() {
 }
 
 fn joins(text: &str, networks: impl Fn() -> String) {
+    let using = uses_images();
     let dunnage = Dunnage::new();
     let run = run_in(&dunnage.state());
     let subject = subject(text, &run);
@@ -262,7 +273,10 @@ fn joins(text: &str, networks: impl Fn() -> String) {
     child.kill().unwrap();
     child.wait().unwrap();
     let id = id.expect("it held two containers");
+    drop(using);
+    let alone = IMAGES.write().unwrap_or_else(PoisonError::into_inner);
     let swept = dunnage.run("sweep");
+    drop(alone);
     assert_eq!(swept.code, 0, "{swept}");
     assert_eq!(left::of_run(&id), Vec::<String>::new(), "{swept}");
     assert!(!networks().contains(&format!("dunnage-{id}-")), "{swept}");
@@ -298,6 +312,7 @@ fn two_containers_of_podman_exchange_bytes_and_leave_nothing() {
 
 /// A service behind a published port, which a peer on the host calls.
 fn publishes(text: &str) {
+    let _using = uses_images();
     let dunnage = Dunnage::new();
     let run = run_in(&dunnage.state());
     let (subject, bare) = (subject(text, &run), subject("bare", &run));

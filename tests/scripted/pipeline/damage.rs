@@ -71,11 +71,7 @@ fn a_newer_format_is_refused() {
     let dunnage = measured();
     damage(&dunnage, "samples.jsonl", |text| text.replacen("\"version\":2", "\"version\":99", 1));
     let ran = dunnage.run("report DIR");
-    refused(
-        &ran,
-        "has format version 99, and this dunnage reads 2",
-        Some("use the dunnage that wrote it"),
-    );
+    refused(&ran, "has format version 99, and this dunnage reads 2", Some("use the dunnage that wrote it"));
     let dunnage = measured();
     damage(&dunnage, "plan.json", |text| text.replacen("\"version\": 2", "\"version\": 99", 1));
     let ran = dunnage.run("report DIR");

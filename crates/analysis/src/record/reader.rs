@@ -216,7 +216,9 @@ pub fn read(source: &Source) -> Result<Recorded> {
 
 /// A file of another form.
 fn other_format(name: &str, version: u32) -> anyhow::Error {
-    anyhow!("{name} has format version {version}, and this dunnage reads {FORMAT}\n\nhint: use the dunnage that wrote it")
+    anyhow!(
+        "{name} has format version {version}, and this dunnage reads {FORMAT}\n\nhint: use the dunnage that wrote it"
+    )
 }
 
 /// Environment and plan of a run.
