@@ -228,7 +228,8 @@ fn the_profile_of_a_run_is_the_one_in_dockers_bundle() {
     let environment = std::fs::read(dunnage.directory().join("env.json")).unwrap();
     let environment: Value = serde_json::from_slice(&environment).unwrap();
     let filter = &environment["filter"];
-    assert_eq!(filter["profile"], config["linux"]["seccomp"], "{}", filter["origin"]);
+    let profile: Value = serde_json::from_str(filter["profile"].as_str().unwrap()).unwrap();
+    assert_eq!(profile, config["linux"]["seccomp"], "{}", filter["origin"]);
     let origin = filter["origin"].as_str().unwrap();
     assert!(
         origin.starts_with("docker ") && ran.stdout.contains(&origin[.."docker 2".len()]),
