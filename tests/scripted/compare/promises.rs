@@ -9,7 +9,7 @@ use super::scripted::entry;
 /// A docker that is slower by 5 %, with the margin of 3 % of `start`, 30 rounds and 3 % noise.
 #[test]
 fn five_percent_are_found_in_nine_of_ten_trials() {
-    let trials = 100;
+    let trials = 200;
     let slower = |label: &str, _: &str, _: usize| if label == "docker" { 1.05 } else { 1.0 };
     let alone = doubts(&run(0, 30, plain));
     let found = (0..trials).filter(|trial| {
@@ -18,15 +18,15 @@ fn five_percent_are_found_in_nine_of_ten_trials() {
         word(&comparison, "docker") == "slower"
     });
     let found = found.count();
-    assert!(found >= 90, "{found} of {trials}");
+    assert!(found >= 180, "{found} of {trials}");
 }
 
 /// Runs of the same, on a machine that is faster on one day and slower on the next, which everybody shows: the
 /// machine may be said to have changed, but no subject. The bound is that of a binomial count with 5 % that is
-/// exceeded less than once in 10,000; a rule that is wrong in 20 % of runs exceeds it in seven of eight.
+/// exceeded once in 10,000.
 #[test]
 fn equal_subjects_are_called_different_no_more_often_than_the_level_allows() {
-    let trials = 100;
+    let trials = 200;
     let five = |seed: u64, weather: f64| {
         let mut subjects = ladder();
         subjects.push(entry("crun", Layer::Runtime, Ladder::AsInstalled, Some("crun")));
@@ -44,5 +44,5 @@ fn equal_subjects_are_called_different_no_more_often_than_the_level_allows() {
             .any(|label| ["slower", "faster", "mixed"].contains(&word(&comparison, label)))
     });
     let alarms = alarms.count();
-    assert!(alarms <= 15, "{alarms} of {trials}");
+    assert!(alarms <= 23, "{alarms} of {trials}");
 }
