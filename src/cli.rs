@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
+use crate::watch::target::Engine;
 
 /// Measures what Linux containers cost, layer by layer, before the application does any work.
 #[derive(Debug, Parser)]
@@ -363,7 +364,7 @@ pub struct Advise {
     pub every: String,
     /// Whose container it is; looked for in both unless given.
     #[arg(long, value_enum)]
-    pub engine: Option<EngineName>,
+    pub engine: Option<Engine>,
     /// Predict what this limit would mean, too; repeat for several.
     #[arg(long = "limit", value_name = "CPUS", allow_hyphen_values = true)]
     pub limits: Vec<String>,
@@ -377,15 +378,6 @@ pub struct Advise {
 pub enum Advised {
     /// A CPU limit.
     Cpu,
-}
-
-/// The engines whose containers are found by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum EngineName {
-    /// Docker.
-    Docker,
-    /// Podman.
-    Podman,
 }
 
 /// The form of the event stream.

@@ -35,6 +35,11 @@ pub enum Special {
     Interrupted,
 }
 
+/// What was asked for does not exist or cannot be had.
+pub fn usage(text: impl Into<String>) -> anyhow::Error {
+    Special::Usage(text.into()).into()
+}
+
 /// The exit code of an error, found anywhere in its chain.
 pub fn code_of(error: &anyhow::Error) -> i32 {
     match error.chain().find_map(|cause| cause.downcast_ref::<Special>()) {

@@ -20,4 +20,16 @@ pub mod sys;
 pub mod watch;
 
 pub use dunnage_analysis::{advise, experiment, outcome, plan, stats, units, verdict};
-pub use dunnage_report::{compare, document, history, reference, report};
+pub use dunnage_report::{document, reference, report};
+
+/// Old runs against new ones: what changed, and how it is said.
+pub mod compare {
+    pub use dunnage_analysis::compare::*;
+    pub use dunnage_report::compare::*;
+}
+
+/// A metric over many runs: where it changed, and how it is said.
+pub mod history {
+    pub use dunnage_analysis::history::*;
+    pub use dunnage_report::history::*;
+}

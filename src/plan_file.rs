@@ -9,7 +9,7 @@ pub mod shipped;
 mod write;
 
 pub use read::parse;
-pub use write::{Written, write};
+pub use write::{settings, write};
 
 use anyhow::{Context, Result};
 

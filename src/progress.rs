@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::record::Row;
+use crate::report::text::clean;
 use crate::runner::Event;
 
 /// Where events go.
@@ -75,21 +76,10 @@ fn cell_name(plan: &Plan, cell: usize) -> String {
     format!("{} {} {}", cell.experiment, cell.setting, plan.subjects[cell.subject].label)
 }
 
-/// Engines' words may hold anything; a terminal gets none of its control characters.
-fn harmless(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
 fn failure_of(plan: &Plan, row: &Row<'_>) -> Option<String> {
-    match row.outcome.as_ref() {
-        Outcome::Failed(failure) => Some(format!(
-            "{}: {}: {}",
-            round_name(plan, row.round),
-            cell_name(plan, row.cell),
-            harmless(&failure.in_short())
-        )),
-        _ => None,
-    }
+    let Outcome::Failed(failure) = row.outcome.as_ref() else { return None };
+    let (round, cell) = (round_name(plan, row.round), cell_name(plan, row.cell));
+    Some(format!("{round}: {cell}: {}", clean(&failure.in_short())))
 }
 
 fn bar_event(bar: &ProgressBar, plan: &Plan, event: &Event<'_>) {
@@ -123,23 +113,20 @@ fn line_event(began: &std::time::Instant, plan: &Plan, event: &Event<'_>) {
 
 fn json_event(plan: &Plan, event: &Event<'_>) -> Result<()> {
     let phase = |round: &usize| if *round < plan.warmups { "warmup" } else { "measure" };
-    let place = |cell: usize| {
+    let of_cell = |event: &str, cell: usize, position: usize| {
         let planned = &plan.cells[cell];
-        (planned.experiment, planned.setting.to_string(), plan.subjects[planned.subject].label.clone())
+        json!({"event": event, "cell": cell, "position": position, "experiment": planned.experiment,
+            "setting": planned.setting.to_string(), "label": plan.subjects[planned.subject].label})
     };
     let line = match event {
         Event::RoundBegins { round } => {
             json!({"event": "round begins", "round": round, "phase": phase(round)})
         }
-        Event::CellBegins { cell, position } => {
-            let (experiment, setting, label) = place(*cell);
-            json!({"event": "cell begins", "cell": cell, "position": position, "experiment": experiment,
-                "setting": setting, "label": label})
-        }
+        Event::CellBegins { cell, position } => of_cell("cell begins", *cell, *position),
         Event::CellEnds(row) => {
-            let (experiment, setting, label) = place(row.cell);
-            let mut line = json!({"event": "cell ends", "cell": row.cell, "round": row.round, "position": row.position,
-                "phase": phase(&row.round), "experiment": experiment, "setting": setting, "label": label});
+            let mut line = of_cell("cell ends", row.cell, row.position);
+            line["round"] = json!(row.round);
+            line["phase"] = json!(phase(&row.round));
             match row.outcome.as_ref() {
                 Outcome::Measured(sample) => {
                     line["outcome"] = json!("measured");
@@ -169,6 +156,5 @@ fn json_event(plan: &Plan, event: &Event<'_>) -> Result<()> {
     };
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")?;
-    out.flush()?;
-    Ok(())
+    Ok(out.flush()?)
 }

@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::measure;
 use crate::outcome::{Abort, FailureClass, Outcome};
 use crate::plan::Plan;
-use crate::record::{RoundContext, Row};
+use crate::record::{RoundContext, Row, since_1970};
 use crate::subject::{RunContext, Subject};
 
 /// What happens during a run, in this order: for every round its beginning, its cells, its end.
@@ -108,14 +108,14 @@ pub fn run(
         for (position, cell) in plan.order(round).into_iter().enumerate() {
             listen(&Event::CellBegins { cell, position })?;
             let planned = &plan.cells[cell];
-            let experiment = measure::find(planned.experiment).expect("cells are made of known experiments");
+            let measure = measure::find(planned.experiment).expect("cells are made of known experiments");
             let subject = &mut subjects[planned.subject];
             let outcome = if timeouts[planned.subject] >= MOST_TIMEOUTS {
                 Outcome::Skipped(format!("it timed out {MOST_TIMEOUTS} times in a row"))
             } else if let Some(reason) = pasts[cell].hopeless() {
                 Outcome::Skipped(reason)
             } else {
-                match experiment.measure(subject.as_mut(), &planned.setting, run) {
+                match measure(subject.as_mut(), &planned.setting, run) {
                     Ok(sample) => Outcome::Measured(sample),
                     Err(Abort::Failed(failure)) => Outcome::Failed(failure),
                     Err(Abort::Interrupted) => return Ok(Ending::Interrupted),
@@ -128,12 +128,13 @@ pub fn run(
                 Outcome::Skipped(_) => timeouts[planned.subject],
                 _ => 0,
             };
-            if !experiment.about().recovers {
+            if !planned.asks().recovers {
                 pasts[cell] = std::mem::take(&mut pasts[cell]).and(&outcome);
             }
             let next = following(predecessor, cell, &outcome);
             let outcome = Cow::Owned(outcome);
-            listen(&Event::CellEnds(&Row { cell, round, position, predecessor, started: 0, outcome }))?;
+            let started = since_1970();
+            listen(&Event::CellEnds(&Row { cell, round, position, predecessor, started, outcome }))?;
             predecessor = next;
             if run.interrupts.asked() {
                 return Ok(Ending::Interrupted);

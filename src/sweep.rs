@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::resource::journal::{self, Abandoned};
 use crate::resource::{self, Goes, Kind, Record, Scope};
-use crate::subject::{self, Company, Place};
+use crate::subject::{self, OtherRuns, Place};
 use crate::sys::remains::{self, Tokens};
 use crate::sys::{clock, process};
 use crate::units::Stamp;
@@ -86,12 +86,12 @@ pub fn everything(place: &Place) -> Result<Vec<String>> {
     let mut told = abandoned(place)?;
     // Runs that keep their journals elsewhere use the same images in engines.
     let alone = living_runs(&place.state).is_empty() && !another_dunnage();
-    let company = if alone { Company::Alone } else { Company::Others };
+    let others = if alone { OtherRuns::None } else { OtherRuns::Some };
     // The farthest from the kernel first: what is above goes before what it stands on.
     for kind in subject::KINDS.iter().rev() {
-        told.extend((kind.sweep)(place, company));
+        told.extend((kind.sweep)(place, others));
     }
-    if company == Company::Others {
+    if others == OtherRuns::Some {
         told.push("left the images, since another dunnage is running".into());
         return Ok(told);
     }
@@ -112,9 +112,11 @@ fn living_runs(state: &Path) -> Vec<String> {
     entries.filter_map(|entry| Some(entry.path().file_stem()?.to_str()?.to_owned())).collect()
 }
 
+/// Whether another process is a dunnage, or holds a run's journal, wherever that lies and whatever it is called.
 fn another_dunnage() -> bool {
     let own = std::process::id() as i32;
     process::named(&["dunnage"]).iter().any(|other| other.pid != own)
+        || process::holding(&resource::is_journal).any(|other| other != own)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Output, Stdio};
 
-use ::dunnage::image::SmallImage;
+use ::dunnage::image::Image;
 use ::dunnage::subject::podman;
 use serde_json::Value;
 
@@ -68,7 +68,7 @@ fn image(engine: &str) -> String {
     let ran = Dunnage::new().run(&format!("check start -s {engine} --set prestate=primed"));
     assert_eq!(ran.code, 0, "{ran}");
     let bytes = fs::read(env!("CARGO_BIN_EXE_dunnage")).expect("the executable");
-    SmallImage::new(&bytes).reference().to_owned()
+    Image::small(&bytes).reference.to_owned()
 }
 
 fn begun(dunnage: &Dunnage, arguments: &str) -> Child {

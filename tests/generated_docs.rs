@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 
 use clap::CommandFactory as _;
 use dunnage::cli::Cli;
-use dunnage::experiment::{self, About, Metric, Weight};
+use dunnage::experiment::{self, Experiment, Metric, Weight};
 use dunnage::subject::{self, Kind, survey};
 
 /// What asks for documents to be written instead of compared.
@@ -46,7 +46,7 @@ fn experiments_and_metrics_are_documented_as_they_are() {
     let mut text = preface("Experiments and metrics", "the program's own list of experiments");
     text.push_str("`dunnage list experiments` and `dunnage list metrics` say the same on a terminal.\n");
     for experiment in experiment::ALL {
-        describe_experiment(&mut text, experiment.about());
+        describe_experiment(&mut text, experiment);
     }
     compare("docs/metrics.md", &text);
 }
@@ -187,7 +187,7 @@ fn printed(arguments: &[&str]) -> String {
     text.lines().fold(String::new(), |all, line| all + line.trim_end() + "\n")
 }
 
-fn describe_experiment(text: &mut String, about: &About) {
+fn describe_experiment(text: &mut String, about: &Experiment) {
     write!(text, "\n## `{}`\n\n{}\n", about.name, sentence(about.question)).unwrap();
     if !about.keys.is_empty() {
         text.push_str("\n| setting | values | meaning |\n| --- | --- | --- |\n");

@@ -14,9 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use dunnage::image::bundle::{Access, Bundle, IdRange, Mount, Namespace, Spec, UserNamespace};
-use dunnage::image::{SmallImage, rootfs};
-use serde_json::json;
+use dunnage::image::bundle::Bundle;
+use dunnage::image::{Image, spec};
+use dunnage::subject::{Access, Mount};
+use serde_json::{Value, json};
 
 const STAND_IN: &str = r#"
 #include <dirent.h>
@@ -139,12 +140,22 @@ impl Scene {
         self.directory.path()
     }
 
-    fn write_archive(&self, image: &SmallImage<'_>) -> String {
+    fn write_archive(&self, image: &Image<'_>) -> String {
         let path = self.path().join("small.tar");
         let mut file = fs::File::create(&path).unwrap();
-        image.write_archive(&mut file).unwrap();
+        image.write_archive(&mut file, &|| true).unwrap();
         path.to_str().unwrap().to_owned()
     }
+}
+
+/// The digests of the configuration, which docker and podman call the image's id, and of the manifest, which containerd shows.
+fn digests(archive: &str) -> [String; 2] {
+    let read = |path: &str| -> Value {
+        serde_json::from_str(&output(&["tar", "--extract", "--to-stdout", "--file", archive, path])).unwrap()
+    };
+    let (docker, index) = (read("manifest.json"), read("index.json"));
+    let config = docker[0]["Config"].as_str().unwrap().trim_start_matches("blobs/").replace('/', ":");
+    [config, index["manifests"][0]["digest"].as_str().unwrap().to_owned()]
 }
 
 /// What the stand-in said after this heading, its words sorted.
@@ -167,8 +178,8 @@ fn docker_loads_and_starts_the_image() {
         return;
     }
     let Some(scene) = Scene::new(test) else { return };
-    let image = SmallImage::new(&scene.executable);
-    let reference = image.reference();
+    let image = Image::small(&scene.executable);
+    let reference = image.reference.as_str();
     let _undo = Undo::new(&[&["docker", "rm", "-f", &scene.name], &["docker", "rmi", "-f", reference]]);
 
     // Through a pipe, as the program itself loads it: no file in between.
@@ -180,15 +191,15 @@ fn docker_loads_and_starts_the_image() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    image.write_archive(&mut load.stdin.take().unwrap()).unwrap();
+    image.write_archive(&mut load.stdin.take().unwrap(), &|| true).unwrap();
     let loaded = checked(&argv, load.wait_with_output().unwrap());
     assert_eq!(loaded.trim(), format!("Loaded image: {reference}"));
 
     let format = "{{.Id}} {{json .RepoTags}} {{index .Config.Labels \"dunnage.digest\"}}";
     let facts = output(&["docker", "image", "inspect", "--format", format, reference]);
     // A docker that keeps images in containerd names them by their manifest.
-    let ids = [image.config_digest(), image.manifest_digest()]
-        .map(|id| format!("{id} [\"{reference}\"] {}", image.executable_digest()));
+    let ids = digests(&scene.write_archive(&image))
+        .map(|id| format!("{id} [\"{reference}\"] {}", image.executable_digest));
     assert!(ids.contains(&facts.trim().to_owned()), "{facts}");
 
     let argv = ["docker", "run", "--rm", "--name", &scene.name, "--network", "none", reference, "one", "two"];
@@ -204,20 +215,18 @@ fn podman_loads_and_starts_the_image() {
         return;
     }
     let Some(scene) = Scene::new(test) else { return };
-    let image = SmallImage::new(&scene.executable);
-    let reference = image.reference();
+    let image = Image::small(&scene.executable);
+    let reference = image.reference.as_str();
     let _undo = Undo::new(&[&["podman", "rm", "-f", &scene.name], &["podman", "rmi", "-f", reference]]);
 
-    let loaded = output(&["podman", "load", "-i", &scene.write_archive(&image)]);
+    let archive = scene.write_archive(&image);
+    let [config, manifest] = digests(&archive);
+    let loaded = output(&["podman", "load", "-i", &archive]);
     assert_eq!(loaded.trim(), format!("Loaded image: {reference}"));
     let format = "{{.Id}} {{.Digest}} {{json .RepoTags}} {{index .Config.Labels \"dunnage.digest\"}}";
     let facts = output(&["podman", "image", "inspect", "--format", format, reference]);
-    let expected = format!(
-        "{} {} [\"{reference}\"] {}",
-        image.config_digest().hex(),
-        image.manifest_digest(),
-        image.executable_digest()
-    );
+    let config = config.trim_start_matches("sha256:");
+    let expected = format!("{config} {manifest} [\"{reference}\"] {}", image.executable_digest);
     assert_eq!(facts.trim(), expected);
 
     // podman's own limits exceed what a process without CAP_SYS_RESOURCE may set.
@@ -307,13 +316,14 @@ fn containerd_imports_and_starts_the_image() {
         return;
     }
     let Some(scene) = Scene::new(test) else { return };
-    let image = SmallImage::new(&scene.executable);
-    let reference = image.reference();
+    let image = Image::small(&scene.executable);
+    let reference = image.reference.as_str();
     let containerd = Containerd::start(&scene);
 
-    containerd.output(&["images", "import", &scene.write_archive(&image)]);
+    let archive = scene.write_archive(&image);
+    containerd.output(&["images", "import", &archive]);
     let listed = containerd.output(&["images", "ls", &format!("name=={reference}")]);
-    assert!(listed.contains(&image.manifest_digest().to_string()), "{listed}");
+    assert!(listed.contains(&digests(&archive)[1]), "{listed}");
     let text = containerd.output(&["run", "--rm", reference, "box"]);
     assert_eq!(text.lines().next(), Some("args: /dunnage probe"), "{text}");
     // ctr puts its arguments in the place of the entry point, where docker and podman add them.
@@ -328,14 +338,15 @@ fn runtime_starts_the_bundle(test: &str, runtime: &str) {
         return;
     }
     let Some(scene) = Scene::new(test) else { return };
-    let image = SmallImage::new(&scene.executable);
-    let unpacked = rootfs::unpack(&image, &scene.path().join("state")).unwrap();
+    let image = Image::small(&scene.executable);
+    let root = unpacked(&image, &scene.path().join("state"));
     let cgroup = format!("/{}", scene.name);
-    let mut spec = Spec::like_docker(&["one".to_owned(), "two".to_owned()], "inside", &cgroup);
-    spec.seccomp = Some(json!({ "defaultAction": "SCMP_ACT_ALLOW" }));
-    spec.mounts.push(Mount::bind("/etc", "/run/etc", Access::ReadOnly));
+    let mut config = spec::like_docker(&["one".to_owned(), "two".to_owned()], "inside", &cgroup);
+    config["linux"]["seccomp"] = json!({ "defaultAction": "SCMP_ACT_ALLOW" });
+    let etc = Mount { host: "/etc".into(), inside: "/run/etc".into(), access: Access::ReadOnly };
+    spec::add_bind(&mut config, &etc);
 
-    let text = starts_without_trace(&scene, runtime, &spec, &unpacked);
+    let text = starts_without_trace(&scene, runtime, &config, &root);
     assert_args(&text);
     assert_eq!(said(&text, "/:"), ["dev", "dunnage", "proc", "run", "sys"]);
     assert_eq!(said(&text, "/sys/class/net:"), ["lo"]);
@@ -348,10 +359,9 @@ fn runtime_starts_the_bundle(test: &str, runtime: &str) {
     }
     assert_eq!(said(&text, "NoNewPrivs:"), ["1"]);
 
-    let range = IdRange { inside: 0, outside: 100_000, count: 1000 };
-    spec.user_namespace = Some(UserNamespace { uids: vec![range], gids: vec![range] });
+    spec::add_user_namespace(&mut config, (100_000, 100_000), 1000);
     open_to_all(scene.path());
-    let text = starts_without_trace(&scene, runtime, &spec, &unpacked);
+    let text = starts_without_trace(&scene, runtime, &config, &root);
     assert_args(&text);
     assert_eq!(said(&text, "CapEff:"), [DOCKER_CAPABILITIES]);
 }
@@ -359,6 +369,7 @@ fn runtime_starts_the_bundle(test: &str, runtime: &str) {
 /// Starts the bundle as somebody who is not root, in a user namespace with one ID.
 fn runtime_starts_the_bundle_for_nobody(test: &str, runtime: &str) {
     const NOBODY: u32 = 65_534;
+    const OUTSIDE: usize = NOBODY as usize;
     let as_nobody = |argv: &[&str]| {
         let mut command = command(argv);
         command.uid(NOBODY).gid(NOBODY).current_dir("/");
@@ -372,28 +383,34 @@ fn runtime_starts_the_bundle_for_nobody(test: &str, runtime: &str) {
     }
     let Some(scene) = Scene::new(test) else { return };
     open_to_all(scene.path());
-    let image = SmallImage::new(&scene.executable);
-    let unpacked = rootfs::unpack(&image, scene.path()).unwrap();
-    let one = vec![IdRange { inside: 0, outside: NOBODY, count: 1 }];
-    let mut spec = Spec::like_docker(&["one".to_owned(), "two".to_owned()], "inside", "");
-    spec.cgroups_path = None;
-    spec.user_namespace = Some(UserNamespace { uids: one.clone(), gids: one });
+    let image = Image::small(&scene.executable);
+    let root = unpacked(&image, scene.path());
+    let mut shared = spec::like_docker(&["one".to_owned(), "two".to_owned()], "inside", "");
+    shared["linux"].as_object_mut().unwrap().remove("cgroupsPath");
+    let mut own = shared.clone();
+    spec::share_namespace(&mut shared, "network");
+    for config in [&mut shared, &mut own] {
+        spec::add_user_namespace(config, (OUTSIDE, OUTSIDE), 1);
+    }
     let state = scene.path().join("runtime");
     fs::create_dir(&state).unwrap();
     chown(&state, Some(NOBODY), Some(NOBODY)).unwrap();
 
-    let mut start = |network: &str| {
-        let bundle = Bundle::write(&scene.path().join(network), unpacked.root(), &spec).unwrap();
+    let start = |network: &str, config: &Value| {
+        let bundle = Bundle::write(&scene.path().join(network), &root, config).unwrap();
         let directory = bundle.directory().to_str().unwrap();
         let state = state.to_str().unwrap();
         let argv = [runtime, "--root", state, "run", "--bundle", directory, &scene.name];
         let text = checked(&argv, as_nobody(&argv).output().unwrap());
         assert_args(&text);
-        spec.namespaces.retain(|namespace| *namespace != Namespace::Network);
         text
     };
-    assert_eq!(said(&start("own-network"), "/sys/class/net:"), ["lo"]);
-    start("host-network");
+    assert_eq!(said(&start("own-network", &own), "/sys/class/net:"), ["lo"]);
+    start("host-network", &shared);
+}
+
+fn unpacked(image: &Image<'_>, state: &Path) -> PathBuf {
+    image.unpack(state, &|| (), &|| true).unwrap()
 }
 
 /// Another user than its owner has to pass through the directory.
@@ -402,8 +419,8 @@ fn open_to_all(directory: &Path) {
 }
 
 /// Two starts, one after the other: the second finds what the first left, if it left anything.
-fn starts_without_trace(scene: &Scene, runtime: &str, spec: &Spec, image: &rootfs::Unpacked) -> String {
-    let bundle = Bundle::write(&scene.path().join("bundle"), image.root(), spec).unwrap();
+fn starts_without_trace(scene: &Scene, runtime: &str, config: &Value, image: &Path) -> String {
+    let bundle = Bundle::write(&scene.path().join("bundle"), image, config).unwrap();
     let ready = output(&["find", bundle.root().to_str().unwrap(), "-printf", "%p %m %n %T@\n"]);
     let state = scene.path().join("runtime");
     let own = [runtime, "--root", state.to_str().unwrap()];
@@ -413,10 +430,10 @@ fn starts_without_trace(scene: &Scene, runtime: &str, spec: &Spec, image: &rootf
     let text = output(&argv);
     output(&argv);
     assert_eq!(output(&["find", bundle.root().to_str().unwrap(), "-printf", "%p %m %n %T@\n"]), ready);
-    let cgroup = spec.cgroups_path.as_ref().unwrap();
+    let cgroup = config["linux"]["cgroupsPath"].as_str().unwrap();
     assert_eq!(cgroups(cgroup), Vec::<PathBuf>::new());
     fs::remove_dir_all(directory).unwrap();
-    assert_eq!(fs::read_dir(image.root()).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(image).unwrap().count(), 1);
     text
 }
 
@@ -450,7 +467,7 @@ fn gnu_tar_reads_the_archive() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("small.tar");
     let mut file = fs::File::create(&path).unwrap();
-    SmallImage::new(b"x").write_archive(&mut file).unwrap();
+    Image::small(b"x").write_archive(&mut file, &|| true).unwrap();
     let listing = output(&["tar", "--utc", "--numeric-owner", "-tvf", path.to_str().unwrap()]);
     assert_eq!(listing.lines().count(), 8, "{listing}");
     for line in listing.lines() {

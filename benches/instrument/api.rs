@@ -38,7 +38,6 @@ pub fn against_curl(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     let rows =
         [("docker API / curl's requests", Time::Requests), ("docker API / curl process", Time::Process)];
     let rows = rows.map(|(name, time)| compare(bench, rounds, subject.as_mut(), name, time));
-    subject.finish(&bench.run);
     rows.into_iter().collect()
 }
 
@@ -49,7 +48,7 @@ fn compare(
     name: &str,
     time: Time,
 ) -> Result<Row> {
-    let note = subject.facts().notes.iter().find(|(name, _)| name == "api version");
+    let note = subject.facts().notes.iter().find(|(name, _)| *name == "api version");
     let version = note.context("the subject does not say which version it speaks")?.1.clone();
     let address = docker::address(None);
     let socket = address.strip_prefix("unix://").context("the daemon listens on no socket")?;

@@ -37,7 +37,6 @@ pub fn whole(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
             Ok(launch.returned.since(launch.spawned).seconds())
         }),
     )?;
-    bare.finish(&bench.run);
     Ok(vec![Row::of_pairs("bare / C loop", bench, &pairs, &Target::Ratio(0.95, 1.05))])
 }
 
@@ -67,7 +66,6 @@ pub fn entry(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
             Ok(launch.message.entry.since(launch.spawned).seconds())
         }),
     )?;
-    bare.finish(&bench.run);
     let target = Target::Difference(20e-6);
     Ok(vec![Row::of_pairs("first instruction of bare / without libc", bench, &pairs, &target)])
 }

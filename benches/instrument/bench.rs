@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anyhow::{Result, anyhow};
-use dunnage::image::{SmallImage, rootfs};
 use dunnage::outcome::Abort;
 use dunnage::session;
 use dunnage::subject::{self, Launch, Place, RunContext, Spec, Subject, context};
@@ -118,15 +117,7 @@ fn place() -> Result<Place> {
     let state: PathBuf = context::state_directory()?;
     std::fs::create_dir_all(&state)?;
     let bytes = std::fs::read(DUNNAGE)?;
-    let image = SmallImage::new(&bytes);
-    let unpacked = rootfs::unpack(&image, &state)?;
-    Ok(Place {
-        executable: unpacked.executable(),
-        rootfs: unpacked.root().to_owned(),
-        reference: image.reference().to_owned(),
-        digest: image.executable_digest().hex(),
-        state,
-    })
+    session::place_in(&state, &bytes)
 }
 
 /// The reason why there is no launch.

@@ -63,14 +63,14 @@ fn compare(
     value: fn(&Sample) -> Option<f64>,
 ) -> Result<dunnage::stats::Pairs> {
     let mut subject = bench.subject(name)?;
-    let experiment = measure::find("command").context("there is no such experiment")?;
+    let measure = measure::find("command").context("there is no such experiment")?;
     let executable =
         if name == "bare" { bench.run.place.executable.display().to_string() } else { EXECUTABLE.to_owned() };
     let command = format!("{executable} {PROBE} {WORK} - spin {MILLIS}");
     let setting = Setting(vec![("cmd", experiment::setting::interned(&command)), ("mode", "run")]);
     let times = bench.scratch().join("times.json");
     let shown = yardstick.shown();
-    let pairs = take_turns(
+    take_turns(
         bench,
         rounds,
         Box::new(|bench| {
@@ -79,16 +79,14 @@ fn compare(
         }),
         // It launches the same subject twice before.
         Box::new(|bench| {
-            let sample = experiment.measure(subject.as_mut(), &setting, &bench.run);
+            let sample = measure(subject.as_mut(), &setting, &bench.run);
             let sample = sample.map_err(|abort| {
                 bench.interrupted |= matches!(abort, Abort::Interrupted);
                 crate::bench::explained(abort)
             })?;
             value(&sample).ok_or_else(|| anyhow!("the sample has no such value"))
         }),
-    );
-    subject.finish(&bench.run);
-    pairs
+    )
 }
 
 /// One time by hyperfine, after an untimed run of the same command; it takes no fewer than two, of which

@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use dunnage::experiment::cpu::Cpu;
-use dunnage::experiment::{Metric, Question, Weight};
+use dunnage::experiment::cpu::CPU;
+use dunnage::experiment::{Metric, Weight};
 use dunnage::measure::{self, work_sample, worked};
 use dunnage::outcome::Sample;
 use dunnage::stats::{self, Decision, Family, Pairs, Rng};
@@ -43,8 +43,7 @@ fn three_subjects(bench: &Bench) -> Result<Row> {
     let report = Command::new(DUNNAGE).arg("report").arg(&directory).args(["--format", "json"]).output()?;
     let report: serde_json::Value = serde_json::from_slice(&report.stdout)?;
     let compared = report["experiments"][0]["comparisons"].as_array().context("no comparisons")?;
-    let changes = compared.iter().filter_map(|one| one["changes"].as_array()).flatten();
-    let words = changes.filter_map(|one| one["verdict"].as_str());
+    let words = compared.iter().filter_map(|one| one["verdict"].as_str());
     let words: Vec<&str> = words.filter(|word| *word != "context").collect();
     let decided = words.iter().filter(|word| ["same", "slower", "faster"].contains(word)).count();
     let taken = format!("{}, in {took:.0} s", counted(&words));
@@ -78,10 +77,11 @@ fn planted(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
         }
     }
     let took = Nanos::from_seconds(began.elapsed().as_secs_f64());
-    let decisive = || Cpu.about().metrics.iter().filter(|metric| metric.weight == Weight::Verdict);
+    let decisive = || CPU.metrics.iter().filter(|metric| metric.weight == Weight::Verdict);
     let family = Family::of(2 * decisive().count());
     let verdict = |metric: &Metric, side: usize| -> Result<&'static str> {
-        let column = |side: usize| samples[side].iter().map(metric.derive).collect::<Vec<_>>();
+        let column =
+            |side: usize| samples[side].iter().map(|sample| metric.value(sample)).collect::<Vec<_>>();
         let pairs = Pairs::align(&column(0), &column(side)).map_err(|error| anyhow::anyhow!("{error}"))?;
         Ok(match stats::compare(&pairs, metric.margin, family.per_comparison()).decision {
             Decision::Same => "same",

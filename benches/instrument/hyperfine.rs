@@ -28,7 +28,6 @@ pub fn runtime(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>>
     let container = bench.run.next_name();
     let command = Program::new(&binary, ["run", "--bundle", &*bundle, &*container])?;
     let row = compare(bench, rounds, name, subject.as_mut(), &container, &command.shown());
-    subject.finish(&bench.run);
     row.map(|pairs| {
         vec![Row::of_pairs(&format!("{name} run / hyperfine"), bench, &pairs, &Target::Ratio(0.93, 1.07))]
     })
@@ -51,7 +50,6 @@ pub fn engine(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>> 
     let container = bench.run.next_name();
     let command = Program::new(&engine.client, arguments(&engine, bench, &container))?;
     let row = compare(bench, rounds, name, subject.as_mut(), &container, &command.shown());
-    subject.finish(&bench.run);
     let target = Target::Either(0.93, 1.07, 0.010);
     row.map(|pairs| vec![Row::of_pairs(&format!("{name} run --rm / hyperfine"), bench, &pairs, &target)])
 }
@@ -59,7 +57,7 @@ pub fn engine(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>> 
 /// `NAME exec` into one running container of the subject with this name, which both sides enter.
 pub fn exec(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>> {
     let client = on_path(name).with_context(|| format!("`{name}` is not installed"))?;
-    let mut subject = bench.subject(name)?;
+    let subject = bench.subject(name)?;
     let failed = |abort: Abort| anyhow!("{abort:?}");
     // The bench's own context is silenced meanwhile.
     let run = &bench.another_run()?;
@@ -87,7 +85,6 @@ pub fn exec(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>> {
             }),
         )
     });
-    subject.finish(&bench.run);
     let target = Target::Either(0.93, 1.07, 0.005);
     row.map(|pairs| vec![Row::of_pairs(&format!("{name} exec / hyperfine"), bench, &pairs, &target)])
 }

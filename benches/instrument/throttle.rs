@@ -45,9 +45,7 @@ fn windows(bench: &mut Bench, rounds: usize, subject: &str, cpus: &str, load: &s
         let sample = work_sample(&launch).map_err(|failure| anyhow::anyhow!("{failure}"))?;
         Measured::of(&sample).context("the probe did not say what it measured")
     };
-    let all = (0..rounds).map(|_| one()).collect();
-    subject.finish(&bench.run);
-    all
+    (0..rounds).map(|_| one()).collect()
 }
 
 fn usage(name: &str, quota: f64, all: &[Measured]) -> Row {

@@ -1,67 +1,42 @@
 //! `dunnage check`: tries every cell once and verifies the treatment.
 
-use std::io::Write;
-
 use anyhow::Result;
 
-use super::request::{self, Asked};
+use super::request;
 use crate::cli::Selection;
 use crate::exit;
 use crate::measure;
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::plan::{self, Rounds};
+use crate::plan::{self, Request, Rounds};
 use crate::report::text::clean;
-use crate::session::{self, Found};
-use crate::subject::{RunContext, by_cause};
+use crate::subject::by_cause;
 
 /// Runs the verb. The exit code is 0 when every cell of every subject that was found gave a sample
 /// under the treatment that was asked for, or is a price that cannot be had here, and 1 otherwise.
 pub fn run(selection: &Selection) -> Result<i32> {
+    use std::io::Write;
     let asked = request::asked(selection)?;
-    let mut run = session::begin(asked.seed, &mut super::tell)?;
-    run.tell = super::tell;
-    run.allowed = asked.allowed;
-    let mut found = session::find(asked.subjects.clone(), &run, &mut super::tell)?;
-    let failed = asked.named && !found.unavailable.is_empty();
-    // Whatever becomes of it, nothing of the subjects stays.
-    let checked = cells(&asked, &mut found, &run, &mut std::io::stdout().lock());
-    session::finish(found.candidates, &run);
-    session::end(run);
-    Ok(match checked? {
-        Cells::Interrupted => exit::INTERRUPTED,
-        Cells::Fine if !failed => exit::FINE,
-        Cells::Fine | Cells::Failed => exit::ERROR,
-    })
-}
-
-/// What came of the cells.
-enum Cells {
-    Fine,
-    Failed,
-    Interrupted,
-}
-
-/// Tells what cannot be used, and tries every cell of the plan.
-fn cells(asked: &Asked, found: &mut Found, run: &RunContext, out: &mut impl Write) -> Result<Cells> {
-    for told in by_cause(&found.unavailable) {
+    let mut session = asked.session()?;
+    let out = &mut std::io::stdout().lock();
+    for told in by_cause(&session.found.unavailable) {
         writeln!(out, "{:<13} {}: {}", "unavailable", told.names, told.reason)?;
         for remedy in told.remedies {
             writeln!(out, "{:<13} remedy: {remedy}", "")?;
         }
     }
-    request::plan(asked, found)?;
-    let mut checked = Cells::Fine;
-    let subjects = found.candidates.iter().map(|one| one.entry.clone()).collect();
-    let plan = plan::make(request::request(asked, subjects, Rounds::Fixed(1)));
+    let mut is_fine = !asked.named || session.found.unavailable.is_empty();
+    request::plan(&asked, &session.found)?;
+    let subjects = session.found.entries.clone();
+    let plan = plan::make(Request { subjects, rounds: Rounds::Fixed(1), ..asked.request.clone() });
     for cell in &plan.cells {
         let entry = &plan.subjects[cell.subject];
         if entry.twin_of.is_some() {
             continue;
         }
-        let experiment = measure::find(cell.experiment).expect("cells are made of known experiments");
-        let subject = found.candidates[cell.subject].subject.as_mut();
+        let measure = measure::find(cell.experiment).expect("cells are made of known experiments");
+        let subject = session.subjects[cell.subject].as_mut();
         let name = format!("{} {} {}", cell.experiment, cell.setting, entry.label);
-        match experiment.measure(subject, &cell.setting, run) {
+        match measure(subject, &cell.setting, &session.run) {
             Ok(sample) => {
                 let facts: Vec<_> =
                     sample.treatment.iter().map(|(name, fact)| format!("{name}={fact}")).collect();
@@ -71,17 +46,17 @@ fn cells(asked: &Asked, found: &mut Found, run: &RunContext, out: &mut impl Writ
                 }
             }
             // A piece that this kernel lacks, or that this user may not have, is one line of a price list.
-            Err(Abort::Failed(failure)) if !experiment.about().decides() && is_lacking(&failure) => {
-                writeln!(out, "{:<13} {name}: {}", "lacking", clean(&failure.to_string()))?;
+            Err(Abort::Failed(failure)) if !cell.asks().decides() && is_lacking(&failure) => {
+                writeln!(out, "{:<13} {name}: {}", "lacking", clean(&failure.in_short()))?;
             }
             Err(Abort::Failed(failure)) => {
-                checked = Cells::Failed;
-                writeln!(out, "{:<13} {name}: {}", "failed", clean(&failure.to_string()))?;
+                is_fine = false;
+                writeln!(out, "{:<13} {name}: {}", "failed", clean(&failure.in_short()))?;
             }
-            Err(Abort::Interrupted) => return Ok(Cells::Interrupted),
+            Err(Abort::Interrupted) => return Ok(exit::INTERRUPTED),
         }
     }
-    Ok(checked)
+    Ok(if is_fine { exit::FINE } else { exit::ERROR })
 }
 
 /// Whether the machine or the user lacks what it takes, and nothing is broken.

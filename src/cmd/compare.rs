@@ -6,11 +6,11 @@ use anyhow::{Context, Result, bail};
 
 use super::show::{self, Output, show};
 use crate::cli::Compare;
-use crate::compare::{self, Comparison, FailOn, Run};
+use crate::compare::{self, Comparison, Experiment, Line, Run, sentence};
 use crate::exit::{self, Special};
 use crate::record::{self, Recorded};
 use crate::units::{counted, parse_percent};
-use crate::verdict::{self, Doubts};
+use crate::verdict::{self, Quality};
 
 /// Runs the verb.
 pub fn run(options: &Compare) -> Result<i32> {
@@ -18,8 +18,8 @@ pub fn run(options: &Compare) -> Result<i32> {
     let fail_on = options.fail_on.as_deref().map(fail_on).transpose()?;
     let [old, new] = sides(options)?;
     let own = [old.clone(), new.clone()].concat();
-    let (old, new) = (load(&old)?, load(&new)?);
-    let Some(comparison) = compare::compare(&runs(&old), &runs(&new)) else {
+    let [old, new] = [old, new].map(|side| side.iter().map(|path| load(path)).collect::<Result<Vec<_>>>());
+    let Some(comparison) = compare::compare(&runs_of(&old?), &runs_of(&new?)) else {
         bail!(
             "the old and the new side share no cell\n\nhint: a cell is an experiment, a setting and a subject's label; \
              `dunnage report` of each shows what it has"
@@ -32,38 +32,41 @@ pub fn run(options: &Compare) -> Result<i32> {
 }
 
 /// The exit code: a regression where one was asked about, nothing where no cell has values.
-fn outcome(comparison: &Comparison, fail_on: Option<FailOn>) -> Result<i32> {
+fn outcome(comparison: &Comparison, fail_on: Option<f64>) -> Result<i32> {
     if !comparison.has_values() {
         return Ok(exit::NOTHING);
     }
-    let Some(fail_on) = fail_on else { return Ok(exit::FINE) };
-    let failing = comparison.failing(fail_on);
+    let Some(least) = fail_on else { return Ok(exit::FINE) };
+    let told = |lines: Vec<(&Experiment, &Line)>| {
+        lines.iter().map(|(one, line)| sentence(one, &[line])).collect::<Vec<_>>().join("; ")
+    };
+    let failing = comparison.failing(least);
     if !failing.is_empty() {
-        super::tell(&format!("a regression: {}", failing.join("; ")));
+        super::tell(&format!("a regression: {}", told(failing)));
         return Ok(exit::REGRESSION);
     }
     let open = comparison.unanswered();
     if !open.is_empty() {
-        bail!("`--fail-on` cannot be answered: {}", open.join("; "));
+        bail!("`--fail-on` cannot be answered: {}", told(open));
     }
     let (open, all) = comparison.left_open();
     super::tell(&format!("no regression was shown; {open} of {} leave one open", counted(all, "verdict")));
     Ok(exit::FINE)
 }
 
-/// What `--fail-on` takes: `slower`, or `slower=5%`.
-fn fail_on(text: &str) -> Result<FailOn> {
-    let wrong = || {
+/// The share from which on slower is a regression: what `--fail-on` takes is `slower`, or `slower=5%`.
+fn fail_on(text: &str) -> Result<f64> {
+    let share = match text.split_once('=') {
+        None if text == "slower" => Some(0.0),
+        Some(("slower", share)) => parse_percent(share),
+        _ => None,
+    };
+    share.ok_or_else(|| {
         let text = format!(
             "`--fail-on {text}` is not possible\n\nhint: the form is `--fail-on slower` or `--fail-on slower=5%`"
         );
-        anyhow::Error::from(Special::Usage(text))
-    };
-    match text.split_once('=') {
-        None if text == "slower" => Ok(FailOn { least: 0.0 }),
-        Some(("slower", share)) => Ok(FailOn { least: parse_percent(share).ok_or_else(wrong)? }),
-        _ => Err(wrong()),
-    }
+        Special::Usage(text).into()
+    })
 }
 
 /// The runs of both sides: run directories and packs. A directory that is no run stands for the runs in it, in the order of
@@ -108,17 +111,16 @@ pub(super) fn runs_in(path: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// A run with its place, as it was read and judged.
-type Loaded = (String, Recorded, Doubts);
+pub(super) type Loaded = (String, Recorded, Quality);
 
-fn load(paths: &[PathBuf]) -> Result<Vec<Loaded>> {
-    let one = |path: &PathBuf| -> Result<Loaded> {
-        let recorded = record::open(path)?;
-        let doubts = verdict::doubts(&recorded);
-        Ok((path.display().to_string(), recorded, doubts))
-    };
-    paths.iter().map(one).collect()
+/// Reads and judges a run.
+pub(super) fn load(path: &Path) -> Result<Loaded> {
+    let recorded = record::open(path)?;
+    let quality = verdict::quality(&recorded);
+    Ok((path.display().to_string(), recorded, quality))
 }
 
-fn runs(loaded: &[Loaded]) -> Vec<Run<'_>> {
-    loaded.iter().map(|(place, recorded, doubts)| Run { recorded, doubts, place }).collect()
+/// The runs as they are compared.
+pub(super) fn runs_of(loaded: &[Loaded]) -> Vec<Run<'_>> {
+    loaded.iter().map(|(place, recorded, quality)| Run { recorded, quality, place }).collect()
 }

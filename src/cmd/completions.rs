@@ -12,8 +12,10 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, Command, CommandFactory, ValueHint};
 use clap_complete::Shell;
 
+use super::show;
 use crate::cli::Cli;
-use crate::{exit, experiment, report, subject};
+use crate::report::Report;
+use crate::{exit, experiment, subject};
 
 /// Runs the verb.
 pub fn run(shell: Shell) -> Result<i32> {
@@ -38,19 +40,16 @@ fn with_names(argument: Arg) -> Arg {
         "experiments" => argument.value_parser(PossibleValuesParser::new(experiments())),
         "subjects" => argument.value_parser(PossibleValuesParser::new(subjects())),
         "set" => argument.value_parser(PossibleValuesParser::new(settings())),
-        "format" => argument.value_parser(PossibleValuesParser::new(
-            report::FORMATS.iter().map(|format| PossibleValue::new(format.name())),
-        )),
+        "format" => {
+            argument.value_parser(PossibleValuesParser::new(show::names::<Report>().map(PossibleValue::new)))
+        }
         "directory" => argument.value_hint(ValueHint::DirPath),
         _ => argument,
     }
 }
 
 fn experiments() -> Vec<PossibleValue> {
-    let named = experiment::ALL
-        .iter()
-        .map(|one| one.about())
-        .map(|one| PossibleValue::new(one.name).help(one.question));
+    let named = experiment::ALL.iter().map(|one| PossibleValue::new(one.name).help(one.question));
     named.chain([PossibleValue::new("all").help("every experiment")]).collect()
 }
 
@@ -58,14 +57,14 @@ fn experiments() -> Vec<PossibleValue> {
 fn subjects() -> Vec<PossibleValue> {
     let of = |kind: &'static subject::Kind| {
         let mut specs: Vec<String> = vec![kind.name.to_owned()];
-        specs.extend((kind.defaults)().as_installed.iter().map(ToString::to_string));
+        specs.extend(kind.as_installed.iter().map(ToString::to_string));
         specs.into_iter().map(|spec| PossibleValue::new(spec).help(kind.meaning))
     };
     unique(subject::shown_kinds().flat_map(of))
 }
 
 fn settings() -> Vec<PossibleValue> {
-    let keys = experiment::ALL.iter().flat_map(|one| one.about().all_keys());
+    let keys = experiment::ALL.iter().flat_map(|one| one.all_keys());
     unique(keys.flat_map(|key| {
         let value = |value: &&str| PossibleValue::new(format!("{}={value}", key.name)).help(key.meaning);
         key.values.iter().map(value)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use crate::exit::Special;
+use crate::exit::usage;
 use crate::record;
 
 /// Refuses what is a file of one of these runs or packs, however it is called, and a file of any other run.
@@ -17,8 +17,10 @@ pub fn refuse_files_of_runs(runs: &[PathBuf], path: &Path) -> Result<()> {
     let directories = runs.iter().flat_map(|run| [run.clone(), run.join(record::PILOT)]);
     let mut own = directories.chain(beside).flat_map(|run| record::files(&run)).chain(runs.iter().cloned());
     if own.any(|file| identity(&file) == Some(target)) {
-        let text = format!("`{}` belongs to a run itself\n\nhint: choose another file", path.display());
-        return Err(Special::Usage(text).into());
+        return Err(usage(format!(
+            "`{}` belongs to a run itself\n\nhint: choose another file",
+            path.display()
+        )));
     }
     Ok(())
 }

@@ -24,14 +24,14 @@ pub fn run(file: &Path, output: Option<&Path>, tags: &[String]) -> Result<i32> {
     super::tell(&format!(
         "imported {}{failures} from {} into `{}`",
         counted(imported.samples, "sample"),
-        imported.format,
+        imported.origin.format,
         directory.display()
     ));
-    for note in &imported.notes {
+    for note in &imported.origin.notes {
         super::tell(&format!("note: {}", clean(note)));
     }
-    for (rule, evidence) in &imported.doubts {
-        super::tell(&format!("suspect: {rule}: {evidence}"));
+    for one in &imported.origin.issues {
+        super::tell(&format!("suspect: {}: {}", one.rule, clean(&one.evidence)));
     }
     super::tell(&format!("`dunnage report {}` shows it", directory.display()));
     Ok(if imported.samples > 0 { exit::FINE } else { exit::NOTHING })
@@ -39,15 +39,11 @@ pub fn run(file: &Path, output: Option<&Path>, tags: &[String]) -> Result<i32> {
 
 /// `bench.json` becomes `bench-run`, in the directory that one is in.
 fn named_after(file: &Path) -> Result<PathBuf> {
-    let stem = file.file_stem().filter(|stem| !stem.is_empty());
-    let Some(stem) = stem else {
-        return Err(Special::Usage(format!(
-            "`{}` has no name of a file\n\nhint: choose a directory with `-o`",
-            file.display()
-        ))
-        .into());
+    let unnamed = || {
+        let shown = file.display();
+        Special::Usage(format!("`{shown}` has no name of a file\n\nhint: choose a directory with `-o`"))
     };
-    let mut name = stem.to_owned();
+    let mut name = file.file_stem().filter(|stem| !stem.is_empty()).ok_or_else(unnamed)?.to_owned();
     name.push("-run");
     Ok(PathBuf::from(name))
 }

@@ -5,230 +5,132 @@ use std::path::Path;
 
 use anyhow::Result;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::show::{self, Output, show};
 use crate::cli::Listed;
 use crate::document::{Block, Document, Findings, Item, Look, Section, Tone};
 use crate::experiment::{self, Weight};
 use crate::plan_file::shipped;
-use crate::subject::{self, Spec};
-use crate::units::Unit;
+use crate::record::SubjectFacts;
+use crate::subject::{self, Place, Spec};
 use crate::{exit, session};
 
 /// Runs the verb.
 pub fn run(what: Option<Listed>, format: &str) -> Result<i32> {
     show::known::<Lists>(format)?;
-    let wanted = |one| what.is_none() || what == Some(one);
-    let lists = Lists {
-        experiments: if wanted(Listed::Experiments) { experiments() } else { Vec::new() },
-        metrics: if wanted(Listed::Metrics) { metrics() } else { Vec::new() },
-        plans: if wanted(Listed::Plans) { plans() } else { Vec::new() },
-        subjects: if wanted(Listed::Subjects) { subjects()? } else { Vec::new() },
-    };
-    show(&lists, format, Path::new("."), Output::default())?;
+    let wanted = |one: &Listed| what.is_none() || what == Some(*one);
+    let all = [Listed::Experiments, Listed::Metrics, Listed::Plans, Listed::Subjects].into_iter();
+    let lists = all.filter(wanted).map(list).collect::<Result<_>>()?;
+    show(&Lists(lists), format, Path::new("."), Output::default())?;
     Ok(exit::FINE)
 }
 
-/// What was asked for; the declared shape of its JSON.
-#[derive(Serialize)]
-struct Lists {
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    experiments: Vec<Experiment>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    metrics: Vec<Metric>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    plans: Vec<Shipped>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    subjects: Vec<Subject>,
-}
-
-#[derive(Serialize)]
-struct Experiment {
-    name: &'static str,
-    question: &'static str,
-    keys: Vec<Key>,
-}
-
-#[derive(Serialize)]
-struct Key {
-    name: &'static str,
-    values: String,
-    meaning: &'static str,
-}
-
-#[derive(Serialize)]
-struct Metric {
-    experiment: &'static str,
-    name: &'static str,
-    unit: Unit,
-    weight: String,
-    meaning: &'static str,
-}
-
-#[derive(Serialize)]
-struct Shipped {
-    name: &'static str,
-    about: String,
-    subjects: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct Subject {
-    name: &'static str,
-    layer: &'static str,
-    meaning: &'static str,
-    programs: Vec<Program>,
-    facts: BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    unavailable: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    remedy: Option<String>,
-    keys: Vec<Key>,
-}
-
-#[derive(Serialize)]
-struct Program {
-    role: String,
-    path: String,
-    version: String,
-    sha256: String,
-}
+/// What was asked for, by name: each thing as other programs get it, and as people read it.
+struct Lists(Vec<(&'static str, Vec<(Value, Item)>)>);
 
 impl Findings for Lists {
     const SCHEMA: &'static str = "dunnage-list/1";
 
     fn data(&self) -> impl Serialize {
-        self
+        let data = |all: &[(Value, Item)]| all.iter().map(|(data, _)| data.clone()).collect::<Vec<_>>();
+        self.0.iter().map(|(name, all)| (*name, data(all))).collect::<BTreeMap<_, _>>()
     }
 
     fn document(&self, _: &Look) -> Document {
-        let set = |item: Item, key: &Key| {
-            item.detail(format!("--set {}={}: {}", key.name, key.values, key.meaning))
-        };
-        let experiments = self
-            .experiments
-            .iter()
-            .map(|one| one.keys.iter().fold(Item::of(one.question).named(one.name), set));
-        let metrics = self.metrics.iter().map(|one| {
-            let name = format!("{} {} [{}]", one.experiment, one.name, one.unit.name());
-            Item::of(one.meaning).named(name).detail(&one.weight)
-        });
-        let plans = self.plans.iter().map(|one| {
-            Item::of(&one.about).named(one.name).detail(format!("subjects: {}", one.subjects.join(" ")))
-        });
-        let sections = [
-            ("experiments", experiments.collect::<Vec<_>>()),
-            ("metrics", metrics.collect()),
-            ("plans", plans.collect()),
-            ("subjects", self.subjects.iter().map(Subject::item).collect()),
-        ];
-        let told = sections.into_iter().filter(|(_, items)| !items.is_empty());
         let mut document = Document::titled("What dunnage knows");
-        document.sections = told.map(|(title, items)| Section::of(title, vec![Block::List(items)])).collect();
+        let items = |all: &[(Value, Item)]| all.iter().map(|(_, item)| item.clone()).collect();
+        let section = |(name, all): &(&str, Vec<_>)| Section::of(name, vec![Block::List(items(all))]);
+        document.sections = self.0.iter().map(section).collect();
         document
     }
 }
 
-impl Subject {
-    fn item(&self) -> Item {
-        let mut item = Item::of(self.meaning).named(format!("{} ({})", self.name, self.layer));
-        for Program { role, path, version, sha256 } in &self.programs {
-            item = item.detail(format!("{role} {path} ({version}), sha256 {}…", &sha256[..12]));
+fn list(what: Listed) -> Result<(&'static str, Vec<(Value, Item)>)> {
+    Ok(match what {
+        Listed::Experiments => ("experiments", experiment::ALL.iter().map(|one| experiment(one)).collect()),
+        Listed::Metrics => {
+            let all = experiment::ALL
+                .iter()
+                .flat_map(|about| about.metrics.iter().map(move |one| metric(about.name, one)));
+            ("metrics", all.collect())
         }
-        for (name, value) in &self.facts {
-            item = item.detail(format!("{name}: {value}"));
+        Listed::Plans => ("plans", shipped::ALL.iter().map(plan).collect()),
+        Listed::Subjects => {
+            let place = session::place()?;
+            ("subjects", subject::shown_kinds().map(|kind| subject(kind, &place)).collect())
         }
-        if let Some(why) = &self.unavailable {
-            item = item.marked(Tone::Open, "not available").detail(why);
-        }
-        if let Some(remedy) = &self.remedy {
-            item = item.detail(format!("remedy: {remedy}"));
-        }
-        let keys = self.keys.iter().map(|key| format!(":{}={}: {}", key.name, key.values, key.meaning));
-        keys.fold(item, Item::detail)
+    })
+}
+
+fn experiment(about: &experiment::Experiment) -> (Value, Item) {
+    let mut item = Item::of(about.question).named(about.name);
+    let mut keys = Vec::new();
+    for key in about.all_keys() {
+        // A key without values takes what a person writes.
+        let values = if key.values.is_empty() { "…".to_owned() } else { key.values.join("|") };
+        item = item.detail(format!("--set {}={values}: {}", key.name, key.meaning));
+        keys.push(json!({"name": key.name, "values": values, "meaning": key.meaning}));
     }
+    (json!({"name": about.name, "question": about.question, "keys": keys}), item)
 }
 
-fn experiments() -> Vec<Experiment> {
-    // A key without values takes what a person writes.
-    let shown = |key: &experiment::SettingKey| {
-        if key.values.is_empty() { "…".to_owned() } else { key.values.join("|") }
+fn metric(experiment: &str, metric: &experiment::Metric) -> (Value, Item) {
+    let (absolute, relative) = metric.margin.parts();
+    let weight = match metric.weight {
+        Weight::Verdict => format!(
+            "verdict; differences below {} or {} % do not matter",
+            metric.unit.format(absolute),
+            relative * 100.0
+        ),
+        Weight::Context => "shown beside the verdicts".to_owned(),
     };
-    let key = |key: &experiment::SettingKey| Key { name: key.name, values: shown(key), meaning: key.meaning };
-    let abouts = experiment::ALL.iter().map(|one| one.about());
-    abouts
-        .map(|about| Experiment {
-            name: about.name,
-            question: about.question,
-            keys: about.all_keys().map(key).collect(),
-        })
-        .collect()
+    let name = format!("{experiment} {} [{}]", metric.name, metric.unit.name());
+    let item = Item::of(metric.meaning).named(name).detail(&weight);
+    let data = json!({
+        "experiment": experiment, "name": metric.name, "unit": metric.unit, "weight": weight, "meaning": metric.meaning,
+    });
+    (data, item)
 }
 
-fn metrics() -> Vec<Metric> {
-    let abouts = experiment::ALL.iter().map(|one| one.about());
-    let all = abouts.flat_map(|about| about.metrics.iter().map(move |metric| (about.name, metric)));
-    let told = |(experiment, metric): (&'static str, &experiment::Metric)| {
-        let (absolute, relative) = metric.margin.parts();
-        let weight = match metric.weight {
-            Weight::Verdict => format!(
-                "verdict; differences below {} or {} % do not matter",
-                metric.unit.format(absolute),
-                relative * 100.0
-            ),
-            Weight::Context => "shown beside the verdicts".to_owned(),
-        };
-        Metric { experiment, name: metric.name, unit: metric.unit, weight, meaning: metric.meaning }
-    };
-    all.map(told).collect()
+fn plan(plan: &shipped::Shipped) -> (Value, Item) {
+    let file = plan.read();
+    let about = file.about.unwrap_or_default();
+    let subjects: Vec<_> = file.subjects.into_iter().map(|one| one.text).collect();
+    let item = Item::of(&about).named(plan.name).detail(format!("subjects: {}", subjects.join(" ")));
+    (json!({"name": plan.name, "about": about, "subjects": subjects}), item)
 }
 
-fn plans() -> Vec<Shipped> {
-    let read = |plan: &shipped::Shipped| {
-        let file = plan.read();
-        Shipped {
-            name: plan.name,
-            about: file.about.unwrap_or_default(),
-            subjects: file.subjects.into_iter().map(|one| one.text).collect(),
-        }
-    };
-    shipped::ALL.iter().map(read).collect()
-}
-
-fn subjects() -> Result<Vec<Subject>> {
-    let place = session::place()?;
-    let told = |kind: &subject::Kind| {
-        let key = |key: &subject::Key| Key {
-            name: key.name,
-            values: key.values.described().to_string(),
-            meaning: key.meaning,
-        };
-        let mut told = Subject {
-            name: kind.name,
-            layer: kind.layer.name(),
-            meaning: kind.meaning,
-            programs: Vec::new(),
-            facts: BTreeMap::new(),
-            unavailable: None,
-            remedy: None,
-            keys: kind.keys.iter().map(key).collect(),
-        };
-        match (kind.build)(&Spec::plain(kind.name), &place) {
-            Ok(subject) => {
-                let facts = subject.facts();
-                let program = |one: &subject::Component| Program {
-                    role: one.role.to_string(),
-                    path: one.path.display().to_string(),
-                    version: one.version.to_string(),
-                    sha256: one.hash.to_string(),
-                };
-                told.programs = facts.components.iter().map(program).collect();
-                let notes = facts.notes.iter().filter(|(_, value)| !value.is_empty());
-                told.facts = notes.map(|(name, value)| (name.to_string(), value.to_string())).collect();
+fn subject(kind: &subject::Kind, place: &Place) -> (Value, Item) {
+    let mut item = Item::of(kind.meaning).named(format!("{} ({})", kind.name, kind.layer.name()));
+    let mut data = json!({"name": kind.name, "layer": kind.layer.name(), "meaning": kind.meaning});
+    let mut found = SubjectFacts::default();
+    match (kind.build)(&Spec::plain(kind.name), place) {
+        Ok(subject) => found = session::facts_of(subject.facts()),
+        Err(why) => {
+            item = item.marked(Tone::Open, "not available").detail(&why.reason);
+            data["unavailable"] = json!(why.reason);
+            if let Some(remedy) = why.remedy {
+                item = item.detail(format!("remedy: {remedy}"));
+                data["remedy"] = json!(remedy);
             }
-            Err(why) => (told.unavailable, told.remedy) = (Some(why.reason), why.remedy),
         }
-        told
-    };
-    Ok(subject::shown_kinds().map(told).collect())
+    }
+    found.notes.retain(|_, value| !value.is_empty());
+    for one in &found.components {
+        let sum = &one.sha256[..12];
+        item = item.detail(format!("{} {} ({}), sha256 {sum}…", one.role, one.path, one.version));
+    }
+    for (name, value) in &found.notes {
+        item = item.detail(format!("{name}: {value}"));
+    }
+    (data["programs"], data["facts"]) = (json!(found.components), json!(found.notes));
+    let mut keys = Vec::new();
+    for key in kind.keys {
+        let values = key.values.described().to_string();
+        item = item.detail(format!(":{}={values}: {}", key.name, key.meaning));
+        keys.push(json!({"name": key.name, "values": values, "meaning": key.meaning}));
+    }
+    data["keys"] = json!(keys);
+    (data, item)
 }

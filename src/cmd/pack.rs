@@ -8,9 +8,9 @@ use anyhow::{Context, Result};
 use super::guard::refuse_files_of_runs;
 use super::tell;
 use crate::cli;
-use crate::exit::{self, Special};
+use crate::exit::{self, usage};
 use crate::host::private::Private;
-use crate::record::pack::{self, Contents, Kind, Options, Present, Replaced};
+use crate::record::pack::{self, Contents, Listed, Options, Present};
 use crate::report::text::{clean, shorten, wrap};
 use crate::units::{Unit, counted};
 
@@ -25,28 +25,23 @@ pub fn run(options: &cli::Pack) -> Result<i32> {
         None => named_as(&options.directory)?,
     };
     let present = if options.force { Present::Replace } else { Present::Keep };
-    if !options.dry_run
-        && present == Present::Keep
-        && path.symlink_metadata().is_ok_and(|found| found.is_file())
-    {
-        let text = format!(
-            "`{}` is there already\n\nhint: choose another file with `-o`, or replace it with `--force`",
-            path.display()
-        );
-        return Err(Special::Usage(text).into());
-    }
-    // Its place is taken by renaming: a device, a pipe or a link would be gone.
-    if !options.dry_run && path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
-        let text = format!(
-            "`{}` is no regular file, and stays\n\nhint: choose another file with `-o`",
-            path.display()
-        );
-        return Err(Special::Usage(text).into());
+    if let Some(found) = path.symlink_metadata().ok().filter(|_| !options.dry_run) {
+        let shown = path.display();
+        // Its place is taken by renaming: a device, a pipe or a link would be gone.
+        if !found.is_file() {
+            return Err(usage(format!(
+                "`{shown}` is no regular file, and stays\n\nhint: choose another file with `-o`"
+            )));
+        }
+        if present == Present::Keep {
+            return Err(usage(format!(
+                "`{shown}` is there already\n\nhint: choose another file with `-o`, or replace it with `--force`"
+            )));
+        }
     }
     refuse_files_of_runs(std::slice::from_ref(&options.directory), &path)?;
     if let Some(short) = options.private.iter().find(|word| word.trim().chars().count() < 2) {
-        let text = format!("`--private {short}` is too short to be told from the rest");
-        return Err(Special::Usage(text).into());
+        return Err(usage(format!("`--private {short}` is too short to be told from the rest")));
     }
     let asked = Options {
         machine: Private::gather(),
@@ -59,7 +54,7 @@ pub fn run(options: &cli::Pack) -> Result<i32> {
         tell("\nnothing was written");
         return Ok(exit::FINE);
     }
-    let size = pack::write(&contents, &path, present)?;
+    let size = pack::write(contents, &path, present)?;
     let shown = path.display();
     tell(&format!(
         "\nwrote `{shown}` ({}), and none of the words above is in it\nlook at it with `dunnage report {shown}`",
@@ -78,63 +73,46 @@ fn named_as(directory: &Path) -> Result<PathBuf> {
 /// Shows what the pack will hold and what it will not, with at most so many texts of a kind.
 fn show(contents: &Contents, most: usize) {
     let (run, plan) = (&contents.environment, &contents.plan);
-    let machine = |name: &str| run.machine.get(name).map_or("unknown", String::as_str);
+    let machine =
+        ["cpu", "kernel", "distribution"].map(|name| run.machine.get(name).map_or("unknown", |fact| fact));
     let labels: Vec<&str> = plan.subjects.iter().map(|entry| entry.label.as_str()).collect();
     let mut experiments: Vec<&str> = plan.cells.iter().map(|cell| cell.experiment).collect();
     experiments.dedup();
     let tags: Vec<String> = run.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    let files: Vec<String> = contents
-        .files
-        .iter()
-        .map(|(name, bytes)| format!("{name} {}", Unit::Bytes.format(*bytes as f64)))
-        .collect();
+    let file = |one: &Listed| format!("{} {}", one.name, Unit::Bytes.format(one.bytes as f64));
+    let files: Vec<String> = contents.files.iter().map(file).collect();
     tell("in the pack:");
-    line("run", &format!("{} of {}, dunnage {}", run.run, run.started, run.dunnage));
-    line(
-        "machine",
-        &format!("{}, kernel {}, {}", machine("cpu"), machine("kernel"), machine("distribution")),
-    );
-    line("command", &run.command.join(" "));
-    if !tags.is_empty() {
-        line("tags", &tags.join(", "));
-    }
-    line("measured", &format!("{} in {}", experiments.join(", "), counted(plan.rounds, "round")));
-    line("subjects", &labels.join(", "));
-    line("files", &files.join(", "));
-    tell("\nnot in the pack:");
-    for (kind, name) in Kind::ALL {
-        let all: Vec<&Replaced> = contents.replaced.iter().filter(|one| one.kind == kind).collect();
-        if !all.is_empty() {
-            removed(name, &all, most);
+    for (name, text) in [
+        ("run", format!("{} of {}, dunnage {}", run.run, run.started, run.dunnage)),
+        ("machine", machine.join(", ")),
+        ("tags", tags.join(", ")),
+        ("measured", format!("{} in {}", experiments.join(", "), counted(plan.rounds, "round"))),
+        ("subjects", labels.join(", ")),
+        ("files", files.join(", ")),
+    ] {
+        if !text.is_empty() {
+            wrap(&format!("  {name:<10}"), &clean(&text), WIDTH).iter().for_each(|line| tell(line));
         }
     }
+    tell("\nnot in the pack:");
     if contents.replaced.is_empty() {
         tell("  nothing was found that is private");
+    }
+    for all in contents.replaced.chunk_by(|one, other| one.kind == other.kind) {
+        tell(&format!("  {} ({})", all[0].kind.name(), all.len()));
+        for one in all.iter().take(most) {
+            let placeholder = Some(&one.placeholder).filter(|text| !text.is_empty());
+            let placeholder = placeholder.map(|text| format!(" → {text}")).unwrap_or_default();
+            tell(&format!("    {}{placeholder}", shorten(&clean(&one.text), 64)));
+        }
+        if all.len() > most {
+            tell(&format!("    and {} more, which `--dry-run` shows", all.len() - most));
+        }
     }
     if !contents.spared.is_empty() {
         tell("\nnot looked for, since the run itself says it:");
         for secret in &contents.spared {
             tell(&format!("  {}: {}", secret.called, shorten(&clean(&secret.word), 60)));
         }
-    }
-}
-
-fn line(name: &str, text: &str) {
-    for line in wrap(&format!("  {name:<10}"), &clean(text), WIDTH) {
-        tell(&line);
-    }
-}
-
-fn removed(name: &str, all: &[&Replaced], most: usize) {
-    tell(&format!("  {name} ({})", all.len()));
-    for one in all.iter().take(most) {
-        let text = shorten(&clean(&one.text), 64);
-        match one.placeholder.as_str() {
-            "" => tell(&format!("    {text}")),
-            placeholder => tell(&format!("    {text} → {placeholder}")),
-        }
-    }
-    if all.len() > most {
-        tell(&format!("    and {} more, which `--dry-run` shows", all.len() - most));
     }
 }

@@ -13,8 +13,8 @@ use crate::progress::Progress;
 use crate::record::{self, Environment};
 use crate::report::text::percent;
 use crate::runner::Ending;
+use crate::session::Session;
 use crate::stats::Rng;
-use crate::subject::{RunContext, Subject};
 use crate::units::counted;
 use crate::verdict::precision::forecast;
 
@@ -23,8 +23,7 @@ use crate::verdict::precision::forecast;
 pub(super) fn fix_rounds(
     plan: &mut Plan,
     asked: f64,
-    subjects: &mut [Box<dyn Subject>],
-    run: &RunContext,
+    session: &mut Session,
     environment: &Environment,
     directory: &Path,
     events: Option<Events>,
@@ -40,13 +39,13 @@ pub(super) fn fix_rounds(
     let place = directory.join(record::PILOT);
     let was_there = directory.exists();
     let ended = (|| {
-        let mut writer = record::create(&place, &run.id.clone(), environment, &pilot)?;
+        let mut writer = record::create(&place, &session.run.id, environment, &pilot)?;
         // The event stream tells of the run alone.
         let progress = match events {
             Some(Events::Json) => Progress::Quiet,
             None => Progress::for_person(&pilot, 0),
         };
-        carry_out(&pilot, 0, subjects, run, &mut writer, progress)
+        carry_out(&pilot, 0, session, &mut writer, progress)
     })();
     if !matches!(ended, Ok(Ending::Complete)) {
         let _ = fs::remove_dir_all(&place);

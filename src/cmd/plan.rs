@@ -4,14 +4,15 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use anyhow::{Context, Result};
+use dunnage_analysis::distinct;
 
 use super::request::{self, Asked};
 use crate::cli;
-use crate::exit::{self, Special};
+use crate::exit::{self, usage};
 use crate::plan::{self, Plan, Relation, Rounds};
-use crate::plan_file::{self, Written};
+use crate::plan_file;
 use crate::report::text::percent;
-use crate::session::{self, Found};
+use crate::session::Found;
 use crate::subject::by_cause;
 use crate::units::counted;
 
@@ -19,34 +20,17 @@ use crate::units::counted;
 pub fn run(options: &cli::Plan) -> Result<i32> {
     let asked = request::asked(&options.selection)?;
     if let Some(path) = options.write.as_deref().filter(|path| path.exists()) {
-        let text = format!("`{}` is there already\n\nhint: choose another file", path.display());
-        return Err(Special::Usage(text).into());
+        return Err(usage(format!("`{}` is there already\n\nhint: choose another file", path.display())));
     }
-    let mut run = session::begin(asked.seed, &mut super::tell)?;
-    run.tell = super::tell;
-    run.allowed = asked.allowed;
-    let found = session::find(asked.subjects.clone(), &run, &mut super::tell)?;
-    let planned = request::plan(&asked, &found);
-    let text = planned.map(|(plan, left_out)| (describe(&asked, &found, &plan, &left_out), plan));
-    session::finish(found.candidates, &run);
-    session::end(run);
-    let (text, plan) = text?;
+    let session = asked.session()?;
+    let (plan, left_out) = request::plan(&asked, &session.found)?;
+    let text = describe(&asked, &session.found, &plan, &left_out);
+    drop(session);
     std::io::stdout().write_all(text.as_bytes())?;
     if let Some(path) = &options.write {
-        let precision = match asked.rounds {
-            Rounds::Precise(share) => Some(share),
-            Rounds::Fixed(_) | Rounds::Fit(_) => None,
-        };
-        let experiments = asked.experiments.clone();
-        let written = Written {
-            experiments,
-            tags: asked.tags,
-            margins: asked.margins,
-            variants: asked.variants,
-            precision,
-        };
+        let written = plan_file::write(&plan, &asked.request, &asked.tags, asked.variants);
         std::fs::File::create_new(path)
-            .and_then(|mut file| file.write_all(plan_file::write(&plan, &written).as_bytes()))
+            .and_then(|mut file| file.write_all(written.as_bytes()))
             .with_context(|| format!("cannot write the plan file `{}`", path.display()))?;
         super::tell(&format!("written to `{0}`; `dunnage run --plan {0}` measures it", path.display()));
     }
@@ -60,7 +44,7 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
         let _ = writeln!(text, "{words}");
     };
     let label = |index: usize| plan.subjects[index].label.as_str();
-    line(format_args!("experiments  {}", asked.experiments.join(", ")));
+    line(format_args!("experiments  {}", asked.request.experiments.join(", ")));
     for name in &asked.without {
         line(format_args!("             {name} is left out: a minute would not be enough"));
     }
@@ -72,7 +56,7 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
     for label in left_out {
         line(format_args!("  {label:<44} left out: a minute would not be enough"));
     }
-    for (experiment, label, why) in plan.lacking(&asked.experiments) {
+    for (experiment, label, why) in plan.lacking(&asked.request.experiments) {
         line(format_args!("  {label:<44} no part in {experiment}: {why}"));
     }
     for told in by_cause(&found.unavailable) {
@@ -81,8 +65,8 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
             line(format_args!("  {:<44} remedy: {remedy}", ""));
         }
     }
-    for name in &asked.experiments {
-        let of = if asked.experiments.len() > 1 { format!("of {name}: ") } else { String::new() };
+    for name in &asked.request.experiments {
+        let of = if asked.request.experiments.len() > 1 { format!("of {name}: ") } else { String::new() };
         line(format_args!("settings     {of}{}", settings(plan, name)));
     }
     line(format_args!("cells        {}", plan.cells.len()));
@@ -99,19 +83,14 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
             one.controls
         ));
     }
-    let mut told: Vec<(usize, usize, &Relation)> = Vec::new();
-    for one in &plan.comparisons {
-        // Most experiments compare the same pairs.
-        let own = (one.subject, one.against, &one.relation);
-        if told.contains(&own) {
-            continue;
-        }
-        told.push(own);
-        let why = match &one.relation {
+    // Most experiments compare the same pairs.
+    let told = plan.comparisons.iter().map(|one| (one.subject, one.against, &one.relation));
+    for (subject, against, relation) in distinct(told) {
+        let why = match relation {
             Relation::OneKey(key) => format!("differ in one thing: {key}"),
             other => other.name().to_owned(),
         };
-        line(format_args!("  `{}` against `{}`: {why}", label(one.subject), label(one.against)));
+        line(format_args!("  `{}` against `{}`: {why}", label(subject), label(against)));
     }
     for one in &plan.predictions {
         line(format_args!("predicted    {one}"));
@@ -142,7 +121,7 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
         _ => format!("; verdicts need {}", plan.rounds_for_verdicts()),
     };
     line(format_args!("rounds       {} and {} to warm up{need}", plan.rounds, plan.warmups));
-    if let Rounds::Precise(share) = asked.rounds {
+    if let Rounds::Precise(share) = asked.request.rounds {
         line(format_args!(
             "             at least; for ±{}, a pilot of {} rounds finds how many, up to {}",
             percent(share),
@@ -176,14 +155,7 @@ fn settings(plan: &Plan, name: &str) -> String {
     if all.len() <= FEW {
         return all.join(", ");
     }
-    let mut keys: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (key, value) in own.iter().flat_map(|cell| &cell.setting.0) {
-        match keys.iter_mut().find(|(known, _)| known == key) {
-            Some((_, values)) if !values.contains(value) => values.push(value),
-            Some(_) => {}
-            None => keys.push((key, vec![value])),
-        }
-    }
+    let keys = plan_file::settings(own.into_iter());
     let keys: Vec<_> = keys.iter().map(|(key, values)| format!("{key}={}", values.join("|"))).collect();
     format!("{} of {}", all.len(), keys.join(";"))
 }

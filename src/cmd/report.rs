@@ -1,15 +1,15 @@
 //! `dunnage report`: shows the results of a run.
 
-use std::io::{BufWriter, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
 use super::guard::refuse_files_of_runs;
+use super::show::{self, Output, show};
 use crate::exit::{self, Special};
 use crate::record::{self, Recorded, Series};
 use crate::reference::{self, beside};
-use crate::report::{self, File, Format, Glyphs, Look, Rendering, Report, Style};
+use crate::report::{self, File, Rendering, Report};
 use crate::subject::spec::parse_duration;
 use crate::units::counted;
 use crate::verdict;
@@ -37,25 +37,33 @@ pub fn job(text: &str) -> Result<f64> {
 
 /// Runs the verb. A run in which nothing was measured has a report too, and exit code 4.
 pub fn run(directory: &Path, format: &str, output: Option<&Path>, extras: Extras<'_>) -> Result<i32> {
-    let Some(format) = report::find(format) else {
-        let valid: Vec<_> = report::FORMATS.iter().map(|format| format!("`{}`", format.name())).collect();
-        let text = format!("there is no format `{format}`\n\nhint: formats are {}", valid.join(", "));
-        return Err(Special::Usage(text).into());
-    };
-    refuse_extras(format, extras)?;
+    show::known::<Report>(format)?;
+    let own = report::FORMATS.iter().find(|own| own.name == format);
+    if own.is_some() {
+        refuse_extras(format, extras)?;
+    }
     let mut recorded = record::open(directory)?;
     describe(&mut recorded, extras.between)?;
-    let own = [directory.to_owned()];
-    match (format.rendering(), output) {
-        (Rendering::Files(_), None) => {
-            let text = format!(
-                "`{name}` makes several files\n\nhint: name a directory for them, such as `-o {name}`",
-                name = format.name()
-            );
-            return Err(Special::Usage(text).into());
-        }
-        (Rendering::Files(render), Some(path)) => {
-            let files = render(&built(&recorded, extras), &look(directory, false))?;
+    let to = Output { file: output, runs: &[directory.to_owned()] };
+    match own.map(|own| &own.rendering) {
+        None => show(&built(&recorded, extras), format, directory, to)?,
+        Some(Rendering::Rows { header, lines }) => to.write(|out| {
+            out.write_all(header(&recorded).as_bytes())?;
+            let mut text = String::new();
+            record::rows(directory, &mut |row| {
+                text.clear();
+                lines(&recorded, row, &mut text);
+                out.write_all(text.as_bytes()).map_err(anyhow::Error::from)
+            })
+        })?,
+        Some(Rendering::Files(render)) => {
+            let Some(path) = output else {
+                let text = format!(
+                    "`{format}` makes several files\n\nhint: name a directory for them, such as `-o {format}`"
+                );
+                return Err(Special::Usage(text).into());
+            };
+            let files = render(&built(&recorded, extras))?;
             if files.is_empty() {
                 let text = format!(
                     "`{}` holds nothing that could be drawn, so `{}` was not written\n\nhint: `dunnage report {}` says why",
@@ -66,19 +74,6 @@ pub fn run(directory: &Path, format: &str, output: Option<&Path>, extras: Extras
                 return Err(Special::Nothing(text).into());
             }
             write_files(directory, path, &files)?;
-        }
-        (_, None) => {
-            let mut out = BufWriter::new(std::io::stdout().lock());
-            let look = look(directory, std::io::stdout().is_terminal());
-            write(directory, &recorded, format, extras, &look, &mut out)?;
-            out.flush()?;
-        }
-        (_, Some(path)) => {
-            refuse_files_of_runs(&own, path)?;
-            let context = || format!("cannot write the report to `{}`", path.display());
-            let mut file = BufWriter::new(std::fs::File::create(path).with_context(context)?);
-            write(directory, &recorded, format, extras, &look(directory, false), &mut file)?;
-            file.flush().with_context(context)?;
         }
     }
     Ok(if is_measured(&recorded.series) { exit::FINE } else { exit::NOTHING })
@@ -108,31 +103,17 @@ fn describe(recorded: &mut Recorded, pairs: &[String]) -> Result<()> {
 }
 
 /// What was asked for beside the run must have a place in the format, or it would be left out in silence.
-fn refuse_extras(format: &dyn Format, extras: Extras<'_>) -> Result<()> {
-    if matches!(format.rendering(), Rendering::Common(_)) {
-        return Ok(());
-    }
-    let name = format.name();
-    if extras.references {
-        let text = format!(
-            "`{name}` holds what the run measured and nothing else\n\nhint: `dunnage reference --format csv` shows what \
-             others published"
-        );
-        return Err(Special::Usage(text).into());
-    }
-    if !extras.between.is_empty() {
-        let text =
-            format!("`{name}` holds samples, and no subjects side by side\n\nhint: take another format");
-        return Err(Special::Usage(text).into());
-    }
-    if extras.job.is_some() {
-        let text = format!(
-            "`{name}` holds what the run measured, in which no job of yours has a share\n\nhint: leave `--job` out, or \
-             take another format"
-        );
-        return Err(Special::Usage(text).into());
-    }
-    Ok(())
+fn refuse_extras(format: &str, extras: Extras<'_>) -> Result<()> {
+    let asked = [
+        (extras.references, "--reference"),
+        (!extras.between.is_empty(), "--between"),
+        (extras.job.is_some(), "--job"),
+    ];
+    let Some((_, option)) = asked.iter().find(|(is_asked, _)| *is_asked) else { return Ok(()) };
+    let text = format!(
+        "`{format}` holds what the run measured and nothing else\n\nhint: leave `{option}` out, or take another format"
+    );
+    Err(Special::Usage(text).into())
 }
 
 /// Writes files into a directory, which is made where there is none; what it holds under other names stays.
@@ -164,47 +145,5 @@ fn built(recorded: &Recorded, extras: Extras<'_>) -> Report {
     match extras.job {
         Some(length) => report.with_job(length),
         None => report,
-    }
-}
-
-fn write(
-    directory: &Path,
-    recorded: &Recorded,
-    format: &dyn Format,
-    extras: Extras<'_>,
-    look: &Look,
-    out: &mut impl Write,
-) -> Result<()> {
-    match format.rendering() {
-        Rendering::Common(format) => {
-            out.write_all(format.render(&built(recorded, extras), look).as_bytes())?;
-        }
-        Rendering::Files(_) => unreachable!("files go into a directory"),
-        Rendering::Rows { header, lines } => {
-            out.write_all(header(recorded).as_bytes())?;
-            let mut text = String::new();
-            record::rows(directory, &mut |row| {
-                text.clear();
-                lines(recorded, row, &mut text);
-                out.write_all(text.as_bytes()).map_err(anyhow::Error::from)
-            })?;
-        }
-    }
-    Ok(())
-}
-
-/// How the report looks: as wide as the terminal, in colour unless somebody objects.
-pub(super) fn look(directory: &Path, terminal: bool) -> Look {
-    let variable = |name: &str| std::env::var(name).unwrap_or_default();
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(variable).into_iter().find(|value| !value.is_empty());
-    let ascii = terminal && locale.is_some_and(|locale| matches!(locale.as_str(), "C" | "POSIX"));
-    let columns =
-        variable("COLUMNS").parse().ok().or_else(|| terminal.then(crate::sys::terminal::columns).flatten());
-    let colour = terminal && variable("NO_COLOR").is_empty() && variable("TERM") != "dumb";
-    Look {
-        width: columns.unwrap_or(80).clamp(80, 160),
-        style: if colour { Style::Colour } else { Style::Plain },
-        glyphs: if ascii { Glyphs::Ascii } else { Glyphs::Unicode },
-        place: directory.display().to_string(),
     }
 }

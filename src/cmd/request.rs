@@ -8,14 +8,15 @@ mod variants;
 mod words;
 
 use anyhow::{Context, Result, ensure};
+use dunnage_analysis::distinct;
 
 use self::words::{CACHE, Caches};
 use crate::cli::Selection;
-use crate::exit::Special;
-use crate::experiment::{self, Setting};
-use crate::plan::{self, Entry, FixedMargin, Ladder, Plan, Prediction, Relation, Request, Rounds};
+use crate::exit::{Special, usage};
+use crate::experiment::{self, Experiment, Setting};
+use crate::plan::{self, Entry, Ladder, Plan, Relation, Request, Rounds};
 use crate::plan_file::{self, Length, PlanFile, Typed, Variants};
-use crate::session::{self, Found, Wanted};
+use crate::session::{self, Found, Session, Trial, Wanted};
 use crate::subject::{Unavailable, by_cause, context};
 use crate::sys::{filesystem, page_cache};
 use crate::units::Nanos;
@@ -30,34 +31,22 @@ const TIMEOUT: u32 = (plan::ALLOWED.0 / 1_000_000_000) as u32;
 /// A checked command line.
 #[derive(Debug)]
 pub struct Asked {
-    /// The experiments.
-    pub experiments: Vec<&'static str>,
-    /// Those of the main job that a minute leaves no time for.
+    /// What a plan of the subjects that will be found is made of.
+    pub request: Request,
+    /// Experiments of the main job that a minute leaves no time for.
     pub without: Vec<&'static str>,
     /// The subjects.
     pub subjects: Vec<Wanted>,
     /// Whether they were named one by one.
     pub named: bool,
-    /// Values chosen for settings.
-    pub chosen: Vec<(String, Vec<String>)>,
-    /// How many rounds.
-    pub rounds: Rounds,
     /// Whether everything must be over in a minute.
     pub quick: bool,
-    /// The seed.
-    pub seed: u64,
-    /// How long one launch may take.
-    pub allowed: Nanos,
     /// Labels of the run.
     pub tags: Vec<(String, String)>,
-    /// Margins that the person set.
-    pub margins: Vec<FixedMargin>,
     /// Whether experiments vary keys of the subjects.
     pub variants: Variants,
     /// The factors of which the subjects are a complete factorial.
     pub factors: Vec<String>,
-    /// What the person predicts.
-    pub predictions: Vec<Prediction>,
 }
 
 impl Asked {
@@ -66,10 +55,14 @@ impl Asked {
         let named = self.subjects.iter().filter(|one| self.named && one.variant_of.is_none());
         named.map(|one| one.spec.shown()).collect()
     }
-}
 
-fn usage(text: String) -> anyhow::Error {
-    Special::Usage(text).into()
+    /// A session in which the subjects that were asked for were looked for and tried.
+    pub fn session(&self) -> Result<Session> {
+        let mut session = Session::begin(self.request.seed, super::tell)?;
+        session.run.allowed = self.request.allowed;
+        session.find(self.subjects.clone(), Trial::Twice)?;
+        Ok(session)
+    }
 }
 
 /// Checks what was written. The command line goes before the plan file: it replaces the file's
@@ -84,7 +77,7 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
     let mut experiments = words::experiments(&names)?;
     let mut without = Vec::new();
     if quick && names.is_empty() {
-        let decides = |name: &&str| experiment::find(name).is_some_and(|one| one.about().decides());
+        let decides = |name: &&str| experiment::find(name).is_some_and(|one| one.decides());
         (experiments, without) = experiments.into_iter().partition(decides);
     }
     let mut of_file = file.settings.clone();
@@ -132,22 +125,22 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
     let seed = selection.seed.or(file.seed).map_or_else(session::random_seed, Ok)?;
     let timeout = selection.timeout.or(file.timeout).unwrap_or(TIMEOUT);
     let allowed = Nanos::from_millis(i64::from(timeout) * 1000);
-    Ok(Asked {
+    let request = Request {
         experiments,
-        without,
-        subjects,
-        named,
+        subjects: Vec::new(),
         chosen,
-        rounds,
-        quick,
         seed,
+        rounds,
         allowed,
-        tags,
         margins,
-        variants,
-        factors,
+        factorial: None,
         predictions,
-    })
+    };
+    Ok(Asked { request, without, subjects, named, quick, tags, variants, factors })
+}
+
+fn named(experiments: &[&'static str]) -> impl Iterator<Item = &'static Experiment> {
+    experiments.iter().filter_map(|name| experiment::find(name))
 }
 
 /// Labels of a run that is not measured now.
@@ -186,9 +179,8 @@ fn key_by_key(own: Vec<Typed>, files: &[Typed]) -> Vec<Typed> {
 /// With `--drop-caches` every value of the setting that it guards, unless some were chosen; and whether
 /// caches can be dropped here at all, before anything is measured.
 fn choose_caches(experiments: &[&'static str], chosen: &mut Vec<(String, Vec<String>)>) -> Result<()> {
-    let guarded =
-        experiments.iter().filter_map(|name| experiment::find(name)).flat_map(|one| one.about().guarded);
-    let Some(key) = guarded.into_iter().find(|key| key.name == CACHE) else {
+    let mut guarded = named(experiments).flat_map(|one| one.guarded);
+    let Some(key) = guarded.find(|key| key.name == CACHE) else {
         return Err(usage(format!(
             "`--drop-caches` changes nothing, since no experiment of this run has the setting `{CACHE}`\n\nhint: `start` has it"
         )));
@@ -224,10 +216,10 @@ pub fn may_empty_caches() -> Result<()> {
 
 /// Where nothing was chosen, a quick run takes few values of each setting.
 fn choose_quick_values(experiments: &[&'static str], chosen: &mut Vec<(String, Vec<String>)>) {
-    for experiment in experiments.iter().filter_map(|name| experiment::find(name)) {
-        for key in experiment.about().keys {
+    for experiment in named(experiments) {
+        for key in experiment.keys {
             if chosen.iter().all(|(own, _)| own != key.name) {
-                let values = experiment.quick_values(key).into_iter().map(str::to_owned);
+                let values = (experiment.quick_values)(key).iter().map(|value| (*value).to_owned());
                 chosen.push((plan::key_of(experiment, key), values.collect()));
             }
         }
@@ -242,27 +234,12 @@ fn default_subjects(quick: bool) -> Vec<Wanted> {
     all
 }
 
-/// What a plan of these subjects is made of.
-pub fn request(asked: &Asked, subjects: Vec<Entry>, rounds: Rounds) -> Request {
-    Request {
-        experiments: asked.experiments.clone(),
-        subjects,
-        chosen: asked.chosen.clone(),
-        seed: asked.seed,
-        rounds,
-        allowed: asked.allowed,
-        margins: asked.margins.clone(),
-        factorial: None,
-        predictions: asked.predictions.clone(),
-    }
-}
-
 /// The factorial among the subjects that were found, which needs every one of them.
 fn factorial(asked: &Asked, found: &Found) -> Result<Option<plan::Factorial>> {
     if asked.factors.is_empty() {
         return Ok(None);
     }
-    let subjects: Vec<_> = found.candidates.iter().map(|one| (&one.entry.spec, one.entry.layer)).collect();
+    let subjects: Vec<_> = found.entries.iter().map(|entry| (&entry.spec, entry.layer)).collect();
     // What was asked for is complete, so what is missing now is what does not work here.
     let complete = plan::factors::complete(&asked.factors, &subjects).map_err(|_| {
         let what = "a factorial needs every combination, and not all are available";
@@ -274,12 +251,7 @@ fn factorial(asked: &Asked, found: &Found) -> Result<Option<plan::Factorial>> {
 /// Why these do not work, each reason once, and as hints what would mend it.
 fn reasons(unavailable: &[(String, Unavailable)]) -> String {
     let reasons = by_cause(unavailable);
-    let mut hints: Vec<&str> = Vec::new();
-    for remedy in reasons.iter().flat_map(|told| &told.remedies) {
-        if !hints.contains(remedy) {
-            hints.push(remedy);
-        }
-    }
+    let mut hints = distinct(reasons.iter().flat_map(|told| told.remedies.iter().copied()));
     if hints.is_empty() {
         hints.push("`dunnage doctor` says more");
     }
@@ -291,9 +263,9 @@ fn reasons(unavailable: &[(String, Unavailable)]) -> String {
 /// Refuses values that cannot be had together: where no setting has all of them, and where one that has
 /// cannot be measured.
 fn some_settings(experiments: &[&'static str], chosen: &[(String, Vec<String>)]) -> Result<()> {
-    for experiment in experiments.iter().filter_map(|name| experiment::find(name)) {
-        let (name, settings) = (experiment.about().name, plan::settings(experiment, chosen));
-        let refused = |setting: &Setting| Some((setting.to_string(), experiment.refuses(setting)?));
+    for experiment in named(experiments) {
+        let (name, settings) = (experiment.name, plan::settings(experiment, chosen));
+        let refused = |setting: &Setting| Some((setting.to_string(), (experiment.refuses)(setting)?));
         if let Some((setting, why)) = settings.iter().find_map(refused) {
             return Err(usage(format!("`{name}` cannot measure `{setting}`: {why}")));
         }
@@ -309,32 +281,33 @@ fn some_settings(experiments: &[&'static str], chosen: &[(String, Vec<String>)])
 /// Makes the plan for the subjects that were found. With `--quick`, subjects are left out until a minute is
 /// enough; they are returned by label.
 pub fn plan(asked: &Asked, found: &Found) -> Result<(Plan, Vec<String>)> {
-    if found.candidates.is_empty() {
+    if found.entries.is_empty() {
         let what = "nothing can be measured, since no subject works here";
         return Err(Special::Nothing(format!("{what}: {}", reasons(&found.unavailable))).into());
     }
     let factorial = factorial(asked, found)?;
-    let mut entries: Vec<Entry> = found.candidates.iter().map(|one| one.entry.clone()).collect();
+    let mut entries: Vec<Entry> = found.entries.clone();
     let mut left_out = Vec::new();
     loop {
         let plan = plan::make(Request {
             factorial: factorial.clone(),
-            ..request(asked, entries.clone(), asked.rounds)
+            subjects: entries.clone(),
+            ..asked.request.clone()
         });
         let fits = plan.predicted() <= QUICK_TIME || asked.named;
         if plan.cells.is_empty() {
             let lacking: Vec<_> = plan
-                .lacking(&asked.experiments)
+                .lacking(&asked.request.experiments)
                 .map(|(experiment, label, why)| format!("{experiment} of `{label}`: {why}"))
                 .collect();
             let text = format!("nothing can be measured: {}", lacking.join("; "));
             return Err(Special::Nothing(text).into());
         }
-        if matches!(asked.rounds, Rounds::Precise(_))
+        if matches!(asked.request.rounds, Rounds::Precise(_))
             && plan.comparisons.iter().all(|one| one.relation == Relation::Twin)
         {
             let text = "`--precision` is of differences from the baseline, and this run decides none\n\nhint: say how often to measure with `--rounds`";
-            return Err(usage(text.to_owned()));
+            return Err(usage(text));
         }
         if !asked.quick || fits {
             return Ok((plan, left_out));

@@ -4,26 +4,24 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::carry_out::{carry_out, finish, prepare};
+use super::carry_out::{carry_out, progress};
 use super::run::conclude;
 use crate::cli::Events;
-use crate::exit::Special;
+use crate::exit::{Special, usage};
 use crate::plan::Entry;
-use crate::progress::Progress;
 use crate::record;
-use crate::session::{self, Origin, Wanted};
+use crate::session::{Origin, Session, Trial, Wanted};
 use crate::subject::Spec;
 
 /// Runs the verb. The round that was interrupted is begun anew: half a round is none.
 pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
     let recorded = record::load(directory)?;
     if let Some(origin) = &recorded.environment.origin {
-        let text = format!(
+        return Err(usage(format!(
             "`{}` was imported from {}: there is nothing to go on with\n\nhint: `dunnage run` measures anew",
             directory.display(),
             origin.format
-        );
-        return Err(Special::Usage(text).into());
+        )));
     }
     let plan = recorded.plan;
     let first = recorded.contexts.iter().position(Option::is_none);
@@ -34,11 +32,9 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
     if plan.cells.iter().any(|cell| cell.setting.get("cache") == Some("cold")) {
         super::request::may_empty_caches()?;
     }
-    let mut run = session::begin(plan.seed, &mut super::tell)?;
-    run.tell = super::tell;
-    run.allowed = plan.allowed;
-    if run.place.digest != recorded.environment.probe {
-        session::end(run);
+    let mut session = Session::begin(plan.seed, super::tell)?;
+    session.run.allowed = plan.allowed;
+    if session.run.place.digest != recorded.environment.probe {
         bail!(
             "`{}` was measured with another build of dunnage, so its samples and new ones would not be of the same bits\n\nhint: go on with the dunnage that began it, or begin a new run",
             directory.display()
@@ -49,18 +45,13 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
         let spec = Spec { label: Some(entry.label.clone()), ..entry.spec.clone() };
         Wanted::new(spec, entry.ladder, Origin::Named)
     });
-    let found = session::find(wanted.collect(), &run, &mut super::tell)?;
-    if let Some((name, why)) = found.unavailable.first() {
-        let error =
-            Special::Nothing(format!("cannot go on: `{name}` is no longer available: {}", why.in_short()));
-        session::finish(found.candidates, &run);
-        session::end(run);
-        return Err(error.into());
+    session.find(wanted.collect(), Trial::Twice)?;
+    if let Some((name, why)) = session.found.unavailable.first() {
+        let text = format!("cannot go on: `{name}` is no longer available: {}", why.in_short());
+        return Err(Special::Nothing(text).into());
     }
-    let changed = session::environment(&run, &found).differences(&recorded.environment);
+    let changed = session.environment().differences(&recorded.environment);
     if !changed.is_empty() {
-        session::finish(found.candidates, &run);
-        session::end(run);
         bail!(
             "`{}` cannot be continued, since one run is one state of things and this changed: {}\n\nhint: begin a new run",
             directory.display(),
@@ -69,15 +60,9 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
     }
     let mut writer =
         record::reopen(directory).with_context(|| format!("cannot go on with `{}`", directory.display()))?;
-    let progress = match events {
-        Some(Events::Json) => Progress::Json,
-        None => Progress::for_person(&plan, first),
-    };
-    let ending = prepare(&plan, found.candidates, &run).and_then(|mut subjects| {
-        let ending = carry_out(&plan, first, &mut subjects, &run, &mut writer, progress);
-        finish(subjects, &run);
-        ending
-    });
-    session::end(run);
+    let twins = session.add_twins(&plan);
+    let ending = twins
+        .and_then(|()| carry_out(&plan, first, &mut session, &mut writer, progress(events, &plan, first)));
+    drop(session);
     conclude(ending, directory, events)
 }

@@ -4,17 +4,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::carry_out::{carry_out, finish, prepare};
+use super::carry_out::{carry_out, progress};
 use super::request::{self, Asked};
 use super::{pilot, report};
 use crate::cli::{self, Events};
 use crate::exit::{self, Special};
-use crate::plan::{Plan, Rounds};
-use crate::progress::Progress;
+use crate::plan::{Cell, Plan, Rounds};
 use crate::record::{self, Environment, Recorded};
 use crate::runner::Ending;
-use crate::session::{self, Found};
-use crate::subject::{RunContext, Subject, by_cause};
+use crate::session::Session;
+use crate::subject::by_cause;
 use crate::sys::clock;
 use crate::units::{Nanos, counted};
 
@@ -23,26 +22,16 @@ pub fn run(options: &cli::Run) -> Result<i32> {
     let asked = request::asked(&options.selection)?;
     let directory = options.output.clone().unwrap_or_else(named_after_the_date);
     record::check_empty(&directory)?;
-    let mut run = session::begin(asked.seed, &mut super::tell)?;
-    run.tell = super::tell;
-    run.allowed = asked.allowed;
-    let mut found = session::find(asked.subjects.clone(), &run, &mut super::tell)?;
-    for told in by_cause(&found.unavailable) {
+    let mut session = asked.session()?;
+    for told in by_cause(&session.found.unavailable) {
         super::tell(&format!("not available: {}: {}", told.names, told.reason.trim()));
         for remedy in told.remedies {
             super::tell(&format!("       remedy: {remedy}"));
         }
     }
-    let (mut plan, left_out) = match request::plan(&asked, &found) {
-        Ok(planned) => planned,
-        Err(error) => {
-            session::finish(found.candidates, &run);
-            session::end(run);
-            return Err(error);
-        }
-    };
+    let (mut plan, left_out) = request::plan(&asked, &session.found)?;
     let named = asked.by_name();
-    let lost = found.unavailable.iter().filter(|(name, _)| named.contains(name));
+    let lost = session.found.unavailable.iter().filter(|(name, _)| named.contains(name));
     let lost: Vec<String> = lost.map(|(name, _)| format!("`{name}`")).collect();
     if !lost.is_empty() {
         super::tell(&format!(
@@ -64,32 +53,22 @@ pub fn run(options: &cli::Run) -> Result<i32> {
     }
     if !left_out.is_empty() {
         super::tell(&format!("left out, since a minute would not be enough: {}", left_out.join(", ")));
-        leave_out(&mut found, &left_out, &run);
+        session.leave_out(&left_out);
     }
     let promised = if asked.quick { Nanos::from_millis(60_000) } else { Nanos::from_millis(300_000) };
-    if matches!(asked.rounds, Rounds::Fit(_)) && plan.predicted() > promised {
+    if matches!(asked.request.rounds, Rounds::Fit(_)) && plan.predicted() > promised {
         super::tell(&format!(
             "this takes longer than {promised}: verdicts on this many subjects need {}; name fewer with `-s`, or one setting with `--set`",
             counted(plan.rounds_for_verdicts(), "round")
         ));
     }
-    let mut environment = session::environment(&run, &found);
+    let mut environment = session.environment();
     environment.asked = named;
     environment.tags = asked.tags.iter().cloned().collect();
-    let mut subjects = match prepare(&plan, found.candidates, &run) {
-        Ok(subjects) => subjects,
-        Err(error) => {
-            session::end(run);
-            return Err(error);
-        }
-    };
-    let ended = carry_out_new(&mut plan, &asked, &mut subjects, &run, &environment, &directory, options);
-    finish(subjects, &run);
-    session::end(run);
-    match ended {
-        Ok(ending) => conclude(ending, &directory, options.events),
-        Err(error) => Err(error),
-    }
+    session.add_twins(&plan)?;
+    let ending = carry_out_new(&mut plan, &asked, &mut session, &environment, &directory, options)?;
+    drop(session);
+    conclude(ending, &directory, options.events)
 }
 
 /// Fixes the rounds by a pilot, where a precision was asked for, and carries the plan out. What ended the
@@ -97,24 +76,19 @@ pub fn run(options: &cli::Run) -> Result<i32> {
 fn carry_out_new(
     plan: &mut Plan,
     asked: &Asked,
-    subjects: &mut [Box<dyn Subject>],
-    run: &RunContext,
+    session: &mut Session,
     environment: &Environment,
     directory: &Path,
     options: &cli::Run,
 ) -> Result<Result<Ending>> {
-    let id = run.id.clone();
-    let mut writer = if let Rounds::Precise(share) = asked.rounds {
-        let events = options.events;
-        let piloted = pilot::fix_rounds(plan, share, subjects, run, environment, directory, events)?;
+    if let Rounds::Precise(share) = asked.request.rounds {
+        let piloted = pilot::fix_rounds(plan, share, session, environment, directory, options.events)?;
         if piloted == Ending::Interrupted {
             super::tell("the pilot was interrupted; it is no part of the run, so nothing was kept");
             return Err(Special::Interrupted.into());
         }
-        record::create_beside_pilot(directory, &id, environment, plan)?
-    } else {
-        record::create(directory, &id, environment, plan)?
-    };
+    }
+    let mut writer = record::create(directory, &session.run.id, environment, plan)?;
     let rare = plan.quotas.iter().filter(|quota| quota.rounds < plan.rounds);
     let rare: String = rare.map(|quota| format!(" ({} with {})", quota.rounds, quota.experiment)).collect();
     super::tell(&format!(
@@ -125,12 +99,9 @@ fn carry_out_new(
         plan.predicted(),
         directory.display()
     ));
-    let progress = match options.events {
-        Some(Events::Json) => Progress::Json,
-        None => Progress::for_person(plan, 0),
-    };
+    let progress = progress(options.events, plan, 0);
     let began = clock::now();
-    let ending = carry_out(plan, 0, subjects, run, &mut writer, progress);
+    let ending = carry_out(plan, 0, session, &mut writer, progress);
     if matches!(ending, Ok(Ending::Complete)) {
         let took = clock::now().since(began);
         super::tell(&format!("measured for {took}; {} were predicted", plan.predicted()));
@@ -142,14 +113,6 @@ fn named_after_the_date() -> PathBuf {
     let now = jiff::Timestamp::now().to_string();
     let digits: String = now.chars().take(19).map(|c| if c == ':' { '-' } else { c }).collect();
     PathBuf::from(format!("dunnage-{digits}"))
-}
-
-fn leave_out(found: &mut Found, labels: &[String], run: &RunContext) {
-    let all = std::mem::take(&mut found.candidates);
-    let (dropped, kept): (Vec<_>, Vec<_>) =
-        all.into_iter().partition(|one| labels.contains(&one.entry.label));
-    session::finish(dropped, run);
-    found.candidates = kept;
 }
 
 /// Shows what came out of a run, and says how it ended.
@@ -194,18 +157,11 @@ pub(super) fn conclude(ending: Result<Ending>, directory: &Path, events: Option<
 
 /// The subjects that were asked for by name and gave no value: they could not be used, or failed in every cell.
 fn missing(recorded: &Recorded) -> Vec<String> {
-    let has_failed = |name: &str| {
-        let cells = recorded.plan.cells.iter().zip(&recorded.series);
-        let mut own = cells
-            .filter(|(cell, _)| recorded.plan.subjects[cell.subject].label == name)
-            .map(|(_, series)| series)
-            .peekable();
-        own.peek().is_some() && !report::is_measured(own)
+    let Recorded { plan, series, environment, .. } = recorded;
+    let is_missing = |name: &&String| {
+        let of_it = |(cell, _): &(&Cell, _)| plan.subjects[cell.subject].label == **name;
+        let own = plan.cells.iter().zip(series).filter(of_it).map(|(_, series)| series).collect::<Vec<_>>();
+        environment.unavailable.contains_key(*name) || !own.is_empty() && !report::is_measured(own)
     };
-    let environment = &recorded.environment;
-    let asked = environment.asked.iter();
-    asked
-        .filter(|name| environment.unavailable.contains_key(*name) || has_failed(name))
-        .map(|name| format!("`{name}`"))
-        .collect()
+    environment.asked.iter().filter(is_missing).map(|name| format!("`{name}`")).collect()
 }

@@ -1,24 +1,27 @@
 //! How every verb shows what it found: in the format that was asked for, on standard output or in a file.
 
-use std::io::{IsTerminal, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 use super::guard::refuse_files_of_runs;
-use super::report::look;
-use crate::document::{self, Findings};
-use crate::exit::Special;
+use crate::document::{self, Findings, Glyphs, Look, Style};
+use crate::exit::usage;
+
+/// The names of the formats of some findings.
+pub(super) fn names<F: Findings>() -> impl Iterator<Item = &'static str> {
+    document::FORMATS.iter().map(|one| one.name).chain(F::FURTHER.iter().copied())
+}
 
 /// Refuses a format that there is not, before anything is looked for that would be shown in it.
 pub(super) fn known<F: Findings>(format: &str) -> Result<()> {
-    let names = || document::FORMATS.iter().map(|one| one.name).chain(F::FURTHER.iter().copied());
-    if names().any(|name| name == format) {
+    if names::<F>().any(|name| name == format) {
         return Ok(());
     }
-    let valid: Vec<_> = names().map(|name| format!("`{name}`")).collect();
-    let text = format!("there is no format `{format}`\n\nhint: formats are {}", valid.join(", "));
-    Err(Special::Usage(text).into())
+    let valid: Vec<_> = names::<F>().map(|name| format!("`{name}`")).collect();
+    Err(usage(format!("there is no format `{format}`\n\nhint: formats are {}", valid.join(", "))))
 }
 
 /// Where what was found goes.
@@ -30,20 +33,42 @@ pub(super) struct Output<'a> {
     pub runs: &'a [PathBuf],
 }
 
+impl Output<'_> {
+    /// Writes there what is given piece by piece.
+    pub fn write(self, give: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+        let Some(path) = self.file else {
+            let mut out = BufWriter::new(io::stdout().lock());
+            give(&mut out)?;
+            return Ok(out.flush()?);
+        };
+        refuse_files_of_runs(self.runs, path)?;
+        let context = || format!("cannot write `{}`", path.display());
+        let mut file = BufWriter::new(File::create(path).with_context(context)?);
+        give(&mut file)?;
+        file.flush().with_context(context)
+    }
+}
+
 /// Shows findings about what lies at this place.
 pub(super) fn show<F: Findings>(findings: &F, format: &str, place: &Path, output: Output<'_>) -> Result<()> {
-    let is_terminal = output.file.is_none() && std::io::stdout().is_terminal();
     known::<F>(format)?;
+    let is_terminal = output.file.is_none() && io::stdout().is_terminal();
     let text = document::shown(findings, format, &look(place, is_terminal)).expect("it is known");
-    match output.file {
-        Some(path) => {
-            refuse_files_of_runs(output.runs, path)?;
-            std::fs::write(path, text).with_context(|| format!("cannot write `{}`", path.display()))
-        }
-        None => {
-            let mut out = std::io::stdout().lock();
-            out.write_all(text.as_bytes())?;
-            Ok(out.flush()?)
-        }
+    output.write(|out| Ok(out.write_all(text.as_bytes())?))
+}
+
+/// How it looks: as wide as the terminal, in colour unless somebody objects.
+pub(super) fn look(directory: &Path, terminal: bool) -> Look {
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(variable).into_iter().find(|value| !value.is_empty());
+    let ascii = terminal && locale.is_some_and(|locale| matches!(locale.as_str(), "C" | "POSIX"));
+    let columns =
+        variable("COLUMNS").parse().ok().or_else(|| terminal.then(crate::sys::terminal::columns).flatten());
+    let colour = terminal && variable("NO_COLOR").is_empty() && variable("TERM") != "dumb";
+    Look {
+        width: columns.unwrap_or(80).clamp(80, 160),
+        style: if colour { Style::Colour } else { Style::Plain },
+        glyphs: if ascii { Glyphs::Ascii } else { Glyphs::Unicode },
+        place: directory.display().to_string(),
     }
 }

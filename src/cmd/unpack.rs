@@ -5,14 +5,13 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::tell;
-use crate::exit::{self, Special};
+use crate::exit::{self, usage};
 use crate::record::{self, pack};
 
 /// Runs the verb. What was unpacked is read once, so that a run that nobody can analyse is told at once.
 pub fn run(file: &Path, output: Option<&Path>) -> Result<i32> {
     if file.is_dir() {
-        let text = format!("`{}` is a directory, and no pack", file.display());
-        return Err(Special::Usage(text).into());
+        return Err(usage(format!("`{}` is a directory, and no pack", file.display())));
     }
     let own = file.file_stem().context("a pack has a name")?;
     let directory = output.unwrap_or(Path::new(own));

@@ -3,29 +3,11 @@
 //! Told from the mounts and from the root's list of controllers. Deliberately absent: making and
 //! entering control groups, which is the business of `sys`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::mounts::Mount;
+use super::mounts;
 use super::tree::Tree;
-
-/// Controllers that a v1 hierarchy can carry; its mount options name them among others.
-const CONTROLLERS: &[&str] = &[
-    "blkio",
-    "cpu",
-    "cpuacct",
-    "cpuset",
-    "devices",
-    "dmem",
-    "freezer",
-    "hugetlb",
-    "memory",
-    "misc",
-    "net_cls",
-    "net_prio",
-    "perf_event",
-    "pids",
-    "rdma",
-];
+use crate::sys::cgroup::{self, Version};
 
 /// Which versions are mounted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,24 +34,14 @@ impl CgroupMode {
     }
 }
 
-/// One mounted hierarchy of version 1.
+/// One mounted hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
     /// Where it is mounted.
     pub mounted_on: PathBuf,
-    /// Its controllers; empty for one that only has a name (`name=systemd`).
+    /// Its controllers; none in one of version 1 that only has a name (`name=systemd`). Version 2 has those that no
+    /// hierarchy of version 1 has taken.
     pub controllers: Vec<String>,
-    /// Whether it is mounted `favordynmods`.
-    pub favours_moves: bool,
-}
-
-/// The unified hierarchy of version 2.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unified {
-    /// Where it is mounted.
-    pub mounted_on: PathBuf,
-    /// What its `cgroup.controllers` lists: those that no v1 hierarchy has taken.
-    pub controllers: Option<Vec<String>>,
     /// Whether it is mounted `favordynmods`, which makes moving processes quicker and forking slower.
     pub favours_moves: bool,
 }
@@ -82,48 +54,55 @@ pub struct Cgroups {
     /// Every hierarchy of version 1.
     pub v1: Vec<Hierarchy>,
     /// The hierarchy of version 2, if it is mounted.
-    pub v2: Option<Unified>,
+    pub v2: Option<Hierarchy>,
     /// Controllers that the kernel has but that are switched off at boot.
     pub disabled: Vec<String>,
 }
 
 impl Cgroups {
-    pub(super) fn gather(tree: &Tree, mounts: &[Mount]) -> Cgroups {
-        let v2_controllers = |point: &Path| {
-            let text = tree.text(point.join("cgroup.controllers"))?;
-            Some(text.split_whitespace().map(str::to_owned).collect())
-        };
-        let table = tree.text("/proc/cgroups").unwrap_or_default();
-        Cgroups::from_mounts(mounts, &table, v2_controllers)
-    }
-
-    /// From the mount table, the text of `/proc/cgroups` and the controllers of a v2 mount point.
-    fn from_mounts(
-        mounts: &[Mount],
-        table: &str,
-        v2_controllers: impl Fn(&Path) -> Option<Vec<String>>,
-    ) -> Cgroups {
-        let v1 = v1_hierarchies(mounts);
-        let unified = mounts.iter().find(|mount| mount.filesystem == "cgroup2");
-        let v2 = unified.map(|mount| Unified {
-            mounted_on: mount.point.clone(),
-            controllers: v2_controllers(&mount.point),
-            favours_moves: mount.has("favordynmods"),
-        });
-        let has_v1 = v1.iter().any(|hierarchy| !hierarchy.controllers.is_empty());
-        let mode = match (has_v1, v2.is_some()) {
+    pub(super) fn gather(tree: &Tree) -> Cgroups {
+        let text = |path: &str| tree.text(path).unwrap_or_default();
+        let mountinfo = text("/proc/self/mountinfo");
+        let mounts = mounts::parse(&mountinfo);
+        let (mut v1, mut v2) = (Vec::new(), None);
+        for found in cgroup::parse(&mountinfo, &text("/proc/self/cgroup")) {
+            let mut its = mounts.iter().filter(|mount| mount.point == found.mount);
+            let favours_moves = its.any(|mount| mount.has("favordynmods"));
+            let of = |controllers: &str, separator: char| Hierarchy {
+                controllers: controllers
+                    .split(separator)
+                    .filter(|name| !name.is_empty() && !name.starts_with("name="))
+                    .map(str::to_owned)
+                    .collect(),
+                favours_moves,
+                mounted_on: found.mount.clone(),
+            };
+            match &found.version {
+                Version::V1(controllers) => v1.push(of(controllers, ',')),
+                Version::V2 => {
+                    let controllers = tree.line(found.mount.join("cgroup.controllers"));
+                    v2 = Some(of(&controllers.unwrap_or_default(), ' '));
+                }
+            }
+        }
+        let mode = match (v1.iter().any(|one| !one.controllers.is_empty()), v2.is_some()) {
             (false, false) => CgroupMode::Absent,
             (true, false) => CgroupMode::V1,
             (false, true) => CgroupMode::V2,
             (true, true) => CgroupMode::Hybrid,
         };
-        Cgroups { mode, v1, v2, disabled: disabled_controllers(table) }
+        Cgroups { mode, v1, v2, disabled: disabled_controllers(&text("/proc/cgroups")) }
+    }
+
+    /// Every hierarchy.
+    pub fn all(&self) -> impl Iterator<Item = &Hierarchy> {
+        self.v1.iter().chain(&self.v2)
     }
 
     /// Controllers that stay on the v2 hierarchy although others are on v1, empty elsewhere.
     pub fn left_on_v2(&self) -> &[String] {
         match (self.mode, &self.v2) {
-            (CgroupMode::Hybrid, Some(Unified { controllers: Some(left), .. })) => left,
+            (CgroupMode::Hybrid, Some(unified)) => &unified.controllers,
             _ => &[],
         }
     }
@@ -131,25 +110,8 @@ impl Cgroups {
     /// Whether a controller can be used on one hierarchy or the other. Version 2 has none for
     /// `devices`, `freezer` and `cpuacct`: there they belong to the core.
     pub fn has(&self, controller: &str) -> bool {
-        let v1 = self.v1.iter().flat_map(|hierarchy| &hierarchy.controllers);
-        let v2 = self.v2.iter().filter_map(|unified| unified.controllers.as_ref()).flatten();
-        v1.chain(v2).any(|own| own == controller)
+        self.all().flat_map(|hierarchy| &hierarchy.controllers).any(|own| own == controller)
     }
-}
-
-/// The first mount of each hierarchy; binds of the same one into containers are passed over.
-fn v1_hierarchies(mounts: &[Mount]) -> Vec<Hierarchy> {
-    let mut found: Vec<(Hierarchy, Option<&str>)> = Vec::new();
-    for mount in mounts.iter().filter(|mount| mount.filesystem == "cgroup") {
-        let named = mount.options.iter().find_map(|option| option.strip_prefix("name="));
-        let controllers: Vec<String> =
-            mount.options.iter().filter(|option| CONTROLLERS.contains(&option.as_str())).cloned().collect();
-        if !found.iter().any(|(known, name)| known.controllers == controllers && *name == named) {
-            let favours_moves = mount.has("favordynmods");
-            found.push((Hierarchy { mounted_on: mount.point.clone(), controllers, favours_moves }, named));
-        }
-    }
-    found.into_iter().map(|(hierarchy, _)| hierarchy).collect()
 }
 
 /// The rows of `/proc/cgroups` whose last column is 0.
@@ -165,12 +127,15 @@ fn disabled_controllers(table: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mounts::parse;
     use super::*;
 
     fn read(mountinfo: &str, v2: &[&str]) -> Cgroups {
-        let controllers: Vec<String> = v2.iter().map(|name| (*name).to_owned()).collect();
-        Cgroups::from_mounts(&parse(mountinfo), "", |_| Some(controllers.clone()))
+        let own = "4:memory:/\n3:cpu,cpuacct:/\n1:name=systemd:/\n0::/\n";
+        let tree = Tree::planted(&[("/proc/self/mountinfo", mountinfo), ("/proc/self/cgroup", own)]);
+        for mount in mounts::parse(mountinfo).iter().filter(|mount| mount.filesystem == "cgroup2") {
+            tree.plant(&format!("{}/cgroup.controllers", mount.point.display()), &v2.join(" "));
+        }
+        Cgroups::gather(&tree)
     }
 
     const V2: &str = "\
@@ -203,7 +168,7 @@ mod tests {
         assert_eq!(found.mode, CgroupMode::V1);
         assert_eq!(found.v1.len(), 3);
         assert_eq!(found.v1[1].controllers, ["cpu", "cpuacct"]);
-        assert_eq!(found.v1[2].mounted_on, Path::new("/sys/fs/cgroup/memory"));
+        assert_eq!(found.v1[0].mounted_on, std::path::Path::new("/sys/fs/cgroup/memory"));
     }
 
     #[test]

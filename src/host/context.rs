@@ -1,60 +1,16 @@
 //! What went on around a round? Read once per round and stored beside its samples.
 //!
 //! Shares belong to the window between two readings: both ends of every counter are taken at the
-//! ends of the same window. [`disturbed`] is the rule by which a round is marked; it is fixed here
+//! ends of the same window. `disturbed` is the rule by which a round is marked; it is fixed here
 //! before any run, and it never drops a round.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::facts::meminfo_bytes;
+use super::tree::Tree;
+use crate::record::RoundContext;
 use crate::sys::clock;
 use crate::units::{Nanos, Stamp};
-
-/// The state of the machine around one round.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Context {
-    /// The time since the reading before.
-    pub window: Nanos,
-    /// Share of all CPU time in the window that the hypervisor gave to others, 0 to 1.
-    pub steal_share: Option<f64>,
-    /// Share of all CPU time in the window that was neither idle nor stolen, our own work included.
-    pub busy_share: Option<f64>,
-    /// CPUs that are online.
-    pub cpus: Option<u32>,
-    /// Tasks running or waiting, averaged over a minute, our own included.
-    pub load_1min: Option<f64>,
-    /// Share of the window in which some task waited for a CPU (PSI), our own included, 0 to 1.
-    pub cpu_pressure: Option<f64>,
-    /// Share of the window in which some task waited for I/O (PSI), our own included, 0 to 1.
-    pub io_pressure: Option<f64>,
-    /// Containers of engines that run and already ran when the window began: helpers that live as long as one
-    /// container does. Those of our own launches came later, and may stay a moment longer than a launch.
-    pub containers: Option<u32>,
-    /// Mean of the CPUs' clock rates in hertz, where the kernel governs them.
-    pub cpu_hertz: Option<f64>,
-    /// Memory that could be had without swapping, in bytes.
-    pub available_memory_bytes: Option<u64>,
-}
-
-/// Why a round is marked as disturbed, or `None`.
-///
-/// Its limits lie above what dunnage's own launches cause, which run one at a time. The context is to be
-/// read between launches, when none of our own containers is left.
-pub fn disturbed(context: &Context) -> Option<String> {
-    let reasons: Vec<String> = [
-        stolen(context),
-        crowded(context),
-        loaded(context),
-        waiting("CPU", context.cpu_pressure, CPU_PRESSURE_LIMIT),
-        waiting("I/O", context.io_pressure, IO_PRESSURE_LIMIT),
-        short_of_memory(context),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    (!reasons.is_empty()).then(|| reasons.join("; "))
-}
 
 /// 1 %: what is stolen comes in slices of milliseconds, so one such slice is as long as a whole start of
 /// a container; at 1 % about one start of 10 ms in ten meets a slice of 1 ms.
@@ -62,45 +18,44 @@ pub const STEAL_LIMIT: f64 = 0.01;
 
 /// Two more than there are CPUs: client, engine and runtime of one launch mostly wait for each other, so
 /// our own work keeps the load below two; more than that on top of busy CPUs is a queue of others.
-pub const LOAD_ABOVE_CPUS: f64 = 2.0;
+const LOAD_ABOVE_CPUS: f64 = 2.0;
 
 /// 75 %: the threads of one engine's client alone make tasks wait for 30 to 55 % of the time on two CPUs,
 /// so only what lies well above that must come from elsewhere.
-pub const CPU_PRESSURE_LIMIT: f64 = 0.75;
+const CPU_PRESSURE_LIMIT: f64 = 0.75;
 
 /// 50 %: engines wait for their own small durable writes during a part of each launch, and rounds also
 /// hold quiet time; waiting for more than half of a round is taken for somebody else's.
-pub const IO_PRESSURE_LIMIT: f64 = 0.50;
+const IO_PRESSURE_LIMIT: f64 = 0.50;
 
 /// 128 MiB: below it the kernel takes pages back while a container starts, and the start pays for it.
-pub const MEMORY_LIMIT_BYTES: u64 = 128 << 20;
+const MEMORY_LIMIT_BYTES: u64 = 128 << 20;
 
-fn stolen(context: &Context) -> Option<String> {
-    let share = context.steal_share.filter(|share| *share > STEAL_LIMIT)?;
-    Some(format!("{:.1} % of the CPU time was stolen", share * 100.0))
-}
-
-/// Any: a running container's own work, timers and network rules act on the same kernel locks that
-/// starting takes; its helper proves that it runs, not that it is quiet.
-fn crowded(context: &Context) -> Option<String> {
-    let count = context.containers.filter(|count| *count > 0)?;
-    Some(format!("{count} other {} running", if count == 1 { "container was" } else { "containers were" }))
-}
-
-fn loaded(context: &Context) -> Option<String> {
-    let (load, cpus) = (context.load_1min?, context.cpus?);
-    let beyond = load > f64::from(cpus) + LOAD_ABOVE_CPUS;
-    beyond.then(|| format!("the load was {load:.1} on {cpus} CPUs"))
-}
-
-fn waiting(what: &str, share: Option<f64>, limit: f64) -> Option<String> {
-    let share = share.filter(|share| *share > limit)?;
-    Some(format!("tasks waited for {what} in {:.0} % of the time", share * 100.0))
-}
-
-fn short_of_memory(context: &Context) -> Option<String> {
-    let left = context.available_memory_bytes.filter(|left| *left < MEMORY_LIMIT_BYTES)?;
-    Some(format!("only {} MiB of memory were available", left >> 20))
+/// Why a round is marked as disturbed, or `None`, on so many CPUs.
+///
+/// Its limits lie above what dunnage's own launches cause, which run one at a time. The context is to be
+/// read between launches, when none of our own containers is left. Any other container marks it: its own work, timers and
+/// network rules act on the same kernel locks that starting takes; its helper proves that it runs, not that it is quiet.
+fn disturbed(context: &RoundContext, cpus: Option<u32>) -> Option<String> {
+    let percent =
+        |share: Option<f64>, limit: f64| share.filter(|share| *share > limit).map(|share| share * 100.0);
+    let crowd = context.containers.filter(|count| *count > 0);
+    let load = context.load.zip(cpus).filter(|(load, cpus)| *load > f64::from(*cpus) + LOAD_ABOVE_CPUS);
+    let short = context.available_memory.filter(|left| *left < MEMORY_LIMIT_BYTES);
+    let reasons = [
+        percent(context.steal, STEAL_LIMIT).map(|share| format!("{share:.1} % of the CPU time was stolen")),
+        crowd.map(|count| {
+            format!("{count} other {} running", if count == 1 { "container was" } else { "containers were" })
+        }),
+        load.map(|(load, cpus)| format!("the load was {load:.1} on {cpus} CPUs")),
+        percent(context.cpu_pressure, CPU_PRESSURE_LIMIT)
+            .map(|share| format!("tasks waited for CPU in {share:.0} % of the time")),
+        percent(context.io_pressure, IO_PRESSURE_LIMIT)
+            .map(|share| format!("tasks waited for I/O in {share:.0} % of the time")),
+        short.map(|left| format!("only {} MiB of memory were available", left >> 20)),
+    ];
+    let reasons: Vec<String> = reasons.into_iter().flatten().collect();
+    (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
 /// Reads the context again and again; each reading closes the window that the one before opened.
@@ -124,16 +79,18 @@ struct Reading {
 /// Clock rates are read of so many CPUs only: on some kernels each reading waits for its CPU.
 const CPUS_ASKED: usize = 8;
 
-impl Watch {
+impl Default for Watch {
     /// Opens the first window.
-    pub fn new() -> Watch {
+    fn default() -> Watch {
         let rate = |cpu| format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq");
         let paths = (0..CPUS_ASKED).map(|cpu| PathBuf::from(rate(cpu)));
         Watch { since: Reading::now(), frequencies: paths.filter(|path| path.exists()).collect() }
     }
+}
 
+impl Watch {
     /// What happened since the last call, and how things are now.
-    pub fn read(&mut self) -> Context {
+    pub fn read(&mut self) -> RoundContext {
         let now = Reading::now();
         let before = std::mem::replace(&mut self.since, now);
         let window = now.at.since(before.at);
@@ -142,19 +99,19 @@ impl Watch {
             let waited = now?.0.checked_sub(before?.0)?;
             (window.0 > 0).then(|| (waited as f64 / window.0 as f64).clamp(0.0, 1.0))
         };
-        Context {
-            window,
-            steal_share: spent.map(|spent| spent.steal as f64 / spent.total as f64),
-            busy_share: spent.map(|spent| spent.busy as f64 / spent.total as f64),
-            cpus: now.ticks.map(|ticks| ticks.cpus),
-            load_1min: read("/proc/loadavg").and_then(|text| text.split(' ').next()?.parse().ok()),
+        let mut context = RoundContext {
+            steal: spent.map(|spent| spent.steal as f64 / spent.total as f64),
+            busy: spent.map(|spent| spent.busy as f64 / spent.total as f64),
+            load: read("/proc/loadavg").and_then(|text| text.split(' ').next()?.parse().ok()),
             cpu_pressure: share(now.cpu_waited, before.cpu_waited),
             io_pressure: share(now.io_waited, before.io_waited),
             containers: containers(Path::new("/proc"), before.uptime),
-            cpu_hertz: self.mean_hertz(),
-            available_memory_bytes: read("/proc/meminfo")
-                .and_then(|text| meminfo_bytes(&text, "MemAvailable")),
-        }
+            frequency: self.mean_hertz(),
+            available_memory: Tree::machine().memory("MemAvailable"),
+            ..RoundContext::default()
+        };
+        context.disturbed = disturbed(&context, now.ticks.map(|ticks| ticks.cpus));
+        context
     }
 
     fn mean_hertz(&self) -> Option<f64> {
@@ -163,12 +120,6 @@ impl Watch {
         let rates = rates.filter(|rates| !rates.is_empty())?;
         // The files are in kHz.
         Some(rates.iter().sum::<f64>() / rates.len() as f64 * 1000.0)
-    }
-}
-
-impl Default for Watch {
-    fn default() -> Watch {
-        Watch::new()
     }
 }
 
@@ -243,7 +194,7 @@ fn begun(stat: &str) -> Option<u64> {
 
 /// Counts the helpers that stay as long as a container and began before this moment: conmon of podman and cri-o,
 /// the shims of containerd (one per pod there). Containers started by a runtime alone have none and are not seen.
-fn containers(proc: &Path, before: Option<u64>) -> Option<u32> {
+fn containers(proc: &Path, before: Option<u64>) -> Option<u64> {
     let entries = fs::read_dir(proc).ok()?;
     let is_helper = |pid: &str| {
         let name = fs::read_to_string(proc.join(pid).join("comm")).unwrap_or_default();
@@ -255,50 +206,48 @@ fn containers(proc: &Path, before: Option<u64>) -> Option<u32> {
     let pids = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     let found =
         pids.filter(|name| name.starts_with(|c: char| c.is_ascii_digit())).filter(|pid| is_helper(pid));
-    Some(found.count() as u32)
+    Some(found.count() as u64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn quiet() -> Context {
-        Context {
-            window: Nanos::from_millis(2000),
-            steal_share: Some(0.01),
-            busy_share: Some(1.0),
-            cpus: Some(2),
-            load_1min: Some(4.0),
+    fn quiet() -> RoundContext {
+        RoundContext {
+            steal: Some(0.01),
+            busy: Some(1.0),
+            load: Some(4.0),
             cpu_pressure: Some(0.75),
             io_pressure: Some(0.5),
             containers: Some(0),
-            cpu_hertz: None,
-            available_memory_bytes: Some(128 << 20),
+            available_memory: Some(128 << 20),
+            ..RoundContext::default()
         }
     }
 
     #[test]
     fn a_round_at_all_limits_is_not_marked() {
-        assert_eq!(disturbed(&quiet()), None);
-        assert_eq!(disturbed(&Context::default()), None, "what is unknown disturbs nothing");
+        assert_eq!(disturbed(&quiet(), Some(2)), None);
+        assert_eq!(disturbed(&RoundContext::default(), None), None, "what is unknown disturbs nothing");
     }
 
     #[test]
     fn each_limit_marks_a_round_beyond_it() {
-        let marked = |change: fn(&mut Context)| {
+        let marked = |change: fn(&mut RoundContext)| {
             let mut context = quiet();
             change(&mut context);
-            disturbed(&context).expect("a reason")
+            disturbed(&context, Some(2)).expect("a reason")
         };
-        assert_eq!(marked(|c| c.steal_share = Some(0.024)), "2.4 % of the CPU time was stolen");
+        assert_eq!(marked(|c| c.steal = Some(0.024)), "2.4 % of the CPU time was stolen");
         assert_eq!(marked(|c| c.containers = Some(1)), "1 other container was running");
         assert_eq!(marked(|c| c.containers = Some(3)), "3 other containers were running");
-        assert_eq!(marked(|c| c.load_1min = Some(4.1)), "the load was 4.1 on 2 CPUs");
+        assert_eq!(marked(|c| c.load = Some(4.1)), "the load was 4.1 on 2 CPUs");
         assert_eq!(marked(|c| c.cpu_pressure = Some(0.9)), "tasks waited for CPU in 90 % of the time");
         assert_eq!(marked(|c| c.io_pressure = Some(0.6)), "tasks waited for I/O in 60 % of the time");
-        let short = marked(|c| c.available_memory_bytes = Some(5 << 20));
+        let short = marked(|c| c.available_memory = Some(5 << 20));
         assert_eq!(short, "only 5 MiB of memory were available");
-        let two = marked(|c| (c.steal_share, c.containers) = (Some(0.5), Some(2)));
+        let two = marked(|c| (c.steal, c.containers) = (Some(0.5), Some(2)));
         assert_eq!(two, "50.0 % of the CPU time was stolen; 2 other containers were running");
     }
 
@@ -362,7 +311,7 @@ mod tests {
 
     #[test]
     fn reading_is_quick() {
-        let mut watch = Watch::new();
+        let mut watch = Watch::default();
         let quickest = (0..20)
             .map(|_| {
                 let before = clock::now();

@@ -1,6 +1,8 @@
 //! Which processors has this machine? From `/proc/cpuinfo`, whose fields differ between
 //! architectures, and from the topology in `/sys`, whose fields do not.
 
+use std::collections::BTreeSet;
+
 use super::tree::Tree;
 
 /// The processors that are online.
@@ -22,30 +24,28 @@ pub struct Cpu {
 
 impl Cpu {
     pub(super) fn gather(tree: &Tree) -> Cpu {
-        let mut cpu = tree.text("/proc/cpuinfo").map(|text| parse(&text)).unwrap_or_default();
+        let info = tree.text("/proc/cpuinfo").unwrap_or_default();
+        let first = |wanted: &str| {
+            let mut pairs = info.lines().filter_map(|line| line.split_once(':'));
+            pairs.find(|(name, _)| name.trim() == wanted).map(|(_, value)| value.trim())
+        };
         let online = tree.line("/sys/devices/system/cpu/online").and_then(|list| expand(&list));
-        if let Some(online) = online {
-            cpu.threads = Some(online.len() as u32);
-            let place = |id: &u32, file: &str| -> Option<String> {
-                tree.line(format!("/sys/devices/system/cpu/cpu{id}/topology/{file}"))
-            };
-            let sockets: Option<Vec<_>> = online.iter().map(|id| place(id, "physical_package_id")).collect();
+        let count = |file: &str| {
+            let place = |id| tree.line(format!("/sys/devices/system/cpu/cpu{id}/topology/{file}"));
+            let places: Option<BTreeSet<_>> = online.iter().flatten().map(place).collect();
+            places.map(|places| places.len() as u32).filter(|count| *count > 0)
+        };
+        let named = first("model name").or(first("Hardware")).map(str::to_owned);
+        Cpu {
+            model: named.or_else(|| arm_model(first)).or_else(|| tree.line("/proc/device-tree/model")),
+            sockets: count("physical_package_id"),
             // Siblings share a core, so each list of siblings is one core, whatever the ids say.
-            let cores: Option<Vec<_>> = online.iter().map(|id| place(id, "thread_siblings_list")).collect();
-            cpu.sockets = sockets.map(distinct).or(cpu.sockets);
-            cpu.cores = cores.map(distinct).or(cpu.cores);
+            cores: count("thread_siblings_list"),
+            threads: online.as_ref().map(|online| online.len() as u32),
+            usable: None,
+            hypervisor_flag: first("flags").map(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
         }
-        if cpu.model.is_none() {
-            cpu.model = tree.line("/proc/device-tree/model");
-        }
-        cpu
     }
-}
-
-fn distinct<T: Ord>(mut values: Vec<T>) -> u32 {
-    values.sort();
-    values.dedup();
-    values.len() as u32
 }
 
 /// The numbers of a list such as `0-3,8`.
@@ -56,29 +56,6 @@ pub fn expand(list: &str) -> Option<Vec<u32>> {
         numbers.extend(first.parse::<u32>().ok()?..=last.parse::<u32>().ok()?);
     }
     Some(numbers)
-}
-
-/// What `/proc/cpuinfo` tells on x86 and ARM.
-fn parse(text: &str) -> Cpu {
-    let pairs = || {
-        text.lines().filter_map(|line| line.split_once(':')).map(|(name, value)| (name.trim(), value.trim()))
-    };
-    let first = |wanted: &str| pairs().find(|(name, _)| *name == wanted).map(|(_, value)| value);
-    let all = |wanted: &'static str| pairs().filter(move |(name, _)| *name == wanted);
-
-    let threads = all("processor").count() as u32;
-    let sockets: Vec<_> = all("physical id").map(|(_, id)| id).collect();
-    // A core is a pair of package and number within it; both fields stand once per thread.
-    let cores: Vec<_> = sockets.iter().copied().zip(all("core id").map(|(_, id)| id)).collect();
-    let known = |count: u32| (count > 0).then_some(count);
-    Cpu {
-        model: first("model name").or(first("Hardware")).map(str::to_owned).or_else(|| arm_model(first)),
-        threads: known(threads),
-        sockets: known(distinct(sockets)),
-        cores: known(distinct(cores)),
-        usable: None,
-        hypervisor_flag: first("flags").map(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
-    }
 }
 
 /// ARM gives numbers of implementer and part only; the commonest are written out.
@@ -151,35 +128,38 @@ Hardware\t: BCM2711
 Model\t\t: Raspberry Pi 4 Model B Rev 1.1
 ";
 
+    fn parse(text: &str) -> Cpu {
+        Cpu::gather(&Tree::planted(&[("/proc/cpuinfo", text)]))
+    }
+
     #[test]
-    fn an_intel_guest_with_two_threads_on_one_core() {
+    fn processors_are_called_what_the_kernel_calls_them() {
         let cpu = parse(INTEL);
         assert_eq!(cpu.model.as_deref(), Some("Intel(R) Xeon(R) Gold 6230 CPU @ 2.10GHz"));
-        assert_eq!((cpu.sockets, cpu.cores, cpu.threads), (Some(1), Some(1), Some(2)));
         assert_eq!(cpu.hypervisor_flag, Some(true));
-    }
-
-    #[test]
-    fn an_amd_machine_with_the_same_core_number_in_two_sockets() {
-        let cpu = parse(AMD);
-        assert_eq!((cpu.sockets, cpu.cores, cpu.threads), (Some(2), Some(2), Some(2)));
-        assert_eq!(cpu.hypervisor_flag, Some(false));
-    }
-
-    #[test]
-    fn arm_tells_neither_topology_nor_hypervisor() {
-        let cpu = parse(ARM);
-        assert_eq!(cpu.model.as_deref(), Some("ARM Neoverse N1"));
-        assert_eq!((cpu.sockets, cpu.cores, cpu.threads), (None, None, Some(1)));
-        assert_eq!(cpu.hypervisor_flag, None);
+        assert_eq!(parse(AMD).hypervisor_flag, Some(false));
+        let arm = parse(ARM);
+        assert_eq!((arm.model.as_deref(), arm.hypervisor_flag), (Some("ARM Neoverse N1"), None));
         assert_eq!(parse(RASPBERRY).model.as_deref(), Some("ARMv7 Processor rev 3 (v7l)"));
         let unknown = parse(&ARM.replace("0xd0c", "0xfff"));
         assert_eq!(unknown.model.as_deref(), Some("implementer 0x41 part 0xfff"));
+        assert_eq!(parse(""), Cpu::default());
     }
 
     #[test]
-    fn nothing_is_made_out_of_nothing() {
-        assert_eq!(parse(""), Cpu::default());
+    fn the_topology_counts_sockets_and_cores() {
+        let counts = |topology: [(&str, &str); 2]| {
+            let tree = Tree::planted(&[("/sys/devices/system/cpu/online", "0-1\n")]);
+            for (id, (package, siblings)) in topology.into_iter().enumerate() {
+                let place = format!("/sys/devices/system/cpu/cpu{id}/topology");
+                tree.plant(&format!("{place}/physical_package_id"), package);
+                tree.plant(&format!("{place}/thread_siblings_list"), siblings);
+            }
+            let cpu = Cpu::gather(&tree);
+            (cpu.sockets, cpu.cores, cpu.threads)
+        };
+        assert_eq!(counts([("0", "0-1"), ("0", "0-1")]), (Some(1), Some(1), Some(2)));
+        assert_eq!(counts([("0", "0"), ("1", "1")]), (Some(2), Some(2), Some(2)));
     }
 
     #[test]

@@ -1,54 +1,34 @@
 //! What is this machine? Read once per run and stored in its `env.json`.
 //!
-//! Plain data; writing it down is the business of `record`. Deliberately absent: engines and
-//! runtimes with their versions, which the subjects find themselves.
+//! Deliberately absent: engines and runtimes with their versions, which the subjects find themselves.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::cgroups::Cgroups;
 use super::cpu::Cpu;
 use super::isolation::{Containment, Virtualisation};
-use super::mounts::{self, Storage};
+use super::mounts::Storage;
 use super::own::Own;
 use super::tree::Tree;
-use crate::units::Nanos;
 
-/// Everything that is known about a machine before measuring on it.
-#[derive(Debug, Clone, PartialEq)]
+/// What is known about a machine before measuring on it, as far as it takes more than reading one file.
+#[derive(Debug, Clone)]
 pub struct Facts {
     /// The kernel that runs.
     pub kernel: Kernel,
-    /// The distribution's name for itself.
-    pub distribution: Option<String>,
-    /// The name of the machine.
-    pub host_name: Option<String>,
-    /// The architecture in the kernel's words, such as `x86_64`.
-    pub architecture: Option<String>,
     /// The processors.
     pub cpu: Cpu,
-    /// Main memory in bytes.
-    pub memory_bytes: Option<u64>,
     /// The virtual machine that this is, if any.
     pub virtualisation: Virtualisation,
     /// The container that we are in, if any.
     pub containment: Containment,
-    /// The kernel's clock source, such as `tsc`.
-    pub clock_source: Option<String>,
     /// The control groups.
     pub cgroups: Cgroups,
-    /// The security modules.
-    pub security: Security,
-    /// What lies under the paths that matter; the state directory first, others are added by whoever
-    /// knows them.
-    pub storage: Vec<Storage>,
+    /// What lies under the state directory, where that was asked for.
+    pub storage: Option<Storage>,
     /// What this process may do.
     pub own: Own,
-    /// Whether the kernel tells how long tasks wait for CPU, memory and I/O (PSI).
-    pub pressure_available: bool,
-    /// When the machine booted, in seconds after 1970.
-    pub boot_time: Option<u64>,
-    /// How long it had been running.
-    pub uptime: Option<Nanos>,
 }
 
 /// The kernel that runs.
@@ -56,8 +36,6 @@ pub struct Facts {
 pub struct Kernel {
     /// The release, such as `6.1.0-18-amd64`.
     pub release: Option<String>,
-    /// Build number, options and date.
-    pub version: Option<String>,
     /// What the boot loader passed.
     pub command_line: Option<String>,
     /// Each known weakness of the processor and what the kernel does about it.
@@ -65,6 +43,17 @@ pub struct Kernel {
 }
 
 impl Kernel {
+    fn gather(tree: &Tree) -> Kernel {
+        const WEAKNESSES: &str = "/sys/devices/system/cpu/vulnerabilities";
+        let state = |name: String| Some((tree.line(format!("{WEAKNESSES}/{name}"))?, name));
+        let mitigations = tree.names(WEAKNESSES).into_iter().filter_map(state);
+        Kernel {
+            release: tree.line("/proc/sys/kernel/osrelease"),
+            command_line: tree.line("/proc/cmdline"),
+            mitigations: mitigations.map(|(state, name)| (name, state)).collect(),
+        }
+    }
+
     /// Whether a word stands on the command line, such as `mitigations=off`.
     pub fn was_told(&self, word: &str) -> bool {
         self.command_line.iter().flat_map(|line| line.split_whitespace()).any(|own| own == word)
@@ -78,26 +67,12 @@ impl Kernel {
     }
 }
 
-/// The security modules.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Security {
-    /// Those that are active, in the order in which they are asked; `None` where securityfs is not
-    /// mounted.
-    pub modules: Option<Vec<String>>,
-    /// Whether AppArmor is on.
-    pub apparmor: Option<bool>,
-    /// Whether SELinux enforces; `None` when it is not there.
-    pub selinux_enforcing: Option<bool>,
-}
-
 impl Facts {
     /// Reads the machine, and what lies under `state_directory`, which need not exist yet.
     pub fn gather(state_directory: &Path) -> Facts {
         let mut facts = Facts::below(&Tree::machine());
-        // Kernels before 6.1 do not say; we run on it, so it is what we were built for.
-        facts.architecture = facts.architecture.or(Some(std::env::consts::ARCH.to_owned()));
         facts.cpu.usable = std::thread::available_parallelism().ok().map(|count| count.get() as u32);
-        facts.storage.extend(Storage::under("state", state_directory));
+        facts.storage = Storage::under(state_directory);
         facts
     }
 
@@ -105,60 +80,60 @@ impl Facts {
     pub(super) fn below(tree: &Tree) -> Facts {
         let kernel = Kernel::gather(tree);
         let cpu = Cpu::gather(tree);
-        let mounts = mounts::parse(&tree.text("/proc/self/mountinfo").unwrap_or_default());
         let release = kernel.release.as_deref();
-        let meminfo = tree.text("/proc/meminfo").unwrap_or_default();
-        let os_release = tree.text("/etc/os-release").or_else(|| tree.text("/usr/lib/os-release"));
         Facts {
-            distribution: os_release.and_then(|text| pretty_name(&text)),
-            host_name: tree.line("/proc/sys/kernel/hostname"),
-            architecture: tree.line("/proc/sys/kernel/arch"),
-            memory_bytes: meminfo_bytes(&meminfo, "MemTotal"),
             virtualisation: Virtualisation::gather(tree, cpu.hypervisor_flag, release),
             containment: Containment::gather(tree, release),
-            clock_source: tree.line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-            cgroups: Cgroups::gather(tree, &mounts),
-            security: Security::gather(tree),
-            storage: Vec::new(),
+            cgroups: Cgroups::gather(tree),
+            storage: None,
             own: Own::gather(tree),
-            pressure_available: tree.text("/proc/pressure/cpu").is_some(),
-            boot_time: tree.text("/proc/stat").and_then(|text| boot_time(&text)),
-            uptime: tree.line("/proc/uptime").and_then(|text| uptime(&text)),
             kernel,
             cpu,
         }
     }
-
-    /// What lies under the path of this purpose.
-    pub fn storage_for(&self, purpose: &str) -> Option<&Storage> {
-        self.storage.iter().find(|storage| storage.purpose == purpose)
-    }
 }
 
-impl Kernel {
-    fn gather(tree: &Tree) -> Kernel {
-        const WEAKNESSES: &str = "/sys/devices/system/cpu/vulnerabilities";
-        let names = tree.names(WEAKNESSES).into_iter();
-        let mitigations =
-            names.filter_map(|name| tree.line(format!("{WEAKNESSES}/{name}")).map(|state| (name, state)));
-        Kernel {
-            release: tree.line("/proc/sys/kernel/osrelease"),
-            version: tree.line("/proc/sys/kernel/version"),
-            command_line: tree.line("/proc/cmdline"),
-            mitigations: mitigations.collect(),
-        }
-    }
+/// The name of the machine.
+pub fn host_name() -> Option<String> {
+    Tree::machine().line("/proc/sys/kernel/hostname")
 }
 
-impl Security {
-    fn gather(tree: &Tree) -> Security {
-        let modules = tree.line("/sys/kernel/security/lsm");
-        Security {
-            modules: modules.map(|list| list.split(',').map(str::to_owned).collect()),
-            apparmor: tree.line("/sys/module/apparmor/parameters/enabled").map(|flag| flag == "Y"),
-            selinux_enforcing: tree.switch("/sys/fs/selinux/enforce"),
-        }
-    }
+/// The machine, by the names that stand in `env.json`. What is not known is left out.
+pub fn told(state_directory: &Path) -> BTreeMap<String, String> {
+    let (tree, facts) = (Tree::machine(), Facts::gather(state_directory));
+    let number = |value: Option<u32>| value.map(|value| value.to_string());
+    let os_release = tree.text("/etc/os-release").or_else(|| tree.text("/usr/lib/os-release"));
+    let v1 = facts.cgroups.v1.iter().map(|one| one.controllers.join(","));
+    let stated = [
+        ("kernel", facts.kernel.release),
+        ("kernel_version", tree.line("/proc/sys/kernel/version")),
+        ("kernel_command_line", facts.kernel.command_line),
+        ("distribution", os_release.and_then(|text| pretty_name(&text))),
+        // Kernels before 6.1 do not say; we run on it, so it is what we were built for.
+        ("architecture", tree.line("/proc/sys/kernel/arch").or(Some(std::env::consts::ARCH.to_owned()))),
+        ("cpu", facts.cpu.model),
+        ("cpu_sockets", number(facts.cpu.sockets)),
+        ("cpu_cores", number(facts.cpu.cores)),
+        ("cpu_threads", number(facts.cpu.threads)),
+        ("cpu_usable", number(facts.cpu.usable)),
+        ("memory_bytes", tree.memory("MemTotal").map(|bytes| bytes.to_string())),
+        ("hypervisor", facts.virtualisation.hypervisor),
+        ("inside", facts.containment.kind().map(str::to_owned)),
+        ("clock_source", tree.line("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
+        ("cgroup_mode", Some(facts.cgroups.mode.name().to_owned())),
+        ("cgroup_v1_controllers", Some(v1.collect::<Vec<_>>().join(","))),
+        ("cgroup_v2_controllers", facts.cgroups.v2.map(|v2| v2.controllers.join(","))),
+        ("security_modules", tree.line("/sys/kernel/security/lsm")),
+        ("user", number(facts.own.user)),
+        ("capabilities", facts.own.capabilities.map(|set| format!("{set:#x}"))),
+        ("boot_time", tree.text("/proc/stat").and_then(|text| boot_time(&text)).map(|at| at.to_string())),
+        ("state_filesystem", facts.storage.as_ref().map(|one| one.mount.filesystem.clone())),
+        ("storage_state", facts.storage.map(|one| one.to_string())),
+    ];
+    let stated = stated.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    let mitigations = facts.kernel.mitigations.into_iter();
+    let mitigations = mitigations.map(|(name, state)| (format!("mitigation_{name}"), state));
+    stated.chain(mitigations).filter(|(_, value)| !value.is_empty()).collect()
 }
 
 /// `PRETTY_NAME` of os-release(5), without the quotes that the shell would take away.
@@ -170,19 +145,8 @@ fn pretty_name(os_release: &str) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// A row of `/proc/meminfo`, which is in KiB, as bytes.
-pub(super) fn meminfo_bytes(meminfo: &str, row: &str) -> Option<u64> {
-    let value = meminfo.lines().find_map(|line| line.strip_prefix(row)?.strip_prefix(':'))?;
-    let kib: u64 = value.split_whitespace().next()?.parse().ok()?;
-    Some(kib * 1024)
-}
-
 fn boot_time(stat: &str) -> Option<u64> {
     stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
-}
-
-fn uptime(text: &str) -> Option<Nanos> {
-    text.split_whitespace().next()?.parse().ok().map(Nanos::from_seconds)
 }
 
 #[cfg(test)]
@@ -207,9 +171,10 @@ mod tests {
     #[test]
     fn rows_of_meminfo_are_found_by_their_whole_name() {
         let text = "MemTotal:       24684084 kB\nSwapCached:            1 kB\nSwap:  2 kB\n";
-        assert_eq!(meminfo_bytes(text, "MemTotal"), Some(24_684_084 * 1024));
-        assert_eq!(meminfo_bytes(text, "Swap"), Some(2048));
-        assert_eq!(meminfo_bytes(text, "Mem"), None);
+        let tree = Tree::planted(&[("/proc/meminfo", text)]);
+        assert_eq!(tree.memory("MemTotal"), Some(24_684_084 * 1024));
+        assert_eq!(tree.memory("Swap"), Some(2048));
+        assert_eq!(tree.memory("Mem"), None);
     }
 
     #[test]
@@ -221,34 +186,34 @@ mod tests {
     }
 
     #[test]
-    fn boot_time_and_uptime_are_read() {
+    fn the_boot_time_is_read() {
         assert_eq!(boot_time("cpu  1 2\nbtime 1763702340\nprocesses 5\n"), Some(1_763_702_340));
-        assert_eq!(uptime("2401.16 3506.49\n"), Some(Nanos(2_401_160_000_000)));
-        assert_eq!((boot_time(""), uptime("")), (None, None));
+        assert_eq!(boot_time(""), None);
     }
 
     #[test]
     fn a_machine_that_tells_nothing_yields_no_facts() {
-        let empty = tempfile::tempdir().unwrap();
-        let facts = Facts::below(&Tree::planted(empty.path()));
+        let facts = Facts::below(&Tree::planted(&[]));
         assert_eq!(facts.kernel, Kernel::default());
         assert_eq!(facts.cpu, Cpu::default());
         assert_eq!(facts.own, Own::default());
         assert_eq!(facts.virtualisation, Virtualisation::default());
         assert_eq!(facts.containment, Containment::Unknown);
-        assert_eq!((facts.distribution, facts.memory_bytes, facts.clock_source), (None, None, None));
-        assert!(!facts.pressure_available && facts.storage.is_empty());
+        assert_eq!(facts.storage, None);
     }
 
     #[test]
     fn this_machine_tells_the_essential() {
-        let facts = Facts::gather(Path::new("/var/lib/no-such-directory/state"));
-        assert!(facts.kernel.release.is_some() && facts.memory_bytes.is_some());
+        let state = Path::new("/var/lib/no-such-directory/state");
+        let facts = Facts::gather(state);
         assert!(facts.cpu.threads.is_some_and(|threads| threads >= 1));
-        assert!(facts.own.capabilities.is_some() && facts.uptime.is_some());
-        assert_eq!(
-            facts.storage_for("state").unwrap().path.parent().unwrap(),
-            Path::new("/var/lib/no-such-directory")
+        assert!(facts.own.capabilities.is_some());
+        assert_eq!(facts.storage.unwrap().path, state);
+        let told = told(state);
+        assert!(
+            ["kernel", "memory_bytes", "boot_time"].iter().all(|name| told.contains_key(*name)),
+            "{told:?}"
         );
+        assert!(told["storage_state"].starts_with("/var/lib/no-such-directory/state: "), "{told:?}");
     }
 }

@@ -12,8 +12,6 @@ pub struct Virtualisation {
     pub guest: Option<bool>,
     /// The hypervisor, such as `kvm`.
     pub hypervisor: Option<String>,
-    /// Maker and product by the firmware (DMI), such as `QEMU Standard PC`.
-    pub product: Option<String>,
 }
 
 /// Whether this process runs inside a container.
@@ -44,35 +42,6 @@ pub(super) fn is_initial(tree: &Tree, kind: &str) -> Option<bool> {
     INITIAL.iter().find(|(name, _)| *name == kind).map(|(_, initial)| number == *initial)
 }
 
-impl Virtualisation {
-    pub(super) fn gather(tree: &Tree, flag: Option<bool>, kernel_release: Option<&str>) -> Virtualisation {
-        let firmware = |file: &str| tree.line(format!("/sys/class/dmi/id/{file}"));
-        let clocks = tree
-            .line("/sys/devices/system/clocksource/clocksource0/available_clocksource")
-            .unwrap_or_default();
-        told_by(&Signs {
-            flag,
-            sys_hypervisor: tree.line("/sys/hypervisor/type"),
-            device_tree: tree.line("/proc/device-tree/hypervisor/compatible"),
-            maker: firmware("sys_vendor"),
-            product: firmware("product_name"),
-            clock_sources: clocks,
-            kernel_release: kernel_release.unwrap_or_default().to_owned(),
-        })
-    }
-}
-
-#[derive(Default)]
-struct Signs {
-    flag: Option<bool>,
-    sys_hypervisor: Option<String>,
-    device_tree: Option<String>,
-    maker: Option<String>,
-    product: Option<String>,
-    clock_sources: String,
-    kernel_release: String,
-}
-
 /// Clock sources that only guests of a hypervisor have, by how their names begin.
 const BY_CLOCK: &[(&str, &str)] = &[("kvm-clock", "kvm"), ("hyperv", "hyperv"), ("xen", "xen")];
 
@@ -88,34 +57,37 @@ const BY_FIRMWARE: &[(&str, &str)] = &[
     ("Apple Virtualization", "apple"),
 ];
 
-fn told_by(signs: &Signs) -> Virtualisation {
-    let product = match (&signs.maker, &signs.product) {
-        (Some(maker), Some(product)) => Some(format!("{maker} {product}")),
-        (one, other) => one.clone().or_else(|| other.clone()),
-    };
-    let firmware = product.as_deref().unwrap_or_default();
-    let by_firmware = BY_FIRMWARE.iter().find(|(words, _)| firmware.contains(words));
-    let clocks: Vec<_> = signs.clock_sources.split_whitespace().collect();
-    let by_clock = BY_CLOCK.iter().find(|(start, _)| clocks.iter().any(|clock| clock.starts_with(start)));
-    // With the x86 flag clear, firmware and clocks may only describe a machine that cloud makers
-    // sell without a hypervisor.
-    let (own, guess) = match signs.flag {
-        Some(false) => (None, None),
-        _ => (
-            signs.sys_hypervisor.clone().or(signs.device_tree.clone()),
-            by_clock.or(by_firmware).map(|(_, name)| *name),
-        ),
-    };
-    let wsl = signs.kernel_release.to_lowercase().contains("microsoft").then(|| "wsl".to_owned());
-    let hypervisor = wsl.or(own).or(guess.map(str::to_owned));
-    let guest = if hypervisor.is_some() { Some(true) } else { signs.flag };
-    Virtualisation { guest, hypervisor, product }
+impl Virtualisation {
+    pub(super) fn gather(tree: &Tree, flag: Option<bool>, kernel_release: Option<&str>) -> Virtualisation {
+        if is_wsl(kernel_release) {
+            return Virtualisation { guest: Some(true), hypervisor: Some("wsl".to_owned()) };
+        }
+        if flag == Some(false) {
+            // Firmware and clocks may only describe a machine that cloud makers sell without a hypervisor.
+            return Virtualisation { guest: flag, hypervisor: None };
+        }
+        let firmware = |file: &str| tree.line(format!("/sys/class/dmi/id/{file}")).unwrap_or_default();
+        let product = format!("{} {}", firmware("sys_vendor"), firmware("product_name"));
+        let clocks = tree.line("/sys/devices/system/clocksource/clocksource0/available_clocksource");
+        let mut clocks = clocks.iter().flat_map(|list| list.split_whitespace());
+        let by_clock = clocks.find_map(|clock| BY_CLOCK.iter().find(|(start, _)| clock.starts_with(start)));
+        let by_firmware = || BY_FIRMWARE.iter().find(|(words, _)| product.contains(words));
+        let hypervisor = tree
+            .line("/sys/hypervisor/type")
+            .or_else(|| tree.line("/proc/device-tree/hypervisor/compatible"))
+            .or_else(|| by_clock.or_else(by_firmware).map(|(_, name)| (*name).to_owned()));
+        Virtualisation { guest: if hypervisor.is_some() { Some(true) } else { flag }, hypervisor }
+    }
+}
+
+/// Under WSL every distribution has namespaces of its own, and nothing else is reachable.
+fn is_wsl(kernel_release: Option<&str>) -> bool {
+    kernel_release.is_some_and(|release| release.to_lowercase().contains("microsoft"))
 }
 
 impl Containment {
     pub(super) fn gather(tree: &Tree, kernel_release: Option<&str>) -> Containment {
-        if kernel_release.is_some_and(|release| release.to_lowercase().contains("microsoft")) {
-            // Under WSL every distribution has namespaces of its own, and nothing else is reachable.
+        if is_wsl(kernel_release) {
             return Containment::Host;
         }
         let own_namespace = |kinds: &[&str]| -> Option<bool> {
@@ -158,18 +130,15 @@ fn kind_by_files(tree: &Tree) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
     use std::os::unix::fs::symlink;
 
     fn signs(flag: Option<bool>, maker: &str, product: &str, clocks: &str) -> Virtualisation {
-        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        told_by(&Signs {
-            flag,
-            maker: some(maker),
-            product: some(product),
-            clock_sources: clocks.to_owned(),
-            ..Signs::default()
-        })
+        let tree = Tree::planted(&[
+            ("/sys/class/dmi/id/sys_vendor", maker),
+            ("/sys/class/dmi/id/product_name", product),
+            ("/sys/devices/system/clocksource/clocksource0/available_clocksource", clocks),
+        ]);
+        Virtualisation::gather(&tree, flag, None)
     }
 
     #[test]
@@ -185,27 +154,17 @@ mod tests {
         assert_eq!(named(signs(Some(false), "Amazon EC2", "m5.metal", "tsc")), (Some(false), String::new()));
         assert_eq!(named(signs(None, "", "", "arch_sys_counter")), (None, String::new()));
         let arm = signs(None, "QEMU", "KVM Virtual Machine", "arch_sys_counter");
-        assert_eq!(arm.product.as_deref(), Some("QEMU KVM Virtual Machine"));
         assert_eq!(named(arm), (Some(true), "kvm".into()));
     }
 
-    fn machine(namespaces: &[(&str, u64)], files: &[&str]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().unwrap();
-        let own = root.path().join("proc/self/ns");
-        fs::create_dir_all(&own).unwrap();
-        for (kind, number) in namespaces {
-            symlink(format!("{kind}:[{number}]"), own.join(kind)).unwrap();
-        }
-        for file in files {
-            let path = root.path().join(file);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, "").unwrap();
-        }
-        root
-    }
-
     fn found(namespaces: &[(&str, u64)], files: &[&str]) -> Containment {
-        Containment::gather(&Tree::planted(machine(namespaces, files).path()), None)
+        let files: Vec<_> = files.iter().map(|path| (*path, "")).collect();
+        let tree = Tree::planted(&files);
+        std::fs::create_dir_all(tree.at("/proc/self/ns")).unwrap();
+        for (kind, number) in namespaces {
+            symlink(format!("{kind}:[{number}]"), tree.at(format!("/proc/self/ns/{kind}"))).unwrap();
+        }
+        Containment::gather(&tree, None)
     }
 
     const HOST_PID: (&str, u64) = ("pid", 0xEFFF_FFFC);

@@ -1,13 +1,16 @@
 //! Which filesystem lies under a path, and with which mount options? From
 //! `/proc/self/mountinfo`, as described in proc(5).
 
+use std::fmt;
 use std::path::{Path, PathBuf};
+
+use dunnage_analysis::distinct;
+
+use crate::sys::cgroup::unescaped;
 
 /// One line of `/proc/self/mountinfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// The directory of the filesystem that is mounted, `/` for the whole of it.
-    pub root: String,
     /// Where it is mounted.
     pub point: PathBuf,
     /// The type, such as `ext4`.
@@ -28,43 +31,26 @@ impl Mount {
 /// What lies under a path that matters to a measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Storage {
-    /// What the path is for, such as `state`.
-    pub purpose: String,
     /// The path as asked for.
     pub path: PathBuf,
-    /// Where the filesystem below it is mounted.
-    pub mounted_on: PathBuf,
-    /// What is mounted there: a device, or a name.
-    pub device: String,
-    /// The type, such as `ext4`.
-    pub filesystem: String,
-    /// Options of the mount and of the filesystem.
-    pub options: Vec<String>,
+    /// The mount below it.
+    pub mount: Mount,
 }
 
 impl Storage {
     /// What lies under `path`, or under the nearest directory above it that exists.
-    pub fn under(purpose: &str, path: &Path) -> Option<Storage> {
+    pub fn under(path: &Path) -> Option<Storage> {
         let mountinfo = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
-        Storage::among(&parse(&mountinfo), purpose, path)
+        let mounts = parse(&mountinfo);
+        let mount = holding(&mounts, &real(path)?)?.clone();
+        Some(Storage { path: path.to_owned(), mount })
     }
+}
 
-    /// The same, with a table of mounts at hand.
-    pub fn among(mounts: &[Mount], purpose: &str, path: &Path) -> Option<Storage> {
-        let mount = holding(mounts, &real(path)?)?;
-        Some(Storage {
-            purpose: purpose.to_owned(),
-            path: path.to_owned(),
-            mounted_on: mount.point.clone(),
-            device: mount.source.clone(),
-            filesystem: mount.filesystem.clone(),
-            options: mount.options.clone(),
-        })
-    }
-
-    /// Whether an option stands in the list, such as `noexec`.
-    pub fn has(&self, option: &str) -> bool {
-        self.options.iter().any(|own| own == option)
+impl fmt::Display for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mount { filesystem, source, options, .. } = &self.mount;
+        write!(f, "{}: {filesystem} on {source} ({})", self.path.display(), options.join(","))
     }
 }
 
@@ -89,44 +75,17 @@ pub fn parse(mountinfo: &str) -> Vec<Mount> {
 fn parse_line(line: &str) -> Option<Mount> {
     // Optional fields of any number stand before the lone hyphen.
     let (before, after) = line.split_once(" - ")?;
-    let mut before = before.split(' ').skip(3);
-    let (root, point, own) = (before.next()?, before.next()?, before.next()?);
+    let mut before = before.split(' ').skip(4);
+    let (point, own) = (before.next()?, before.next()?);
     let mut after = after.split(' ');
     let (filesystem, source, shared) = (after.next()?, after.next()?, after.next().unwrap_or(""));
-    let mut options: Vec<String> = Vec::new();
-    for option in own.split(',').chain(shared.split(',')).filter(|option| !option.is_empty()) {
-        if !options.iter().any(|known| known == option) {
-            options.push(option.to_owned());
-        }
-    }
+    let options = own.split(',').chain(shared.split(',')).filter(|option| !option.is_empty());
     Some(Mount {
-        root: unescape(root),
-        point: PathBuf::from(unescape(point)),
+        point: unescaped(point),
         filesystem: filesystem.to_owned(),
-        source: unescape(source),
-        options,
+        source: unescaped(source).display().to_string(),
+        options: distinct(options.map(str::to_owned)),
     })
-}
-
-/// The kernel writes blank, tab, line feed and backslash as a backslash and three octal digits.
-fn unescape(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let octal = (first == b'\\').then(|| after.get(..3)).flatten();
-        let code = octal.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
-        match code {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[3..];
-            }
-            None => {
-                bytes.push(first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
@@ -147,7 +106,6 @@ a line of another form
     fn lines_with_and_without_optional_fields_are_read() {
         let mounts = parse(TABLE);
         assert_eq!(mounts.len(), 6);
-        assert_eq!(mounts[2].root, "/var/lib/docker");
         assert_eq!(mounts[2].options, ["rw", "noexec", "relatime", "discard"]);
         assert!(mounts[2].has("noexec") && !mounts[1].has("noexec"));
         assert_eq!(mounts[3].point, Path::new("/mnt/with blank"));
@@ -168,6 +126,6 @@ a line of another form
     fn a_path_that_does_not_exist_yet_lies_where_its_nearest_ancestor_does() {
         let missing = Path::new("/proc/no-such-directory/of/ours");
         assert_eq!(real(missing).unwrap(), Path::new("/proc"));
-        assert_eq!(Storage::under("state", missing).unwrap().filesystem, "proc");
+        assert_eq!(Storage::under(missing).unwrap().mount.filesystem, "proc");
     }
 }

@@ -34,11 +34,14 @@ pub struct Own {
 
 impl Own {
     pub(super) fn gather(tree: &Tree) -> Own {
-        let status = tree.text("/proc/self/status").unwrap_or_default();
+        let field = |wanted: &str| tree.row("/proc/self/status", wanted);
         Own {
+            user: field("Uid").and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok()),
+            capabilities: field("CapEff").and_then(|set| u64::from_str_radix(&set, 16).ok()),
+            no_new_privileges: field("NoNewPrivs").map(|flag| flag == "1"),
+            seccomp_filtered: field("Seccomp").map(|mode| mode != "0"),
             initial_user_namespace: super::isolation::is_initial(tree, "user"),
             initial_time_namespace: super::isolation::is_initial(tree, "time"),
-            ..parse(&status)
         }
     }
 
@@ -53,21 +56,6 @@ impl Own {
     }
 }
 
-fn parse(status: &str) -> Own {
-    let field = |wanted: &str| {
-        let pairs = status.lines().filter_map(|line| line.split_once(':'));
-        pairs.into_iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.trim())
-    };
-    Own {
-        user: field("Uid").and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok()),
-        capabilities: field("CapEff").and_then(|set| u64::from_str_radix(set, 16).ok()),
-        no_new_privileges: field("NoNewPrivs").map(|flag| flag == "1"),
-        seccomp_filtered: field("Seccomp").map(|mode| mode != "0"),
-        initial_user_namespace: None,
-        initial_time_namespace: None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -75,9 +63,13 @@ mod tests {
     const STATUS: &str =
         "Name:\tcat\nUid:\t1000\t0\t0\t0\nCapEff:\t000001fffeffffff\nNoNewPrivs:\t0\nSeccomp:\t2\n";
 
+    fn of(status: &str) -> Own {
+        Own::gather(&Tree::planted(&[("/proc/self/status", status)]))
+    }
+
     #[test]
     fn the_effective_user_and_capabilities_are_read() {
-        let own = parse(STATUS);
+        let own = of(STATUS);
         assert_eq!((own.user, own.is_root()), (Some(0), Some(true)));
         assert_eq!(own.can(Capability::SysAdmin), Some(true));
         assert_eq!(own.can(Capability::SysResource), Some(false));
@@ -87,7 +79,7 @@ mod tests {
 
     #[test]
     fn an_old_kernel_that_tells_less_leaves_it_unknown() {
-        let own = parse("Uid:\t1000\t1000\t1000\t1000\n");
+        let own = of("Uid:\t1000\t1000\t1000\t1000\n");
         assert_eq!(own.is_root(), Some(false));
         assert_eq!((own.capabilities, own.seccomp_filtered), (None, None));
         assert_eq!(own.can(Capability::SysAdmin), None);

@@ -6,12 +6,8 @@ use std::collections::BTreeSet;
 /// Words that tell whose machine this is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Private {
-    /// The machine's names for itself.
-    pub hosts: Vec<String>,
-    /// The names of people.
-    pub users: Vec<String>,
-    /// Home and working directory.
-    pub directories: Vec<String>,
+    /// Names of the machine and of people, with home and working directories.
+    pub names: BTreeSet<String>,
     /// Variables of the environment, with their values.
     pub variables: Vec<(String, String)>,
 }
@@ -19,8 +15,8 @@ pub struct Private {
 /// The first number that ordinary people have (`UID_MIN` of login.defs(5)), and the one that stands for nobody.
 const FIRST_PERSON: u32 = 1000;
 const NOBODY: u32 = 65534;
-/// Variables that hold the name of a person.
-const NAMES_OF_PEOPLE: [&str; 4] = ["SUDO_USER", "USER", "LOGNAME", "DOAS_USER"];
+/// Variables that hold the name of a person, or where one lives.
+const NAMES: [&str; 5] = ["SUDO_USER", "USER", "LOGNAME", "DOAS_USER", "HOME"];
 /// The one name that every machine has.
 const ROOT: &str = "root";
 
@@ -36,36 +32,24 @@ impl Private {
     }
 
     fn of(host: &str, accounts: &str, working: Option<String>, variables: Vec<(String, String)>) -> Private {
-        let named = |name: &&(String, String)| NAMES_OF_PEOPLE.contains(&name.0.as_str());
-        let mut users: BTreeSet<String> =
-            variables.iter().filter(named).map(|(_, value)| value.clone()).collect();
-        let mut directories: BTreeSet<String> = working.into_iter().collect();
-        let home = variables.iter().find(|(name, _)| name == "HOME").map(|(_, value)| value.clone());
-        directories.extend(home);
-        for (name, home) in accounts.lines().filter_map(person) {
-            users.insert(name.to_owned());
-            directories.insert(home.to_owned());
-        }
-        users.retain(|name| !name.is_empty() && name != ROOT);
-        directories.retain(|path| path.len() > 1);
         let host = host.trim();
-        let mut hosts: BTreeSet<&str> = [host].into();
-        hosts.extend(host.split_once('.').map(|(short, _)| short));
-        Private {
-            hosts: hosts.into_iter().filter(|name| !name.is_empty()).map(str::to_owned).collect(),
-            users: users.into_iter().collect(),
-            directories: directories.into_iter().collect(),
-            variables,
-        }
+        let short = host.split('.').next().unwrap_or_default();
+        let mut names: BTreeSet<String> = [host.to_owned(), short.to_owned()].into();
+        let telling = |(name, _): &&(String, String)| NAMES.contains(&name.as_str());
+        names.extend(variables.iter().filter(telling).map(|(_, value)| value.clone()));
+        names.extend(accounts.lines().filter_map(person).flatten().map(str::to_owned));
+        names.extend(working);
+        names.retain(|name| !["", "/", ROOT].contains(&name.as_str()));
+        Private { names, variables }
     }
 }
 
 /// Name and home of a person, from a line of passwd(5).
-fn person(line: &str) -> Option<(&str, &str)> {
+fn person(line: &str) -> Option<[&str; 2]> {
     let fields: Vec<&str> = line.split(':').collect();
     let [name, _, number, _, _, home, ..] = fields[..] else { return None };
     let number: u32 = number.parse().ok()?;
-    (number >= FIRST_PERSON && number != NOBODY).then_some((name, home))
+    (number >= FIRST_PERSON && number != NOBODY).then_some([name, home])
 }
 
 #[cfg(test)]
@@ -80,9 +64,8 @@ mod tests {
         let variables =
             vec![variable("HOME", "/root"), variable("SUDO_USER", "berta"), variable("USER", "root")];
         let found = Private::of("web-1.example.org\n", accounts, Some("/".into()), variables.clone());
-        assert_eq!(found.hosts, ["web-1", "web-1.example.org"]);
-        assert_eq!(found.users, ["anna", "berta"]);
-        assert_eq!(found.directories, ["/home/anna", "/root"]);
+        let names = ["/home/anna", "/root", "anna", "berta", "web-1", "web-1.example.org"];
+        assert_eq!(found.names, names.map(String::from).into());
         assert_eq!(found.variables, variables);
     }
 }

@@ -7,18 +7,43 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone)]
 pub struct Tree {
     root: PathBuf,
+    /// What keeps a planted tree until nobody looks at it any more.
+    #[cfg(test)]
+    _kept: Option<std::sync::Arc<tempfile::TempDir>>,
 }
 
 impl Tree {
     /// The machine itself.
     pub fn machine() -> Tree {
-        Tree { root: PathBuf::from("/") }
+        Tree {
+            root: PathBuf::from("/"),
+            #[cfg(test)]
+            _kept: None,
+        }
     }
 
-    /// A planted machine.
+    /// A planted machine with these files.
     #[cfg(test)]
-    pub fn planted(root: &Path) -> Tree {
-        Tree { root: root.to_owned() }
+    pub fn planted(files: &[(&str, &str)]) -> Tree {
+        let directory = tempfile::tempdir().unwrap();
+        let tree = Tree { root: directory.path().to_owned(), _kept: Some(directory.into()) };
+        files.iter().for_each(|(path, text)| tree.plant(path, text));
+        tree
+    }
+
+    /// Puts a file there, or another text into it.
+    #[cfg(test)]
+    pub fn plant(&self, path: &str, text: &str) {
+        let place = self.at(path);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(place, text).unwrap();
+    }
+
+    /// Takes a file or directory away, if it is there.
+    #[cfg(test)]
+    pub fn clear(&self, path: &str) {
+        let place = self.at(path);
+        let _ = fs::remove_file(&place).or_else(|_| fs::remove_dir_all(&place));
     }
 
     /// Where `path` of the machine lies.
@@ -38,6 +63,19 @@ impl Tree {
         let text = self.text(path)?;
         let line = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
         (!line.is_empty()).then(|| line.to_owned())
+    }
+
+    /// The value of the row `NAME: VALUE` of a file.
+    pub fn row(&self, path: impl AsRef<Path>, name: &str) -> Option<String> {
+        let text = self.text(path)?;
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        Some(value.trim().to_owned())
+    }
+
+    /// A row of `/proc/meminfo`, which is in KiB, as bytes.
+    pub fn memory(&self, row: &str) -> Option<u64> {
+        let kib: u64 = self.row("/proc/meminfo", row)?.split(' ').next()?.parse().ok()?;
+        Some(kib * 1024)
     }
 
     /// The number that the file holds.

@@ -11,13 +11,9 @@ use std::fs::{self, File};
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
 
-use super::rootfs::make_directory;
-
-pub use super::spec::{
-    Access, CpuQuota, DEFAULT_CAPABILITIES, IdRange, MASKED_PATHS, Mount, Namespace, READONLY_PATHS, Spec,
-    UserNamespace,
-};
+use super::rootfs::{absolute, make_directory};
 
 /// A bundle on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,26 +24,26 @@ pub struct Bundle {
 impl Bundle {
     /// Makes the directory, which must not be there yet, with `config.json` and a root like `image` in it.
     /// The caller removes it; what a failed call has made is removed here.
-    pub fn write(directory: &Path, image: &Path, spec: &Spec) -> Result<Bundle> {
-        let directory = std::path::absolute(directory)
-            .with_context(|| format!("cannot make `{}` absolute", directory.display()))?;
-        make_directory(&directory)?;
-        let bundle = Bundle { directory };
-        bundle.fill(image, spec).inspect_err(|_| {
-            // The first error is the one to tell.
-            let _ = fs::remove_dir_all(&bundle.directory);
-        })?;
-        Ok(bundle)
+    pub fn write(directory: &Path, image: &Path, config: &Value) -> Result<Bundle> {
+        Bundle::filled(directory, |bundle| {
+            let root = bundle.root();
+            make_directory(&root)?;
+            link_tree(image, &root)?;
+            make_mount_points(&root, config["mounts"].as_array().into_iter().flatten())?;
+            bundle.configure(&root, config)
+        })
     }
 
     /// The same around a root that lies elsewhere and is the caller's: the runtime makes
     /// the mount points that it lacks.
-    pub fn around(directory: &Path, root: &Path, spec: &Spec) -> Result<Bundle> {
-        let directory = std::path::absolute(directory)
-            .with_context(|| format!("cannot make `{}` absolute", directory.display()))?;
-        make_directory(&directory)?;
-        let bundle = Bundle { directory };
-        bundle.configure(root, spec).inspect_err(|_| {
+    pub fn around(directory: &Path, root: &Path, config: &Value) -> Result<Bundle> {
+        Bundle::filled(directory, |bundle| bundle.configure(root, config))
+    }
+
+    fn filled(directory: &Path, fill: impl FnOnce(&Bundle) -> Result<()>) -> Result<Bundle> {
+        let bundle = Bundle { directory: absolute(directory)? };
+        make_directory(&bundle.directory)?;
+        fill(&bundle).inspect_err(|_| {
             // The first error is the one to tell.
             let _ = fs::remove_dir_all(&bundle.directory);
         })?;
@@ -64,20 +60,11 @@ impl Bundle {
         self.directory.join("rootfs")
     }
 
-    fn fill(&self, image: &Path, spec: &Spec) -> Result<()> {
-        let root = self.root();
-        make_directory(&root)?;
-        link_tree(image, &root)?;
-        make_mount_points(&root, &spec.mounts)?;
-        self.configure(&root, spec)
-    }
-
-    fn configure(&self, root: &Path, spec: &Spec) -> Result<()> {
-        let config = self.directory.join("config.json");
-        let bytes = serde_json::to_vec(&spec.to_json(root))
-            .with_context(|| format!("cannot put `{}` into JSON", config.display()))?;
-        fs::write(&config, &bytes)
-            .with_context(|| format!("cannot write {} bytes to `{}`", bytes.len(), config.display()))
+    fn configure(&self, root: &Path, config: &Value) -> Result<()> {
+        let mut whole = config.clone();
+        whole["root"] = json!({ "path": root, "readonly": false });
+        let path = self.directory.join("config.json");
+        fs::write(&path, whole.to_string()).with_context(|| format!("cannot write `{}`", path.display()))
     }
 }
 
@@ -103,55 +90,61 @@ fn link_tree(from: &Path, to: &Path) -> Result<()> {
 
 /// Makes what each mount covers, so that no runtime has to. A destination below an earlier one
 /// lies on that filesystem and not in the root.
-fn make_mount_points(root: &Path, mounts: &[Mount]) -> Result<()> {
+fn make_mount_points<'a>(root: &Path, mounts: impl Iterator<Item = &'a Value>) -> Result<()> {
     let mut earlier: Vec<&Path> = Vec::new();
     for mount in mounts {
-        let destination = Path::new(&mount.destination);
+        let text = |key: &str| mount[key].as_str().unwrap_or_default();
+        let destination = Path::new(text("destination"));
         let plain = destination.components().skip(1).all(|part| matches!(part, Component::Normal(_)));
         ensure!(
             destination.is_absolute() && plain,
             "the mount point `{}` is not a plain absolute path",
-            mount.destination
+            destination.display()
         );
         if earlier.iter().any(|above| destination.starts_with(above)) {
             continue;
         }
         earlier.push(destination);
-        make_mount_point(root, destination, mount)?;
+        let place = root.join(destination.strip_prefix("/").unwrap_or(destination));
+        let is_file = text("type") == "bind" && !Path::new(text("source")).is_dir();
+        let directory = if is_file { place.parent().unwrap_or(root) } else { &place };
+        make_below(root, directory)?;
+        if is_file && !place.exists() {
+            File::create(&place)
+                .with_context(|| format!("cannot make the mount point `{}`", place.display()))?;
+        }
     }
     Ok(())
 }
 
-fn make_mount_point(root: &Path, destination: &Path, mount: &Mount) -> Result<()> {
-    let mut place = root.to_owned();
-    let mut parts = destination.components().skip(1).peekable();
-    while let Some(part) = parts.next() {
-        place.push(part);
-        if place.exists() {
-            continue;
-        }
-        let is_file = mount.is_bind() && !Path::new(&mount.source).is_dir();
-        if parts.peek().is_none() && is_file {
-            File::create(&place)
-                .with_context(|| format!("cannot make the mount point `{}`", place.display()))?;
-        } else {
-            make_directory(&place)?;
-        }
+/// Makes a directory below the root with all above it that are missing, each with the mode that no umask narrows.
+fn make_below(root: &Path, directory: &Path) -> Result<()> {
+    if directory == root || directory.exists() {
+        return Ok(());
     }
-    Ok(())
+    make_below(root, directory.parent().unwrap_or(root))?;
+    make_directory(directory)
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::MetadataExt;
 
-    use serde_json::Value;
+    use dunnage_analysis::subject::{Access, Mount};
 
-    use super::super::{SmallImage, rootfs};
+    use super::super::{Image, spec};
     use super::*;
 
-    fn spec() -> Spec {
-        Spec::like_docker(&["--once".to_owned()], "box", "/dunnage/box")
+    fn config() -> Value {
+        spec::like_docker(&["--once".to_owned()], "box", "/dunnage/box")
+    }
+
+    fn bind(config: &mut Value, host: &Path, inside: &str, access: Access) {
+        spec::add_bind(config, &Mount { host: host.into(), inside: inside.into(), access });
+    }
+
+    fn small(state: &Path) -> PathBuf {
+        Image::small(b"x").unpack(state, &|| (), &|| true).unwrap()
     }
 
     /// Every path below the root, directories with a slash at the end.
@@ -177,40 +170,40 @@ mod tests {
     #[test]
     fn the_root_is_ready_for_every_mount() {
         let state = tempfile::tempdir().unwrap();
-        let image = rootfs::unpack(&SmallImage::new(b"x"), state.path()).unwrap();
-        let mut spec = spec();
+        let image = small(state.path());
+        let mut config = config();
         let file = state.path().join("file");
         fs::write(&file, b"").unwrap();
-        let directory = state.path().to_str().unwrap();
-        spec.mounts.push(Mount::bind(file.to_str().unwrap(), "/run/the/file", Access::ReadOnly));
-        spec.mounts.push(Mount::bind(directory, "/run/the/directory", Access::ReadWrite));
-        spec.mounts.push(Mount::bind(directory, "/dev/shm/below", Access::ReadWrite));
-        let bundle = Bundle::write(&state.path().join("bundle"), image.root(), &spec).unwrap();
+        bind(&mut config, &file, "/run/the/file", Access::ReadOnly);
+        bind(&mut config, state.path(), "/run/the/directory", Access::ReadWrite);
+        bind(&mut config, state.path(), "/dev/shm/below", Access::ReadWrite);
+        let bundle = Bundle::write(&state.path().join("bundle"), &image, &config).unwrap();
         assert_eq!(
             tree(&bundle.root()),
             ["dev/", "dunnage", "proc/", "run/", "run/the/", "run/the/directory/", "run/the/file", "sys/",]
         );
         let inode = |path: PathBuf| fs::metadata(path).unwrap().ino();
-        assert_eq!(inode(bundle.root().join("dunnage")), inode(image.executable()));
-        let config = fs::read(bundle.directory().join("config.json")).unwrap();
-        let config: Value = serde_json::from_slice(&config).unwrap();
-        assert_eq!(config, spec.to_json(&bundle.root()));
-        assert_eq!(tree(image.root()), ["dunnage"]);
+        assert_eq!(inode(bundle.root().join("dunnage")), inode(image.join("dunnage")));
+        let written = fs::read(bundle.directory().join("config.json")).unwrap();
+        let written: Value = serde_json::from_slice(&written).unwrap();
+        assert_eq!(written["root"], json!({ "path": bundle.root(), "readonly": false }));
+        assert_eq!(written["mounts"], config["mounts"]);
+        assert_eq!(tree(&image), ["dunnage"]);
     }
 
     #[test]
     fn a_failed_bundle_leaves_nothing_and_a_present_one_is_left_alone() {
         let state = tempfile::tempdir().unwrap();
-        let image = rootfs::unpack(&SmallImage::new(b"x"), state.path()).unwrap();
+        let image = small(state.path());
         let place = state.path().join("bundle");
-        let mut bad = spec();
-        bad.mounts.push(Mount::bind("/", "/run/../../outside", Access::ReadOnly));
-        let error = Bundle::write(&place, image.root(), &bad).unwrap_err();
+        let mut bad = config();
+        bind(&mut bad, Path::new("/"), "/run/../../outside", Access::ReadOnly);
+        let error = Bundle::write(&place, &image, &bad).unwrap_err();
         assert!(format!("{error:#}").contains("/run/../../outside"), "{error:#}");
         assert!(!place.exists());
 
-        let bundle = Bundle::write(&place, image.root(), &spec()).unwrap();
-        let error = Bundle::write(&place, image.root(), &spec()).unwrap_err();
+        let bundle = Bundle::write(&place, &image, &config()).unwrap();
+        let error = Bundle::write(&place, &image, &config()).unwrap_err();
         assert!(format!("{error:#}").contains(place.to_str().unwrap()), "{error:#}");
         assert!(bundle.root().join("dunnage").exists());
     }

@@ -1,9 +1,9 @@
-//! SHA-256 content digests as OCI writes them.
+//! SHA-256 content digests as OCI writes them, also of what passes by.
 //!
 //! Deliberately absent: other algorithms. All engines address images by SHA-256.
 
 use std::fmt;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 
 use sha2::{Digest as _, Sha256};
 
@@ -19,14 +19,9 @@ impl Digest {
 
     /// The digest of everything that `reader` still gives, read in small pieces.
     pub fn of_reader(reader: &mut impl Read) -> io::Result<Digest> {
-        let mut hasher = Sha256::new();
-        io::copy(reader, &mut hasher)?;
-        Ok(Digest(hasher.finalize().into()))
-    }
-
-    /// The digest of what was given to a hasher.
-    pub(super) fn of_sum(hasher: Sha256) -> Digest {
-        Digest(hasher.finalize().into())
+        let mut summed = Summed::new(reader);
+        io::copy(&mut summed, &mut io::sink())?;
+        Ok(summed.end().0)
     }
 
     /// The 64 hexadecimal digits without the algorithm.
@@ -37,6 +32,50 @@ impl Digest {
     /// The first 12 hexadecimal digits, the form in which engines list images.
     pub fn short(&self) -> String {
         self.hex()[..12].to_owned()
+    }
+}
+
+/// Counts and sums up what passes.
+pub struct Summed<T> {
+    inner: T,
+    hasher: Sha256,
+    bytes: u64,
+}
+
+impl<T> Summed<T> {
+    /// Nothing has passed yet.
+    pub fn new(inner: T) -> Summed<T> {
+        Summed { inner, hasher: Sha256::new(), bytes: 0 }
+    }
+
+    /// The digest of what has passed, and how many bytes that were.
+    pub fn end(self) -> (Digest, u64) {
+        (Digest(self.hasher.finalize().into()), self.bytes)
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.hasher.update(bytes);
+        self.bytes += bytes.len() as u64;
+    }
+}
+
+impl<R: Read> Read for Summed<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(bytes)?;
+        self.add(&bytes[..count]);
+        Ok(count)
+    }
+}
+
+impl<W: Write> Write for Summed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.inner.write(bytes)?;
+        self.add(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
     }
 }
 

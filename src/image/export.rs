@@ -11,19 +11,18 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, lchown, symlink};
+use std::os::unix::fs::{MetadataExt, lchown};
 use std::path::{Component, Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use tar::{Archive, Entry, EntryType};
 
 use super::layered::GoOn;
-use super::rootfs::{lock, make_directories, make_directory, remove};
+use super::rootfs::{absolute, cached, make_directory};
 use crate::sys::{filesystem, raw};
 
 /// What an image says about the programs that run in it.
@@ -44,7 +43,8 @@ pub struct Config {
 /// An image unpacked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Export {
-    root: PathBuf,
+    /// The absolute path of the root directory. Leave it as it is.
+    pub root: PathBuf,
     /// What the image says of itself.
     pub config: Config,
 }
@@ -77,51 +77,32 @@ impl Config {
     }
 }
 
-impl Export {
-    /// The absolute path of the root directory. Leave it as it is.
-    pub fn root(&self) -> &Path {
-        &self.root
-    }
-}
-
-fn place_of(state: &Path, id: &str) -> Result<PathBuf> {
+/// The name of its directory among the images.
+fn name_of(id: &str) -> Result<String> {
     let hexadecimal = id.len() >= 12 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     ensure!(hexadecimal, "`{id}` is not the id of an image");
-    let state =
-        std::path::absolute(state).with_context(|| format!("cannot make `{}` absolute", state.display()))?;
-    Ok(state.join("images").join(format!("export-{id}")))
+    Ok(format!("export-{id}"))
+}
+
+/// The image in this directory, if it lies there whole.
+fn whole(place: &Path) -> Option<Export> {
+    let written: Written = serde_json::from_slice(&fs::read(place.join("image.json")).ok()?).ok()?;
+    let root = place.join("rootfs");
+    (content(&root).ok()? == written.content).then_some(Export { root, config: written.config })
 }
 
 /// The image with this id, if it lies unpacked and whole under the directory `state`.
 pub fn find(state: &Path, id: &str) -> Result<Option<Export>> {
-    let place = place_of(state, id)?;
-    let whole = || -> Option<Export> {
-        let written: Written = serde_json::from_slice(&fs::read(place.join("image.json")).ok()?).ok()?;
-        let root = place.join("rootfs");
-        (content(&root).ok()? == written.content && written.config.id == id)
-            .then_some(Export { root, config: written.config })
-    };
-    Ok(whole())
+    Ok(whole(&absolute(state)?.join("images").join(name_of(id)?)))
 }
 
-/// Unpacks the tar of an exported image, and says what of it could not be kept. It is made beside its
-/// place and renamed; what a failed call has made is removed. One that is there already is used.
+/// Unpacks the tar of an exported image, and says what of it could not be kept. One that is there already is used.
 pub fn unpack(state: &Path, config: &Config, tar: &Path, go_on: GoOn<'_>) -> Result<(Export, Vec<String>)> {
-    let place = place_of(state, &config.id)?;
-    let images = place.parent().expect("it lies in a directory of images").to_owned();
-    make_directories(&images)?;
-    let _lock = lock(&images)?;
-    if let Some(there) = find(state, &config.id)? {
-        return Ok((there, Vec::new()));
-    }
-    let fresh = place.with_extension("new");
-    remove(&fresh)?;
-    remove(&place)?;
-    let lost = write(&fresh, config, tar, go_on).inspect_err(|_| {
-        let _ = remove(&fresh);
+    let mut lost = Vec::new();
+    let place = cached(state, &name_of(&config.id)?, &|place| whole(place).is_some(), |fresh| {
+        lost = write(fresh, config, tar, go_on)?;
+        Ok(())
     })?;
-    fs::rename(&fresh, &place)
-        .with_context(|| format!("cannot rename `{}` to `{}`", fresh.display(), place.display()))?;
     Ok((Export { root: place.join("rootfs"), config: config.clone() }, lost))
 }
 
@@ -130,9 +111,8 @@ fn write(place: &Path, config: &Config, tar: &Path, go_on: GoOn<'_>) -> Result<V
     let root = place.join("rootfs");
     make_directory(&root)?;
     let file = File::open(tar).with_context(|| format!("cannot read `{}`", tar.display()))?;
-    let mut unpacking = Unpacking { root: &root, directories: Vec::new(), lost: BTreeMap::new() };
-    unpacking.all(io::BufReader::with_capacity(1 << 20, file), go_on)?;
-    let lost = unpacking.lost.into_iter().map(|(what, count)| format!("{count} × {what}")).collect();
+    let lost = fill(&root, io::BufReader::with_capacity(1 << 20, file), go_on)?;
+    let lost = lost.into_iter().map(|(what, count)| format!("{count} × {what}")).collect();
     let content = content(&root).with_context(|| format!("cannot list `{}`", root.display()))?;
     let written = Written { config: config.clone(), content, lost };
     let path = place.join("image.json");
@@ -159,164 +139,87 @@ fn content(root: &Path) -> io::Result<Content> {
     Ok(all)
 }
 
-/// A directory's owner, mode and time, which are set when nothing more is written into it.
-struct Directory {
-    path: PathBuf,
-    attributes: Attributes,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Attributes {
-    owner: (u32, u32),
-    mode: u32,
-    modified: u64,
-}
-
-struct Unpacking<'a> {
-    root: &'a Path,
-    directories: Vec<Directory>,
-    /// What could not be kept, and how often.
-    lost: BTreeMap<String, usize>,
-}
-
-impl Unpacking<'_> {
-    fn all(&mut self, tar: impl Read, go_on: GoOn<'_>) -> Result<()> {
-        let mut archive = Archive::new(tar);
-        for entry in archive.entries().context("this is not a tar")? {
-            ensure!(go_on(), "interrupted");
-            let mut entry = entry.context("the tar is damaged")?;
-            let name = entry.path_bytes().into_owned();
-            let name = Path::new(OsStr::from_bytes(&name)).to_owned();
-            self.one(&mut entry, &name).with_context(|| format!("cannot unpack `{}`", name.display()))?;
+/// Fills a root, and tells what could not be kept, and how often.
+fn fill(root: &Path, tar: impl Read, go_on: GoOn<'_>) -> Result<BTreeMap<String, usize>> {
+    let mut archive = Archive::new(tar);
+    archive.set_preserve_permissions(true);
+    // Files of an ordinary user's image are all the user's own, who is root inside.
+    archive.set_preserve_ownerships(raw::user_and_group().0 == 0);
+    archive.set_overwrite(false);
+    let mut lost = BTreeMap::new();
+    let mut put = |mut entry| {
+        let name = entry_name(&entry);
+        put(root, &name, &mut entry, &mut lost).with_context(|| format!("cannot unpack `{}`", name.display()))
+    };
+    let mut directories = Vec::new();
+    for entry in archive.entries().context("this is not a tar")? {
+        ensure!(go_on(), "interrupted");
+        let entry = entry.context("the tar is damaged")?;
+        match entry.header().entry_type().is_dir() {
+            true => directories.push(entry),
+            false => put(entry)?,
         }
-        // The deepest first, since a mode may close the way.
-        for directory in std::mem::take(&mut self.directories).iter().rev() {
-            self.dress(&directory.path, directory.attributes)
-                .with_context(|| format!("cannot unpack `{}`", directory.path.display()))?;
-        }
-        Ok(())
     }
+    // Behind all that is in them and the deepest first, since a mode may close the way.
+    directories.into_iter().rev().try_for_each(put)?;
+    Ok(lost)
+}
 
-    fn one(&mut self, entry: &mut Entry<'_, impl Read>, name: &Path) -> Result<()> {
-        let kind = entry.header().entry_type();
-        if kind.is_pax_global_extensions() {
-            return Ok(());
-        }
-        let extended = extended_attributes(entry)?;
-        let header = entry.header();
-        let number = |value: io::Result<u64>| value.ok().and_then(|value| u32::try_from(value).ok());
-        let attributes = Attributes {
-            owner: (number(header.uid()).unwrap_or(0), number(header.gid()).unwrap_or(0)),
-            mode: header.mode()? & 0o7777,
-            modified: header.mtime().unwrap_or(0),
-        };
+fn entry_name(entry: &Entry<'_, impl Read>) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(&entry.path_bytes()))
+}
+
+/// Puts one entry into its place. Nothing leads out of the root: neither `..` nor a link that an earlier entry has made.
+fn put(
+    root: &Path,
+    name: &Path,
+    entry: &mut Entry<'_, impl Read>,
+    lost: &mut BTreeMap<String, usize>,
+) -> Result<()> {
+    let mut lose = |what: String| *lost.entry(what).or_default() += 1;
+    let kind = entry.header().entry_type();
+    let extended = extended_attributes(entry)?;
+    ensure!(entry.unpack_in(root)?, "its name leads out of the image");
+    if kind.is_hard_link() || kind.is_pax_global_extensions() {
+        return Ok(());
+    }
+    let path = root.join(name.strip_prefix("/").unwrap_or(name));
+    let header = entry.header();
+    if raw::user_and_group().0 != 0 && (header.uid()?, header.gid()?) != (0, 0) {
+        lose("an owner other than root, which only root may set".to_owned());
+    }
+    let node = match kind {
+        EntryType::Char => Some(libc::S_IFCHR),
+        EntryType::Block => Some(libc::S_IFBLK),
+        EntryType::Fifo => Some(libc::S_IFIFO),
+        _ => None,
+    };
+    if let Some(kind) = node {
+        // The library makes plain files of nodes.
+        let facts = path.metadata()?;
+        fs::remove_file(&path)?;
         // Left empty by those who write no device.
         let part = |number: io::Result<Option<u32>>| number.ok().flatten().unwrap_or(0);
         let device = (part(header.device_major()), part(header.device_minor()));
-        let Some(path) = self.place(name)? else {
-            // The root itself.
-            self.directories.push(Directory { path: self.root.to_owned(), attributes });
-            return Ok(());
-        };
-        let target = || -> Result<PathBuf> {
-            let bytes = entry.link_name_bytes().context("a link to nothing")?;
-            Ok(PathBuf::from(OsStr::from_bytes(&bytes)))
-        };
-        match kind {
-            EntryType::Directory => {
-                if !fs::symlink_metadata(&path).is_ok_and(|facts| facts.is_dir()) {
-                    make_directory(&path)?;
-                }
-                self.directories.push(Directory { path: path.clone(), attributes });
-            }
-            EntryType::Symlink => {
-                symlink(target()?, &path)?;
-                self.own(&path, attributes.owner)?;
-            }
-            EntryType::Link => {
-                let target = self.place(&target()?)?.context("a link to the root")?;
-                fs::hard_link(target, &path)?;
+        match filesystem::make_node(&path, kind | facts.mode() & 0o7777, device) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                lose("a device node that only root may make".to_owned());
                 return Ok(());
             }
-            EntryType::Char | EntryType::Block | EntryType::Fifo => {
-                let of_kind = match kind {
-                    EntryType::Char => libc::S_IFCHR,
-                    EntryType::Block => libc::S_IFBLK,
-                    _ => libc::S_IFIFO,
-                };
-                match filesystem::make_node(&path, of_kind | attributes.mode, device) {
-                    Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                        self.lose("a device node that only root may make");
-                        return Ok(());
-                    }
-                    made => made?,
-                }
-                self.own(&path, attributes.owner)?;
-                fs::set_permissions(&path, Permissions::from_mode(attributes.mode))?;
-            }
-            EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {
-                let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-                io::copy(entry, &mut file)?;
-                drop(file);
-                self.dress(&path, attributes)?;
-            }
-            other => bail!("an entry of the unknown kind {other:?}"),
+            made => made?,
         }
-        for (name, value) in extended {
-            if let Err(error) = filesystem::set_attribute(&path, &name, &value) {
-                self.lose(&format!("the attribute `{name}` ({error})"));
-            }
+        lchown(&path, Some(facts.uid()), Some(facts.gid()))?;
+        fs::set_permissions(&path, facts.permissions())?;
+    }
+    if kind.is_dir() {
+        filesystem::set_modified(&path, header.mtime()?)?;
+    }
+    for (name, value) in extended {
+        if let Err(error) = filesystem::set_attribute(&path, &name, &value) {
+            lose(format!("the attribute `{name}` ({error})"));
         }
-        Ok(())
     }
-
-    /// Where an entry goes; none for the root. Nothing leads out of it: neither `..` nor a link that an
-    /// earlier entry has made.
-    fn place(&self, name: &Path) -> Result<Option<PathBuf>> {
-        let mut path = self.root.to_owned();
-        let mut parts =
-            name.components().filter(|part| !matches!(part, Component::CurDir | Component::RootDir));
-        let mut next = parts.next();
-        if next.is_none() {
-            return Ok(None);
-        }
-        while let Some(part) = next {
-            let Component::Normal(part) = part else { bail!("its name leads out of the image") };
-            path.push(part);
-            next = parts.next();
-            if next.is_some() {
-                match fs::symlink_metadata(&path) {
-                    Ok(facts) => ensure!(facts.is_dir(), "`{}` is no directory", path.display()),
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => make_directory(&path)?,
-                    Err(error) => return Err(error.into()),
-                }
-            }
-        }
-        Ok(Some(path))
-    }
-
-    fn lose(&mut self, what: &str) {
-        *self.lost.entry(what.to_owned()).or_default() += 1;
-    }
-
-    /// Files of an ordinary user's image are all the user's own, who is root inside.
-    fn own(&mut self, path: &Path, (user, group): (u32, u32)) -> Result<()> {
-        if raw::user_and_group().0 != 0 {
-            if (user, group) != (0, 0) {
-                self.lose("an owner other than root, which only root may set");
-            }
-            return Ok(());
-        }
-        Ok(lchown(path, Some(user), Some(group))?)
-    }
-
-    fn dress(&mut self, path: &Path, attributes: Attributes) -> Result<()> {
-        self.own(path, attributes.owner)?;
-        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(attributes.modified);
-        File::open(path).and_then(|file| file.set_modified(time))?;
-        // The last, since a change of owner takes the bits for another identity away.
-        Ok(fs::set_permissions(path, Permissions::from_mode(attributes.mode))?)
-    }
+    Ok(())
 }
 
 /// Extended attributes, as GNU tar and Go's write them.

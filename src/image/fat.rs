@@ -10,7 +10,7 @@
 //!
 //! Deliberately absent: files that an upper layer replaces.
 
-use super::layered::{File, LayeredImage, SEED};
+use super::layered::{File, Image, SEED};
 use crate::stats::Rng;
 
 /// The value of the label of all our images.
@@ -34,8 +34,8 @@ const SHARES: [usize; 12] = [40, 12, 9, 8, 7, 6, 5, 4, 3, 3, 2, 1];
 const TOPS: [&str; 8] = ["etc", "opt", "srv", "usr/bin", "usr/lib", "usr/sbin", "usr/share", "var/lib"];
 
 /// The image around one executable; lists what it consists of and makes none of it.
-pub fn image(executable: &[u8]) -> LayeredImage<'_> {
-    LayeredImage::new(NAME, None, executable, layers())
+pub fn image(executable: &[u8]) -> Image<'_> {
+    Image::new(NAME, None, executable, layers())
 }
 
 /// Whether this value of the key `image` names it.
@@ -44,7 +44,7 @@ pub(crate) fn is_named(image: Option<&str>) -> bool {
 }
 
 /// What is said before the image is made; none of that is part of a sample.
-pub(crate) fn announcement(image: &LayeredImage<'_>, place: &str) -> String {
+pub(crate) fn announcement(image: &Image<'_>, place: &str) -> String {
     let megabytes = image.bytes().div_ceil(1_000_000);
     format!("making the image {NAME}, {megabytes} MB: once for {place}, where it stays until `dunnage sweep`")
 }
@@ -93,8 +93,8 @@ mod tests {
         let image = super::image(b"x");
         assert_eq!((image.file_count(), image.layer_count()), (10_001, 13));
         assert!((400_000_000..500_000_000).contains(&image.bytes()), "{}", image.bytes());
-        assert_eq!(image.reference(), super::image(b"x").reference());
-        assert_ne!(image.reference(), super::image(b"y").reference());
+        assert_eq!(image.reference, super::image(b"x").reference);
+        assert_ne!(image.reference, super::image(b"y").reference);
         let paths: BTreeSet<_> = image.files().map(|file| &file.path).collect();
         assert_eq!(paths.len(), 10_000);
         let directories =

@@ -7,23 +7,23 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use sha2::{Digest as _, Sha256};
+use tar::Builder;
 
-use super::archive::{self, BLOCK, Blob, directory_header, file_header};
-use super::rootfs::{self, Unpacked};
-use super::{Digest, EXECUTABLE, MODE};
+use super::archive::{self, Blob, IMAGE_LABEL, directory_header, file_header};
+use super::{Digest, EXECUTABLE, MODE, Summed, rootfs};
 use crate::stats::Rng;
 use crate::sys::filesystem;
 
 /// The name of images whose layers somebody asked for.
 pub const LAYERS: &str = "layers";
 
-/// No such registry exists.
+/// No such registry exists: an engine that lacks the image fails instead of fetching something, and a full name keeps
+/// podman and containerd from putting `localhost/` or `docker.io/` in front of it.
 const REGISTRY: &str = "dunnage.local";
 /// Everything random in images follows from it.
 pub(super) const SEED: u64 = 0xfa7;
@@ -37,13 +37,16 @@ pub(super) struct File {
 
 /// The image around one executable, which it borrows.
 #[derive(Debug)]
-pub struct LayeredImage<'a> {
-    name: &'static str,
+pub struct Image<'a> {
+    /// Its own name.
+    pub name: &'static str,
     executable: &'a [u8],
-    executable_digest: Digest,
+    /// The digest of the executable alone, also in a label.
+    pub executable_digest: Digest,
     pub(super) layers: Vec<Vec<File>>,
     digest: Digest,
-    reference: String,
+    /// The name by which every engine knows the image once it is loaded.
+    pub reference: String,
 }
 
 /// Asked before every file; false ends the work with an error.
@@ -53,7 +56,12 @@ fn stop_unless(go_on: GoOn<'_>) -> io::Result<()> {
     if go_on() { Ok(()) } else { Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted")) }
 }
 
-impl<'a> LayeredImage<'a> {
+impl<'a> Image<'a> {
+    /// The image `small`: the executable, a static one of this architecture, and nothing else.
+    pub fn small(executable: &'a [u8]) -> Image<'a> {
+        Image::new(IMAGE_LABEL.1, None, executable, Vec::new())
+    }
+
     /// An image of this name with these layers, the lowest first, and the executable above; makes none of it. Without a
     /// tag it gets the beginning of a digest of all that it holds, so that another content is another image.
     pub(super) fn new(
@@ -61,23 +69,22 @@ impl<'a> LayeredImage<'a> {
         tag: Option<&str>,
         executable: &'a [u8],
         layers: Vec<Vec<File>>,
-    ) -> LayeredImage<'a> {
+    ) -> Image<'a> {
         let executable_digest = Digest::of(executable);
-        let mut list = Sha256::new();
-        list.update(format!("{executable_digest} {SEED}\n"));
-        for (number, file) in
-            layers.iter().enumerate().flat_map(|(at, layer)| layer.iter().map(move |file| (at, file)))
-        {
-            list.update(format!("{number} {} {} {}\n", file.path, file.size, file.stream));
+        let mut list = format!("{executable_digest} {SEED}\n");
+        for (number, layer) in layers.iter().enumerate() {
+            for file in layer {
+                list += &format!("{number} {} {} {}\n", file.path, file.size, file.stream);
+            }
         }
-        let digest = Digest::of_sum(list);
+        let digest = Digest::of(list.as_bytes());
         let tag = tag.map_or_else(|| digest.short(), str::to_owned);
         let reference = format!("{REGISTRY}/{name}:{tag}");
-        LayeredImage { name, executable, executable_digest, layers, digest, reference }
+        Image { name, executable, executable_digest, layers, digest, reference }
     }
 
     /// An image with files of these paths and sizes in each of its layers, the lowest first, in engines under this tag.
-    pub fn of_layers(executable: &'a [u8], tag: &str, layers: &[Vec<(String, u64)>]) -> LayeredImage<'a> {
+    pub fn of_layers(executable: &'a [u8], tag: &str, layers: &[Vec<(String, u64)>]) -> Image<'a> {
         let mut streams = 0..;
         let mut file = |(path, size): &(String, u64)| File {
             path: path.clone(),
@@ -85,12 +92,7 @@ impl<'a> LayeredImage<'a> {
             stream: streams.next().expect("there is always another number"),
         };
         let layers = layers.iter().map(|layer| layer.iter().map(&mut file).collect()).collect();
-        LayeredImage::new(LAYERS, Some(tag), executable, layers)
-    }
-
-    /// The name by which every engine knows the image once it is loaded.
-    pub fn reference(&self) -> &str {
-        &self.reference
+        Image::new(LAYERS, Some(tag), executable, layers)
     }
 
     /// Bytes in all files.
@@ -116,12 +118,13 @@ impl<'a> LayeredImage<'a> {
     pub fn write_archive(&self, out: &mut dyn Write, go_on: GoOn<'_>) -> io::Result<()> {
         let mut blobs = Vec::new();
         for number in 0..self.layer_count() {
-            let mut sum = Sum { hasher: Sha256::new(), bytes: 0 };
+            let mut sum = Summed::new(io::sink());
             self.write_layer(number, &mut sum, go_on)?;
-            blobs.push(Blob { digest: Digest::of_sum(sum.hasher), size: sum.bytes });
+            let (digest, size) = sum.end();
+            blobs.push(Blob { digest, size });
         }
-        let description = archive::describe(self.name, self.executable_digest, &blobs);
-        archive::write(out, &description, &self.reference, &blobs, &mut |number, out| {
+        let names = [self.name, &self.reference];
+        archive::write(out, names, self.executable_digest, &blobs, &mut |number, out| {
             self.write_layer(number, out, go_on)
         })
     }
@@ -129,52 +132,34 @@ impl<'a> LayeredImage<'a> {
     /// The uncompressed tar of one layer.
     pub(super) fn write_layer(&self, number: usize, out: &mut dyn Write, go_on: GoOn<'_>) -> io::Result<()> {
         let files = self.layers.get(number).map_or(&[][..], Vec::as_slice);
+        let mut layer = Builder::new(out);
         for directory in directories_of(files) {
-            out.write_all(directory_header(&format!("{directory}/")).as_bytes())?;
+            layer.append(&directory_header(&format!("{directory}/")), io::empty())?;
         }
         for file in files {
             stop_unless(go_on)?;
-            out.write_all(file_header(&file.path, file.size as usize, 0o644).as_bytes())?;
-            file.write_content(out)?;
-            pad(out, file.size)?;
+            layer.append(&file_header(&file.path, file.size as usize, 0o644), file.content())?;
         }
         if number == self.layers.len() {
             let path = EXECUTABLE.trim_start_matches('/');
-            out.write_all(file_header(path, self.executable.len(), MODE).as_bytes())?;
-            out.write_all(self.executable)?;
-            pad(out, self.executable.len() as u64)?;
+            layer.append(&file_header(path, self.executable.len(), MODE), self.executable)?;
         }
-        out.write_all(&[0; 2 * BLOCK])
+        layer.finish()
     }
 
-    /// Makes sure that the image lies unpacked under the directory `state`, and says where. It is made
-    /// beside its place and renamed; what a failed call has made is removed. `making` is called before
-    /// anything is made.
-    pub fn unpack(&self, state: &Path, making: &dyn Fn(), go_on: GoOn<'_>) -> Result<Unpacked> {
-        let state = std::path::absolute(state)
-            .with_context(|| format!("cannot make `{}` absolute", state.display()))?;
-        let images = state.join("images");
-        let place = images.join(format!("{}-{}", self.name, self.digest.hex()));
-        let unpacked = Unpacked::at(place.join("rootfs"));
-        if self.is_whole(&unpacked) {
-            return Ok(unpacked);
-        }
-        rootfs::make_directories(&images)?;
-        let _lock = rootfs::lock(&images)?;
-        if self.is_whole(&unpacked) {
-            return Ok(unpacked);
-        }
-        let fresh = images.join(format!("{}-{}.new", self.name, self.digest.hex()));
-        rootfs::remove(&fresh)?;
-        rootfs::remove(&place)?;
-        self.check_space(&images)?;
-        making();
-        self.write_root(&fresh, go_on).inspect_err(|_| {
-            let _ = rootfs::remove(&fresh);
+    /// Makes sure that the image lies unpacked under the directory `state`, and gives the directory of its root. Mount
+    /// something over it, but leave it as it is. `making` is called before anything is made.
+    pub fn unpack(&self, state: &Path, making: &dyn Fn(), go_on: GoOn<'_>) -> Result<PathBuf> {
+        let name = format!("{}-{}", self.name, self.digest.hex());
+        let is_whole = |place: &Path| self.is_whole(&place.join("rootfs")).unwrap_or(false);
+        let place = rootfs::cached(state, &name, &is_whole, |fresh| {
+            if !self.layers.is_empty() {
+                self.check_space(fresh.parent().expect("it lies in a directory of images"))?;
+            }
+            making();
+            self.write_root(fresh, go_on)
         })?;
-        fs::rename(&fresh, &place)
-            .with_context(|| format!("cannot rename `{}` to `{}`", fresh.display(), place.display()))?;
-        Ok(unpacked)
+        Ok(place.join("rootfs"))
     }
 
     /// Refuses to begin where less than twice the image's size, or number of files, is left.
@@ -203,15 +188,23 @@ impl<'a> LayeredImage<'a> {
         Ok(())
     }
 
-    /// Every file is there with its size, and the executable with its content. The content of 10,000
-    /// files is not read again.
-    fn is_whole(&self, unpacked: &Unpacked) -> bool {
+    /// Every file is there with its size, and the executable with its content and mode. The content of 10,000
+    /// files is not read again. What stands in the way of finding out comes up again when the root is made anew.
+    fn is_whole(&self, root: &Path) -> io::Result<bool> {
         let there = |file: &File| {
-            let facts = fs::symlink_metadata(unpacked.root().join(&file.path));
+            let facts = fs::symlink_metadata(root.join(&file.path));
             facts.is_ok_and(|facts| facts.is_file() && facts.len() == file.size)
         };
-        let executable = || Digest::of_reader(&mut fs::File::open(unpacked.executable())?);
-        executable().is_ok_and(|digest: Digest| digest == self.executable_digest) && self.files().all(there)
+        let mode = |facts: &fs::Metadata| facts.permissions().mode() & 0o7777;
+        let path = rootfs::inside(root, EXECUTABLE);
+        let facts = fs::symlink_metadata(&path)?;
+        let is_alone = || Ok::<_, io::Error>(fs::read_dir(root)?.count() == 1);
+        Ok(facts.is_file()
+            && mode(&facts) == MODE
+            && mode(&fs::symlink_metadata(root)?) == MODE
+            && (!self.layers.is_empty() || is_alone()?)
+            && Digest::of_reader(&mut fs::File::open(&path)?)? == self.executable_digest
+            && self.files().all(there))
     }
 
     /// Unpacks it as the directory `rootfs` of a place that is not there yet.
@@ -232,7 +225,7 @@ impl<'a> LayeredImage<'a> {
                     stop_unless(go_on)?;
                     // An upper layer may replace a file of a lower one.
                     let mut out = fs::File::create(&path)?;
-                    file.write_content(&mut out)?;
+                    io::copy(&mut file.content(), &mut out)?;
                     out.set_permissions(fs::Permissions::from_mode(0o644))
                 };
                 write()
@@ -244,42 +237,27 @@ impl<'a> LayeredImage<'a> {
 }
 
 impl File {
-    fn write_content(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut random = Rng::for_stream(SEED, self.stream);
-        let mut piece = [0u8; 16384];
-        let mut left = self.size as usize;
-        while left > 0 {
-            let length = left.min(piece.len());
-            for word in piece[..length.next_multiple_of(8)].chunks_exact_mut(8) {
-                word.copy_from_slice(&random.next_u64().to_le_bytes());
-            }
-            out.write_all(&piece[..length])?;
-            left -= length;
+    fn content(&self) -> Content {
+        Content { random: Rng::for_stream(SEED, self.stream), left: self.size as usize }
+    }
+}
+
+/// The bytes of a file, made while they are read.
+struct Content {
+    random: Rng,
+    left: usize,
+}
+
+impl Read for Content {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        // Whole words, of which only the last one of a file may be cut.
+        let length = self.left.min(bytes.len() / 8 * 8);
+        debug_assert!(length > 0 || self.left == 0, "room for a word");
+        for piece in bytes[..length].chunks_mut(8) {
+            piece.copy_from_slice(&self.random.next_u64().to_le_bytes()[..piece.len()]);
         }
-        Ok(())
-    }
-}
-
-fn pad(out: &mut dyn Write, size: u64) -> io::Result<()> {
-    let rest = size as usize % BLOCK;
-    if rest == 0 { Ok(()) } else { out.write_all(&[0; BLOCK][rest..]) }
-}
-
-/// Counts and hashes what is written.
-struct Sum {
-    hasher: Sha256,
-    bytes: u64,
-}
-
-impl Write for Sum {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.hasher.update(bytes);
-        self.bytes += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        self.left -= length;
+        Ok(length)
     }
 }
 

@@ -13,14 +13,12 @@ pub mod bundle;
 mod digest;
 pub mod export;
 pub mod fat;
-pub mod layered;
-pub mod rootfs;
-mod spec;
-mod wire;
+mod layered;
+mod rootfs;
+pub mod spec;
 
-pub use archive::SmallImage;
-pub use digest::Digest;
-pub use layered::LayeredImage;
+pub use digest::{Digest, Summed};
+pub use layered::Image;
 
 /// Where the executable lies inside every image and root that is made here.
 pub const EXECUTABLE: &str = "/dunnage";

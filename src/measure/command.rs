@@ -2,31 +2,25 @@
 
 use super::exec;
 use super::lifecycle::ready;
-use super::{Measure, work_sample, worked};
+use super::{add, work_sample, worked};
 use crate::experiment::Setting;
-use crate::experiment::command::{Command, NAME, Wanted, line};
+use crate::experiment::command::{NAME, Wanted, line};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::probe::message::Done;
-use crate::subject::{ContainerRequest, Entered, Launch, Need, RunContext, Subject, Work};
+use crate::subject::{ContainerRequest, Launch, Need, RunContext, Subject, Work};
 use crate::units::Nanos;
 
-impl Measure for Command {
-    fn measure(
-        &self,
-        subject: &mut dyn Subject,
-        setting: &Setting,
-        run: &RunContext,
-    ) -> Result<Sample, Abort> {
-        let wrong = |why: String| Failure::new(FailureClass::Unsupported, format!("`{setting}`: {why}"));
-        let wanted = Wanted::of(setting).map_err(wrong)?;
-        if let Some(missing) = wanted.mounts.iter().find(|mount| !mount.host.exists()) {
-            let reason = format!("cannot mount `{}`: it does not exist on the host", missing.host.display());
-            return Err(Failure::new(FailureClass::Environment, reason).into());
-        }
-        match setting.get("mode") {
-            Some("exec") => entered(subject, &wanted, run),
-            _ => launched(subject, &wanted, run),
-        }
+/// Takes a sample.
+pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
+    let wrong = |why: String| Failure::new(FailureClass::Unsupported, format!("`{setting}`: {why}"));
+    let wanted = Wanted::of(setting).map_err(wrong)?;
+    if let Some(missing) = wanted.mounts.iter().find(|mount| !mount.host.exists()) {
+        let reason = format!("cannot mount `{}`: it does not exist on the host", missing.host.display());
+        return Err(Failure::new(FailureClass::Environment, reason).into());
+    }
+    match setting.get("mode") {
+        Some("exec") => entered(subject, &wanted, run),
+        _ => launched(subject, &wanted, run),
     }
 }
 
@@ -81,17 +75,9 @@ fn entered(subject: &mut dyn Subject, wanted: &Wanted, run: &RunContext) -> Resu
     check(&entered.message.done, wanted)?;
     container.stop()?;
     container.remove()?;
-    let sample = of_entry(&entered)?;
+    let mut sample = exec::sample(&entered)?;
+    add(&mut sample, &entered.message.done);
     Ok(complete(sample, empty.returned.since(empty.spawned), &found.message.done))
-}
-
-/// The sample of an entry, with what the work inside reported.
-fn of_entry(entered: &Entered) -> Result<Sample, Failure> {
-    let mut sample = exec::sample(entered)?;
-    let done = &entered.message.done;
-    sample.counters.extend(done.results.iter().map(|(name, value)| (name.clone().into(), *value)));
-    sample.treatment.extend(done.notes.iter().map(|(name, fact)| (name.clone().into(), fact.clone())));
-    Ok(sample)
 }
 
 /// The sample with what the start alone took, which file was executed, and the memory where it is the
@@ -130,30 +116,26 @@ fn check(done: &Done, wanted: &Wanted) -> Result<(), Failure> {
             format!("cannot change to the directory `{}` inside: {}", wanted.directory, error(errno));
         return failed(FailureClass::Environment, reason);
     }
-    match result("not_executed") {
-        None => {}
-        Some(libc::ENOENT) => {
-            let reason = format!(
-                "`{program}` does not exist inside; without `image=REF` a container holds the probe only, and `bare` what the host has"
-            );
-            return failed(FailureClass::Environment, reason);
-        }
-        Some(libc::ENOEXEC) => {
-            let reason = format!(
-                "`{program}` is no program of this machine and no script with `#!`; `--shell` has a shell run it"
-            );
-            return failed(FailureClass::Unsupported, reason);
-        }
-        Some(errno @ libc::EACCES) => {
-            let reason = format!("`{program}` may not be executed: {}", error(errno));
-            return failed(FailureClass::Permission, reason);
-        }
-        Some(errno) => {
-            return failed(
+    if let Some(errno) = result("not_executed") {
+        let (class, reason) = match errno {
+            libc::ENOENT => (
                 FailureClass::Environment,
-                format!("cannot execute `{program}`: {}", error(errno)),
-            );
-        }
+                format!(
+                    "`{program}` does not exist inside; without `image=REF` a container holds the probe only, and `bare` what the host has"
+                ),
+            ),
+            libc::ENOEXEC => (
+                FailureClass::Unsupported,
+                format!(
+                    "`{program}` is no program of this machine and no script with `#!`; `--shell` has a shell run it"
+                ),
+            ),
+            libc::EACCES => {
+                (FailureClass::Permission, format!("`{program}` may not be executed: {}", error(errno)))
+            }
+            _ => (FailureClass::Environment, format!("cannot execute `{program}`: {}", error(errno))),
+        };
+        return failed(class, reason);
     }
     if let Some(errno) = result("not_started") {
         return failed(FailureClass::Environment, format!("cannot start a process inside: {}", error(errno)));

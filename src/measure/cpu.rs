@@ -1,8 +1,8 @@
 //! `cpu`: the passes that the probe makes inside, checked.
 
-use super::{Measure, work_sample, worked};
+use super::{work_sample, worked};
 use crate::experiment::Setting;
-use crate::experiment::cpu::{Cpu, PASS, SETTLING, forget_waiting, passes_of, say_what_is_missing};
+use crate::experiment::cpu::{PASS, SETTLING, forget_waiting, passes_of, say_what_is_missing};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::subject::{RunContext, Subject, Work};
 use crate::units::Nanos;
@@ -10,22 +10,16 @@ use crate::units::Nanos;
 /// How many times longer than that it may take: on a slow CPU, without optimisation, under a small limit.
 const PATIENCE: i64 = 50;
 
-impl Measure for Cpu {
-    fn measure(
-        &self,
-        subject: &mut dyn Subject,
-        setting: &Setting,
-        run: &RunContext,
-    ) -> Result<Sample, Abort> {
-        let launch = worked(subject, run, &work(passes_of(setting), 0))?;
-        let mut sample = work_sample(&launch)?;
-        check(&sample)?;
-        if launch.message.inside.has_own_kernel() {
-            forget_waiting(&mut sample);
-        }
-        say_what_is_missing(&mut sample);
-        Ok(sample)
+/// Takes a sample.
+pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
+    let launch = worked(subject, run, &work(passes_of(setting), 0))?;
+    let mut sample = work_sample(&launch)?;
+    check(&sample)?;
+    if launch.message.inside.has_own_kernel() {
+        forget_waiting(&mut sample);
     }
+    say_what_is_missing(&mut sample);
+    Ok(sample)
 }
 
 /// The work of a sample with so many passes; `more` is for benchmarks, which plant so many thousandths of

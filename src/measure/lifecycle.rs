@@ -1,8 +1,7 @@
 //! `lifecycle`: one container a sample, verb by verb.
 
-use super::Measure;
-use crate::experiment::Setting;
-use crate::experiment::lifecycle::{Lifecycle, QUIET};
+use super::sample_of;
+use crate::experiment::{QUIET, Setting};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::probe::Task;
 use crate::subject::{Container, ContainerRequest, Entered, RunContext, Span, Subject};
@@ -13,13 +12,12 @@ const PATIENCE: Nanos = Nanos::from_millis(8_000);
 /// How often the probe may be found not yet waiting.
 const LOOKS: usize = 100;
 
-impl Measure for Lifecycle {
-    fn measure(&self, subject: &mut dyn Subject, _: &Setting, run: &RunContext) -> Result<Sample, Abort> {
-        if subject.has_a_clock() {
-            run.quiet(QUIET)?;
-        }
-        live(subject, run)
+/// Takes a sample.
+pub fn measure(subject: &mut dyn Subject, _: &Setting, run: &RunContext) -> Result<Sample, Abort> {
+    if subject.has_a_clock() {
+        run.quiet(QUIET)?;
     }
+    live(subject, run)
 }
 
 /// A container of the subject that runs, and whose program is ready to be stopped.
@@ -50,7 +48,6 @@ fn live(subject: &dyn Subject, run: &RunContext) -> Result<Sample, Abort> {
     }
     let create = container.created();
     let remove = container.remove()?;
-    let mut sample = Sample::default();
     let exec = Span { began: entered.spawned, ended: entered.returned };
     let named = [
         (["create", "created"], create),
@@ -59,11 +56,8 @@ fn live(subject: &dyn Subject, run: &RunContext) -> Result<Sample, Abort> {
         (["stop", "stopped"], stop),
         (["remove", "removed"], remove),
     ];
-    for ([from, to], span) in named {
-        sample.stamps.extend([(from.into(), span.began), (to.into(), span.ended)]);
-    }
-    sample.treatment = entered.treatment.iter().map(|(name, fact)| ((*name).into(), fact.clone())).collect();
-    Ok(sample)
+    let ends = named.into_iter().flat_map(|([from, to], span)| [(from, span.began), (to, span.ended)]);
+    Ok(sample_of(ends.collect(), &entered.treatment))
 }
 
 /// Looks again, outside of every timed interval, until the first process of the container awaits the

@@ -11,40 +11,32 @@ pub mod start;
 pub mod syscall;
 pub mod throttle;
 
-use crate::experiment::{self, Question, Setting};
+use crate::experiment::{self, Setting};
 use crate::outcome::{Abort, Failure, FailureClass, Name, Sample};
-use crate::probe::message::Inside;
+use crate::probe::message::{Done, Inside, Message};
 use crate::subject::{Launch, RunContext, Subject, Work};
 use crate::units::Stamp;
 
-/// Every experiment there is, as something that can be measured.
-static ALL: &[&dyn Measure] = &[
-    &experiment::start::Start,
-    &experiment::primitives::Primitives,
-    &experiment::lifecycle::Lifecycle,
-    &experiment::exec::Exec,
-    &experiment::command::Command,
-    &experiment::syscall::Syscall,
-    &experiment::throttle::Throttle,
-    &experiment::cpu::Cpu,
-    &experiment::scripted::Scripted,
+/// How a question is put to a subject: takes one sample of it. Everything that the subject leaves behind is gone when this
+/// returns, whatever it returns.
+pub type Measure = fn(&mut dyn Subject, &Setting, &RunContext) -> Result<Sample, Abort>;
+
+/// How each question is.
+static ALL: [(&str, Measure); 9] = [
+    ("start", start::measure),
+    ("primitives", primitives::measure),
+    ("lifecycle", lifecycle::measure),
+    ("exec", exec::measure),
+    (experiment::command::NAME, command::measure),
+    (experiment::syscall::NAME, syscall::measure),
+    (experiment::throttle::NAME, throttle::measure),
+    (experiment::cpu::NAME, cpu::measure),
+    ("scripted", scripted::measure),
 ];
 
-/// The experiment with this name.
-pub fn find(name: &str) -> Option<&'static dyn Measure> {
-    ALL.iter().copied().find(|one| one.about().name == name)
-}
-
-/// How a question is put to a subject.
-pub trait Measure: Question {
-    /// Takes one sample of a subject. Everything that the subject leaves behind is gone when this
-    /// returns, whatever it returns.
-    fn measure(
-        &self,
-        subject: &mut dyn Subject,
-        setting: &Setting,
-        run: &RunContext,
-    ) -> Result<Sample, Abort>;
+/// How the experiment with this name is measured.
+pub fn find(name: &str) -> Option<Measure> {
+    ALL.iter().find(|(own, _)| *own == name).map(|(_, measure)| *measure)
 }
 
 /// Stamps in their order, by name.
@@ -54,18 +46,30 @@ type Missing = Vec<(Name, String)>;
 
 /// The stamps that count, in their order, and what is missing for want of the others: stamps of a kernel
 /// that came with the container are of another clock, which began with it.
-fn on_one_clock<const N: usize>(
-    inside: &Inside,
-    stamps: [(&'static str, Stamp); N],
-    lost: &[&'static str],
-) -> (Stamps, Missing) {
+fn on_one_clock(inside: &Inside, stamps: Stamps, lost: &[&'static str]) -> (Stamps, Missing) {
     const STAMPED_INSIDE: [&str; 3] = ["first", "main", "ready"];
     const REASON: &str = "the kernel inside is not the host's, and its clock begins with the container; only stamps from outside count";
     if !inside.has_own_kernel() {
-        return (stamps.to_vec(), Vec::new());
+        return (stamps, Vec::new());
     }
     let outside = stamps.into_iter().filter(|(name, _)| !STAMPED_INSIDE.contains(name)).collect();
     (outside, lost.iter().map(|name| ((*name).into(), REASON.to_owned())).collect())
+}
+
+/// The probe's stamps between those of whoever started it.
+fn stamps(spawned: Stamp, message: &Message, then: &[(&'static str, Stamp)]) -> Stamps {
+    let first =
+        [("spawn", spawned), ("first", message.entry), ("main", message.main), ("ready", message.ready)];
+    [&first, then].concat()
+}
+
+/// A sample of these stamps, and of what was found inside.
+fn sample_of(stamps: Stamps, treatment: &[(&'static str, String)]) -> Sample {
+    Sample {
+        stamps: stamps.into_iter().map(|(name, stamp)| (name.into(), stamp)).collect(),
+        treatment: treatment.iter().map(|(name, fact)| ((*name).into(), fact.clone())).collect(),
+        ..Sample::default()
+    }
 }
 
 /// Refuses stamps that cannot have come in this order from one clock.
@@ -91,11 +95,15 @@ pub fn worked(subject: &mut dyn Subject, run: &RunContext, work: &Work) -> Resul
 /// reported, and its facts beside those of the treatment.
 pub fn work_sample(launch: &Launch) -> Result<Sample, Failure> {
     let mut sample = start::sample(launch)?;
-    let done = &launch.message.done;
+    add(&mut sample, &launch.message.done);
+    Ok(sample)
+}
+
+/// Adds what the work inside reported.
+fn add(sample: &mut Sample, done: &Done) {
     sample.counters.extend(done.results.iter().map(|(name, value)| (name.clone().into(), *value)));
     sample.series.extend(done.series.iter().map(|(name, values)| (name.clone().into(), values.clone())));
     sample.treatment.extend(done.notes.iter().map(|(name, fact)| (name.clone().into(), fact.clone())));
-    Ok(sample)
 }
 
 #[cfg(test)]
@@ -105,7 +113,7 @@ mod tests {
     #[test]
     fn every_question_can_be_measured() {
         let names = |all: &mut dyn Iterator<Item = &'static str>| all.collect::<Vec<_>>();
-        let asked = names(&mut experiment::ALL.iter().chain(experiment::HIDDEN).map(|one| one.about().name));
-        assert_eq!(names(&mut ALL.iter().map(|one| one.about().name)), asked);
+        let asked = names(&mut experiment::ALL.iter().chain(experiment::HIDDEN).map(|one| one.name));
+        assert_eq!(names(&mut ALL.iter().map(|(name, _)| *name)), asked);
     }
 }

@@ -1,72 +1,32 @@
 //! `primitives`: launches with some of their pieces only, and pieces by themselves.
 
-use super::{Measure, in_order};
-use crate::experiment::Setting;
-use crate::experiment::primitives::{LAUNCHED, LEAST, Primitives, QUIET, SPAWN, rungs};
+use super::{in_order, sample_of, stamps};
+use crate::experiment::primitives::{LAUNCHED, LEAST, SPAWN, rungs};
+use crate::experiment::{QUIET, Setting};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
-use crate::subject::pieces::{Apart, Piece, Pieces, Primitive, Timed};
+use crate::subject::pieces::{ALL, Apart, PRIMITIVES, Piece, Pieces, Primitive, Timed};
 use crate::subject::{Launch, Need, RunContext, Subject};
 
-/// The pieces of a launch, by the name of their price.
-const PIECES: [(&str, Piece); 15] = [
-    ("user", Piece::User),
-    ("mount", Piece::Mounts),
-    ("uts", Piece::Uts),
-    ("ipc", Piece::Ipc),
-    ("net", Piece::Network),
-    ("pid", Piece::Pid),
-    ("cgroup", Piece::Cgroup),
-    ("cgroup_ns", Piece::CgroupNamespace),
-    ("overlay", Piece::Overlay),
-    ("filesystems", Piece::Filesystems),
-    ("masked", Piece::MaskedPaths),
-    ("read_only", Piece::ReadOnlyPaths),
-    ("capabilities", Piece::Capabilities),
-    ("no_new_privs", Piece::NoNewPrivileges),
-    ("seccomp", Piece::Seccomp),
-];
-
 fn piece_of(name: &str) -> Option<Piece> {
-    PIECES.iter().find(|(own, _)| *own == name).map(|(_, piece)| *piece)
+    ALL.iter().find(|(own, _)| *own == name).map(|(_, piece)| *piece)
 }
 
-/// Pieces that are done by themselves.
-const CALLED: [(&str, Primitive); 11] = [
-    ("cgroup_create", Primitive::CgroupCreate),
-    ("cgroup_enter_tasks", Primitive::CgroupEnterTasks),
-    ("cgroup_enter_procs", Primitive::CgroupEnterProcesses),
-    ("cgroup_enter_v2", Primitive::CgroupEnterVersion2),
-    ("cgroup_remove", Primitive::CgroupRemove),
-    ("overlay_mount", Primitive::OverlayMount),
-    ("pivot_root", Primitive::PivotRoot),
-    ("seccomp_load", Primitive::SeccompLoad),
-    ("time_ns", Primitive::TimeNamespace),
-    ("veth_pair", Primitive::VethPair),
-    ("bridge_port", Primitive::BridgePort),
-];
-
-impl Measure for Primitives {
-    fn measure(
-        &self,
-        subject: &mut dyn Subject,
-        setting: &Setting,
-        run: &RunContext,
-    ) -> Result<Sample, Abort> {
-        let unsupported = |reason: &str| Failure::new(FailureClass::Unsupported, reason);
-        let asked = asked(setting).ok_or_else(|| unsupported("there is no such piece"))?;
-        let apart = subject.pieces().ok_or_else(|| unsupported(Need::Pieces.lacking()))?;
-        let pieces = match asked {
-            Asked::Spawn => Pieces::NONE,
-            Asked::With(pieces) => apart.least().and(pieces),
-            Asked::Whole | Asked::Call(_) => apart.whole(),
-        };
-        apart.get_ready(pieces)?;
-        match setting.get("prestate") {
-            Some("primed") => take(apart, asked, pieces, run).map(drop)?,
-            _ => run.quiet(QUIET)?,
-        }
-        take(apart, asked, pieces, run)
+/// Takes a sample.
+pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
+    let unsupported = |reason: &str| Failure::new(FailureClass::Unsupported, reason);
+    let asked = asked(setting).ok_or_else(|| unsupported("there is no such piece"))?;
+    let apart = subject.pieces().ok_or_else(|| unsupported(Need::Pieces.lacking()))?;
+    let pieces = match asked {
+        Asked::Spawn => Pieces::NONE,
+        Asked::With(pieces) => apart.least().and(pieces),
+        Asked::Whole | Asked::Call(_) => apart.whole(),
+    };
+    apart.get_ready(pieces)?;
+    match setting.get("prestate") {
+        Some("primed") => take(apart, asked, pieces, run).map(drop)?,
+        _ => run.quiet(QUIET)?,
     }
+    take(apart, asked, pieces, run)
 }
 
 /// What a setting asks for.
@@ -93,7 +53,7 @@ fn asked(setting: &Setting) -> Option<Asked> {
             let below = || rungs().take(rung + 1).filter_map(piece_of).fold(Pieces::NONE, Pieces::with);
             Some(if rung + 1 == rungs().count() { Asked::Whole } else { Asked::With(below()) })
         }
-        ("call", _) => CALLED.iter().find(|(name, _)| *name == piece).map(|(_, one)| Asked::Call(*one)),
+        ("call", _) => PRIMITIVES.iter().find(|(name, _)| *name == piece).map(|(_, one)| Asked::Call(*one)),
         _ => None,
     }
 }
@@ -114,24 +74,14 @@ fn take(apart: &mut dyn Apart, asked: Asked, pieces: Pieces, run: &RunContext) -
 
 fn called(timed: &Timed) -> Sample {
     let undone = timed.undone.into_iter().flat_map(|(from, to)| [("undo", from), ("undone", to)]);
-    let stamps = [("began", timed.began), ("made", timed.made)].into_iter().chain(undone);
-    let stamps = stamps.chain([("gone", timed.gone)]).map(|(name, stamp)| (name.into(), stamp));
-    Sample { stamps: stamps.collect(), ..Sample::default() }
+    let made = [("began", timed.began), ("made", timed.made)];
+    sample_of(made.into_iter().chain(undone).chain([("gone", timed.gone)]).collect(), &[])
 }
 
 fn launched(launch: &Launch) -> Result<Sample, Failure> {
-    let message = &launch.message;
-    let order = [
-        ("spawn", launch.spawned),
-        ("first", message.entry),
-        ("main", message.main),
-        ("ready", message.ready),
-        ("returned", launch.returned),
-    ];
+    let order = stamps(launch.spawned, &launch.message, &[("returned", launch.returned)]);
     in_order(&order)?;
-    let mut sample =
-        Sample { stamps: order.map(|(name, stamp)| (name.into(), stamp)).to_vec(), ..Sample::default() };
-    sample.treatment = launch.treatment.iter().map(|(name, fact)| ((*name).into(), fact.clone())).collect();
+    let mut sample = sample_of(order, &launch.treatment);
     match &launch.cpu {
         Ok(cpu) => sample.counters.push(("client_cpu".into(), cpu.client.0)),
         Err(why) => sample.missing.push(("client_cpu".into(), why.clone())),
@@ -142,7 +92,8 @@ fn launched(launch: &Launch) -> Result<Sample, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Question, settings_of};
+    use crate::experiment::primitives::PRIMITIVES;
+    use crate::experiment::settings_of;
     use crate::units::Stamp;
 
     fn setting(way: &'static str, piece: &'static str) -> Setting {
@@ -151,7 +102,7 @@ mod tests {
 
     #[test]
     fn what_is_priced_is_what_can_be_asked_for() {
-        for setting in settings_of(&Primitives, |key| key.values.to_vec()) {
+        for setting in settings_of(&PRIMITIVES, |key| key.values.to_vec()) {
             assert!(asked(&setting).is_some(), "{setting}");
         }
         let last = rungs().last().unwrap();
@@ -168,10 +119,10 @@ mod tests {
             Some(Asked::Whole) => Pieces::engine(),
             other => panic!("{setting}: {other:?}"),
         };
-        for (name, piece) in PIECES {
+        for (name, piece) in ALL {
             for way in ["alone", "ladder"] {
                 let own = setting(way, name);
-                let Some(reference) = Primitives.reference(&own) else {
+                let Some(reference) = (PRIMITIVES.reference)(&own) else {
                     assert_eq!((way, name), ("ladder", "user"), "only the user namespace is on no rung");
                     continue;
                 };
@@ -183,9 +134,9 @@ mod tests {
                 assert!(!before.has(piece), "{own} against {reference}");
             }
         }
-        assert_eq!(Primitives.reference(&setting("alone", LEAST)), Some(setting("alone", SPAWN)));
-        assert_eq!(Primitives.reference(&setting("alone", SPAWN)), None);
-        assert_eq!(Primitives.reference(&setting("call", "veth_pair")), None);
+        assert_eq!((PRIMITIVES.reference)(&setting("alone", LEAST)), Some(setting("alone", SPAWN)));
+        assert_eq!((PRIMITIVES.reference)(&setting("alone", SPAWN)), None);
+        assert_eq!((PRIMITIVES.reference)(&setting("call", "veth_pair")), None);
     }
 
     #[test]

@@ -1,37 +1,31 @@
 //! `start`: one launch, after quiet or after another one, with the page cache as it is or emptied.
 
-use super::Measure;
-use crate::experiment::Setting;
-use crate::experiment::start::{QUIET, Start, is_cold};
+use super::{in_order, on_one_clock, sample_of, stamps};
+use crate::experiment::start::is_cold;
+use crate::experiment::{QUIET, Setting};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::subject::{Launch, RunContext, Subject};
 use crate::sys::page_cache;
 use crate::units::Stamp;
 
-impl Measure for Start {
-    fn measure(
-        &self,
-        subject: &mut dyn Subject,
-        setting: &Setting,
-        run: &RunContext,
-    ) -> Result<Sample, Abort> {
-        let dropped = match is_cold(setting) && subject.has_a_clock() {
-            true => Some(empty_the_cache(run)?),
-            false => None,
-        };
-        if setting.get("prestate") == Some("primed") {
-            subject.launch(run)?;
-        } else if subject.has_a_clock() {
-            run.quiet(QUIET)?;
-        }
-        let launch = subject.launch(run)?;
-        let mut sample = sample(&launch)?;
-        if let Some([before, after]) = dropped {
-            sample.counters.push(("cached_before".into(), before as i64));
-            sample.counters.push(("cached_after".into(), after as i64));
-        }
-        Ok(sample)
+/// Takes a sample.
+pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
+    let dropped = match is_cold(setting) && subject.has_a_clock() {
+        true => Some(empty_the_cache(run)?),
+        false => None,
+    };
+    if setting.get("prestate") == Some("primed") {
+        subject.launch(run)?;
+    } else if subject.has_a_clock() {
+        run.quiet(QUIET)?;
     }
+    let launch = subject.launch(run)?;
+    let mut sample = sample(&launch)?;
+    if let Some([before, after]) = dropped {
+        sample.counters.push(("cached_before".into(), before as i64));
+        sample.counters.push(("cached_after".into(), after as i64));
+    }
+    Ok(sample)
 }
 
 /// Empties the page cache, and makes sure that the probe's executable has gone with it. Gives the bytes in
@@ -67,22 +61,13 @@ fn parts(launch: &Launch) -> Vec<(&'static str, Stamp)> {
 /// The sample of a launch, if its stamps can be what they say they are.
 pub(super) fn sample(launch: &Launch) -> Result<Sample, Failure> {
     let message = &launch.message;
-    let order = [
-        ("spawn", launch.spawned),
-        ("first", message.entry),
-        ("main", message.main),
-        ("ready", message.ready),
-        ("returned", launch.returned),
-        ("gone", launch.gone),
-    ];
+    let order = stamps(launch.spawned, message, &[("returned", launch.returned), ("gone", launch.gone)]);
     let lost = ["first_instruction", "teardown", "libc_start", "probe_work"];
-    let (stamps, missing) = super::on_one_clock(&message.inside, order, &lost);
-    super::in_order(&stamps)?;
-    super::in_order(&parts(launch))?;
-    let stamps = stamps.into_iter().map(|(name, stamp)| (name.into(), stamp)).collect();
-    let mut sample = Sample { stamps, missing, ..Sample::default() };
+    let (stamps, missing) = on_one_clock(&message.inside, order, &lost);
+    in_order(&stamps)?;
+    in_order(&parts(launch))?;
+    let mut sample = Sample { missing, ..sample_of(stamps, &launch.treatment) };
     sample.stamps.extend(launch.parts.iter().map(|(name, stamp)| ((*name).into(), *stamp)));
-    sample.treatment = launch.treatment.iter().map(|(name, fact)| ((*name).into(), fact.clone())).collect();
     sample.counters.push(("look".into(), launch.look.0));
     match &launch.cpu {
         Ok(cpu) => {
@@ -91,8 +76,7 @@ pub(super) fn sample(launch: &Launch) -> Result<Sample, Failure> {
             sample.counters.push(("processes".into(), cpu.processes));
         }
         Err(why) => {
-            sample.missing.push(("client_cpu".into(), why.clone()));
-            sample.missing.push(("engine_cpu".into(), why.clone()));
+            sample.missing.extend(["client_cpu", "engine_cpu"].map(|name| (name.into(), why.clone())));
         }
     }
     Ok(sample)

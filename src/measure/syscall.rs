@@ -1,31 +1,25 @@
 //! `syscall`: the calls that the probe makes inside, in batches.
 
-use super::{Measure, work_sample, worked};
+use super::{work_sample, worked};
 use crate::experiment::Setting;
-use crate::experiment::syscall::{NAME, Syscall, takes, window};
+use crate::experiment::syscall::{NAME, takes, window};
 use crate::outcome::{Abort, Sample};
 use crate::subject::{RunContext, Subject, Work};
 use crate::sys::calls;
 
-impl Measure for Syscall {
-    fn measure(
-        &self,
-        subject: &mut dyn Subject,
-        setting: &Setting,
-        run: &RunContext,
-    ) -> Result<Sample, Abort> {
-        let work = Work::new(NAME, vec![window(setting).0.to_string()], takes(setting));
-        let launch = worked(subject, run, &work)?;
-        Ok(with_failures(work_sample(&launch)?))
-    }
+/// Takes a sample.
+pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
+    let work = Work::new(NAME, vec![window(setting).0.to_string()], takes(setting));
+    let launch = worked(subject, run, &work)?;
+    Ok(with_failures(work_sample(&launch)?))
 }
 
 /// Says of each call that failed inside why it has no value.
 fn with_failures(mut sample: Sample) -> Sample {
     for call in calls::ALL {
-        if let Some(errno) = sample.counter(&format!("{}.errno", call.name())) {
+        if let Some(errno) = sample.counter(&format!("{}.errno", call.name)) {
             let error = std::io::Error::from_raw_os_error(errno as i32);
-            sample.missing.push((call.name().into(), format!("the call failed inside: {error}")));
+            sample.missing.push((call.name.into(), format!("the call failed inside: {error}")));
         }
     }
     sample
@@ -35,12 +29,11 @@ fn with_failures(mut sample: Sample) -> Sample {
 mod tests {
     use super::*;
     use crate::experiment::syscall::METRICS;
-    use crate::sys::calls::Call;
 
     #[test]
     fn every_call_is_a_metric() {
         let mut names: Vec<_> = METRICS.iter().map(|metric| metric.name).collect();
-        let mut calls: Vec<_> = calls::ALL.into_iter().map(Call::name).collect();
+        let mut calls: Vec<_> = calls::ALL.iter().map(|call| call.name).collect();
         names.sort_unstable();
         calls.sort_unstable();
         assert_eq!(names, calls);

@@ -45,28 +45,18 @@ pub fn parse(name: &str, text: &str) -> Result<PlanFile> {
             "experiments" => file.experiments = source.texts(key.get_ref(), value)?,
             "subjects" => file.subjects = source.texts(key.get_ref(), value)?,
             "factors" => file.factors = source.texts(key.get_ref(), value)?,
-            "settings" => file.settings = settings(&source, value)?,
+            "settings" => file.settings = pairs(&source, "settings", value)?,
             "rounds" => {
                 let rounds = source.whole(key.get_ref(), value, 1..=MOST_ROUNDS)?;
                 file.length = Some(Length::Rounds(rounds as u32));
             }
             "precision" => file.length = Some(Length::Precision(source.text(key.get_ref(), value)?)),
-            "vary" => {
-                let vary = value.get_ref().as_bool();
-                if !vary.ok_or_else(|| source.not_a(key.get_ref(), value, "`true` or `false`"))? {
-                    file.variants = Variants::None;
-                }
-            }
-            "quick" => {
-                let quick = value.get_ref().as_bool();
-                let quick = quick.ok_or_else(|| source.not_a(key.get_ref(), value, "`true` or `false`"))?;
-                if quick {
-                    file.length = Some(Length::Quick);
-                }
-            }
+            "vary" if !source.truth(key.get_ref(), value)? => file.variants = Variants::None,
+            "quick" if source.truth(key.get_ref(), value)? => file.length = Some(Length::Quick),
+            "vary" | "quick" => {}
             "seed" => file.seed = Some(source.whole(key.get_ref(), value, 0..=u64::MAX)?),
             "timeout" => file.timeout = Some(source.whole(key.get_ref(), value, 1..=LONGEST_TIMEOUT)? as u32),
-            "tags" => file.tags = tags(&source, value)?,
+            "tags" => file.tags = pairs(&source, "tags", value)?,
             "predictions" => file.predictions = source.texts(key.get_ref(), value)?,
             _ => file.margins = margins(&source, value)?,
         }
@@ -86,28 +76,19 @@ pub fn parse(name: &str, text: &str) -> Result<PlanFile> {
     Ok(file)
 }
 
-fn settings(source: &Source<'_>, value: &Spanned<DeValue<'_>>) -> Result<Vec<Typed>> {
+/// A table as `key=value`; a key of the settings can have several values.
+fn pairs(source: &Source<'_>, table: &str, value: &Spanned<DeValue<'_>>) -> Result<Vec<Typed>> {
     let mut all = Vec::new();
-    for (key, value) in source.table("settings", value)? {
+    for (key, value) in source.table(table, value)? {
         let values = match value.get_ref() {
-            DeValue::Array(_) => source.texts(key.get_ref(), value)?,
+            DeValue::Array(_) if table == "settings" => source.texts(key.get_ref(), value)?,
             _ => vec![source.text(key.get_ref(), value)?],
         };
         if values.is_empty() {
             return Err(source.not_a(key.get_ref(), value, "at least one value"));
         }
-        all.extend(
-            values.into_iter().map(|one| Typed { text: format!("{}={}", key.get_ref(), one.text), ..one }),
-        );
-    }
-    Ok(all)
-}
-
-fn tags(source: &Source<'_>, value: &Spanned<DeValue<'_>>) -> Result<Vec<Typed>> {
-    let mut all = Vec::new();
-    for (key, value) in source.table("tags", value)? {
-        let one = source.text(key.get_ref(), value)?;
-        all.push(Typed { text: format!("{}={}", key.get_ref(), one.text), ..one });
+        let pair = |one: Typed| Typed { text: format!("{}={}", key.get_ref(), one.text), ..one };
+        all.extend(values.into_iter().map(pair));
     }
     Ok(all)
 }
@@ -180,6 +161,10 @@ impl Source<'_> {
             Some(text) => Ok(self.typed(value.span(), text)),
             None => Err(self.not_a(key, value, "a text in quotes")),
         }
+    }
+
+    fn truth(&self, key: &str, value: &Spanned<DeValue<'_>>) -> Result<bool> {
+        value.get_ref().as_bool().ok_or_else(|| self.not_a(key, value, "`true` or `false`"))
     }
 
     fn text_or_number(&self, key: &str, value: &Spanned<DeValue<'_>>) -> Result<Typed> {

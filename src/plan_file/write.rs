@@ -3,36 +3,19 @@
 
 use std::fmt::Write as _;
 
+use dunnage_analysis::distinct;
+use dunnage_analysis::group::in_groups;
 use toml::Value;
 
 use super::Variants;
-use crate::plan::{FixedMargin, Plan};
+use crate::plan::{Cell, Plan, Request, Rounds};
 use crate::subject::Spec;
 
-/// What is written beside the plan itself.
-#[derive(Debug, Clone, Default)]
-pub struct Written {
-    /// The experiments, also those in which no subject takes part; those of the plan where none is named.
-    pub experiments: Vec<&'static str>,
-    /// Labels of the run.
-    pub tags: Vec<(String, String)>,
-    /// Margins that the person set.
-    pub margins: Vec<FixedMargin>,
-    /// Whether experiments vary keys of the subjects.
-    pub variants: Variants,
-    /// The precision from which a pilot will find the rounds.
-    pub precision: Option<f64>,
-}
-
-/// The text of the plan file.
-pub fn write(plan: &Plan, written: &Written) -> String {
+/// The text of the plan file: of the plan, of what was asked for, with experiments in which no subject takes part and
+/// with a precision from which a pilot will find the rounds, and of the labels of the run.
+pub fn write(plan: &Plan, asked: &Request, tags: &[(String, String)], variants: Variants) -> String {
     let mut text = String::from("# Made by `dunnage plan --write`; `dunnage run --plan` takes it.\n");
-    let mut experiments: Vec<&str> = plan.cells.iter().map(|cell| cell.experiment).collect();
-    experiments.dedup();
-    if !written.experiments.is_empty() {
-        experiments.clone_from(&written.experiments);
-    }
-    line(&mut text, "experiments", &list(experiments));
+    line(&mut text, "experiments", &list(asked.experiments.iter().copied()));
     // Variants are made again of what they vary.
     let originals =
         plan.subjects.iter().filter(|entry| entry.twin_of.is_none() && entry.variant_of.is_none());
@@ -48,11 +31,11 @@ pub fn write(plan: &Plan, written: &Written) -> String {
     if let Some(factorial) = &plan.factorial {
         line(&mut text, "factors", &list(factorial.factors.iter().map(|factor| factor.name.as_str())));
     }
-    match written.precision {
-        Some(share) => line(&mut text, "precision", &percent(share)),
-        None => line(&mut text, "rounds", &plan.rounds.to_string()),
+    match asked.rounds {
+        Rounds::Precise(share) => line(&mut text, "precision", &percent(share)),
+        Rounds::Fixed(_) | Rounds::Fit(_) => line(&mut text, "rounds", &plan.rounds.to_string()),
     }
-    if written.variants == Variants::None {
+    if variants == Variants::None {
         line(&mut text, "vary", "false");
     }
     line(&mut text, "seed", &plan.seed.to_string());
@@ -62,21 +45,21 @@ pub fn write(plan: &Plan, written: &Written) -> String {
             plan.predictions.iter().map(|one| format!("    {},\n", quote(&one.to_string()))).collect();
         line(&mut text, "predictions", &format!("[\n{all}]"));
     }
-    let settings = settings(plan);
+    let settings = settings(plan.cells.iter());
     if !settings.is_empty() {
         text.push_str("\n[settings]\n");
         for (key, values) in settings {
             line(&mut text, key, &list(values));
         }
     }
-    if !written.tags.is_empty() {
+    if !tags.is_empty() {
         text.push_str("\n[tags]\n");
-        for (key, value) in &written.tags {
+        for (key, value) in tags {
             line(&mut text, &quote(key), &quote(value));
         }
     }
-    for (index, one) in written.margins.iter().enumerate() {
-        if index == 0 || written.margins[index - 1].experiment != one.experiment {
+    for (index, one) in asked.margins.iter().enumerate() {
+        if index == 0 || asked.margins[index - 1].experiment != one.experiment {
             let _ = writeln!(text, "\n[margins.{}]", one.experiment);
         }
         let (absolute, relative) = one.margin.parts();
@@ -106,14 +89,8 @@ fn list<'a>(all: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// The values of each key that the cells have, in the order of the plan.
-fn settings(plan: &Plan) -> Vec<(&'static str, Vec<&'static str>)> {
-    let mut all: Vec<(&'static str, Vec<&'static str>)> = Vec::new();
-    for (key, value) in plan.cells.iter().flat_map(|cell| &cell.setting.0) {
-        match all.iter_mut().find(|(own, _)| own == key) {
-            Some((_, values)) if values.contains(value) => {}
-            Some((_, values)) => values.push(value),
-            None => all.push((key, vec![value])),
-        }
-    }
-    all
+pub fn settings<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<(&'static str, Vec<&'static str>)> {
+    let by_key = in_groups(cells.flat_map(|cell| cell.setting.0.iter().copied()), |(key, _)| *key);
+    let values = |all: Vec<(_, &'static str)>| distinct(all.into_iter().map(|(_, value)| value));
+    by_key.into_iter().map(|(key, all)| (key, values(all))).collect()
 }

@@ -6,11 +6,9 @@
 //! `rcx` and `r11`. The stamp is taken always, since nothing at that point knows whether this
 //! process will be the probe; it costs one system call.
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use crate::sys::command::Strings;
 
 /// A `struct timespec`, written once by the entry stub.
 #[unsafe(no_mangle)]
@@ -55,24 +53,15 @@ impl<'a> Arguments<'a> {
         Arguments { count, first, words: PhantomData }
     }
 
-    /// These words, to which the pointers point, in their order, before a null pointer.
-    pub(super) fn of(words: &'a [CString], pointers: &'a [*const c_char]) -> Arguments<'a> {
-        let fit = pointers.len() == words.len() + 1 && pointers[words.len()].is_null();
-        let point = words.iter().zip(pointers).all(|(word, pointer)| std::ptr::eq(word.as_ptr(), *pointer));
-        assert!(fit && point, "pointers to other words");
-        Arguments { count: words.len() as c_int, first: pointers.as_ptr(), words: PhantomData }
-    }
-
     /// The argument at this index, the program's name being the first.
     pub fn get(self, index: c_int) -> Option<&'a CStr> {
         // SAFETY: only indices below the count are read; `new` vouches for the rest.
         (index < self.count).then(|| unsafe { CStr::from_ptr(*self.first.add(index as usize)) })
     }
 
-    /// The argument at this index and all that follow, as a list for the kernel.
-    pub fn from(self, index: c_int) -> Strings<'a> {
-        // SAFETY: after the last of `count` arguments stands a null pointer; `new` vouches for the rest.
-        unsafe { Strings::new(self.first.add(index.clamp(0, self.count) as usize)) }
+    /// All of them.
+    pub fn words(self) -> Vec<&'a CStr> {
+        (0..self.count).filter_map(|index| self.get(index)).collect()
     }
 
     /// The same without so many of the first.

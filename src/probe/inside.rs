@@ -4,6 +4,10 @@
 
 use core::ffi::CStr;
 
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount_bind, mount_bind_recursive, mount_remount};
+use rustix::process::{chdir, chroot};
+
 use super::entry::Arguments;
 use crate::sys::{command, raw};
 
@@ -13,43 +17,34 @@ const HEAD: i32 = 6;
 /// Enters what the words after `inside` describe, and gives the arguments of the task that remains, as if
 /// they followed `probe` directly. Ends the probe where something of it is refused.
 pub fn enter(arguments: Arguments<'_>) -> Arguments<'_> {
-    let word = |index: i32| arguments.get(index).unwrap_or_else(|| refused(b"read its arguments", c"", 0));
+    let word = |index: i32| arguments.get(index).unwrap_or_else(|| refused("read its arguments", c"", 0));
     let (root, directory) = (word(3), word(4));
     let count: i32 = match core::str::from_utf8(word(5).to_bytes()).map(str::parse) {
         Ok(Ok(count)) => count,
-        _ => refused(b"read a count", word(5), 0),
+        _ => refused("read a count", word(5), 0),
     };
-    let must = |what: &[u8], path: &CStr, done: Result<(), i32>| {
-        done.unwrap_or_else(|errno| refused(what, path, errno));
+    let must = |what: &str, path: &CStr, done: Result<(), Errno>| {
+        done.unwrap_or_else(|errno| refused(what, path, errno.raw_os_error()));
     };
-    must(b"make mounts private", c"/", command::own_mounts());
+    must("make mounts private", c"/", command::own_mounts());
     // A mount of its own, so that it is seen among the mounts from inside.
-    must(b"bind the root", root, command::mount(root, root, libc::MS_BIND));
+    must("bind the root", root, mount_bind(root, root));
     for index in 0..count {
         let [source, target, access] = [0, 1, 2].map(|part| word(HEAD + 3 * index + part));
-        must(b"bind", source, command::mount(source, target, libc::MS_BIND | libc::MS_REC));
+        must("bind", source, mount_bind_recursive(source, target));
         if access == c"ro" {
-            let flags = libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY;
-            must(b"make read-only", target, command::mount(c"none", target, flags));
+            let flags = MountFlags::BIND | MountFlags::RDONLY;
+            must("make read-only", target, mount_remount(target, flags, c""));
         }
     }
-    must(b"change to the root", root, command::change_root(root));
-    must(b"change to the directory", directory, command::change_directory(directory));
+    must("change to the root", root, chroot(root).and_then(|()| chdir(c"/")));
+    must("change to the directory", directory, chdir(directory));
     arguments.without(HEAD + 3 * count - 2)
 }
 
 /// Says what could not be done, as a message of a program that failed.
-fn refused(what: &[u8], path: &CStr, errno: i32) -> ! {
-    let mut digits = [b'0'; 3];
-    for (place, digit) in digits.iter_mut().rev().zip([errno % 10, errno / 10 % 10, errno / 100 % 10]) {
-        *place = b'0' + digit as u8;
-    }
-    let zeroes = digits.iter().take(2).take_while(|digit| **digit == b'0').count();
-    let digits = &digits[zeroes..];
-    let parts: [&[u8]; 6] = [b"dunnage probe: cannot ", what, b" `", path.to_bytes(), b"`: error ", digits];
-    for part in parts {
-        let _ = raw::write_all(2, part);
-    }
-    let _ = raw::write_all(2, b"\n");
+fn refused(what: &str, path: &CStr, errno: i32) -> ! {
+    let path = path.to_string_lossy();
+    let _ = raw::write_all(2, format!("dunnage probe: cannot {what} `{path}`: error {errno}\n").as_bytes());
     raw::exit(4)
 }

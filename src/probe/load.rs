@@ -4,7 +4,7 @@
 //!
 //! Deliberately absent: a message. Nobody waits for the end of a load.
 
-use crate::sys::{pace, raw};
+use crate::sys::{own_time, raw};
 
 /// After so many microseconds the timetable begins again.
 const CYCLE: u64 = 10_000_000;
@@ -21,7 +21,7 @@ pub(super) fn be(name: Option<&[u8]>) -> ! {
         let _ = raw::write_all(2, b"dunnage probe: unknown load\n");
         raw::exit(2)
     };
-    pace::block(libc::SIGTERM);
+    raw::signal_mask(libc::SIG_BLOCK, raw::mask_of(libc::SIGTERM));
     let began = raw::monotonic();
     let mut cycle = 0;
     loop {
@@ -30,7 +30,7 @@ pub(super) fn be(name: Option<&[u8]>) -> ! {
             let (after, work) = next(at, &mut chance);
             at += after;
             let due = began + (cycle * CYCLE + at.min(CYCLE)) * 1000;
-            if pace::signal_within(libc::SIGTERM, due.saturating_sub(raw::monotonic())) {
+            if own_time::signal_within(libc::SIGTERM, due.saturating_sub(raw::monotonic())) {
                 raw::exit(0)
             }
             if at < CYCLE {
@@ -42,8 +42,8 @@ pub(super) fn be(name: Option<&[u8]>) -> ! {
 }
 
 fn burn(micros: u64) {
-    let end = pace::thread_cpu() + micros * 1000;
-    while pace::thread_cpu() < end {}
+    let end = raw::thread_cpu() + micros * 1000;
+    while raw::thread_cpu() < end {}
 }
 
 /// Requests that come evenly and differ in length as exponentially distributed ones do: 0.3 CPUs.

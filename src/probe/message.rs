@@ -13,22 +13,14 @@ pub const MAGIC: &str = "dunnage-probe 1";
 
 /// Why bytes are not a message of the probe.
 #[derive(Debug, Error, PartialEq, Eq)]
-pub enum NotAMessage {
-    /// Nothing was written.
-    #[error("the probe wrote nothing to standard output")]
-    Empty,
-    /// Something else was written first.
-    #[error("standard output does not begin with the probe's message but with `{0}`")]
-    Foreign(String),
-    /// The end line is missing.
-    #[error("the probe's message was cut off after {0} bytes")]
-    Cut(usize),
-    /// Something follows the end line.
-    #[error("something else follows the probe's message on standard output: `{0}`")]
-    Trailing(String),
+#[error("{0}")]
+pub struct NotAMessage(String);
+
+impl NotAMessage {
     /// A line that the probe never writes, or a fact that it always writes is missing.
-    #[error("the probe's message holds no valid `{0}`")]
-    Invalid(String),
+    fn invalid(what: &str) -> NotAMessage {
+        NotAMessage(format!("the probe's message holds no valid `{what}`"))
+    }
 }
 
 /// What the probe said.
@@ -57,25 +49,6 @@ pub struct Done {
     pub notes: Vec<(String, String)>,
     /// Why it was not done.
     pub refused: Option<String>,
-}
-
-impl Done {
-    /// Takes a line in; false where it does not speak of a work.
-    fn take(&mut self, name: &str, rest: &str) -> Result<bool, NotAMessage> {
-        let invalid = || NotAMessage::Invalid(name.to_owned());
-        let (own, values) = rest.split_once(' ').unwrap_or((rest, ""));
-        match name {
-            "result" => self.results.push((own.to_owned(), values.parse().map_err(|_| invalid())?)),
-            "series" => {
-                let numbers = values.split_whitespace().map(str::parse);
-                self.series.push((own.to_owned(), numbers.collect::<Result<_, _>>().map_err(|_| invalid())?));
-            }
-            "note" => self.notes.push((own.to_owned(), values.to_owned())),
-            "refused" => self.refused = Some(rest.to_owned()),
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
 }
 
 /// What a process sees of its own isolation, read from inside.
@@ -166,92 +139,116 @@ pub struct Answer {
 
 /// Reads an answer that must fill `bytes` from the first to the last.
 pub(crate) fn parse_answer(bytes: &[u8]) -> Result<Answer, NotAMessage> {
-    let mut done = Done::default();
-    let mut numbers = BTreeMap::new();
-    for line in body(bytes)?.lines() {
-        let (name, rest) = named(line)?;
-        if !done.take(name, rest)? {
-            let number: u64 = rest.parse().map_err(|_| NotAMessage::Invalid(name.to_owned()))?;
-            numbers.insert(name.to_owned(), number);
-        }
-    }
-    let mut take = |name: &str| numbers.remove(name).ok_or_else(|| NotAMessage::Invalid(name.to_owned()));
+    let mut lines = Lines::read(bytes)?;
     Ok(Answer {
-        began: Stamp(take("began")?),
-        ended: Stamp(take("ended")?),
-        cpu: Nanos(take("cpu")? as i64),
-        done,
+        began: Stamp(lines.take("began")?),
+        ended: Stamp(lines.take("ready")?),
+        cpu: Nanos(lines.take("cpu")? as i64),
+        done: lines.done,
     })
 }
 
 /// Reads a message that must fill `bytes` from the first to the last.
 pub fn parse(bytes: &[u8]) -> Result<Message, NotAMessage> {
-    let text = body(bytes)?;
-    let mut numbers = BTreeMap::new();
-    let (mut inside, mut done) = (Inside::default(), Done::default());
-    for line in text.lines() {
-        let (name, rest) = named(line)?;
-        if done.take(name, rest)? {
-            continue;
+    let mut lines = Lines::read(bytes)?;
+    let (entry, main) = (Stamp(lines.take("entry")?), Stamp(lines.take("main")?));
+    let ready = Stamp(lines.take("ready")?);
+    let facts = Inside {
+        uid: lines.take("uid")?,
+        gid: lines.take("gid")?,
+        seccomp: lines.take("seccomp")?,
+        no_new_privs: lines.take("no_new_privs")?,
+        capabilities: lines.take("capabilities")?,
+        ..lines.inside
+    };
+    let is_namespace = |name: &str| super::NAMESPACES.iter().any(|(own, _)| *own == name);
+    if let Some(unknown) = lines.numbers.keys().find(|name| !is_namespace(name)) {
+        return Err(NotAMessage::invalid(&excerpt(unknown.as_bytes())));
+    }
+    Ok(Message {
+        entry,
+        main,
+        ready,
+        inside: Inside { namespaces: lines.numbers, ..facts },
+        done: lines.done,
+    })
+}
+
+/// What the lines say: numbers by name, and what has a form of its own.
+#[derive(Default)]
+struct Lines {
+    numbers: BTreeMap<String, u64>,
+    inside: Inside,
+    done: Done,
+}
+
+impl Lines {
+    fn read(bytes: &[u8]) -> Result<Lines, NotAMessage> {
+        let mut lines = Lines::default();
+        for line in body(bytes)?.lines() {
+            let (name, rest) =
+                line.split_once(' ').ok_or_else(|| NotAMessage::invalid(&excerpt(line.as_bytes())))?;
+            lines.add(name, rest).ok_or_else(|| NotAMessage::invalid(name))?;
         }
+        Ok(lines)
+    }
+
+    /// Nothing where a line makes no sense.
+    fn add(&mut self, name: &str, rest: &str) -> Option<()> {
+        let Lines { numbers, inside, done } = self;
+        let (own, values) = rest.split_once(' ').unwrap_or((rest, ""));
         match name {
+            "result" => done.results.push((own.to_owned(), values.parse().ok()?)),
+            "series" => {
+                let numbers = values.split_whitespace().map(|number| number.parse().ok());
+                done.series.push((own.to_owned(), numbers.collect::<Option<_>>()?));
+            }
+            "note" => done.notes.push((own.to_owned(), values.to_owned())),
+            "refused" => done.refused = Some(rest.to_owned()),
             "cgroup_path" => inside.cgroup_path.push(rest.to_owned()),
             "uid_map" => inside.uid_map.push(rest.split_whitespace().collect::<Vec<_>>().join(" ")),
-            _ if super::limits::FILES.iter().any(|(file, ..)| *file == name) => {
+            "mounts" => inside.mounts.push(rest.to_owned()),
+            "interfaces" => inside.interfaces.push(rest.to_owned()),
+            "init" => {
+                let digits = rest.strip_prefix("SigBlk:")?.trim();
+                inside.blocked_by_init = Some(u64::from_str_radix(digits, 16).ok()?);
+            }
+            _ if super::limits::FILES.iter().any(|(file, _)| *file == name) => {
                 inside.limit_files.push((name.to_owned(), rest.to_owned()));
             }
-            "mounts" => inside.mounts.push(rest.to_owned()),
-            "init" => {
-                let mask = rest.strip_prefix("SigBlk:").map(str::trim);
-                let mask = mask.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-                inside.blocked_by_init = Some(mask.ok_or_else(|| NotAMessage::Invalid("init".into()))?);
-            }
-            "interfaces" => inside.interfaces.push(rest.to_owned()),
-            _ if name.starts_with("cgroup_inode.") => {
-                let inode = rest.parse().map_err(|_| NotAMessage::Invalid("cgroup_inode".into()))?;
-                inside.cgroup_seen = Some((name["cgroup_inode.".len()..].to_owned(), inode));
-            }
-            _ => {
-                let number = rest.parse().map_err(|_| NotAMessage::Invalid(name.to_owned()))?;
-                numbers.insert(name.to_owned(), number);
-            }
+            _ => match name.strip_prefix("cgroup_inode.") {
+                Some(controller) => inside.cgroup_seen = Some((controller.to_owned(), rest.parse().ok()?)),
+                None => drop(numbers.insert(name.to_owned(), rest.parse().ok()?)),
+            },
         }
+        Some(())
     }
-    let mut take = |name: &str| numbers.remove(name).ok_or_else(|| NotAMessage::Invalid(name.to_owned()));
-    let (entry, main, ready) = (Stamp(take("entry")?), Stamp(take("main")?), Stamp(take("ready")?));
-    (inside.uid, inside.gid) = (take("uid")?, take("gid")?);
-    (inside.seccomp, inside.no_new_privs) = (take("seccomp")?, take("no_new_privs")?);
-    inside.capabilities = take("capabilities")?;
-    let is_namespace = |name: &str| super::NAMESPACES.iter().any(|(own, _)| *own == name);
-    if let Some(unknown) = numbers.keys().find(|name| !is_namespace(name)) {
-        return Err(NotAMessage::Invalid(excerpt(unknown.as_bytes())));
+
+    fn take(&mut self, name: &str) -> Result<u64, NotAMessage> {
+        self.numbers.remove(name).ok_or_else(|| NotAMessage::invalid(name))
     }
-    inside.namespaces = numbers;
-    Ok(Message { entry, main, ready, inside, done })
 }
 
 /// The lines between the first and the last.
 fn body(bytes: &[u8]) -> Result<Cow<'_, str>, NotAMessage> {
+    let not = |why: String| Err(NotAMessage(why));
     if bytes.is_empty() {
-        return Err(NotAMessage::Empty);
+        return not("the probe wrote nothing to standard output".into());
     }
     let magic = format!("{MAGIC}\n");
     let Some(body) = bytes.strip_prefix(magic.as_bytes()) else {
-        return Err(NotAMessage::Foreign(excerpt(bytes)));
+        let begin = excerpt(bytes);
+        return not(format!("standard output does not begin with the probe's message but with `{begin}`"));
     };
     let Some(length) = length(body) else {
-        return Err(NotAMessage::Cut(bytes.len()));
+        return not(format!("the probe's message was cut off after {} bytes", bytes.len()));
     };
     let trailing = &body[length..];
     if !trailing.is_empty() {
-        return Err(NotAMessage::Trailing(excerpt(trailing)));
+        let begin = excerpt(trailing);
+        return not(format!("something else follows the probe's message on standard output: `{begin}`"));
     }
     Ok(String::from_utf8_lossy(&body[..length - END.len()]))
-}
-
-/// A line's name and what it says.
-fn named(line: &str) -> Result<(&str, &str), NotAMessage> {
-    line.split_once(' ').ok_or_else(|| NotAMessage::Invalid(excerpt(line.as_bytes())))
 }
 
 impl Inside {
@@ -337,7 +334,7 @@ mod tests {
     #[test]
     fn a_number_without_a_known_name_is_no_namespace() {
         let unknown = WHOLE.replace("ready 30", "answer 42\nready 30");
-        assert_eq!(parse(unknown.as_bytes()), Err(NotAMessage::Invalid("answer".into())));
+        assert_eq!(parse(unknown.as_bytes()), Err(NotAMessage::invalid("answer")));
     }
 
     #[test]
@@ -349,7 +346,7 @@ mod tests {
         assert_eq!(done.notes, [("pinned".to_owned(), "to CPU 1".to_owned())]);
         assert_eq!(done.refused.as_deref(), Some("no clock"));
         let wrong = WHOLE.replace("ready 30", "result turns many\nready 30");
-        assert_eq!(parse(wrong.as_bytes()), Err(NotAMessage::Invalid("result".into())));
+        assert_eq!(parse(wrong.as_bytes()), Err(NotAMessage::invalid("result")));
     }
 
     #[test]
@@ -361,13 +358,17 @@ mod tests {
 
     #[test]
     fn what_is_not_a_message_is_named() {
-        assert_eq!(parse(b"WARN x"), Err(NotAMessage::Foreign("WARN x".into())));
+        let told = |bytes: &[u8]| parse(bytes).unwrap_err().to_string();
+        assert!(told(b"WARN x").contains("does not begin with the probe's message but with `WARN x`"));
+        assert!(
+            told(b"").contains("wrote nothing") && told(&WHOLE.as_bytes()[..50]).contains("after 50 bytes")
+        );
         let trailing = format!("{WHOLE}bye");
-        assert_eq!(parse(trailing.as_bytes()), Err(NotAMessage::Trailing("bye".into())));
+        assert!(told(trailing.as_bytes()).ends_with("on standard output: `bye`"));
         let without = WHOLE.replace("main 20\n", "");
-        assert_eq!(parse(without.as_bytes()), Err(NotAMessage::Invalid("main".into())));
+        assert_eq!(parse(without.as_bytes()), Err(NotAMessage::invalid("main")));
         let nonsense = WHOLE.replace("main 20", "main soon");
-        assert_eq!(parse(nonsense.as_bytes()), Err(NotAMessage::Invalid("main".into())));
+        assert_eq!(parse(nonsense.as_bytes()), Err(NotAMessage::invalid("main")));
     }
 
     #[test]
@@ -377,7 +378,7 @@ mod tests {
         assert_eq!(waiting.awaits_term(), Some(true));
         assert_eq!(with("init SigBlk:\t0000000000000000").unwrap().inside.awaits_term(), Some(false));
         assert_eq!(parse(WHOLE.as_bytes()).unwrap().inside.awaits_term(), None);
-        assert_eq!(with("init SigBlk:\tmuch"), Err(NotAMessage::Invalid("init".into())));
+        assert_eq!(with("init SigBlk:\tmuch"), Err(NotAMessage::invalid("init")));
     }
 
     #[test]
@@ -386,7 +387,7 @@ mod tests {
         let first = with("cgroup_inode.pids 77").unwrap().inside;
         assert_eq!(first.cgroup_seen, Some(("pids".into(), 77)));
         assert_eq!(with("cgroup_inode. 5").unwrap().inside.cgroup_seen, Some((String::new(), 5)));
-        assert_eq!(with("cgroup_inode.pids x"), Err(NotAMessage::Invalid("cgroup_inode".into())));
+        assert_eq!(with("cgroup_inode.pids x"), Err(NotAMessage::invalid("cgroup_inode.pids")));
         assert_eq!(parse(WHOLE.as_bytes()).unwrap().inside.cgroup_seen, None);
         assert_eq!((first.path_in("memory"), first.path_in("pids")), (Some("/docker/x"), None));
         let second = Inside { cgroup_path: vec!["0::/a:b".into()], ..Inside::default() };

@@ -1,5 +1,6 @@
 //! What runs inside a subject: the same executable that measures, asked to be the probe by its
-//! first argument. It starts no runtime, parses no options and allocates nothing; it stamps, reads
+//! first argument. It starts no runtime, parses no options and, unless it works, serves or is asked for limits, allocates
+//! nothing; it stamps, reads
 //! back from inside what was done to it, works where it is asked to (`work`), writes one message to
 //! standard output, and ends. Asked to serve, it stays and carries out orders that come over a channel (`serve`).
 //!
@@ -11,11 +12,12 @@ mod inside;
 mod limits;
 mod load;
 pub mod message;
-mod mounts;
 mod serve;
 mod work;
 
 use core::ffi::CStr;
+
+use rustix::fs::{CWD, readlinkat_raw};
 
 use crate::sys::raw;
 use entry::Arguments;
@@ -86,7 +88,7 @@ const NAMESPACES: [(&str, &CStr); 8] = [
 ];
 
 /// How many network interfaces the message names at most: a host has as many as it has containers, and more, and the
-/// message must end within its room whatever there is. That a network is not the loopback alone shows in two of them.
+/// message must end within its capacity whatever there is. That a network is not the loopback alone shows in two of them.
 const MOST_INTERFACES: usize = 64;
 
 /// Is the probe, for good: does not return.
@@ -104,27 +106,23 @@ pub fn run(arguments: Arguments) -> ! {
 fn perform(main: u64, arguments: Arguments) -> ! {
     let (task, detail) = (arguments.get(2), arguments.get(3));
     match task.map(CStr::to_bytes) {
-        None | Some(b"start") => start(main, detail),
-        Some(b"enter") => enter(main, detail),
+        None | Some(b"start") => start(main, detail, |_| ()),
+        Some(b"enter") => start(main, detail, |message| message.init()),
         Some(b"stay") => stay(),
         Some(word) if word == SERVE.as_bytes() => serve::serve(main, detail, arguments.get(4)),
-        Some(b"load") => load::be(arguments.get(3).map(CStr::to_bytes)),
+        Some(b"load") => load::be(detail.map(CStr::to_bytes)),
         Some(word) if word == NOTHING.to_bytes() => raw::exit(0),
-        Some(word) if word == WORK.as_bytes() => work(main, arguments),
+        Some(word) if word == WORK.as_bytes() => work(main, detail, &arguments.words()),
         Some(_) => unknown(),
     }
 }
 
-fn start(main: u64, detail: Option<&CStr>) -> ! {
-    finish(begin(main), detail)
-}
-
-/// The first process of a container is the one with the id 1 where process ids are the container's
-/// own. Its mask tells whether SIGTERM waits for it: sent before it is ready, it would be lost.
-fn enter(main: u64, detail: Option<&CStr>) -> ! {
-    let mut message: Message = begin(main);
-    message.file("init", c"/proc/1/status", |line, _| line.starts_with(b"SigBlk:").then_some(line));
-    finish(message, detail)
+fn start(main: u64, detail: Option<&CStr>, first: fn(&mut Message<'_>)) -> ! {
+    let mut buffer = [0; CAPACITY];
+    let mut message = Message::begin(&mut buffer, main);
+    first(&mut message);
+    message.treatment(detail);
+    message.write_out()
 }
 
 /// Blocks SIGTERM, then waits for it: the first process of a PID namespace is sent only what it
@@ -137,11 +135,12 @@ fn stay() -> ! {
 }
 
 /// Reads the treatment back before it works, so that what the work stamps is not between the two.
-fn work(main: u64, arguments: Arguments) -> ! {
-    let mut message: Message<{ work::ROOM }> = begin(main);
-    treatment(&mut message, arguments.get(3));
-    match work::run(arguments, 4, &mut message) {
-        true => end(message),
+fn work(main: u64, detail: Option<&CStr>, words: &[&CStr]) -> ! {
+    let mut buffer = vec![0; work::CAPACITY];
+    let mut message = Message::begin(&mut buffer, main);
+    message.treatment(detail);
+    match work::run(words.get(4..).unwrap_or_default(), &mut message) {
+        true => message.write_out(),
         false => unknown(),
     }
 }
@@ -149,61 +148,6 @@ fn work(main: u64, arguments: Arguments) -> ! {
 fn unknown() -> ! {
     let _ = raw::write_all(2, b"dunnage probe: unknown task\n");
     raw::exit(2)
-}
-
-fn begin<const ROOM: usize>(main: u64) -> Message<ROOM> {
-    let mut message = Message::new();
-    message.line(MAGIC);
-    message.number("entry", entry::stamp());
-    message.number("main", main);
-    message
-}
-
-fn finish(mut message: Message, detail: Option<&CStr>) -> ! {
-    treatment(&mut message, detail);
-    end(message)
-}
-
-fn end<const ROOM: usize>(mut message: Message<ROOM>) -> ! {
-    message.number("ready", raw::monotonic());
-    message.line("end");
-    match raw::write_all(1, message.bytes()) {
-        Ok(()) => raw::exit(0),
-        Err(_) => raw::exit(3),
-    }
-}
-
-/// Reads back from inside what the subject was asked to apply, its limits too where the detail asks for
-/// them.
-fn treatment<const ROOM: usize>(message: &mut Message<ROOM>, detail: Option<&CStr>) {
-    let (user, group) = raw::user_and_group();
-    message.number("uid", user as u64);
-    message.number("gid", group as u64);
-    message.number("seccomp", raw::prctl(libc::PR_GET_SECCOMP, 0).unwrap_or(usize::MAX) as u64);
-    message.number("no_new_privs", raw::prctl(libc::PR_GET_NO_NEW_PRIVS, 0).unwrap_or(usize::MAX) as u64);
-    if let Some(effective) = raw::effective_capabilities() {
-        message.number("capabilities", effective);
-    }
-    let mut link = [0u8; 64];
-    for (name, path) in NAMESPACES {
-        if let Ok(length) = raw::readlink(path, &mut link) {
-            message.number(name, digits_in(&link[..length]));
-        }
-    }
-    let seen = |(controller, path, kind)| Some((controller, raw::inode_on(path, kind)?));
-    if let Some((controller, inode)) = CGROUP_DIRECTORIES.into_iter().find_map(seen) {
-        message.push(b"cgroup_inode.");
-        message.number(controller, inode);
-    }
-    message.file("cgroup_path", c"/proc/self/cgroup", |line, _| Some(line));
-    message.file("uid_map", c"/proc/self/uid_map", |line, _| Some(line));
-    message.file("interfaces", c"/proc/self/net/dev", interface);
-    message.file("mounts", c"/proc/self/mountinfo", |line, kept| {
-        mounts::tells_the_root(line, kept).then_some(line)
-    });
-    if detail.map(CStr::to_bytes) == Some(LIMITS.as_bytes()) {
-        limits::read(message);
-    }
 }
 
 /// The name in a line such as `  eth0: 1296 16 0 …`, of which there are not too many yet. The heading has none.
@@ -219,26 +163,87 @@ fn digits_in(text: &[u8]) -> u64 {
         .fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
 }
 
-/// A message being written, on the stack.
-struct Message<const ROOM: usize = 16384> {
-    buffer: [u8; ROOM],
+/// Bytes that a message without results may have.
+const CAPACITY: usize = 16384;
+
+/// A message being written.
+struct Message<'a> {
+    buffer: &'a mut [u8],
     length: usize,
 }
 
-impl<const ROOM: usize> Message<ROOM> {
-    fn new() -> Message<ROOM> {
-        Message { buffer: [0; ROOM], length: 0 }
+impl<'a> Message<'a> {
+    /// One with its first line.
+    fn new(buffer: &'a mut [u8]) -> Message<'a> {
+        let mut message = Message { buffer, length: 0 };
+        message.line(MAGIC);
+        message
     }
 
-    fn bytes(&self) -> &[u8] {
+    /// One with the stamps that every probe takes.
+    fn begin(buffer: &'a mut [u8], main: u64) -> Message<'a> {
+        let mut message = Message::new(buffer);
+        message.number("entry", entry::stamp());
+        message.number("main", main);
+        message
+    }
+
+    /// Ends it, and gives all of it.
+    fn finish(&mut self) -> &[u8] {
+        self.number("ready", raw::monotonic());
+        self.line("end");
         &self.buffer[..self.length]
+    }
+
+    fn write_out(&mut self) -> ! {
+        match raw::write_all(1, self.finish()) {
+            Ok(()) => raw::exit(0),
+            Err(_) => raw::exit(3),
+        }
+    }
+
+    /// The first process of a container is the one with the id 1 where process ids are the container's
+    /// own. Its mask tells whether SIGTERM waits for it: sent before it is ready, it would be lost.
+    fn init(&mut self) {
+        self.file("init", c"/proc/1/status", |line, _| line.starts_with(b"SigBlk:").then_some(line));
+    }
+
+    /// Reads back from inside what the subject was asked to apply, its limits too where the detail asks for
+    /// them.
+    fn treatment(&mut self, detail: Option<&CStr>) {
+        let (user, group) = raw::user_and_group();
+        self.number("uid", user as u64);
+        self.number("gid", group as u64);
+        self.number("seccomp", raw::prctl(libc::PR_GET_SECCOMP, 0).unwrap_or(usize::MAX) as u64);
+        self.number("no_new_privs", raw::prctl(libc::PR_GET_NO_NEW_PRIVS, 0).unwrap_or(usize::MAX) as u64);
+        if let Some(effective) = raw::effective_capabilities() {
+            self.number("capabilities", effective);
+        }
+        let mut link = [0u8; 64];
+        for (name, path) in NAMESPACES {
+            if let Ok(length) = readlinkat_raw(CWD, path, &mut link) {
+                self.number(name, digits_in(&link[..length]));
+            }
+        }
+        let seen = |(controller, path, kind)| Some((controller, raw::inode_on(path, kind)?));
+        if let Some((controller, inode)) = CGROUP_DIRECTORIES.into_iter().find_map(seen) {
+            self.push(b"cgroup_inode.");
+            self.number(controller, inode);
+        }
+        self.file("cgroup_path", c"/proc/self/cgroup", |line, _| Some(line));
+        self.file("uid_map", c"/proc/self/uid_map", |line, _| Some(line));
+        self.file("interfaces", c"/proc/self/net/dev", interface);
+        self.file("mounts", c"/proc/self/mountinfo", |line, _| tells_the_root(line).then_some(line));
+        if detail.map(CStr::to_bytes) == Some(LIMITS.as_bytes()) {
+            limits::read(self);
+        }
     }
 
     /// Appends what fits. A message that lost its end is refused by its reader, not misread.
     fn push(&mut self, bytes: &[u8]) {
-        let room = (self.buffer.len() - self.length).min(bytes.len());
-        self.buffer[self.length..self.length + room].copy_from_slice(&bytes[..room]);
-        self.length += room;
+        let fitting = (self.buffer.len() - self.length).min(bytes.len());
+        self.buffer[self.length..self.length + fitting].copy_from_slice(&bytes[..fitting]);
+        self.length += fitting;
     }
 
     fn line(&mut self, text: &str) {
@@ -246,14 +251,14 @@ impl<const ROOM: usize> Message<ROOM> {
         self.push(b"\n");
     }
 
-    fn number(&mut self, name: &str, value: u64) {
-        self.push(name.as_bytes());
-        self.push(b" ");
-        self.digits(value);
-        self.push(b"\n");
+    /// A name, and what is said by it.
+    fn named(&mut self, name: &str, text: &[u8]) {
+        for part in [name.as_bytes(), b" ", text, b"\n"] {
+            self.push(part);
+        }
     }
 
-    fn digits(&mut self, value: u64) {
+    fn number(&mut self, name: &str, value: u64) {
         let mut digits = [0u8; 20];
         let mut first = digits.len();
         let mut rest = value;
@@ -265,7 +270,7 @@ impl<const ROOM: usize> Message<ROOM> {
                 break;
             }
         }
-        self.push(&digits[first..]);
+        self.named(name, &digits[first..]);
     }
 
     /// What `keep` takes of the lines of a file (given the line and how many were kept), each with a
@@ -282,10 +287,7 @@ impl<const ROOM: usize> Message<ROOM> {
                 let line = &buffer[done..done + length];
                 if let Some(part) = keep(line, kept) {
                     kept += 1;
-                    self.push(name.as_bytes());
-                    self.push(b" ");
-                    self.push(part);
-                    self.push(b"\n");
+                    self.named(name, part);
                 }
                 done += length + 1;
             }
@@ -296,5 +298,35 @@ impl<const ROOM: usize> Message<ROOM> {
             }
         }
         raw::close(fd);
+    }
+}
+
+/// Lets works write text.
+impl core::fmt::Write for Message<'_> {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        self.push(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// Whether a line of `mountinfo` is about the root, for its filesystem and options, or about the files that engines
+/// lay over `/etc`, whose source names the container. All others stay inside, since every byte of the message
+/// passes through the engine that is measured.
+fn tells_the_root(line: &[u8]) -> bool {
+    let mount_point = line.split(|&byte| byte == b' ').nth(4);
+    matches!(mount_point, Some(b"/" | b"/etc/hostname" | b"/etc/hosts" | b"/etc/resolv.conf"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tells_the_root;
+
+    #[test]
+    fn only_the_root_and_the_files_of_engines_are_passed_on() {
+        let line = |point: &str| format!("36 35 98:0 /x {point} rw,noatime - ext4 /dev/root rw");
+        assert!(tells_the_root(line("/").as_bytes()));
+        assert!(tells_the_root(line("/etc/hostname").as_bytes()));
+        assert!(!tells_the_root(line("/proc").as_bytes()));
+        assert!(!tells_the_root(b""));
     }
 }

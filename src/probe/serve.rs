@@ -7,15 +7,14 @@
 //! a service may allocate.
 
 use core::ffi::CStr;
-use std::ffi::{CString, OsStr, c_char};
+use std::ffi::{CString, OsStr};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use super::entry::Arguments;
-use super::message::{MAGIC, SOCKET};
-use super::{Message, begin, treatment, work};
+use super::message::SOCKET;
+use super::{Message, work};
 use crate::sys::{own_time, raw, signals};
 
 /// More words than any order has.
@@ -28,11 +27,10 @@ pub(super) fn serve(main: u64, directory: Option<&CStr>, detail: Option<&CStr>) 
         let _ = raw::write_all(2, b"dunnage probe: cannot connect to its channel\n");
         raw::exit(4)
     };
-    let mut hello: Message = begin(main);
-    treatment(&mut hello, detail);
-    hello.number("ready", raw::monotonic());
-    hello.line("end");
-    let served = channel.write_all(hello.bytes()).and_then(|()| orders(&mut channel));
+    let mut buffer = vec![0; work::CAPACITY];
+    let mut hello = Message::begin(&mut buffer, main);
+    hello.treatment(detail);
+    let served = channel.write_all(hello.finish()).and_then(|()| orders(&mut channel, &mut buffer));
     raw::exit(if served.is_ok() { 0 } else { 3 })
 }
 
@@ -47,23 +45,19 @@ fn connected(directory: &CStr) -> io::Result<UnixStream> {
     channel
 }
 
-fn orders(channel: &mut UnixStream) -> io::Result<()> {
+fn orders(channel: &mut UnixStream, buffer: &mut [u8]) -> io::Result<()> {
     let mut reader = BufReader::new(channel.try_clone()?);
     while let Some(words) = order(&mut reader)? {
         let began = raw::monotonic();
         let cpu = own_time::process_cpu();
-        let mut answer: Message<{ work::ROOM }> = Message::new();
-        answer.line(MAGIC);
-        let pointers: Vec<*const c_char> =
-            words.iter().map(|word| word.as_ptr()).chain([std::ptr::null()]).collect();
-        if !work::run(Arguments::of(&words, &pointers), 0, &mut answer) {
+        let mut answer = Message::new(buffer);
+        let words: Vec<&CStr> = words.iter().map(CString::as_c_str).collect();
+        if !work::run(&words, &mut answer) {
             answer.line("refused it does no such work");
         }
         answer.number("began", began);
         answer.number("cpu", own_time::process_cpu() - cpu);
-        answer.number("ended", raw::monotonic());
-        answer.line("end");
-        channel.write_all(answer.bytes())?;
+        channel.write_all(answer.finish())?;
     }
     Ok(())
 }

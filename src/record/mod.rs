@@ -10,12 +10,12 @@ use std::path::Path;
 
 use anyhow::Result;
 pub use dunnage_analysis::record::{
-    Cause, ComponentFacts, DoubtFacts, ENVIRONMENT, Environment, FORMAT, FailureRow, FilterFacts,
-    IMPORT_RULES, Order, Origin, PLAN, Recorded, RoundContext, Row, SAMPLES, Series, Source, SubjectFacts,
+    Cause, ComponentFacts, ENVIRONMENT, Environment, FORMAT, FailureRow, FilterFacts, IMPORT_RULES,
+    IssueFacts, Order, Origin, PLAN, Recorded, RoundContext, Row, SAMPLES, Series, Source, SubjectFacts,
     Timer, plan_file, read, reader, wire,
 };
 
-pub use writer::{Writer, check_empty, create, create_beside_pilot, reopen};
+pub use writer::{Writer, check_empty, create, reopen, since_1970};
 
 /// Reads a run, from its directory or from a pack.
 pub fn open(path: &Path) -> Result<Recorded> {

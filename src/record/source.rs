@@ -29,7 +29,7 @@ pub fn open(path: &Path) -> Result<Source> {
     if !path.is_file() {
         return directory(path);
     }
-    let pack::Unpacked { environment, plan, samples } = pack::unpacked(path)?;
+    let ([environment, plan], samples) = pack::unpacked(path)?;
     Ok(Source { environment, plan, samples: Box::new(OnDisk(samples)), place: Place::Pack(path.to_owned()) })
 }
 

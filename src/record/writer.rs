@@ -2,7 +2,6 @@
 //! as it is taken, with one write each, so that nothing that was measured is lost when the program
 //! is killed. Deliberately absent: flushing to the disk, which would disturb the next launch.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -12,10 +11,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
-use super::wire::{Begin, End, FailureLine, HEADER_FORMAT, Header, Pairs, SampleLine, Treatment};
+use super::wire::{Begin, HEADER_FORMAT, Header, Pairs, SampleLine, Treatment};
 use super::{ENVIRONMENT, Environment, FORMAT, PLAN, RoundContext, SAMPLES, plan_file};
-use crate::exit::Special;
-use crate::outcome::{Artefact, Distribution, Name, Outcome};
+use crate::exit::usage;
+use crate::outcome::{Artefact, Name, Outcome};
 use crate::plan::Plan;
 
 /// An open run directory.
@@ -23,59 +22,32 @@ use crate::plan::Plan;
 pub struct Writer {
     path: PathBuf,
     samples: File,
-    treatments: HashMap<Vec<(String, String)>, usize>,
+    treatments: HashMap<Vec<(Name, String)>, usize>,
     /// How many treatments the file holds, those of earlier sessions among them.
     numbered: usize,
 }
 
-fn since_1970() -> u64 {
+/// Nanoseconds since 1970.
+pub fn since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
 }
 
 /// Whether a directory can hold a new run: it is empty, or not there yet.
 pub fn check_empty(directory: &Path) -> Result<()> {
-    check_holds_only(directory, &[])
-}
-
-fn check_holds_only(directory: &Path, expected: &[&str]) -> Result<()> {
-    let is_foreign = |entry: &io::Result<fs::DirEntry>| {
-        entry.as_ref().map_or(true, |one| expected.iter().all(|own| one.file_name() != **own))
-    };
-    match fs::read_dir(directory) {
-        Ok(mut entries) => match entries.find(is_foreign) {
-            None => Ok(()),
-            Some(_) => Err(Special::Usage(format!(
-                "`{}` is not empty\n\nhint: choose another directory with `-o`, or go on with an unfinished run there with `dunnage resume`",
-                directory.display()
-            ))
-            .into()),
-        },
+    match fs::read_dir(directory).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(usage(format!(
+            "`{}` is not empty\n\nhint: choose another directory with `-o`, or go on with an unfinished run there with `dunnage resume`",
+            directory.display()
+        ))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error).with_context(|| format!("cannot use `{}` for the run", directory.display())),
     }
 }
 
-/// Makes a run directory, which must not hold anything yet.
+/// Makes a run directory; nothing of another run may lie there, but this run's pilot may.
 pub fn create(directory: &Path, run: &str, environment: &Environment, plan: &Plan) -> Result<Writer> {
-    check_empty(directory)?;
-    begin(directory, run, environment, plan)
-}
-
-/// Makes a run directory in which only the run's pilot lies.
-pub fn create_beside_pilot(
-    directory: &Path,
-    run: &str,
-    environment: &Environment,
-    plan: &Plan,
-) -> Result<Writer> {
-    check_holds_only(directory, &[super::PILOT])?;
-    begin(directory, run, environment, plan)
-}
-
-fn begin(directory: &Path, run: &str, environment: &Environment, plan: &Plan) -> Result<Writer> {
     fs::create_dir_all(directory).with_context(|| format!("cannot make `{}`", directory.display()))?;
-    write_json(&directory.join(ENVIRONMENT), environment)?;
-    write_json(&directory.join(PLAN), &plan_file::to_wire(plan))?;
     let path = directory.join(SAMPLES);
     let samples = OpenOptions::new()
         .create_new(true)
@@ -83,6 +55,8 @@ fn begin(directory: &Path, run: &str, environment: &Environment, plan: &Plan) ->
         .open(&path)
         .with_context(|| format!("cannot make `{}`", path.display()))?;
     claim(&samples, &path)?;
+    write_json(&directory.join(ENVIRONMENT), environment)?;
+    write_json(&directory.join(PLAN), &plan_file::to_wire(plan))?;
     let mut writer = Writer { path, samples, treatments: HashMap::new(), numbered: 0 };
     let header = Header {
         format: HEADER_FORMAT.into(),
@@ -158,111 +132,70 @@ impl Writer {
 
     /// A round is complete.
     pub fn end_round(&mut self, round: usize, context: &RoundContext) -> Result<()> {
-        self.append(&End {
-            end: round,
-            steal: context.steal,
-            busy: context.busy,
-            load: context.load,
-            cpu_pressure: context.cpu_pressure,
-            io_pressure: context.io_pressure,
-            containers: context.containers,
-            frequency: context.frequency,
-            available_memory: context.available_memory,
-            disturbed: context.disturbed.clone(),
-        })
+        self.append(&RoundContext { end: round, ..context.clone() })
     }
 
-    /// What became of a cell, just now.
+    /// What became of a cell.
     pub fn sample(&mut self, sample: &super::Row<'_>) -> Result<()> {
-        self.sample_begun_at(sample, since_1970())
-    }
-
-    /// What became of a cell that others measured, when they say they did.
-    pub fn imported(&mut self, sample: &super::Row<'_>) -> Result<()> {
-        self.sample_begun_at(sample, sample.started)
-    }
-
-    fn sample_begun_at(&mut self, sample: &super::Row<'_>, started: u64) -> Result<()> {
         let mut line = SampleLine {
             cell: sample.cell,
             round: sample.round,
             position: sample.position,
             predecessor: sample.predecessor,
-            started,
+            started: sample.started,
             ..SampleLine::default()
         };
         match sample.outcome.as_ref() {
             Outcome::Measured(measured) => {
+                let whole = measured.clone();
                 line.treatment = Some(self.treatment(&measured.treatment)?);
-                line.stamps = Some(pairs(&measured.stamps, |stamp| stamp.0));
-                line.counters =
-                    Some(pairs(&measured.counters, |value| *value)).filter(|all| !all.0.is_empty());
-                line.series = Some(pairs(&measured.series, Clone::clone)).filter(|all| !all.0.is_empty());
-                line.distributions =
-                    Some(pairs(&measured.distributions, Distribution::text)).filter(|all| !all.0.is_empty());
-                line.artefacts = self.artefacts(sample, &measured.artefacts)?;
-                line.given = Some(pairs(&measured.given, |value| *value)).filter(|all| !all.0.is_empty());
-                line.missing = Some(pairs(&measured.missing, Clone::clone)).filter(|all| !all.0.is_empty());
+                line.stamps = Some(Pairs(whole.stamps));
+                line.counters = Pairs(whole.counters);
+                line.series = Pairs(whole.series);
+                line.distributions = Pairs(whole.distributions);
+                line.artefacts = self.artefacts(sample, whole.artefacts)?;
+                line.given = Pairs(whole.given);
+                line.missing = Pairs(whole.missing);
             }
             Outcome::Skipped(reason) => line.skipped = Some(reason.clone()),
-            Outcome::Failed(failure) => {
-                line.failed = Some(FailureLine {
-                    class: failure.class.name().into(),
-                    reason: failure.reason.clone(),
-                    words: failure.words.clone(),
-                    took: failure.took.0,
-                });
-            }
+            Outcome::Failed(failure) => line.failed = Some(failure.clone()),
         }
         self.append(&line)
     }
 
     /// Writes the files of a sample, so that its line never names one that is not there.
-    fn artefacts<'a>(
-        &self,
-        row: &super::Row<'_>,
-        all: &'a [(Name, Artefact)],
-    ) -> Result<Option<Pairs<'a, String>>> {
+    fn artefacts(&self, row: &super::Row<'_>, all: Vec<(Name, Artefact)>) -> Result<Pairs<Artefact>> {
         let directory = self.path.with_file_name(Artefact::DIRECTORY);
-        let mut paths = Vec::new();
-        for (name, artefact) in all {
-            let path = match artefact {
-                Artefact::File(path) => path.clone(),
-                Artefact::Bytes(bytes) => {
-                    let path = format!("{}/{}-{}-{name}", Artefact::DIRECTORY, row.round, row.cell);
-                    let place = self.path.with_file_name(&path);
-                    fs::create_dir_all(&directory).and_then(|()| fs::write(&place, bytes)).with_context(
-                        || format!("cannot write {} bytes to `{}`", bytes.len(), place.display()),
-                    )?;
-                    path
-                }
-            };
+        let written = |(name, artefact): (Name, Artefact)| {
+            let Artefact::Bytes(bytes) = artefact else { return Ok((name, artefact)) };
+            let path = format!("{}/{}-{}-{name}", Artefact::DIRECTORY, row.round, row.cell);
             debug_assert!(Artefact::is_path(&path), "{path}");
-            paths.push((Cow::Borrowed(name.as_ref()), path));
-        }
-        Ok(Some(Pairs(paths)).filter(|all| !all.0.is_empty()))
+            let place = self.path.with_file_name(&path);
+            fs::create_dir_all(&directory)
+                .and_then(|()| fs::write(&place, &bytes))
+                .with_context(|| format!("cannot write {} bytes to `{}`", bytes.len(), place.display()))?;
+            Ok((name, Artefact::File(path)))
+        };
+        all.into_iter().map(written).collect::<Result<_>>().map(Pairs)
     }
 
     /// The number of a treatment, which is written when it is met for the first time.
     fn treatment(&mut self, facts: &[(Name, String)]) -> Result<usize> {
-        let key: Vec<_> = facts.iter().map(|(name, fact)| (name.to_string(), fact.clone())).collect();
-        if let Some(number) = self.treatments.get(&key) {
+        if let Some(number) = self.treatments.get(facts) {
             return Ok(*number);
         }
         let number = self.numbered;
         self.numbered += 1;
-        self.append(&Treatment { treatment: number, facts: pairs(facts, Clone::clone) })?;
-        self.treatments.insert(key, number);
+        self.append(&Treatment { treatment: number, facts: Pairs(facts.to_vec()) })?;
+        self.treatments.insert(facts.to_vec(), number);
         Ok(number)
     }
 }
 
-fn pairs<'a, T, U>(all: &'a [(Name, T)], convert: impl Fn(&T) -> U) -> Pairs<'a, U> {
-    Pairs(all.iter().map(|(name, value)| (Cow::Borrowed(name.as_ref()), convert(value))).collect())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
     use super::*;
     use crate::outcome::Sample;
 

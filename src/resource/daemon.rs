@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::ready::{self, Ready};
-use super::tool::{self, environment};
+use super::tool;
 use super::{Goes, Held, Kind, Owner, Record, Scope, mounts, processes, remove_tree};
 use crate::image::Digest;
-use crate::outcome::Abort;
+use crate::outcome::{Abort, OrEnvironment};
 use crate::sys::remains::{self, Tokens};
 use crate::sys::signals::Interrupts;
 use crate::sys::{network, spawn::Program};
@@ -76,7 +76,7 @@ pub fn daemon(
         let within = |name: &str| directory.join(name).to_string_lossy().into_owned();
         let write = |name: &str, text: &str| {
             let written = fs::create_dir_all(&directory).and_then(|()| fs::write(within(name), text));
-            written.map_err(|error| environment(format!("cannot write `{}`: {error}", within(name))))
+            written.or_environment(format_args!("cannot write `{}`", within(name)))
         };
         write("containerd.toml", CONTAINERD_CONFIG)?;
         write("daemon.json", "{}")?;
@@ -107,8 +107,7 @@ pub fn daemon(
             let start_up = Nanos(first.start_up.0 + second.start_up.0);
             Ok(Daemon { socket, start_up, _programs: vec![second, first] })
         };
-        network::in_a_new_one(both)
-            .map_err(|error| environment(format!("cannot make a network namespace: {error}")))?
+        network::in_a_new_one(both).or_environment("cannot make a network namespace")?
     })
 }
 
@@ -128,7 +127,7 @@ impl Launch<'_> {
         let script = ["-c", "exec 2>\"$0\" >&2 \"$@\"", &path, &program];
         let words = script.iter().chain(arguments);
         let program = Program::new(Path::new("/bin/sh"), words)
-            .map_err(|error| environment(format!("cannot start `{program}`: {error}")))?;
+            .or_environment(format_args!("cannot start `{program}`"))?;
         let said = || last_lines(&fs::read_to_string(&log).unwrap_or_default()).into_bytes();
         ready::start(program, &self.directory.join("ready"), &said, self.interrupts)
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Goes, Kind, Look, Record, is_inside, remove_tree};
+use super::{Goes, Kind, Look, is_inside, remove_tree};
 
 pub(crate) static KIND: Kind = Kind {
     name: "directory",
@@ -17,8 +17,3 @@ pub(crate) static KIND: Kind = Kind {
     },
     undo: |record, _| remove_tree(Path::new(&record.id)),
 };
-
-/// A directory that is about to be made in the state directory.
-pub fn directory(path: &Path) -> Record {
-    Record::new(&KIND, path.to_string_lossy())
-}

@@ -5,9 +5,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::tool::{self, environment};
+use super::tool;
 use super::{Goes, Held, Kind, Look, Owner, Record, mounts};
-use crate::outcome::{Abort, Failure};
+use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::sys::loop_device::{self, LoopDevice};
 use crate::sys::signals::Interrupts;
 
@@ -84,8 +84,7 @@ pub fn filesystem(
     let path = file.to_string_lossy();
     let record = Record::new(&KIND, &*path).with("mounted on", point.to_string_lossy());
     owner.make(&KIND, record, || {
-        sparse(&file, bytes.max(kind.least))
-            .map_err(|error| environment(format!("cannot make `{path}`: {error}")))?;
+        sparse(&file, bytes.max(kind.least)).or_environment(format_args!("cannot make `{path}`"))?;
         tool::run(&tool, &[kind.arguments, &[&path]].concat(), interrupts)?;
         let device = LoopDevice::attach(&file).map_err(|error| cannot_attach(&path, &error))?;
         mounts::on(&point, mounts::Source::Filesystem(kind.name, "", Some(&device.path)))?;

@@ -1,15 +1,15 @@
 //! The owner of resources, and a resource that is there: written down before it is made, undone when it is let go.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
 
 use super::journal::{Entry, Journal};
-use super::{Kind, Place, Record, Scope, journals, remove_tree, undo, workspace};
-use crate::outcome::{Abort, Failure, FailureClass};
+use super::{Kind, Place, Record, Scope, directory, journals, remove_tree, undo, workspace};
+use crate::outcome::{Abort, Failure, OrEnvironment};
 
 /// Whose resources they are: a run, with its journal. Its threads share it.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Owner {
     /// Writes a resource into the journal, before it is made.
     pub fn note(&self, resource: Record) -> Result<Entry, Failure> {
         let noted = self.journal.note(resource);
-        noted.map_err(|error| Failure::new(FailureClass::Environment, format!("{error:#}")))
+        noted.map_err(|error| Failure::environment(format!("{error:#}")))
     }
 
     /// Crosses a resource out, after it is gone.
@@ -81,6 +81,21 @@ impl Owner {
                 Err(abort)
             }
         }
+    }
+
+    /// Has a directory of this run made and filled, which goes with what is made of it. It is not there yet.
+    pub(crate) fn directory<T>(
+        self: &Arc<Owner>,
+        fill: impl FnOnce(&Path) -> Result<T, Abort>,
+    ) -> Result<Held<T>, Abort> {
+        let above = self.workspace();
+        let path = above.join(self.next_name());
+        let record = Record::new(&directory::KIND, path.to_string_lossy());
+        self.make(&directory::KIND, record, || {
+            std::fs::create_dir_all(&above)
+                .or_environment(format_args!("cannot make `{}`", above.display()))?;
+            fill(&path)
+        })
     }
 }
 
@@ -111,6 +126,11 @@ impl<T> Held<T> {
     /// Undoes it and says why where that cannot be done; then it stays in the journal.
     pub fn finish(mut self) -> Result<(), String> {
         self.guard.undo()
+    }
+
+    /// What it is called, or where it lies.
+    pub(crate) fn id(&self) -> &str {
+        &self.guard.record.id
     }
 }
 

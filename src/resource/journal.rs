@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     fn directory(path: &str) -> Record {
-        crate::resource::directory(Path::new(path))
+        Record::new(&crate::resource::directory::KIND, path)
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! A kind of resource is one file with a [`Kind`] and a line in [`KINDS`]; what lies in engines is
 //! known to subjects, which keep a list of their own. Neither the journal nor `sweep` knows any.
 
+pub(crate) mod command;
 pub mod daemon;
 pub(crate) mod directory;
 pub mod filesystem;
@@ -22,7 +23,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub use directory::directory;
 pub use held::{Held, Owner};
 
 /// The kinds that need no subject.
@@ -137,6 +137,12 @@ impl Scope<'_> {
 /// The directory of journals in a state directory.
 pub(crate) fn journals(state: &Path) -> PathBuf {
     state.join("journal")
+}
+
+/// Whether a path is that of a run's journal, in whatever state directory.
+pub(crate) fn is_journal(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".jsonl"));
+    name.is_some_and(is_word) && path.parent().is_some_and(|above| above.ends_with("journal"))
 }
 
 /// The directory for what a run makes and removes again.

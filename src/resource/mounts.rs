@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use rustix::mount::{MountFlags, UnmountFlags};
 
-use super::tool::environment;
 use super::{Goes, Held, Kind, Owner, Record};
 use crate::host::mounts;
-use crate::outcome::{Abort, Failure, FailureClass};
+use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 
 pub(crate) static KIND: Kind = Kind {
     name: "mount",
@@ -45,13 +44,13 @@ pub fn mount(owner: &Arc<Owner>, source: Source<'_>) -> Result<Held<PathBuf>, Ab
 
 /// Mounts on a directory, which is made.
 pub(super) fn on(point: &Path, source: Source<'_>) -> Result<(), Failure> {
-    std::fs::create_dir_all(point)
-        .map_err(|error| environment(format!("cannot make `{}`: {error}", point.display())))?;
+    std::fs::create_dir_all(point).or_environment(format_args!("cannot make `{}`", point.display()))?;
     let (mounted, what) = match source {
         Source::Bind(place) => (rustix::mount::mount_bind(place, point), format!("`{}`", place.display())),
         Source::Filesystem(kind, options, device) => {
             let device = device.unwrap_or(Path::new(kind));
-            let options = std::ffi::CString::new(options).map_err(|error| environment(error.to_string()))?;
+            let options =
+                std::ffi::CString::new(options).map_err(|error| Failure::environment(error.to_string()))?;
             (
                 rustix::mount::mount(device, point, kind, MountFlags::empty(), options.as_c_str()),
                 kind.to_owned(),

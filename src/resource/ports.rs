@@ -24,13 +24,18 @@ pub fn free(count: usize) -> io::Result<Vec<u16>> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+    use std::net::TcpListener;
+
+    /// Whoever asks the kernel for any port in the same moment may get one of them, so one time of several is enough.
     #[test]
     fn ports_are_free_and_all_different() {
-        let mut ports = super::free(64).unwrap();
-        let _listeners: Vec<_> =
-            ports.iter().map(|port| std::net::TcpListener::bind(("0.0.0.0", *port)).unwrap()).collect();
-        ports.sort_unstable();
-        ports.dedup();
-        assert_eq!(ports.len(), 64);
+        let all_are_free = || {
+            let ports = super::free(64).unwrap();
+            assert_eq!(HashSet::<u16>::from_iter(ports.iter().copied()).len(), 64);
+            let listeners = ports.iter().map(|port| TcpListener::bind(("0.0.0.0", *port)));
+            listeners.collect::<Result<Vec<_>, _>>().is_ok()
+        };
+        assert!((0..5).any(|_| all_are_free()));
     }
 }

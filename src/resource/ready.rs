@@ -1,13 +1,13 @@
 //! A program that serves, started and waited for: it says itself when it is ready (`NOTIFY_SOCKET`), so that nobody
 //! asks it again and again.
 
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 
-use super::tool::environment;
-use crate::outcome::{Abort, Failure, FailureClass};
+use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::sys::clock;
 use crate::sys::signals::Interrupts;
-use crate::sys::socket::{Mailbox, Patience, Stopped};
+use crate::sys::socket::{Patience, Stopped};
 use crate::sys::spawn::{self, Child, Program, Unfinished};
 use crate::units::Nanos;
 
@@ -51,8 +51,9 @@ pub(super) fn start(
     log: &dyn Fn() -> Vec<u8>,
     interrupts: &Interrupts,
 ) -> Result<Ready, Abort> {
-    let mailbox = Mailbox::at(ready)
-        .map_err(|error| environment(format!("cannot listen at `{}`: {error}", ready.display())))?;
+    let mailbox = UnixDatagram::bind(ready)
+        .and_then(|mailbox| mailbox.set_nonblocking(true).map(|()| mailbox))
+        .or_environment(format_args!("cannot listen at `{}`", ready.display()))?;
     let started = begin(program, ready, &mailbox, log, interrupts);
     let _ = std::fs::remove_file(ready);
     started
@@ -61,7 +62,7 @@ pub(super) fn start(
 fn begin(
     program: Program,
     ready: &Path,
-    mailbox: &Mailbox,
+    mailbox: &UnixDatagram,
     log: &dyn Fn() -> Vec<u8>,
     interrupts: &Interrupts,
 ) -> Result<Ready, Abort> {
@@ -75,13 +76,15 @@ fn begin(
     let mut notify = std::ffi::OsString::from("NOTIFY_SOCKET=");
     notify.push(ready);
     let entries: Vec<_> = entries.chain([notify]).collect();
-    let broken = |error: std::io::Error| environment(format!("cannot start `{shown}`: {error}"));
+    let broken = |error: std::io::Error| Failure::environment(format!("cannot start `{shown}`: {error}"));
     let program = program.with_environment(&entries).map_err(broken)?;
     let child = spawn::start(&program).map_err(broken)?;
     let mut patience = Patience::new(START, Some(interrupts));
     let (waited, message) = loop {
         let waited = patience.wait_for_either(mailbox, &child);
-        let message = mailbox.message();
+        let mut bytes = [0u8; 4096];
+        let message = mailbox.recv(&mut bytes).ok();
+        let message = message.map(|count| String::from_utf8_lossy(&bytes[..count]).into_owned());
         // A service may have other things to say first.
         if waited.is_err() || !matches!(&message, Some(text) if !says_ready(text)) {
             break (waited, message);
@@ -101,14 +104,18 @@ fn begin(
     };
     let stderr = &[stderr, &log()[..]].concat()[..];
     Err(match waited {
-        Ok(()) => environment(format!("`{shown}` ended before it was ready")).with_words(stderr).into(),
+        Ok(()) => {
+            Failure::environment(format!("`{shown}` ended before it was ready")).with_words(stderr).into()
+        }
         Err(Stopped::Interrupted) => Abort::Interrupted,
         Err(Stopped::Late) => {
             let reason = format!("`{shown}` did not say within {START} that it was ready");
             let failure = Failure::new(FailureClass::Timeout, reason).with_words(stderr);
             Failure { took: START, ..failure }.into()
         }
-        Err(Stopped::Failed(error)) => environment(format!("cannot wait for `{shown}`: {error}")).into(),
+        Err(Stopped::Failed(error)) => {
+            Failure::environment(format!("cannot wait for `{shown}`: {error}")).into()
+        }
     })
 }
 

@@ -4,11 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::ready::{self, Ready};
-use super::tool::environment;
-use super::{Goes, Held, Kind, Owner, Record, processes};
-use crate::outcome::Abort;
+use super::{Goes, Held, Kind, Owner, Record, command, processes};
+use crate::outcome::{Abort, OrEnvironment};
 use crate::sys::signals::Interrupts;
-use crate::sys::spawn::Program;
 
 pub(crate) static KIND: Kind = Kind {
     name: "service",
@@ -46,10 +44,8 @@ pub(crate) fn serve(
     let record = Record::new(&KIND, &path).with("program", called);
     owner.make(&KIND, record, || {
         std::fs::create_dir_all(&directory)
-            .map_err(|error| environment(format!("cannot make `{}`: {error}", directory.display())))?;
-        let arguments = arguments.iter().cloned().chain([format!("unix://{path}")]);
-        let program = Program::new(program, arguments)
-            .map_err(|error| environment(format!("cannot start `{}`: {error}", program.display())))?;
+            .or_environment(format_args!("cannot make `{}`", directory.display()))?;
+        let program = command::program(program, &[arguments, &[format!("unix://{path}")]].concat())?;
         let message = directory.join(format!("{name}.ready"));
         Ok(Service { ready: ready::start(program, &message, &Vec::new, interrupts)?, socket })
     })

@@ -2,19 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use super::command;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::sys::process::on_path;
 use crate::sys::signals::Interrupts;
-use crate::sys::spawn::{self, Program, Status, Unfinished};
 use crate::units::Nanos;
 
 /// How long a tool may work.
 const WORKING: Nanos = Nanos::from_millis(60_000);
-
-/// A failure of the machine or of what we made on it.
-pub(super) fn environment(reason: String) -> Failure {
-    Failure::new(FailureClass::Environment, reason)
-}
 
 /// The tool with this name; administrators' tools are not on the path of everybody.
 pub(super) fn find(name: &str, package: &str) -> Result<PathBuf, Failure> {
@@ -27,22 +22,5 @@ pub(super) fn find(name: &str, package: &str) -> Result<PathBuf, Failure> {
 
 /// Runs a tool to its end.
 pub(super) fn run(path: &Path, arguments: &[&str], interrupts: &Interrupts) -> Result<(), Abort> {
-    let cannot = |error: std::io::Error| environment(format!("cannot start `{}`: {error}", path.display()));
-    let program = Program::new(path, arguments).map_err(cannot)?;
-    let shown = program.shown();
-    match spawn::start(&program).map_err(cannot)?.wait(WORKING, Some(interrupts)) {
-        Ok(ended) if ended.status == Status::Exited(0) => Ok(()),
-        Ok(ended) => {
-            let reason = format!("`{shown}` ended with {}", ended.status);
-            Err(environment(reason).with_words(&ended.stderr).into())
-        }
-        Err(Unfinished::Interrupted) => Err(Abort::Interrupted),
-        Err(Unfinished::TimedOut { stderr, .. }) => {
-            let reason = format!("`{shown}` did not end within {WORKING}");
-            Err(Failure::new(FailureClass::Timeout, reason).with_words(&stderr).into())
-        }
-        Err(Unfinished::Failed(error)) => {
-            Err(environment(format!("cannot wait for `{shown}`: {error}")).into())
-        }
-    }
+    command::carry_out(&command::program(path, arguments)?, WORKING, interrupts).map(drop)
 }

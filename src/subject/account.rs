@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{MutexGuard, TryLockError};
 
 use super::{Cpu, RunContext};
-use crate::sys::accounting::{Incomplete, LaunchCpu, Listener};
+use crate::sys::accounting::{LaunchCpu, Listener};
 use crate::units::Nanos;
 
 /// A launch that is being listened to, or why it is not.
@@ -30,7 +30,7 @@ impl<'a> Account<'a> {
     /// CPU time since then, and whether the runtime's executable was seen to run; `pid` is the client's.
     pub fn finish(self, pid: i32, runtime: Option<&Path>) -> (Result<Cpu, String>, Option<bool>) {
         match self.0 {
-            Ok(mut listener) => accounted(listener.finish(pid), runtime),
+            Ok(mut listener) => accounted(listener.finish(Some(pid)), runtime),
             Err(why) => (Err(why), None),
         }
     }
@@ -39,7 +39,7 @@ impl<'a> Account<'a> {
     pub fn finish_alone(self, own: Nanos, runtime: Option<&Path>) -> (Result<Cpu, String>, Option<bool>) {
         match self.0 {
             Ok(mut listener) => {
-                let (cpu, ran) = accounted(listener.finish_alone(), runtime);
+                let (cpu, ran) = accounted(listener.finish(None), runtime);
                 (cpu.map(|cpu| Cpu { client: cpu.client + own, ..cpu }), ran)
             }
             Err(why) => (Err(why), None),
@@ -48,7 +48,7 @@ impl<'a> Account<'a> {
 }
 
 fn accounted(
-    finished: Result<LaunchCpu, Incomplete>,
+    finished: anyhow::Result<LaunchCpu>,
     runtime: Option<&Path>,
 ) -> (Result<Cpu, String>, Option<bool>) {
     let all = match finished {

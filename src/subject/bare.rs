@@ -5,31 +5,32 @@ mod image;
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use self::confined::Confinement;
 use super::client::{self, Call, Holds, Terminal};
-use super::container::{Draft, Entered, Found, Span, Verbs, nothing_runs};
+use super::component::identified;
+use super::container::{Draft, Entered, Found, Span, Verbs, nothing_runs, recorded};
 use super::roots::{self, Copied};
 use super::treatment::{Expected, Own};
-use super::{
-    Component, Defaults, Facts, Kind, Launch, Mount, Need, Order, Place, RunContext, Spec, Subject,
-    Unavailable, kinds,
-};
+use super::{Facts, Kind, Launch, Mount, Need, Order, Place, RunContext, Spec, Subject, Unavailable, kinds};
 use crate::image::fat;
-use crate::outcome::{Abort, Failure, FailureClass};
+use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::{CgroupInUse, Inside};
 use crate::probe::{CGROUP_DIRECTORIES, LIMITS, PROBE};
+use crate::resource::{Held, command};
 use crate::sys::spawn::{self, Child, Program};
-use crate::sys::{clock, raw};
+use crate::sys::{clock, network, raw};
 use crate::units::Nanos;
 
 /// The kind `bare`.
 pub static KIND: Kind = Kind {
     declared: &kinds::BARE,
-    defaults: || Defaults { as_installed: vec![Spec::plain("bare")], equalised: Vec::new() },
+    as_installed: &["bare"],
+    equalised: &[],
     build,
     sweep: super::leaves_nothing,
 };
@@ -40,7 +41,7 @@ struct Bare {
     facts: Facts,
     expected: Expected,
     /// The root of an image, where one is asked for.
-    copied: Option<Copied>,
+    copied: Option<Held<Copied>>,
     confinement: Option<Confinement>,
 }
 
@@ -56,23 +57,37 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         return Err(Unavailable::because("permission: only root may change to the root of an image")
             .with_remedy("run dunnage as root, or take `floor` with this image"));
     }
-    let component = Component::of_file("probe", &place.executable, env!("CARGO_PKG_VERSION"))
-        .map_err(|error| Unavailable::because(format!("{error:#}")))?;
+    let component = identified("probe", &place.executable, env!("CARGO_PKG_VERSION"))?;
     Ok(Box::new(Bare {
         spec: spec.clone(),
-        executable: place.executable.clone(),
         facts: Facts { components: vec![component], ..Facts::default() },
         // Its mounts are its own; nothing else of it is a container's.
         expected: Expected { mount: if has_image { Own::Private } else { Own::Host }, ..Expected::bare() },
-        copied: None,
         confinement: Confinement::of(spec)?,
+        ..Bare::plain(place)
     }))
 }
 
+/// The host beside a subject: its processes are clients and load generators, each with a CPU account of its own. One that joins
+/// a network of ours reaches the containers there.
+pub fn peer(place: &Place) -> impl Subject {
+    Bare::plain(place)
+}
+
 impl Bare {
+    fn plain(place: &Place) -> Bare {
+        Bare {
+            spec: Spec::plain("bare"),
+            executable: place.executable.clone(),
+            facts: Facts::default(),
+            expected: Expected::bare(),
+            copied: None,
+            confinement: None,
+        }
+    }
+
     /// The probe with this order, in the image where there is one.
     fn program(&self, order: Order<'_>, mounts: &[Mount]) -> Result<Program, Failure> {
-        let environment = |error: std::io::Error| Failure::new(FailureClass::Environment, error.to_string());
         let mut words = vec![PROBE.to_owned()];
         if let Some(copied) = &self.copied {
             words.extend(image::inside_words(copied, mounts)?);
@@ -86,11 +101,12 @@ impl Bare {
             return Err(Failure::new(FailureClass::Unsupported, reason));
         }
         words.extend(order.words(self.confinement.as_ref().map(|_| LIMITS)));
-        let program = Program::new(&self.executable, words).map_err(environment)?;
-        match &self.copied {
-            Some(copied) => program.with_environment(&copied.image.environment()).map_err(environment),
-            None => Ok(program),
-        }
+        let program = Program::new(&self.executable, words);
+        let program = match &self.copied {
+            Some(copied) => program.and_then(|own| own.with_environment(&copied.image.environment())),
+            None => program,
+        };
+        program.or_environment("cannot start the probe")
     }
 }
 
@@ -100,6 +116,8 @@ impl Bare {
 struct OfHost<'a> {
     bare: &'a Bare,
     draft: Draft<'a>,
+    /// The network namespace that it is started in, where that is not the host's.
+    port: Option<OwnedFd>,
     /// The program that serves.
     child: Option<Child>,
 }
@@ -114,7 +132,9 @@ impl Verbs for OfHost<'_> {
             return Ok(Span::none());
         }
         let program = self.bare.program(self.draft.order(), &self.draft.request.mounts)?;
-        let child = spawn::start(&program).map_err(|error| client::cannot_start(&program, &error))?;
+        let start = || spawn::start(&program);
+        let child = self.port.as_ref().map_or_else(start, |port| network::within(port, start));
+        let child = child.map_err(|error| command::cannot_start(&program, &error))?;
         let span = Span { began: child.spawned, ended: clock::now() };
         self.child = Some(child);
         Ok(span)
@@ -162,7 +182,7 @@ impl Verbs for OfHost<'_> {
 impl Subject for Bare {
     fn offers(&self) -> &'static [Need] {
         match self.confinement {
-            None => &[Need::Launch, Need::Exec, Need::Work],
+            None => &[Need::Launch, Need::Exec, Need::Work, Need::Network],
             // The cgroup is there while its process is, so there is none to enter.
             Some(_) => &[Need::Launch, Need::Work],
         }
@@ -185,12 +205,16 @@ impl Subject for Bare {
             own.inside = own.host.clone();
             draft.request.channel = Some(own.host.clone());
         }
-        Ok(Box::new(OfHost { bare: self, draft, child: None }))
+        // What an engine keeps is joined to the host's own network.
+        draft.request.network.take_if(|joint| joint.bridge.is_none());
+        let bridge = draft.request.network.as_ref().and_then(|joint| joint.bridge.as_ref());
+        let port = bridge.map(|bridge| bridge.port()).transpose().or_environment("cannot join a network")?;
+        Ok(Box::new(OfHost { bare: self, draft, port, child: None }))
     }
 
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
         if roots::foreign(&self.spec).is_some() {
-            Copied::of(&mut self.copied, &self.spec, run)?;
+            self.copied = Some(Copied::of(&self.spec, run)?);
         }
         Ok(self.confinement.as_ref().map_or(Ok(()), Confinement::prepare)?)
     }
@@ -199,8 +223,7 @@ impl Subject for Bare {
         let name = run.next_name();
         let confinement = self.confinement.as_ref();
         let program = self.program(order, order.mounts())?;
-        let call = |program| Call {
-            program,
+        let call = Call {
             name: &name,
             daemons: Ok(&[]),
             expected: &self.expected,
@@ -211,14 +234,14 @@ impl Subject for Bare {
             allowed: order.allowed(run),
             limits: confinement.map(|it| it.asked),
         };
-        match confinement {
-            None => client::launch(run, &call(&program)),
-            Some(confinement) => {
-                let program = program.in_cgroups(&confinement.plan, &name);
-                let launch = |run: &RunContext| client::launch(run, &call(&program));
-                confinement.around(&self.spec, &name, run, launch)
-            }
-        }
+        let Some(confinement) = confinement else { return client::launch(run, &program, &call) };
+        let program = program.in_cgroups(&confinement.plan, &name);
+        let launch = || {
+            confinement.make(&name)?;
+            client::launch(run, &program, &call)
+        };
+        let remove = |_: &Result<Launch, Abort>| confinement.remove(&name).map(|()| Found::Yes);
+        recorded(run, &self.spec, &name, launch, remove)
     }
 
     fn remove(&self, name: &str) -> Result<(), Failure> {
@@ -231,12 +254,6 @@ impl Subject for Bare {
         }
     }
 
-    fn finish(&mut self, run: &RunContext) {
-        if let Some(copied) = self.copied.take() {
-            copied.remove(run);
-        }
-    }
-
     fn facts(&self) -> &Facts {
         &self.facts
     }
@@ -244,11 +261,9 @@ impl Subject for Bare {
 
 /// What a process on the host sees of itself, with which every container is compared.
 pub fn view(run: &mut RunContext) -> Result<Inside, Abort> {
-    let mut bare = build(&Spec::plain("bare"), &run.place)
-        .map_err(|why| Failure::new(FailureClass::Environment, why.reason))?;
+    let mut bare = Bare::plain(&run.place);
     // Nothing to compare with yet: the first look is the host's own.
-    let mut own = read_own_namespaces();
-    std::mem::swap(&mut run.host, &mut own);
+    run.host = read_own_namespaces();
     let mut seen = bare.launch(run)?.message.inside;
     seen.cgroups_in_use = cgroups_in_use();
     Ok(seen)

@@ -2,13 +2,13 @@
 //! it works without a network, through any engine and for any user. Orders go in, answers come out; stamps are taken inside. A
 //! container that dies closes it, which ends every wait; so does our own death.
 
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use super::{RunContext, Work};
-use crate::outcome::{Abort, Failure, FailureClass};
+use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::{self, Answer, Message, SOCKET};
 use crate::sys::socket::{Patience, READABLE, Socket, Stopped, Waited};
 use crate::sys::{pidfd, process};
@@ -37,16 +37,12 @@ pub(super) struct Channel {
     pub process: Option<i32>,
 }
 
-fn environment(reason: String) -> Failure {
-    Failure::new(FailureClass::Environment, reason)
-}
-
 impl Awaited {
     /// In a directory of its own below this one; gives the directory too.
     pub fn below(directory: &Path) -> Result<(Awaited, PathBuf), Failure> {
         let own = directory.join("channel");
         let failed = |error: std::io::Error| {
-            environment(format!("cannot make the channel in `{}`: {error}", own.display()))
+            Failure::environment(format!("cannot make the channel in `{}`: {error}", own.display()))
         };
         std::fs::create_dir(&own).map_err(failed)?;
         // The path of a socket may have a hundred bytes only, and the directory's has as many as it has.
@@ -74,7 +70,7 @@ impl Awaited {
             match self.listener.accept() {
                 Ok((stream, _)) => break stream,
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(environment(format!("cannot accept: {error}")).into()),
+                Err(error) => return Err(Failure::environment(format!("cannot accept: {error}")).into()),
             }
             match &watched {
                 None => {
@@ -126,7 +122,7 @@ fn closed(how: &str) -> Failure {
 }
 
 /// Waits for something to read, or for a slice of time.
-fn wait(patience: &mut Patience<'_>, on: &impl AsRawFd, run: &RunContext) -> Result<Waited, Abort> {
+fn wait(patience: &mut Patience<'_>, on: &impl AsFd, run: &RunContext) -> Result<Waited, Abort> {
     let waited = patience.wait(on, READABLE, SLICE).map_err(stopped)?;
     match waited {
         Waited::Nothing if run.interrupts.asked() => Err(Abort::Interrupted),
@@ -136,9 +132,7 @@ fn wait(patience: &mut Patience<'_>, on: &impl AsRawFd, run: &RunContext) -> Res
 
 impl Channel {
     fn over(stream: UnixStream) -> Result<Channel, Failure> {
-        stream
-            .set_nonblocking(true)
-            .map_err(|error| environment(format!("cannot use a channel: {error}")))?;
+        stream.set_nonblocking(true).or_environment("cannot use a channel")?;
         let process = process::at_the_other_end(&stream);
         Ok(Channel { socket: Socket::from(stream), rest: Vec::new(), process })
     }

@@ -1,13 +1,11 @@
 //! Identifies the programs that a subject consists of: path, version, hash. No number is taken of
 //! a program that is not identified.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use anyhow::{Context, Result};
-
 use super::login::Login;
-use super::{Component, Unavailable};
+use super::{Component, Spec, Unavailable, on_path};
 use crate::image::Digest;
 use crate::sys::signals::Interrupts;
 use crate::sys::spawn::{self, Ended, Program, Status, Unfinished};
@@ -23,86 +21,100 @@ pub fn answer_within(time: Nanos) {
     ANSWER.store(time.0, Ordering::Relaxed);
 }
 
-impl Component {
-    /// A program in this file, with the version that it claims.
-    pub fn of_file(role: &'static str, path: &Path, version: &str) -> Result<Component> {
-        let mut file =
-            std::fs::File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
-        let digest =
-            Digest::of_reader(&mut file).with_context(|| format!("cannot read `{}`", path.display()))?;
-        Ok(Component { role, path: path.to_owned(), version: version.to_owned(), hash: digest.hex() })
-    }
-
-    /// A program that says its version when asked with `--version`; the first line counts.
-    pub fn asked(role: &'static str, path: &Path) -> Result<Component, Unavailable> {
-        Component::asked_as(None, role, path)
-    }
-
-    /// The same, asked as this user.
-    pub fn asked_as(
-        login: Option<&Login>,
-        role: &'static str,
-        path: &Path,
-    ) -> Result<Component, Unavailable> {
-        let answer = ask_as(login, path, &["--version"])?;
-        let version = String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().trim().to_owned();
-        Component::of_file(role, path, &version).map_err(|error| Unavailable::because(format!("{error:#}")))
-    }
+fn answer_time() -> Nanos {
+    Nanos(ANSWER.load(Ordering::Relaxed))
 }
 
-/// What a program answers on standard output to these arguments; its own words where it fails. Ends
-/// at once when the person wants to stop.
-pub fn ask(path: &Path, arguments: &[&str]) -> Result<Vec<u8>, Unavailable> {
-    ask_as(None, path, arguments)
+/// A program in this file, with the version that it claims.
+pub(super) fn identified(role: &str, path: &Path, version: &str) -> Result<Component, Unavailable> {
+    let digest = std::fs::File::open(path).and_then(|mut file| Digest::of_reader(&mut file));
+    let digest =
+        digest.map_err(|error| Unavailable::because(format!("cannot read `{}`: {error}", path.display())))?;
+    let (role, version) = (role.to_owned(), version.to_owned());
+    Ok(Component { role, path: path.display().to_string(), version, sha256: digest.hex() })
 }
 
-/// The same for what must be done even while stopping: removing things.
-pub fn insist(path: &Path, arguments: &[&str]) -> Result<Vec<u8>, Unavailable> {
-    insist_as(None, path, arguments)
+/// The program of a subject: an own build, else the one with this name on the search path.
+pub(super) fn program(spec: &Spec, name: &str, remedy: &str) -> Result<PathBuf, Unavailable> {
+    let found = spec.get("bin").map(PathBuf::from).or_else(|| on_path(name));
+    found.ok_or_else(|| {
+        let which = if spec.name == name { String::new() } else { format!("`{name}` is ") };
+        Unavailable::not_installed(format!("{which}not installed")).with_remedy(remedy)
+    })
 }
 
-/// What a program answers this user.
-pub fn ask_as(login: Option<&Login>, path: &Path, arguments: &[&str]) -> Result<Vec<u8>, Unavailable> {
-    words_as(login, path, arguments).map(|(answer, _)| answer)
-}
-
-/// The same for what must be done even while stopping.
-pub fn insist_as(login: Option<&Login>, path: &Path, arguments: &[&str]) -> Result<Vec<u8>, Unavailable> {
-    answer(&question(login, path, arguments)?, None).map(|ended| ended.stdout)
-}
-
-/// The same with what the program says on standard error, although it did well.
-pub fn words_as(
+/// The programs that play these parts, as far as they are there, asked as this user.
+pub(super) fn components(
     login: Option<&Login>,
-    path: &Path,
-    arguments: &[&str],
-) -> Result<(Vec<u8>, String), Unavailable> {
-    let interrupts = Interrupts::install().ok();
-    let ended = answer(&question(login, path, arguments)?, interrupts.as_ref())?;
-    Ok((ended.stdout, String::from_utf8_lossy(&ended.stderr).trim().to_owned()))
+    parts: impl IntoIterator<Item = (&'static str, Option<PathBuf>)>,
+) -> Result<Vec<Component>, Unavailable> {
+    let there = parts.into_iter().filter_map(|(role, path)| Some((role, path?)));
+    there.map(|(role, path)| Asking { path: &path, login }.component(role)).collect()
 }
 
-/// The program of a question.
-pub fn question(login: Option<&Login>, path: &Path, arguments: &[&str]) -> Result<Program, Unavailable> {
-    let program = Program::new(path, arguments);
-    let dressed = match login {
-        Some(login) => program.and_then(|program| login.dress(program)),
-        None => program,
-    };
-    dressed.map_err(|error| Unavailable::because(error.to_string()))
+/// A program that is asked about itself, and as whom it is started.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asking<'a> {
+    pub path: &'a Path,
+    pub login: Option<&'a Login>,
 }
 
-/// Runs a program that is to answer soon.
-pub fn answer(program: &Program, interrupts: Option<&Interrupts>) -> Result<Ended, Unavailable> {
-    run_within(Nanos(ANSWER.load(Ordering::Relaxed)), program, interrupts)
+impl<'a> Asking<'a> {
+    /// As whoever we are.
+    pub fn of(path: &'a Path) -> Asking<'a> {
+        Asking { path, login: None }
+    }
+
+    /// The program with these arguments.
+    pub fn program(self, arguments: &[&str]) -> Result<Program, Unavailable> {
+        let program = Program::new(self.path, arguments);
+        let dressed = match self.login {
+            Some(login) => program.and_then(|program| login.dress(program)),
+            None => program,
+        };
+        dressed.map_err(|error| Unavailable::because(error.to_string()))
+    }
+
+    /// What it answers on standard output to these arguments; its own words where it fails. Ends
+    /// at once when the person wants to stop.
+    pub fn ask(self, arguments: &[&str]) -> Result<String, Unavailable> {
+        run_within(answer_time(), &self.program(arguments)?).map(|ended| text(&ended.stdout))
+    }
+
+    /// The same for what must be done even while stopping: removing things.
+    pub fn insist(self, arguments: &[&str]) -> Result<String, Unavailable> {
+        run(answer_time(), &self.program(arguments)?, None).map(|ended| text(&ended.stdout))
+    }
+
+    /// The answer, with what the program says on standard error although it did well.
+    pub fn words(self, arguments: &[&str]) -> Result<(String, String), Unavailable> {
+        let ended = run_within(answer_time(), &self.program(arguments)?)?;
+        Ok((text(&ended.stdout), text(&ended.stderr).trim().to_owned()))
+    }
+
+    /// The first line of what it says when asked with `--version`.
+    pub fn version(self) -> Result<String, Unavailable> {
+        let answer = self.ask(&["--version"])?;
+        Ok(answer.lines().next().unwrap_or_default().trim().to_owned())
+    }
+
+    /// As a part of a subject.
+    pub fn component(self, role: &str) -> Result<Component, Unavailable> {
+        identified(role, self.path, &self.version()?)
+    }
 }
 
-/// Runs a program that may take this long.
-pub fn run_within(
-    allowed: Nanos,
-    program: &Program,
-    interrupts: Option<&Interrupts>,
-) -> Result<Ended, Unavailable> {
+/// What a program answers to these arguments.
+pub(crate) fn ask(path: &Path, arguments: &[&str]) -> Result<String, Unavailable> {
+    Asking::of(path).ask(arguments)
+}
+
+/// Runs a program that may take this long, unless the person wants to stop.
+pub(super) fn run_within(allowed: Nanos, program: &Program) -> Result<Ended, Unavailable> {
+    run(allowed, program, Interrupts::install().ok().as_ref())
+}
+
+fn run(allowed: Nanos, program: &Program, interrupts: Option<&Interrupts>) -> Result<Ended, Unavailable> {
     let shown = program.shown();
     let started = spawn::start(program);
     let child = started.map_err(|error| Unavailable::because(format!("cannot start `{shown}`: {error}")))?;
@@ -110,8 +122,7 @@ pub fn run_within(
         Ok(ended) if ended.status == Status::Exited(0) => Ok(ended),
         Ok(ended) => {
             let words = if ended.stderr.is_empty() { &ended.stdout } else { &ended.stderr };
-            let words = String::from_utf8_lossy(words);
-            Err(Unavailable::in_words(&format!("`{shown}` ended with {}", ended.status), &words))
+            Err(Unavailable::in_words(&format!("`{shown}` ended with {}", ended.status), &text(words)))
         }
         Err(Unfinished::TimedOut { .. }) => {
             Err(Unavailable::no_answer(format!("`{shown}` {NO_ANSWER} within {allowed}")))
@@ -119,4 +130,8 @@ pub fn run_within(
         Err(Unfinished::Interrupted) => Err(Unavailable::because("interrupted")),
         Err(why) => Err(Unavailable::because(format!("`{shown}`: {why:?}"))),
     }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }

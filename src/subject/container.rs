@@ -14,11 +14,15 @@ use super::client::{self, Terminal};
 use super::limits::Limits;
 use super::resources;
 use super::treatment::{self, Expected, Network};
-use super::{Access, ContainerRequest, Mount, Order, Resident, RunContext, Subject, Work, addresses};
-use crate::outcome::{Abort, Failure, FailureClass};
+use super::{
+    Access, ContainerRequest, Launch, Mount, Order, Resident, RunContext, Spec, Subject, Work, addresses,
+};
+use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::{Answer, Inside, Message};
+use crate::resource::command;
 use crate::resource::journal::Entry;
-use crate::sys::spawn::{self, Ended, Program};
+use crate::sys::signals;
+use crate::sys::spawn::{Ended, Program};
 use crate::sys::{cgroup, clock, pidfd};
 use crate::units::{Nanos, Stamp};
 
@@ -158,7 +162,7 @@ impl<'a> Container<'a> {
         let name = run.next_name();
         let directory = run.workspace().join(&name);
         std::fs::create_dir_all(&directory)
-            .map_err(|error| environment(format!("cannot make `{}`: {error}", directory.display())))?;
+            .or_environment(format_args!("cannot make `{}`", directory.display()))?;
         let mut draft =
             Draft { name: name.clone(), directory: directory.clone(), request: request.clone(), run };
         let service = match request.program {
@@ -248,7 +252,7 @@ impl<'a> Container<'a> {
         let Some(Service::Ready { channel, orders, .. }) = &mut self.service else {
             return Err(no_service().into());
         };
-        let allowed = orders.pop_front().ok_or_else(|| environment("no order was sent".to_owned()))?;
+        let allowed = orders.pop_front().ok_or_else(|| Failure::environment("no order was sent"))?;
         let answered = channel.answer(allowed, self.run);
         let answer = answered.map_err(|abort| self.with_output(abort))?;
         match &answer.done.refused {
@@ -313,22 +317,21 @@ impl<'a> Container<'a> {
     /// CPU time that its first process has used so far, all its threads together.
     pub fn cpu(&mut self) -> Result<Nanos, Failure> {
         let first = self.first_process()?;
-        clock::process_cpu(first)
-            .map_err(|error| environment(format!("cannot read the CPU time of process {first}: {error}")))
+        clock::process_cpu(first).or_environment(format_args!("cannot read the CPU time of process {first}"))
     }
 
     /// Its own addresses, those of loopback not among them.
     pub fn addresses(&mut self) -> Result<Vec<IpAddr>, Failure> {
         let first = self.first_process()?;
         addresses::of_process(first)
-            .map_err(|error| environment(format!("cannot read the addresses of process {first}: {error}")))
+            .or_environment(format_args!("cannot read the addresses of process {first}"))
     }
 
     /// The directories of its cgroups, one in each hierarchy that is mounted here.
     pub fn cgroups(&mut self) -> Result<Vec<PathBuf>, Failure> {
         let first = self.first_process()?;
         let mounted = cgroup::mounted_of(first)
-            .map_err(|error| environment(format!("cannot read the cgroups of process {first}: {error}")))?;
+            .or_environment(format_args!("cannot read the cgroups of process {first}"))?;
         Ok(mounted.into_iter().filter_map(|hierarchy| hierarchy.own).collect())
     }
 }
@@ -363,8 +366,23 @@ pub(super) fn is_over(cut_short: bool, removed: &Result<Found, Failure>) -> bool
     }
 }
 
-fn environment(reason: String) -> Failure {
-    Failure::new(FailureClass::Environment, reason)
+/// Carries one launch out under its line in the journal. `remove` removes what it left, as far as it does not do that itself.
+pub(super) fn recorded(
+    run: &RunContext,
+    spec: &Spec,
+    name: &str,
+    launch: impl FnOnce() -> Result<Launch, Abort>,
+    remove: impl FnOnce(&Result<Launch, Abort>) -> Result<Found, Failure>,
+) -> Result<Launch, Abort> {
+    let entry = run.note(resources::container(spec, name))?;
+    let launched = launch();
+    let removed = remove(&launched);
+    if is_over(launched.as_ref().is_err_and(is_cut_short), &removed) {
+        run.cross_out(entry);
+    }
+    let launched = launched?;
+    removed?;
+    Ok(launched)
 }
 
 impl Draft<'_> {
@@ -375,15 +393,7 @@ impl Draft<'_> {
 
     /// Carries out one command; one that fails is a failure in its own words.
     pub(super) fn carry_out(&self, program: &Program) -> Result<Ended, Abort> {
-        let ended = self.until_it_ends(program, self.run.allowed)?;
-        client::ended_well(&program.shown(), &ended)?;
-        Ok(ended)
-    }
-
-    fn until_it_ends(&self, program: &Program, allowed: Nanos) -> Result<Ended, Abort> {
-        let child = spawn::start(program).map_err(|error| client::cannot_start(program, &error))?;
-        let waited = child.wait(allowed, Some(&self.run.interrupts));
-        waited.map_err(|why| client::unfinished(allowed, program, why))
+        command::carry_out(program, self.run.allowed, &self.run.interrupts)
     }
 
     /// Carries out a command that runs the probe with this order inside.
@@ -393,7 +403,7 @@ impl Draft<'_> {
         order: Order<'_>,
         terminal: Terminal,
     ) -> Result<Entered, Abort> {
-        let ended = self.until_it_ends(program, order.allowed(self.run))?;
+        let ended = command::until_it_ends(program, order.allowed(self.run), &self.run.interrupts)?;
         Ok(self.entered(&program.shown(), &ended, terminal)?)
     }
 
@@ -424,10 +434,10 @@ impl Draft<'_> {
     pub(super) fn stop(&self, program: &Program, first: &First) -> Result<Span, Abort> {
         let ended = self.carry_out(program)?;
         let allowed = self.run.allowed;
-        match spawn::await_end(&first.process, allowed, &self.run.interrupts) {
-            spawn::Awaited::Ended => Ok(Span { began: ended.spawned, ended: clock::now() }),
-            spawn::Awaited::Interrupted => Err(Abort::Interrupted),
-            spawn::Awaited::TimedOut => {
+        match self.run.interrupts.await_end(Some(&first.process), allowed) {
+            signals::Awaited::Ended => Ok(Span { began: ended.spawned, ended: clock::now() }),
+            signals::Awaited::Interrupted => Err(Abort::Interrupted),
+            signals::Awaited::TimedOut => {
                 let reason =
                     format!("the container did not end within {allowed} after `{}`", program.shown());
                 Err(Failure { took: allowed, ..Failure::new(FailureClass::Timeout, reason) }.into())
@@ -448,19 +458,19 @@ impl First {
     pub fn of_file(path: &Path, by: &str) -> Result<First, Failure> {
         let said = std::fs::read_to_string(path).unwrap_or_default();
         let pid = said.trim().parse();
-        let pid = pid.map_err(|_| environment(format!("`{by}` left no process id in its pid file")))?;
-        let process =
-            pidfd::open(pid).map_err(|error| environment(format!("cannot watch process {pid}: {error}")))?;
+        let pid =
+            pid.map_err(|_| Failure::environment(format!("`{by}` left no process id in its pid file")))?;
+        let process = pidfd::open(pid).or_environment(format_args!("cannot watch process {pid}"))?;
         Ok(First { pid, process })
     }
 }
 
 /// What a verb says that comes before its time; the order is the experiments' to keep, so it is a fault of ours.
 pub(super) fn nothing_runs() -> Failure {
-    environment("there is no running container for this verb".to_owned())
+    Failure::environment("there is no running container for this verb")
 }
 
 /// The same of orders to a program that takes none, or is not known to be ready.
 fn no_service() -> Failure {
-    environment("there is no service in this container that is ready".to_owned())
+    Failure::environment("there is no service in this container that is ready")
 }

@@ -16,39 +16,36 @@ use std::path::{Path, PathBuf};
 use self::ctr::{Ctr, NAMESPACE};
 use self::verbs::OfContainerd;
 use super::client::{self, Call, Holds, Terminal};
-use super::component::ask;
-use super::container::{Draft, Verbs, is_cut_short, is_over};
-use super::engine::{RUN_LABEL, STATE_LABEL};
+use super::component::{ask, components, identified, program};
+use super::container::{Draft, Found, Verbs, recorded};
+use super::engine::Engine;
 use super::limits::Limits;
 use super::resources::{self, Made, Offer, Wish};
 use super::spec::parse_size;
-use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
+use super::treatment::{Expected, Network};
 use super::{
-    Access, Component, Defaults, Facts, Kind, Launch, Need, Order, Place, RunContext, Spec, Subject,
-    Unavailable, kinds, on_path,
+    Component, Facts, Kind, Launch, Need, Order, Place, RunContext, Spec, Subject, Unavailable, kinds,
+    on_path,
 };
-use crate::image::EXECUTABLE;
-use crate::outcome::{Abort, Failure, FailureClass};
+use crate::image::{EXECUTABLE, Image};
+use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE};
-use crate::resource::Held;
-use crate::subject::resources::container;
+use crate::resource::{Held, command};
 use crate::sys::process;
-use crate::sys::spawn::Program;
 
 /// Where containerd listens: the system's own, then the one that a dockerd started for itself.
 const SOCKETS: [&str; 2] = ["/run/containerd/containerd.sock", "/run/docker/containerd/containerd.sock"];
 
 /// The kind `containerd`.
-pub static KIND: Kind =
-    Kind { declared: &kinds::CONTAINERD, defaults, build, sweep: |_, company| sweep::sweep(company) };
-
-fn defaults() -> Defaults {
-    let installed = Spec::plain("containerd");
+pub static KIND: Kind = Kind {
+    declared: &kinds::CONTAINERD,
+    as_installed: &["containerd"],
     // What others filter by default must be asked for here.
-    let equalised = installed.with(&[("net", "none"), ("log", "none"), ("seccomp", "default")]);
-    Defaults { as_installed: vec![installed], equalised: vec![equalised] }
-}
+    equalised: &["containerd:log=none,net=none,seccomp=default"],
+    build,
+    sweep: |_, others| sweep::sweep(others),
+};
 
 /// containerd as it was found, ready to start containers.
 struct Containerd {
@@ -66,29 +63,20 @@ fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
 
 /// Finds `ctr` and asks its daemon what it is.
 fn find(spec: &Spec) -> Result<Containerd, Unavailable> {
-    let client = match spec.get("bin") {
-        Some(path) => PathBuf::from(path),
-        None => on_path("ctr").ok_or_else(|| {
-            Unavailable::not_installed("`ctr` is not installed")
-                .with_remedy("install the package `containerd`")
-        })?,
-    };
+    let client = program(spec, "ctr", "install the package `containerd`")?;
     let ctr = Ctr::new(client, address(spec.get("host"))?);
     let runtime = runtime(spec.runtime.as_deref())?;
-    let version = String::from_utf8_lossy(&ctr.ask(&["version"])?).into_owned();
+    let version = ctr.ask(&["version"])?;
     let server = version.split_once("Server:").and_then(|(_, server)| line_after(server, "Version:"));
 
-    let mut components = vec![Component::asked("client", ctr.program())?];
     let socket = Path::new(ctr.address());
     let daemon = process::listening_on(socket).and_then(process::read);
     let daemon = daemon.filter(|one| one.name == "containerd");
-    if let Some(path) = daemon.as_ref().and_then(|daemon| daemon.executable.as_ref()) {
-        components.push(Component::asked("daemon", path)?);
-        components.extend(shim(path)?);
-    }
-    if let Some(path) = &runtime {
-        components.push(Component::asked("runtime", path)?);
-    }
+    let executable = daemon.as_ref().and_then(|daemon| daemon.executable.clone());
+    let shim = executable.as_deref().map(shim).transpose()?.flatten();
+    let parts = [("client", Some(ctr.program().to_owned())), ("daemon", executable)];
+    let mut components = components(None, parts.into_iter().chain([("runtime", runtime.clone())]))?;
+    components.extend(shim);
     let started_by = daemon.as_ref().and_then(|daemon| process::read(daemon.parent));
     let notes = [
         ("server", server),
@@ -99,7 +87,7 @@ fn find(spec: &Spec) -> Result<Containerd, Unavailable> {
         ("daemon started", daemon.as_ref().map(|daemon| daemon.started().to_string())),
         ("daemon uptime", daemon.as_ref().map(|daemon| daemon.uptime().to_string())),
     ];
-    let known = |(key, value): (&str, Option<String>)| Some((key.to_owned(), value?));
+    let known = |(key, value): (&'static str, Option<String>)| Some((key, value?));
     Ok(Containerd {
         spec: spec.clone(),
         ctr,
@@ -162,10 +150,8 @@ fn shim(daemon: &Path) -> Result<Option<Component>, Unavailable> {
     let name = "containerd-shim-runc-v2";
     let beside = daemon.parent().map(|directory| directory.join(name)).filter(|path| path.is_file());
     let Some(path) = beside.or_else(|| on_path(name)) else { return Ok(None) };
-    let answer = ask(&path, &["-v"])?;
-    let version = line_after(&String::from_utf8_lossy(&answer), "Version:").unwrap_or_default();
-    let found = Component::of_file("shim", &path, &version);
-    found.map(Some).map_err(|error| Unavailable::because(format!("{error:#}")))
+    let version = line_after(&ask(&path, &["-v"])?, "Version:").unwrap_or_default();
+    identified("shim", &path, &version).map(Some)
 }
 
 fn line_after(text: &str, word: &str) -> Option<String> {
@@ -186,8 +172,8 @@ impl Containerd {
         let image = self.image.as_deref().expect("`prepare` provides the image before any launch");
         let mut all = self.ctr.arguments(verb);
         let mut add = |words: &[&str]| all.extend(words.iter().map(|word| (*word).to_owned()));
-        add(&["--label", &format!("{RUN_LABEL}={}", run.id)]);
-        add(&["--label", &format!("{STATE_LABEL}={}", run.place.state.display())]);
+        let [id, state] = &Engine::labels(run);
+        add(&[id, state]);
         if self.key("net") == Some("host") {
             add(&["--net-host"]);
         }
@@ -215,8 +201,8 @@ impl Containerd {
             add(&["--mount", &format!("type=bind,src={source},dst={EXECUTABLE},options=rbind:ro")]);
         }
         for mount in order.mounts() {
-            let access = if mount.access == Access::ReadOnly { "ro" } else { "rw" };
-            let (host, inside) = (mount.host.display(), mount.inside.display());
+            let (host, inside, access) =
+                (mount.host.display(), mount.inside.display(), mount.access.option());
             add(&["--mount", &format!("type=bind,src={host},dst={inside},options=rbind:{access}")]);
         }
         add(&[image, name, EXECUTABLE, PROBE]);
@@ -228,18 +214,10 @@ impl Containerd {
         let native = self.key("snapshotter") == Some("native");
         Expected {
             network: if self.key("net") == Some("host") { Network::Host } else { Network::Loopback },
-            pid: Own::Private,
-            user: Own::Host,
-            mount: Own::Private,
-            ipc: Own::Private,
-            uts: Own::Private,
-            // Seen only where the cgroup is mounted, which `ctr` does for limits alone.
-            cgroup: Cgroup::Own,
-            no_new_privs: None,
             seccomp: Some(if self.key("seccomp") == Some("default") { 2 } else { 0 }),
-            capabilities: None,
-            kernel: Kernel::Hosts,
             root: if native { &[] } else { &["overlay"] },
+            // Its cgroup is seen only where that is mounted, which `ctr` does for limits alone.
+            ..Expected::container()
         }
     }
 
@@ -260,25 +238,30 @@ impl Containerd {
     }
 
     /// The image to run, imported if it is ours and not there yet.
-    fn provide_image(&self, run: &RunContext) -> Result<String, Failure> {
-        let environment = |reason: String| Failure::new(FailureClass::Environment, reason);
+    fn provide_image(&self, run: &RunContext) -> Result<String, Abort> {
         let wanted = match self.key("image") {
             None | Some("small") => run.place.reference.clone(),
             Some(named) => named.to_owned(),
         };
-        if self.ctr.has_image(&wanted).map_err(|why| environment(why.reason))? {
+        if self.ctr.has_image(&wanted)? {
             return Ok(wanted);
         }
         if wanted != run.place.reference {
-            return Err(environment(format!(
+            return Err(Failure::environment(format!(
                 "containerd has no image `{wanted}` in its namespace `{NAMESPACE}`; `ctr --namespace {NAMESPACE} images \
                  import` puts one there; dunnage pulls nothing, since a download is no part of a start"
-            )));
+            ))
+            .into());
         }
-        let import = |archive: &Path| self.ctr.import(archive, &wanted, self.key("snapshotter"));
-        super::engine::with_archive(run, &self.spec, import)
-            .map_err(|reason| environment(format!("containerd does not take the image: {reason}")))?;
+        let bytes = std::fs::read(&run.place.executable)
+            .or_environment(format_args!("cannot read `{}`", run.place.executable.display()))?;
+        self.import(&Image::small(&bytes), run)?;
         Ok(wanted)
+    }
+
+    fn import(&self, image: &Image<'_>, run: &RunContext) -> Result<(), Abort> {
+        let import = |archive: &Path| self.ctr.import(archive, &image.reference, self.key("snapshotter"));
+        resources::load_image(image, &self.spec, run, import)
     }
 }
 
@@ -300,22 +283,19 @@ impl Subject for Containerd {
             return Err(resources::not_made(&self.spec, wish.offer()).into());
         };
         let image = resources::layered(executable, layers, run);
-        let name = image.reference().to_owned();
+        let name = image.reference.clone();
         let record = resources::of_subject(Offer::Image.kind(), &self.spec, &name);
         run.owner.make(Offer::Image.kind(), record, || {
-            let import = |archive: &Path| self.ctr.import(archive, &name, self.key("snapshotter"));
-            resources::with_layers(&image, run, import)?;
+            self.import(&image, run)?;
             Ok(Made::Named(name.clone()))
         })
     }
 
     fn unmake(&self, offer: Offer, name: &str, _: &str) -> Result<(), Failure> {
-        let failed = |why: Unavailable| Failure::new(FailureClass::Environment, why.reason);
-        if offer != Offer::Image || !self.ctr.has_image(name).map_err(failed)? {
-            return Ok(());
+        if offer == Offer::Image && self.ctr.has_image(name)? {
+            self.ctr.insist(&["images", "delete", "--sync", name])?;
         }
-        let deleted = self.ctr.insist(&["images", "delete", "--sync", name]);
-        deleted.map(drop).map_err(failed)
+        Ok(())
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
@@ -329,11 +309,9 @@ impl Subject for Containerd {
 
     fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
         let name = run.next_name();
-        let program = Program::new(self.ctr.program(), self.making(&["run", "--rm"], run, &name, order))
-            .map_err(|error| Failure::new(FailureClass::Environment, error.to_string()))?;
-        let entry = run.note(container(&self.spec, &name))?;
+        let program =
+            command::program(self.ctr.program(), &self.making(&["run", "--rm"], run, &name, order))?;
         let call = Call {
-            program: &program,
             name: &name,
             daemons: self.daemons.as_deref().map_err(String::as_str),
             expected: &self.expected(),
@@ -344,24 +322,18 @@ impl Subject for Containerd {
             allowed: order.allowed(run),
             limits: self.limits(),
         };
-        let launched = client::launch(run, &call);
-        let Err(abort) = &launched else {
-            run.cross_out(entry);
-            let launch = launched?;
-            self.check_snapshotter(&launch.message.inside)?;
-            return Ok(launch);
+        let remove = |launched: &Result<Launch, Abort>| match launched {
+            Ok(_) => Ok(Found::Yes),
+            Err(_) => self.ctr.remove(&name, self.key("snapshotter")),
         };
-        if is_over(is_cut_short(abort), &self.ctr.remove(&name, self.key("snapshotter"))) {
-            run.cross_out(entry);
-        }
-        launched
+        let launched = recorded(run, &self.spec, &name, || client::launch(run, &program, &call), remove)?;
+        self.check_snapshotter(&launched.message.inside)?;
+        Ok(launched)
     }
 
     fn remove(&self, name: &str) -> Result<(), Failure> {
         self.ctr.remove(name, self.key("snapshotter")).map(drop)
     }
-
-    fn finish(&mut self, _: &RunContext) {}
 
     fn facts(&self) -> &Facts {
         &self.facts

@@ -9,10 +9,9 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::Place;
-use crate::outcome::{Abort, Failure};
+use crate::outcome::Abort;
 use crate::probe::message::Inside;
-use crate::resource::journal::Entry;
-use crate::resource::{Owner, Record, journals};
+use crate::resource::{Owner, journals};
 use crate::sys::accounting::Listener;
 use crate::sys::cgroup;
 use crate::sys::seccomp::Profile;
@@ -89,21 +88,6 @@ impl RunContext {
         self.filter.get()
     }
 
-    /// A name for the next instance, which nobody else uses and which is no part of another one.
-    pub fn next_name(&self) -> String {
-        self.owner.next_name()
-    }
-
-    /// Writes a resource into the journal, before it is made.
-    pub fn note(&self, resource: Record) -> Result<Entry, Failure> {
-        self.owner.note(resource)
-    }
-
-    /// Crosses a resource out, after it is gone.
-    pub fn cross_out(&self, entry: Entry) {
-        self.owner.cross_out(entry);
-    }
-
     /// Lets so much time pass on the clock of scripted subjects, and says when that began.
     pub fn pass(&self, time: Nanos) -> Stamp {
         Stamp(self.scripted.fetch_add(time.0.max(0) as u64, Ordering::Relaxed))
@@ -113,10 +97,14 @@ impl RunContext {
     pub fn quiet(&self, time: Nanos) -> Result<(), Abort> {
         if self.interrupts.sleep(time.0 as u64) { Err(Abort::Interrupted) } else { Ok(()) }
     }
+}
 
-    /// A directory for what this run makes and removes again.
-    pub fn workspace(&self) -> PathBuf {
-        self.owner.workspace()
+/// A run makes and names its things as their owner does.
+impl std::ops::Deref for RunContext {
+    type Target = Owner;
+
+    fn deref(&self) -> &Owner {
+        &self.owner
     }
 }
 

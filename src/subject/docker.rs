@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::api;
-use super::component::ask;
+use super::component::{Asking, ask, components, program};
 use super::engine::{self, Engine};
-use super::unavailable::remedy_for_docker;
-use super::{Component, Defaults, Facts, Kind, Place, Spec, Subject, Unavailable, kinds, on_path};
-use crate::sys::process;
+use super::unavailable::silent_docker;
+use super::{Component, Facts, Kind, Place, Spec, Subject, Unavailable, kinds, on_path};
+use crate::sys::process::{self, Process};
 
 /// Where the client looks for its daemon unless told otherwise.
 const DEFAULT_SOCKET: &str = "unix:///var/run/docker.sock";
@@ -17,17 +17,11 @@ const DEFAULT_SOCKET: &str = "unix:///var/run/docker.sock";
 /// The kind `docker`.
 pub static KIND: Kind = Kind {
     declared: &kinds::DOCKER,
-    defaults,
+    as_installed: &["docker", "docker+crun"],
+    equalised: &["docker:log=none,net=none", "docker+crun:log=none,net=none"],
     build,
-    sweep: |_, company| engine::sweep(find(&Spec::plain("docker")), company),
+    sweep: |_, others| engine::sweep(find(&Spec::plain("docker")), others),
 };
-
-fn defaults() -> Defaults {
-    let with_crun = Spec { runtime: Some("crun".into()), ..Spec::plain("docker") };
-    let as_installed = vec![Spec::plain("docker"), with_crun];
-    let equalised = as_installed.iter().map(|spec| spec.with(&[("net", "none"), ("log", "none")])).collect();
-    Defaults { as_installed, equalised }
-}
 
 fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     if spec.get("client") == Some("api") {
@@ -51,19 +45,13 @@ fn over_api(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable>
 
 /// Finds the client and asks its daemon what it is.
 pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
-    let client = match spec.get("bin") {
-        Some(path) => PathBuf::from(path),
-        None => on_path("docker").ok_or_else(|| {
-            Unavailable::not_installed("not installed")
-                .with_remedy("install the package `docker.io` or Docker's own")
-        })?,
-    };
+    let client = program(spec, "docker", "install the package `docker.io` or Docker's own")?;
     let mut global = Vec::new();
     if let Some(host) = spec.get("host") {
         global.extend(["--host".to_owned(), host.to_owned()]);
     }
     let info = info(&client, &global)?;
-    let component = Component::asked("client", &client)?;
+    let component = Asking::of(&client).component("client")?;
     of_info(spec, &info, client, global, component)
 }
 
@@ -84,17 +72,11 @@ fn of_info(
     let runtime_path =
         if runtime_path.contains('/') { Some(PathBuf::from(runtime_path)) } else { on_path(runtime_path) };
 
-    let mut components = vec![component];
     let daemons = daemons(spec.get("host"));
-    for daemon in &daemons {
-        let role = if daemon.name == "dockerd" { "daemon" } else { "containerd" };
-        if let Some(path) = &daemon.executable {
-            components.push(Component::asked(role, path)?);
-        }
-    }
-    if let Some(path) = &runtime_path {
-        components.push(Component::asked("runtime", path)?);
-    }
+    let role = |daemon: &Process| if daemon.name == "dockerd" { "daemon" } else { "containerd" };
+    let parts = daemons.iter().map(|daemon| (role(daemon), daemon.executable.clone()));
+    let mut components = components(None, parts.chain([("runtime", runtime_path.clone())]))?;
+    components.insert(0, component);
     let mut always = Vec::new();
     if spec.runtime.is_some() {
         always.extend(["--runtime".to_owned(), runtime.clone()]);
@@ -125,11 +107,7 @@ fn of_info(
         runtime: runtime_path,
         seccomp_by_default,
         root: if text("Driver").starts_with("overlay") { &["overlay"] } else { &[] },
-        facts: Facts {
-            components,
-            runtime: Some(runtime),
-            notes: notes.map(|(key, value)| (key.to_owned(), value)).to_vec(),
-        },
+        facts: Facts { components, runtime: Some(runtime), notes: notes.to_vec() },
         image: None,
     })
 }
@@ -139,12 +117,9 @@ pub fn info(client: &Path, global: &[String]) -> Result<Value, Unavailable> {
     let mut arguments: Vec<&str> = global.iter().map(String::as_str).collect();
     arguments.extend(["info", "--format", "{{json .}}"]);
     // Some clients exit with 1 when the daemon is silent, others with 0 and the error in their answer.
-    let silent = |why: Unavailable| match remedy_for_docker(&address(global.last().map(String::as_str))) {
-        Some(remedy) => why.with_remedy(remedy),
-        None => why,
-    };
+    let silent = |why| silent_docker(&address(global.last().map(String::as_str)), why);
     let answer = ask(client, &arguments).map_err(silent)?;
-    let info: Value = serde_json::from_slice(&answer)
+    let info: Value = serde_json::from_str(&answer)
         .map_err(|error| Unavailable::because(format!("`docker info` answered nonsense: {error}")))?;
     let errors: Vec<_> =
         info["ServerErrors"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -174,7 +149,7 @@ pub fn address(host: Option<&str>) -> String {
 /// The daemons that work for the client: the dockerd that listens on its socket, and the containerd
 /// that it started or that the system runs. Where somebody else holds the socket for the daemon
 /// (systemd does), the only dockerd there is; with several, none, rather than a wrong one.
-fn daemons(host: Option<&str>) -> Vec<process::Process> {
+fn daemons(host: Option<&str>) -> Vec<Process> {
     let address = address(host);
     let Some(socket) = address.strip_prefix("unix://") else { return Vec::new() };
     let all = process::named(&["dockerd", "containerd"]);
@@ -185,7 +160,6 @@ fn daemons(host: Option<&str>) -> Vec<process::Process> {
         _ => None,
     });
     let Some(own) = own else { return Vec::new() };
-    let below =
-        |one: &&process::Process| one.name == "containerd" && (one.parent == own.pid || one.parent == 1);
+    let below = |one: &&Process| one.name == "containerd" && (one.parent == own.pid || one.parent == 1);
     std::iter::once((*own).clone()).chain(all.iter().filter(below).cloned()).collect()
 }

@@ -10,23 +10,20 @@ mod verbs;
 use std::path::PathBuf;
 
 pub use self::image::users_with_images;
-pub(super) use self::image::with_archive;
 use self::verbs::OfEngine;
 use super::client::{self, Call, Holds, Terminal};
-use super::component::{ask_as, insist_as, question};
-use super::container::{Draft, Found, Verbs, is_cut_short, is_over};
+use super::component::Asking;
+use super::container::{Draft, Found, Verbs, recorded};
 use super::limits::Limits;
 use super::login::Login;
 use super::resources::{Made, Offer, Wish};
-use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
-use super::{Access, Company, Facts, Launch, Need, Order, RunContext, Spec, Subject, Unavailable, context};
+use super::treatment::{Cgroup, Expected, Network, Own};
+use super::{Access, Facts, Launch, Need, Order, OtherRuns, RunContext, Spec, Subject, Unavailable, context};
 use crate::image::fat;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::PROBE;
 use crate::probe::message::Inside;
 use crate::resource::Held;
-use crate::subject::resources::container;
-use crate::sys::bridge::Bridge;
 use crate::sys::raw;
 use crate::sys::spawn::Program;
 
@@ -68,19 +65,22 @@ impl Engine {
         self.global.iter().map(String::as_str).chain(verb.iter().copied()).collect()
     }
 
-    fn insist(&self, verb: &[&str]) -> Result<Vec<u8>, Unavailable> {
-        insist_as(self.login.as_ref(), &self.client, &self.arguments(verb))
+    fn asking(&self) -> Asking<'_> {
+        Asking { path: &self.client, login: self.login.as_ref() }
     }
 
-    fn ask(&self, verb: &[&str]) -> Result<Vec<u8>, Unavailable> {
-        ask_as(self.login.as_ref(), &self.client, &self.arguments(verb))
+    fn insist(&self, verb: &[&str]) -> Result<String, Unavailable> {
+        self.asking().insist(&self.arguments(verb))
+    }
+
+    fn ask(&self, verb: &[&str]) -> Result<String, Unavailable> {
+        self.asking().ask(&self.arguments(verb))
     }
 
     /// The client with these arguments (the global ones among them), as whoever starts it.
     fn program(&self, arguments: &[String]) -> Result<Program, Failure> {
         let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        question(self.login.as_ref(), &self.client, &words)
-            .map_err(|why| Failure::new(FailureClass::Environment, why.reason))
+        Ok(self.asking().program(&words)?)
     }
 
     /// Whether the engine works without root's privileges.
@@ -104,10 +104,9 @@ impl Engine {
     ) -> Vec<String> {
         let mut all = self.global.clone();
         let mut add = |words: &[&str]| all.extend(words.iter().map(|word| (*word).to_owned()));
-        let key = |key: &str| self.spec.get(key);
         add(verb);
-        add(&["--name", name, "--label", &format!("{RUN_LABEL}={}", run.id)]);
-        add(&["--label", &format!("{STATE_LABEL}={}", run.place.state.display())]);
+        let labels = Engine::labels(run);
+        add(&["--name", name, &labels[0], &labels[1]]);
         for port in order.ports() {
             add(&["--publish", &format!("127.0.0.1::{port}")]);
         }
@@ -122,21 +121,19 @@ impl Engine {
                 add(&[option, value]);
             }
         }
-        if let Some(bytes) = key("memory").and_then(super::spec::parse_size) {
+        if let Some(bytes) = self.spec.get("memory").and_then(super::spec::parse_size) {
             add(&["--memory", &bytes.to_string()]);
         }
-        if key("seccomp") == Some("off") {
-            add(&["--security-opt", "seccomp=unconfined"]);
-        }
-        if key("pid") == Some("host") {
-            add(&["--pid", "host"]);
-        }
-        if key("log") == Some("none") {
-            add(&["--log-driver", "none"]);
-        }
-        if key("tty") == Some("true") {
-            add(&["--tty"]);
-        }
+        let switches: [(&str, &str, &[&str]); 4] = [
+            ("seccomp", "off", &["--security-opt", "seccomp=unconfined"]),
+            ("pid", "host", &["--pid", "host"]),
+            ("log", "none", &["--log-driver", "none"]),
+            ("tty", "true", &["--tty"]),
+        ];
+        switches
+            .iter()
+            .filter(|(key, value, _)| self.spec.get(key) == Some(*value))
+            .for_each(|(.., words)| add(words));
         add(&self.always.iter().map(String::as_str).collect::<Vec<_>>());
         for mount in order.mounts() {
             // Unlike `--volume`, it makes no directory of a source that is missing.
@@ -160,7 +157,31 @@ impl Engine {
             Ok(words) if words.is_empty() => Ok(Found::No),
             Ok(_) => Ok(Found::Yes),
             Err(why) if is_about_nothing(&why.reason) => Ok(Found::No),
-            Err(why) => Err(Failure::new(FailureClass::Environment, why.reason)),
+            Err(why) => Err(why.into()),
+        }
+    }
+
+    /// The labels of what this run makes, as options of a verb that makes something.
+    pub(super) fn labels(run: &RunContext) -> [String; 2] {
+        [
+            format!("--label={RUN_LABEL}={}", run.id),
+            format!("--label={STATE_LABEL}={}", run.place.state.display()),
+        ]
+    }
+
+    pub(super) fn terminal(&self) -> Terminal {
+        if self.spec.get("tty") == Some("true") { Terminal::Yes } else { Terminal::No }
+    }
+
+    /// Removes a container by force where its launch did not do that.
+    pub(super) fn clear(
+        &self,
+        launched: &Result<Launch, Abort>,
+        rm: impl FnOnce() -> Result<Found, Failure>,
+    ) -> Result<Found, Failure> {
+        match (launched, self.spec.get("rm")) {
+            (Ok(_), Some("false")) | (Err(_), _) => rm(),
+            _ => Ok(Found::Yes),
         }
     }
 
@@ -198,16 +219,11 @@ impl Engine {
                 Some("host") => Own::Host,
                 _ => Own::Any,
             },
-            mount: Own::Private,
-            ipc: Own::Private,
-            uts: Own::Private,
             // Without delegation an ordinary user can make none.
             cgroup: if self.is_rootless() { Cgroup::Any } else { Cgroup::Own },
-            no_new_privs: None,
             seccomp,
-            capabilities: None,
-            kernel: Kernel::Hosts,
             root: self.root,
+            ..Expected::container()
         }
     }
 
@@ -236,7 +252,7 @@ impl Engine {
 
 impl Subject for Engine {
     fn offers(&self) -> &'static [Need] {
-        &Need::CONTAINER
+        &Need::JOINED
     }
 
     fn spec(&self) -> &Spec {
@@ -244,7 +260,7 @@ impl Subject for Engine {
     }
 
     fn makes(&self) -> &'static [Offer] {
-        &[Offer::Volume, Offer::Image]
+        &[Offer::Network, Offer::Volume, Offer::Image]
     }
 
     fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
@@ -267,57 +283,28 @@ impl Subject for Engine {
     fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
         let name = run.next_name();
         let program = self.program(&self.run_arguments(run, &name, self.image(), order))?;
-        let entry = run.note(container(&self.spec, &name))?;
         let call = Call {
-            program: &program,
             name: &name,
             daemons: self.daemons.as_deref().map_err(String::as_str),
             expected: &self.expected(),
             runtime: self.runtime.as_deref(),
-            terminal: if self.spec.get("tty") == Some("true") { Terminal::Yes } else { Terminal::No },
+            terminal: self.terminal(),
             holds: Holds::More,
             bundle: None,
             allowed: order.allowed(run),
             limits: self.limits(),
         };
-        let launched = client::launch(run, &call).and_then(|launch| self.with_mapping(launch));
-        let removed = match (&launched, self.spec.get("rm")) {
-            (Ok(_), Some("false")) | (Err(_), _) => self.rm(&name),
-            _ => Ok(Found::Yes),
-        };
-        if is_over(launched.as_ref().is_err_and(is_cut_short), &removed) {
-            run.cross_out(entry);
-        }
-        let launched = launched?;
-        removed?;
-        Ok(launched)
+        let launch = || client::launch(run, &program, &call).and_then(|launch| self.with_mapping(launch));
+        recorded(run, &self.spec, &name, launch, |launched| self.clear(launched, || self.rm(&name)))
     }
 
     fn publishes_ports(&self) -> bool {
         true
     }
 
-    fn make_network(&self, name: &str, run: &RunContext) -> Result<Option<Bridge>, Abort> {
-        let label = format!("{RUN_LABEL}={}", run.id);
-        let made = self.ask(&["network", "create", "--label", &label, name]);
-        made.map_err(|why| Failure::new(FailureClass::Environment, why.reason))?;
-        Ok(None)
-    }
-
-    fn remove_network(&self, name: &str) -> Result<(), Failure> {
-        match self.insist(&["network", "rm", name]) {
-            Err(why) if !is_about_nothing(&why.reason) => {
-                Err(Failure::new(FailureClass::Environment, why.reason))
-            }
-            _ => Ok(()),
-        }
-    }
-
     fn remove(&self, name: &str) -> Result<(), Failure> {
         self.rm(name).map(drop)
     }
-
-    fn finish(&mut self, _: &RunContext) {}
 
     fn facts(&self) -> &Facts {
         &self.facts
@@ -339,55 +326,35 @@ pub(super) fn is_about_nothing(words: &str) -> bool {
     .any(|part| words.contains(part))
 }
 
-/// A container that carries our label.
-struct Labelled {
-    name: String,
-    /// The run that made it.
-    run: String,
-    /// The state directory of that run.
-    state: PathBuf,
-}
-
-/// Containers with our label that this engine knows, running or not.
-fn labelled_containers(engine: &Engine) -> Result<Vec<Labelled>, Unavailable> {
-    let format = format!("{{{{.Names}}}} {{{{.Label \"{RUN_LABEL}\"}}}} {{{{.Label \"{STATE_LABEL}\"}}}}");
-    let filter = format!("label={RUN_LABEL}");
-    let listed = engine.ask(&["ps", "--all", "--filter", &filter, "--format", &format])?;
-    let labelled = |line: &str| {
-        let mut words = line.splitn(3, ' ');
-        let mut next = || words.next().map(|word| word.trim().to_owned());
-        Some(Labelled { name: next()?, run: next()?, state: next()?.into() })
-    };
-    Ok(String::from_utf8_lossy(&listed).lines().filter_map(labelled).collect())
-}
-
-/// Images with our label that this engine holds.
-fn labelled_images(engine: &Engine) -> Result<Vec<String>, Unavailable> {
-    let listed =
-        engine.ask(&["images", "--filter", "label=dunnage.image", "--format", "{{.Repository}}:{{.Tag}}"])?;
-    Ok(String::from_utf8_lossy(&listed).lines().map(str::to_owned).collect())
-}
+/// The names of images with our label that this engine holds.
+const OUR_IMAGES: [&str; 5] =
+    ["images", "--filter", "label=dunnage.image", "--format", "{{.Repository}}:{{.Tag}}"];
 
 /// Removes labelled containers of runs that are no longer alive and, where nobody else runs, labelled
 /// images. An image that is in use by somebody's container stays, and that is told.
-pub(super) fn sweep(found: Result<Engine, Unavailable>, company: Company) -> Vec<String> {
+pub(super) fn sweep(found: Result<Engine, Unavailable>, others: OtherRuns) -> Vec<String> {
     let Ok(engine) = found else { return Vec::new() };
     let name = engine.spec.to_string();
     let mut told = Vec::new();
-    for Labelled { name: container, run, state } in labelled_containers(&engine).unwrap_or_default() {
-        if context::may_be_alive(&state, &run) {
+    let format = format!("{{{{.Names}}}} {{{{.Label \"{RUN_LABEL}\"}}}} {{{{.Label \"{STATE_LABEL}\"}}}}");
+    let filter = format!("label={RUN_LABEL}");
+    let listed = engine.ask(&["ps", "--all", "--filter", &filter, "--format", &format]).unwrap_or_default();
+    for line in listed.lines() {
+        let words: Vec<_> = line.splitn(3, ' ').map(str::trim).collect();
+        let [container, run, state] = words[..] else { continue };
+        if context::may_be_alive(state.as_ref(), run) {
             continue;
         }
-        told.push(match engine.remove(&container) {
+        told.push(match engine.remove(container) {
             Ok(()) => format!("removed container `{container}` from {name}"),
             Err(failure) => format!("could not remove container `{container}` from {name}: {failure}"),
         });
     }
-    if company == Company::Others {
+    if others == OtherRuns::Some {
         return told;
     }
-    for image in labelled_images(&engine).unwrap_or_default() {
-        told.push(match engine.ask(&["rmi", &image]) {
+    for image in engine.ask(&OUR_IMAGES).unwrap_or_default().lines() {
+        told.push(match engine.ask(&["rmi", image]) {
             Ok(_) => format!("removed image `{image}` from {name}"),
             Err(why) => format!("could not remove image `{image}` from {name}: {}", why.reason),
         });

@@ -7,9 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::container::{Draft, Entered, Found, Span, Verbs};
 use super::spec::parse_duration;
-use super::{
-    Cpu, Defaults, Facts, Kind, Launch, Need, Order, Place, RunContext, Spec, Subject, Unavailable, kinds,
-};
+use super::{Cpu, Facts, Kind, Launch, Need, Order, Place, RunContext, Spec, Subject, Unavailable, kinds};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::{Done, Inside, Message};
 use crate::stats::Rng;
@@ -23,7 +21,7 @@ const PAUSE: Nanos = Nanos::from_millis(1);
 
 /// The kind `fake`.
 pub static KIND: Kind =
-    Kind { declared: &kinds::FAKE, defaults: Defaults::default, build, sweep: super::leaves_nothing };
+    Kind { declared: &kinds::FAKE, as_installed: &[], equalised: &[], build, sweep: super::leaves_nothing };
 
 struct Fake {
     time: f64,
@@ -223,8 +221,6 @@ impl Subject for Fake {
     fn remove(&self, _: &str) -> Result<(), Failure> {
         Ok(())
     }
-
-    fn finish(&mut self, _: &RunContext) {}
 
     fn facts(&self) -> &Facts {
         &self.facts

@@ -43,7 +43,7 @@ fn chosen(run: &RunContext) -> Result<Filter, Abort> {
         }
     }
     understood(format!("built in: {BUILT_IN}{failed}"), built_in())
-        .map_err(|why| Failure::new(FailureClass::Environment, why).into())
+        .map_err(|why| Failure::environment(why).into())
 }
 
 fn understood(origin: String, oci: Value) -> Result<Filter, String> {
@@ -52,14 +52,18 @@ fn understood(origin: String, oci: Value) -> Result<Filter, String> {
     Ok(Filter { origin, sha256, oci, profile })
 }
 
+/// An engine that is there, with its version, or why it cannot be used.
 type Found = Option<Result<(Engine, String), Unavailable>>;
+
+fn plain(name: &str) -> Spec {
+    Spec::plain(name).with(&[("net", "none"), ("log", "none")])
+}
 
 /// Docker, where its socket can be connected to.
 fn find_docker() -> Found {
     on_path("docker").filter(|_| remedy_for_docker(&docker::address(None)).is_none())?;
-    let found = docker::find(&Spec::plain("docker").with(&[("net", "none"), ("log", "none")]));
-    Some(found.map(|engine| {
-        let server = engine.facts().notes.iter().find(|(name, _)| name == "server");
+    Some(docker::find(&plain("docker")).map(|engine| {
+        let server = engine.facts().notes.iter().find(|(name, _)| *name == "server");
         let version = format!("docker {}", server.map_or("", |(_, version)| version));
         (engine, version)
     }))
@@ -67,17 +71,15 @@ fn find_docker() -> Found {
 
 fn find_podman() -> Found {
     on_path("podman")?;
-    let found = podman::find(&Spec::plain("podman").with(&[("net", "none"), ("log", "none")]));
-    Some(found.map(|engine| {
-        let version = engine.facts().components.first().map(|one| one.version.clone()).unwrap_or_default();
-        (engine, version)
+    Some(podman::find(&plain("podman")).map(|engine| {
+        let version = engine.facts().components.first().map(|one| one.version.clone());
+        (engine, version.unwrap_or_default())
     }))
 }
 
 /// Starts a container, reads its bundle, and removes it.
 fn read(mut engine: Engine, run: &RunContext) -> Result<Value, Abort> {
     let read = engine.prepare(run).and_then(|()| engine.bundle(run));
-    engine.finish(run);
     let profile = read?.pointer("/linux/seccomp").cloned();
     let none = || Failure::new(FailureClass::Unsupported, format!("{} filters no system calls", engine.spec));
     Ok(profile.filter(Value::is_object).ok_or_else(none)?)

@@ -6,10 +6,12 @@ mod keys;
 mod verbs;
 
 use std::ffi::OsString;
+use std::sync::Arc;
 
 use self::verbs::OfFloor;
 use super::account::Account;
 use super::client;
+use super::component::identified;
 use super::container::{Draft, Verbs};
 use super::filter;
 use super::limits::{self, Limits};
@@ -17,16 +19,14 @@ use super::resources::{self, Made, Offer, Wish};
 use super::roots;
 use super::treatment::{self, Cgroup, Expected};
 use super::{
-    Apart, Company, Component, Cpu, Defaults, Facts, Kind, Launch, Need, Order, Place, RunContext, Spec,
-    Subject, Unavailable, Work, kinds,
+    Apart, Cpu, Facts, Joint, Kind, Launch, Need, Order, OtherRuns, Place, RunContext, Spec, Subject,
+    Unavailable, Work, kinds,
 };
 use crate::image::EXECUTABLE;
-use crate::outcome::{Abort, Failure, FailureClass};
+use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE, Task};
-use crate::resource;
 use crate::resource::Held;
-use crate::resource::journal::Entry;
 use crate::subject::resources::container;
 use crate::sys::bridge::Bridge;
 use crate::sys::cgroup::{self, CgroupPlan, CpuLimit};
@@ -36,26 +36,22 @@ use crate::sys::spawn::Unfinished;
 use crate::units::Nanos;
 
 /// The kind `floor`.
-pub static KIND: Kind = Kind {
-    declared: &kinds::FLOOR,
-    defaults: || Defaults { as_installed: vec![Spec::plain("floor")], equalised: Vec::new() },
-    build,
-    sweep,
-};
+pub static KIND: Kind =
+    Kind { declared: &kinds::FLOOR, as_installed: &["floor"], equalised: &[], build, sweep };
 
 struct Floor {
     spec: Spec,
     facts: Facts,
     expected: Expected,
     limit: Option<CpuLimit>,
-    prepared: Option<(Prepared, Entry)>,
+    /// In a scratch directory that goes with it.
+    prepared: Option<Held<Prepared>>,
     /// The same with other pieces, made when they are first asked for.
     variants: Vec<(Pieces, Prepared)>,
     /// The same with other work for the probe, made when the first of each is wanted.
     works: Vec<(Work, Prepared)>,
     /// The image's root, once an engine was asked for it.
     root: Option<roots::Root>,
-    scratch: std::path::PathBuf,
     /// The executable of the image, as seen from the host.
     executable: std::path::PathBuf,
 }
@@ -74,8 +70,7 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
             ));
         }
     }
-    let component = Component::of_file("maker", &place.executable, env!("CARGO_PKG_VERSION"))
-        .map_err(|error| Unavailable::because(format!("{error:#}")))?;
+    let component = identified("maker", &place.executable, env!("CARGO_PKG_VERSION"))?;
     let cgroup = match cgroups() {
         Ok(plan) if !plan.places.is_empty() && plan.refused.is_empty() => Cgroup::Own,
         _ => Cgroup::Any,
@@ -91,22 +86,17 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         variants: Vec::new(),
         works: Vec::new(),
         root: None,
-        scratch: place.state.join("floor"),
         executable: place.executable.clone(),
     }))
 }
 
-fn environment(reason: impl Into<String>) -> Failure {
-    Failure::new(FailureClass::Environment, reason)
-}
-
 /// Where cgroups of ours go on this host.
 fn cgroups() -> Result<CgroupPlan, Failure> {
-    CgroupPlan::here().map_err(|error| environment(format!("cannot find the cgroups: {error}")))
+    CgroupPlan::here().or_environment("cannot find the cgroups")
 }
 
-fn sweep(_: &Place, company: Company) -> Vec<String> {
-    if company == Company::Others {
+fn sweep(_: &Place, others: OtherRuns) -> Vec<String> {
+    if others == OtherRuns::Some {
         return Vec::new();
     }
     let told = remove_orphans().iter().map(|path| format!("removed cgroup `{}`", path.display())).collect();
@@ -119,7 +109,7 @@ fn sweep(_: &Place, company: Company) -> Vec<String> {
 pub fn remove_cgroups(name: &str) {
     if let Ok(plan) = cgroups() {
         // Only cgroups were made: there is no overlay to look for.
-        let left = container::leftovers(std::path::Path::new("/nonexistent"), name, &plan);
+        let left = container::leftovers(NOWHERE.as_ref(), name, &plan);
         let _ = container::undo(&left);
     }
 }
@@ -134,7 +124,24 @@ fn remove_orphans() -> Vec<std::path::PathBuf> {
     ours.map(|entry| entry.path()).filter(|path| std::fs::remove_dir(path).is_ok()).collect()
 }
 
+/// A scratch directory of which only cgroups are left.
+const NOWHERE: &str = "/nonexistent";
+
 impl Floor {
+    fn make_network(&self, run: &RunContext) -> Result<Held<Made>, Abort> {
+        let pieces = keys::pieces(&self.spec);
+        if !container::is_privileged() || pieces.has(Piece::User) || !pieces.has(Piece::Network) {
+            let reason = "the floor joins containers as root, without `userns=private` and `net=host`";
+            return Err(Failure::new(FailureClass::Unsupported, reason).into());
+        }
+        let name = run.next_name();
+        let record = resources::of_subject(Offer::Network.kind(), &self.spec, &name);
+        run.owner.make(Offer::Network.kind(), record, || {
+            let bridge = Bridge::new().or_environment("cannot make a bridge")?;
+            Ok(Made::Network(Joint { name, bridge: Some(Arc::new(bridge)) }))
+        })
+    }
+
     /// A container in this scratch directory, whose program is the probe with this order.
     fn container(
         &self,
@@ -142,11 +149,7 @@ impl Floor {
         scratch: &std::path::Path,
         order: Order<'_>,
     ) -> Result<Prepared, Failure> {
-        let root = match (&self.root, self.spec.get("image")) {
-            (Some(root), _) => root.clone(),
-            (None, _) if is_small(&self.spec) => roots::Root::Ours(run.place.rootfs.clone()),
-            (None, _) => roots::root(&self.spec, run)?,
-        };
+        let root = self.root.clone().unwrap_or_else(|| roots::Root::Ours(run.place.rootfs.clone()));
         let pieces = keys::pieces(&self.spec);
         let is_whole = pieces.has(Piece::Mounts) && pieces.has(Piece::Overlay);
         if !is_whole && (!order.mounts().is_empty() || matches!(root, roots::Root::Foreign(_))) {
@@ -155,18 +158,16 @@ impl Floor {
         }
         let additions = additions(&root, order.mounts(), run)?;
         let cgroups = cgroups()?;
-        cgroups.establish().map_err(|error| environment(error.to_string()))?;
+        cgroups.establish().map_err(|error| Failure::environment(error.to_string()))?;
         let filter = match self.spec.get("seccomp") {
             Some("off") => None,
             _ => {
                 let chosen = run.filter().expect("`prepare` chooses it");
-                let filter = seccomp::filter(&chosen.profile)
-                    .map_err(|why| Failure::new(FailureClass::Unsupported, why.to_string()))?;
-                Some(filter.instructions().to_vec())
+                Some(seccomp::compile(&chosen.profile))
             }
         };
         std::fs::create_dir_all(scratch)
-            .map_err(|error| environment(format!("cannot make `{}`: {error}", scratch.display())))?;
+            .or_environment(format_args!("cannot make `{}`", scratch.display()))?;
         let words = order.words(self.limit.map(|_| LIMITS));
         // Mount points are made in a root that is no overlay, and the image is to stay what it is.
         let is_plain = pieces.has(Piece::Mounts) && !pieces.has(Piece::Overlay) && is_small(&self.spec);
@@ -184,7 +185,11 @@ impl Floor {
             additions,
             tied: order.tied(),
         })
-        .map_err(|error| environment(format!("{error:#}")))
+        .map_err(|error| Failure::environment(format!("{error:#}")))
+    }
+
+    fn prepared(&self) -> &Held<Prepared> {
+        self.prepared.as_ref().expect("`prepare` comes before any launch")
     }
 }
 
@@ -210,10 +215,7 @@ fn additions(
         Ok(container::Bind {
             host: mount.host.clone(),
             inside: roots::inside(root.path(), mount)?,
-            read_only: match mount.access {
-                super::Access::ReadOnly => container::ReadOnly::Yes,
-                super::Access::ReadWrite => container::ReadOnly::No,
-            },
+            is_read_only: mount.access == super::Access::ReadOnly,
         })
     };
     Ok(container::Additions {
@@ -236,7 +238,7 @@ fn own_root(image: &std::path::Path, scratch: &std::path::Path) -> Result<std::p
         Err(_) if !target.exists() => std::fs::copy(&source, &target).map(drop),
         _ => Ok(()),
     });
-    made.map_err(|error| environment(format!("cannot make `{}`: {error}", target.display())))?;
+    made.or_environment(format_args!("cannot make `{}`", target.display()))?;
     Ok(root)
 }
 
@@ -268,10 +270,10 @@ fn launch_prepared(
             return Err(cannot_make(failed, class).into());
         }
     };
-    let pid = running.pid();
+    let pid = running.child.pid;
     let gone = running.wait(allowed, Some(&run.interrupts));
     if let Err(why) = &gone.removed {
-        return Err(environment(format!("a container was left behind: {why}")).into());
+        return Err(Failure::environment(format!("a container was left behind: {why}")).into());
     }
     run.cross_out(entry);
     let ended = gone.end.map_err(|why| match why {
@@ -305,14 +307,20 @@ impl Subject for Floor {
     }
 
     fn makes(&self) -> &'static [Offer] {
-        &[Offer::Image]
+        &[Offer::Network, Offer::Image]
     }
 
     fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
         match wish {
             Wish::Image(executable, layers) => resources::unpacked(executable, layers, run),
+            Wish::Network => self.make_network(run),
             Wish::Volume => Err(resources::not_made(&self.spec, Offer::Volume).into()),
         }
+    }
+
+    fn unmake(&self, _: Offer, _: &str, _: &str) -> Result<(), Failure> {
+        // A bridge goes with its last holder.
+        Ok(())
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
@@ -327,33 +335,23 @@ impl Subject for Floor {
         if self.spec.get("seccomp") != Some("off") {
             filter::choose(run)?;
         }
-        self.scratch = run.workspace().join(run.next_name());
-        let entry = run.note(resource::directory(&self.scratch))?;
         if !is_small(&self.spec) {
             self.root = Some(roots::root(&self.spec, run)?);
         }
-        match self.container(run, &self.scratch, Task::Start.into()) {
-            Ok(prepared) => {
-                self.prepared = Some((prepared, entry));
-                Ok(())
-            }
-            Err(failure) => {
-                let _ = std::fs::remove_dir_all(&self.scratch);
-                run.cross_out(entry);
-                Err(failure.into())
-            }
-        }
+        let made = run.owner.directory(|scratch| Ok(self.container(run, scratch, Task::Start.into())?))?;
+        self.prepared = Some(made);
+        Ok(())
     }
 
     fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
         if let Order::Work(work) = order
             && !self.works.iter().any(|(own, _)| own == work)
         {
-            let prepared = self.container(run, &self.scratch, order)?;
+            let prepared = self.container(run, self.prepared().id().as_ref(), order)?;
             self.works.push((work.clone(), prepared));
         }
         let prepared = match order {
-            Order::Task(_) | Order::Stay(_) => self.prepared.as_mut().map(|(prepared, _)| prepared),
+            Order::Task(_) | Order::Stay(_) => self.prepared.as_deref_mut(),
             Order::Work(work) => {
                 self.works.iter_mut().find(|(own, _)| own == work).map(|(_, prepared)| prepared)
             }
@@ -379,32 +377,11 @@ impl Subject for Floor {
         Ok(launch)
     }
 
-    fn make_network(&self, _: &str, _: &RunContext) -> Result<Option<Bridge>, Abort> {
-        let pieces = keys::pieces(&self.spec);
-        if !container::is_privileged() || pieces.has(Piece::User) || !pieces.has(Piece::Network) {
-            let reason = "the floor joins containers as root, without `userns=private` and `net=host`";
-            return Err(Failure::new(FailureClass::Unsupported, reason).into());
-        }
-        let made = Bridge::new().map_err(|error| environment(format!("cannot make a bridge: {error}")))?;
-        Ok(Some(made))
-    }
-
     fn remove(&self, name: &str) -> Result<(), Failure> {
         // The overlay's directory lies in the scratch directory, which the journal lists by itself.
-        let left = container::leftovers(&self.scratch, name, &cgroups()?);
-        container::undo(&left).map_err(|error| environment(format!("{error:#}")))
-    }
-
-    fn finish(&mut self, run: &RunContext) {
-        self.variants.clear();
-        self.works.clear();
-        if let Some((prepared, entry)) = self.prepared.take() {
-            let disposed = prepared.dispose();
-            let removed = std::fs::remove_dir_all(&self.scratch);
-            if disposed.is_ok() || removed.is_ok() {
-                run.cross_out(entry);
-            }
-        }
+        let scratch = self.prepared.as_ref().map_or(NOWHERE, |prepared| prepared.id());
+        let left = container::leftovers(scratch.as_ref(), name, &cgroups()?);
+        container::undo(&left).map_err(|error| Failure::environment(format!("{error:#}")))
     }
 
     fn facts(&self) -> &Facts {

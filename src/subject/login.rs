@@ -34,13 +34,13 @@ impl Login {
     }
 
     /// Facts for the record.
-    pub fn notes(&self) -> [(String, String); 3] {
+    pub fn notes(&self) -> [(&'static str, String); 3] {
         let files = self.identity.limits.iter().find(|limit| limit.resource == libc::RLIMIT_NOFILE);
         let files = files.map_or_else(|| "as dunnage's".into(), |own| format!("{} {}", own.soft, own.hard));
         [
-            ("user".to_owned(), format!("{} ({})", self.name, self.user())),
-            ("limits".to_owned(), self.limits.clone()),
-            ("open files".to_owned(), files),
+            ("user", format!("{} ({})", self.name, self.user())),
+            ("limits", self.limits.clone()),
+            ("open files", files),
         ]
     }
 }

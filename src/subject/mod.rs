@@ -19,7 +19,6 @@ pub mod filter;
 pub mod floor;
 pub mod limits;
 pub mod login;
-pub mod network;
 pub mod oci;
 pub mod pieces;
 pub mod podman;
@@ -30,26 +29,23 @@ pub mod treatment;
 pub(crate) mod unavailable;
 pub mod work;
 
+pub use crate::record::ComponentFacts as Component;
 pub use crate::resource::Place;
 pub use crate::sys::process::on_path;
 pub use container::{Container, Entered, Span};
 pub use context::RunContext;
 pub use dunnage_analysis::subject::{Access, Key, Layer, Mount, Need, Spec, SpecError, Values, kinds, spec};
-pub use network::Network;
 pub use pieces::Apart;
-pub use resources::{Made, Offer, Wish};
+pub use resources::{Joint, Made, Offer, Wish};
 pub(crate) use unavailable::by_cause;
 pub use unavailable::{Cause, Unavailable};
 pub use work::{ContainerRequest, Order, Resident, Work};
 
-use std::path::PathBuf;
-
 use self::container::{Draft, Verbs};
-use crate::outcome::{Abort, Failure, FailureClass};
+use crate::outcome::{Abort, Failure};
 use crate::probe::Task;
 use crate::probe::message::Message;
 use crate::resource::Held;
-use crate::sys::bridge::Bridge;
 use crate::units::{Nanos, Stamp};
 
 /// CPU time of one launch.
@@ -86,19 +82,6 @@ pub struct Launch {
     pub treatment: Vec<(&'static str, String)>,
 }
 
-/// A program that a subject consists of, as it was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Component {
-    /// What part it plays: `client`, `daemon`, `runtime`.
-    pub role: &'static str,
-    /// Where it lies.
-    pub path: PathBuf,
-    /// What it says its version is.
-    pub version: String,
-    /// SHA-256 of the file, hexadecimal.
-    pub hash: String,
-}
-
 /// What a subject is made of: recorded with the run, shown by `list`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Facts {
@@ -107,7 +90,7 @@ pub struct Facts {
     /// The OCI runtime that does the work, where one does.
     pub runtime: Option<String>,
     /// More that a reader needs: storage driver, cgroup driver, uptime of the daemon.
-    pub notes: Vec<(String, String)>,
+    pub notes: Vec<(&'static str, String)>,
 }
 
 /// Something that can start a container, or stands in for one.
@@ -124,7 +107,8 @@ pub trait Subject: Send + Sync {
     fn pieces(&mut self) -> Option<&mut dyn Apart> {
         None
     }
-    /// Makes what all launches share: image, bundle. Called once before the first launch.
+    /// Makes what all launches share: image, bundle. Called once before the first launch; what it made goes with the
+    /// subject, except images, which are a labelled cache.
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort>;
     /// Starts the probe once with this order, waits until all of it is gone, and checks the treatment.
     /// Leaves nothing behind, whatever it returns.
@@ -140,15 +124,6 @@ pub trait Subject: Send + Sync {
     /// Whether ports of its containers can be had at the host.
     fn publishes_ports(&self) -> bool {
         false
-    }
-    /// Makes a network with this name that its containers can join; gives the bridge where nobody else keeps it.
-    fn make_network(&self, _name: &str, _run: &RunContext) -> Result<Option<Bridge>, Abort> {
-        Err(Failure::new(FailureClass::Unsupported, "it makes no networks that containers could share")
-            .into())
-    }
-    /// Removes the network with this name, if it is there.
-    fn remove_network(&self, _name: &str) -> Result<(), Failure> {
-        Ok(())
     }
     /// What it can make beside containers.
     fn makes(&self) -> &'static [Offer] {
@@ -166,8 +141,6 @@ pub trait Subject: Send + Sync {
     }
     /// Removes the instance with this name and whatever is left of it, as after a kill.
     fn remove(&self, name: &str) -> Result<(), Failure>;
-    /// Removes what `prepare` made, except images, which are a labelled cache.
-    fn finish(&mut self, run: &RunContext);
     /// What it is made of.
     fn facts(&self) -> &Facts;
     /// Whether its time passes on the kernel's clock; scripted ones have their own.
@@ -180,8 +153,10 @@ pub trait Subject: Send + Sync {
 pub struct Kind {
     /// What can be said of it without a machine: its name, layer and keys.
     pub declared: &'static kinds::Kind,
-    /// What runs by default where it works, in the canonical grammar, as installed and equalised.
-    pub defaults: fn() -> Defaults,
+    /// What a run without `-s` takes where it works: as a person who just installed it would start it.
+    pub as_installed: &'static [&'static str],
+    /// The same with the differences between engines taken away.
+    pub equalised: &'static [&'static str],
     /// Finds its programs and makes a subject of a checked specification.
     pub build: Build,
     /// Removes what killed runs left with it.
@@ -201,29 +176,20 @@ pub type Build = fn(&Spec, &Place) -> Result<Box<dyn Subject>, Unavailable>;
 
 /// Removes what is ours in a kind's programs and places and belongs to no run that is alive, and says
 /// what that was. What runs share (images) goes only where nobody runs.
-pub type Sweep = fn(&Place, Company) -> Vec<String>;
+pub type Sweep = fn(&Place, OtherRuns) -> Vec<String>;
 
-/// Whether anybody else is running.
+/// Runs on this machine beside ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Company {
-    /// Nobody: what runs share is ours to remove.
-    Alone,
-    /// Another dunnage, or it cannot be told.
-    Others,
+pub enum OtherRuns {
+    /// None: what runs share is ours to remove.
+    None,
+    /// At least one, or it cannot be told.
+    Some,
 }
 
 /// The sweep of a kind that leaves nothing with anybody.
-pub fn leaves_nothing(_: &Place, _: Company) -> Vec<String> {
+fn leaves_nothing(_: &Place, _: OtherRuns) -> Vec<String> {
     Vec::new()
-}
-
-/// The subjects of a kind that a run without `-s` takes.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Defaults {
-    /// As a person who just installed it would start it.
-    pub as_installed: Vec<Spec>,
-    /// With the differences between engines taken away.
-    pub equalised: Vec<Spec>,
 }
 
 /// Every kind of subject, the nearest to the kernel first.

@@ -5,62 +5,43 @@ mod verbs;
 
 use std::path::{Path, PathBuf};
 
+use serde_json::{Value, json};
+
 use self::verbs::OfRuntime;
 use super::client::{self, Call, Holds, Terminal};
-use super::component::insist;
-use super::container::{Draft, Verbs};
+use super::component::{Asking, program};
+use super::container::{Draft, Found, Verbs, recorded};
 use super::filter;
 use super::limits::{self, Limits};
 use super::resources::{self, Made, Offer, Wish};
 use super::roots;
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
-use super::{
-    Component, Defaults, Facts, Kind, Launch, Need, Order, Place, RunContext, Spec, Subject, Unavailable,
-    Work, kinds, on_path,
-};
+use super::{Facts, Kind, Launch, Mount, Need, Order, Place, RunContext, Spec, Subject, Unavailable, kinds};
 use crate::image::EXECUTABLE;
-use crate::image::bundle::{self, Bundle};
-use crate::outcome::{Abort, Failure, FailureClass};
+use crate::image::bundle::Bundle;
+use crate::image::spec as config;
+use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::probe::{LIMITS, Task};
-use crate::resource;
-use crate::resource::Held;
-use crate::resource::journal::Entry;
-use crate::subject::resources::container;
+use crate::resource::{Held, command};
 use crate::sys::cgroup::CpuLimit;
 use crate::sys::raw;
-use crate::sys::spawn::Program;
 
 /// The kind `crun`.
-pub static CRUN: Kind = Kind {
-    declared: &kinds::CRUN,
-    defaults: || Defaults { as_installed: vec![Spec::plain("crun")], equalised: Vec::new() },
-    build,
-    sweep: |place, _| sweep(place, "crun"),
-};
-
+pub static CRUN: Kind = kind(&kinds::CRUN, &["crun"], |place, _| sweep(place, "crun"));
 /// The kind `runc`.
-pub static RUNC: Kind = Kind {
-    declared: &kinds::RUNC,
-    defaults: || Defaults { as_installed: vec![Spec::plain("runc")], equalised: Vec::new() },
-    build,
-    sweep: |place, _| sweep(place, "runc"),
-};
-
+pub static RUNC: Kind = kind(&kinds::RUNC, &["runc"], |place, _| sweep(place, "runc"));
 /// The kind `youki`.
-pub static YOUKI: Kind = Kind {
-    declared: &kinds::YOUKI,
-    defaults: || Defaults { as_installed: vec![Spec::plain("youki")], equalised: Vec::new() },
-    build,
-    sweep: |place, _| sweep(place, "youki"),
-};
-
+pub static YOUKI: Kind = kind(&kinds::YOUKI, &["youki"], |place, _| sweep(place, "youki"));
 /// The kind `runsc`.
-pub static RUNSC: Kind = Kind {
-    declared: &kinds::RUNSC,
-    defaults: || Defaults { as_installed: vec![Spec::plain("runsc")], equalised: Vec::new() },
-    build,
-    sweep: |place, _| sweep(place, "runsc"),
-};
+pub static RUNSC: Kind = kind(&kinds::RUNSC, &["runsc"], |place, _| sweep(place, "runsc"));
+
+const fn kind(
+    declared: &'static kinds::Kind,
+    as_installed: &'static [&'static str],
+    sweep: super::Sweep,
+) -> Kind {
+    Kind { declared, as_installed, equalised: &[], build, sweep }
+}
 
 /// How a runtime gets here that is not.
 fn remedy(runtime: &str) -> String {
@@ -83,19 +64,23 @@ struct Oci {
     expected: Expected,
     limit: Option<CpuLimit>,
     /// The bundle of launches.
-    bundle: Option<(Bundle, Entry)>,
-    /// Those of works, made when the first of each is wanted.
-    works: Vec<(Work, (Bundle, Entry))>,
+    bundle: Option<Held<Bundle>>,
     /// The root of somebody else's image, in a copy that is this subject's own.
-    copied: Option<roots::Copied>,
+    copied: Option<Held<roots::Copied>>,
+    /// Where an ordinary user's runtime keeps its notes, which newer versions of crun do not clear.
+    notes: Option<PathBuf>,
+}
+
+impl Drop for Oci {
+    fn drop(&mut self) {
+        if let Some(notes) = &self.notes {
+            forget_cache(notes);
+        }
+    }
 }
 
 fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
-    let binary = match spec.get("bin") {
-        Some(path) => PathBuf::from(path),
-        None => on_path(&spec.name)
-            .ok_or_else(|| Unavailable::not_installed("not installed").with_remedy(remedy(&spec.name)))?,
-    };
+    let binary = program(spec, &spec.name, &remedy(&spec.name))?;
     let rootless = raw::user_and_group().0 != 0;
     let limit = limits::cpu_limit(spec)?;
     if rootless && limit.is_some() {
@@ -105,7 +90,7 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         )
         .with_remedy("run as root"));
     }
-    let component = Component::asked("runtime", &binary)?;
+    let component = Asking::of(&binary).component("runtime")?;
     let facts = Facts { components: vec![component], runtime: Some(spec.name.clone()), notes: Vec::new() };
     let is_gvisor = spec.name == "runsc";
     let expected = Expected {
@@ -113,19 +98,17 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         pid: if spec.get("pid") == Some("host") { Own::Host } else { Own::Private },
         user: if rootless { Own::Private } else { Own::Host },
         kernel: if is_gvisor { Kernel::Own } else { Kernel::Hosts },
-        mount: Own::Private,
-        ipc: Own::Private,
-        uts: Own::Private,
         cgroup: if rootless || is_gvisor { Cgroup::Any } else { Cgroup::Own },
         no_new_privs: Some(1),
         seccomp: Some(if spec.get("seccomp") == Some("off") { 0 } else { 2 }),
         capabilities: Some(raw::DOCKER_CAPABILITIES),
-        root: &[],
+        ..Expected::container()
     };
-    let mut global = match rootless {
-        true => vec!["--root".to_owned(), place.state.join(&spec.name).display().to_string()],
-        false => Vec::new(),
-    };
+    let notes = rootless.then(|| place.state.join(&spec.name));
+    let mut global = Vec::new();
+    if let Some(notes) = &notes {
+        global.extend(["--root".to_owned(), notes.display().to_string()]);
+    }
     if is_gvisor {
         global.extend(gvisor_options(rootless));
     }
@@ -137,8 +120,8 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         expected,
         limit,
         bundle: None,
-        works: Vec::new(),
         copied: None,
+        notes,
     }))
 }
 
@@ -165,121 +148,78 @@ fn forget_cache(notes: &Path) {
     let _ = std::fs::remove_dir(notes);
 }
 
+fn name_of(directory: &Path) -> String {
+    directory.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
 impl Oci {
     fn arguments<'a>(&'a self, verb: &[&'a str]) -> Vec<&'a str> {
         self.global.iter().map(String::as_str).chain(verb.iter().copied()).collect()
     }
 
-    /// The bundle's description; `name` is the cgroup's and the host's.
-    fn bundle_spec(&self, run: &RunContext, name: &str, order: Order<'_>) -> bundle::Spec {
+    /// The bundle's description; `name` is the cgroup's and the host's. With somebody else's image, it holds what that asks
+    /// for, and the probe is laid into it.
+    fn config(&self, run: &RunContext, name: &str, order: Order<'_>) -> Value {
         let arguments = order.words(self.limit.map(|_| LIMITS));
-        let mut spec = bundle::Spec::like_docker(&arguments, "dunnage", &format!("/dunnage/{name}"));
-        let dropped = |namespace| match namespace {
-            bundle::Namespace::Network => self.spec.get("net") == Some("host"),
-            bundle::Namespace::Pid => self.spec.get("pid") == Some("host"),
-            _ => false,
-        };
-        spec.cpu = self.limit.map(|CpuLimit { quota_us, period_us, burst_us }| bundle::CpuQuota {
-            quota_us,
-            period_us,
-            burst_us,
-        });
-        spec.namespaces.retain(|namespace| !dropped(*namespace));
-        spec.mounts.extend(order.mounts().iter().map(|mount| {
-            let access = match mount.access {
-                super::Access::ReadOnly => bundle::Access::ReadOnly,
-                super::Access::ReadWrite => bundle::Access::ReadWrite,
-            };
-            bundle::Mount::bind(&mount.host.to_string_lossy(), &mount.inside.to_string_lossy(), access)
-        }));
-        if self.spec.get("seccomp") != Some("off") {
-            spec.seccomp = run.filter().map(|filter| filter.oci.clone());
+        let mut all = config::like_docker(&arguments, "dunnage", &format!("/dunnage/{name}"));
+        if let Some(CpuLimit { quota_us, period_us, burst_us }) = self.limit {
+            all["linux"]["resources"]["cpu"] = json!({ "quota": quota_us, "period": period_us });
+            if let Some(burst) = burst_us {
+                all["linux"]["resources"]["cpu"]["burst"] = json!(burst);
+            }
+        }
+        for (key, kind) in [("net", "network"), ("pid", "pid")] {
+            if self.spec.get(key) == Some("host") {
+                config::share_namespace(&mut all, kind);
+            }
+        }
+        order.mounts().iter().for_each(|mount| config::add_bind(&mut all, mount));
+        if let Some(filter) = run.filter().filter(|_| self.spec.get("seccomp") != Some("off")) {
+            all["linux"]["seccomp"] = filter.oci.clone();
         }
         let (user, group) = raw::user_and_group();
         if user != 0 {
-            let one = |outside: usize| vec![bundle::IdRange { inside: 0, outside: outside as u32, count: 1 }];
-            spec.cgroups_path = None;
-            spec.user_namespace = Some(bundle::UserNamespace { uids: one(user), gids: one(group) });
+            // The runtime may make no cgroup, and goes on only where the choice is its own.
+            all["linux"].as_object_mut().and_then(|linux| linux.remove("cgroupsPath"));
+            config::add_user_namespace(&mut all, (user, group), 1);
         }
-        spec
-    }
-}
-
-impl Oci {
-    /// A bundle whose program is the probe with this order.
-    fn make_bundle(&mut self, run: &RunContext, order: Order<'_>) -> Result<(Bundle, Entry), Failure> {
-        let name = run.next_name();
-        let directory = run.workspace().join(&name);
-        let entry = run.note(resource::directory(&directory))?;
-        let spec = self.bundle_spec(run, &name, order);
-        let made = self.write_bundle(run, &directory, spec);
-        match made {
-            Ok(bundle) => Ok((bundle, entry)),
-            Err(failure) => {
-                run.cross_out(entry);
-                Err(failure)
-            }
-        }
-    }
-
-    fn write_bundle(
-        &mut self,
-        run: &RunContext,
-        directory: &Path,
-        spec: bundle::Spec,
-    ) -> Result<Bundle, Failure> {
-        std::fs::create_dir_all(run.workspace()).map_err(|error| no_bundle(error.into()))?;
-        if roots::foreign(&self.spec).is_none() {
-            let root = roots::root(&self.spec, run)?;
-            return Bundle::write(directory, root.path(), &spec).map_err(no_bundle);
-        }
-        let root = roots::Copied::of(&mut self.copied, &self.spec, run)?.path().to_owned();
-        Bundle::around(directory, &root, &self.dressed(spec, run)).map_err(no_bundle)
-    }
-
-    /// The description with what somebody else's image asks for, and the probe laid into it.
-    fn dressed(&self, mut spec: bundle::Spec, run: &RunContext) -> bundle::Spec {
         if let Some(own) = &self.copied {
-            spec.directory = own.image.directory().to_owned();
-            spec.env.retain(|entry| !entry.starts_with("PATH="));
-            spec.env.splice(0..0, own.image.environment());
-            let probe = run.place.executable.to_string_lossy();
-            spec.mounts.push(bundle::Mount::bind(&probe, EXECUTABLE, bundle::Access::ReadOnly));
+            let usual = all["process"]["env"].as_array().into_iter().flatten().cloned();
+            let usual = usual.filter(|entry| !entry.as_str().unwrap_or_default().starts_with("PATH="));
+            let env = own.image.environment().into_iter().map(Value::from).chain(usual);
+            all["process"]["env"] = env.collect();
+            all["process"]["cwd"] = json!(own.image.directory());
+            let (host, inside) = (run.place.executable.clone(), EXECUTABLE.into());
+            config::add_bind(&mut all, &Mount { host, inside, access: super::Access::ReadOnly });
         }
-        spec
+        all
     }
 
-    fn prepared(&self) -> &(Bundle, Entry) {
-        self.bundle.as_ref().expect("`prepare` makes the bundle before any launch")
+    /// A bundle around the root that is there already: all containers share it, as those of one image share its layers.
+    /// `name` is the container's for the kernel.
+    fn bundle_around(
+        &self,
+        directory: &Path,
+        name: &str,
+        run: &RunContext,
+        order: Order<'_>,
+    ) -> Result<Bundle, Failure> {
+        let root = self.copied.as_ref().map_or_else(|| self.prepared().root(), |own| own.path().to_owned());
+        Bundle::around(directory, &root, &self.config(run, name, order))
+            .or_environment("cannot make a bundle")
     }
-}
 
-impl Oci {
-    /// The bundle of an order.
-    fn bundle_for(&mut self, order: Order<'_>, run: &RunContext) -> Result<&Bundle, Failure> {
-        let Order::Work(work) = order else {
-            return Ok(&self.prepared().0);
-        };
-        let at = match self.works.iter().position(|(own, _)| own == work) {
-            Some(at) => at,
-            None => {
-                let made = self.make_bundle(run, order)?;
-                self.works.push((work.clone(), made));
-                self.works.len() - 1
-            }
-        };
-        let (_, (bundle, _)) = &self.works[at];
-        Ok(bundle)
+    fn prepared(&self) -> &Bundle {
+        self.bundle.as_deref().expect("`prepare` makes the bundle before any launch")
     }
-}
 
-fn no_bundle(error: anyhow::Error) -> Failure {
-    Failure::new(FailureClass::Environment, format!("cannot make a bundle: {error:#}"))
-}
-
-fn remove_bundle((bundle, entry): (Bundle, Entry), run: &RunContext) {
-    let _ = std::fs::remove_dir_all(bundle.directory());
-    run.cross_out(entry);
+    /// Removes what is left of a container; one that was struck down before the runtime wrote down what it made has
+    /// cgroups that the runtime does not know of.
+    fn discard(&self, name: &str, cgroup: &str) -> Result<Found, Failure> {
+        let removed = self.remove(name);
+        super::floor::remove_cgroups(cgroup);
+        removed.map(|()| Found::Yes)
+    }
 }
 
 impl Subject for Oci {
@@ -308,11 +248,8 @@ impl Subject for Oci {
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
-        let (prepared, _) = self.prepared();
-        let spec = self.dressed(self.bundle_spec(draft.run, &draft.name, draft.order()), draft.run);
-        let root = self.copied.as_ref().map_or_else(|| prepared.root(), |own| own.path().to_owned());
-        // All share the root that is there already, as containers of one image share its layers.
-        let bundle = Bundle::around(&draft.directory.join("bundle"), &root, &spec).map_err(no_bundle)?;
+        let directory = draft.directory.join("bundle");
+        let bundle = self.bundle_around(&directory, &draft.name, draft.run, draft.order())?;
         Ok(Box::new(OfRuntime { oci: self, draft, bundle, first: None }))
     }
 
@@ -320,67 +257,68 @@ impl Subject for Oci {
         if self.spec.get("seccomp") != Some("off") {
             filter::choose(run)?;
         }
-        self.bundle = Some(self.make_bundle(run, Task::Start.into())?);
+        if roots::foreign(&self.spec).is_some() {
+            self.copied = Some(roots::Copied::of(&self.spec, run)?);
+        }
+        let order = Task::Start.into();
+        let bundle = run.owner.directory(|directory| {
+            let name = name_of(directory);
+            if self.copied.is_some() {
+                return Ok(self.bundle_around(directory, &name, run, order)?);
+            }
+            let root = roots::root(&self.spec, run)?;
+            let made = Bundle::write(directory, root.path(), &self.config(run, &name, order));
+            Ok(made.or_environment("cannot make a bundle")?)
+        })?;
+        self.bundle = Some(bundle);
         Ok(())
     }
 
     fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
-        let directory = self.bundle_for(order, run)?.directory().to_owned();
+        let own;
+        let bundle = match order {
+            Order::Work(_) => {
+                own = run.owner.directory(|directory| {
+                    Ok(self.bundle_around(directory, &name_of(directory), run, order)?)
+                })?;
+                &own
+            }
+            Order::Task(_) | Order::Stay(_) => self.prepared(),
+        };
         let name = run.next_name();
-        let entry = run.note(container(&self.spec, &name))?;
-        let bundle_name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let directory = directory.to_string_lossy().into_owned();
-        let program = Program::new(&self.binary, self.arguments(&["run", "--bundle", &directory, &name]))
-            .map_err(|error| Failure::new(FailureClass::Environment, error.to_string()))?;
+        let (bundle_name, directory) = (name_of(bundle.directory()), bundle.directory().to_string_lossy());
+        let program =
+            command::program(&self.binary, &self.arguments(&["run", "--bundle", &directory, &name]))?;
         // youki begins to listen for the end of the container after it has started it, and waits for ever
         // for one that was quicker.
         let program = if self.spec.name == "youki" { program.keeping_ends_of_children() } else { program };
-        let launched = client::launch(
-            run,
-            &Call {
-                program: &program,
-                name: &name,
-                daemons: Ok(&[]),
-                expected: &self.expected,
-                // It is started here by its path; an own build may be a script around the program.
-                runtime: None,
-                terminal: Terminal::No,
-                holds: Holds::More,
-                bundle: Some(&bundle_name),
-                allowed: order.allowed(run),
-                limits: Limits::of(&self.spec),
-            },
-        );
-        if launched.is_err() {
-            let _ = self.remove(&name);
-            // One that was struck down before it wrote down what it made does not know of its cgroups.
-            super::floor::remove_cgroups(&bundle_name);
-        }
-        run.cross_out(entry);
-        launched
+        let call = Call {
+            name: &name,
+            daemons: Ok(&[]),
+            expected: &self.expected,
+            // It is started here by its path; an own build may be a script around the program.
+            runtime: None,
+            terminal: Terminal::No,
+            holds: Holds::More,
+            bundle: Some(&bundle_name),
+            allowed: order.allowed(run),
+            limits: Limits::of(&self.spec),
+        };
+        let remove = |launched: &Result<Launch, Abort>| match launched {
+            Ok(_) => Ok(Found::Yes),
+            Err(_) => self.discard(&name, &bundle_name),
+        };
+        recorded(run, &self.spec, &name, || client::launch(run, &program, &call), remove)
     }
 
     fn remove(&self, name: &str) -> Result<(), Failure> {
-        match insist(&self.binary, &self.arguments(&["delete", "--force", name])) {
-            Ok(_) => Ok(()),
-            Err(why) if why.reason.contains("does not exist") || why.reason.contains("No such file") => {
-                Ok(())
+        match Asking::of(&self.binary).insist(&self.arguments(&["delete", "--force", name])) {
+            Err(why)
+                if !["does not exist", "No such file"].iter().any(|words| why.reason.contains(words)) =>
+            {
+                Err(why.into())
             }
-            Err(why) => Err(Failure::new(FailureClass::Environment, why.reason)),
-        }
-    }
-
-    fn finish(&mut self, run: &RunContext) {
-        let works = self.works.drain(..).map(|(_, bundle)| bundle);
-        let all: Vec<_> = works.chain(self.bundle.take()).collect();
-        for bundle in all {
-            remove_bundle(bundle, run);
-        }
-        if let Some(copied) = self.copied.take() {
-            copied.remove(run);
-        }
-        if raw::user_and_group().0 != 0 {
-            forget_cache(&run.place.state.join(&self.spec.name));
+            _ => Ok(()),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::{Launch, RunContext};
 use crate::outcome::Abort;
-pub use crate::sys::container::{Piece, Pieces, Primitive, Timed};
+pub use crate::sys::container::{ALL, PRIMITIVES, Piece, Pieces, Primitive, Timed};
 
 /// A container that is made of pieces, each of which can be left out.
 pub trait Apart {

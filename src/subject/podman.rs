@@ -5,21 +5,20 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::api;
-use super::component::words_as;
+use super::component::{Asking, components, program};
 use super::engine::{self, Engine};
 use super::login::Login;
-use super::{Company, Component, Defaults, Facts, Kind, Place, Spec, Subject, Unavailable, kinds, on_path};
+use super::{Facts, Kind, OtherRuns, Place, Spec, Subject, Unavailable, kinds, on_path};
 use crate::sys::limits;
 
 /// The kind `podman`.
-pub static KIND: Kind = Kind { declared: &kinds::PODMAN, defaults, build, sweep };
-
-fn defaults() -> Defaults {
-    let with_runc = Spec { runtime: Some("runc".into()), ..Spec::plain("podman") };
-    let as_installed = vec![Spec::plain("podman"), with_runc];
-    let equalised = as_installed.iter().map(|spec| spec.with(&[("net", "none"), ("log", "none")])).collect();
-    Defaults { as_installed, equalised }
-}
+pub static KIND: Kind = Kind {
+    declared: &kinds::PODMAN,
+    as_installed: &["podman", "podman+runc"],
+    equalised: &["podman:log=none,net=none", "podman+runc:log=none,net=none"],
+    build,
+    sweep,
+};
 
 fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     if spec.get("client") == Some("api") {
@@ -41,8 +40,8 @@ fn over_api(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable>
 
 /// Root's own podman, or that of the user who we are; and that of every user whose storage we loaded an
 /// image into. Of a user who is gone, the storage is too.
-fn sweep(place: &Place, company: Company) -> Vec<String> {
-    let mut told = engine::sweep(find(&Spec::plain("podman")), company);
+fn sweep(place: &Place, others: OtherRuns) -> Vec<String> {
+    let mut told = engine::sweep(find(&Spec::plain("podman")), others);
     let users = std::fs::read_dir(engine::users_with_images(&place.state)).into_iter().flatten().flatten();
     let users = users.filter_map(|entry| entry.file_name().into_string().ok());
     for user in users.filter(|user| Login::exists(user)) {
@@ -50,21 +49,17 @@ fn sweep(place: &Place, company: Company) -> Vec<String> {
         if let Err(why) = &found {
             told.push(format!("could not look into the images of `{user}`: {}", why.reason));
         }
-        told.extend(engine::sweep(found, company));
+        told.extend(engine::sweep(found, others));
     }
     told
 }
 
 /// Finds podman and asks it what it is.
 pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
-    let client = match spec.get("bin") {
-        Some(path) => PathBuf::from(path),
-        None => on_path("podman").ok_or_else(|| {
-            Unavailable::not_installed("not installed").with_remedy("install the package `podman`")
-        })?,
-    };
+    let client = program(spec, "podman", "install the package `podman`")?;
     let login = spec.get("rootless").map(Login::of).transpose()?.flatten();
     let login = login.as_ref();
+    let asking = Asking { path: &client, login };
     let mut global = Vec::new();
     if let Some(runtime) = &spec.runtime {
         if on_path(runtime).is_none() {
@@ -73,44 +68,30 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
         }
         global.extend(["--runtime".to_owned(), runtime.clone()]);
     }
-    let mut arguments: Vec<&str> = global.iter().map(String::as_str).collect();
-    arguments.extend(["info", "--format", "json"]);
-    let (answer, words) =
-        words_as(login, &client, &arguments).map_err(|why| match std::env::var("HOME") {
-            Ok(home) if login.is_none() => with_remedy_for_home(why, &home),
-            _ => why,
-        })?;
-    let info: Value = serde_json::from_slice(&answer)
-        .map_err(|error| Unavailable::because(format!("`podman info` answered nonsense: {error}")))?;
+    let (info, words) = info(asking, &global)?;
     if let Some(user) = spec.get("rootless") {
         check_mapping(user, &info, &words)?;
     }
     let text = |pointer: &str| info.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let runtime_path = Some(text("/host/ociRuntime/path")).filter(|path| !path.is_empty()).map(PathBuf::from);
 
-    let mut components = vec![Component::asked_as(login, "client", &client)?];
+    let backend = text("/host/networkBackend");
     let parts = [
+        ("client", Some(client.clone())),
         ("runtime", runtime_path.clone()),
         ("monitor", Some(PathBuf::from(text("/host/conmon/path")))),
-        (
-            "network",
-            on_path(&text("/host/networkBackend")).or_else(|| library_program(&text("/host/networkBackend"))),
-        ),
+        ("network", on_path(&backend).or_else(|| library_program(&backend))),
     ];
-    for (role, path) in parts {
-        if let Some(path) = path.filter(|path| path.is_file()) {
-            components.push(Component::asked_as(login, role, &path)?);
-        }
-    }
+    let parts = parts.map(|(role, path)| (role, path.filter(|path| path.is_file())));
+    let components = components(login, parts)?;
     let notes = [
         ("storage driver", text("/store/graphDriverName")),
         ("cgroup manager", text("/host/cgroupManager")),
-        ("network backend", text("/host/networkBackend")),
+        ("network backend", backend),
         ("graph root", text("/store/graphRoot")),
         ("rootless", info.pointer("/host/security/rootless").map(Value::to_string).unwrap_or_default()),
     ];
-    let notes = notes.map(|(key, value)| (key.to_owned(), value)).into_iter();
-    let notes = notes.chain(login.map(Login::notes).into_iter().flatten()).collect();
+    let notes = notes.into_iter().chain(login.map(Login::notes).into_iter().flatten()).collect();
     let driver = text("/store/graphDriverName");
     Ok(Engine {
         spec: spec.clone(),
@@ -125,6 +106,19 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
         facts: Facts { components, runtime: Some(text("/host/ociRuntime/name")), notes },
         image: None,
     })
+}
+
+/// What podman says of itself, and what it complains about meanwhile.
+pub(super) fn info(asking: Asking<'_>, global: &[String]) -> Result<(Value, String), Unavailable> {
+    let mut arguments: Vec<&str> = global.iter().map(String::as_str).collect();
+    arguments.extend(["info", "--format", "json"]);
+    let (answer, words) = asking.words(&arguments).map_err(|why| match std::env::var("HOME") {
+        Ok(home) if asking.login.is_none() => with_remedy_for_home(why, &home),
+        _ => why,
+    })?;
+    let info = serde_json::from_str(&answer)
+        .map_err(|error| Unavailable::because(format!("`podman info` answered nonsense: {error}")))?;
+    Ok((info, words))
 }
 
 /// Says what to do where podman cannot look into the home directory, in which it expects its settings.

@@ -4,12 +4,14 @@
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::{RunContext, Spec, Subject, kind_of};
-use crate::image::LayeredImage;
-use crate::outcome::{Abort, Failure, FailureClass};
-use crate::resource::{self, Goes, Held, Kind, Look, Record, Scope};
-use crate::sys::process;
+use crate::image::{Image, fat};
+use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
+use crate::resource::{Goes, Held, Kind, Look, Record, Scope};
+use crate::sys::bridge::Bridge;
+use crate::sys::{clock, process};
 
 /// All of them.
 pub(crate) static KINDS: &[&Kind] = &[&CONTAINER, &NETWORK, &VOLUME, &IMAGE];
@@ -17,6 +19,8 @@ pub(crate) static KINDS: &[&Kind] = &[&CONTAINER, &NETWORK, &VOLUME, &IMAGE];
 /// Something that a subject can make beside containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offer {
+    /// A network that its containers can join.
+    Network,
     /// A named volume.
     Volume,
     /// An image of layers of ours.
@@ -25,15 +29,13 @@ pub enum Offer {
 
 impl Offer {
     /// The word used in messages and records.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Offer::Volume => "volume",
-            Offer::Image => "image",
-        }
+    pub fn name(self) -> &'static str {
+        self.kind().name
     }
 
     pub(super) fn kind(self) -> &'static Kind {
         match self {
+            Offer::Network => &NETWORK,
             Offer::Volume => &VOLUME,
             Offer::Image => &IMAGE,
         }
@@ -43,6 +45,8 @@ impl Offer {
 /// What is asked of a subject beside containers.
 #[derive(Debug, Clone, Copy)]
 pub enum Wish<'a> {
+    /// A network.
+    Network,
     /// A named volume.
     Volume,
     /// An image around this executable, with files of these paths and sizes in each layer, the lowest first.
@@ -53,6 +57,7 @@ impl Wish<'_> {
     /// What it is a wish for.
     pub fn offer(self) -> Offer {
         match self {
+            Wish::Network => Offer::Network,
             Wish::Volume => Offer::Volume,
             Wish::Image(..) => Offer::Image,
         }
@@ -64,8 +69,29 @@ impl Wish<'_> {
 pub enum Made {
     /// Something that the engine knows by this name.
     Named(String),
+    /// A network.
+    Network(Joint),
     /// An image as the directory `rootfs` in this one.
     Directory(PathBuf),
+}
+
+impl Made {
+    /// What a container is told of the network that it is to join, where this is one.
+    pub fn joint(&self) -> Option<Joint> {
+        match self {
+            Made::Network(joint) => Some(joint.clone()),
+            Made::Named(_) | Made::Directory(_) => None,
+        }
+    }
+}
+
+/// A network, as containers know it that join it.
+#[derive(Debug, Clone)]
+pub struct Joint {
+    /// Its name.
+    pub(super) name: String,
+    /// The bridge, where nobody else keeps it: it goes with the last container.
+    pub(super) bridge: Option<Arc<Bridge>>,
 }
 
 /// A container, or whatever stands in its place.
@@ -77,7 +103,7 @@ static CONTAINER: Kind = Kind {
     undo: |record, scope| {
         let built = subject(record, scope)?;
         for client in built.facts().components.iter().take(1) {
-            process::kill_clients(&client.path, &record.id);
+            process::kill_clients(client.path.as_ref(), &record.id);
         }
         match built.remove(&record.id) {
             Err(failure) if failure.class != FailureClass::Unsupported => Err(failure.to_string()),
@@ -86,22 +112,7 @@ static CONTAINER: Kind = Kind {
     },
 };
 
-/// A network of an engine's, or of the floor.
-static NETWORK: Kind = Kind {
-    name: "network",
-    goes: Goes::AfterClients,
-    shown,
-    look,
-    undo: |record, scope| {
-        subject(record, scope)?.remove_network(&record.id).map_err(|failure| failure.to_string())
-    },
-};
-
-/// A network of this name that is about to be made by the subject with this specification.
-pub(super) fn network(subject: &impl Display, name: &str) -> Record {
-    Record::new(&NETWORK, name).with("subject", subject.to_string())
-}
-
+static NETWORK: Kind = made("network", |record, scope| unmake(Offer::Network, record, scope));
 static VOLUME: Kind = made("volume", |record, scope| unmake(Offer::Volume, record, scope));
 static IMAGE: Kind = made("image", |record, scope| unmake(Offer::Image, record, scope));
 
@@ -157,29 +168,43 @@ pub(super) fn layered<'a>(
     executable: &'a [u8],
     layers: &[Vec<(String, u64)>],
     run: &RunContext,
-) -> LayeredImage<'a> {
+) -> Image<'a> {
     let tag = format!("{}-{}", run.owner.run(), run.owner.next_number());
-    LayeredImage::of_layers(executable, &tag, layers)
+    Image::of_layers(executable, &tag, layers)
 }
 
-/// Writes an image as an archive, has it loaded, and removes the archive.
-pub(super) fn with_layers(
-    image: &LayeredImage<'_>,
+/// Writes an image as an archive, has it loaded for this subject, and removes the archive. How long that takes is told of
+/// the fat one.
+pub(super) fn load_image(
+    image: &Image<'_>,
+    spec: &Spec,
     run: &RunContext,
     load: impl FnOnce(&Path) -> Result<(), String>,
 ) -> Result<(), Abort> {
-    let archive = run.workspace().join(format!("{}.tar", run.next_name()));
-    let written = (|| {
-        std::fs::create_dir_all(run.workspace())?;
-        let mut file = std::io::BufWriter::new(std::fs::File::create_new(&archive)?);
-        image.write_archive(&mut file, &|| !run.interrupts.pending())?;
-        std::io::Write::flush(&mut file)
-    })();
-    let loaded = written
-        .map_err(|error| format!("cannot write the image to `{}`: {error}", archive.display()))
-        .and_then(|()| load(&archive));
-    let _ = std::fs::remove_file(&archive);
-    Ok(loaded.map_err(|reason| Failure::new(FailureClass::Environment, reason))?)
+    let began = clock::now();
+    let is_fat = fat::is_named(spec.get("image")) && image.name == fat::NAME;
+    if is_fat {
+        (run.tell)(&fat::announcement(image, &spec.to_string()));
+    }
+    let loaded = run.owner.directory(|directory| {
+        let archive = directory.join("image.tar");
+        let write = || {
+            std::fs::create_dir(directory)?;
+            let mut file = std::io::BufWriter::new(std::fs::File::create(&archive)?);
+            image.write_archive(&mut file, &|| !run.interrupts.pending())?;
+            std::io::Write::flush(&mut file)
+        };
+        write()
+            .map_err(|error| format!("cannot write the image to `{}`: {error}", archive.display()))
+            .and_then(|()| load(&archive))
+            .or_environment(format_args!("{} does not take the image", spec.name))?;
+        Ok(())
+    });
+    drop(loaded?);
+    if is_fat {
+        (run.tell)(&format!("made the image {} in {}", fat::NAME, clock::now().since(began)));
+    }
+    Ok(())
 }
 
 /// What a subject says that does not make such things.
@@ -194,14 +219,11 @@ pub(super) fn unpacked(
     run: &RunContext,
 ) -> Result<Held<Made>, Abort> {
     let image = layered(executable, layers, run);
-    let place = run.workspace().join(run.next_name());
-    let record = resource::directory(&place);
-    run.owner.make(&resource::directory::KIND, record, || {
-        let cannot = |error: String| Failure::new(FailureClass::Environment, error);
-        std::fs::create_dir_all(run.workspace()).map_err(|error| cannot(error.to_string()))?;
-        image.check_space(&run.workspace()).map_err(|error| cannot(format!("{error:#}")))?;
-        let written = image.write_root(&place, &|| !run.interrupts.pending());
-        written.map_err(|error| cannot(format!("{error:#}")))?;
-        Ok(Made::Directory(place.clone()))
+    run.owner.directory(|place| {
+        let made = image
+            .check_space(&run.workspace())
+            .and_then(|()| image.write_root(place, &|| !run.interrupts.pending()));
+        made.map_err(|error| Failure::environment(format!("{error:#}")))?;
+        Ok(Made::Directory(place.to_owned()))
     })
 }

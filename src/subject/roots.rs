@@ -7,16 +7,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::component::{question, run_within};
+use super::component::{Asking, run_within};
 use super::{RunContext, Spec, docker, on_path, podman};
 use crate::image::export::{Config, Export};
-use crate::image::rootfs::unpack;
-use crate::image::{PATH_VARIABLE, SmallImage, fat};
-use crate::outcome::{Failure, FailureClass};
-use crate::resource;
-use crate::resource::journal::Entry;
+use crate::image::{Image, PATH_VARIABLE, fat};
+use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
+use crate::resource::Held;
 use crate::sys::clock;
-use crate::sys::signals::Interrupts;
 use crate::units::Nanos;
 
 /// How long copying a root may take.
@@ -36,7 +33,7 @@ impl Root {
     pub fn path(&self) -> &Path {
         match self {
             Root::Ours(path) => path,
-            Root::Foreign(export) => export.root(),
+            Root::Foreign(export) => &export.root,
         }
     }
 
@@ -75,19 +72,17 @@ pub fn foreign(spec: &Spec) -> Option<&str> {
 }
 
 /// The root that a subject asks for, made if it is not there.
-pub fn root(spec: &Spec, run: &RunContext) -> Result<Root, Failure> {
+pub fn root(spec: &Spec, run: &RunContext) -> Result<Root, Abort> {
     if let Some(reference) = foreign(spec) {
         return exported(spec, reference, run).map(Root::Foreign);
     }
-    ours(spec, run)
-        .map(Root::Ours)
-        .map_err(|error| Failure::new(FailureClass::Environment, format!("{error:#}")))
+    ours(spec, run).map(Root::Ours).map_err(|error| Failure::environment(format!("{error:#}")).into())
 }
 
 fn ours(spec: &Spec, run: &RunContext) -> anyhow::Result<PathBuf> {
     let bytes = std::fs::read(&run.place.executable)?;
     if !fat::is_named(spec.get("image")) {
-        return Ok(unpack(&SmallImage::new(&bytes), &run.place.state)?.root().to_owned());
+        return Image::small(&bytes).unpack(&run.place.state, &|| (), &|| true);
     }
     let image = fat::image(&bytes);
     let began = std::cell::Cell::new(None);
@@ -95,16 +90,16 @@ fn ours(spec: &Spec, run: &RunContext) -> anyhow::Result<PathBuf> {
         began.set(Some(clock::now()));
         (run.tell)(&fat::announcement(&image, "the state directory"));
     };
-    let unpacked = image.unpack(&run.place.state, &making, &|| !run.interrupts.pending())?;
+    let root = image.unpack(&run.place.state, &making, &|| !run.interrupts.pending())?;
     if let Some(began) = began.get() {
         (run.tell)(&format!("made the image {} in {}", fat::NAME, clock::now().since(began)));
     }
-    Ok(unpacked.root().to_owned())
+    Ok(root)
 }
 
 /// The root of an image that an engine holds. Docker is asked first; where podman holds another one under
 /// the same name, that is told.
-fn exported(spec: &Spec, reference: &str, run: &RunContext) -> Result<Export, Failure> {
+fn exported(spec: &Spec, reference: &str, run: &RunContext) -> Result<Export, Abort> {
     let engines = [docker::find(&Spec::plain("docker")), podman::find(&Spec::plain("podman"))];
     let mut lacking = Vec::new();
     let mut holding = Vec::new();
@@ -124,7 +119,7 @@ fn exported(spec: &Spec, reference: &str, run: &RunContext) -> Result<Export, Fa
              {reference}` gets it; dunnage pulls nothing, since a download is no part of a start",
             lacking.join("; ")
         );
-        return Err(Failure::new(FailureClass::Environment, reason));
+        return Err(Failure::environment(reason).into());
     };
     if let Some((other, _)) = holding.iter().find(|(_, other)| other.id != config.id) {
         (run.tell)(&format!(
@@ -160,73 +155,47 @@ pub struct Copied {
     /// What was copied.
     pub image: Root,
     path: PathBuf,
-    entry: Entry,
 }
 
 impl Copied {
-    /// The copy, made when it is first wanted.
-    pub fn of<'a>(
-        place: &'a mut Option<Copied>,
-        spec: &Spec,
-        run: &RunContext,
-    ) -> Result<&'a Copied, Failure> {
-        if place.is_none() {
+    /// The copy, made now.
+    pub fn of(spec: &Spec, run: &RunContext) -> Result<Held<Copied>, Abort> {
+        run.owner.directory(|path| {
             let image = root(spec, run)?;
-            let path = run.workspace().join(run.next_name());
-            let entry = run.note(resource::directory(&path))?;
-            if let Err(failure) = copy(image.path(), &path) {
-                let _ = std::fs::remove_dir_all(&path);
-                run.cross_out(entry);
-                return Err(failure);
-            }
-            *place = Some(Copied { image, path, entry });
-        }
-        Ok(place.as_ref().expect("made right before"))
+            copy(image.path(), path)?;
+            Ok(Copied { image, path: path.to_owned() })
+        })
     }
 
     /// The directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
-
-    /// Removes it.
-    pub fn remove(self, run: &RunContext) {
-        if std::fs::remove_dir_all(&self.path).is_ok() {
-            run.cross_out(self.entry);
-        }
-    }
 }
 
 /// Copies a root to a place that is not there yet, owners, links and attributes included; on filesystems
 /// that can, both share their blocks.
 fn copy(root: &Path, to: &Path) -> Result<(), Failure> {
-    let failed = |reason: String| {
-        let reason = format!("cannot copy `{}` to `{}`: {reason}", root.display(), to.display());
-        Failure::new(FailureClass::Environment, reason)
-    };
-    if let Some(above) = to.parent() {
-        std::fs::create_dir_all(above).map_err(|error| failed(error.to_string()))?;
-    }
-    let program = on_path("cp").ok_or_else(|| failed("`cp` is not installed".into()))?;
-    let paths = [root.to_string_lossy(), to.to_string_lossy()];
-    let interrupts = Interrupts::install().ok();
-    question(None, &program, &["-a", &paths[0], &paths[1]])
-        .and_then(|program| run_within(COPYING, &program, interrupts.as_ref()))
-        .map(drop)
-        .map_err(|why| failed(why.reason))
+    let program = on_path("cp").ok_or("`cp` is not installed".to_owned());
+    let copied = program.and_then(|program| {
+        let paths = [root.to_string_lossy(), to.to_string_lossy()];
+        let program = Asking::of(&program).program(&["-a", &paths[0], &paths[1]]);
+        program.and_then(|program| run_within(COPYING, &program)).map_err(|why| why.reason)
+    });
+    copied.or_environment(format_args!("cannot copy `{}` to `{}`", root.display(), to.display()))?;
+    Ok(())
 }
 
 /// Where a mount goes in a root: relative to it, and without links on the way.
 pub fn inside(root: &Path, mount: &super::Mount) -> Result<PathBuf, Failure> {
     let (host, inside) = (mount.host.display(), mount.inside.display());
-    let environment = |reason: String| Failure::new(FailureClass::Environment, reason);
     if !mount.host.exists() {
-        return Err(environment(format!("cannot mount `{host}`: it does not exist")));
+        return Err(Failure::environment(format!("cannot mount `{host}`: it does not exist")));
     }
     let found = crate::image::export::resolve(root, &mount.inside)
-        .map_err(|error| environment(format!("cannot mount at `{inside}`: {error}")))?;
+        .or_environment(format_args!("cannot mount at `{inside}`"))?;
     if found.as_os_str().is_empty() {
-        return Err(environment(format!("cannot mount `{host}` over the root of the image")));
+        return Err(Failure::environment(format!("cannot mount `{host}` over the root of the image")));
     }
     Ok(found)
 }

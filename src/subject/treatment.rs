@@ -95,6 +95,19 @@ impl Expected {
         }
     }
 
+    /// A container with namespaces of its own, and nothing else that would have been asked for.
+    pub fn container() -> Expected {
+        Expected {
+            network: Network::Loopback,
+            pid: Own::Private,
+            mount: Own::Private,
+            ipc: Own::Private,
+            uts: Own::Private,
+            cgroup: Cgroup::Own,
+            ..Expected::bare()
+        }
+    }
+
     /// Says what is not as asked, with both values; `host` is what a bare process sees.
     pub fn check(&self, inside: &Inside, host: &Inside) -> Result<(), Failure> {
         let mut wrong = match self.kernel {

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use crate::outcome::{self, Failure};
+use crate::outcome::{self, Abort, Failure};
 
 /// What keeps a subject from being used, where code goes on differently by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +88,18 @@ impl Unavailable {
     }
 }
 
+impl From<Unavailable> for Failure {
+    fn from(why: Unavailable) -> Failure {
+        Failure::environment(why.reason)
+    }
+}
+
+impl From<Unavailable> for Abort {
+    fn from(why: Unavailable) -> Abort {
+        Abort::Failed(why.into())
+    }
+}
+
 /// A reason with all that it holds for.
 pub(crate) struct Told<'a> {
     /// The subjects, separated by commas.
@@ -126,6 +138,14 @@ pub(crate) fn remedy_for_docker(address: &str) -> Option<&'static str> {
         io::ErrorKind::PermissionDenied => Some(JOIN_THE_GROUP),
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => Some(START_DOCKER),
         _ => None,
+    }
+}
+
+/// Why docker at this address cannot be used, with what mends that, where the socket tells.
+pub(super) fn silent_docker(address: &str, why: Unavailable) -> Unavailable {
+    match remedy_for_docker(address) {
+        Some(remedy) => why.with_remedy(remedy),
+        None => why,
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use dunnage_analysis::subject::Mount;
 
 use super::RunContext;
-use super::network::Joint;
+use super::resources::Joint;
 use crate::probe::Task;
 use crate::sys::container::Tied;
 use crate::units::Nanos;

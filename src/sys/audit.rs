@@ -1,7 +1,12 @@
 //! Is the kernel's audit on? Asked over netlink (audit(7) has no file that tells).
 
-use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::io::Result;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
+};
 
 const AUDIT_GET: u16 = 1000;
 const HEADER: usize = size_of::<libc::nlmsghdr>();
@@ -13,44 +18,20 @@ pub fn is_on() -> Option<bool> {
 }
 
 /// Sends the question and returns the first answer that is no acknowledgement.
-fn ask() -> io::Result<Vec<u8>> {
-    // SAFETY: no pointers are passed.
-    let fd =
-        unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::NETLINK_AUDIT) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just given us this descriptor and nobody else knows it.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
-    let patience = libc::timeval { tv_sec: 0, tv_usec: 100_000 };
-    // SAFETY: the option's value is a timeval of the size given, readable for the whole call.
-    unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_RCVTIMEO,
-            (&raw const patience).cast(),
-            size_of::<libc::timeval>() as libc::socklen_t,
-        );
-    }
+fn ask() -> Result<Vec<u8>> {
+    let kind = (AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC);
+    let socket = socket_with(kind.0, kind.1, kind.2, Some(netlink::AUDIT))?;
+    set_socket_timeout(&socket, Timeout::Recv, Some(Duration::from_millis(100)))?;
     let mut question = Vec::with_capacity(HEADER);
     question.extend((HEADER as u32).to_ne_bytes());
     question.extend(AUDIT_GET.to_ne_bytes());
     question.extend((libc::NLM_F_REQUEST as u16).to_ne_bytes());
     question.extend([0; 8]);
-    // SAFETY: the message is readable for its whole length; a netlink socket without a peer sends to
-    // the kernel.
-    let sent = unsafe { libc::send(socket.as_raw_fd(), question.as_ptr().cast(), question.len(), 0) };
-    if sent < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    // A netlink socket without a peer sends to the kernel.
+    send(&socket, &question, SendFlags::empty())?;
     let mut answer = vec![0u8; 4096];
-    // SAFETY: the buffer is writable for its whole length.
-    let length = unsafe { libc::recv(socket.as_raw_fd(), answer.as_mut_ptr().cast(), answer.len(), 0) };
-    if length < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    answer.truncate(length as usize);
+    let (length, _) = recv(&socket, &mut answer[..], RecvFlags::empty())?;
+    answer.truncate(length);
     Ok(answer)
 }
 

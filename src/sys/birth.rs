@@ -7,9 +7,12 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
+use rustix::mm::{self, MapFlags, MprotectFlags, ProtFlags};
+use thiserror::Error;
+
 use super::cgroup::Birth;
 use super::raw;
-use super::steps::{Descriptor, Step};
+use super::steps::{Descriptor, Step, StepError};
 
 /// From `linux/sched.h`; the constant of the libc crate is too narrow for it.
 const CLONE_INTO_CGROUP: u64 = 1 << 33;
@@ -32,16 +35,14 @@ unsafe impl Sync for Stack {}
 impl Stack {
     /// Maps it.
     pub fn new() -> io::Result<Stack> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::STACK | MapFlags::POPULATE;
         // SAFETY: a fresh private mapping that overlaps nothing; its lowest page is then closed.
         unsafe {
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK | libc::MAP_POPULATE;
-            let base =
-                libc::mmap(ptr::null_mut(), STACK + GUARD, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
-            if base == libc::MAP_FAILED {
-                return Err(io::Error::last_os_error());
-            }
-            libc::mprotect(base, GUARD, libc::PROT_NONE);
-            Ok(Stack { base })
+            let base = mm::mmap_anonymous(ptr::null_mut(), STACK + GUARD, access, flags)?;
+            let stack = Stack { base };
+            mm::mprotect(base, GUARD, MprotectFlags::empty())?;
+            Ok(stack)
         }
     }
 }
@@ -49,7 +50,7 @@ impl Stack {
 impl Drop for Stack {
     fn drop(&mut self) {
         // SAFETY: mapped by `new`, and no child runs on it any more.
-        unsafe { libc::munmap(self.base, STACK + GUARD) };
+        let _ = unsafe { mm::munmap(self.base, STACK + GUARD) };
     }
 }
 
@@ -60,67 +61,56 @@ struct Task {
     count: usize,
     failed: usize,
     errno: i32,
-    /// The child of this child, born when all steps are made; null where there is none.
-    grandchild: *mut Grandchild,
+    /// What the child of this child is to do, born when all steps are made, and becoming ours when its maker
+    /// ends; null where there is none.
+    grandchild: *mut Task,
+    /// The top of that child's stack, and what its clone returned.
+    grandchild_stack: usize,
+    grandchild_pid: isize,
 }
 
-/// A child of the child, which becomes ours when its maker ends.
-#[repr(C)]
-struct Grandchild {
-    task: *mut Task,
-    stack_top: usize,
-    /// What its clone returned; zero before.
-    pid: isize,
+/// Why the program does not run. What was born for it has been reaped.
+#[derive(Debug, Error)]
+pub enum NotBorn {
+    /// The kernel refused the clone.
+    #[error("cannot clone")]
+    Clone(#[source] io::Error),
+    /// The kernel refused a step.
+    #[error(transparent)]
+    Step(#[from] StepError),
 }
 
-/// How the child got on before its program was executed.
-#[derive(Debug)]
-pub enum Born {
-    /// The program runs.
-    Alive(i32),
-    /// The step with this index was refused with this error number; the child has to be reaped.
-    Failed { pid: i32, step: usize, errno: i32 },
-}
-
-/// The argument of clone3, as of Linux 5.7.
-#[repr(C)]
-#[derive(Default)]
-struct CloneArguments {
-    flags: u64,
-    pidfd: u64,
-    child_tid: u64,
-    parent_tid: u64,
-    exit_signal: u64,
-    stack: u64,
-    stack_size: u64,
-    tls: u64,
-    set_tid: u64,
-    set_tid_size: u64,
-    cgroup: u64,
-}
-
-impl CloneArguments {
-    /// For a child on this stack that shares our memory, and for which we stand still.
-    fn sharing_memory(stack: &Stack, namespaces: u64, cgroup: Option<&OwnedFd>) -> CloneArguments {
-        let shared = (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
-        CloneArguments {
-            flags: namespaces | shared | if cgroup.is_some() { CLONE_INTO_CGROUP } else { 0 },
-            exit_signal: libc::SIGCHLD as u64,
-            stack: stack.base as u64 + GUARD as u64,
-            stack_size: STACK as u64,
-            cgroup: cgroup.map_or(0, |fd| fd.as_raw_fd() as u64),
-            ..CloneArguments::default()
+/// The error keeps its kind, by which callers tell missing from forbidden.
+impl From<NotBorn> for io::Error {
+    fn from(error: NotBorn) -> io::Error {
+        match error {
+            NotBorn::Clone(error) => error,
+            NotBorn::Step(error) => io::Error::new(io::Error::from_raw_os_error(error.errno).kind(), error),
         }
     }
+}
 
-    /// The older call where it is enough; it is allowed in more places.
-    fn call(&self) -> (libc::c_long, usize, usize) {
-        if self.flags & CLONE_INTO_CGROUP != 0 {
-            return (libc::SYS_clone3, &raw const *self as usize, size_of::<CloneArguments>());
-        }
-        let flags = self.flags | self.exit_signal;
-        (libc::SYS_clone, flags as usize, (self.stack + self.stack_size) as usize)
+/// For a child on this stack that shares our memory, and for which we stand still.
+fn sharing_memory(stack: &Stack, namespaces: u64, cgroup: Option<&OwnedFd>) -> libc::clone_args {
+    let shared = (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
+    libc::clone_args {
+        flags: namespaces | shared | if cgroup.is_some() { CLONE_INTO_CGROUP } else { 0 },
+        exit_signal: libc::SIGCHLD as u64,
+        stack: stack.base as u64 + GUARD as u64,
+        stack_size: STACK as u64,
+        cgroup: cgroup.map_or(0, |fd| fd.as_raw_fd() as u64),
+        // SAFETY: plain numbers, for which zero is valid.
+        ..unsafe { std::mem::zeroed() }
     }
+}
+
+/// The older call where it is enough; it is allowed in more places.
+fn call(arguments: &libc::clone_args) -> (libc::c_long, usize, usize) {
+    if arguments.flags & CLONE_INTO_CGROUP != 0 {
+        return (libc::SYS_clone3, &raw const *arguments as usize, size_of::<libc::clone_args>());
+    }
+    let flags = arguments.flags | arguments.exit_signal;
+    (libc::SYS_clone, flags as usize, (arguments.stack + arguments.stack_size) as usize)
 }
 
 /// Whether a child can be born inside a cgroup: clone3 is not forbidden to us (container engines'
@@ -135,83 +125,87 @@ pub fn possible_birth() -> Birth {
 }
 
 /// Clones a child into new namespaces (flags of clone) and, where given, a version 2 cgroup, and
-/// lets it make all `steps`, the last of which executes a program.
+/// lets it make all `steps`, the last of which executes a program. Returns its process id.
 pub fn give_birth(
     stack: &mut Stack,
     namespaces: u64,
     cgroup: Option<&OwnedFd>,
     steps: &[Step],
-) -> Result<Born, i32> {
+) -> Result<i32, NotBorn> {
     let mut task = Task::of(steps);
-    let arguments = CloneArguments::sharing_memory(stack, namespaces, cgroup);
-    let call = arguments.call();
-    let blocked = block_all_signals();
-    // SAFETY: the stack is mapped, borrowed exclusively and not in use; `task` and the steps outlive
-    // the child's use of our memory, since this thread goes on only after the child's exec or end.
-    let pid = unsafe { clone_onto(call, &raw mut task) };
-    restore_signals(blocked);
-    if pid < 0 {
-        return Err(-pid as i32);
-    }
-    // SAFETY: `task` is ours; the read is volatile because another process wrote it.
-    let (failed, errno) =
-        unsafe { (ptr::read_volatile(&raw const task.failed), ptr::read_volatile(&raw const task.errno)) };
-    let pid = pid as i32;
-    Ok(if failed == usize::MAX { Born::Alive(pid) } else { Born::Failed { pid, step: failed, errno } })
+    let pid = task.clone_for(stack, namespaces, cgroup)?;
+    task.outcome(pid, steps)
 }
 
 /// Clones a child, into a version 2 cgroup where one is given, that makes the steps `joining` and then, if all were made, clones another one, which
 /// is a child of ours, makes the steps `executing`, the last of which executes a program, and is in the
 /// namespaces that the first has joined, its PID namespace too. The first has ended and been reaped when
-/// this returns. A step that was refused is counted over both lists.
+/// this returns.
 pub fn give_birth_within(
     stack: &mut Stack,
     cgroup: Option<&OwnedFd>,
     joining: &[Step],
     second_stack: &mut Stack,
     executing: &[Step],
-) -> Result<Born, i32> {
+) -> Result<i32, NotBorn> {
     let mut second = Task::of(executing);
-    let stack_top = second_stack.base as usize + GUARD + STACK;
-    let mut grandchild = Grandchild { task: &raw mut second, stack_top, pid: 0 };
-    let mut first = Task { grandchild: &raw mut grandchild, ..Task::of(joining) };
-    let arguments = CloneArguments::sharing_memory(stack, 0, cgroup);
-    let call = arguments.call();
-    let blocked = block_all_signals();
-    // SAFETY: both stacks are mapped, borrowed exclusively and not in use; tasks, grandchild and steps outlive
-    // the children's use of our memory: the first ends only after the second's exec or end, and this
-    // thread goes on only after the end of the first.
-    let pid = unsafe { clone_onto(call, &raw mut first) };
-    restore_signals(blocked);
-    if pid < 0 {
-        return Err(-pid as i32);
+    let grandchild_stack = second_stack.base as usize + GUARD + STACK;
+    let mut first = Task { grandchild: &raw mut second, grandchild_stack, ..Task::of(joining) };
+    let pid = first.clone_for(stack, 0, cgroup)?;
+    let pid = first.outcome(pid, joining)?;
+    super::child::reap(pid).map_err(NotBorn::Clone)?;
+    let pid = cloned(first.grandchild_pid)?;
+    second.outcome(pid, executing)
+}
+
+/// The process id, or the error, that a clone returned.
+fn cloned(returned: isize) -> Result<i32, NotBorn> {
+    match returned as i32 {
+        pid @ 1.. => Ok(pid),
+        refused => Err(NotBorn::Clone(io::Error::from_raw_os_error(-refused))),
     }
-    // SAFETY: all of it is ours; the reads are volatile because other processes wrote it.
-    let (failed, errno, grandchild_pid, grandchild_failed, grandchild_errno) = unsafe {
-        (
-            ptr::read_volatile(&raw const first.failed),
-            ptr::read_volatile(&raw const first.errno),
-            ptr::read_volatile(&raw const grandchild.pid),
-            ptr::read_volatile(&raw const second.failed),
-            ptr::read_volatile(&raw const second.errno),
-        )
-    };
-    let pid = pid as i32;
-    if failed != usize::MAX {
-        return Ok(Born::Failed { pid, step: failed, errno });
-    }
-    super::child::reap(pid).map_err(|error| error.raw_os_error().unwrap_or(libc::ECHILD))?;
-    Ok(match grandchild_pid as i32 {
-        refused @ ..=0 => return Err(-refused),
-        pid if grandchild_failed == usize::MAX => Born::Alive(pid),
-        pid => Born::Failed { pid, step: joining.len() + grandchild_failed, errno: grandchild_errno },
-    })
 }
 
 impl Task {
     fn of(steps: &[Step]) -> Task {
-        let (steps, count) = (steps.as_ptr(), steps.len());
-        Task { steps, count, failed: usize::MAX, errno: 0, grandchild: ptr::null_mut() }
+        Task {
+            steps: steps.as_ptr(),
+            count: steps.len(),
+            failed: usize::MAX,
+            errno: 0,
+            grandchild: ptr::null_mut(),
+            grandchild_stack: 0,
+            grandchild_pid: 0,
+        }
+    }
+
+    /// Clones a child that does this, and waits until it executes its program or ends.
+    fn clone_for(
+        &mut self,
+        stack: &mut Stack,
+        namespaces: u64,
+        cgroup: Option<&OwnedFd>,
+    ) -> Result<i32, NotBorn> {
+        let arguments = sharing_memory(stack, namespaces, cgroup);
+        // Every signal, those too that libc keeps for itself.
+        let blocked = raw::signal_mask(libc::SIG_SETMASK, u64::MAX);
+        // SAFETY: all stacks are mapped, borrowed exclusively and not in use; tasks and steps outlive the
+        // children's use of our memory: a child ends only after the exec or end of its own, and this thread
+        // goes on only after the child's exec or end.
+        let returned = unsafe { clone_onto(call(&arguments), self) };
+        raw::signal_mask(libc::SIG_SETMASK, blocked);
+        cloned(returned)
+    }
+
+    /// The child in which all steps were made; one in which they were not is reaped.
+    fn outcome(&self, pid: i32, steps: &[Step]) -> Result<i32, NotBorn> {
+        match steps.get(self.failed) {
+            None => Ok(pid),
+            Some(step) => {
+                super::child::reap(pid).ok();
+                Err(step.failed(self.errno).into())
+            }
+        }
     }
 }
 
@@ -251,42 +245,23 @@ unsafe fn clone_onto((number, first, second): (libc::c_long, usize, usize), task
 unsafe extern "C" fn live(task: *mut Task) -> ! {
     let mut descriptor = Descriptor::none();
     // SAFETY: the parent built the task from a slice and waits, so it is valid and nobody else
-    // writes it. Nothing here allocates, panics or touches thread-local state.
+    // uses it. Nothing here allocates, panics or touches thread-local state.
     unsafe {
-        let steps = std::slice::from_raw_parts((*task).steps, (*task).count);
+        let task = &mut *task;
+        let steps = std::slice::from_raw_parts(task.steps, task.count);
         for (index, step) in steps.iter().enumerate() {
             if let Err(errno) = step.run(&mut descriptor) {
-                ptr::write_volatile(&raw mut (*task).errno, errno);
-                ptr::write_volatile(&raw mut (*task).failed, index);
+                (task.failed, task.errno) = (index, errno);
                 raw::exit(127);
             }
         }
-        let grandchild = (*task).grandchild;
-        if !grandchild.is_null() {
+        if !task.grandchild.is_null() {
             let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PARENT | libc::SIGCHLD;
-            let pid =
-                clone_onto((libc::SYS_clone, flags as usize, (*grandchild).stack_top), (*grandchild).task);
-            ptr::write_volatile(&raw mut (*grandchild).pid, pid);
+            let call = (libc::SYS_clone, flags as usize, task.grandchild_stack);
+            task.grandchild_pid = clone_onto(call, task.grandchild);
         }
     }
     raw::exit(127)
-}
-
-/// Blocks every signal, those too that libc keeps for itself, and returns the mask before.
-fn block_all_signals() -> u64 {
-    let all = u64::MAX;
-    let mut before = 0u64;
-    let arguments =
-        [libc::SIG_BLOCK as usize, &raw const all as usize, &raw mut before as usize, size_of::<u64>(), 0, 0];
-    // SAFETY: both masks have the size that is given, the kernel's own.
-    let _ = unsafe { raw::syscall(libc::SYS_rt_sigprocmask, arguments) };
-    before
-}
-
-fn restore_signals(before: u64) {
-    let arguments = [libc::SIG_SETMASK as usize, &raw const before as usize, 0, size_of::<u64>(), 0, 0];
-    // SAFETY: the mask has the size that is given; no old one is asked for.
-    let _ = unsafe { raw::syscall(libc::SYS_rt_sigprocmask, arguments) };
 }
 
 /// Takes over a descriptor that a step opened.

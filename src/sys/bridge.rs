@@ -7,8 +7,10 @@
 use std::fs::File;
 use std::io;
 use std::net::Ipv4Addr;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::link::{Index, Socket};
 use super::network;
@@ -33,33 +35,16 @@ pub struct Bridge {
     ports: AtomicU32,
 }
 
-/// The network of one container.
-#[derive(Debug)]
-pub struct Port {
-    /// Its namespace.
-    pub namespace: OwnedFd,
-    /// Its address.
-    pub address: Ipv4Addr,
-}
-
 impl Namespace {
     fn new() -> io::Result<Namespace> {
         network::in_a_new_one(|| {
-            let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-            // SAFETY: makes a descriptor; no memory is passed.
-            let netlink = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) };
-            if netlink < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            // SAFETY: socket has just made this descriptor.
-            let netlink = unsafe { OwnedFd::from_raw_fd(netlink) };
+            let netlink = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
             Ok(Namespace { own: File::open("/proc/thread-self/ns/net")?.into(), netlink })
         })?
     }
 
     fn run(&self, steps: impl IntoIterator<Item = Step>) -> Result<(), StepError> {
-        let steps: Vec<_> = steps.into_iter().collect();
-        run_all(&steps).1.map(drop)
+        run_all(&steps.into_iter().collect::<Vec<_>>()).1.map(drop)
     }
 
     fn socket(&self) -> Socket {
@@ -78,7 +63,7 @@ impl Bridge {
     }
 
     /// A namespace that is joined to it, with loopback up and an address of its own.
-    pub fn port(&self) -> io::Result<Port> {
+    pub fn port(&self) -> io::Result<OwnedFd> {
         let number = self.ports.fetch_add(1, Ordering::Relaxed) + 1;
         let index = Index(BRIDGE.0 + number);
         let address = Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 0, 0, 1)) + number);
@@ -90,6 +75,6 @@ impl Bridge {
         self.namespace.run(joined).map_err(io::Error::other)?;
         let up = there.add_address(index, address, PREFIX).into_iter();
         other.run(up.chain(there.set_up(index))).map_err(io::Error::other)?;
-        Ok(Port { namespace: other.own, address })
+        Ok(other.own)
     }
 }

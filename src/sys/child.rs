@@ -4,6 +4,7 @@ use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 
+use super::command;
 use crate::units::Nanos;
 
 /// How a program ended.
@@ -26,23 +27,14 @@ impl std::fmt::Display for Status {
 
 /// Waits for the end of a child.
 pub(in crate::sys) fn reap(pid: i32) -> io::Result<(Status, Nanos)> {
-    let mut status = 0;
-    // SAFETY: an all-zero rusage is valid; both out-pointers are writable.
-    let (result, usage) = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        (libc::wait4(pid, &mut status, 0, &mut usage), usage)
-    };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let micros = |time: libc::timeval| time.tv_sec * 1_000_000 + time.tv_usec;
-    let cpu = Nanos((micros(usage.ru_utime) + micros(usage.ru_stime)) * 1000);
-    let status = if libc::WIFEXITED(status) {
-        Status::Exited(libc::WEXITSTATUS(status))
+    let ended =
+        command::reap(pid, 0).map_err(io::Error::from_raw_os_error)?.ok_or(io::ErrorKind::NotFound)?;
+    let status = if libc::WIFEXITED(ended.status) {
+        Status::Exited(libc::WEXITSTATUS(ended.status))
     } else {
-        Status::Killed(libc::WTERMSIG(status))
+        Status::Killed(libc::WTERMSIG(ended.status))
     };
-    Ok((status, cpu))
+    Ok((status, Nanos((ended.user + ended.system) * 1000)))
 }
 
 /// A C string of any text without zero bytes.

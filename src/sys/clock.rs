@@ -5,6 +5,7 @@
 
 use std::io;
 
+use super::raw;
 use crate::units::{Nanos, Stamp};
 
 /// Reads a clock as nanoseconds; `clock` must name a clock that exists.
@@ -24,17 +25,13 @@ pub fn now() -> Stamp {
 
 /// How often the kernel looks at what runs: one by its `CONFIG_HZ`, which is the step of its coarse clock.
 pub fn tick() -> Nanos {
-    let mut step = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `step` is a valid, writable timespec for the whole call.
-    let done = unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &mut step) };
-    assert_eq!(done, 0, "every Linux has CLOCK_MONOTONIC_COARSE");
+    let step = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
     Nanos(step.tv_sec * 1_000_000_000 + step.tv_nsec)
 }
 
 /// CPU time that the calling thread has used, in nanoseconds.
 pub fn thread_cpu() -> Nanos {
-    let used = read(libc::CLOCK_THREAD_CPUTIME_ID).expect("every Linux has a thread CPU clock");
-    Nanos(used as i64)
+    Nanos(raw::thread_cpu() as i64)
 }
 
 /// CPU time that all threads of process `pid` have used, those that exited included, in nanoseconds

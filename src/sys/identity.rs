@@ -8,18 +8,10 @@
 //! Deliberately absent: who a user is and what limits a login has (the caller asks), a session, a
 //! keyring, a cgroup, a terminal.
 
-use std::ffi::{CStr, CString, OsStr};
-use std::io;
-use std::os::fd::RawFd;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::birth::{self, Born, Stack};
-use super::child;
-use super::clock;
 use super::raw;
-use super::steps::{Argument, Step, StepError, number, text};
-use crate::units::Stamp;
+use super::steps::{Argument, Step, number, text};
 
 /// For steps that concern no path.
 const NOTHING: &str = "";
@@ -83,13 +75,8 @@ pub fn limits_in(text: &str) -> Option<Vec<Limit>> {
 }
 
 impl Identity {
-    /// The calls from the clone to the program; what root alone may do comes first.
-    fn steps(
-        &self,
-        path: &CStr,
-        [arguments, environment]: [&[CString]; 2],
-        streams: [RawFd; 3],
-    ) -> Vec<Step> {
+    /// The calls from the clone on; what root alone may do comes first. The directory holds no zero byte.
+    pub(in crate::sys) fn steps(&self) -> Vec<Step> {
         let mut steps: Vec<Step> = self.limits.iter().map(set_limit).collect();
         let user = || number(self.user);
         let group = || number(self.group);
@@ -101,19 +88,8 @@ impl Identity {
             Step::call("enter", &self.directory, libc::SYS_chdir, [text(&self.directory)]),
             Step::call("set umask", NOTHING, libc::SYS_umask, [number(self.mask)]),
         ]);
-        steps.extend(streams_and_signals(streams));
-        steps.push(Step::execute(Path::new(OsStr::from_bytes(path.to_bytes())), arguments, environment));
         steps
     }
-}
-
-/// What `posix_spawn` is told to do for everybody else: a process group, the streams, the signals.
-pub(in crate::sys) fn streams_and_signals(streams: [RawFd; 3]) -> Vec<Step> {
-    let group = Step::call("make process group", NOTHING, libc::SYS_setpgid, [number(0), number(0)]);
-    let streams = streams.into_iter().enumerate().map(|(target, from)| {
-        Step::call("set up stream", NOTHING, libc::SYS_dup2, [number(from), number(target)])
-    });
-    std::iter::once(group).chain(streams).chain([default_broken_pipe(), unblock_signals()]).collect()
 }
 
 /// As the kernel's structure of 32-bit numbers, in 64-bit words.
@@ -129,51 +105,10 @@ fn set_limit(limit: &Limit) -> Step {
     Step::call("set the limit", name, libc::SYS_prlimit64, [number(0), number(limit.resource), values])
 }
 
-/// The kernel's own `sigaction`: handler, flags, restorer, mask; all zero is the default.
-fn default_broken_pipe() -> Step {
-    let action = Argument::Words(Box::new([0; 4]));
-    let arguments = [number(libc::SIGPIPE), action, number(0), number(size_of::<u64>())];
-    Step::call("reset signal", NOTHING, libc::SYS_rt_sigaction, arguments)
-}
-
-fn unblock_signals() -> Step {
-    let none = Argument::Words(Box::new([0]));
-    let arguments = [number(libc::SIG_SETMASK), none, number(0), number(size_of::<u64>())];
-    Step::call("unblock signals", NOTHING, libc::SYS_rt_sigprocmask, arguments)
-}
-
-/// Starts a program with arguments and environment. Returns its process id, and the moment right
-/// before the clone.
-pub(in crate::sys) fn start(
-    identity: &Identity,
-    path: &CStr,
-    words: [&[CString]; 2],
-    streams: [RawFd; 3],
-) -> io::Result<(i32, Stamp)> {
-    child::c_string(identity.directory.as_os_str())?;
-    let mut stack = Stack::new()?;
-    let steps = identity.steps(path, words, streams);
-    let spawned = clock::now();
-    let born = birth::give_birth(&mut stack, 0, None, &steps);
-    stay_readable();
-    match born.map_err(io::Error::from_raw_os_error)? {
-        Born::Alive(pid) => Ok((pid, spawned)),
-        Born::Failed { pid, step, errno } => {
-            child::reap(pid).ok();
-            Err(refused(steps[step].failed(errno)))
-        }
-    }
-}
-
-/// The error keeps its kind, by which callers tell missing from forbidden.
-pub(in crate::sys) fn refused(error: StepError) -> io::Error {
-    io::Error::new(io::Error::from_raw_os_error(error.errno).kind(), error)
-}
-
 /// A process whose memory is shared with one that changed its user counts as secret from then on:
 /// its files in `/proc` become root's, and nobody may trace it. Between clone and exec that is right;
 /// afterwards we are as open as before.
-fn stay_readable() {
+pub(in crate::sys) fn stay_readable() {
     let _ = raw::prctl(libc::PR_SET_DUMPABLE, 1);
 }
 

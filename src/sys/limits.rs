@@ -1,5 +1,7 @@
 //! Resource limits of this process, and whether it may raise them.
 
+use rustix::process::{Resource, getrlimit};
+
 use super::raw;
 
 const CAP_SYS_RESOURCE: u64 = 1 << 24;
@@ -9,21 +11,14 @@ pub fn may_be_raised() -> bool {
     raw::effective_capabilities().is_some_and(|own| own & CAP_SYS_RESOURCE != 0)
 }
 
-fn hard(resource: libc::__rlimit_resource_t) -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is writable for the whole call.
-    unsafe { libc::getrlimit(resource, &mut limit) };
-    limit.rlim_max
-}
-
 /// The hard limit of open files.
 pub fn open_files() -> u64 {
-    hard(libc::RLIMIT_NOFILE)
+    getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX)
 }
 
 /// The hard limit of processes of this user.
 pub fn processes() -> u64 {
-    hard(libc::RLIMIT_NPROC)
+    getrlimit(Resource::Nproc).maximum.unwrap_or(u64::MAX)
 }
 
 /// The same as far as podman can ask for it: it lowers the limit to the number of process ids before it

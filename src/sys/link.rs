@@ -21,8 +21,28 @@ pub struct Index(pub u32);
 
 const OPEN: &str = "open netlink socket";
 const CREATE: u16 = (libc::NLM_F_CREATE | libc::NLM_F_EXCL) as u16;
+/// Of an interface, whose flags stay as they are.
+const NO_FLAGS: u32 = 0;
 /// The attribute of `IFLA_INFO_DATA` that describes the other end of a veth pair.
 const VETH_INFO_PEER: u16 = 1;
+
+/// As `ip link set lo up` does, by the older of the two ways, which is a single call.
+pub fn loopback_up() -> Vec<Step> {
+    let request: Box<[u64]> = Box::new([
+        u64::from_ne_bytes(*b"lo\0\0\0\0\0\0"),
+        0,
+        (libc::IFF_UP | libc::IFF_RUNNING) as u64,
+        0,
+        0,
+    ]);
+    let socket = [number(libc::AF_INET), number(libc::SOCK_DGRAM | libc::SOCK_CLOEXEC), number(0)];
+    let up = [number(0), number(libc::SIOCSIFFLAGS), Argument::Words(request)];
+    vec![
+        Step::call("open socket", "", libc::SYS_socket, socket).opening(),
+        Step::call("set loopback up", "lo", libc::SYS_ioctl, up).on_descriptor(),
+        Step::close(),
+    ]
+}
 
 /// What a child calls a descriptor of its own from now on: the one opened last goes to this number.
 pub fn keep_at(target: RawFd) -> [Step; 2] {
@@ -42,84 +62,75 @@ impl Socket {
     /// Makes a bridge.
     pub fn create_bridge(self, index: Index, name: &str) -> [Step; 2] {
         let kind = Attributes::default().text(libc::IFLA_INFO_KIND, "bridge");
-        let attributes =
-            Attributes::default().text(libc::IFLA_IFNAME, name).nested(libc::IFLA_LINKINFO, kind);
-        let request = Request { kind: libc::RTM_NEWLINK, flags: CREATE, index, up: None, attributes };
-        self.exchange("create bridge", name, &request)
+        self.create("create bridge", index, name, kind)
     }
 
     /// Makes a pair of interfaces, the other end of which lies in the network namespace of this
     /// descriptor and has the same index there.
     pub fn create_pair(self, index: Index, [name, peer]: [&str; 2], namespace: RawFd) -> [Step; 2] {
-        let mut other = Attributes(interface(index, None).to_vec());
+        let mut other = Attributes(interface(index, NO_FLAGS).to_vec());
         other = other.text(libc::IFLA_IFNAME, peer).number(libc::IFLA_NET_NS_FD, namespace as u32);
         let data = Attributes::default().nested(VETH_INFO_PEER, other);
         let kind =
             Attributes::default().text(libc::IFLA_INFO_KIND, "veth").nested(libc::IFLA_INFO_DATA, data);
+        self.create("create veth pair", index, name, kind)
+    }
+
+    fn create(self, step: &'static str, index: Index, name: &str, kind: Attributes) -> [Step; 2] {
         let attributes =
             Attributes::default().text(libc::IFLA_IFNAME, name).nested(libc::IFLA_LINKINFO, kind);
-        let request = Request { kind: libc::RTM_NEWLINK, flags: CREATE, index, up: None, attributes };
-        self.exchange("create veth pair", name, &request)
+        self.ask(step, name, (libc::RTM_NEWLINK, CREATE), interface(index, NO_FLAGS), attributes)
     }
 
     /// Sets an interface up.
     pub fn set_up(self, index: Index) -> [Step; 2] {
-        let attributes = Attributes::default();
-        let request = Request { kind: libc::RTM_NEWLINK, flags: 0, index, up: Some(()), attributes };
-        self.exchange("set interface up", "", &request)
+        let up = interface(index, libc::IFF_UP as u32);
+        self.ask("set interface up", "", (libc::RTM_NEWLINK, 0), up, Attributes::default())
     }
 
     /// Makes an interface a port of a bridge, or of none.
     pub fn set_bridge(self, index: Index, bridge: Option<Index>) -> [Step; 2] {
         let attributes =
             Attributes::default().number(libc::IFLA_MASTER, bridge.map_or(0, |Index(bridge)| bridge));
-        let request = Request { kind: libc::RTM_NEWLINK, flags: 0, index, up: None, attributes };
-        self.exchange("set bridge of interface", "", &request)
+        self.ask(
+            "set bridge of interface",
+            "",
+            (libc::RTM_NEWLINK, 0),
+            interface(index, NO_FLAGS),
+            attributes,
+        )
     }
 
     /// Gives an interface an address.
     pub fn add_address(self, index: Index, address: Ipv4Addr, prefix: u8) -> [Step; 2] {
         // `ifaddrmsg`: family, length of the prefix, flags, scope, index.
-        let mut body = vec![libc::AF_INET as u8, prefix, 0, 0];
-        body.extend(index.0.to_ne_bytes());
+        let [a, b, c, d] = index.0.to_ne_bytes();
+        let of = [libc::AF_INET as u8, prefix, 0, 0, a, b, c, d];
         let octets = address.octets();
-        let attributes = Attributes(body).add(libc::IFA_LOCAL, &octets).add(libc::IFA_ADDRESS, &octets);
-        self.send("add address", &address.to_string(), &message(libc::RTM_NEWADDR, CREATE, &attributes.0))
+        let attributes = Attributes::default().add(libc::IFA_LOCAL, &octets).add(libc::IFA_ADDRESS, &octets);
+        self.ask("add address", &address.to_string(), (libc::RTM_NEWADDR, CREATE), of, attributes)
     }
 
     /// Removes an interface, and the other end of a pair with it.
     pub fn delete(self, index: Index) -> [Step; 2] {
-        let attributes = Attributes::default();
-        let request = Request { kind: libc::RTM_DELLINK, flags: 0, index, up: None, attributes };
-        self.exchange("remove interface", "", &request)
+        let this = interface(index, NO_FLAGS);
+        self.ask("remove interface", "", (libc::RTM_DELLINK, 0), this, Attributes::default())
     }
 
-    /// Sends a request and receives its acknowledgement. The kernel does the work while it is sent.
-    fn exchange(self, name: &'static str, path: &str, request: &Request) -> [Step; 2] {
-        self.send(name, path, &request.bytes())
-    }
-
-    fn send(self, name: &'static str, path: &str, bytes: &[u8]) -> [Step; 2] {
-        let arguments = [number(self.0), Argument::Words(words(bytes)), number(bytes.len())];
+    /// Sends a request of this kind and with these flags, about something, and receives its acknowledgement. The
+    /// kernel does the work while it is sent.
+    fn ask<const N: usize>(
+        self,
+        name: &'static str,
+        path: &str,
+        (kind, flags): (u16, u16),
+        about: [u8; N],
+        attributes: Attributes,
+    ) -> [Step; 2] {
+        let bytes = message(kind, flags, &[&about[..], &attributes.0].concat());
+        let arguments = [number(self.0), Argument::Words(words(&bytes)), number(bytes.len())];
         let send = Step::call(name, path, libc::SYS_sendto, arguments);
         [send, Step::acknowledgement(name, path, self.0)]
-    }
-}
-
-/// A request about one interface.
-struct Request {
-    kind: u16,
-    flags: u16,
-    index: Index,
-    up: Option<()>,
-    attributes: Attributes,
-}
-
-impl Request {
-    /// `nlmsghdr`, `ifinfomsg`, attributes.
-    fn bytes(&self) -> Vec<u8> {
-        let body = [&interface(self.index, self.up)[..], &self.attributes.0].concat();
-        message(self.kind, self.flags, &body)
     }
 }
 
@@ -137,8 +148,7 @@ fn message(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
 }
 
 /// `ifinfomsg`: family, type, index, flags and the flags to change.
-fn interface(Index(index): Index, up: Option<()>) -> [u8; 16] {
-    let flags = up.map_or(0, |()| libc::IFF_UP as u32);
+fn interface(Index(index): Index, flags: u32) -> [u8; 16] {
     let mut bytes = [0; 16];
     for (at, value) in [(4, index), (8, flags), (12, flags)] {
         bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
@@ -191,9 +201,8 @@ mod tests {
     #[test]
     fn a_request_has_the_length_that_it_says() {
         let attributes = Attributes::default().text(libc::IFLA_IFNAME, "ab").number(libc::IFLA_MASTER, 7);
-        let request =
-            Request { kind: libc::RTM_NEWLINK, flags: 0, index: Index(9), up: Some(()), attributes };
-        let bytes = request.bytes();
+        let about = interface(Index(9), libc::IFF_UP as u32);
+        let bytes = message(libc::RTM_NEWLINK, 0, &[&about[..], &attributes.0].concat());
         assert_eq!(u32::from_ne_bytes(bytes[..4].try_into().unwrap()) as usize, bytes.len());
         // Header, interface, a name of seven bytes in eight, a number of eight.
         assert_eq!(bytes.len(), 16 + 16 + 8 + 8);

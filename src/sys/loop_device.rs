@@ -11,25 +11,11 @@ const LOOP_CLR_FD: libc::c_ulong = 0x4C01;
 const LOOP_SET_FD: libc::c_ulong = 0x4C00;
 const LOOP_SET_STATUS64: libc::c_ulong = 0x4C04;
 const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
-const LO_FLAGS_AUTOCLEAR: u32 = 4;
+const LO_FLAGS_AUTOCLEAR: u8 = 4;
 
-/// `struct loop_info64`.
-#[repr(C)]
-struct Info {
-    device: u64,
-    inode: u64,
-    rdevice: u64,
-    offset: u64,
-    size_limit: u64,
-    number: u32,
-    encrypt_type: u32,
-    encrypt_key_size: u32,
-    flags: u32,
-    file_name: [u8; 64],
-    crypt_name: [u8; 64],
-    encrypt_key: [u8; 32],
-    init: [u64; 2],
-}
+/// The size of a `struct loop_info64`, and where its flags begin.
+const INFO: usize = 232;
+const FLAGS: usize = 52;
 
 /// A loop device that is held open.
 pub(crate) struct LoopDevice {
@@ -61,10 +47,10 @@ impl LoopDevice {
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) => continue,
                 attached => attached?,
             };
-            // SAFETY: an all-zero record is valid.
-            let info = Info { flags: LO_FLAGS_AUTOCLEAR, ..unsafe { std::mem::zeroed() } };
-            // SAFETY: the record has the layout that this ioctl reads.
-            let set = done(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_SET_STATUS64, &raw const info) });
+            let mut info = [0u8; INFO];
+            info[FLAGS] = LO_FLAGS_AUTOCLEAR;
+            // SAFETY: the record has the size that this ioctl reads.
+            let set = done(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_SET_STATUS64, info.as_ptr()) });
             if let Err(error) = set {
                 // SAFETY: takes no argument.
                 unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CLR_FD, 0) };

@@ -1,19 +1,33 @@
 //! Network namespaces of this process's threads.
 
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+
+use super::link::loopback_up;
+use super::steps::run_all;
 
 /// Does something on a thread of its own in a new network namespace, in which the loopback interface is up. What
 /// is started there stays in it, and it is gone when the last of that has ended.
 pub(crate) fn in_a_new_one<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
-    let on_thread = || {
+    on_a_thread(|| {
         // SAFETY: changes the namespace of this thread only, which does nothing else before it ends.
-        if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        set_loopback_up()?;
+        unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
+        run_all(&loopback_up()).1.map_err(io::Error::other)?;
         Ok(work())
-    };
-    on_a_thread(on_thread)
+    })
+}
+
+/// Does something on a thread of its own in this network namespace. What is started there stays in it.
+pub(crate) fn within<T: Send>(
+    namespace: &OwnedFd,
+    work: impl FnOnce() -> io::Result<T> + Send,
+) -> io::Result<T> {
+    on_a_thread(|| {
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+        work()
+    })
 }
 
 fn on_a_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
@@ -21,19 +35,4 @@ fn on_a_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Resu
         Ok(done) => done,
         Err(panic) => std::panic::resume_unwind(panic),
     })
-}
-
-fn set_loopback_up() -> io::Result<()> {
-    let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
-    // SAFETY: an all-zero ifreq is valid.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (slot, byte) in request.ifr_name.iter_mut().zip(b"lo") {
-        *slot = *byte as libc::c_char;
-    }
-    request.ifr_ifru.ifru_flags = libc::IFF_UP as libc::c_short;
-    // SAFETY: the request is an ifreq with a name and flags, as this ioctl reads it.
-    let done = unsafe {
-        libc::ioctl(std::os::fd::AsRawFd::as_raw_fd(&socket), libc::SIOCSIFFLAGS, &raw const request)
-    };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -1,5 +1,8 @@
-//! What the calling process has used of CPUs, and a sleep until a moment: by raw system calls, for the
-//! probe. Deliberately absent: what a single thread has used, which stands beside threads.
+//! What the calling process has used of CPUs, and waiting for a moment or a signal: for the probe where it works by a
+//! timetable. Deliberately absent: what a single thread has used, which is a clock of `raw`.
+
+use rustix::io::Errno;
+use rustix::thread::{ClockId, Timespec};
 
 use super::raw::{self, Result};
 
@@ -17,36 +20,42 @@ pub struct Used {
 
 /// What this process has used, threads that have ended included.
 pub fn used() -> Used {
-    // A `struct rusage` is 144 bytes here and begins with two timevals, each of two 64-bit words.
-    let mut words = [0u64; 18];
-    let arguments = [libc::RUSAGE_SELF as usize, words.as_mut_ptr() as usize, 0, 0, 0, 0];
-    // SAFETY: the buffer has the size of the structure that the kernel writes.
-    let _ = unsafe { raw::syscall(libc::SYS_getrusage, arguments) };
-    let nanos = |at: usize| words[at] * 1_000_000_000 + words[at + 1] * 1000;
-    Used { user: nanos(0), system: nanos(2) }
+    // SAFETY: an all-zero rusage is valid, and writable for the whole call.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage
+    };
+    let nanos = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+    Used { user: nanos(usage.ru_utime), system: nanos(usage.ru_stime) }
 }
 
 /// CPU time of all threads of this process in nanoseconds, by the scheduler's own count.
 pub fn process_cpu() -> u64 {
-    let mut time = [0u64; 2];
-    let arguments = [libc::CLOCK_PROCESS_CPUTIME_ID as usize, time.as_mut_ptr() as usize, 0, 0, 0, 0];
-    // SAFETY: the kernel writes one timespec, which is two 64-bit words here.
-    let _ = unsafe { raw::syscall(libc::SYS_clock_gettime, arguments) };
-    time[0] * 1_000_000_000 + time[1]
+    raw::clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
 /// Sleeps until `CLOCK_MONOTONIC` shows this many nanoseconds; not at all when it already does.
 pub fn sleep_until(then: u64) {
-    let at = [then / 1_000_000_000, then % 1_000_000_000];
-    let pointer = at.as_ptr() as usize;
-    let arguments = [libc::CLOCK_MONOTONIC as usize, libc::TIMER_ABSTIME as usize, pointer, 0, 0, 0];
-    // SAFETY: a valid timespec, and no room for a rest, which an absolute sleep does not have.
-    while unsafe { raw::syscall(libc::SYS_clock_nanosleep, arguments) } == Err(libc::EINTR) {}
+    while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &timespec(then)) == Err(Errno::INTR) {}
+}
+
+fn timespec(nanos: u64) -> Timespec {
+    Timespec { tv_sec: (nanos / 1_000_000_000) as i64, tv_nsec: (nanos % 1_000_000_000) as i64 }
 }
 
 /// Lets the calling thread wake up as exactly as timers can; by default they may be 50 µs late.
 pub fn wake_exactly() -> Result {
     raw::prctl(libc::PR_SET_TIMERSLACK, 1)
+}
+
+/// Waits for a blocked signal, for so many nanoseconds at most; says whether it came.
+pub fn signal_within(signal: i32, nanos: u64) -> bool {
+    let (set, time) = (raw::mask_of(signal), timespec(nanos));
+    let pointers = [&raw const set as usize, &raw const time as usize];
+    let arguments = [pointers[0], 0, pointers[1], size_of::<u64>(), 0, 0];
+    // SAFETY: the set has the size that is given with it, the time is a timespec, and no record is asked for.
+    unsafe { raw::syscall(libc::SYS_rt_sigtimedwait, arguments) }.is_ok()
 }
 
 #[cfg(test)]
@@ -70,5 +79,13 @@ mod tests {
         sleep_until(then);
         assert!(raw::monotonic() >= then);
         sleep_until(then);
+    }
+
+    #[test]
+    fn a_signal_that_does_not_come_is_waited_for_without_using_the_cpu() {
+        let (cpu, began) = (raw::thread_cpu(), raw::monotonic());
+        assert!(!signal_within(libc::SIGUSR2, 20_000_000));
+        let (used, passed) = (raw::thread_cpu() - cpu, raw::monotonic() - began);
+        assert!(passed >= 20_000_000 && used < passed, "{used} {passed}");
     }
 }

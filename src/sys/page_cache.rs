@@ -6,9 +6,10 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::ptr;
+
+use rustix::mm::{self, MapFlags, ProtFlags};
 
 /// Where the kernel is told.
 pub const SWITCH: &str = "/proc/sys/vm/drop_caches";
@@ -23,19 +24,19 @@ pub fn may_be_emptied() -> io::Result<()> {
 /// Writes out what waits to be written, then drops pages, directory entries and inodes.
 pub fn empty() -> io::Result<()> {
     let mut switch = OpenOptions::new().write(true).open(SWITCH)?;
-    // SAFETY: takes no arguments and cannot fail.
-    unsafe { libc::sync() };
+    rustix::fs::sync();
     switch.write_all(b"3\n")
 }
 
 /// Bytes in the cache, by the line `Cached` of `/proc/meminfo`.
 pub fn bytes() -> io::Result<u64> {
     let text = fs::read_to_string("/proc/meminfo")?;
-    cached(&text).ok_or_else(|| io::Error::other("`/proc/meminfo` has no line `Cached`"))
+    bytes_in(&text, "Cached:").ok_or_else(|| io::Error::other("`/proc/meminfo` has no line `Cached`"))
 }
 
-fn cached(meminfo: &str) -> Option<u64> {
-    let rest = meminfo.lines().find_map(|line| line.strip_prefix("Cached:"))?;
+/// The bytes in the line of this name, which tells kilobytes.
+pub(super) fn bytes_in(text: &str, name: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
 }
 
@@ -48,22 +49,18 @@ pub fn resident(path: &Path) -> io::Result<usize> {
         return Ok(0);
     }
     let mut pages = vec![0u8; length.div_ceil(PAGE)];
-    // SAFETY: a new read-only mapping that is never read from, unmapped below; `pages` has a byte for
+    // SAFETY: a new read-only mapping that is never read from, unmapped at once; `pages` has a byte for
     // each of its pages, and the kernel writes no more.
-    let told = unsafe {
-        let flags = libc::MAP_SHARED;
-        let base = libc::mmap(ptr::null_mut(), length, libc::PROT_READ, flags, file.as_raw_fd(), 0);
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
+    unsafe {
+        let base = mm::mmap(ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, &file, 0)?;
+        let told = libc::mincore(base, length, pages.as_mut_ptr());
+        let error = io::Error::last_os_error();
+        mm::munmap(base, length)?;
+        if told != 0 {
+            return Err(error);
         }
-        let told = match libc::mincore(base, length, pages.as_mut_ptr()) {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        };
-        libc::munmap(base, length);
-        told
-    };
-    told.map(|()| pages.iter().filter(|page| **page & 1 != 0).count())
+    }
+    Ok(pages.iter().filter(|page| **page & 1 != 0).count())
 }
 
 #[cfg(test)]
@@ -87,15 +84,17 @@ mod tests {
         fs::write(&path, vec![7; 64 * PAGE]).unwrap();
         let file = File::open(&path).unwrap();
         file.sync_all().unwrap();
-        // SAFETY: advice on a descriptor that we own; no memory is involved.
-        unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED) };
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
         assert!(resident(&path).unwrap() < 64);
     }
 
     #[test]
     fn the_size_of_the_cache_is_read_in_bytes() {
-        assert_eq!(cached("MemFree: 1 kB\nCached:         12 kB\nSwapCached: 3 kB\n"), Some(12 * 1024));
-        assert_eq!(cached("Cached: much\n"), None);
+        assert_eq!(
+            bytes_in("MemFree: 1 kB\nCached:         12 kB\nSwapCached: 3 kB\n", "Cached:"),
+            Some(12 * 1024)
+        );
+        assert_eq!(bytes_in("Cached: much\n", "Cached:"), None);
         assert!(bytes().unwrap() > 0);
     }
 }

@@ -38,6 +38,16 @@ fn all() -> impl Iterator<Item = Process> {
     entries.filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?))
 }
 
+/// The processes that hold a file open whose path is one of these, as far as we may know.
+pub fn holding(is_wanted: &dyn Fn(&Path) -> bool) -> impl Iterator<Item = i32> {
+    let holds = |pid: &i32| {
+        let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        files.filter_map(|file| fs::read_link(file.path()).ok()).any(|path| is_wanted(&path))
+    };
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(holds)
+}
+
 /// The process that listens on a Unix socket, as the kernel remembers it from the call to `listen`.
 pub fn listening_on(socket: &Path) -> Option<i32> {
     at_the_other_end(&UnixStream::connect(socket).ok()?)
@@ -156,8 +166,7 @@ impl Process {
     pub fn uptime(&self) -> Nanos {
         let uptime = fs::read_to_string("/proc/uptime").unwrap_or_default();
         let since_boot: f64 = uptime.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
-        // SAFETY: asks for a constant of the system.
-        let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64;
+        let ticks = rustix::param::clock_ticks_per_second() as f64;
         Nanos::from_seconds(since_boot - self.start_ticks as f64 / ticks)
     }
 }

@@ -4,8 +4,12 @@
 
 #[cfg(target_arch = "x86_64")]
 use core::arch::asm;
+use core::ffi::CStr;
 
-/// The fourteen capabilities of Docker's default, as the bit set that the kernel shows.
+use rustix::process::{getegid, geteuid};
+
+/// The fourteen capabilities of Docker's default, as the bit set that the kernel shows: chown, dac_override, fowner,
+/// fsetid, kill, setgid, setuid, setpcap, net_bind_service, net_raw, sys_chroot, mknod, audit_write, setfcap.
 pub const DOCKER_CAPABILITIES: u64 = 0xa804_25fb;
 
 /// What the kernel returned: a value, or an error number.
@@ -37,12 +41,16 @@ pub unsafe fn syscall(number: libc::c_long, arguments: [usize; 6]) -> Result {
 compile_error!("dunnage has an entry stub and a system call path for x86_64 only");
 
 /// Opens a file for reading, by a path that ends with a zero byte.
-pub fn open(path: &core::ffi::CStr) -> core::result::Result<i32, i32> {
-    let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+pub fn open(path: &CStr) -> core::result::Result<i32, i32> {
+    open_at(libc::AT_FDCWD, path, libc::O_RDONLY)
+}
+
+/// The same from a directory and with flags.
+pub fn open_at(directory: i32, path: &CStr, flags: i32) -> core::result::Result<i32, i32> {
+    let flags = (flags | libc::O_CLOEXEC) as usize;
     // SAFETY: the path is a valid C string; the other arguments are plain numbers.
-    let opened = unsafe {
-        syscall(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, 0, 0, 0])
-    };
+    let opened =
+        unsafe { syscall(libc::SYS_openat, [directory as usize, path.as_ptr() as usize, flags, 0, 0, 0]) };
     opened.map(|fd| fd as i32)
 }
 
@@ -73,45 +81,37 @@ pub fn close(fd: i32) {
     let _ = unsafe { syscall(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
 }
 
-/// Reads the target of a symbolic link into `buffer` and returns its length.
-pub fn readlink(path: &core::ffi::CStr, buffer: &mut [u8]) -> Result {
-    // SAFETY: a valid C string and a buffer writable for its whole length.
-    unsafe {
-        syscall(
-            libc::SYS_readlink,
-            [path.as_ptr() as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0],
-        )
-    }
-}
-
 /// `f_type` of a cgroup hierarchy of version 1.
 pub const CGROUP_FILESYSTEM: u64 = 0x0027_e0eb;
 /// The same for version 2.
 pub const CGROUP2_FILESYSTEM: u64 = 0x6367_7270;
 
 /// The inode number of a path, if it lies on a filesystem of this type.
-pub fn inode_on(path: &core::ffi::CStr, filesystem: u64) -> Option<u64> {
-    let (mut about, mut status) = ([0u64; 15], [0u64; 18]);
-    let pointer = path.as_ptr() as usize;
-    // SAFETY: a valid C string, and room for a `struct statfs`, which is 120 bytes here; its first word
-    // is the type.
-    unsafe { syscall(libc::SYS_statfs, [pointer, about.as_mut_ptr() as usize, 0, 0, 0, 0]) }.ok()?;
-    // SAFETY: a valid C string, and room for a `struct stat`, which is 144 bytes here; its second word is
-    // the inode number.
-    unsafe { syscall(libc::SYS_stat, [pointer, status.as_mut_ptr() as usize, 0, 0, 0, 0]) }.ok()?;
-    (about[0] == filesystem).then_some(status[1])
+pub fn inode_on(path: &CStr, filesystem: u64) -> Option<u64> {
+    let about = rustix::fs::statfs(path).ok()?;
+    let status = rustix::fs::stat(path).ok()?;
+    (about.f_type as u64 == filesystem).then_some(status.st_ino)
 }
 
 /// Now on `CLOCK_MONOTONIC`, in nanoseconds, by a real system call.
+#[inline(always)]
 pub fn monotonic() -> u64 {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+/// CPU time of the calling thread in nanoseconds, by the scheduler's own count. The kernel charges the time up
+/// to this call to the thread's cgroup too.
+pub fn thread_cpu() -> u64 {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// A clock in nanoseconds, by a real system call.
+#[inline(always)]
+pub fn clock(clock: libc::clockid_t) -> u64 {
     let mut time = [0u64; 2];
+    let pointer = time.as_mut_ptr() as usize;
     // SAFETY: the kernel writes one timespec, which is two 64-bit words here.
-    let _ = unsafe {
-        syscall(
-            libc::SYS_clock_gettime,
-            [libc::CLOCK_MONOTONIC as usize, time.as_mut_ptr() as usize, 0, 0, 0, 0],
-        )
-    };
+    let _ = unsafe { syscall(libc::SYS_clock_gettime, [clock as usize, pointer, 0, 0, 0, 0]) };
     time[0] * 1_000_000_000 + time[1]
 }
 
@@ -123,40 +123,78 @@ pub fn prctl(option: i32, argument: usize) -> Result {
 
 /// The user and group that the process acts as.
 pub fn user_and_group() -> (usize, usize) {
-    // SAFETY: neither call takes arguments or can fail.
-    unsafe {
-        (syscall(libc::SYS_geteuid, [0; 6]).unwrap_or(0), syscall(libc::SYS_getegid, [0; 6]).unwrap_or(0))
-    }
+    (geteuid().as_raw() as usize, getegid().as_raw() as usize)
 }
 
 /// The effective capabilities of the calling process as a bit set.
 pub fn effective_capabilities() -> Option<u64> {
-    const VERSION_3: u32 = 0x2008_0522;
-    let mut header = [VERSION_3, 0];
-    let mut data = [0u32; 6];
-    // SAFETY: header and data have the sizes that version 3 of capget prescribes.
-    let read = unsafe {
-        syscall(libc::SYS_capget, [header.as_mut_ptr() as usize, data.as_mut_ptr() as usize, 0, 0, 0, 0])
+    rustix::thread::capabilities(None).ok().map(|sets| sets.effective.bits())
+}
+
+/// What `fork` returns: in the child zero. It has a copy of everything and goes on from here; it must make raw
+/// system calls only, since other threads of the parent may hold whatever locks there are.
+pub fn fork() -> Result {
+    // SAFETY: a clone without flags and stack is a fork: parent and child go on with memory of their own.
+    unsafe { syscall(libc::SYS_clone, [libc::SIGCHLD as usize, 0, 0, 0, 0, 0]) }
+}
+
+/// Waits for a child, or any with -1: its process id, zero where it has not ended yet and is not waited for, and
+/// its status.
+pub fn wait(
+    pid: usize,
+    options: i32,
+    usage: Option<&mut libc::rusage>,
+) -> core::result::Result<(usize, i32), i32> {
+    let mut status = 0i32;
+    let usage = usage.map_or(0, |usage| &raw mut *usage as usize);
+    loop {
+        // SAFETY: the out-pointers are writable; that of the usage may be null.
+        let waited = unsafe {
+            syscall(libc::SYS_wait4, [pid, &raw mut status as usize, options as usize, usage, 0, 0])
+        };
+        match waited {
+            Err(libc::EINTR) => {}
+            waited => return waited.map(|pid| (pid, status)),
+        }
+    }
+}
+
+/// Changes which signals this thread blocks, as `sigprocmask` does; returns those that it blocked before.
+pub fn signal_mask(how: i32, signals: u64) -> u64 {
+    let mut before = 0u64;
+    let pointers = [&raw const signals as usize, &raw mut before as usize];
+    // SAFETY: both masks have the size that is given, the kernel's own.
+    let _ = unsafe {
+        syscall(libc::SYS_rt_sigprocmask, [how as usize, pointers[0], pointers[1], size_of::<u64>(), 0, 0])
     };
-    read.ok().map(|_| u64::from(data[0]) | u64::from(data[3]) << 32)
+    before
+}
+
+/// The mask of this signal alone.
+pub fn mask_of(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
+
+/// Blocks these signals in this thread, and opens a descriptor from which their records can be read.
+pub fn signal_descriptor(set: u64, flags: i32) -> core::result::Result<i32, i32> {
+    signal_mask(libc::SIG_BLOCK, set);
+    let arguments = [usize::MAX, &raw const set as usize, size_of::<u64>()];
+    let flags = (flags | libc::SFD_CLOEXEC) as usize;
+    // SAFETY: the set has the size that is given with it.
+    let opened =
+        unsafe { syscall(libc::SYS_signalfd4, [arguments[0], arguments[1], arguments[2], flags, 0, 0]) };
+    opened.map(|fd| fd as i32)
 }
 
 /// Blocks a signal in this thread and waits until it comes. It stays visible as blocked meanwhile, as it
 /// would not in `sigtimedwait`.
 pub fn wait_for_signal(signal: i32) -> Result {
-    let set: u64 = 1 << (signal - 1);
-    let pointer = &raw const set as usize;
-    let size = size_of::<u64>();
-    let mut record = [0u8; 128];
-    // SAFETY: the set has the size that is given with it; the buffer has the size of signalfd's record.
-    unsafe {
-        syscall(libc::SYS_rt_sigprocmask, [libc::SIG_BLOCK as usize, pointer, 0, size, 0, 0])?;
-        let fd = syscall(libc::SYS_signalfd4, [usize::MAX, pointer, size, libc::SFD_CLOEXEC as usize, 0, 0])?;
-        loop {
-            let read = read(fd as i32, &mut record);
-            if read != Err(libc::EINTR) {
-                return read;
-            }
+    let fd = signal_descriptor(mask_of(signal), 0)?;
+    let mut record = [0u8; size_of::<libc::signalfd_siginfo>()];
+    loop {
+        let read = read(fd, &mut record);
+        if read != Err(libc::EINTR) {
+            return read;
         }
     }
 }

@@ -2,10 +2,12 @@
 //! they interrupt no measurement at an arbitrary instruction; children start with a clean mask.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::pidfd;
+use rustix::event::{PollFd, PollFlags};
+
+use super::{pidfd, raw};
 use crate::units::Nanos;
 
 /// Whether a stop was ever asked for. One for the whole process: the signal can be taken from any of
@@ -18,33 +20,25 @@ pub struct Interrupts {
     fd: OwnedFd,
 }
 
-fn watched() -> libc::sigset_t {
-    // SAFETY: an all-zero sigset_t is valid storage; sigemptyset and sigaddset initialise it.
-    unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut set);
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-            libc::sigaddset(&mut set, signal);
-        }
-        set
-    }
+/// What waiting for the end of a process came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Awaited {
+    /// It has ended.
+    Ended,
+    /// The person asked to stop.
+    Interrupted,
+    /// The time allowed ran out.
+    TimedOut,
 }
 
 impl Interrupts {
     /// Blocks SIGINT, SIGTERM and SIGHUP in this thread and those it starts later, and collects
     /// them here.
     pub fn install() -> io::Result<Interrupts> {
-        let set = watched();
-        // SAFETY: `set` is initialised; no old mask is asked for.
-        if unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: `set` is initialised; -1 asks for a new descriptor.
-        let fd = unsafe { libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: signalfd just made this descriptor and nothing else owns it.
+        let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].map(raw::mask_of);
+        let signals = signals.into_iter().fold(0, |all, one| all | one);
+        let fd = raw::signal_descriptor(signals, libc::SFD_NONBLOCK).map_err(io::Error::from_raw_os_error)?;
+        // SAFETY: it was just made and nothing else owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         Ok(Interrupts { fd })
     }
@@ -52,9 +46,8 @@ impl Interrupts {
     /// Whether a stop was ever asked for. The descriptor is readable again when it is asked for
     /// once more.
     pub fn asked(&self) -> bool {
-        let mut info = [0u8; size_of::<libc::signalfd_siginfo>()];
-        // SAFETY: the buffer has the size of the record that signalfd writes.
-        while unsafe { libc::read(self.fd.as_raw_fd(), info.as_mut_ptr().cast(), info.len()) } > 0 {
+        let mut record = [0u8; size_of::<libc::signalfd_siginfo>()];
+        while rustix::io::read(&self.fd, &mut record).is_ok_and(|count| count > 0) {
             ASKED.store(true, Ordering::Relaxed);
         }
         ASKED.load(Ordering::Relaxed)
@@ -67,32 +60,42 @@ impl Interrupts {
 
     /// Sleeps for `nanos`, or until a stop is asked for; says whether it was.
     pub fn sleep(&self, nanos: u64) -> bool {
+        self.await_end(None, Nanos(nanos.cast_signed())) == Awaited::Interrupted
+    }
+
+    /// Waits until a process ends that is not a child of ours, and so is not ours to reap or to kill; without one, until
+    /// the time is over.
+    pub fn await_end(&self, process: Option<&OwnedFd>, allowed: Nanos) -> Awaited {
         if self.asked() {
-            return true;
+            return Awaited::Interrupted;
         }
-        pidfd::ready([(self.fd.as_raw_fd(), libc::POLLIN)], Nanos(nanos.cast_signed()))[0]
+        let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let mut polled = vec![readable(self.as_fd())];
+        polled.extend(process.map(|process| readable(process.as_fd())));
+        if !pidfd::poll(&mut polled, allowed) {
+            return Awaited::TimedOut;
+        }
+        match polled.get(1).is_some_and(|process| !process.revents().is_empty()) {
+            true => Awaited::Ended,
+            false => Awaited::Interrupted,
+        }
     }
 }
 
-impl AsRawFd for Interrupts {
-    fn as_raw_fd(&self) -> RawFd {
-        self.fd.as_raw_fd()
+impl AsFd for Interrupts {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 
 /// Has this signal end the process at once and well, also while it works.
 pub(crate) fn end_at(signal: i32) {
     extern "C" fn end(_: i32) {
-        super::raw::exit(0)
+        raw::exit(0)
     }
-    // SAFETY: the handler does nothing but to end the process, by one system call; the set is initialised.
-    unsafe {
-        libc::signal(signal, end as *const () as libc::sighandler_t);
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut set);
-        libc::sigaddset(&mut set, signal);
-        libc::sigprocmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
-    }
+    // SAFETY: the handler does nothing but to end the process, by one system call.
+    unsafe { libc::signal(signal, end as *const () as libc::sighandler_t) };
+    raw::signal_mask(libc::SIG_UNBLOCK, raw::mask_of(signal));
 }
 
 /// Turns writing into a closed pipe from a death into an error, so that a run whose reader went

@@ -3,25 +3,31 @@
 //! `posix_spawn` shares the parent's memory until the program is executed, so our own size does
 //! not enter the measurement. Output goes to pipes that are emptied only after the end, or every
 //! quarter of a second when a program writes so much that it would block: a reader that wakes up
-//! in the middle of a launch would compete with it. A program of another user is started in the same
-//! way by `identity`, one in cgroups of its own by `placed`. Deliberately absent: shells, and threads.
+//! in the middle of a launch would compete with it. A program of another user, or in cgroups of its own,
+//! is started in the same way by a clone of ours (`birth`). Deliberately absent: shells, and threads.
 
 mod attributes;
-mod foreign;
-mod placed;
 
 use std::ffi::{CString, OsStr};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
 use self::attributes::{Actions, Attributes};
-pub use self::foreign::{Awaited, await_end};
+use super::birth::{self, Stack};
+use super::cgroup::{Birth, CgroupPlan, Version};
 pub use super::child::Status;
 pub(in crate::sys) use super::child::{c_string, reap};
 use super::identity::{self, Identity};
 use super::signals::Interrupts;
+use super::socket::{Patience, READABLE, Stopped, Waited};
+use super::steps::{self, Step, number};
 use super::{clock, pidfd};
 use crate::units::{Nanos, Stamp};
 
@@ -32,9 +38,12 @@ const DRAIN_EVERY: Nanos = Nanos::from_millis(250);
 /// The same for a program that has just been seen to fill them.
 const DRAIN_BUSY: Nanos = Nanos::from_millis(5);
 
-/// How long a program may go on after the person asked to stop. One that ends by itself leaves
-/// nothing half made, as killing the client of a daemon may.
-const GRACE: Nanos = Nanos::from_millis(5000);
+/// The cgroups of this name.
+#[derive(Debug)]
+struct Place {
+    plan: CgroupPlan,
+    name: String,
+}
 
 /// A program with its arguments and environment, converted once and started many times.
 #[derive(Debug, Clone)]
@@ -45,7 +54,7 @@ pub struct Program {
     identity: Option<Arc<Identity>>,
     input: Option<Arc<OwnedFd>>,
     blocked: Option<i32>,
-    place: Option<Arc<placed::Place>>,
+    place: Option<Arc<Place>>,
 }
 
 impl Program {
@@ -88,6 +97,13 @@ impl Program {
         Program { identity: Some(identity.clone()), ..self }
     }
 
+    /// The same program in the cgroups of this name, from before its first instruction on. They are made and
+    /// removed by the caller.
+    pub fn in_cgroups(self, plan: &CgroupPlan, name: &str) -> Program {
+        let place = Place { plan: plan.clone(), name: name.to_owned() };
+        Program { place: Some(Arc::new(place)), ..self }
+    }
+
     /// The same program with this file as its standard input, from where the file is read now.
     pub fn reading(self, input: OwnedFd) -> Program {
         Program { input: Some(Arc::new(input)), ..self }
@@ -109,56 +125,62 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Both ends of a pipe whose ends close on exec and hold as much as an ordinary user may ask for.
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut ends = [0; 2];
-    // SAFETY: room for two descriptors; on success both are new and ours.
-    unsafe {
-        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
-    }
-}
-
 /// What a started program writes, collected on demand.
 #[derive(Debug)]
-pub struct Output {
+struct Output {
     reader: OwnedFd,
     kept: Vec<u8>,
 }
 
 impl Output {
-    /// A pipe: the collecting side, and the descriptor to give to a child.
-    pub fn pipe() -> io::Result<(Output, OwnedFd)> {
-        let (reader, writer) = pipe()?;
-        // SAFETY: sets a flag and the size of a pipe that we own; a refused size leaves the old one.
-        unsafe {
-            libc::fcntl(reader.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK);
-            libc::fcntl(reader.as_raw_fd(), libc::F_SETPIPE_SZ, KEPT_OUTPUT as libc::c_int);
-        }
+    /// A pipe that holds as much as an ordinary user may ask for: the collecting side, and the descriptor to give
+    /// to a child.
+    fn pipe() -> io::Result<(Output, OwnedFd)> {
+        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+        fcntl_setfl(&reader, OFlags::NONBLOCK)?;
+        // A refused size leaves the old one.
+        let _ = fcntl_setpipe_size(&reader, KEPT_OUTPUT);
         Ok((Output { reader, kept: Vec::new() }, writer))
     }
 
     /// Takes what is in the pipe now, without waiting, and returns how many bytes that was.
-    pub fn drain(&mut self) -> usize {
+    fn drain(&mut self) -> usize {
         let mut chunk = [0u8; 16384];
         let mut total = 0;
         loop {
-            // SAFETY: the buffer is writable for its whole length.
-            let count =
-                unsafe { libc::read(self.reader.as_raw_fd(), chunk.as_mut_ptr().cast(), chunk.len()) };
-            let Ok(count @ 1..) = usize::try_from(count) else { return total };
+            let Ok(count @ 1..) = rustix::io::read(&self.reader, &mut chunk) else { return total };
             total += count;
-            let room = KEPT_OUTPUT - self.kept.len();
-            self.kept.extend_from_slice(&chunk[..count.min(room)]);
+            let missing = KEPT_OUTPUT - self.kept.len();
+            self.kept.extend_from_slice(&chunk[..count.min(missing)]);
         }
     }
 
     /// Everything collected so far.
-    pub fn finish(mut self) -> Vec<u8> {
+    fn finish(mut self) -> Vec<u8> {
         self.drain();
         self.kept
+    }
+}
+
+/// What becomes the standard streams of a child: nothing to read, and pipes for what it writes.
+#[derive(Debug)]
+pub(in crate::sys) struct Streams {
+    stdout: Output,
+    stderr: Output,
+    child: [OwnedFd; 3],
+}
+
+impl Streams {
+    pub fn new() -> io::Result<Streams> {
+        let (stdout, stdout_writer) = Output::pipe()?;
+        let (stderr, stderr_writer) = Output::pipe()?;
+        let null = std::fs::File::open("/dev/null")?;
+        Ok(Streams { stdout, stderr, child: [null.into(), stdout_writer, stderr_writer] })
+    }
+
+    /// The child's ends: input, output, error.
+    pub fn of_child(&self) -> [RawFd; 3] {
+        self.child.each_ref().map(AsRawFd::as_raw_fd)
     }
 }
 
@@ -212,54 +234,90 @@ fn pointers(strings: &[CString]) -> Vec<*mut libc::c_char> {
     strings.iter().map(|one| one.as_ptr().cast_mut()).chain([std::ptr::null_mut()]).collect()
 }
 
-/// `/dev/null`, for children that have nothing to read.
-pub fn null_device() -> io::Result<OwnedFd> {
-    Ok(std::fs::File::open("/dev/null")?.into())
-}
-
 /// Starts a program; its input is empty unless given, and its output collected.
 pub fn start(program: &Program) -> io::Result<Child> {
-    let (stdout, stdout_writer) = Output::pipe()?;
-    let (stderr, stderr_writer) = Output::pipe()?;
-    let null = null_device()?;
-    let stdin = program.input.as_deref().unwrap_or(&null).as_raw_fd();
-    let streams = [stdin, stdout_writer.as_raw_fd(), stderr_writer.as_raw_fd()];
-    let words = [&program.arguments[..], &program.environment];
-    if let Some(place) = &program.place {
-        let (pid, spawned) = placed::start(place, &program.path, words, streams)?;
-        return Child::adopt(pid, spawned, stdout, stderr);
+    let streams = Streams::new()?;
+    let mut ends = streams.of_child();
+    if let Some(input) = &program.input {
+        ends[0] = input.as_raw_fd();
     }
-    if let Some(identity) = &program.identity {
-        let (pid, spawned) = identity::start(identity, &program.path, words, streams)?;
-        return Child::adopt(pid, spawned, stdout, stderr);
-    }
-    let actions = Actions::new(streams)?;
-    let attributes = Attributes::new(program.blocked)?;
-    let arguments = pointers(&program.arguments);
-    let environment = pointers(&program.environment);
-    let mut pid = 0;
-    let spawned = clock::now();
-    // SAFETY: all strings live in `program`, the arrays end with a null pointer, attributes and
-    // actions are initialised.
-    let result = unsafe {
-        libc::posix_spawn(
-            &mut pid,
-            program.path.as_ptr(),
-            &actions.0,
-            &attributes.0,
-            arguments.as_ptr(),
-            environment.as_ptr(),
-        )
+    let (pid, spawned) = match (&program.place, &program.identity) {
+        (None, None) => program.spawned(ends)?,
+        _ => program.cloned(ends)?,
     };
-    attributes::check(result)?;
-    Child::adopt(pid, spawned, stdout, stderr)
+    Child::adopt(pid, spawned, streams)
+}
+
+/// Each returns the process id, and the moment right before the clone.
+impl Program {
+    fn spawned(&self, streams: [RawFd; 3]) -> io::Result<(i32, Stamp)> {
+        let actions = Actions::new(streams)?;
+        let attributes = Attributes::new(self.blocked)?;
+        let arguments = pointers(&self.arguments);
+        let environment = pointers(&self.environment);
+        let mut pid = 0;
+        let spawned = clock::now();
+        // SAFETY: all strings live in `self`, the arrays end with a null pointer, attributes and
+        // actions are initialised.
+        let result = unsafe {
+            libc::posix_spawn(
+                &mut pid,
+                self.path.as_ptr(),
+                &actions.0,
+                &attributes.0,
+                arguments.as_ptr(),
+                environment.as_ptr(),
+            )
+        };
+        attributes::check(result)?;
+        Ok((pid, spawned))
+    }
+
+    /// In the same way, by system calls of our own: `posix_spawn` changes neither user nor cgroup.
+    fn cloned(&self, streams: [RawFd; 3]) -> io::Result<(i32, Stamp)> {
+        let mut stack = Stack::new()?;
+        let mut steps = Vec::new();
+        let mut birthplace: Option<OwnedFd> = None;
+        if let Some(place) = &self.place {
+            birthplace = place.birthplace()?;
+            let born_there = if birthplace.is_some() { Birth::Inside } else { Birth::Outside };
+            steps.extend(place.plan.entering(&place.name, born_there));
+        }
+        if let Some(identity) = &self.identity {
+            c_string(identity.directory.as_os_str())?;
+            steps.extend(identity.steps());
+        }
+        // What `posix_spawn` is told to do for everybody else.
+        steps.push(Step::call("make process group", "", libc::SYS_setpgid, [number(0), number(0)]));
+        steps.extend(steps::set_up_streams(streams));
+        steps.extend(steps::clean_signals());
+        let path = Path::new(OsStr::from_bytes(self.path.to_bytes()));
+        steps.push(Step::execute(path, &self.arguments, &self.environment));
+        let spawned = clock::now();
+        let born = birth::give_birth(&mut stack, 0, birthplace.as_ref(), &steps);
+        if self.identity.is_some() {
+            identity::stay_readable();
+        }
+        Ok((born?, spawned))
+    }
+}
+
+impl Place {
+    /// The version 2 cgroup to be born in, where the kernel can do that.
+    fn birthplace(&self) -> io::Result<Option<OwnedFd>> {
+        let second = self.plan.of_version(|version| *version == Version::V2).version_2(&self.name);
+        match second.filter(|_| birth::possible_birth() == Birth::Inside) {
+            Some(directory) => Ok(Some(std::fs::File::open(directory)?.into())),
+            None => Ok(None),
+        }
+    }
 }
 
 impl Child {
-    /// Takes over a child of this process that was started by other means.
-    pub fn adopt(pid: i32, spawned: Stamp, stdout: Output, stderr: Output) -> io::Result<Child> {
+    /// Takes over a child of this process that was started with these streams.
+    pub(in crate::sys) fn adopt(pid: i32, spawned: Stamp, streams: Streams) -> io::Result<Child> {
         match pidfd::open(pid) {
-            Ok(pidfd) => Ok(Child { pid, spawned, pidfd, stdout, stderr }),
+            Ok(pidfd) => Ok(Child { pid, spawned, pidfd, stdout: streams.stdout, stderr: streams.stderr }),
             Err(error) => {
                 kill_group(pid);
                 reap(pid).ok();
@@ -277,40 +335,24 @@ impl Child {
     /// when they insist. At the deadline it and its process group are killed; what it started
     /// elsewhere is the caller's to clean up.
     pub fn wait(mut self, allowed: Nanos, interrupts: Option<&Interrupts>) -> Result<Ended, Unfinished> {
-        let mut deadline = clock::now().0 as i64 + allowed.0;
-        let grace = |deadline: i64| deadline.min(clock::now().0 as i64 + GRACE.0);
-        let mut patience = DRAIN_EVERY;
-        let mut asked = interrupts.is_some_and(Interrupts::asked);
-        if asked {
-            deadline = grace(deadline);
-        }
-        // A negative descriptor is one that poll passes over.
-        let stop = interrupts.map_or(-1, |interrupts| interrupts.as_raw_fd());
-        let interrupted = loop {
-            let left = Nanos(deadline - clock::now().0 as i64);
-            if left.0 <= 0 {
-                break asked;
-            }
-            let watched = [self.pidfd.as_raw_fd(), stop].map(|fd| (fd, libc::POLLIN));
-            match pidfd::ready(watched, left.min(patience)) {
-                [true, _] => return self.collect().map_err(Unfinished::Failed),
-                [_, true] if asked => break true,
-                [_, true] => {
-                    asked = interrupts.is_some_and(Interrupts::asked);
-                    deadline = grace(deadline);
-                }
-                _ => {
+        let mut patience = Patience::new(allowed, interrupts);
+        let mut drain_in = DRAIN_EVERY;
+        let stopped = loop {
+            match patience.wait(&self.pidfd, READABLE, drain_in) {
+                Ok(Waited::Ready) => return self.collect().map_err(Unfinished::Failed),
+                Ok(Waited::Nothing) => {
                     let full = self.stdout.drain() + self.stderr.drain() >= KEPT_OUTPUT / 16;
-                    patience = if full { DRAIN_BUSY } else { DRAIN_EVERY };
+                    drain_in = if full { DRAIN_BUSY } else { DRAIN_EVERY };
                 }
+                Err(stopped) => break stopped,
             }
         };
         kill_group(self.pid);
         reap(self.pid).map_err(Unfinished::Failed)?;
-        if interrupted {
-            return Err(Unfinished::Interrupted);
+        match stopped {
+            Stopped::Interrupted => Err(Unfinished::Interrupted),
+            _ => Err(Unfinished::TimedOut { stdout: self.stdout.finish(), stderr: self.stderr.finish() }),
         }
-        Err(Unfinished::TimedOut { stdout: self.stdout.finish(), stderr: self.stderr.finish() })
     }
 
     /// Takes what it has written so far, so that a program that goes on never blocks on a full pipe.
@@ -327,8 +369,7 @@ impl Child {
 
     /// Asks it to end and waits; one that does not is killed after `allowed`.
     pub fn end(self, allowed: Nanos) -> Result<Ended, Unfinished> {
-        // SAFETY: signals a child that we started and have not reaped.
-        unsafe { libc::kill(self.pid, libc::SIGTERM) };
+        self.signal(libc::SIGTERM).ok();
         self.wait(allowed, None)
     }
 
@@ -347,17 +388,17 @@ impl Child {
 }
 
 /// Becomes readable when the child ends.
-impl AsRawFd for Child {
-    fn as_raw_fd(&self) -> RawFd {
-        self.pidfd.as_raw_fd()
+impl AsFd for Child {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
     }
 }
 
 fn kill_group(pid: i32) {
-    // SAFETY: signals only the child that we started and the group that it leads.
-    unsafe {
-        libc::kill(-pid, libc::SIGKILL);
-        libc::kill(pid, libc::SIGKILL);
+    // Only the child that we started and the group that it leads.
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _ = kill_process_group(pid, Signal::KILL);
+        let _ = kill_process(pid, Signal::KILL);
     }
 }
 

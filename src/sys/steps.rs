@@ -5,6 +5,7 @@
 
 use std::ffi::{CString, OsStr};
 use std::io;
+use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -318,6 +319,26 @@ impl Step {
             _ => Err(libc::EPROTO),
         }
     }
+}
+
+/// What we ignore and block is not a program's business: the broken-pipe signal at its default, and none blocked.
+pub(in crate::sys) fn clean_signals() -> [Step; 2] {
+    let set_size = || number(size_of::<u64>());
+    // The kernel's own `sigaction`: handler, flags, restorer, mask; all zero is the default.
+    let action = [number(libc::SIGPIPE), Argument::Words(Box::new([0; 4])), number(0), set_size()];
+    let mask = [number(libc::SIG_SETMASK), Argument::Words(Box::new([0])), number(0), set_size()];
+    [
+        Step::call("reset signal", "", libc::SYS_rt_sigaction, action),
+        Step::call("unblock signals", "", libc::SYS_rt_sigprocmask, mask),
+    ]
+}
+
+/// Puts these descriptors at the places of standard input, output and error.
+pub(in crate::sys) fn set_up_streams(streams: [RawFd; 3]) -> impl Iterator<Item = Step> {
+    streams
+        .into_iter()
+        .enumerate()
+        .map(|(target, from)| Step::call("set up stream", "", libc::SYS_dup2, [number(from), number(target)]))
 }
 
 /// Makes the calls in order up to the first that is refused. Returns how many were made, and the

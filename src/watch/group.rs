@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::advise::{Quota, Throttling};
-use crate::sys::cgroup::{self, Hierarchy, Version};
+use crate::sys::cgroup::{self, Hierarchy, Version, own, with_controller};
 use crate::units::Nanos;
 
 /// A group whose usage can be read.
@@ -69,10 +69,10 @@ impl Group {
     pub fn of_container(pid: i32, id: &str) -> Result<Group, Lacking> {
         let hierarchies = cgroup::mounted_of(pid)
             .map_err(|source| Lacking::Unreadable { path: format!("/proc/{pid}/cgroup").into(), source })?;
-        let counting = counting(&hierarchies).ok_or(Lacking::Controller)?;
+        let counting = with_controller(&hierarchies, "cpuacct").ok_or(Lacking::Controller)?;
         let own = counting.own.as_deref().ok_or(Lacking::Hidden(pid))?;
         let directory = named_after(own, id).ok_or_else(|| Lacking::Stranger { pid, id: id.to_owned() })?;
-        let limits = limiting(&hierarchies).and_then(|hierarchy| {
+        let limits = with_controller(&hierarchies, "cpu").and_then(|hierarchy| {
             let directory = named_after(hierarchy.own.as_deref()?, id)?;
             Some(Place { directory, mount: hierarchy.mount.clone() })
         });
@@ -83,7 +83,7 @@ impl Group {
     pub fn at(path: &str) -> Result<Group, Lacking> {
         let unreadable = |source| Lacking::Unreadable { path: "/proc/self/mountinfo".into(), source };
         let hierarchies = cgroup::mounted().map_err(unreadable)?;
-        let counting = counting(&hierarchies).ok_or(Lacking::Controller)?;
+        let counting = with_controller(&hierarchies, "cpuacct").ok_or(Lacking::Controller)?;
         // The longest mount point first: that of version 2 may lie above all others.
         let mut by_length: Vec<&Hierarchy> = hierarchies.iter().collect();
         by_length.sort_by_key(|hierarchy| std::cmp::Reverse(hierarchy.mount.as_os_str().len()));
@@ -94,7 +94,7 @@ impl Group {
         if !directory.is_dir() {
             return Err(Lacking::NoSuchGroup(path.to_owned()));
         }
-        let limits = limiting(&hierarchies).map(|hierarchy| Place {
+        let limits = with_controller(&hierarchies, "cpu").map(|hierarchy| Place {
             directory: hierarchy.mount.join(relative),
             mount: hierarchy.mount.clone(),
         });
@@ -120,20 +120,21 @@ impl Group {
     pub fn used(&self) -> io::Result<Nanos> {
         let mut buffer = [0u8; 4096];
         let length = self.counter.read_at(&mut buffer, 0)?;
-        let text = String::from_utf8_lossy(&buffer[..length]);
+        let text = &buffer[..length];
         let nanos = match self.version {
-            Version::V1(_) => text.trim().parse().ok(),
-            Version::V2 => field(&text, "usage_usec").map(|micros| micros as i64 * 1000),
+            Version::V1(_) => own::number(text),
+            Version::V2 => own::micros(text, b"usage_usec"),
         };
-        nanos.map(Nanos).ok_or_else(|| io::Error::other(format!("`{}` is no counter", text.trim())))
+        let nanos = nanos.map(|nanos| Nanos(nanos as i64));
+        nanos.ok_or_else(|| io::Error::other(format!("`{}` is no counter", text.trim_ascii().escape_ascii())))
     }
 
     /// What the kernel has counted of each limit so far: of the group's own, and of those around it, which hold it back just
     /// as well. Nothing where no controller can limit.
     pub fn throttling(&self) -> Counted {
         let count = |directory: PathBuf| {
-            let text = fs::read_to_string(directory.join("cpu.stat")).unwrap_or_default();
-            (directory, parse_throttling(&text))
+            let text = fs::read(directory.join("cpu.stat")).unwrap_or_default();
+            (directory, own::throttling(&text).unwrap_or_default())
         };
         Counted { levels: self.levels().map(|directory| count(directory.to_owned())).collect() }
     }
@@ -181,22 +182,6 @@ impl Counted {
     }
 }
 
-/// The hierarchy that counts CPU time.
-fn counting(hierarchies: &[Hierarchy]) -> Option<&Hierarchy> {
-    with(hierarchies, "cpuacct")
-}
-
-/// The hierarchy that limits it.
-fn limiting(hierarchies: &[Hierarchy]) -> Option<&Hierarchy> {
-    with(hierarchies, "cpu")
-}
-
-/// Where a controller is mounted as version 1 it is not in version 2.
-fn with<'a>(hierarchies: &'a [Hierarchy], controller: &str) -> Option<&'a Hierarchy> {
-    let first = hierarchies.iter().find(|hierarchy| hierarchy.has(controller));
-    first.or_else(|| hierarchies.iter().find(|hierarchy| hierarchy.version == Version::V2))
-}
-
 /// The first directory on the way down whose name holds the id.
 fn named_after(own: &Path, id: &str) -> Option<PathBuf> {
     let all: Vec<&Path> = own.ancestors().collect();
@@ -205,56 +190,13 @@ fn named_after(own: &Path, id: &str) -> Option<PathBuf> {
 }
 
 fn limit_in(directory: &Path) -> Option<Quota> {
-    let read = |name: &str| fs::read_to_string(directory.join(name)).ok();
-    match read("cpu.max") {
-        Some(text) => parse_limit(&text),
-        None => parse_limit(&format!(
-            "{} {}",
-            read("cpu.cfs_quota_us")?.trim(),
-            read("cpu.cfs_period_us")?.trim()
-        )),
-    }
-}
-
-/// Quota and period in microseconds; `max` and −1 are no limit.
-fn parse_limit(text: &str) -> Option<Quota> {
-    let (quota, period) = text.trim().split_once(' ')?;
-    let micros =
-        |text: &str| text.parse::<i64>().ok().filter(|&micros| micros > 0).map(|micros| Nanos(micros * 1000));
-    Some(Quota { quota: micros(quota)?, period: micros(period)? })
-}
-
-fn parse_throttling(text: &str) -> Throttling {
-    let waited =
-        field(text, "throttled_time").or_else(|| field(text, "throttled_usec").map(|micros| micros * 1000));
-    Throttling {
-        periods: field(text, "nr_periods").unwrap_or(0),
-        throttled: field(text, "nr_throttled").unwrap_or(0),
-        waited: Nanos(waited.unwrap_or(0) as i64),
-    }
-}
-
-fn field(text: &str, name: &str) -> Option<u64> {
-    let pairs = text.lines().filter_map(|line| line.split_once(' '));
-    pairs.into_iter().find(|(key, _)| *key == name)?.1.trim().parse().ok()
+    let own::Quota { each, period, .. } = own::quota_in(directory)?;
+    Some(Quota { quota: Nanos(each? as i64), period: Nanos(period as i64) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counters_of_both_versions_are_read_in_nanoseconds() {
-        let first = "nr_periods 20\nnr_throttled 5\nthrottled_time 1234567\n";
-        let second = "usage_usec 77\nuser_usec 1\nnr_periods 20\nnr_throttled 5\nthrottled_usec 1234\n";
-        let counted = |nanos| Throttling { periods: 20, throttled: 5, waited: Nanos(nanos) };
-        assert_eq!(
-            (parse_throttling(first), parse_throttling(second)),
-            (counted(1_234_567), counted(1_234_000))
-        );
-        assert_eq!(parse_throttling("usage_usec 77\n"), Throttling::default());
-        assert_eq!(field(second, "usage_usec"), Some(77));
-    }
 
     #[test]
     fn a_limit_around_the_group_counts_where_it_throttles_more() {
@@ -267,13 +209,6 @@ mod tests {
         assert_eq!(since([20, 10], [200, 60]), 60);
         assert_eq!(since([20, 14], [200, 60]), 9);
         assert_eq!(Counted::default().since(&Counted::default()), Throttling::default());
-    }
-
-    #[test]
-    fn a_limit_is_a_quota_in_a_period_and_may_be_none() {
-        let half = Quota { quota: Nanos::from_millis(50), period: Nanos::from_millis(100) };
-        assert_eq!(parse_limit("50000 100000\n"), Some(half));
-        assert_eq!([parse_limit("max 100000\n"), parse_limit("-1 100000"), parse_limit("")], [None; 3]);
     }
 
     #[test]

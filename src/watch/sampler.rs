@@ -13,8 +13,7 @@ use crate::advise::usage::{Reading, Usage};
 use crate::advise::{Quota, Throttling};
 use crate::host::context;
 use crate::sys::clock;
-use crate::sys::signals::Interrupts;
-use crate::sys::spawn::{self, Awaited};
+use crate::sys::signals::{Awaited, Interrupts};
 use crate::units::{Nanos, Stamp};
 
 /// For how long, and how often.
@@ -94,7 +93,7 @@ pub fn watch(
     pace: Pace,
     interrupts: &Interrupts,
 ) -> Result<Seen, Lost> {
-    let (mut machine, before, limit) = (context::Watch::new(), group.throttling(), group.limit());
+    let (mut machine, before, limit) = (context::Watch::default(), group.throttling(), group.limit());
     let queue = Queue::of(&group.directory);
     let began = clock::now();
     let mut readings = vec![read(group, began)?];
@@ -135,11 +134,7 @@ fn sleep_until(due: Stamp, process: Option<&OwnedFd>, interrupts: &Interrupts) -
     loop {
         let left = due.since(clock::now());
         let left = Nanos(left.0.max(0));
-        let awaited = match process {
-            Some(process) => spawn::await_end(process, left, interrupts),
-            None if interrupts.sleep(left.0 as u64) => Awaited::Interrupted,
-            None => Awaited::TimedOut,
-        };
+        let awaited = interrupts.await_end(process, left);
         // A signal may end a sleep early.
         if awaited != Awaited::TimedOut || clock::now() >= due {
             return awaited;

@@ -17,7 +17,7 @@ use crate::subject::{Unavailable, docker, on_path};
 use crate::sys::pidfd;
 
 /// Who may have the container.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Engine {
     /// Docker.
     Docker,
@@ -166,7 +166,7 @@ fn asked(engine: Engine, wanted: &str) -> Answer {
     let mut socket = None;
     if engine == Engine::Docker {
         let context = ask(&client, &["context", "inspect", "--format", "{{.Endpoints.docker.Host}}"]).ok();
-        let context = context.map(|answer| String::from_utf8_lossy(&answer).trim().to_owned());
+        let context = context.map(|answer| answer.trim().to_owned());
         let address = std::env::var("DOCKER_HOST").ok().filter(|host| !host.is_empty()).or(context);
         let address = address.filter(|address| !address.is_empty());
         if let Some(address) = address.as_ref().filter(|address| !address.starts_with("unix://")) {
@@ -193,7 +193,6 @@ fn the_one_that_runs(engine: Engine, client: &Path, wanted: &str) -> Answer {
     let Ok(listed) = ask(client, &["ps", "--no-trunc", "--format", "{{.ID}}"]) else {
         return Answer::HasSeveral;
     };
-    let listed = String::from_utf8_lossy(&listed);
     let running: Vec<&str> = listed.lines().map(str::trim).filter(|id| id.starts_with(wanted)).collect();
     let [id] = running[..] else { return Answer::HasSeveral };
     ask(client, &["container", "inspect", "--", id])
@@ -219,9 +218,9 @@ fn of_words(why: Unavailable) -> Answer {
 }
 
 /// Both engines describe containers alike.
-fn described(engine: Engine, answer: &[u8]) -> Answer {
+fn described(engine: Engine, answer: &str) -> Answer {
     let nonsense = || Answer::Silent(Unavailable::because("its description of the container makes no sense"));
-    let Ok(Value::Array(all)) = serde_json::from_slice(answer) else { return nonsense() };
+    let Ok(Value::Array(all)) = serde_json::from_str(answer) else { return nonsense() };
     let [one] = all.as_slice() else {
         return if all.is_empty() { Answer::HasNone } else { Answer::HasSeveral };
     };
@@ -275,7 +274,7 @@ mod tests {
         let description = format!(
             r#"[{{"Id": "{id}", "Name": "/web", "State": {{"Status": "running", "Pid": 7, "Running": true}}}}]"#
         );
-        described(engine, description.as_bytes())
+        described(engine, &description)
     }
 
     fn silent(reason: &str) -> Answer {
@@ -337,8 +336,8 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_no_container() {
         for text in ["", "{}", "[{}]", r#"[{"Id": "a"}]"#] {
-            assert!(matches!(described(Engine::Docker, text.as_bytes()), Answer::Silent(_)), "{text}");
+            assert!(matches!(described(Engine::Docker, text), Answer::Silent(_)), "{text}");
         }
-        assert_eq!(described(Engine::Podman, b"[]"), Answer::HasNone);
+        assert_eq!(described(Engine::Podman, "[]"), Answer::HasNone);
     }
 }

@@ -32,15 +32,7 @@ fn own_children() -> usize {
 }
 
 fn with_filter(spec: Spec) -> Spec {
-    Spec {
-        seccomp: Some(
-            seccomp::filter(&Profile::from_oci(&seccomp::built_in()).unwrap())
-                .unwrap()
-                .instructions()
-                .to_vec(),
-        ),
-        ..spec
-    }
+    Spec { seccomp: Some(seccomp::compile(&Profile::from_oci(&seccomp::built_in()).unwrap())), ..spec }
 }
 
 /// What a program of the host sees where a primitive was done and not undone.
@@ -73,7 +65,7 @@ fn every_primitive_is_done_and_undone() {
     let place = Place::new();
     let before = world();
     let mut prepared = prepare(with_filter(place.spec())).unwrap();
-    for primitive in PRIMITIVES {
+    for (_, primitive) in PRIMITIVES {
         for _ in 0..3 {
             done(&mut prepared, primitive);
         }
@@ -245,7 +237,7 @@ fn rootless(top: &Path) {
     let cgroups = CgroupPlan::here().unwrap();
     cgroups.establish().unwrap();
     let mut prepared = prepare(with_filter(spec_in(top, cgroups))).unwrap();
-    for primitive in PRIMITIVES {
+    for (_, primitive) in PRIMITIVES {
         done(&mut prepared, primitive);
     }
     // No cgroup is needed for it, and no right of the host.

@@ -153,7 +153,7 @@ fn a_container_dies_with_its_maker() {
     if let Ok(top) = std::env::var(MAKER) {
         let spec = sleeper(spec_in(Path::new(&top), CgroupPlan::here().unwrap()));
         let running = prepare(spec).unwrap().launch(name).unwrap();
-        println!("\npid {}", running.pid());
+        println!("\npid {}", running.child.pid);
         std::thread::park();
     }
     let _turn = alone();

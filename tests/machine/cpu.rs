@@ -4,8 +4,8 @@
 use crate::dunnage;
 use crate::support;
 
-use ::dunnage::experiment::cpu::Cpu;
-use ::dunnage::experiment::{Question, Weight};
+use ::dunnage::experiment::Weight;
+use ::dunnage::experiment::cpu::CPU;
 use ::dunnage::plan::{self, Entry, Ladder, Layer, Request, Rounds};
 use ::dunnage::record::{Environment, Recorded, RoundContext, Series, Timer};
 use ::dunnage::stats::Rng;
@@ -27,9 +27,7 @@ fn verdicts(report: &Value, subject: &str, against: &str) -> Vec<(String, String
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let compared = report["experiments"][0]["comparisons"].as_array().expect("comparisons");
     let own = compared.iter().filter(|one| one["subject"] == subject && one["against"] == against);
-    own.flat_map(|one| one["changes"].as_array().expect("changes"))
-        .map(|one| (text(&one["metric"]), text(&one["verdict"])))
-        .collect()
+    own.map(|one| (text(&one["metric"]), text(&one["verdict"]))).collect()
 }
 
 #[test]
@@ -86,12 +84,12 @@ fn planted() -> Recorded {
     let series = |cell: usize| {
         let mut rng = Rng::for_stream(11, cell as u64);
         let column = |metric: usize| {
-            let is_time = Cpu.about().metrics[metric].weight == Weight::Verdict;
+            let is_time = CPU.metrics[metric].weight == Weight::Verdict;
             let mut value = || if is_time { 1e-4 * (1.0 + 0.001 * rng.standard_normal()) } else { 0.01 };
             (0..ROUNDS).map(|_| value()).collect()
         };
         Series {
-            values: (0..Cpu.about().metrics.len()).map(column).collect(),
+            values: (0..CPU.metrics.len()).map(column).collect(),
             predecessors: vec![None; ROUNDS],
             treatments: vec![Some(0); ROUNDS],
             samples: Vec::new(),
@@ -172,7 +170,7 @@ fn a_subject_without_calm_passes_has_no_value_and_no_verdict_and_the_table_says_
     assert_eq!(rules(&analysis), [""; 0]);
     assert_eq!(about_crun(&run, &analysis, &[HASHING]), [Verdict::NoData]);
     assert_eq!(about_crun(&run, &analysis, &[HASHING_ALL]), [Verdict::Same]);
-    let notes = analysis.exhibits[0].notes.join("\n");
+    let notes = analysis.experiment_tables[0].notes.join("\n");
     assert!(notes.contains("`crun` has no value of some kind in 20 of 20 rounds"), "{notes}");
 }
 

@@ -64,7 +64,7 @@ fn every_line_follows_the_grammar_and_has_every_number() {
     assert_eq!(results.len(), run.plan.cells.len() * run.plan.rounds);
     let first = sample(&run.plan, 0, 0, 1.0);
     let metrics = run.plan.metrics(&run.plan.cells[0]);
-    let expected: Vec<f64> = metrics.iter().filter_map(|metric| (metric.derive)(&first)).collect();
+    let expected: Vec<f64> = metrics.iter().filter_map(|metric| metric.value(&first)).collect();
     let values: Vec<f64> = results[0].1.iter().map(|(value, _)| *value).collect();
     assert_eq!(values, expected);
     assert_eq!((results[0].0, results[0].1[0].1), ("Start/subject=bare/prestate=idle-2", "sec/op"));

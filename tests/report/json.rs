@@ -1,8 +1,11 @@
 //! The analysis for other programs.
 
+use std::collections::BTreeSet;
+
+use dunnage::document::{FORMATS, Findings};
 use dunnage::plan::Prediction;
 use dunnage::plan::prediction::Written;
-use dunnage::report::{self, Look, Rendering};
+use dunnage::report::{self, Look, Rendering, Report};
 use dunnage::verdict::Verdict;
 use serde_json::Value;
 
@@ -29,11 +32,10 @@ fn it_reads_as_it_did() {
 fn every_finding_has_its_numbers() {
     for rounds in [2, 20] {
         let file: Value = serde_json::from_str(&rendered(rounds)).unwrap();
-        assert_eq!(file["schema"], "dunnage-report/2");
+        assert_eq!(file["schema"], "dunnage-report/3");
         let experiment = &file["experiments"][0];
-        let pairs = ["comparisons", "twins"].map(|list| experiment[list].as_array().unwrap());
-        let changes = pairs.into_iter().flatten().flat_map(|pair| pair["changes"].as_array().unwrap());
-        let changes: Vec<&Value> = changes.collect();
+        let lists = ["comparisons", "twins"].map(|list| experiment[list].as_array().unwrap());
+        let changes: Vec<&Value> = lists.into_iter().flatten().collect();
         let plan = plan(full_ladder()[..5].to_vec(), rounds);
         assert_eq!(changes.len(), plan.comparisons.len() * 2 * 8);
         for one in changes {
@@ -49,12 +51,12 @@ fn every_finding_has_its_numbers() {
 #[test]
 fn what_is_no_number_is_null() {
     let mut report = report(&run(plan(full_ladder()[..2].to_vec(), 20)));
-    let change = &mut report.experiments[0].pairs[0].changes[0];
+    let change = &mut report.experiments[0].comparisons[0].finding;
     change.matters = Some(f64::NAN);
     change.verdict = Verdict::Undecided { smallest_visible: f64::INFINITY, new_run: None };
     report.timer_step = f64::NEG_INFINITY;
     let file: Value = serde_json::from_str(&shown("json", &report, &Look::default())).unwrap();
-    let change = &file["experiments"][0]["comparisons"][0]["changes"][0];
+    let change = &file["experiments"][0]["comparisons"][0];
     for none in [&change["matters"], &change["smallest_visible"], &file["timer_step_s"]] {
         assert!(none.is_null(), "{none}");
     }
@@ -93,14 +95,14 @@ fn collect(value: &Value, names: &mut Vec<String>) {
 
 #[test]
 fn formats_have_distinct_names_and_say_what_they_are() {
-    let mut names: Vec<_> = report::FORMATS.iter().map(|format| format.name()).collect();
-    names.sort_unstable();
-    names.dedup();
-    assert_eq!(names.len(), report::FORMATS.len());
-    for format in report::FORMATS {
-        assert_eq!(report::find(format.name()).map(|found| found.name()), Some(format.name()));
-        assert!(!format.description().is_empty());
-        let is_rows = matches!(format.rendering(), Rendering::Rows { .. });
-        assert_eq!(is_rows, ["csv", "gobench"].contains(&format.name()));
+    let own = report::FORMATS.iter().map(|format| (format.name, format.description));
+    assert!(own.clone().map(|(name, _)| name).eq(Report::FURTHER.iter().copied()));
+    let all: Vec<_> = FORMATS.iter().map(|format| (format.name, format.description)).chain(own).collect();
+    assert!(all.iter().all(|(_, description)| !description.is_empty()));
+    let names: BTreeSet<&str> = all.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names.len(), all.len());
+    for format in &report::FORMATS {
+        let is_rows = matches!(format.rendering, Rendering::Rows { .. });
+        assert_eq!(is_rows, ["csv", "gobench"].contains(&format.name));
     }
 }

@@ -10,7 +10,7 @@ use dunnage::plan::{self, Ladder, Plan, Request, Rounds};
 use dunnage::record::Recorded;
 use dunnage::report::picture::svg::{Style, draw};
 use dunnage::report::picture::{self, Picture};
-use dunnage::report::{File, Look, Rendering, find};
+use dunnage::report::{FORMATS, File, Rendering, Report};
 use dunnage::stats::Rng;
 use dunnage::subject::{Layer, Need};
 use resvg::tiny_skia::Pixmap;
@@ -19,6 +19,14 @@ use resvg::usvg::{Group, Node, Options, Rect, Tree, roxmltree};
 
 use crate::report;
 use crate::scripted::{cells_of, crash, entry, fail, full_ladder, plan, run};
+
+/// What makes the files of a format.
+fn files_of(name: &str) -> fn(&Report) -> anyhow::Result<Vec<File>> {
+    match FORMATS.iter().find(|one| one.name == name).map(|one| &one.rendering) {
+        Some(Rendering::Files(render)) => *render,
+        _ => panic!("`{name}` makes no files"),
+    }
+}
 
 /// How far numbers may be from what they were: places of a drawing have one digit after the point.
 const TOLERANCE: f64 = 0.2;
@@ -214,10 +222,10 @@ fn every_kind_of_picture_looks_as_it_did() {
 
 #[test]
 fn a_picture_has_the_same_pixels_in_both_sizes() {
-    let Rendering::Files(render) = find("png").expect("a format").rendering() else { panic!("files") };
+    let render = files_of("png");
     let mut few = full_ladder();
     few.truncate(3);
-    let files = render(&report(&run(plan(few, 20))), &Look::default()).expect("pictures");
+    let files = render(&report(&run(plan(few, 20)))).expect("pictures");
     let bytes = |name: &str| -> Vec<u8> {
         files.iter().find(|file| file.name == name).expect("the file").bytes.clone()
     };
@@ -319,8 +327,8 @@ fn what_outsiders_wrote_stays_text() {
         subject.label = format!("{evil}{index}");
     }
     let run = run(plan(subjects, 20));
-    let Rendering::Files(render) = find("svg").expect("a format").rendering() else { panic!("files") };
-    let files: Vec<File> = render(&report(&run), &Look::default()).expect("pictures");
+    let render = files_of("svg");
+    let files: Vec<File> = render(&report(&run)).expect("pictures");
     picture::png::draw_at(&pictures(&run)[0], 1.0).expect("pixels");
     for file in &files {
         assert!(file.name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.@".contains(letter)));

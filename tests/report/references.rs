@@ -2,9 +2,9 @@
 //! made of both sides.
 
 use dunnage::reference::counterpart::{self, Counterpart};
-use dunnage::reference::{self, beside};
+use dunnage::reference::{self, Standing, beside};
 use dunnage::report::Look;
-use dunnage::report::model::{Report, Standing};
+use dunnage::report::model::Report;
 use pulldown_cmark::{Event, Options, Parser};
 
 use crate::pictures::everything;
@@ -81,27 +81,24 @@ fn every_number_stands_there_as_printed_with_the_cautions_of_its_source() {
     for format in FORMATS {
         let text = words(format, &rendered(format, &report));
         let says = |what: &str| assert!(text.contains(&joined(what)), "{format}: {what}");
-        for source in &report.references {
+        for reference in &report.references {
+            let source = &reference.source;
             says(&source.title);
             says(&source.hardware);
-            assert!(
-                !source.cautions.is_empty(),
-                "{}: a source without cautions tests nothing",
-                source.source
-            );
+            assert!(!source.cautions.is_empty(), "{}: a source without cautions tests nothing", source.name);
             for caution in &source.cautions {
                 says(&caution.text);
             }
-            for doubt in &source.doubts {
+            for doubt in &reference.issues {
                 says(&doubt.evidence);
             }
-            let rows = source.tables.iter().flat_map(|table| &table.rows);
+            let rows = reference.tables.iter().flat_map(|table| &table.rows);
             for number in rows.flat_map(|row| &row.published) {
                 says(&number.printed);
             }
-            source.tables.iter().for_each(|table| says(&table.differs));
+            reference.tables.iter().for_each(|table| says(&table.differs));
         }
-        let guesses = report.references.iter().flat_map(|source| &source.cautions);
+        let guesses = report.references.iter().flat_map(|one| &one.source.cautions);
         if guesses.clone().any(|one| one.standing == Standing::Guess) {
             assert!(text.contains("guess"), "{format}");
         }

@@ -54,8 +54,13 @@ pub fn full_ladder() -> Vec<Entry> {
 
 /// The plan of these subjects.
 pub fn plan(subjects: Vec<Entry>, rounds: usize) -> Plan {
+    plan_of(vec!["start"], subjects, rounds)
+}
+
+/// The same with these experiments.
+pub fn plan_of(experiments: Vec<&'static str>, subjects: Vec<Entry>, rounds: usize) -> Plan {
     plan::make(Request {
-        experiments: vec!["start"],
+        experiments,
         subjects,
         chosen: Vec::new(),
         seed: 7,
@@ -97,7 +102,7 @@ pub fn run(plan: Plan) -> Recorded {
             let sample = sample(&run.plan, cell, round, weather);
             let metrics = run.plan.metrics(&run.plan.cells[cell]);
             for (metric, column) in metrics.iter().zip(&mut run.series[cell].values) {
-                column[round] = (metric.derive)(&sample).unwrap_or(f64::NAN);
+                column[round] = metric.value(&sample).unwrap_or(f64::NAN);
             }
             run.series[cell].predecessors[round] = position.checked_sub(1).map(|before| order[before]);
         }
@@ -214,7 +219,7 @@ pub fn cells_of(run: &Recorded, label: &str) -> Vec<usize> {
 
 /// The index of a metric of `start`.
 pub fn metric(name: &str) -> usize {
-    let metrics = experiment::find("start").expect("it exists").about().metrics;
+    let metrics = experiment::find("start").expect("it exists").metrics;
     metrics.iter().position(|metric| metric.name == name).expect("it exists")
 }
 

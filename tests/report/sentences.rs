@@ -1,7 +1,7 @@
 //! Do sentences say each thing once, and of every undecided or hidden comparison that it is open?
 
 use dunnage::record::Recorded;
-use dunnage::report::model::Topic;
+use dunnage::report::summary::Topic;
 
 use crate::report;
 use crate::scripted::{cells_of, full_ladder, metric, plan, run};

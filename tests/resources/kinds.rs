@@ -7,7 +7,7 @@ use dunnage::resource::Held;
 use dunnage::resource::daemon::{Daemon, Engine, daemon};
 use dunnage::resource::filesystem::{TYPES, filesystem};
 use dunnage::resource::mounts::{Source, mount};
-use dunnage::subject::{Container, ContainerRequest, Network, RunContext, Spec, Subject, Wish, kind_of};
+use dunnage::subject::{Container, ContainerRequest, RunContext, Spec, Subject, Wish, kind_of};
 
 use crate::support::Need;
 
@@ -61,10 +61,10 @@ pub fn cases() -> Vec<Case> {
         case("dockerd", "daemon", &[Need::Dockerd], |run| private(run).map(boxed)),
         case("container in dockerd", "daemon", &[Need::Dockerd, Need::Docker], container_in_a_private_daemon),
         case("floor image", "directory", &[Need::Root], |run| made("floor", image(), run)),
-        case("docker network", "network", &[Need::Docker], |run| network("docker", run)),
+        case("docker network", "network", &[Need::Docker], |run| made("docker", Wish::Network, run)),
         case("docker volume", "volume", &[Need::Docker], |run| made("docker", Wish::Volume, run)),
         case("docker image", "image", &[Need::Docker], |run| made("docker", image(), run)),
-        case("podman network", "network", &[Need::Podman], |run| network("podman", run)),
+        case("podman network", "network", &[Need::Podman], |run| made("podman", Wish::Network, run)),
         case("podman volume", "volume", &[Need::Podman], |run| made("podman", Wish::Volume, run)),
         case("podman image", "image", &[Need::Podman], |run| made("podman", image(), run)),
     ]
@@ -84,21 +84,6 @@ fn made(spec: &str, wish: Wish<'_>, run: &RunContext) -> Result<Box<dyn Finish>,
     let subject = subject(spec, run);
     assert!(subject.makes().contains(&wish.offer()), "{spec} offers what it makes");
     subject.make(wish, run).map(boxed)
-}
-
-/// A network that containers can join.
-struct Joinable<'a>(Network<'a>);
-
-impl Finish for Joinable<'_> {
-    fn finish(self: Box<Self>) -> Result<(), String> {
-        drop(self.0);
-        Ok(())
-    }
-}
-
-fn network<'a>(spec: &str, run: &'a RunContext) -> Result<Box<dyn Finish + 'a>, Abort> {
-    let subject: &'static mut dyn Subject = Box::leak(subject(spec, run));
-    Ok(Box::new(Joinable(Network::create(subject, run)?)))
 }
 
 /// Twelve layers with two files each.

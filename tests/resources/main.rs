@@ -14,7 +14,6 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ::dunnage::image::{SmallImage, rootfs};
 use ::dunnage::resource::Place;
 use ::dunnage::subject::{Made, RunContext};
 use ::dunnage::sys::signals::Interrupts;
@@ -31,15 +30,7 @@ const STATE: &str = "DUNNAGE_TEST_HELD_STATE";
 
 fn place(state: &Path) -> Place {
     let executable = fs::read(env!("CARGO_BIN_EXE_dunnage")).expect("our executable");
-    let image = SmallImage::new(&executable);
-    let unpacked = rootfs::unpack(&image, state).expect("the image");
-    Place {
-        state: state.to_owned(),
-        executable: unpacked.executable(),
-        rootfs: unpacked.root().to_owned(),
-        reference: image.reference().to_owned(),
-        digest: image.executable_digest().hex(),
-    }
+    ::dunnage::session::place_in(state, &executable).expect("the image")
 }
 
 fn context(state: &Path, run: &str) -> RunContext {

@@ -4,11 +4,11 @@
 
 use dunnage::plan::{self, Entry, Ladder, Layer, Request, Rounds};
 use dunnage::record::{Environment, Recorded, RoundContext, Series, Timer};
+use dunnage::report::summary::sentences;
 use dunnage::stats::Rng;
 use dunnage::subject::{Need, Spec};
 use dunnage::units::Nanos;
-use dunnage::verdict::exhibit::{Exhibit, Item};
-use dunnage::verdict::summary::{Says, statements};
+use dunnage::verdict::table::{ExperimentTable, Item};
 use dunnage::verdict::{Analysis, analyse};
 
 const ROUNDS: usize = 20;
@@ -88,8 +88,12 @@ fn with_variants() -> Vec<&'static str> {
     ["bare", "docker"].into_iter().chain(VARIANTS).collect()
 }
 
-fn causes(analysis: &Analysis) -> &Exhibit {
-    analysis.exhibits.iter().find(|exhibit| exhibit.name == "causes").expect("the experiment shows causes")
+fn causes(analysis: &Analysis) -> &ExperimentTable {
+    analysis
+        .experiment_tables
+        .iter()
+        .find(|experiment_table| experiment_table.name == "causes")
+        .expect("the experiment shows causes")
 }
 
 /// The cause of the call, the share, and what else is said.
@@ -303,12 +307,8 @@ fn what_twins_differ_by_too_has_no_cause_and_no_sentence() {
     let said =
         "docker: no call slower than the baseline by more than the noise floor; 1 by no more than that";
     assert_eq!(causes(&analysis).summary, [said]);
-    let statements = statements(&run, &analysis);
-    let hidden = |says: &Says| match says {
-        Says::Open { hidden, .. } => hidden.len(),
-        _ => 0,
-    };
-    assert!(statements.iter().map(|one| hidden(&one.says)).sum::<usize>() > 0, "{statements:?}");
-    let more = |says: &Says| matches!(says, Says::Ranks { more, .. } if !more.is_empty());
-    assert!(!statements.iter().any(|one| more(&one.says)), "{statements:?}");
+    let sentences = sentences(&run, &analysis);
+    let says = |words: &str| sentences.iter().any(|one| one.text.contains(words));
+    assert!(says("with a difference that does not rise above the noise floor"), "{sentences:?}");
+    assert!(!says(" higher"), "{sentences:?}");
 }

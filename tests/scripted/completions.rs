@@ -80,7 +80,7 @@ fn bash_offers_verbs_experiments_subjects_settings_and_formats() {
     assert_eq!(offered(&["dunnage", "run", "--qui"]), ["--quick"]);
     for one in experiment::ALL {
         for verb in ["plan", "check", "run"] {
-            assert!(offered(&["dunnage", verb, one.about().name]).contains(&one.about().name.to_owned()));
+            assert!(offered(&["dunnage", verb, one.name]).contains(&one.name.to_owned()));
         }
     }
     assert_eq!(offered(&["dunnage", "run", "start", "-s", "docker"]), ["docker", "docker+crun"]);

@@ -49,7 +49,7 @@ fn a_planted_change_is_found_at_its_run_and_nowhere_else() {
     assert_eq!(series("still")["changes"], serde_json::json!([]));
     let changes = series("b")["changes"].as_array().unwrap().clone();
     assert_eq!(changes.len(), 1, "{changes:?}");
-    assert_eq!((&changes[0]["first_after"], &changes[0]["meaning"]), (&8.into(), &"slower".into()));
+    assert_eq!((&changes[0]["first_after"], &changes[0]["verdict"]), (&8.into(), &"slower".into()));
     let beside = changes[0]["at_the_same_time"].to_string();
     assert!(beside.contains("kernel") && beside.contains("6.99.0"), "{beside}");
     let by_tag = json(&dunnage, "--by commit -s b");
@@ -83,7 +83,7 @@ fn a_command_that_others_measured_changes_by_itself() {
     let found = json(&dunnage, "--by commit");
     let changes = found["histories"][0]["series"][0]["changes"].as_array().cloned().unwrap();
     let told: Vec<_> =
-        changes.iter().map(|one| (one["first_after"].clone(), one["meaning"].clone())).collect();
+        changes.iter().map(|one| (one["first_after"].clone(), one["verdict"].clone())).collect();
     assert_eq!(told, [(7.into(), "slower".into())], "{found}");
 }
 

@@ -21,7 +21,7 @@ const PIECE: f64 = 100e-6;
 /// What a setting takes: the spawn, and the piece for each step of its chain of references.
 fn takes(setting: &Setting) -> f64 {
     let definition = experiment::find("primitives").unwrap();
-    match definition.reference(setting) {
+    match (definition.reference)(setting) {
         _ if setting.get("way") == Some("call") => PIECE,
         Some(reference) if setting.get("piece") == Some("least") => takes(&reference),
         Some(reference) => takes(&reference) + PIECE,
@@ -183,7 +183,7 @@ fn a_price_below_zero_is_shown_as_it_is_and_suspect() {
     assert!(line.contains("[−30") && line.contains("(below zero)"), "{line}");
     assert!(text.contains("SUSPECT"), "{text}");
     let json: serde_json::Value = serde_json::from_str(&shown(&run, &analysis, "json")).unwrap();
-    let lines = json["experiments"][1]["prices"][0]["lines"].as_array().unwrap();
+    let lines = json["experiments"][1]["prices"].as_array().unwrap();
     let uts = lines.iter().find(|one| one["piece"] == "uts" && one["way"] == "alone").unwrap();
     let uts = uts["amounts"].as_array().unwrap().iter().find(|one| one["metric"] == "time").unwrap();
     assert_eq!((&uts["below_zero"], &uts["suspect"]), (&true.into(), &true.into()));

@@ -40,7 +40,7 @@ fn hostile(dunnage: &Dunnage) {
         environment["subjects"] = renamed.collect::<serde_json::Map<_, _>>().into();
         environment["origin"] = serde_json::json!({
             "format": EVIL, "file": EVIL, "sha256": EVIL, "order": "rounds", "notes": [EVIL],
-            "doubts": [{"rule": "malformed stamp", "labels": [], "evidence": EVIL, "mechanism": EVIL}],
+            "issues": [{"rule": "malformed stamp", "labels": [], "evidence": EVIL, "mechanism": EVIL}],
         });
         environment["unavailable"] = serde_json::json!({EVIL: EVIL});
         environment["no_cpu_accounting"] = EVIL.into();

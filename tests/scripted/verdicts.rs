@@ -8,11 +8,11 @@ use dunnage::outcome::{Failure, FailureClass};
 use dunnage::plan::prediction::Written;
 use dunnage::plan::{self, Entry, Ladder, Layer, Prediction, Relation, Request, Role, Rounds};
 use dunnage::record::{Cause, Environment, FailureRow, Recorded, RoundContext, Series, Timer};
+use dunnage::report::predicted::{Came, predictions};
+use dunnage::report::summary::{Topic, sentences};
 use dunnage::stats::Rng;
 use dunnage::subject::Spec;
 use dunnage::units::Nanos;
-use dunnage::verdict::prediction::{Came, outcomes};
-use dunnage::verdict::summary::{Says, Statement, statements};
 use dunnage::verdict::{Analysis, Verdict, Warning, analyse};
 
 const ROUNDS: usize = 20;
@@ -111,7 +111,7 @@ fn predicted(subjects: &[(&str, Layer, f64)], noise: f64, predictions: &[&str]) 
 }
 
 fn came(run: &Recorded) -> Vec<Came> {
-    outcomes(run, &analyse(run)).iter().map(|outcome| outcome.came).collect()
+    predictions(run, &analyse(run)).iter().map(|prediction| prediction.came).collect()
 }
 
 #[test]
@@ -139,8 +139,8 @@ fn predictions_are_set_against_the_planted_truth() {
     );
     use Came::{DidNotHold, Held, NotDecided};
     assert_eq!(came(&run), [Held, Held, Held, DidNotHold, DidNotHold, DidNotHold, NotDecided, NotDecided]);
-    let links = &outcomes(&run, &analyse(&run))[6].links;
-    assert_eq!(links.iter().map(|link| link.finding).collect::<Vec<_>>(), [None, None]);
+    let links = &predictions(&run, &analyse(&run))[6].links;
+    assert_eq!(links.iter().map(|link| link.verdict).collect::<Vec<_>>(), [None, None]);
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn too_few_rounds_give_no_verdict() {
     run.contexts.resize(run.plan.warmups + ROUNDS, None);
     let analysis = analyse(&run);
     assert!(matches!(verdict(&run, &analysis, "crun", "bare"), Verdict::TooFew { have: 5, .. }));
-    assert!(analysis.warnings.contains(&Warning::Unfinished { have: 5, planned: ROUNDS }));
+    assert!(warns(&analysis, "unfinished", &format!("the run ended after 5 of {ROUNDS} rounds")));
 }
 
 #[test]
@@ -349,6 +349,11 @@ fn columns_that_agree_to_the_last_digit_are_suspect_and_one_other_value_clears_t
     assert_eq!(rules(&analyse(&run)), [""; 0]);
 }
 
+/// Whether there is a warning of this kind that says so.
+fn warns(analysis: &Analysis, kind: &str, words: &str) -> bool {
+    analysis.warnings.iter().any(|one| one.kind == kind && one.seen.contains(words))
+}
+
 #[test]
 fn warnings_fire_on_what_was_planted_and_not_on_clean_data() {
     let clean = analyse(&ladder());
@@ -359,54 +364,44 @@ fn warnings_fire_on_what_was_planted_and_not_on_clean_data() {
     let cell = cell_of(&drifting, "crun");
     let column = &mut drifting.series[cell].values[RETURNED];
     column.iter_mut().enumerate().for_each(|(round, value)| *value *= 1.0 + 0.02 * round as f64);
-    assert!(
-        analyse(&drifting)
-            .warnings
-            .iter()
-            .any(|one| matches!(one, Warning::Drift { cell: own, .. } if *own == cell))
-    );
+    assert!(warns(&analyse(&drifting), "drift", "returned of `crun`"));
 
     let mut spiky = ladder();
     change(&mut spiky, "crun", RETURNED, 9, 0.2);
-    assert!(analyse(&spiky).warnings.iter().any(|one| matches!(one, Warning::Outliers { severe: 1, .. })));
+    assert!(warns(&analyse(&spiky), "outliers", "has 1 value far from the others"));
 
     let mut heaped = ladder();
     for round in (0..ROUNDS).step_by(2) {
         change(&mut heaped, "crun", RETURNED, round, 0.04 + 1e-5 * round as f64);
     }
-    assert!(analyse(&heaped).warnings.iter().any(|one| matches!(one, Warning::TwoHeaps { .. })));
+    assert!(warns(&analyse(&heaped), "bimodal", "`crun`"));
 
     let mut volatile = ladder();
     volatile.treatments[0][0].1 = "volatile".into();
-    assert!(analyse(&volatile).warnings.iter().any(|one| matches!(one, Warning::VolatileRoot { .. })));
+    assert!(warns(&analyse(&volatile), "volatile root", "nothing reaches the disk"));
 }
 
 #[test]
 fn another_file_under_the_same_name_is_warned_of() {
     let mut run = ladder();
-    let is_other = |one: &Warning| matches!(one, Warning::OtherPrograms { .. });
-    let is_hosts = |one: &Warning| matches!(one, Warning::HostsProgram { .. });
-    assert!(!analyse(&run).warnings.iter().any(|one| is_other(one) || is_hosts(one)));
+    let (other, hosts) = ("other program", "the host's program");
+    let clean = analyse(&run);
+    assert!(!warns(&clean, other, "") && !warns(&clean, hosts, ""));
     let file = |sum: &str| {
         [("program", "/bin/x"), ("program_sha256", sum)].map(|(a, b)| (a.to_owned(), b.to_owned()))
     };
     // Everybody executes the same file, which on the host is its own.
     run.treatments[0].extend(file("1234"));
-    let warnings = analyse(&run).warnings;
-    assert!(warnings.iter().any(is_hosts) && !warnings.iter().any(is_other));
+    let analysis = analyse(&run);
+    assert!(warns(&analysis, hosts, "/bin/x") && !warns(&analysis, other, ""));
     // One subject executes another.
     let mut treatment = run.treatments[0].clone();
     treatment.last_mut().unwrap().1 = "5678".into();
     run.treatments.push(treatment);
     let cell = cell_of(&run, "crun");
-    let other = run.treatments.len() - 1;
-    run.series[cell].treatments.iter_mut().for_each(|number| *number = Some(other));
-    let warnings = analyse(&run).warnings;
-    let found = warnings.iter().find_map(|one| match one {
-        Warning::OtherPrograms { files, .. } => Some(files),
-        _ => None,
-    });
-    assert_eq!(found.unwrap().last().unwrap(), &("5678".to_owned(), vec!["crun".to_owned()]));
+    let last = run.treatments.len() - 1;
+    run.series[cell].treatments.iter_mut().for_each(|number| *number = Some(last));
+    assert!(warns(&analyse(&run), other, "5678… by crun"));
 }
 
 #[test]
@@ -421,11 +416,10 @@ fn when_a_layer_matters_is_told_only_where_all_of_it_is_decided() {
             ],
             0.002,
         );
-        let of = |statement: Statement| match statement.says {
-            Says::Matters { layers, .. } => layers.into_iter().map(|one| one.layer).collect(),
-            _ => Vec::new(),
-        };
-        statements(&run, &analyse(&run)).into_iter().flat_map(of).collect()
+        let all = sentences(&run, &analyse(&run));
+        let told = all.iter().find(|one| one.topic == Topic::Threshold).expect("a threshold");
+        let names = [(Layer::Floor, "(the floor)"), (Layer::Runtime, "(a runtime)")];
+        names.into_iter().filter(|(_, name)| told.text.contains(name)).map(|(layer, _)| layer).collect()
     };
     assert_eq!(layers(70.0), [Layer::Floor, Layer::Runtime]);
     assert_eq!(layers(20.1), [Layer::Floor], "one of the runtimes adds nothing that matters");
@@ -445,14 +439,9 @@ fn carry_over_is_found_where_a_predecessor_makes_a_difference() {
         }
     }
     let analysis = analyse(&run);
-    let found = analysis.warnings.iter().find_map(|warning| match warning {
-        Warning::CarryOver { cell: own, predecessor, deviation, .. } if *own == cell => {
-            Some((predecessor, deviation))
-        }
-        _ => None,
-    });
-    let (predecessor, deviation) = found.expect("carry-over");
-    assert_eq!((predecessor.as_str(), *deviation > 0.0), ("bare", true));
+    let is_told = |one: &&Warning| one.kind == "carry-over" && one.labels == ["crun"];
+    let seen = &analysis.warnings.iter().find(is_told).expect("carry-over").seen;
+    assert!(seen.contains(" right after bare ") && !seen.contains('−'), "{seen}");
 }
 
 #[test]
@@ -472,10 +461,9 @@ fn failures_are_counted_by_class_and_leave_holes_not_numbers() {
     }
     let analysis = analyse(&run);
     assert_eq!(analysis.cells[cell].failures, [(FailureClass::Crash, 2, "crash: boom".to_owned())]);
-    let numbers =
-        analysis.findings.iter().find(|one| one.cell == cell && one.metric == RETURNED).unwrap().numbers;
-    assert_eq!(numbers.unwrap().difference.rounds, ROUNDS - 2);
-    assert!(analysis.warnings.iter().any(|one| matches!(one, Warning::Failures { rounds: 2, .. })));
+    let finding = analysis.findings.iter().find(|one| one.cell == cell && one.metric == RETURNED).unwrap();
+    assert_eq!(finding.difference.unwrap().rounds, ROUNDS - 2);
+    assert!(warns(&analysis, "failures", "failed in 2 rounds: crash: boom"));
 }
 
 #[test]
@@ -547,7 +535,7 @@ fn each_family_keeps_its_level_whatever_else_is_in_the_run() {
                 let differs = |finding: &dunnage::verdict::Finding| {
                     let comparison = &run.plan.comparisons[finding.comparison];
                     let metric = &run.plan.metrics(&run.plan.cells[finding.cell])[finding.metric];
-                    let interval = finding.numbers.and_then(|numbers| numbers.difference.interval);
+                    let interval = finding.difference.and_then(|one| one.interval);
                     comparison.experiment == experiment
                         && comparison.relation.role() == role
                         && metric.weight == Weight::Verdict
@@ -571,21 +559,17 @@ fn the_least_is_shown_by_comparisons_or_by_way_of_the_baseline() {
         let engines = engines.map(|(name, millis)| (name, Layer::Engine, millis));
         let run = planted(&[&[("bare", Layer::Bare, 1.0)], &engines[..]].concat(), 0.005);
         let analysis = analyse(&run);
-        let label = |subject: usize| run.plan.subjects[subject].label.clone();
-        let found = statements(&run, &analysis).into_iter().find_map(|one| match one.says {
-            Says::Least { subject, leads, .. } => Some((vec![label(subject)], leads.concat())),
-            Says::Among { subjects, over, .. } => Some((subjects.into_iter().map(label).collect(), over)),
-            _ => None,
-        });
-        found.expect("a choice")
+        sentences(&run, &analysis).into_iter().find(|one| one.topic == Topic::Choice).expect("a choice")
     };
-    let (least, shown) = choice(231.0);
-    assert_eq!(least, ["podman"]);
+    let least = choice(231.0);
+    assert!(least.text.starts_with("of the engines as installed, podman takes the least"), "{}", least.text);
     // docker and podman+runc in comparisons of their own, docker+crun by its difference from bare and podman's.
-    assert_eq!(shown.len(), 4);
+    assert_eq!(least.rests_on.len(), 4);
     // Less than matters apart: nobody knows which.
-    assert_eq!(choice(181.0).0, ["docker+crun", "podman"]);
-    assert_eq!(choice(150.0).0, ["docker+crun"]);
+    let open = choice(181.0).text;
+    assert!(open.contains("which of docker+crun and podman takes the least is not decided"), "{open}");
+    let other = choice(150.0).text;
+    assert!(other.contains(", docker+crun takes the least"), "{other}");
 }
 
 /// A run of a person's own command that takes seconds, on bare and in crun, with a launch of nothing before each.

@@ -8,7 +8,6 @@
 //! Source of the rules: `bpf_check_classic` (`net/core/filter.c`) and `seccomp_check_filter`
 //! (`kernel/seccomp.c`). Words of the data are laid out as on little-endian machines.
 
-use dunnage::sys::seccomp::Action;
 use libc::sock_filter;
 
 /// The longest program that the kernel takes, in instructions.
@@ -52,7 +51,7 @@ impl Call {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The answer.
-    pub action: Action,
+    pub action: u32,
     /// Instructions executed, the final return included.
     pub executed: u32,
 }
@@ -306,7 +305,7 @@ pub fn run(program: &[sock_filter], call: &Call) -> Result<Verdict, Fault> {
 /// Runs stacked filters, the oldest first as the kernel numbers them, and chooses as the kernel
 /// does: the newest runs first, and the strictest answer wins. With no filter a call is allowed.
 pub fn run_all(programs: &[Vec<sock_filter>], call: &Call) -> Result<Verdict, Fault> {
-    let mut chosen = Verdict { action: Action::Allow, executed: 0 };
+    let mut chosen = Verdict { action: libc::SECCOMP_RET_ALLOW, executed: 0 };
     for program in programs.iter().rev() {
         let verdict = run(program, call)?;
         if rank(verdict.action) < rank(chosen.action) {
@@ -319,26 +318,22 @@ pub fn run_all(programs: &[Vec<sock_filter>], call: &Call) -> Result<Verdict, Fa
 
 const ACTION: u32 = 0xffff_0000;
 
-/// The action that a word returned by a filter means.
-fn action(word: u32) -> Action {
-    let datum = (word & libc::SECCOMP_RET_DATA) as u16;
+/// What a word returned by a filter means: only some actions have a datum.
+fn action(word: u32) -> u32 {
     match word & ACTION {
-        libc::SECCOMP_RET_ALLOW => Action::Allow,
-        libc::SECCOMP_RET_LOG => Action::Log,
-        libc::SECCOMP_RET_TRACE => Action::Trace(datum),
-        libc::SECCOMP_RET_USER_NOTIF => Action::Notify,
-        libc::SECCOMP_RET_ERRNO => Action::Errno(datum),
-        libc::SECCOMP_RET_TRAP => Action::Trap(datum),
-        libc::SECCOMP_RET_KILL_THREAD => Action::KillThread,
-        libc::SECCOMP_RET_KILL_PROCESS => Action::KillProcess,
-        _ => Action::Unknown(word),
+        libc::SECCOMP_RET_ALLOW
+        | libc::SECCOMP_RET_LOG
+        | libc::SECCOMP_RET_USER_NOTIF
+        | libc::SECCOMP_RET_KILL_THREAD
+        | libc::SECCOMP_RET_KILL_PROCESS => word & ACTION,
+        _ => word,
     }
 }
 
 /// The rank by which the kernel chooses among stacked filters: the lowest wins. It compares the action as a signed
 /// number, which makes killing the process the strictest of all.
-fn rank(action: Action) -> i32 {
-    (action.word() & ACTION).cast_signed()
+fn rank(action: u32) -> i32 {
+    (action & ACTION).cast_signed()
 }
 
 fn apply(operator: Operator, left: u32, right: u32) -> Option<u32> {

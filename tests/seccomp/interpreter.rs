@@ -1,7 +1,6 @@
 //! The interpreter on programs whose meaning is known.
 
 use crate::interpret::{Call, Fault, check, run, run_all};
-use dunnage::sys::seccomp::Action;
 use libc::sock_filter;
 
 const fn op(code: u16, k: u32) -> sock_filter {
@@ -31,7 +30,7 @@ fn call() -> Call {
 fn accumulator(instructions: &[sock_filter]) -> Result<u32, Fault> {
     let mut program = instructions.to_vec();
     program.push(op(RETURN_ACCUMULATOR, 0));
-    run(&program, &call()).map(|verdict| verdict.action.word())
+    run(&program, &call()).map(|verdict| verdict.action)
 }
 
 #[test]
@@ -59,7 +58,7 @@ fn loads_every_word_of_the_data() {
         // that the datum that an action does not carry is seen too.
         let offset = 4 * index as u32;
         let program = [op(LOAD, offset), jump(0x15, word, 0, 1), op(RETURN, ALLOW), op(RETURN, EPERM)];
-        assert_eq!(run(&program, &call()).unwrap().action, Action::Allow, "offset {offset}");
+        assert_eq!(run(&program, &call()).unwrap().action, libc::SECCOMP_RET_ALLOW, "offset {offset}");
     }
 }
 
@@ -101,9 +100,9 @@ fn branches_and_counts() {
         op(RETURN, ALLOW),
     ];
     let verdict = run(&program, &call()).unwrap();
-    assert_eq!((verdict.action, verdict.executed), (Action::Allow, 6));
+    assert_eq!((verdict.action, verdict.executed), (libc::SECCOMP_RET_ALLOW, 6));
     let verdict = run(&program, &Call { number: 6, ..call() }).unwrap();
-    assert_eq!((verdict.action, verdict.executed), (Action::Errno(1), 3));
+    assert_eq!((verdict.action, verdict.executed), (libc::SECCOMP_RET_ERRNO | 1, 3));
     assert_eq!(check(&program), Ok(()));
 }
 
@@ -143,13 +142,13 @@ fn the_strictest_of_stacked_filters_wins() {
         let programs: Vec<_> = words.iter().map(|&word| answer(word)).collect();
         run_all(&programs, &call()).unwrap()
     };
-    assert_eq!(all(&[]).action, Action::Allow);
-    assert_eq!(all(&[ALLOW, EPERM]).action, Action::Errno(1));
-    assert_eq!(all(&[EPERM, ALLOW]).action, Action::Errno(1));
+    assert_eq!(all(&[]).action, libc::SECCOMP_RET_ALLOW);
+    assert_eq!(all(&[ALLOW, EPERM]).action, libc::SECCOMP_RET_ERRNO | 1);
+    assert_eq!(all(&[EPERM, ALLOW]).action, libc::SECCOMP_RET_ERRNO | 1);
     // Of equal actions the newest filter's datum counts.
-    assert_eq!(all(&[EPERM, EPERM + 1]).action, Action::Errno(2));
-    assert_eq!(all(&[libc::SECCOMP_RET_KILL_THREAD, EPERM]).action, Action::KillThread);
+    assert_eq!(all(&[EPERM, EPERM + 1]).action, libc::SECCOMP_RET_ERRNO | 2);
+    assert_eq!(all(&[libc::SECCOMP_RET_KILL_THREAD, EPERM]).action, libc::SECCOMP_RET_KILL_THREAD);
     let kill = libc::SECCOMP_RET_KILL_PROCESS;
-    assert_eq!(all(&[kill, libc::SECCOMP_RET_KILL_THREAD]).action, Action::KillProcess);
+    assert_eq!(all(&[kill, libc::SECCOMP_RET_KILL_THREAD]).action, libc::SECCOMP_RET_KILL_PROCESS);
     assert_eq!(all(&[ALLOW, EPERM, ALLOW]).executed, 3);
 }

@@ -23,10 +23,10 @@ const CALLS: &[(&str, c_long, u64, i32)] = &[
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_child_under_the_filter_gets_the_expected_answers() {
-    let filter = seccomp::filter(&crate::meaning::built_in()).unwrap();
+    let filter = seccomp::compile(&crate::meaning::built_in());
     let program = libc::sock_fprog {
-        len: u16::try_from(filter.instructions().len()).expect("the kernel's limit is 4096"),
-        filter: filter.instructions().as_ptr().cast_mut(),
+        len: u16::try_from(filter.len()).expect("the kernel's limit is 4096"),
+        filter: filter.as_ptr().cast_mut(),
     };
     let mut pipe = [0; 2];
     // SAFETY: `pipe` has room for two descriptors.

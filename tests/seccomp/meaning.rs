@@ -1,6 +1,6 @@
 //! What a profile answers to each call, one at a time: the definition that the compiler must meet.
 
-use dunnage::sys::seccomp::{Abi, Action, Condition, Profile, Rule, Test};
+use dunnage::sys::seccomp::{Abi, Condition, Profile, Rule, Test};
 
 /// A profile, ready to be asked.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ impl<'a> Meaning<'a> {
     }
 
     /// The answer to a call.
-    pub fn verdict(&self, arch: u32, number: u32, arguments: &[u64; 6]) -> Action {
+    pub fn verdict(&self, arch: u32, number: u32, arguments: &[u64; 6]) -> u32 {
         let Some(abi) = Abi::of(arch, number) else {
             return self.profile.foreign;
         };

@@ -3,9 +3,7 @@
 
 use crate::interpret::{Call, LONGEST, check, run};
 use crate::meaning::{Meaning, built_in};
-use dunnage::sys::seccomp::{
-    ARCH_I386, ARCH_X86_64, Abi, Action, Condition, Profile, Rule, Test, X32_BIT, compile,
-};
+use dunnage::sys::seccomp::{ARCH_I386, ARCH_X86_64, Abi, Condition, Profile, Rule, Test, X32_BIT, compile};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -97,7 +95,8 @@ fn conditions_on_both_words_of_an_argument() {
         Condition { argument: 1, test: Test::Equal(0x1_0000_0002) },
         Condition { argument: 5, test: Test::MaskedEqual { mask: 0xf0_0000_00f0, value: 0x10_0000_0020 } },
     ];
-    let rules = vec![Rule { names: "read".into(), action: Action::Allow, conditions: conditions.to_vec() }];
+    let rules =
+        vec![Rule { names: "read".into(), action: libc::SECCOMP_RET_ALLOW, conditions: conditions.to_vec() }];
     let profile = Profile { rules, ..built_in() };
     let program = compile(&profile);
     let meaning = Meaning::of(&profile);
@@ -108,15 +107,15 @@ fn conditions_on_both_words_of_an_argument() {
         assert_eq!(action, meaning.verdict(arch, number, &arguments));
         action
     };
-    let denied = Action::Errno(1);
-    assert_eq!(answer(ARCH_X86_64, 0, 0x1_0000_0002, 0x1f_1111_1f2f), Action::Allow);
+    let denied = libc::SECCOMP_RET_ERRNO | 1;
+    assert_eq!(answer(ARCH_X86_64, 0, 0x1_0000_0002, 0x1f_1111_1f2f), libc::SECCOMP_RET_ALLOW);
     assert_eq!(answer(ARCH_X86_64, 0, 0x0_0000_0002, 0x1f_1111_1f2f), denied);
     assert_eq!(answer(ARCH_X86_64, 0, 0x1_0000_0003, 0x1f_1111_1f2f), denied);
     assert_eq!(answer(ARCH_X86_64, 0, 0x1_0000_0002, 0x2f_1111_1f2f), denied);
     assert_eq!(answer(ARCH_X86_64, 0, 0x1_0000_0002, 0x1f_1111_1f1f), denied);
     // The upper word does not count on i386 and x32.
-    assert_eq!(answer(ARCH_I386, 3, 0x7_0000_0002, 0x20), Action::Allow);
-    assert_eq!(answer(ARCH_X86_64, X32_BIT, 0x7_0000_0002, 0x20), Action::Allow);
+    assert_eq!(answer(ARCH_I386, 3, 0x7_0000_0002, 0x20), libc::SECCOMP_RET_ALLOW);
+    assert_eq!(answer(ARCH_X86_64, X32_BIT, 0x7_0000_0002, 0x20), libc::SECCOMP_RET_ALLOW);
     assert_eq!(answer(ARCH_I386, 3, 0x7_0000_0003, 0x20), denied);
 }
 
@@ -154,7 +153,7 @@ fn conditions_of_every_kind_mean_what_the_bundle_says() {
                     );
                     action
                 };
-                let allowed = action(ARCH_X86_64, 0) == Action::Allow;
+                let allowed = action(ARCH_X86_64, 0) == libc::SECCOMP_RET_ALLOW;
                 assert_eq!(allowed, holds(argument, value), "{op} {value:#x} {argument:#x}");
                 action(ARCH_I386, 3);
             }
@@ -214,8 +213,8 @@ proptest! {
         let others = names(&|number| allowed[number as usize] && !conditional.contains(&number));
         let zero = vec![Condition { argument: 0, test: Test::Equal(0) }];
         let rules = vec![
-            Rule { names: some, action: Action::Errno(5), conditions: zero },
-            Rule { names: others, action: Action::Allow, conditions: Vec::new() },
+            Rule { names: some, action: libc::SECCOMP_RET_ERRNO | 5, conditions: zero },
+            Rule { names: others, action: libc::SECCOMP_RET_ALLOW, conditions: Vec::new() },
         ];
         assert_same(&Profile { rules, ..built_in() });
     }

@@ -3,7 +3,7 @@
 use dunnage::stats::{Alpha, Estimate, Family, Pairs, Rng, Sample};
 
 use crate::bounds::{assert_at_least, assert_at_most};
-use crate::shapes::{COARSE, LOG_NORMAL, NORMAL, Shape, TWO_HEAPS};
+use crate::shapes::{BIMODAL, COARSE, LOG_NORMAL, NORMAL, Shape};
 
 /// How many of `trials` intervals hold the true median, and with which probability they should.
 fn coverage(shape: &Shape, rounds: usize, trials: usize, alpha: Alpha) -> (usize, f64) {
@@ -24,7 +24,7 @@ fn coverage(shape: &Shape, rounds: usize, trials: usize, alpha: Alpha) -> (usize
 #[test]
 fn intervals_hold_the_median_as_often_as_they_say() {
     let trials = 4000;
-    for shape in [NORMAL, LOG_NORMAL, TWO_HEAPS] {
+    for shape in [NORMAL, LOG_NORMAL, BIMODAL] {
         for rounds in [10, 15, 30] {
             let (held, promised) = coverage(&shape, rounds, trials, Alpha::FIVE_PERCENT);
             let what = format!("{} with {rounds} rounds", shape.name);

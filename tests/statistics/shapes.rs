@@ -1,4 +1,4 @@
-//! Distributions with a known median, as samples of measured times are: even, with a tail, in heaps, coarse.
+//! Distributions with a known median, as samples of measured times are: even, with a tail, in modes, coarse.
 
 use dunnage::stats::Rng;
 
@@ -16,9 +16,9 @@ pub const LOG_NORMAL: Shape =
     Shape { name: "log-normal", median: 1.0, draw: |rng| rng.standard_normal().exp() };
 
 /// Seven in ten around 0 and three in ten around 10, each with σ = 1. The median is where the lower
-/// heap has 5/7 of its values, as the upper one has next to none there: the normal quantile of 5/7.
-pub const TWO_HEAPS: Shape = Shape {
-    name: "two heaps",
+/// mode has 5/7 of its values, as the upper one has next to none there: the normal quantile of 5/7.
+pub const BIMODAL: Shape = Shape {
+    name: "bimodal",
     median: 0.565_948_821_932_863_1,
     draw: |rng| {
         let centre = if rng.uniform() < 0.3 { 10.0 } else { 0.0 };

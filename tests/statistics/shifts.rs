@@ -3,7 +3,7 @@
 use dunnage::stats::{Alpha, Family, Rng, Sample, shift};
 
 use crate::bounds::{assert_at_least, assert_at_most};
-use crate::shapes::{COARSE, LOG_NORMAL, NORMAL, TWO_HEAPS};
+use crate::shapes::{BIMODAL, COARSE, LOG_NORMAL, NORMAL};
 
 /// Two runs of the same subject: independent samples of one shape, whose shift is zero.
 fn shifts_that_hold_zero(
@@ -38,7 +38,7 @@ fn shifts_at(
 
 #[test]
 fn shifts_between_runs_are_held_as_often_as_promised() {
-    for shape in [NORMAL, LOG_NORMAL, TWO_HEAPS] {
+    for shape in [NORMAL, LOG_NORMAL, BIMODAL] {
         for (old, new) in [(10, 10), (30, 30), (15, 40)] {
             let (held, promised) = shifts_that_hold_zero((old, 1.0), (new, 1.0), 2000, shape.draw);
             let what = format!("{} with {old} and {new}", shape.name);
@@ -58,7 +58,7 @@ fn shifts_between_runs_are_held_as_often_as_promised() {
 /// than what stands for few.
 #[test]
 fn runs_of_unequal_length_do_not_differ_by_their_length() {
-    for shape in [NORMAL, LOG_NORMAL, TWO_HEAPS] {
+    for shape in [NORMAL, LOG_NORMAL, BIMODAL] {
         for (old, new) in [(12, 600), (60, 120), (100, 2000)] {
             let (held, promised) = shifts_that_hold_zero((old, 1.0), (new, 1.0), 500, shape.draw);
             assert_at_least(promised, held, 500, &format!("{} with {old} and {new}", shape.name));

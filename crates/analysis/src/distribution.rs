@@ -7,6 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
+use serde::{Deserialize, Serialize};
 
 /// Values to three digits: what lies within a thousandth of each other is one.
 const DIGITS: u8 = 3;
@@ -16,8 +17,23 @@ const LONGEST: usize = 1 << 20;
 const PLACE_OF_DIGITS: std::ops::Range<usize> = 12..16;
 
 /// How the values of a sample are spread.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Distribution(Histogram<u64>);
+
+impl Serialize for Distribution {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&self.text())
+    }
+}
+
+impl TryFrom<String> for Distribution {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Distribution, &'static str> {
+        Distribution::from_text(&text).ok_or("no distribution of ours")
+    }
+}
 
 impl Distribution {
     /// The distribution of some values: durations in nanoseconds, counts.

@@ -3,12 +3,27 @@
 //! them, and the only dependencies are formats.
 
 pub mod advise;
+pub mod compare;
 mod distribution;
 pub mod experiment;
+pub mod group;
+pub mod history;
 pub mod outcome;
 pub mod plan;
 pub mod record;
 pub mod stats;
 pub mod subject;
+pub mod text;
 pub mod units;
 pub mod verdict;
+
+/// Each of them once, in the order in which they come first.
+pub fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut distinct = Vec::new();
+    for one in all {
+        if !distinct.contains(&one) {
+            distinct.push(one);
+        }
+    }
+    distinct
+}

@@ -4,11 +4,29 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 pub use crate::distribution::Distribution;
-use crate::units::{Nanos, Stamp};
+use crate::units::{Nanos, Stamp, whole_nanos};
 
 /// The kind of a failure, so that causes can be told apart without reading messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::EnumString,
+    strum::IntoStaticStr,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum FailureClass {
     /// This host, engine or runtime cannot do it at all.
     Unsupported,
@@ -21,58 +39,32 @@ pub enum FailureClass {
     /// It ended with an error of its own.
     Crash,
     /// It ended well and said something else than it should have.
+    #[serde(rename = "wrong output")]
+    #[strum(serialize = "wrong output")]
     WrongOutput,
     /// It ran, but not under the conditions that were asked for.
     Treatment,
 }
 
 impl FailureClass {
-    /// All classes, in the order of the documentation.
-    pub const ALL: [FailureClass; 7] = [
-        FailureClass::Unsupported,
-        FailureClass::Permission,
-        FailureClass::Environment,
-        FailureClass::Timeout,
-        FailureClass::Crash,
-        FailureClass::WrongOutput,
-        FailureClass::Treatment,
-    ];
-
     /// The word used in tables and files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            FailureClass::Unsupported => "unsupported",
-            FailureClass::Permission => "permission",
-            FailureClass::Environment => "environment",
-            FailureClass::Timeout => "timeout",
-            FailureClass::Crash => "crash",
-            FailureClass::WrongOutput => "wrong output",
-            FailureClass::Treatment => "treatment",
-        }
-    }
-
-    /// The class with this name.
-    pub fn from_name(name: &str) -> Option<FailureClass> {
-        FailureClass::ALL.into_iter().find(|class| class.name() == name)
-    }
-}
-
-impl fmt::Display for FailureClass {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(self.name())
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
 /// A failure, as a row: never a number, never a hole.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// Its kind.
     pub class: FailureClass,
     /// What happened, in our words.
     pub reason: String,
     /// What the engine or runtime said itself, as it said it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
     /// The time it took to fail.
+    #[serde(with = "whole_nanos")]
     pub took: Nanos,
 }
 
@@ -80,6 +72,11 @@ impl Failure {
     /// A failure that nobody else commented on.
     pub fn new(class: FailureClass, reason: impl Into<String>) -> Failure {
         Failure { class, reason: reason.into(), words: None, took: Nanos(0) }
+    }
+
+    /// Something around a subject that is missing or broken.
+    pub fn environment(reason: impl Into<String>) -> Failure {
+        Failure::new(FailureClass::Environment, reason)
     }
 
     /// With the engine's own words; blank ones are left out, long ones cut.
@@ -153,12 +150,23 @@ pub struct Sample {
 }
 
 /// A file that belongs to a sample: a trace, a profile.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String")]
 pub enum Artefact {
     /// What it holds, before it is written.
+    #[serde(skip)]
     Bytes(Vec<u8>),
     /// Its path in the run directory.
+    #[serde(untagged)]
     File(String),
+}
+
+impl TryFrom<String> for Artefact {
+    type Error = &'static str;
+
+    fn try_from(path: String) -> Result<Artefact, &'static str> {
+        if Artefact::is_path(&path) { Ok(Artefact::File(path)) } else { Err("it leads elsewhere") }
+    }
 }
 
 impl Artefact {
@@ -225,6 +233,18 @@ pub enum Abort {
 impl From<Failure> for Abort {
     fn from(failure: Failure) -> Abort {
         Abort::Failed(failure)
+    }
+}
+
+/// Errors that say that something around a subject is missing or broken.
+pub trait OrEnvironment<T> {
+    /// A failure that begins with what could not be done.
+    fn or_environment(self, what: impl fmt::Display) -> Result<T, Failure>;
+}
+
+impl<T, E: fmt::Display> OrEnvironment<T> for Result<T, E> {
+    fn or_environment(self, what: impl fmt::Display) -> Result<T, Failure> {
+        self.map_err(|error| Failure::environment(format!("{what}: {error:#}")))
     }
 }
 

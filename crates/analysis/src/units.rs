@@ -3,13 +3,13 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// A point in time: nanoseconds on the kernel's `CLOCK_MONOTONIC`.
 ///
 /// Stamps from inside a container and from outside are comparable only when both processes are
 /// in the same time namespace; `probe` reports its own so that this can be shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Stamp(pub u64);
 
 impl Stamp {
@@ -52,6 +52,23 @@ impl std::ops::Add for Nanos {
 impl std::iter::Sum for Nanos {
     fn sum<I: Iterator<Item = Nanos>>(all: I) -> Nanos {
         all.fold(Nanos(0), |sum, one| sum + one)
+    }
+}
+
+/// Of durations that a file of ours holds in whole nanoseconds.
+pub mod whole_nanos {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::Nanos;
+
+    /// Writes it.
+    pub fn serialize<S: Serializer>(nanos: &Nanos, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_i64(nanos.0)
+    }
+
+    /// Reads it.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Nanos, D::Error> {
+        i64::deserialize(from).map(Nanos)
     }
 }
 
@@ -99,17 +116,6 @@ pub enum Better {
     Neither,
 }
 
-impl Better {
-    /// The word used in files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Better::Less => "less",
-            Better::More => "more",
-            Better::Neither => "neither",
-        }
-    }
-}
-
 /// A decimal scale of a unit: values are divided by `divisor` and followed by `symbol`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
@@ -119,32 +125,17 @@ pub struct Scale {
     pub symbol: &'static str,
 }
 
-const TIME_SCALES: [Scale; 4] = [
-    Scale { divisor: 1e-9, symbol: "ns" },
-    Scale { divisor: 1e-6, symbol: "µs" },
-    Scale { divisor: 1e-3, symbol: "ms" },
-    Scale { divisor: 1.0, symbol: "s" },
-];
+const fn scale(divisor: f64, symbol: &'static str) -> Scale {
+    Scale { divisor, symbol }
+}
 
-const BYTE_SCALES: [Scale; 4] = [
-    Scale { divisor: 1.0, symbol: "B" },
-    Scale { divisor: 1024.0, symbol: "KiB" },
-    Scale { divisor: 1_048_576.0, symbol: "MiB" },
-    Scale { divisor: 1_073_741_824.0, symbol: "GiB" },
-];
-
-const THROUGHPUT_SCALES: [Scale; 4] = [
-    Scale { divisor: 1.0, symbol: "B/s" },
-    Scale { divisor: 1024.0, symbol: "KiB/s" },
-    Scale { divisor: 1_048_576.0, symbol: "MiB/s" },
-    Scale { divisor: 1_073_741_824.0, symbol: "GiB/s" },
-];
-
-const RATE_SCALES: [Scale; 3] = [
-    Scale { divisor: 1.0, symbol: "/s" },
-    Scale { divisor: 1e3, symbol: "k/s" },
-    Scale { divisor: 1e6, symbol: "M/s" },
-];
+const KIB: f64 = 1024.0;
+const TIME_SCALES: [Scale; 4] = [scale(1e-9, "ns"), scale(1e-6, "µs"), scale(1e-3, "ms"), scale(1.0, "s")];
+const BYTE_SCALES: [Scale; 4] =
+    [scale(1.0, "B"), scale(KIB, "KiB"), scale(KIB * KIB, "MiB"), scale(KIB * KIB * KIB, "GiB")];
+const THROUGHPUT_SCALES: [Scale; 4] =
+    [scale(1.0, "B/s"), scale(KIB, "KiB/s"), scale(KIB * KIB, "MiB/s"), scale(KIB * KIB * KIB, "GiB/s")];
+const RATE_SCALES: [Scale; 3] = [scale(1.0, "/s"), scale(1e3, "k/s"), scale(1e6, "M/s")];
 
 /// The largest scale of which the magnitude is at least one; of none, the smallest.
 fn fitting(scales: &[Scale], magnitude: f64) -> Scale {
@@ -184,8 +175,8 @@ impl Unit {
             Unit::Bytes => fitting(&BYTE_SCALES, magnitude),
             Unit::BytesPerSecond => fitting(&THROUGHPUT_SCALES, magnitude),
             Unit::PerSecond => fitting(&RATE_SCALES, magnitude),
-            Unit::Share => Scale { divisor: 0.01, symbol: "%" },
-            Unit::Count | Unit::Ratio => Scale { divisor: 1.0, symbol: "" },
+            Unit::Share => scale(0.01, "%"),
+            Unit::Count | Unit::Ratio => scale(1.0, ""),
         }
     }
 
@@ -197,6 +188,7 @@ impl Unit {
             Unit::Count if value.fract() == 0.0 => format!("{value}"),
             _ => three_digits(value / scale.divisor),
         };
+        let number = number.replacen('-', "−", 1);
         match scale.symbol {
             "" => number,
             symbol => format!("{number} {symbol}"),

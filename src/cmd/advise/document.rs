@@ -1,125 +1,24 @@
 //! The advice: what was seen, what other limits would mean, and what to type.
 
 use serde::Serialize;
+use serde_json::json;
 
 use crate::advise::demand::STEP;
 use crate::advise::recommend::{Advice, HEALTHY, HEAVY, Origin, Recommendation, Tried};
-use crate::advise::usage::Quantiles;
 use crate::advise::{Cpus, Quota, Throttling};
 use crate::document::{Block, Cell, Column, Document, Findings, Item, Look, Section, Table, Tone};
+use crate::report::text::clean;
 use crate::sys::cgroup::Version;
 use crate::units::{Nanos, counted};
 use crate::watch::sampler::{End, Pace, Seen};
 use crate::watch::target::{Engine, Target};
 
 /// What was watched, and what follows.
-#[derive(Serialize)]
 pub(super) struct Advised {
-    target: Watched,
-    watched: During,
-    usage: Used,
-    #[serde(flatten)]
-    advice: Advice,
-    settings: Option<Settings>,
-}
-
-#[derive(Serialize)]
-struct Watched {
-    name: String,
-    engine: Option<&'static str>,
-    id: Option<String>,
-    cgroup: String,
-    cgroup_version: u8,
-}
-
-#[derive(Serialize)]
-struct During {
-    seconds: Nanos,
-    every: Nanos,
-    readings: usize,
-    missed: u64,
-    ended_early: bool,
-    limit: Option<InForce>,
-    limit_changed: bool,
-    #[serde(skip)]
-    limits: [Option<Quota>; 2],
-    #[serde(skip)]
-    can_be_limited: bool,
-    machine_pressure: Option<f64>,
-    queued: Option<Nanos>,
-    used: Nanos,
-}
-
-#[derive(Serialize)]
-struct Used {
-    /// That of most limits.
-    window: Nanos,
-    #[serde(flatten)]
-    quantiles: Quantiles,
-    mean: Cpus,
-}
-
-#[derive(Serialize)]
-struct InForce {
-    cpus: Cpus,
-    #[serde(flatten)]
-    limit: Quota,
-    #[serde(flatten)]
-    counted: Throttling,
-    throttled_share: Option<f64>,
-}
-
-/// What to type, by engine.
-#[derive(Serialize)]
-struct Settings {
-    docker: String,
-    podman: String,
-    kubernetes: Kubernetes,
-}
-
-#[derive(Serialize)]
-struct Kubernetes {
-    requests: Resource,
-    limits: Resource,
-}
-
-#[derive(Serialize)]
-struct Resource {
-    cpu: String,
-}
-
-impl Advised {
-    pub fn of(target: &Target, pace: Pace, seen: &Seen, advice: Advice) -> Advised {
-        let counted = seen.throttling;
-        let in_force =
-            |limit: Quota| InForce { cpus: limit.cpus(), limit, counted, throttled_share: counted.share() };
-        Advised {
-            target: Watched {
-                name: crate::report::text::clean(&target.name),
-                engine: target.engine.map(Engine::name),
-                id: target.id.clone(),
-                cgroup: target.group.directory.display().to_string(),
-                cgroup_version: if target.group.version == Version::V2 { 2 } else { 1 },
-            },
-            watched: During {
-                seconds: seen.usage.duration(),
-                every: pace.every,
-                readings: seen.usage.readings().len(),
-                missed: seen.missed,
-                ended_early: seen.end == End::Asked,
-                limit: seen.in_force().map(in_force),
-                limit_changed: seen.was_limited_anew(),
-                limits: [seen.limit, seen.limit_at_the_end],
-                can_be_limited: target.group.can_be_limited(),
-                machine_pressure: seen.pressure,
-                queued: seen.queued,
-                used: seen.usage.total(),
-            },
-            usage: Used { window: Quota::USUAL_PERIOD, quantiles: advice.quantiles, mean: seen.usage.mean() },
-            settings: to_set(advice.recommendation).map(|cpus| settings(target, advice.request, cpus)),
-            advice,
-        }
-    }
+    pub target: Target,
+    pub pace: Pace,
+    pub seen: Seen,
+    pub advice: Advice,
 }
 
 /// The limit to set; none where there is nothing to do.
@@ -131,17 +30,11 @@ fn to_set(recommendation: Recommendation) -> Option<Cpus> {
     }
 }
 
-/// The command lines that set it; for the container itself where it is this engine's.
-fn settings(target: &Target, request: Cpus, cpus: Cpus) -> Settings {
-    let command = |engine: Engine| match target.engine {
+/// The command line that sets it; for the container itself where it is this engine's.
+fn command(engine: Engine, target: &Target, cpus: Cpus) -> String {
+    match target.engine {
         Some(own) if own == engine => format!("{} update --cpus {cpus} {}", engine.name(), target.name),
         _ => format!("{} run --cpus {cpus} …", engine.name()),
-    };
-    let resource = |cpus: Cpus| Resource { cpu: format!("{}m", cpus.milli()) };
-    Settings {
-        docker: command(Engine::Docker),
-        podman: command(Engine::Podman),
-        kubernetes: Kubernetes { requests: resource(request), limits: resource(cpus) },
     }
 }
 
@@ -149,43 +42,86 @@ impl Findings for Advised {
     const SCHEMA: &'static str = "dunnage-advice-cpu/2";
 
     fn data(&self) -> impl Serialize {
-        self
+        let Advised { target, pace, seen, advice } = self;
+        let mut data = json!(advice);
+        data["target"] = json!({
+            "name": clean(&target.name),
+            "engine": target.engine.map(Engine::name),
+            "id": target.id,
+            "cgroup": target.group.directory.display().to_string(),
+            "cgroup_version": self.version(),
+        });
+        let limit = seen.in_force().map(|limit| {
+            let Throttling { periods, throttled, waited } = seen.throttling;
+            json!({
+                "cpus": limit.cpus(), "quota": limit.quota, "period": limit.period, "periods": periods,
+                "throttled_periods": throttled, "throttled_time": waited, "throttled_share": seen.throttling.share(),
+            })
+        });
+        data["watched"] = json!({
+            "seconds": seen.usage.duration(),
+            "every": pace.every,
+            "readings": seen.usage.readings().len(),
+            "missed": seen.missed,
+            "ended_early": seen.end == End::Asked,
+            "limit": limit,
+            "limit_changed": seen.was_limited_anew(),
+            "machine_pressure": seen.pressure,
+            "queued": seen.queued,
+            "used": seen.usage.total(),
+        });
+        data["usage"] = json!(advice.quantiles);
+        // That of most limits.
+        data["usage"]["window"] = json!(Quota::USUAL_PERIOD);
+        data["usage"]["mean"] = json!(seen.usage.mean());
+        let resource = |cpus: Cpus| json!({"cpu": format!("{}m", cpus.milli())});
+        let settings = |cpus: Cpus| {
+            json!({
+                "docker": command(Engine::Docker, target, cpus),
+                "podman": command(Engine::Podman, target, cpus),
+                "kubernetes": {"requests": resource(advice.request), "limits": resource(cpus)},
+            })
+        };
+        data["settings"] = json!(to_set(advice.recommendation).map(settings));
+        data
     }
 
     fn document(&self, _: &Look) -> Document {
-        let what = match self.target.engine {
-            Some(engine) => format!("a container of {engine}"),
+        let Advised { target, pace, seen, advice } = self;
+        let what = match target.engine {
+            Some(engine) => format!("a container of {}", engine.name()),
             None => "a cgroup".to_owned(),
         };
-        let mut document = Document::titled(&format!("dunnage advise cpu: {}, {what}", self.target.name));
-        let watched = &self.watched;
-        document.fact("cgroup", &format!("{} (v{})", self.target.cgroup, self.target.cgroup_version));
-        let early = if watched.ended_early { ", ended early by Ctrl-C" } else { "" };
-        let missed = if watched.missed > 0 { format!(", {} missed", watched.missed) } else { String::new() };
-        document.fact(
-            "watched",
-            &format!(
-                "{}, {} readings, one every {}{missed}{early}",
-                watched.seconds, watched.readings, watched.every
-            ),
-        );
+        let mut document = Document::titled(&format!("dunnage advise cpu: {}, {what}", clean(&target.name)));
+        let directory = target.group.directory.display();
+        document.fact("cgroup", &format!("{directory} (v{})", self.version()));
+        let early = if seen.end == End::Asked { ", ended early by Ctrl-C" } else { "" };
+        let missed = if seen.missed > 0 { format!(", {} missed", seen.missed) } else { String::new() };
+        let (seconds, readings, every) = (seen.usage.duration(), seen.usage.readings().len(), pace.every);
+        document
+            .fact("watched", &format!("{seconds}, {readings} readings, one every {every}{missed}{early}"));
         document.fact("limit", &self.in_force());
-        let Used { window, quantiles, mean } = &self.usage;
+        let [p50, p95, p99, max, mean] = [
+            advice.quantiles.p50,
+            advice.quantiles.p95,
+            advice.quantiles.p99,
+            advice.quantiles.max,
+            seen.usage.mean(),
+        ]
+        .map(|cpus| format!("{:.3}", cpus.0));
+        let window = Quota::USUAL_PERIOD;
         document.fact(
             "usage",
-            &format!(
-                "p50 {:.3}, p95 {:.3}, p99 {:.3}, max {:.3} CPUs in windows of {window}, mean {:.3}",
-                quantiles.p50.0, quantiles.p95.0, quantiles.p99.0, quantiles.max.0, mean.0
-            ),
+            &format!("p50 {p50}, p95 {p95}, p99 {p99}, max {max} CPUs in windows of {window}, mean {mean}"),
         );
-        if let Some(queued) = watched.queued {
-            let limit = if watched.limit.is_some() { ", the limit included" } else { "" };
+        if let Some(queued) = seen.queued {
+            let limit = if seen.in_force().is_some() { ", the limit included" } else { "" };
             document.fact(
                 "waiting",
                 &format!(
                     "its tasks used {} and were ready to run without a CPU for {queued}{limit}: what others kept them from \
                      is not seen",
-                    watched.used
+                    seen.usage.total()
                 ),
             );
         }
@@ -200,34 +136,35 @@ impl Findings for Advised {
 }
 
 impl Advised {
+    fn version(&self) -> u8 {
+        if self.target.group.version == Version::V2 { 2 } else { 1 }
+    }
+
     fn in_force(&self) -> String {
-        let watched = &self.watched;
-        let changed = match watched.limit_changed {
+        let seen = &self.seen;
+        let changed = match seen.was_limited_anew() {
             false => String::new(),
             true => {
-                let in_cpus =
-                    |limit: Option<Quota>| limit.map_or("none".to_owned(), |limit| limit.cpus().to_string());
-                let [from, to] = watched.limits.map(in_cpus);
+                let [from, to] = [seen.limit, seen.limit_at_the_end]
+                    .map(|limit| limit.map_or("none".to_owned(), |limit| limit.cpus().to_string()));
                 format!(
                     "; it was changed from {from} to {to} while it was watched, so nothing here is of one piece"
                 )
             }
         };
-        let Some(InForce { cpus, limit, counted, throttled_share }) = &watched.limit else {
-            let none = if watched.can_be_limited { "none" } else { "none can be set here: no controller" };
+        let Some(limit) = seen.in_force() else {
+            let can = self.target.group.can_be_limited();
+            let none = if can { "none" } else { "none can be set here: no controller" };
             return format!("{none}; throttled periods: not applicable{changed}");
         };
-        let throttled = match throttled_share {
-            Some(share) => format!(
-                "{} of {} periods throttled ({}), {} waited",
-                counted.throttled,
-                counted.periods,
-                percent(*share),
-                counted.waited
-            ),
+        let Throttling { periods, throttled, waited } = seen.throttling;
+        let throttled = match seen.throttling.share() {
+            Some(share) => {
+                format!("{throttled} of {periods} periods throttled ({}), {waited} waited", percent(share))
+            }
             None => "not one period was active".to_owned(),
         };
-        format!("{cpus} CPUs ({} in each {}); {throttled}{changed}", limit.quota, limit.period)
+        format!("{} CPUs ({} in each {}); {throttled}{changed}", limit.cpus(), limit.quota, limit.period)
     }
 
     fn trade(&self) -> Table {
@@ -246,7 +183,7 @@ impl Advised {
     }
 
     fn recommended(&self) -> Vec<Block> {
-        let seconds = self.watched.seconds;
+        let seconds = self.seen.usage.duration();
         let text = match self.advice.recommendation {
             Recommendation::Limit { cpus } => format!(
                 "{cpus} CPUs: the smallest limit under which fewer than 1 % of the periods would have been throttled. It \
@@ -272,15 +209,15 @@ impl Advised {
             self.advice.rule
         );
         let mut blocks = vec![Block::Words(Tone::Strong, text), Block::words(rule)];
-        if let Some(set) = &self.settings {
+        if let Some(cpus) = to_set(self.advice.recommendation) {
+            let [docker, podman] = Engine::ALL.map(|engine| command(engine, &self.target, cpus));
+            let lines = [("requests", self.advice.request), ("limits", cpus)];
             let lines =
-                ["requests", "limits"].into_iter().zip([&set.kubernetes.requests, &set.kubernetes.limits]);
-            let lines = lines.flat_map(|(name, one)| [format!("  {name}:"), format!("    cpu: {}", one.cpu)]);
-            blocks.push(Block::List(vec![
-                Item::default().copy("docker", &set.docker).copy("podman", &set.podman),
-            ]));
+                lines.map(|(name, cpus)| [format!("  {name}:"), format!("    cpu: {}m", cpus.milli())]);
+            blocks.push(Block::List(vec![Item::default().copy("docker", docker).copy("podman", podman)]));
             blocks.push(Block::words("kubernetes:"));
-            blocks.push(Block::copy(["resources:".to_owned()].into_iter().chain(lines)));
+            blocks
+                .push(Block::copy(["resources:".to_owned()].into_iter().chain(lines.into_iter().flatten())));
         }
         blocks
     }

@@ -13,12 +13,12 @@ use super::show::{self, Output, show};
 use crate::advise::recommend::{self, Watched};
 use crate::advise::{Cpus, Quota};
 use crate::cli;
-use crate::exit::{self, Special};
+use crate::exit::{self, Special, usage};
 use crate::subject::spec::parse_duration;
 use crate::sys::signals::Interrupts;
 use crate::units::Nanos;
 use crate::watch::sampler::{self, End, Lost, Pace};
-use crate::watch::target::{self, Engine, Target};
+use crate::watch::target::{self, Target};
 
 /// Less than fifty periods have no p99 worth its name.
 const LEAST: Nanos = Nanos::from_millis(5_000);
@@ -36,11 +36,7 @@ pub fn run(options: &cli::Advise) -> Result<i32> {
     let cpus = std::thread::available_parallelism().context("cannot tell how many CPUs there are")?.get();
     let asked = options.limits.iter().map(|text| limit(text)).collect::<Result<Vec<_>>>()?;
     let interrupts = Interrupts::install().context("cannot collect signals")?;
-    let engine = options.engine.map(|engine| match engine {
-        cli::EngineName::Docker => Engine::Docker,
-        cli::EngineName::Podman => Engine::Podman,
-    });
-    let target = target::find(&options.container, engine)?;
+    let target = target::find(&options.container, options.engine)?;
     if interrupts.asked() {
         return Err(Special::Interrupted.into());
     }
@@ -73,7 +69,7 @@ pub fn run(options: &cli::Advise) -> Result<i32> {
         cpus,
     };
     let advice = recommend::advise(&watched, &asked).context("not one whole period was watched")?;
-    let advised = Advised::of(&target, pace, &seen, advice);
+    let advised = Advised { target, pace, seen, advice };
     show(&advised, &options.format, Path::new("."), Output::default())?;
     Ok(exit::FINE)
 }
@@ -105,8 +101,7 @@ fn time(option: &str, text: &str, (least, most): (Nanos, Nanos), example: &str) 
             Ok(number) if number > 0.0 => format!("the unit is missing: `{text}s` or `{text}ms`; "),
             _ => String::new(),
         };
-        let text = format!("`{option} {text}` is not possible\n\nhint: {hint}it takes a time from {least} to {most}, such as `{example}`");
-        Special::Usage(text).into()
+        usage(format!("`{option} {text}` is not possible\n\nhint: {hint}it takes a time from {least} to {most}, such as `{example}`"))
     })
 }
 
@@ -115,9 +110,8 @@ fn limit(text: &str) -> Result<Cpus> {
     let number: Option<f64> =
         text.parse().ok().filter(|_| text.chars().all(|c| c.is_ascii_digit() || c == '.'));
     number.filter(|cpus| (0.01..=4096.0).contains(cpus)).map(Cpus).ok_or_else(|| {
-        Special::Usage(format!(
+        usage(format!(
             "`--limit {text}` is not possible\n\nhint: it takes a number of CPUs from 0.01 to 4096, such as `0.5`"
         ))
-        .into()
     })
 }

@@ -10,8 +10,9 @@ use serde::Serialize;
 use self::document::Examined;
 use super::show::{self, Output, show};
 use crate::host::checks::{self, Finding, State, View};
+use crate::host::facts;
 use crate::plan::Ladder;
-use crate::session::{self, Found, Wanted};
+use crate::session::{self, Found, Session, Trial, Wanted};
 use crate::subject::component;
 use crate::subject::survey::{self, Programs};
 use crate::subject::{Cause, Spec};
@@ -56,7 +57,7 @@ pub fn run(format: &str) -> Result<i32> {
         rows.extend(subjects.iter().cloned());
     }
     let code = tried.as_ref().map(|subjects| verdict(&rows, subjects)).unwrap_or_default();
-    show(&Examined::of(rows, view.facts.host_name.clone()), format, &state, Output::default())?;
+    show(&Examined::of(rows, facts::host_name()), format, &state, Output::default())?;
     tried.map(|_| code)
 }
 
@@ -70,21 +71,19 @@ fn verdict(rows: &[Row], subjects: &[Row]) -> i32 {
 /// Starts a container with every subject, as installed: nothing else proves that it works. Those of
 /// an engine that does not answer are not tried.
 fn subjects(programs: &Programs) -> Result<Vec<Row>> {
-    let mut run = session::begin(0, &mut super::tell)?;
-    run.allowed = PATIENCE;
+    let mut session = Session::begin(0, super::tell)?;
+    session.run.allowed = PATIENCE;
     let wanted = session::default_subjects().into_iter().filter(|one| one.ladder == Ladder::AsInstalled);
     let (silent, wanted): (Vec<_>, Vec<_>) = wanted.partition(|one| why_not(one, programs).is_some());
-    let found = session::find_working(wanted, &run, &mut super::tell);
-    let found = found.inspect_err(|_| super::tell("the search for subjects was stopped"))?;
-    let mut rows = of_subjects(&found);
+    let found = session.find(wanted, Trial::Once);
+    found.inspect_err(|_| super::tell("the search for subjects was stopped"))?;
+    let mut rows = of_subjects(&session.found);
     rows.extend(silent.iter().filter_map(|one| {
         let question = why_not(one, programs)?;
         let finding =
             Finding::not_applicable(format!("not tried: its engine does not answer, see `{question}`"));
         Some(of_subject(&one.spec.shown(), finding))
     }));
-    session::finish(found.candidates, &run);
-    session::end(run);
     Ok(rows)
 }
 
@@ -104,13 +103,10 @@ fn of_subject(name: &str, finding: Finding) -> Row {
 }
 
 fn of_subjects(found: &Found) -> Vec<Row> {
-    let works = found.candidates.iter().map(|one| {
-        let runtime = one.entry.runtime.as_deref().filter(|runtime| !one.entry.label.ends_with(*runtime));
+    let works = found.entries.iter().map(|entry| {
+        let runtime = entry.runtime.as_deref().filter(|runtime| !entry.label.ends_with(*runtime));
         let runtime = runtime.map(|name| format!(", runtime {name}")).unwrap_or_default();
-        of_subject(
-            &one.entry.label,
-            Finding::ok(format!("works: {} for a first launch{runtime}", one.entry.launch)),
-        )
+        of_subject(&entry.label, Finding::ok(format!("works: {} for a first launch{runtime}", entry.launch)))
     });
     let fails = found.unavailable.iter().map(|(name, why)| {
         let absent = why.cause == Cause::NotInstalled;
@@ -151,7 +147,7 @@ mod tests {
         let absent = |reason: &str| Unavailable::not_installed(reason).with_remedy("mend it");
         let broken = |reason: &str| Unavailable::because(reason).with_remedy("mend it");
         let found = Found {
-            candidates: Vec::new(),
+            entries: Vec::new(),
             unavailable: vec![
                 ("podman".into(), absent("not installed")),
                 ("podman+runc".into(), absent("the runtime `runc` is not installed")),

@@ -1,11 +1,11 @@
 //! Published results for people: a list of sources, or one of them with all that it says.
 
+use dunnage_analysis::group::in_groups;
 use serde::Serialize;
 
-use crate::document::{Block, Cell, Column, Document, Findings, Item, Look, Section, Table, Tone};
+use crate::document::{Block, Cell, Column, Document, Findings, Look, Section, Table};
 use crate::reference::counterpart::{self, Counterpart};
-use crate::reference::{self, Number, Source, check, joined};
-use crate::report::model::{Caution, Doubt, Standing};
+use crate::reference::{self, Issue, Number, Published, Source, check, joined, shown};
 use crate::units::counted;
 
 /// What was asked for.
@@ -22,7 +22,7 @@ pub(super) struct Collection {
 struct Examined {
     #[serde(flatten)]
     source: &'static Source,
-    suspects: Vec<Doubt>,
+    suspects: Vec<Issue>,
     numbers: Vec<Told>,
 }
 
@@ -46,7 +46,7 @@ impl Collection {
         };
         let examined = |source: &'static Source| Examined {
             source,
-            suspects: check::doubts(source),
+            suspects: check::issues(source),
             numbers: source.numbers.iter().map(told).collect(),
         };
         Collection {
@@ -58,7 +58,7 @@ impl Collection {
 }
 
 impl Findings for Collection {
-    const SCHEMA: &'static str = "dunnage-reference/2";
+    const SCHEMA: &'static str = "dunnage-reference/3";
     const FURTHER: &'static [&'static str] = &["csv"];
 
     fn data(&self) -> impl Serialize {
@@ -83,24 +83,13 @@ impl Findings for Collection {
         for (source, Told { number: one, counterpart, .. }) in
             self.sources.iter().flat_map(|source| source.numbers.iter().map(move |one| (source, one)))
         {
-            let count = |count: Option<u32>| count.map(|count| count.to_string()).unwrap_or_default();
-            let end = |at: usize| one.interval.map(|ends| ends[at].to_string()).unwrap_or_default();
-            let row = [
-                &source.source.name,
-                &one.experiment,
-                &one.subject,
-                &one.conditions_in_words(),
-                &one.metric,
-                &one.unit,
-                &count(one.repetition),
-                &one.printed,
-                &end(0),
-                &end(1),
-                &count(one.repetitions),
-                &one.note,
-                &in_words(counterpart),
-            ];
-            writer.write_record(row).ok()?;
+            let end = |at: usize| one.interval.map(|ends| ends[at].to_string());
+            let row = (
+                (&source.source.name, &one.experiment, &one.subject, one.conditions_in_words()),
+                (&one.metric, &one.unit, one.repetition, &one.printed, end(0), end(1)),
+                (one.repetitions, &one.note, in_words(counterpart)),
+            );
+            writer.serialize(row).ok()?;
         }
         String::from_utf8(writer.into_inner().ok()?).ok()
     }
@@ -149,27 +138,13 @@ impl Examined {
     fn document(&self) -> Document {
         let source = self.source;
         let mut document = Document::titled(&format!("{}: {}", source.name, source.title));
-        let place = match (&source.url, &source.revision) {
-            (Some(url), Some(revision)) => &format!("{url} at {revision}"),
-            (Some(url), None) => url,
-            (None, _) => "not public",
-        };
-        let facts = [
-            ("where", place),
-            ("licence", &source.licence),
-            ("language", &source.language),
-            ("hardware", &source.hardware),
-            ("kernel", &source.kernel),
-            ("engines", &source.engines),
-            ("method", &source.method),
-        ];
-        facts.iter().for_each(|(name, text)| document.fact(name, text));
-        let general = source.cautions.iter().filter(|one| one.about.is_empty()).map(cautioned);
-        document.answer = Block::titled("Cautions about all of it", vec![Block::List(general.collect())]);
+        shown::facts(source).iter().for_each(|(name, text)| document.fact(name, text));
+        let general = source.cautions.iter().filter(|one| one.about.is_empty());
+        document.answer = Block::titled("Cautions about all of it", vec![shown::remarks(general, [])]);
         for (index, name) in source.experiments.iter().enumerate() {
-            let own = source.cautions.iter().filter(|one| one.about.contains(name)).map(cautioned);
-            let suspects = self.suspects.iter().filter(|one| one.experiment == *name).map(suspected);
-            let mut blocks = vec![Block::List(own.chain(suspects).collect())];
+            let own = source.cautions.iter().filter(|one| one.about.contains(name));
+            let suspects = self.suspects.iter().filter(|one| one.experiment == *name);
+            let mut blocks = vec![shown::remarks(own, suspects)];
             blocks.extend(self.numbers(name));
             let section = Section::of(name, blocks);
             // Names are a stranger's; this one leads there.
@@ -180,51 +155,25 @@ impl Examined {
 
     /// Numbers of one quantity in the same conditions, by subject, below what of ours is the same.
     fn numbers(&self, experiment: &str) -> Vec<Block> {
-        let own: Vec<&Told> = self.numbers.iter().filter(|one| one.number.experiment == experiment).collect();
-        let key = |one: &Told| {
-            let number = one.number;
-            (
-                in_words(&one.counterpart),
-                number.metric.clone(),
-                joined(&number.without(&["stat"])),
-                number.subject.clone(),
-            )
-        };
-        let mut groups: Vec<(_, Vec<&Number>)> = Vec::new();
-        for one in own {
-            match groups.iter_mut().find(|(known, _)| *known == key(one)) {
-                Some((_, numbers)) => numbers.push(one.number),
-                None => groups.push((key(one), vec![one.number])),
-            }
-        }
-        // In the order in which each counterpart comes first.
-        let first = |of: &str| groups.iter().position(|((counterpart, ..), _)| counterpart == of);
-        let mut order: Vec<usize> = (0..groups.len()).collect();
-        order.sort_by_key(|&at| first(&groups[at].0.0));
-        let groups: Vec<_> = order.into_iter().map(|at| groups[at].clone()).collect();
-        let mut blocks = Vec::new();
-        for group in groups.chunk_by(|(one, _), (other, _)| one.0 == other.0) {
+        let table = |(counterpart, all): (String, Vec<&Told>)| {
             let columns = ["metric", "conditions", "subject", "published"].map(Column::words);
-            let title = format!("counterpart: {}", group[0].0.0);
-            let mut table = Table::of(title, columns.into());
-            for ((_, metric, conditions, subject), numbers) in group {
-                let words = [metric, conditions, subject].map(Cell::words);
-                table.row(&[], words.into_iter().chain([Cell::words(published(numbers))]).collect());
+            let mut table = Table::of(format!("counterpart: {counterpart}"), columns.into());
+            let row = |one: &&Told| {
+                let number = one.number;
+                [number.metric.clone(), joined(&number.without(&["stat"])), number.subject.clone()]
+            };
+            for (words, numbers) in in_groups(all, row) {
+                let published: Vec<_> = numbers.iter().map(|one| Published::of(one.number)).collect();
+                table.row(
+                    &[],
+                    words.map(Cell::words).into_iter().chain([shown::numbers(&published)]).collect(),
+                );
             }
-            blocks.push(Block::Table(table));
-        }
-        blocks
+            Block::Table(table)
+        };
+        let own = self.numbers.iter().filter(|one| one.number.experiment == experiment);
+        in_groups(own, |one| in_words(&one.counterpart)).into_iter().map(table).collect()
     }
-}
-
-fn cautioned(caution: &Caution) -> Item {
-    let mark = if caution.standing == Standing::Guess { "caution, a guess" } else { "caution" };
-    Item::of(&caution.text).marked(Tone::Open, mark)
-}
-
-fn suspected(one: &Doubt) -> Item {
-    let item = Item::of(format!("{}: {}", one.rule, one.evidence)).marked(Tone::Alarm, "suspect");
-    item.detail(format!("probably: {}", one.mechanism))
 }
 
 /// `start returned`, or why there is none.
@@ -233,27 +182,4 @@ fn in_words(counterpart: &Counterpart) -> String {
         Counterpart::None(why) => format!("none: {why}"),
         other => other.in_words(),
     }
-}
-
-/// `313.9 299.8 305.1 ms; mean 307.8 ms of 10; min 299.8 ms`, and what is noted of them, once.
-fn published(numbers: &[&Number]) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    let single: Vec<&str> = numbers
-        .iter()
-        .filter(|one| one.repetition.is_some() && one.condition("stat").is_none())
-        .map(|one| one.printed.as_str())
-        .collect();
-    if let Some(first) = numbers.first().filter(|_| !single.is_empty()) {
-        parts.push(format!("{} {}", single.join(" "), first.unit));
-    }
-    for one in numbers.iter().filter(|one| one.repetition.is_none() || one.condition("stat").is_some()) {
-        let interval = one.interval.map(|[low, high]| format!(" [{low}, {high}]")).unwrap_or_default();
-        let of = one.repetitions.map(|count| format!(" of {count}")).unwrap_or_default();
-        parts.push(format!("{} {}{interval} {}{of}", one.statistic(), one.printed, one.unit));
-    }
-    let mut notes: Vec<&str> =
-        numbers.iter().map(|one| one.note.as_str()).filter(|note| !note.is_empty()).collect();
-    notes.dedup();
-    let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
-    format!("{}{notes}", parts.join("; "))
 }

@@ -3,8 +3,8 @@
 
 use anyhow::Result;
 
-use super::usage;
 use crate::cli::CommandOptions;
+use crate::exit::usage;
 use crate::experiment::command::{NAME, line};
 use crate::plan_file::Typed;
 

@@ -2,6 +2,7 @@
 //! was asked for. All of it is checked before anything is touched.
 
 use anyhow::Result;
+use dunnage_analysis::distinct;
 
 use super::words;
 use crate::experiment;
@@ -17,14 +18,8 @@ pub fn checked(
     chosen: &[(String, Vec<String>)],
     subjects: &[Wanted],
 ) -> Result<Vec<Prediction>> {
-    let mut all = Vec::new();
-    for one in typed {
-        let prediction = check(&one.text, experiments, chosen, subjects).map_err(|why| one.wrong(why))?;
-        if !all.contains(&prediction) {
-            all.push(prediction);
-        }
-    }
-    Ok(all)
+    let check = |one: &Typed| check(&one.text, experiments, chosen, subjects).map_err(|why| one.wrong(why));
+    Ok(distinct(typed.iter().map(check).collect::<Result<Vec<_>>>()?))
 }
 
 fn check(
@@ -36,14 +31,14 @@ fn check(
     let mut written =
         Written::parse(text).map_err(|why| format!("`{text}` is no prediction: {why}\n\nhint: {FORM}"))?;
     // What is named in another way than the run names it is the same subject.
-    for subject in std::iter::once(&mut written.first).chain(written.others.iter_mut().map(|(_, one)| one)) {
+    for subject in &mut written.subjects {
         if let Some(canonical) = words::canonical(subject) {
             *subject = canonical;
         }
     }
     let prediction = Prediction::of(&written, experiments)?;
     has_setting(&prediction, chosen)?;
-    for label in prediction.subjects() {
+    for label in &prediction.written.subjects {
         has_subject(&prediction, label, subjects)?;
     }
     if let Some(link) = prediction.links().find(|link| link.first == link.second) {

@@ -1,22 +1,19 @@
 //! Which subjects an experiment gets beside or without being asked: of the default ones those that it
-//! wants for company, and of each the variants that differ in a key which the experiment varies.
+//! wants for scope, and of each the variants that differ in a key which the experiment varies.
 
-use crate::experiment::{self, Company, Question, Variation};
+use super::named;
+use crate::experiment::{Scope, Variation};
 use crate::plan::{Ladder, Layer};
 use crate::session::Wanted;
 use crate::subject::{self, Kind};
 
-fn named(experiments: &[&'static str]) -> impl Iterator<Item = &'static dyn Question> {
-    experiments.iter().filter_map(|name| experiment::find(name))
-}
-
-/// The default subjects, each for the experiments whose company it belongs to; without those that belong to
+/// The default subjects, each for the experiments whose scope it belongs to; without those that belong to
 /// none.
 pub fn in_company(experiments: &[&'static str], defaults: Vec<Wanted>) -> Vec<Wanted> {
     let all = (0..defaults.len()).filter_map(|index| {
         let with: Vec<_> = named(experiments)
-            .filter(|experiment| belongs(experiment.about().company, &defaults, index))
-            .map(|experiment| experiment.about().name)
+            .filter(|experiment| belongs(experiment.scope, &defaults, index))
+            .map(|experiment| experiment.name)
             .collect();
         if with.is_empty() {
             return None;
@@ -27,19 +24,19 @@ pub fn in_company(experiments: &[&'static str], defaults: Vec<Wanted>) -> Vec<Wa
     all.collect()
 }
 
-fn belongs(company: Company, defaults: &[Wanted], index: usize) -> bool {
+fn belongs(scope: Scope, defaults: &[Wanted], index: usize) -> bool {
     let is_on = |wanted: &Wanted, layer| subject::kind_of(&wanted.spec).is_ok_and(|kind| kind.layer == layer);
     let is_runtime = |wanted: &Wanted| is_on(wanted, Layer::Runtime);
     let wanted = &defaults[index];
     let as_installed = wanted.ladder == Ladder::AsInstalled;
-    match company {
-        Company::All => true,
-        Company::AsInstalled => as_installed,
-        Company::Few => {
+    match scope {
+        Scope::All => true,
+        Scope::AsInstalled => as_installed,
+        Scope::Few => {
             let another_runtime = is_runtime(wanted) && defaults[..index].iter().any(is_runtime);
             as_installed && wanted.spec.runtime.is_none() && !another_runtime
         }
-        Company::Engines => {
+        Scope::Engines => {
             let layer = is_on(wanted, Layer::Floor) || is_on(wanted, Layer::Engine);
             as_installed && layer && wanted.spec.runtime.is_none()
         }
@@ -52,11 +49,11 @@ pub fn varied(experiments: &[&'static str], subjects: Vec<Wanted>) -> Vec<Wanted
     for wanted in &subjects {
         let Ok(kind) = subject::kind_of(&wanted.spec) else { continue };
         for experiment in named(experiments) {
-            if !wanted.only_in.is_empty() && !wanted.only_in.contains(&experiment.about().name) {
+            if !wanted.only_in.is_empty() && !wanted.only_in.contains(&experiment.name) {
                 continue;
             }
-            for variant in experiment.about().varies.iter().flat_map(|one| variants(one, kind, wanted)) {
-                add(&mut all, variant, experiment.about().name);
+            for variant in experiment.varies.iter().flat_map(|one| variants(one, kind, wanted)) {
+                add(&mut all, variant, experiment.name);
             }
         }
     }
@@ -134,13 +131,13 @@ mod tests {
                 .map(wanted)
                 .to_vec();
         defaults[6].ladder = Ladder::Equalised;
-        let members = |company| -> Vec<String> {
-            let all = (0..defaults.len()).filter(|&index| belongs(company, &defaults, index));
+        let members = |scope| -> Vec<String> {
+            let all = (0..defaults.len()).filter(|&index| belongs(scope, &defaults, index));
             all.map(|index| defaults[index].spec.to_string()).collect()
         };
-        assert_eq!(members(Company::Few), ["bare", "floor", "crun", "docker"]);
-        assert_eq!(members(Company::Engines), ["floor", "docker"]);
-        assert_eq!(members(Company::AsInstalled).len(), 6);
-        assert_eq!(members(Company::All).len(), 7);
+        assert_eq!(members(Scope::Few), ["bare", "floor", "crun", "docker"]);
+        assert_eq!(members(Scope::Engines), ["floor", "docker"]);
+        assert_eq!(members(Scope::AsInstalled).len(), 6);
+        assert_eq!(members(Scope::All).len(), 7);
     }
 }

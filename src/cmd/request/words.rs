@@ -1,16 +1,20 @@
 //! What the single words of a command line or plan file may be: experiments, subjects, settings, tags
 //! and margins. An unknown one is a usage error that names the valid ones, and its place in the file.
 
-use anyhow::Result;
+use std::collections::BTreeSet;
 
-use super::usage;
-use crate::experiment::{self, Question};
-use crate::plan::{FixedMargin, Ladder};
+use anyhow::Result;
+use dunnage_analysis::distinct;
+
+use super::named;
+use crate::exit::usage;
+use crate::experiment::{self, Experiment};
+use crate::plan::{FixedMargin, Ladder, again};
 use crate::plan_file::{GivenMargin, Typed};
 use crate::session::{Origin, Wanted};
 use crate::stats::Margin;
 use crate::subject::spec::parse_duration;
-use crate::subject::{self, Kind, Layer, Spec};
+use crate::subject::{self, Kind, Spec};
 use crate::units::{Unit, parse_percent};
 
 /// The experiments of these names; the main ones where nothing is named.
@@ -19,21 +23,15 @@ pub fn experiments(names: &[Typed]) -> Result<Vec<&'static str>> {
         return Ok(experiment::MAIN.to_vec());
     }
     if names.iter().any(|name| name.text == "all") {
-        return Ok(experiment::ALL.iter().map(|experiment| experiment.about().name).collect());
+        return Ok(experiment::ALL.iter().map(|experiment| experiment.name).collect());
     }
-    let mut known = Vec::new();
-    for name in names {
-        let experiment = experiment_named(name)?.about().name;
-        if !known.contains(&experiment) {
-            known.push(experiment);
-        }
-    }
-    Ok(known)
+    let known = names.iter().map(|name| Ok(experiment_named(name)?.name));
+    Ok(distinct(known.collect::<Result<Vec<_>>>()?))
 }
 
-fn experiment_named(name: &Typed) -> Result<&'static dyn Question> {
+fn experiment_named(name: &Typed) -> Result<&'static Experiment> {
     experiment::find(&name.text).ok_or_else(|| {
-        let valid = quoted(experiment::ALL.iter().map(|experiment| experiment.about().name));
+        let valid = quoted(experiment::ALL.iter().map(|experiment| experiment.name));
         let text = &name.text;
         name.wrong(format!(
             "there is no experiment `{text}`\n\nhint: experiments are {valid}; `all` means every one"
@@ -70,25 +68,21 @@ pub fn canonical(text: &str) -> Option<String> {
     Some(on_its_ladder(spec, kind).0.shown())
 }
 
-/// The canonical form of a subject, and the ladder that it stands on. An engine is on equal ground with
-/// the others where it has no network, keeps no log and filters system calls, whether by its own
-/// default or because it was asked to; there, network and log are named for all alike.
+/// The canonical form of a subject, and the ladder that it stands on. Where that is equal ground, network and log are
+/// named for all alike.
 fn on_its_ladder(spec: Spec, kind: &Kind) -> (Spec, Ladder) {
-    let default = |key: &str| kind.keys.iter().find(|known| known.name == key)?.default;
-    let in_force = |key: &str| spec.get(key).or_else(|| default(key)).unwrap_or("unknown");
-    let equalised = in_force("net") == "none" && in_force("log") == "none" && in_force("seccomp") != "off";
-    let spec = spec.clone().with_plain_numbers(kind.keys).without_defaults(kind.keys);
-    match kind.layer == Layer::Engine && equalised {
-        true => (spec.with(&[("net", "none"), ("log", "none")]), Ladder::Equalised),
-        false => (spec, Ladder::AsInstalled),
+    let ladder = again::ladder_of(&spec, kind.layer);
+    let spec = spec.with_plain_numbers(kind.keys).without_defaults(kind.keys);
+    match ladder {
+        Ladder::Equalised => (spec.with(&[("net", "none"), ("log", "none")]), ladder),
+        Ladder::AsInstalled => (spec, ladder),
     }
 }
 
 /// Whether one of the experiments has the key of this pair.
 pub fn is_setting_of(pair: &str, experiments: &[&'static str]) -> bool {
     let Some((key, _)) = pair.split_once('=') else { return true };
-    let known = |one: &&dyn experiment::Question| one.about().all_keys().any(|known| known.name == key);
-    experiments.iter().filter_map(|name| experiment::find(name)).any(|one| known(&one))
+    named(experiments).flat_map(Experiment::all_keys).any(|known| known.name == key)
 }
 
 /// `key=value` pairs, checked against the keys of the experiments; one key can be given several
@@ -106,16 +100,9 @@ pub fn settings(
                 pair.wrong(format!("`{text}` is not a setting\n\nhint: the form is `--set key=value`"))
             );
         };
-        let keys = || {
-            experiments
-                .iter()
-                .filter_map(|name| experiment::find(name))
-                .flat_map(|one| one.about().all_keys())
-        };
+        let keys = || named(experiments).flat_map(|one| one.all_keys());
         let Some(known) = keys().find(|known| known.name == key) else {
-            let mut names: Vec<_> = keys().map(|key| key.name).collect();
-            names.sort_unstable();
-            names.dedup();
+            let names: BTreeSet<_> = keys().map(|key| key.name).collect();
             let hint = match names.is_empty() {
                 true => format!("{} has no settings", experiments.join(", ")),
                 false => format!("settings are {}", quoted(names.into_iter())),
@@ -191,10 +178,9 @@ pub fn margins(given: &[GivenMargin]) -> Result<Vec<FixedMargin>> {
 fn margin(given: &GivenMargin) -> Result<FixedMargin> {
     let experiment = experiment_named(&given.experiment)?;
     let name = &given.metric.text;
-    let about = experiment.about();
-    let Some(metric) = about.metrics.iter().find(|metric| metric.name == name) else {
-        let valid = quoted(about.metrics.iter().map(|metric| metric.name));
-        let of = about.name;
+    let Some(metric) = experiment.metrics.iter().find(|metric| metric.name == name) else {
+        let valid = quoted(experiment.metrics.iter().map(|metric| metric.name));
+        let of = experiment.name;
         return Err(given
             .metric
             .wrong(format!("`{of}` has no metric `{name}`\n\nhint: its metrics are {valid}")));
@@ -220,5 +206,5 @@ fn margin(given: &GivenMargin) -> Result<FixedMargin> {
         Some(typed) => typed.wrong(error),
         None => usage(error.to_string()),
     })?;
-    Ok(FixedMargin { experiment: about.name.to_owned(), metric: name.clone(), margin })
+    Ok(FixedMargin { experiment: experiment.name.to_owned(), metric: name.clone(), margin })
 }

@@ -1,133 +1,175 @@
 //! Is the kernel set as kernels usually are? What is not makes figures incomparable with others.
 
-use super::{Finding, View};
+use super::{Check, Finding, View, check};
 
-/// Mounts, namespaces and control groups wait for readers (RCU) when they are taken apart or moved.
-pub(super) fn rcu(view: &View) -> Finding {
-    match (view.settings.rcu_normal, view.settings.rcu_expedited) {
-        (Some(true), _) => Finding::warning(
-            "rcu_normal is 1: nothing is hastened, so starts are slower than on a default machine",
-        )
-        .command("echo 0 | sudo tee /sys/kernel/rcu_normal"),
-        (_, Some(true)) => Finding::warning(
-            "rcu_expedited is 1: waiting is hastened, so starts are quicker than on a default machine",
-        )
-        .command("echo 0 | sudo tee /sys/kernel/rcu_expedited"),
-        (_, Some(false)) => Finding::ok("the kernel's default"),
-        (_, None) => Finding::not_applicable("the kernel does not tell"),
-    }
-}
-
-/// Every new network namespace and interface sets up IPv6 too, where it is there.
-pub(super) fn ipv6(view: &View) -> Finding {
-    match (view.settings.ipv6_present, view.settings.ipv6_disabled) {
-        (Some(false), _) => Finding::warning(
-            "the kernel has no IPv6: starts with a network do less than on a default machine",
-        )
-        .advice("boot without `ipv6.disable=1`, with the module `ipv6`"),
-        (_, Some(true)) => {
-            Finding::warning("switched off: interfaces of bridges do less than on a default machine")
-                .command("sudo sysctl -w net.ipv6.conf.all.disable_ipv6=0")
+pub(super) const CHECKS: &[Check] = &[
+    check("rcu", "mounts, namespaces and control groups wait for readers (RCU) when taken apart", |view| {
+        let switch = |name: &str| view.tree.switch(format!("/sys/kernel/{name}"));
+        let (what, name) = if switch("rcu_normal") == Some(true) {
+            ("rcu_normal is 1: nothing is hastened, so starts are slower", "rcu_normal")
+        } else if switch("rcu_expedited")? {
+            ("rcu_expedited is 1: waiting is hastened, so starts are quicker", "rcu_expedited")
+        } else {
+            return Some(Finding::ok("the kernel's default"));
+        };
+        let finding = Finding::warning(format!("{what} than on a default machine"));
+        Some(finding.command(format!("echo 0 | sudo tee /sys/kernel/{name}")))
+    }),
+    check("ipv6", "every new network namespace sets it up too, where it is there", |view| {
+        if view.tree.has("/proc/sys/net") && !view.tree.has("/proc/sys/net/ipv6") {
+            let what = "the kernel has no IPv6: starts with a network do less than on a default machine";
+            return Some(
+                Finding::warning(what).advice("boot without `ipv6.disable=1`, with the module `ipv6`"),
+            );
         }
-        (_, Some(false)) => Finding::ok("on, as by default"),
-        (_, None) => Finding::not_applicable("the kernel does not tell"),
-    }
-}
-
-/// With audit on, each system call of most tasks takes the slow way in and out of the kernel.
-pub(super) fn audit(view: &View) -> Finding {
-    match view.settings.audit {
-        Some(true) => Finding::warning("on: system calls take the slow way in and out of the kernel")
-            .command("sudo auditctl -e 0"),
-        Some(false) => Finding::ok("off"),
-        None => Finding::not_applicable("the kernel does not tell (no audit, or no CAP_AUDIT_CONTROL)"),
-    }
-}
-
-/// A tracer in force slows down what it traces.
-pub(super) fn tracing(view: &View) -> Finding {
-    match view.settings.tracer.as_deref() {
-        Some("nop") => Finding::ok("no tracer is in force"),
-        Some(tracer) => {
-            Finding::warning(format!("the tracer `{tracer}` is in force and slows the kernel down"))
-                .command("echo nop | sudo tee /sys/kernel/tracing/current_tracer")
+        Some(match view.tree.switch("/proc/sys/net/ipv6/conf/all/disable_ipv6")? {
+            true => Finding::warning("switched off: interfaces of bridges do less than on a default machine")
+                .command("sudo sysctl -w net.ipv6.conf.all.disable_ipv6=0"),
+            false => Finding::ok("on, as by default"),
+        })
+    }),
+    check("audit", "with audit on, each system call of most tasks takes the slow way", |view| {
+        Some(match view.measured.audit {
+            Some(true) => Finding::warning("on: system calls take the slow way in and out of the kernel")
+                .command("sudo auditctl -e 0"),
+            Some(false) => Finding::ok("off"),
+            None => Finding::not_applicable("the kernel does not tell (no audit, or no CAP_AUDIT_CONTROL)"),
+        })
+    }),
+    check("tracing", "a tracer in force slows down what it traces", |view| {
+        let tracer = |root: &str| view.tree.line(format!("{root}/tracing/current_tracer"));
+        let tracer = tracer("/sys/kernel").or_else(|| tracer("/sys/kernel/debug"));
+        Some(match tracer.as_deref() {
+            Some("nop") => Finding::ok("no tracer is in force"),
+            Some(tracer) => {
+                Finding::warning(format!("the tracer `{tracer}` is in force and slows the kernel down"))
+                    .command("echo nop | sudo tee /sys/kernel/tracing/current_tracer")
+            }
+            None => Finding::not_applicable("tracefs is not mounted, or not readable"),
+        })
+    }),
+    check("mitigations", "mitigations make entering the kernel dearer", |view| {
+        let kernel = &view.facts.kernel;
+        kernel.command_line.as_ref()?;
+        if kernel.was_told("mitigations=off") {
+            let what = "off: system calls are cheaper than on a default machine";
+            return Some(Finding::warning(what).advice("boot without `mitigations=off`"));
         }
-        None => Finding::not_applicable("tracefs is not mounted, or not readable"),
-    }
+        let open = kernel.mitigations.iter().filter(|(_, state)| state.starts_with("Vulnerable"));
+        let open: Vec<_> = open.map(|(name, _)| name.as_str()).collect();
+        Some(Finding::ok(match open.is_empty() {
+            true => "not switched off".to_owned(),
+            false => format!("not switched off; none for {}", open.join(", ")),
+        }))
+    }),
+    // Kernels before 5.16, and later ones that are told so, switch speculative features off for every task with a
+    // filter. Part of what a filter seems to cost is then not the filter's.
+    check("store-bypass", "some kernels switch SSBD on with a filter, which then seems dearer", |view| {
+        let own = view.tree.row("/proc/self/status", "Speculation_Store_Bypass");
+        if let Some(own) = own.filter(|own| pays(own) && !own.starts_with("globally")) {
+            return Some(baseline_pays("SSBD", &own));
+        }
+        let state = weakness(view, "spec_store_bypass")?;
+        Some(match state.contains("seccomp") {
+            true => filter_pays("SSBD", "spec_store_bypass_disable=prctl"),
+            false => Finding::ok(format!("no change by a filter ({state})")),
+        })
+    }),
+    check("indirect-branches", "some kernels switch STIBP on for every task with a seccomp filter", |view| {
+        let own = view.tree.row("/proc/self/status", "SpeculationIndirectBranch");
+        if let Some(own) = own.filter(|own| pays(own) && own.starts_with("conditional")) {
+            return Some(baseline_pays("STIBP", &own));
+        }
+        let state = weakness(view, "spectre_v2")?;
+        let kernel = &view.facts.kernel;
+        let told = |way: &str| kernel.was_told(&format!("spectre_v2_user={way}"));
+        let by_default =
+            kernel.is_before(5, 16) == Some(true) && !["prctl", "on", "off"].into_iter().any(told);
+        if state.contains("STIBP: conditional") && (told("seccomp") || by_default) {
+            return Some(filter_pays("STIBP", "spectre_v2_user=prctl"));
+        }
+        let stibp = state.split([';', ',']).map(str::trim).find(|part| part.starts_with("STIBP"));
+        Some(Finding::ok(format!("no change by a filter ({})", stibp.unwrap_or("no STIBP"))))
+    }),
+    check("security-modules", "modules are asked at many steps of a start", |view| {
+        let enforcing = match view.tree.switch("/sys/fs/selinux/enforce") {
+            Some(true) => ", SELinux enforcing",
+            Some(false) => ", SELinux permissive",
+            None => "",
+        };
+        let apparmor = view.tree.line("/sys/module/apparmor/parameters/enabled");
+        Some(match view.tree.line("/sys/kernel/security/lsm") {
+            Some(modules) => Finding::ok(format!("{}{enforcing}", modules.replace(',', ", "))),
+            None if apparmor.as_deref() == Some("Y") => Finding::ok("AppArmor"),
+            None => Finding::not_applicable("securityfs is not mounted"),
+        })
+    }),
+];
+
+/// What the kernel says of one weakness of the processor.
+fn weakness<'a>(view: &'a View, name: &str) -> Option<&'a str> {
+    let mut all = view.facts.kernel.mitigations.iter();
+    all.find(|(known, _)| known == name).map(|(_, state)| state.as_str())
 }
 
-/// Mitigations make entering the kernel dearer; without them figures are not a default machine's.
-pub(super) fn mitigations(view: &View) -> Finding {
-    let kernel = &view.facts.kernel;
-    if kernel.was_told("mitigations=off") {
-        return Finding::warning("off: system calls are cheaper than on a default machine")
-            .advice("boot without `mitigations=off`");
-    }
-    if kernel.command_line.is_none() {
-        return Finding::not_applicable("the kernel's command line is unknown");
-    }
-    let open = kernel.mitigations.iter().filter(|(_, state)| state.starts_with("Vulnerable"));
-    let open: Vec<_> = open.map(|(name, _)| name.as_str()).collect();
-    Finding::ok(match open.is_empty() {
-        true => "not switched off".to_owned(),
-        false => format!("not switched off; none for {}", open.join(", ")),
-    })
+/// Whether this process pays already, in the words of `/proc/PID/status`.
+fn pays(own: &str) -> bool {
+    own.contains("mitigated") || own.contains("disabled")
 }
 
-/// Nothing to mend; but modules are asked at many steps of a start.
-pub(super) fn security_modules(view: &View) -> Finding {
-    let security = &view.facts.security;
-    let enforcing = match security.selinux_enforcing {
-        Some(true) => ", SELinux enforcing",
-        Some(false) => ", SELinux permissive",
-        None => "",
-    };
-    match (&security.modules, security.apparmor) {
-        (Some(modules), _) => Finding::ok(format!("{}{enforcing}", modules.join(", "))),
-        (None, Some(true)) => Finding::ok("AppArmor"),
-        (None, _) => Finding::not_applicable("securityfs is not mounted"),
-    }
+fn baseline_pays(what: &str, own: &str) -> Finding {
+    Finding::warning(format!("dunnage itself runs with {what} (\"{own}\"): `bare` and all else pay for it"))
+        .advice("start dunnage from a session without a seccomp filter or `prctl` that asks for it")
+}
+
+fn filter_pays(what: &str, option: &str) -> Finding {
+    Finding::note(format!(
+        "tasks with a seccomp filter run with {what}: part of what the filter seems to cost"
+    ))
+    .advice(format!("to tell them apart, boot with `{option}`, the default since Linux 5.16"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::State::{self, *};
-    use super::super::view::planted;
-    use super::*;
+    use super::super::View;
+    use super::super::found;
 
-    fn state(check: fn(&View) -> Finding, change: impl Fn(&mut View)) -> State {
-        let mut view = planted();
-        change(&mut view);
-        check(&view).state
+    fn state(check: &str, change: impl Fn(&mut View)) -> State {
+        found(check, change).state
     }
 
     #[test]
     fn hastened_and_never_hastened_waiting_is_told() {
-        assert_eq!(state(rcu, |v| v.settings.rcu_expedited = Some(true)), Warning);
-        assert_eq!(state(rcu, |v| v.settings.rcu_normal = Some(true)), Warning);
-        assert_eq!(state(rcu, |v| v.settings.rcu_normal = None), Ok);
+        assert_eq!(state("rcu", |v| v.tree.plant("/sys/kernel/rcu_expedited", "1")), Warning);
+        assert_eq!(state("rcu", |v| v.tree.plant("/sys/kernel/rcu_normal", "1")), Warning);
+        assert_eq!(state("rcu", |v| v.tree.clear("/sys/kernel/rcu_normal")), Ok);
     }
 
     #[test]
     fn ipv6_is_there_and_on_by_default() {
-        assert_eq!(state(ipv6, |v| v.settings.ipv6_disabled = Some(true)), Warning);
-        assert_eq!(state(ipv6, |v| v.settings.ipv6_present = Some(false)), Warning);
-        assert_eq!(state(ipv6, |_| ()), Ok);
+        assert_eq!(state("ipv6", |v| v.tree.plant("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1")), Warning);
+        assert_eq!(state("ipv6", |v| v.tree.clear("/proc/sys/net/ipv6")), Warning);
+        assert_eq!(state("ipv6", |_| ()), Ok);
     }
 
     #[test]
     fn audit_and_tracers_slow_the_kernel_down() {
-        assert_eq!(state(audit, |v| v.settings.audit = Some(true)), Warning);
-        assert_eq!(state(audit, |_| ()), Ok);
-        assert_eq!(state(audit, |v| v.settings.audit = None), NotApplicable);
-        assert_eq!(state(tracing, |v| v.settings.tracer = Some("function".into())), Warning);
-        assert_eq!(state(tracing, |_| ()), Ok);
+        assert_eq!(state("audit", |v| v.measured.audit = Some(true)), Warning);
+        assert_eq!(state("audit", |_| ()), Ok);
+        assert_eq!(state("audit", |v| v.measured.audit = None), NotApplicable);
+        assert_eq!(
+            state("tracing", |v| v.tree.plant("/sys/kernel/tracing/current_tracer", "function")),
+            Warning
+        );
+        assert_eq!(state("tracing", |_| ()), Ok);
     }
 
     #[test]
     fn mitigations_are_on_unless_switched_off_by_the_very_word() {
-        let told =
-            |words: &str| state(mitigations, |view| view.facts.kernel.command_line = Some(words.to_owned()));
+        let told = |words: &str| {
+            state("mitigations", |view| view.facts.kernel.command_line = Some(words.to_owned()))
+        };
         assert_eq!(told("quiet mitigations=off"), Warning);
         assert_eq!(told("quiet mitigations=auto,nosmt"), Ok);
         assert_eq!(told("quiet xmitigations=off"), Ok);
@@ -135,10 +177,59 @@ mod tests {
 
     #[test]
     fn security_modules_are_shown() {
-        let mut view = planted();
-        view.facts.security.selinux_enforcing = Some(true);
-        assert_eq!(security_modules(&view).what, "capability, apparmor, SELinux enforcing");
-        view.facts.security.modules = None;
-        assert_eq!(security_modules(&view).state, NotApplicable);
+        let shown = found("security-modules", |v| v.tree.plant("/sys/fs/selinux/enforce", "1"));
+        assert_eq!(shown.what, "capability, apparmor, SELinux enforcing");
+        assert_eq!(state("security-modules", |v| v.tree.clear("/sys/kernel/security/lsm")), NotApplicable);
+    }
+
+    fn with(check: &str, release: &str, weakness: &str, state: &str, words: &str) -> State {
+        let change = |view: &mut View| {
+            let kernel = &mut view.facts.kernel;
+            kernel.release = Some(release.to_owned());
+            kernel.mitigations = vec![(weakness.to_owned(), state.to_owned())];
+            kernel.command_line = Some(words.to_owned());
+        };
+        found(check, change).state
+    }
+
+    #[test]
+    fn ssbd_by_seccomp_is_noted() {
+        let by = |way: &str| {
+            let state = format!("Mitigation: Speculative Store Bypass disabled via {way}");
+            with("store-bypass", "5.10.0-28-amd64", "spec_store_bypass", &state, "")
+        };
+        assert_eq!((by("prctl and seccomp"), by("prctl")), (Note, Ok));
+        assert_eq!(state("store-bypass", |_| ()), Ok);
+    }
+
+    #[test]
+    fn stibp_by_seccomp_is_noted_where_it_is_the_default_or_asked_for() {
+        const CONDITIONAL: &str = "Mitigation: Retpolines; STIBP: conditional; RSB filling";
+        let told = |release: &str, state: &str, words: &str| {
+            with("indirect-branches", release, "spectre_v2", state, words)
+        };
+        assert_eq!(told("5.15.0-100-generic", CONDITIONAL, ""), Note);
+        assert_eq!(told("5.15.0-100-generic", CONDITIONAL, "spectre_v2_user=prctl"), Ok);
+        assert_eq!(told("5.16.0", CONDITIONAL, ""), Ok);
+        assert_eq!(told("6.1.0", CONDITIONAL, "spectre_v2_user=seccomp"), Note);
+        assert_eq!(told("5.15.0", "Mitigation: Retpolines; STIBP: disabled; RSB filling", ""), Ok);
+    }
+
+    #[test]
+    fn a_baseline_that_pays_already_is_told() {
+        let own = |check: &str, row: &str, words: &str| {
+            state(check, |v| v.tree.plant("/proc/self/status", &format!("{row}:\t{words}\n")))
+        };
+        let bypass = |words: &str| own("store-bypass", "Speculation_Store_Bypass", words);
+        assert_eq!((bypass("thread force mitigated"), bypass("thread mitigated")), (Warning, Warning));
+        for fine in ["thread vulnerable", "globally mitigated", "not vulnerable"] {
+            assert_eq!(bypass(fine), Ok);
+        }
+        let branches = |words: &str| own("indirect-branches", "SpeculationIndirectBranch", words);
+        assert_eq!(
+            (branches("conditional force disabled"), branches("conditional disabled")),
+            (Warning, Warning)
+        );
+        assert_eq!((branches("conditional enabled"), branches("always enabled")), (Ok, Ok));
     }
 }

@@ -1,24 +1,30 @@
-//! What can only be known by trying: the clock's floor, and what a move between control groups
-//! costs after a quiet moment.
+//! What can only be known by asking the kernel or by trying: limits and audit, the clock's floor, and what a move between
+//! control groups costs after a quiet moment.
 //!
-//! Both leave the machine as it was. Deliberately absent: anything that takes longer than a few
+//! All leave the machine as it was. Deliberately absent: anything that takes longer than a few
 //! milliseconds, which is for experiments.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::sys::cgroup;
 use crate::sys::clock::{self, TimerFloor};
+use crate::sys::{audit, cgroup, limits};
 use crate::units::Nanos;
 
-/// Measured just now; `None` where it could not be.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// Found just now; `None` where it could not be.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Measured {
     /// Step and cost of the clock.
     pub timer: Option<TimerFloor>,
     /// Moves between control groups.
     pub moves: Option<Moves>,
+    /// Whether the kernel's audit is on.
+    pub audit: Option<bool>,
+    /// The hard limit of open files that children inherit.
+    pub open_files: Option<u64>,
+    /// The hard limit of processes that children inherit, but no more than there are process ids.
+    pub processes: Option<u64>,
 }
 
 /// What a write to `cgroup.procs` takes.
@@ -33,7 +39,13 @@ pub struct Moves {
 impl Measured {
     /// Measures, the move first: it is to find the kernel as quiet as it was.
     pub(super) fn now() -> Measured {
-        Measured { moves: moves(), timer: Some(clock::timer_floor()) }
+        Measured {
+            moves: moves(),
+            timer: Some(clock::timer_floor()),
+            audit: audit::is_on(),
+            open_files: Some(limits::open_files()),
+            processes: Some(limits::processes_within_ids()),
+        }
     }
 }
 

@@ -16,7 +16,7 @@ const CHUNK: usize = 65_536;
 
 /// `network listen ADDRESS`: listens there and reports the port. `network echo`: takes one caller and gives back all that it sends.
 /// `network exchange ADDRESS BYTES`: calls there, sends so many bytes, and compares what comes back.
-pub fn work(words: Words, report: &mut Report<'_>) {
+pub fn work(words: Words, report: &mut Report<'_, '_>) {
     let text = |index| words.get(index).and_then(|word| word.to_str().ok()).unwrap_or_default();
     let done = match (text(0), text(1), words.number(2)) {
         ("listen", address, _) => listen(address).map(|port| report.result("port", i64::from(port))),
@@ -30,7 +30,7 @@ pub fn work(words: Words, report: &mut Report<'_>) {
         _ => return report.refuse("`network` needs `listen ADDRESS`, `echo`, or `exchange ADDRESS BYTES`"),
     };
     if let Err(error) = done {
-        report.note("error", error.to_string().as_bytes());
+        report.note("error", error.to_string());
         report.result("errno", i64::from(error.raw_os_error().unwrap_or(0)));
     }
 }

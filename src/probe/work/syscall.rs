@@ -18,7 +18,7 @@ use core::ffi::CStr;
 
 use super::super::{LEAST_BATCHES, NOTHING};
 use super::{Report, Words};
-use crate::sys::affinity::{self, CpuSet};
+use crate::sys::affinity;
 use crate::sys::calls::{self, Bench, Call, Program};
 use crate::sys::raw;
 
@@ -43,15 +43,15 @@ struct Series {
     size: usize,
     /// What reading the clock twice takes, in nanoseconds.
     clock: u32,
-    batches: usize,
-    durations: [u32; MOST_BATCHES],
+    /// Of its batches.
+    durations: Vec<u32>,
     /// The error number with which it failed.
     failed: Option<i32>,
 }
 
 /// `syscall WINDOW [CALL…]`: makes every call, or those named, for so many nanoseconds each. Reports
 /// picoseconds, how many calls were made, and in how many batches.
-pub fn work(words: Words, report: &mut Report<'_>) {
+pub fn work(words: Words, report: &mut Report<'_, '_>) {
     let Some(window) = words.number(0).filter(|window| *window > 0) else {
         return report.refuse("`syscall` needs a window in nanoseconds");
     };
@@ -59,79 +59,75 @@ pub fn work(words: Words, report: &mut Report<'_>) {
         Ok(cpu) => report.result("cpu", cpu as i64),
         Err(_) => return report.refuse("it cannot be bound to a CPU"),
     }
-    let path = calls::own_path().unwrap_or(c"/proc/self/exe");
-    let none = [Some(path), Some(c"probe"), Some(NOTHING)];
-    let Ok(mut bench) = Bench::new(Program { path, arguments: none }) else {
+    let path = rustix::param::linux_execfn();
+    let Ok(mut bench) = Bench::new(Program { path, arguments: [path, c"probe", NOTHING] }) else {
         return report.refuse("it has no /proc, no /dev/zero or no /dev/null, or no file in memory");
     };
     conditions(report);
     let asked = |call: Call| {
-        let is_it = |word: &CStr| word.to_bytes() == call.name().as_bytes();
+        let is_it = |word: &CStr| word.to_bytes() == call.name.as_bytes();
         words.get(1).is_none() || (1..=calls::ALL.len()).filter_map(|index| words.get(index)).any(is_it)
     };
-    let mut all = calls::ALL.map(Series::new);
-    for series in all.iter_mut().filter(|series| asked(series.call)) {
+    let mut all: Vec<Series> = calls::ALL.into_iter().filter(|call| asked(*call)).map(Series::new).collect();
+    for series in &mut all {
         series.get_ready(&mut bench, window);
     }
     for pass in 1..=PASSES {
-        for series in all.iter_mut().filter(|series| asked(series.call)) {
+        for series in &mut all {
             series.go_on(&mut bench, window, pass);
         }
     }
-    for series in all.iter_mut().filter(|series| asked(series.call)) {
-        let name = series.call.name();
+    for series in &mut all {
+        let name = series.call.name;
         match series.failed {
-            Some(errno) => report.parted_result(name, ".errno", i64::from(errno)),
+            Some(errno) => report.result(&format!("{name}.errno"), i64::from(errno)),
             None => {
                 report.result(name, series.picoseconds() as i64);
-                report.parted_result(name, ".calls", series.calls() as i64);
-                report.parted_result(name, ".batches", series.batches as i64);
+                report.result(&format!("{name}.calls"), series.calls() as i64);
+                report.result(&format!("{name}.batches"), series.durations.len() as i64);
             }
         }
     }
 }
 
 /// Binds this process to the last CPU that it is allowed: the first ones serve most interrupts.
-fn pinned() -> Result<usize, i32> {
-    let cpu = affinity::allowed()?.iter().last().ok_or(libc::EINVAL)?;
-    affinity::bind(&CpuSet::only(cpu))?;
+fn pinned() -> std::io::Result<usize> {
+    let cpu = *affinity::allowed()?.last().ok_or(std::io::ErrorKind::NotFound)?;
+    affinity::bind_to(cpu)?;
     Ok(cpu)
 }
 
 /// What the kernel does about speculation in this process, in the words of `/proc/self/status`, how many
 /// filters a call passes, and whether there is a vDSO.
-fn conditions(report: &mut Report<'_>) {
-    report.note("vdso", if calls::has_vdso() { b"present" } else { b"absent" });
-    let lines: [(&str, &[u8]); 3] = [
-        ("store_bypass", b"Speculation_Store_Bypass:"),
-        ("indirect_branch", b"SpeculationIndirectBranch:"),
-        ("seccomp_filters", b"Seccomp_filters:"),
+fn conditions(report: &mut Report<'_, '_>) {
+    report.note("vdso", if calls::has_vdso() { "present" } else { "absent" });
+    let lines = [
+        ("store_bypass", "Speculation_Store_Bypass:"),
+        ("indirect_branch", "SpeculationIndirectBranch:"),
+        ("seccomp_filters", "Seccomp_filters:"),
     ];
-    let mut status = [0u8; 8192];
-    let Ok(file) = raw::open(c"/proc/self/status") else { return };
-    let length = raw::read(file, &mut status).unwrap_or(0);
-    raw::close(file);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     for (name, begin) in lines {
-        let rest = status[..length].split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(begin));
-        if let Some(rest) = rest {
-            report.note(name, rest.trim_ascii());
+        if let Some(rest) = status.lines().find_map(|line| line.strip_prefix(begin)) {
+            report.note(name, rest.trim());
         }
     }
 }
 
 impl Series {
     fn new(call: Call) -> Series {
-        Series { call, size: 1, clock: 0, batches: 0, durations: [0; MOST_BATCHES], failed: None }
+        Series { call, size: 1, clock: 0, durations: Vec::with_capacity(MOST_BATCHES), failed: None }
     }
 
     /// Finds the size of its batches, and what the clock takes.
     fn get_ready(&mut self, bench: &mut Bench<'_>, window: u64) {
-        if let Err(errno) = self.sized(bench, LEAST.max(window / MOST_BATCHES as u64)) {
+        let least = LEAST.max(window / MOST_BATCHES as u64);
+        if let Err(errno) = self.sized(bench, u32::try_from(least).unwrap_or(u32::MAX)) {
             self.failed = Some(errno);
         }
     }
 
-    fn sized(&mut self, bench: &mut Bench<'_>, least: u64) -> Result<(), i32> {
+    fn sized(&mut self, bench: &mut Bench<'_>, least: u32) -> Result<(), i32> {
         // Twice in a row, so that an interruption does not make it too small; and never so large that there
         // are calls left for fewer batches than there have to be.
         while self.size * 2 * LEAST_BATCHES <= MOST_CALLS
@@ -139,10 +135,8 @@ impl Series {
         {
             self.size *= 2;
         }
-        for duration in &mut self.durations[..EMPTY_BATCHES] {
-            *duration = short(batch(bench, self.call, 0)?);
-        }
-        self.clock = low(&mut self.durations[..EMPTY_BATCHES]);
+        let empty = (0..EMPTY_BATCHES).map(|_| batch(bench, self.call, 0));
+        self.clock = low(&mut empty.collect::<Result<Vec<u32>, _>>()?);
         Ok(())
     }
 
@@ -152,39 +146,32 @@ impl Series {
         let part = |all: usize| all * pass / PASSES;
         let (least, most) = (part(LEAST_BATCHES), part((MOST_CALLS / self.size).min(MOST_BATCHES)));
         while self.failed.is_none()
-            && self.batches < most
-            && (self.batches < least || raw::monotonic() - began < window / PASSES as u64)
+            && self.durations.len() < most
+            && (self.durations.len() < least || raw::monotonic() - began < window / PASSES as u64)
         {
             match batch(bench, self.call, self.size) {
-                Ok(duration) => {
-                    self.durations[self.batches] = short(duration);
-                    self.batches += 1;
-                }
+                Ok(duration) => self.durations.push(duration),
                 Err(errno) => self.failed = Some(errno),
             }
         }
     }
 
     fn calls(&self) -> usize {
-        self.size * self.batches
+        self.size * self.durations.len()
     }
 
     fn picoseconds(&mut self) -> u64 {
-        let duration = low(&mut self.durations[..self.batches]);
+        let duration = low(&mut self.durations);
         u64::from(duration.saturating_sub(self.clock)) * 1000 / self.size as u64
     }
 }
 
 /// How long so many calls took, with the two readings of the clock.
 #[inline(never)]
-fn batch(bench: &mut Bench<'_>, call: Call, size: usize) -> Result<u64, i32> {
+fn batch(bench: &mut Bench<'_>, call: Call, size: usize) -> Result<u32, i32> {
     let began = raw::monotonic();
     bench.repeat(call, size)?;
-    Ok(raw::monotonic() - began)
-}
-
-fn short(nanoseconds: u64) -> u32 {
-    u32::try_from(nanoseconds).unwrap_or(u32::MAX)
+    Ok(u32::try_from(raw::monotonic() - began).unwrap_or(u32::MAX))
 }
 
 /// One in fifty is not longer. Between two batches where fifty does not divide their number, so that it is the
@@ -201,7 +188,11 @@ fn low(durations: &mut [u32]) -> u32 {
 mod tests {
     use super::*;
 
-    const NOWHERE: Program<'_> = Program { path: c"/nonexistent", arguments: [None; 3] };
+    const NOWHERE: Program<'_> = Program { path: c"/nonexistent", arguments: [c"x"; 3] };
+
+    fn named(name: &str) -> Call {
+        calls::ALL.into_iter().find(|call| call.name == name).unwrap()
+    }
 
     fn measured(call: Call, window: u64) -> Series {
         let mut bench = Bench::new(NOWHERE).unwrap();
@@ -231,24 +222,24 @@ mod tests {
 
     #[test]
     fn every_call_takes_some_time_and_is_made_as_often_as_is_said() {
-        for call in calls::ALL.into_iter().filter(|call| *call != Call::ForkExecWait) {
+        for call in calls::ALL.into_iter().filter(|call| call.name != "fork_exec_wait") {
             let mut series = measured(call, 2_000_000);
-            assert_eq!(series.failed, None, "{}", call.name());
-            assert!(series.picoseconds() > 0, "{}", call.name());
-            assert!((LEAST_BATCHES..=MOST_BATCHES).contains(&series.batches), "{}", call.name());
-            assert_eq!(series.calls(), series.size * series.batches);
+            assert_eq!(series.failed, None, "{}", call.name);
+            assert!(series.picoseconds() > 0, "{}", call.name);
+            assert!((LEAST_BATCHES..=MOST_BATCHES).contains(&series.durations.len()), "{}", call.name);
+            assert_eq!(series.calls(), series.size * series.durations.len());
         }
     }
 
     #[test]
     fn a_call_that_fails_is_said_and_not_made_again() {
-        let series = measured(Call::ForkExecWait, 1);
-        assert_eq!((series.failed, series.batches), (Some(libc::ENOEXEC), 0));
+        let series = measured(named("fork_exec_wait"), 1);
+        assert_eq!((series.failed, series.durations.len()), (Some(libc::ENOEXEC), 0));
     }
 
     #[test]
     fn no_call_is_made_more_often_than_is_said_however_long_the_window() {
-        let series = measured(Call::ClockVdso, 400_000_000);
+        let series = measured(named("clock_vdso"), 400_000_000);
         assert!(series.calls() <= MOST_CALLS);
     }
 
@@ -256,10 +247,14 @@ mod tests {
     fn a_window_of_seconds_leaves_batches_enough_and_a_short_one_too() {
         for window in [1, 10_000_000_000] {
             let mut bench = Bench::new(NOWHERE).unwrap();
-            let mut series = Series::new(Call::GetPid);
+            let mut series = Series::new(named("getpid"));
             series.get_ready(&mut bench, window);
             (1..=PASSES).for_each(|pass| series.go_on(&mut bench, window.min(1_000_000), pass));
-            assert!((LEAST_BATCHES..=MOST_BATCHES).contains(&series.batches), "{window}: {}", series.batches);
+            assert!(
+                (LEAST_BATCHES..=MOST_BATCHES).contains(&series.durations.len()),
+                "{window}: {}",
+                series.durations.len()
+            );
             assert!(series.size * LEAST_BATCHES <= MOST_CALLS, "{window}: {}", series.size);
         }
     }

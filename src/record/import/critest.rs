@@ -8,12 +8,11 @@ use anyhow::{Result, bail};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::foreign::{Arm, Foreign};
+use super::foreign::{self, Arm, Foreign};
 use crate::experiment::Setting;
 use crate::outcome::{Failure, FailureClass, Outcome, Sample};
-use crate::record::DoubtFacts;
+use crate::record::IssueFacts;
 use crate::report::csv::instant;
-use crate::subject::Layer;
 use crate::units::{Nanos, Unit};
 
 /// Its name for people.
@@ -62,27 +61,14 @@ pub fn read(value: &Value) -> Result<Foreign> {
     }
     let mut points = file.datapoints.unwrap_or_default();
     points.sort_by_key(|point| point.sample_index);
-    let doubts = points.iter().flat_map(doubts).collect();
     let is_pod = file.operations_names.iter().any(|name| name.ends_with("Pod"));
     let label = if is_pod { "CRI pod sandbox" } else { "CRI container" };
-    let outcomes = points.iter().map(|point| {
-        let began = u64::try_from(point.start_time).ok();
-        (outcome(point, &metrics), began)
-    });
-    let arm = Arm {
-        label: label.into(),
-        subject: "cri",
-        layer: Layer::Engine,
-        notes: Vec::new(),
-        outcomes: outcomes.collect(),
-    };
-    let left_out: Vec<_> = file
-        .operations_names
-        .iter()
-        .zip(&metrics)
-        .filter(|(_, metric)| metric.is_none())
-        .map(|(name, _)| name.as_str())
-        .collect();
+    let issues = points.iter().flat_map(|point| issues(label, point)).collect();
+    let outcomes =
+        points.iter().map(|point| (outcome(point, &metrics), u64::try_from(point.start_time).ok()));
+    let arm = Arm { label: label.into(), subject: "cri", notes: Vec::new(), outcomes: outcomes.collect() };
+    let named = file.operations_names.iter().map(String::as_str).zip(&metrics);
+    let left_out: Vec<&str> = named.filter(|(_, metric)| metric.is_none()).map(|(name, _)| name).collect();
     let mut notes = vec![
         "the file says nothing about machine, kernel, runtime or image: which CRI runtime answered is not known".to_owned(),
         "a request over the CRI comes back when the runtime answers it; the program inside is none of ours, and how it takes to being stopped is part of `stop`".to_owned(),
@@ -100,7 +86,7 @@ pub fn read(value: &Value) -> Result<Foreign> {
         started: points.iter().filter_map(|point| u64::try_from(point.start_time).ok()).min(),
         arms: vec![arm],
         notes,
-        doubts,
+        issues,
     })
 }
 
@@ -124,19 +110,15 @@ fn outcome(point: &Datapoint, metrics: &[Option<&'static str>]) -> Outcome {
 }
 
 /// Stamps that cannot be, and parts that take longer than the whole.
-fn doubts(point: &Datapoint) -> Vec<DoubtFacts> {
-    let doubt = |rule: &str, evidence: String, mechanism: &str| DoubtFacts {
-        rule: rule.into(),
-        labels: vec!["0".into()],
-        metric: None,
-        evidence: format!("sample {}: {evidence}", point.sample_index),
-        mechanism: mechanism.into(),
+fn issues(label: &str, point: &Datapoint) -> Vec<IssueFacts> {
+    let issue = |rule: &str, evidence: String, mechanism: &str| {
+        foreign::issue(rule, &[label], format!("sample {}: {evidence}", point.sample_index), mechanism)
     };
     let mut found = Vec::new();
     for (name, stamp) in [("startTime", point.start_time), ("endTime", point.end_time)] {
         if stamp < NINETEEN_DIGITS {
             let evidence = format!("`{name}` is {stamp}, which are no nanoseconds since 1970 of our days");
-            found.push(doubt(
+            found.push(issue(
                 "malformed stamp",
                 evidence,
                 "a fraction of a second that was printed without its zeros, or another unit",
@@ -153,14 +135,14 @@ fn doubts(point: &Datapoint) -> Vec<DoubtFacts> {
         let time = |stamp: i64| instant(u64::try_from(stamp).unwrap_or(0));
         let evidence =
             format!("it ends at {} and begins at {}", time(point.end_time), time(point.start_time));
-        found.push(doubt("impossible stamp", evidence, "a clock that was set while it was read"));
+        found.push(issue("impossible stamp", evidence, "a clock that was set while it was read"));
     } else if parts > i128::from(whole) {
         let evidence = format!(
             "its operations take {} together, and all of it takes {}",
             shown(parts),
             shown(i128::from(whole))
         );
-        found.push(doubt(
+        found.push(issue(
             "longer than there was time",
             evidence,
             "durations of another sample, or stamps of another clock",
@@ -187,7 +169,7 @@ mod tests {
     }
 
     fn rules(start: &str, end: &str, durations: &str) -> Vec<String> {
-        made(&file(start, end, durations)).doubts.into_iter().map(|one| one.rule).collect()
+        made(&file(start, end, durations)).issues.into_iter().map(|one| one.rule).collect()
     }
 
     #[test]
@@ -203,7 +185,7 @@ mod tests {
         let given: Vec<_> = sample.given.iter().map(|(name, value)| (name.as_ref(), *value)).collect();
         assert_eq!(given, [("create", 0.001), ("start", 0.002), ("stop", 0.004), ("remove", 0.005)]);
         assert!(made.notes.iter().any(|note| note.ends_with(": StatusContainer")));
-        assert_eq!(made.doubts, []);
+        assert_eq!(made.issues, []);
     }
 
     #[test]

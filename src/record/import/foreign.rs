@@ -6,15 +6,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Imported, Source, environment};
+use super::{Imported, Source, entry, environment};
 use crate::experiment::{self, Setting};
 use crate::outcome::Outcome;
-use crate::plan::again::{self, Measured, Pairing};
-use crate::plan::{Cell, Entry, Ladder};
-use crate::record::{self, DoubtFacts, Order, Origin, RoundContext, Row, SubjectFacts};
+use crate::plan::{Cell, Entry, Plan, again};
+use crate::record::{self, IssueFacts, Order, RoundContext, Row, SubjectFacts};
 use crate::report::text::clean;
-use crate::subject::{Layer, Spec};
-use crate::units::Nanos;
+use crate::subject::Spec;
 
 /// What a file was found to hold.
 #[derive(Debug)]
@@ -32,18 +30,16 @@ pub struct Foreign {
     /// What a reader must know.
     pub notes: Vec<String>,
     /// What is suspect in the file.
-    pub doubts: Vec<DoubtFacts>,
+    pub issues: Vec<IssueFacts>,
 }
 
 /// One subject with its samples.
 #[derive(Debug)]
 pub struct Arm {
-    /// Its label, as distinct as the file makes it.
+    /// Its label, distinct from all others.
     pub label: String,
     /// What it is, in the grammar of subjects.
     pub subject: &'static str,
-    /// Its layer.
-    pub layer: Layer,
     /// More about it, by name.
     pub notes: Vec<(&'static str, String)>,
     /// What became of each repetition, and when it began, where the file says so.
@@ -65,86 +61,63 @@ pub fn write(source: &Source<'_>, made: Foreign, directory: &Path) -> Result<Imp
         bail!("`{}` holds {total} measurements, more than can be imported at once", source.path.display());
     }
     let experiment = experiment::find(made.experiment).expect("an experiment of this program");
-    let labels = distinct(made.arms.iter().map(|arm| clean(&arm.label)));
-    let entries = made.arms.iter().zip(&labels).map(|(arm, label)| Entry {
-        label: label.clone(),
-        spec: Spec::parse(arm.subject).expect("a subject in the grammar"),
-        layer: arm.layer,
-        ladder: Ladder::AsInstalled,
-        twin_of: None,
+    let entries = made.arms.iter().map(|arm| Entry {
+        offers: vec![experiment.needs],
         runtime: None,
-        launch: Nanos(0),
-        offers: vec![experiment.about().needs],
-        only_in: Vec::new(),
-        variant_of: None,
+        ..entry(&arm.label, Spec::parse(arm.subject).expect("a subject in the grammar"))
     });
-    let cell = |subject| Cell { experiment: experiment.about().name, setting: made.setting.clone(), subject };
-    let plan = again::of(Measured {
+    let cell = |subject| Cell { experiment: experiment.name, setting: made.setting.clone(), subject };
+    let plan = again::in_blocks(Plan {
         subjects: entries.collect(),
         cells: (0..made.arms.len()).map(cell).collect(),
         rounds: total,
-        warmups: 0,
-        quotas: Vec::new(),
-        pairing: Pairing::None,
+        ..Plan::default()
     });
     record::plan_file::check(&plan)
         .with_context(|| format!("`{}` holds more than one run can", source.path.display()))?;
     let started = made.started.unwrap_or(source.changed);
-    let named = |facts: &DoubtFacts| DoubtFacts {
-        labels: facts
-            .labels
-            .iter()
-            .filter_map(|arm| Some(labels.get(arm.parse::<usize>().ok()?)?.clone()))
-            .collect(),
-        ..facts.clone()
-    };
-    let origin = Origin {
-        format: made.format.to_owned(),
-        file: source.name.clone(),
-        sha256: source.sha256.clone(),
-        order: Order::Blocks,
-        notes: made.notes.clone(),
-        doubts: made.doubts.iter().map(named).collect(),
-    };
+    let origin = source.origin(made.format, Order::Blocks, made.notes, made.issues);
     let run: String = source.sha256.chars().take(8).collect();
-    let mut environment = environment(source, &run, "unknown", started, origin);
-    for (arm, label) in made.arms.iter().zip(&labels) {
+    let mut environment = environment(source, &run, "unknown", started, &origin);
+    for arm in &made.arms {
         let notes = arm.notes.iter().map(|(name, fact)| ((*name).to_owned(), fact.clone())).collect();
-        environment.subjects.insert(label.clone(), SubjectFacts { components: Vec::new(), notes });
+        environment.subjects.insert(arm.label.clone(), SubjectFacts { components: Vec::new(), notes });
     }
     let mut writer = record::create(directory, &run, &environment, &plan)?;
-    let mut round = 0;
     let mut failures = 0;
-    for (cell, arm) in made.arms.iter().enumerate() {
-        for (outcome, began) in &arm.outcomes {
-            failures += usize::from(!matches!(outcome, Outcome::Measured(_)));
-            writer.begin_round(round)?;
-            writer.imported(&Row {
-                cell,
-                round,
-                position: 0,
-                predecessor: None,
-                started: began.unwrap_or(started),
-                outcome: Cow::Borrowed(outcome),
-            })?;
-            writer.end_round(round, &RoundContext::default())?;
-            round += 1;
-        }
+    let arms = made.arms.iter().enumerate();
+    let samples = arms.flat_map(|(cell, arm)| arm.outcomes.iter().map(move |outcome| (cell, outcome)));
+    for (round, (cell, (outcome, began))) in samples.enumerate() {
+        failures += usize::from(!matches!(outcome, Outcome::Measured(_)));
+        writer.begin_round(round)?;
+        writer.sample(&Row {
+            cell,
+            round,
+            position: 0,
+            predecessor: None,
+            started: began.unwrap_or(started),
+            outcome: Cow::Borrowed(outcome),
+        })?;
+        writer.end_round(round, &RoundContext::default())?;
     }
-    let doubts = made.doubts.iter().map(|one| (one.rule.clone(), clean(&one.evidence)));
-    Ok(Imported {
-        format: made.format,
-        samples: total - failures,
-        failures,
-        doubts: doubts.collect(),
-        notes: made.notes,
-    })
+    Ok(Imported { origin, samples: total - failures, failures })
 }
 
-/// Labels that a table can tell apart: no longer than a plan takes them, and numbered where two are alike.
-fn distinct(labels: impl Iterator<Item = String>) -> Vec<String> {
+/// Something suspect about the subjects with these labels.
+pub fn issue(rule: &str, labels: &[&str], evidence: String, mechanism: &str) -> IssueFacts {
+    IssueFacts {
+        rule: rule.into(),
+        labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+        metric: None,
+        evidence: clean(&evidence),
+        mechanism: mechanism.into(),
+    }
+}
+
+/// Labels that a table can tell apart: clean, no longer than a plan takes them, and numbered where two are alike.
+pub fn distinct<'a>(labels: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
-    for label in labels {
+    for label in labels.map(clean) {
         let label = if label.is_empty() { "(no name)".to_owned() } else { label };
         let short: String = match label.chars().count() > LONGEST_LABEL - 10 {
             true => label.chars().take(LONGEST_LABEL - 11).chain(['…']).collect(),
@@ -168,7 +141,7 @@ mod tests {
     #[test]
     fn labels_are_told_apart_and_fit_into_a_plan() {
         let long = "x".repeat(400);
-        let labels = distinct(["a", "a", "a (2)", "", &long, &long].into_iter().map(str::to_owned));
+        let labels = distinct(["a", "a", "a (2)", "", &long, &long].into_iter());
         assert_eq!(labels[..4], ["a", "a (2)", "a (2) (2)", "(no name)"]);
         assert!(labels[4..].iter().all(|label| label.chars().count() <= LONGEST_LABEL));
         assert_ne!(labels[4], labels[5]);

@@ -10,11 +10,11 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::foreign::{Arm, Foreign};
+use super::foreign::{self, Arm, Foreign, distinct};
 use crate::experiment::{Setting, command, setting::interned};
 use crate::outcome::{Failure, FailureClass, Outcome, Sample};
-use crate::record::DoubtFacts;
-use crate::subject::Layer;
+use crate::record::IssueFacts;
+use crate::stats;
 use crate::units::{Nanos, Unit};
 
 /// Its name for people.
@@ -30,22 +30,14 @@ const ROUNDING: f64 = 1e-9;
 #[derive(Debug, Deserialize)]
 struct ResultFile {
     command: String,
-    #[serde(default)]
     mean: Option<f64>,
-    #[serde(default)]
     stddev: Option<f64>,
-    #[serde(default)]
     median: Option<f64>,
-    #[serde(default)]
     user: Option<f64>,
-    #[serde(default)]
     system: Option<f64>,
-    #[serde(default)]
     min: Option<f64>,
-    #[serde(default)]
     max: Option<f64>,
     times: Option<Vec<f64>>,
-    #[serde(default)]
     exit_codes: Option<Vec<Option<i32>>>,
     #[serde(default)]
     parameters: BTreeMap<String, Value>,
@@ -54,10 +46,12 @@ struct ResultFile {
 /// Reads what the file holds.
 pub fn read(file: &Value) -> Result<Foreign> {
     let results = file.get("results").and_then(Value::as_array).context("`results` is no list")?;
+    let commands = results.iter().map(|one| one.get("command").and_then(Value::as_str).unwrap_or_default());
+    let labels = distinct(commands);
     let mut arms = Vec::new();
-    let mut doubts = Vec::new();
+    let mut issues = Vec::new();
     let mut all_times: Vec<Vec<f64>> = Vec::new();
-    for (at, result) in results.iter().enumerate() {
+    for (at, (result, label)) in results.iter().zip(&labels).enumerate() {
         let place = || format!("`results[{at}]`");
         let one = ResultFile::deserialize(result).with_context(place)?;
         let times = one.times.clone().with_context(|| {
@@ -66,12 +60,12 @@ pub fn read(file: &Value) -> Result<Foreign> {
         if let Some(codes) = one.exit_codes.as_ref().filter(|codes| codes.len() != times.len()) {
             bail!("{} has {} times and {} exit codes", place(), times.len(), codes.len());
         }
-        doubts.extend(summaries(at, &one, &times));
-        doubts.extend(impossible(at, &one.command, &times));
-        arms.push(arm(&one, &times));
+        issues.extend(summaries(label, &one, &times));
+        issues.extend(impossible(label, &one.command, &times));
+        arms.push(arm(label, &one, &times));
         all_times.push(times);
     }
-    doubts.extend(copies(&arms, &all_times));
+    issues.extend(copies(&labels, &all_times));
     Ok(Foreign {
         format: FORMAT,
         experiment: command::NAME,
@@ -84,11 +78,11 @@ pub fn read(file: &Value) -> Result<Foreign> {
             "the file says nothing about machine, kernel, programs, time of day or warm-ups; the run is dated by the file's last change".into(),
             "`user` and `system` are means over all runs there, and no samples".into(),
         ],
-        doubts,
+        issues,
     })
 }
 
-fn arm(one: &ResultFile, times: &[f64]) -> Arm {
+fn arm(label: &str, one: &ResultFile, times: &[f64]) -> Arm {
     let parameters: Vec<_> =
         one.parameters.iter().map(|(name, value)| format!("{name}={}", plain(value))).collect();
     let shown = |seconds: Option<f64>| seconds.map(|seconds| Unit::Seconds.format(seconds));
@@ -110,10 +104,9 @@ fn arm(one: &ResultFile, times: &[f64]) -> Arm {
         }
     };
     Arm {
-        label: one.command.clone(),
+        label: label.to_owned(),
         // Who starts it is a process of the host; what it starts in turn the file does not say.
         subject: "bare",
-        layer: Layer::Bare,
         notes: notes.into_iter().filter_map(|(name, fact)| Some((name, fact?))).collect(),
         outcomes: times.iter().enumerate().map(outcome).map(|outcome| (outcome, None)).collect(),
     }
@@ -123,49 +116,35 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A doubt about one result, which stands for its subject until that has its label.
-fn doubt(rule: &str, at: usize, evidence: String, mechanism: &str) -> DoubtFacts {
-    DoubtFacts {
-        rule: rule.into(),
-        labels: vec![at.to_string()],
-        metric: Some(METRIC.into()),
-        evidence,
-        mechanism: mechanism.into(),
-    }
+/// An issue about times.
+fn issue(rule: &str, labels: &[&str], evidence: String, mechanism: &str) -> IssueFacts {
+    IssueFacts { metric: Some(METRIC.into()), ..foreign::issue(rule, labels, evidence, mechanism) }
 }
 
 /// Summaries that the times do not give.
-fn summaries(at: usize, one: &ResultFile, times: &[f64]) -> Vec<DoubtFacts> {
-    if times.is_empty() {
-        return Vec::new();
-    }
+fn summaries(label: &str, one: &ResultFile, times: &[f64]) -> Option<IssueFacts> {
+    let sample = stats::Sample::new(times).ok()?;
     let count = times.len() as f64;
     let mean = times.iter().sum::<f64>() / count;
-    let mut sorted = times.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
     let squares: f64 = times.iter().map(|time| (time - mean).powi(2)).sum();
     let spread = (times.len() > 1).then(|| (squares / (count - 1.0)).sqrt());
     let given = [
         ("mean", one.mean, Some(mean)),
-        ("median", one.median, Some(middle)),
-        ("min", one.min, sorted.first().copied()),
-        ("max", one.max, sorted.last().copied()),
+        ("median", one.median, Some(sample.median())),
+        ("min", one.min, Some(sample.min())),
+        ("max", one.max, Some(sample.max())),
         ("stddev", one.stddev, spread),
     ];
-    let size = sorted[sorted.len() - 1].abs().max(sorted[0].abs()).max(ROUNDING);
-    let wrong = given.into_iter().filter_map(|(name, given, computed)| Some((name, given?, computed?)));
-    let wrong: Vec<_> = wrong
-        .filter(|(_, given, computed)| (given - computed).abs() > ROUNDING * size)
-        .map(|(name, given, computed)| {
-            format!("`{name}` is {} and the times give {}", shown(given), shown(computed))
-        })
-        .collect();
-    if wrong.is_empty() {
-        return Vec::new();
-    }
+    let size = sample.max().abs().max(sample.min().abs()).max(ROUNDING);
+    let wrong = given.into_iter().filter_map(|(name, given, computed)| {
+        let (given, computed) = (given?, computed?);
+        let is_off = (given - computed).abs() > ROUNDING * size;
+        is_off.then(|| format!("`{name}` is {} and the times give {}", shown(given), shown(computed)))
+    });
+    let wrong: Vec<String> = wrong.collect();
     let evidence = format!("`{}`: {}", one.command, wrong.join(", "));
-    vec![doubt("not what its raw data give", at, evidence, "a file that was edited, or times of another run")]
+    let mechanism = "a file that was edited, or times of another run";
+    (!wrong.is_empty()).then(|| issue("not what its raw data give", &[label], evidence, mechanism))
 }
 
 fn shown(seconds: f64) -> String {
@@ -173,12 +152,12 @@ fn shown(seconds: f64) -> String {
 }
 
 /// Runs that took no time, or more than there was since clocks of computers began to count.
-fn impossible(at: usize, command: &str, times: &[f64]) -> Vec<DoubtFacts> {
+fn impossible(label: &str, command: &str, times: &[f64]) -> Vec<IssueFacts> {
     let none = times.iter().filter(|time| **time == 0.0).count();
     let no_time = (none > 0).then(|| {
         let evidence = format!("`{command}`: {none} of {} runs took exactly 0 s", times.len());
         let mechanism = "the shell's own start was subtracted, and what fell below zero was set to zero: too short a command for a shell, measure with `-N`";
-        doubt("no time at all", at, evidence, mechanism)
+        issue("no time at all", &[label], evidence, mechanism)
     });
     let age = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
@@ -186,29 +165,22 @@ fn impossible(at: usize, command: &str, times: &[f64]) -> Vec<DoubtFacts> {
     let longest = times.iter().copied().fold(0.0, f64::max);
     let too_long = (longest > age).then(|| {
         let evidence = format!("`{command}`: a run took {longest:e} s, and since 1970 {age:e} s have passed");
-        doubt("longer than there was time", at, evidence, "another unit than seconds, or a broken file")
+        issue("longer than there was time", &[label], evidence, "another unit than seconds, or a broken file")
     });
     no_time.into_iter().chain(too_long).collect()
 }
 
 /// Commands whose times agree to the last digit.
-fn copies(arms: &[Arm], times: &[Vec<f64>]) -> Vec<DoubtFacts> {
-    let mut found = Vec::new();
-    for second in 0..times.len() {
-        let own = &times[second];
+fn copies(labels: &[String], times: &[Vec<f64>]) -> Vec<IssueFacts> {
+    let of = |(second, own): (usize, &Vec<f64>)| {
         let is_telling = own.len() >= FEWEST && own.iter().any(|time| *time != own[0]);
-        let Some(first) = (0..second).find(|&first| is_telling && times[first] == *own) else { continue };
-        let evidence = format!(
-            "`{}` and `{}` have the same time in each of {} runs",
-            arms[first].label,
-            arms[second].label,
-            own.len()
-        );
-        let facts =
-            doubt("columns that are copies", second, evidence, "one of them was copied, not measured");
-        found.push(DoubtFacts { labels: vec![first.to_string(), second.to_string()], ..facts });
-    }
-    found
+        let first = times[..second].iter().position(|other| is_telling && other == own)?;
+        let both = [labels[first].as_str(), &labels[second]];
+        let evidence =
+            format!("`{}` and `{}` have the same time in each of {} runs", both[0], both[1], own.len());
+        Some(issue("columns that are copies", &both, evidence, "one of them was copied, not measured"))
+    };
+    times.iter().enumerate().filter_map(of).collect()
 }
 
 #[cfg(test)]
@@ -217,7 +189,7 @@ mod tests {
 
     fn rules(text: &str) -> Vec<String> {
         let file = serde_json::from_str(text).unwrap();
-        read(&file).unwrap().doubts.into_iter().map(|one| one.rule).collect()
+        read(&file).unwrap().issues.into_iter().map(|one| one.rule).collect()
     }
 
     fn file(summary: &str, times: &str) -> String {

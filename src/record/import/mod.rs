@@ -11,30 +11,29 @@ mod table;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::Read;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, Result, bail};
-use sha2::{Digest, Sha256};
 
-use super::{Environment, Origin};
+use super::{Environment, IssueFacts, Order, Origin};
 use crate::exit::Special;
+use crate::image::Digest;
+use crate::plan::{Entry, again};
 use crate::report::csv::{COLUMNS, instant};
+use crate::subject::{self, Layer, Spec};
+use crate::units::Nanos;
 
 /// What became of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
-    /// Whose format it was.
-    pub format: &'static str,
+    /// Whose format it was, what a reader must know, and what was suspect in the file itself.
+    pub origin: Origin,
     /// Samples with values.
     pub samples: usize,
     /// Measurements that failed or were not tried.
     pub failures: usize,
-    /// What a reader must know.
-    pub notes: Vec<String>,
-    /// What was suspect in the file itself: rule and evidence.
-    pub doubts: Vec<(String, String)>,
 }
 
 /// A file that is to be imported, as far as it was looked at.
@@ -50,6 +49,13 @@ pub(super) struct Source<'a> {
     tags: BTreeMap<String, String>,
 }
 
+impl Source<'_> {
+    fn origin(&self, format: &str, order: Order, notes: Vec<String>, issues: Vec<IssueFacts>) -> Origin {
+        let (format, file, sha256) = (format.to_owned(), self.name.clone(), self.sha256.clone());
+        Origin { format, file, sha256, order, notes, issues }
+    }
+}
+
 /// Larger files of JSON are no benchmarks, and take many times their size while they are read; a table is read line by line
 /// and may have any length.
 const MOST_BYTES: u64 = 128 << 20;
@@ -57,45 +63,37 @@ const MOST_BYTES: u64 = 128 << 20;
 /// Makes a run directory of a file.
 pub fn import(path: &Path, directory: &Path, tags: BTreeMap<String, String>) -> Result<Imported> {
     super::check_empty(directory)?;
-    let context = || format!("cannot read `{}`", path.display());
+    let shown = path.display();
+    let context = || format!("cannot read `{shown}`");
     // Before it is opened: a pipe would wait for somebody who writes.
     let facts = path.metadata().with_context(context)?;
-    if facts.is_dir() {
-        let text = format!(
-            "`{}` is a directory\n\nhint: a run directory needs no import; `dunnage report {}` shows it",
-            path.display(),
-            path.display()
-        );
-        return Err(Special::Usage(text).into());
-    }
     if !facts.is_file() {
-        let text = format!(
-            "`{}` is no file that can be read twice\n\nhint: save what comes from a pipe in a file first",
-            path.display()
-        );
-        return Err(Special::Usage(text).into());
+        return Err(Special::Usage(match facts.is_dir() {
+            true => format!(
+                "`{shown}` is a directory\n\nhint: a run directory needs no import; `dunnage report {shown}` shows it"
+            ),
+            false => format!(
+                "`{shown}` is no file that can be read twice\n\nhint: save what comes from a pipe in a file first"
+            ),
+        })
+        .into());
     }
-    let mut file = File::open(path).with_context(context)?;
     let changed = facts.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    let mut head = [0; 4096];
-    let mut known = 0;
-    while known < head.len() {
-        match file.read(&mut head[known..]).with_context(context)? {
-            0 => break,
-            more => known += more,
-        }
-    }
-    let head = &head[..known];
+    let mut head = Vec::new();
+    File::open(path).and_then(|file| file.take(4096).read_to_end(&mut head)).with_context(context)?;
     let source = Source {
         path,
         name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        sha256: sum(path).with_context(context)?,
+        sha256: File::open(path)
+            .and_then(|mut file| Digest::of_reader(&mut file))
+            .with_context(context)?
+            .hex(),
         changed: changed.map_or(0, |time| time.as_nanos() as u64),
         tags,
     };
     let made = match head.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{' | b'[') => json(&source, facts.len())?,
-        _ if is_table(head) => return table::import(&source, directory),
+        _ if is_table(&head) => return table::import(&source, directory),
         _ => return Err(unknown(path)),
     };
     foreign::write(&source, made, directory)
@@ -105,7 +103,7 @@ pub fn import(path: &Path, directory: &Path, tags: BTreeMap<String, String>) -> 
 fn is_table(head: &[u8]) -> bool {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-    line.trim_ascii_end() == COLUMNS.join(",").as_bytes()
+    line.trim_ascii_end() == COLUMNS.as_bytes()
 }
 
 fn unknown(path: &Path) -> anyhow::Error {
@@ -134,22 +132,33 @@ fn json(source: &Source<'_>, length: u64) -> Result<foreign::Foreign> {
     made.with_context(context)
 }
 
-fn sum(path: &Path) -> std::io::Result<String> {
-    let mut reader = BufReader::with_capacity(1 << 20, File::open(path)?);
-    let mut hash = Sha256::new();
-    std::io::copy(&mut reader, &mut hash)?;
-    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
 /// The environment of an import: what the file does not say is not there.
-fn environment(source: &Source<'_>, run: &str, host: &str, started: u64, origin: Origin) -> Environment {
+fn environment(source: &Source<'_>, run: &str, host: &str, started: u64, origin: &Origin) -> Environment {
     Environment {
         dunnage: env!("CARGO_PKG_VERSION").to_owned(),
         run: run.to_owned(),
         host: host.to_owned(),
         started: instant(started),
         tags: source.tags.clone(),
-        origin: Some(origin),
+        origin: Some(origin.clone()),
         ..Environment::default()
+    }
+}
+
+/// A subject by itself; what it is to others follows when all are known.
+fn entry(label: &str, spec: Spec) -> Entry {
+    let layer = subject::kind_of(&spec).map_or(Layer::Engine, |kind| kind.layer);
+    let default = || (layer == Layer::Engine).then(|| format!("{}'s default", spec.name));
+    Entry {
+        label: label.to_owned(),
+        layer,
+        ladder: again::ladder_of(&spec, layer),
+        twin_of: None,
+        runtime: spec.runtime.clone().or_else(default),
+        launch: Nanos(0),
+        offers: Vec::new(),
+        only_in: Vec::new(),
+        variant_of: None,
+        spec,
     }
 }

@@ -4,11 +4,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use serde::Serialize;
 
 use super::super::import::hyperfine::LABELLED;
 use super::super::{
-    ComponentFacts, DoubtFacts, Environment, FilterFacts, Order, Origin, Source, SubjectFacts, plan_file,
+    ComponentFacts, Environment, FilterFacts, IssueFacts, Order, Origin, Source, SubjectFacts, plan_file,
     reader,
 };
 use super::label::{self, Labels};
@@ -17,44 +16,16 @@ use crate::experiment::Setting;
 use crate::experiment::command::line;
 use crate::experiment::setting::interned;
 use crate::plan::{Entry, Plan, Prediction, Relation};
-use dunnage_analysis::record::kernel::{is_shared, own_arguments};
+use dunnage_analysis::record::kernel::shared_arguments;
 
 /// Facts about the machine that do not tell which one it is.
-pub(super) const PUBLIC: [&str; 20] = [
-    "architecture",
-    "boot_time",
-    "capabilities",
-    "cgroup_mode",
-    "cgroup_v1_controllers",
-    "cgroup_v2_controllers",
-    "clock_source",
-    "cpu",
-    "cpu_cores",
-    "cpu_sockets",
-    "cpu_threads",
-    "cpu_usable",
-    "distribution",
-    "hypervisor",
-    "inside",
-    "kernel",
-    "kernel_version",
-    "memory_bytes",
-    "pressure",
-    "security_modules",
-];
+pub(super) const PUBLIC: &str = "architecture boot_time capabilities cgroup_mode cgroup_v1_controllers \
+    cgroup_v2_controllers clock_source cpu cpu_cores cpu_sockets cpu_threads cpu_usable distribution hypervisor inside \
+    kernel kernel_version memory_bytes pressure security_modules state_filesystem";
 const MITIGATION: &str = "mitigation_";
-const STORAGE: &str = "storage_";
-
-/// Environment and plan of one run directory without what is private.
-pub struct Head {
-    /// What becomes `env.json`.
-    pub environment: Vec<u8>,
-    /// What becomes `plan.json`.
-    pub plan: Vec<u8>,
-}
 
 /// Cleans environment and plan.
-pub fn head(source: &Source, words: &mut Words, dropped: &[String]) -> Result<(Head, Environment, Plan)> {
+pub fn head(source: &Source, words: &mut Words, dropped: &[String]) -> Result<(Environment, Plan)> {
     let (environment, plan) = reader::head(source)?;
     let labels = match &environment.origin {
         Some(origin) if origin.order == Order::Blocks => Labels::Commands,
@@ -66,14 +37,7 @@ pub fn head(source: &Source, words: &mut Words, dropped: &[String]) -> Result<(H
     plan_file::check(&plan).context(
         "without what is private in it the run cannot be read\n\nhint: `--private WORD` lets something else stand for a word",
     )?;
-    let head = Head { environment: pretty(&environment)?, plan: pretty(&plan_file::to_wire(&plan))? };
-    Ok((head, environment, plan))
-}
-
-fn pretty(value: &impl Serialize) -> Result<Vec<u8>> {
-    let mut bytes = serde_json::to_vec_pretty(value).context("cannot put a file into JSON")?;
-    bytes.push(b'\n');
-    Ok(bytes)
+    Ok((environment, plan))
 }
 
 fn clean_environment(run: Environment, labels: Labels, words: &mut Words, dropped: &[String]) -> Environment {
@@ -105,13 +69,17 @@ fn clean_environment(run: Environment, labels: Labels, words: &mut Words, droppe
         let facts = SubjectFacts { components, notes: notes.collect() };
         subjects.insert(label::label(&subject, labels, words), facts);
     }
+    if !run.command.is_empty() {
+        words.left_out("the command line that began the run");
+    }
     Environment {
         dunnage: own(&run.dunnage, words),
         probe: own(&run.probe, words),
         run: own(&run.run, words),
         host: words.host(&run.host),
         started: own(&run.started, words),
-        command: began(&run.command, words),
+        // It says where things lie; what it asked for stands in the plan.
+        command: Vec::new(),
         asked: run.asked.iter().map(|name| label::label(name, labels, words)).collect(),
         tags,
         machine,
@@ -133,26 +101,9 @@ fn clean_environment(run: Environment, labels: Labels, words: &mut Words, droppe
     }
 }
 
-/// The command line that began the run: names of experiments, subjects, options and numbers.
-fn began(all: &[String], words: &mut Words) -> Vec<String> {
-    let is_name = |word: &str| word == "run" || crate::experiment::find(word).is_some();
-    let mut before = "";
-    let mut kept = Vec::new();
-    for (at, word) in all.iter().enumerate() {
-        kept.push(match before {
-            _ if at == 0 => "dunnage".to_owned(),
-            "-s" | "--subject" => label::label(word, Labels::Subjects, words),
-            _ if is_name(word) => word.clone(),
-            _ => label::value("value", word, words),
-        });
-        before = word;
-    }
-    kept
-}
-
 /// Where imported samples come from: the name of the file, and texts that may quote what stood in it.
 fn clean_origin(origin: Origin, labels: Labels, words: &mut Words) -> Origin {
-    let doubt = |one: DoubtFacts, words: &mut Words| DoubtFacts {
+    let issue = |one: IssueFacts, words: &mut Words| IssueFacts {
         labels: one.labels.iter().map(|one| label::label(one, labels, words)).collect(),
         rule: own(&one.rule, words),
         metric: one.metric.map(|metric| own(&metric, words)),
@@ -164,62 +115,30 @@ fn clean_origin(origin: Origin, labels: Labels, words: &mut Words) -> Origin {
         sha256: own(&origin.sha256, words),
         file: words.kept(Kind::Path, "file", &origin.file),
         notes: origin.notes.iter().map(|note| words.quoting(note)).collect(),
-        doubts: origin.doubts.into_iter().map(|one| doubt(one, words)).collect(),
+        issues: origin.issues.into_iter().map(|one| issue(one, words)).collect(),
         order: origin.order,
     }
 }
 
 fn machine_fact(name: &str, value: &str, words: &mut Words) -> Option<String> {
-    if PUBLIC.contains(&name) || name.starts_with(MITIGATION) {
-        return Some(words.told(value));
+    match name {
+        // Without what says where the machine boots from and what else runs on it.
+        "kernel_command_line" => {
+            let shared = shared_arguments(value);
+            if shared != value {
+                words.left_out(&format!("{name}: {value}"));
+            }
+            Some(words.told(&shared))
+        }
+        "user" => Some(if value == "0" { "0" } else { "ordinary" }.to_owned()),
+        _ if name.starts_with(MITIGATION) || PUBLIC.split_whitespace().any(|public| public == name) => {
+            Some(words.told(value))
+        }
+        _ => {
+            words.left_out(&format!("{name}: {value}"));
+            None
+        }
     }
-    if name == "kernel_command_line" {
-        return Some(kernel_arguments(value, words));
-    }
-    if name == "user" {
-        return Some(if value == "0" { "0" } else { "ordinary" }.to_owned());
-    }
-    if name.starts_with(STORAGE) {
-        return Some(storage(value, words));
-    }
-    words.left_out(&format!("{name}: {value}"));
-    None
-}
-
-/// What the boot loader passed, without what says where the machine boots from and what else runs on it.
-fn kernel_arguments(line: &str, words: &mut Words) -> String {
-    let own = own_arguments(line);
-    let (kept, others): (Vec<&str>, Vec<&str>) = own.split_whitespace().partition(is_shared);
-    let rest = line.strip_prefix(own).unwrap_or_default().trim();
-    for word in others.into_iter().chain((!rest.is_empty()).then_some(rest)) {
-        words.left_out(&format!("kernel argument {word}"));
-    }
-    words.told(&kept.join(" "))
-}
-
-/// What lies under a directory: its filesystem and the options that are switches or numbers.
-fn storage(value: &str, words: &mut Words) -> String {
-    let parts = value.rsplit_once(" (").and_then(|(front, options)| {
-        let (path, filesystem) = front.split_once(": ")?;
-        let (filesystem, device) = filesystem.split_once(" on ")?;
-        Some((path, filesystem, device, options.strip_suffix(')')?))
-    });
-    let Some((path, filesystem, device, options)) = parts else {
-        return words.given(Kind::Path, "/…/path", value);
-    };
-    let plain = |c: char| c.is_ascii_alphanumeric();
-    // A disk is called by its place on a bus; other names are given by people.
-    let device = match device.strip_prefix("/dev/").filter(|name| name.chars().all(plain)) {
-        Some(disk) => format!("/dev/{}", words.told(disk)),
-        None if device.contains(['/', ':', '.']) => words.given(Kind::Value, "device", device),
-        None => words.told(device),
-    };
-    let is_known = |option: &&str| match option.split_once('=') {
-        None => option.chars().all(|c| plain(c) || c == '_'),
-        Some((_, value)) => !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()),
-    };
-    let kept: Vec<&str> = options.split(',').filter(is_known).collect();
-    format!("{}: {filesystem} on {device} ({})", words.path(path), kept.join(","))
 }
 
 /// More about a subject: a program's words, or the parameters of a command that others measured.
@@ -315,19 +234,18 @@ fn value_of_setting(key: &str, text: &str, words: &mut Words) -> String {
 /// Whether the experiment itself has this value for the key.
 fn is_listed(experiment: &str, key: &str, value: &str) -> bool {
     let own = crate::experiment::find(experiment);
-    let mut keys = own.into_iter().flat_map(|one| one.about().all_keys());
+    let mut keys = own.into_iter().flat_map(|one| one.all_keys());
     keys.any(|one| one.name == key && one.values.contains(&value))
 }
 
 /// A prediction names subjects and values of settings as the plan does, so that both still mean the same.
 fn clean_prediction(prediction: &mut Prediction, labels: Labels, words: &mut Words) {
-    for (key, value) in &mut prediction.setting {
+    for (key, value) in &mut prediction.written.setting {
         if !is_listed(prediction.experiment, key, value) {
             *value = value_of_setting(key, value, words);
         }
     }
-    let others = prediction.others.iter_mut().map(|(_, other)| other);
-    for subject in std::iter::once(&mut prediction.first).chain(others) {
+    for subject in &mut prediction.written.subjects {
         *subject = label::label(subject, labels, words);
     }
 }
@@ -341,15 +259,12 @@ mod tests {
     fn of_the_machine_only_what_bears_on_the_numbers_stays() {
         let mut own = words();
         let line = "root=UUID=1-2 mitigations=off ip=10.0.0.1 isolcpus=1 -- --name anna";
-        assert_eq!(kernel_arguments(line, &mut own), "mitigations=off isolcpus=1");
-        let shown = storage(
-            "/home/anna/x: ext4 on /dev/vda1 (rw,relatime,data=ordered,commit=5,user=anna)",
-            &mut own,
-        );
-        assert_eq!(shown, "/…/path1: ext4 on /dev/vda1 (rw,relatime,commit=5)");
-        let shown = storage("/srv: nfs on files.corp:/x (rw,addr=10.0.0.2)", &mut own);
-        assert_eq!(shown, "/…/path2: nfs on device1 (rw)");
+        let kept = machine_fact("kernel_command_line", line, &mut own);
+        assert_eq!(kept.as_deref(), Some("mitigations=off isolcpus=1"));
         assert_eq!(machine_fact("user", "1204", &mut own), Some("ordinary".into()));
-        assert_eq!(machine_fact("serial_number", "123", &mut own), None);
+        assert_eq!(machine_fact("state_filesystem", "ext4", &mut own), Some("ext4".into()));
+        for private in ["serial_number", "storage_state"] {
+            assert_eq!(machine_fact(private, "123", &mut own), None);
+        }
     }
 }

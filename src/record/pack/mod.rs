@@ -14,12 +14,14 @@ mod vocabulary;
 mod words;
 mod write;
 
+use std::collections::BTreeMap;
+
+use crate::image::Summed;
 use dunnage_analysis::record::kernel::HOST;
 use serde::{Deserialize, Serialize};
 
 pub use read::unpack;
-pub(super) use read::{Unpacked, unpacked};
-pub use words::{Kind, Replaced};
+pub(super) use read::unpacked;
 pub use write::{Contents, Options, Present, look, write};
 
 /// What a pack calls itself in its first entry.
@@ -45,13 +47,24 @@ struct Manifest {
     /// The other entries, in their order.
     files: Vec<Listed>,
     /// How many different texts of each kind were taken out, by the name of the kind; never the texts.
-    removed: std::collections::BTreeMap<String, usize>,
+    removed: BTreeMap<String, usize>,
 }
 
 /// An entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Listed {
-    name: String,
-    bytes: u64,
+pub struct Listed {
+    /// Its name.
+    pub name: String,
+    /// How long it is.
+    pub bytes: u64,
+    /// Its sum.
     sha256: String,
+}
+
+impl Listed {
+    /// What has passed, under this name.
+    fn of<T>(name: &str, summed: Summed<T>) -> Listed {
+        let (digest, bytes) = summed.end();
+        Listed { name: name.to_owned(), bytes, sha256: digest.hex() }
+    }
 }

@@ -3,18 +3,20 @@
 //! announces; so nothing can lead outside, be a link or a device, or overwrite another. What it unpacks to is
 //! counted while it is unpacked.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Read, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::fs::{self, File, Permissions};
+use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use flate2::bufread::GzDecoder;
-use sha2::{Digest, Sha256};
-use tar::Archive;
+use tar::{Archive, EntryType};
 
 use super::super::{ENVIRONMENT, PILOT, PLAN, SAMPLES};
 use super::{FORMAT_NAME, Listed, MANIFEST, Manifest, VERSION};
+use crate::image::Summed;
 use crate::outcome::Artefact;
+use crate::report::text::clean;
 
 /// The largest run that a plan allows, twenty million samples of some 400 bytes each.
 const MOST_BYTES: u64 = 8 << 30;
@@ -25,56 +27,36 @@ const SMALL: u64 = 1 << 20;
 /// Environment, plan and first entry are read into memory.
 const MOST_TEXT: u64 = 64 << 20;
 
-/// A run out of a pack: two small files, and the samples in a file that has no name anymore.
-pub struct Unpacked {
-    /// What `env.json` holds.
-    pub environment: Vec<u8>,
-    /// What `plan.json` holds.
-    pub plan: Vec<u8>,
-    /// `samples.jsonl`.
-    pub samples: File,
-}
-
 /// Unpacks into a directory, which must be empty or not there yet. What is not complete in the end is not there.
 pub fn unpack(path: &Path, directory: &Path) -> Result<()> {
     super::super::check_empty(directory)?;
-    let name = directory.file_name().with_context(|| format!("`{}` is no name", directory.display()))?;
-    let part = directory.with_file_name(format!(".{}.{}.part", name.display(), std::process::id()));
     let context = |path: &Path| format!("cannot make `{}`", path.display());
-    if let Some(above) = directory.parent().filter(|above| !above.as_os_str().is_empty()) {
-        fs::create_dir_all(above).with_context(|| context(above))?;
-    }
-    fs::create_dir(&part).with_context(|| context(&part))?;
-    let part = Part(part);
+    let above = directory.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(above).with_context(|| context(above))?;
+    let part = tempfile::Builder::new()
+        .prefix(".dunnage-")
+        .permissions(Permissions::from_mode(0o777))
+        .tempdir_in(above)
+        .with_context(|| context(directory))?;
     walk(path, &mut |name, bytes| {
-        // Names come from a list of ours; the only directory among them is the pilot's.
-        let place = part.0.join(name);
-        if let Some(above) = place.parent() {
-            fs::create_dir_all(above).with_context(|| context(above))?;
-        }
-        let mut file =
-            OpenOptions::new().write(true).create_new(true).open(&place).with_context(|| context(&place))?;
+        // Names come from a list of ours; directories among them are the pilot's and those of samples' files.
+        let place = part.path().join(name);
+        let above = place.parent().unwrap_or(part.path());
+        fs::create_dir_all(above).with_context(|| context(above))?;
+        let mut file = File::create_new(&place).with_context(|| context(&place))?;
         io::copy(bytes, &mut file).with_context(|| format!("cannot unpack into `{}`", place.display()))?;
         Ok(())
     })?;
     // An empty directory with the name may be there; anything else makes this fail.
-    fs::rename(&part.0, directory)
+    fs::rename(part.path(), directory)
         .with_context(|| format!("cannot call what was unpacked `{}`", directory.display()))
 }
 
-/// A directory that is removed unless it was renamed.
-struct Part(PathBuf);
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// The run in a pack, for reading only.
-pub fn unpacked(path: &Path) -> Result<Unpacked> {
+/// The run in a pack, for reading only: environment and plan, and the samples in a file that has no name any more.
+pub fn unpacked(path: &Path) -> Result<([Vec<u8>; 2], File)> {
     let (mut environment, mut plan) = (Vec::new(), Vec::new());
-    let mut samples = nameless().context("cannot make a file to unpack into; is there room in `$TMPDIR`?")?;
+    let mut samples =
+        tempfile::tempfile().context("cannot make a file to unpack into; is there room in `$TMPDIR`?")?;
     walk(path, &mut |name, bytes| {
         let context = || format!("cannot unpack `{name}`");
         match name {
@@ -84,113 +66,100 @@ pub fn unpacked(path: &Path) -> Result<Unpacked> {
             _ => io::copy(bytes, &mut io::sink()).map(drop).with_context(context),
         }
     })?;
-    samples.flush().and_then(|()| samples.rewind()).context("cannot read what was unpacked")?;
-    Ok(Unpacked { environment, plan, samples })
+    samples.rewind().context("cannot read what was unpacked")?;
+    Ok(([environment, plan], samples))
 }
 
-/// A file without a name: it vanishes with us, however we end.
-fn nameless() -> io::Result<File> {
-    for attempt in 0..100 {
-        let path = std::env::temp_dir().join(format!(".dunnage-{}-{attempt}", std::process::id()));
-        match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
-            Ok(file) => return fs::remove_file(&path).map(|()| file),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Err(io::ErrorKind::AlreadyExists.into())
-}
+/// What takes each file of a pack.
+type Take<'a> = &'a mut dyn FnMut(&str, &mut dyn Read) -> Result<()>;
 
 /// Gives each file of a pack to `take`, in their order, and checks all of them.
-pub(super) fn walk(path: &Path, take: &mut dyn FnMut(&str, &mut dyn Read) -> Result<()>) -> Result<()> {
-    let whole = || format!("cannot unpack `{}`", path.display());
+pub(super) fn walk(path: &Path, take: Take<'_>) -> Result<()> {
     let file = File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
-    check_begins_as_gzip(&file, path)?;
-    let packed = Counted { inner: BufReader::with_capacity(1 << 16, file), bytes: 0 };
-    let mut archive = Archive::new(Bounded { inner: GzDecoder::new(packed), bytes: 0 });
+    let mut start = [0; 2];
+    if !matches!(file.read_at(&mut start, 0), Ok(2)) || start != [0x1f, 0x8b] {
+        bail!(
+            "`{}` is neither a run directory nor a pack\n\nhint: a run directory is what `dunnage run` wrote, a pack is what `dunnage pack` made of one",
+            path.display()
+        );
+    }
+    let context = || format!("cannot unpack `{}`", path.display());
+    let packed = file.metadata().with_context(context)?.len();
+    let most = MOST_BYTES.min(SMALL + packed * MOST_TIMES);
+    let mut unpacked = GzDecoder::new(BufReader::with_capacity(1 << 16, file)).take(most + 1);
+    let walked = entries(&mut unpacked, take).and_then(|()| check_ends(&mut unpacked));
+    if unpacked.limit() == 0 {
+        let most = format!("more than {} GiB or {MOST_TIMES} times its size", MOST_BYTES >> 30);
+        return Err(anyhow!("it unpacks to {most}")).with_context(context);
+    }
+    walked.map_err(damage).with_context(context)
+}
+
+/// What an error of the compression means.
+fn damage(error: anyhow::Error) -> anyhow::Error {
+    let kinds = error.chain().filter_map(|cause| Some(cause.downcast_ref::<io::Error>()?.kind()));
+    match kinds.last() {
+        Some(io::ErrorKind::UnexpectedEof) => anyhow!("it was cut"),
+        Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => anyhow!("it is damaged ({error})"),
+        _ => error,
+    }
+}
+
+fn entries(unpacked: &mut impl Read, take: Take<'_>) -> Result<()> {
     let mut manifest: Option<Manifest> = None;
     let mut taken = 0;
     // Raw, so that extensions of the archive's form count as entries too, and are refused.
-    for entry in archive.entries().with_context(whole)?.raw(true) {
-        let mut entry = entry.with_context(whole)?;
-        let name = name_of(&entry).with_context(whole)?;
+    for entry in Archive::new(unpacked).entries()?.raw(true) {
+        let mut entry = entry?;
+        let name = clean(&String::from_utf8_lossy(&entry.path_bytes()));
+        if entry.header().entry_type() != EntryType::Regular {
+            bail!("`{name}` is no plain file, and a pack holds nothing else");
+        }
         let Some(manifest) = &manifest else {
-            manifest = Some(first(&name, &mut entry).with_context(whole)?);
+            manifest = Some(first(&name, &mut entry)?);
             continue;
         };
         let Some(listed) = manifest.files.get(taken).filter(|listed| listed.name == name) else {
             let known = manifest.files.iter().any(|listed| listed.name == name);
-            let what = if known { "twice or out of its order" } else { "and does not announce it" };
-            return Err(anyhow::anyhow!("it holds `{}` {what}", shown(&name))).with_context(whole);
+            bail!(
+                "it holds `{name}` {}",
+                if known { "twice or out of its order" } else { "and does not announce it" }
+            );
         };
         taken += 1;
         // One byte more than announced is enough to see that there are more.
-        let mut announced = entry.take(listed.bytes.saturating_add(1));
-        let mut summed = Summed { inner: &mut announced, sum: Sha256::new(), bytes: 0 };
-        take(&name, &mut summed).with_context(whole)?;
-        summed.check(listed).with_context(whole)?;
+        let mut summed = Summed::new(entry.take(listed.bytes.saturating_add(1)));
+        take(&name, &mut summed)?;
+        let Listed { bytes, sha256, .. } = Listed::of(&name, summed);
+        if bytes != listed.bytes {
+            bail!("`{name}` has {bytes} bytes, and {} were announced: it is damaged or cut", listed.bytes);
+        }
+        if sha256 != listed.sha256 {
+            bail!("`{name}` is damaged: it is not what was packed");
+        }
     }
-    let Some(manifest) = manifest else {
-        return Err(anyhow::anyhow!("it is empty")).with_context(whole);
-    };
-    if let Some(listed) = manifest.files.get(taken) {
-        return Err(anyhow::anyhow!("it was cut: `{}` is missing", listed.name)).with_context(whole);
+    let manifest = manifest.context("it is empty")?;
+    match manifest.files.get(taken) {
+        Some(listed) => bail!("it was cut: `{}` is missing", listed.name),
+        None => Ok(()),
     }
-    check_ends(archive.into_inner()).with_context(whole)
 }
 
 /// Behind the last entry an archive has zeros and nothing else, and behind the archive a pack has nothing. The sum at the
 /// very end of the compressed file is checked when that is reached.
-fn check_ends<R: BufRead>(mut archive: Bounded<R>) -> Result<()> {
+fn check_ends(unpacked: &mut io::Take<GzDecoder<BufReader<File>>>) -> Result<()> {
     let mut bytes = [0; 8192];
     loop {
-        match archive.read(&mut bytes)? {
+        match unpacked.read(&mut bytes)? {
             0 => break,
             count if bytes[..count].iter().all(|byte| *byte == 0) => {}
             _ => bail!("something follows the end of the archive"),
         }
     }
-    if !archive.inner.into_inner().fill_buf()?.is_empty() {
+    if !unpacked.get_mut().get_mut().fill_buf()?.is_empty() {
         bail!("something follows the end of the pack");
     }
     Ok(())
-}
-
-fn check_begins_as_gzip(file: &File, path: &Path) -> Result<()> {
-    use std::os::unix::fs::FileExt;
-    let mut start = [0; 2];
-    let read = file.read_at(&mut start, 0).with_context(|| format!("cannot read `{}`", path.display()))?;
-    if read == 2 && start == [0x1f, 0x8b] {
-        return Ok(());
-    }
-    bail!(
-        "`{}` is neither a run directory nor a pack\n\nhint: a run directory is what `dunnage run` wrote, a pack is what `dunnage pack` made of one",
-        path.display()
-    )
-}
-
-/// The name of an entry, which must be a plain file.
-fn name_of<R: Read>(entry: &tar::Entry<'_, R>) -> Result<String> {
-    let header = entry.header();
-    let name = String::from_utf8_lossy(&header.path_bytes()).into_owned();
-    let kind = header.entry_type();
-    if kind.is_file() {
-        let leads_outside = name.starts_with('/') || name.split('/').any(|part| part == "..");
-        if leads_outside {
-            bail!("`{}` would lie outside of the run", shown(&name));
-        }
-        return Ok(name);
-    }
-    let what = if kind.is_symlink() || kind.is_hard_link() {
-        "a link"
-    } else if kind.is_dir() {
-        "a directory"
-    } else if kind.is_block_special() || kind.is_character_special() || kind.is_fifo() {
-        "a device or a pipe"
-    } else {
-        "no plain file"
-    };
-    bail!("`{}` is {what}, and a pack holds plain files only", shown(&name))
 }
 
 /// What the first entry announces, after checking that a reader can live with it.
@@ -201,7 +170,7 @@ fn first(name: &str, entry: &mut dyn Read) -> Result<Manifest> {
         version: u32,
     }
     if name != MANIFEST {
-        bail!("it begins with `{}`, and a pack begins with `{MANIFEST}`", shown(name));
+        bail!("it begins with `{name}`, and a pack begins with `{MANIFEST}`");
     }
     let mut bytes = Vec::new();
     entry.take(MOST_TEXT).read_to_end(&mut bytes)?;
@@ -245,100 +214,4 @@ fn after_a_run<'a>(names: &'a [&'a str], prefix: &str) -> Option<&'a [&'a str]> 
     }
     let in_order = || names[3..end].is_sorted();
     (is_a_run && in_order()).then(|| &names[end..])
-}
-
-/// A name from outside, without what could control a terminal and not endless.
-fn shown(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).take(100).collect()
-}
-
-/// Counts what passes.
-struct Counted<R> {
-    inner: R,
-    bytes: u64,
-}
-
-impl<R: Read> Read for Counted<R> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(bytes)?;
-        self.bytes += count as u64;
-        Ok(count)
-    }
-}
-
-impl<R: BufRead> BufRead for Counted<R> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        self.inner.fill_buf()
-    }
-
-    fn consume(&mut self, count: usize) {
-        self.bytes += count as u64;
-        self.inner.consume(count);
-    }
-}
-
-/// Ends with an error when too much comes out of what went in.
-struct Bounded<R> {
-    inner: GzDecoder<Counted<R>>,
-    bytes: u64,
-}
-
-impl<R: BufRead> Read for Bounded<R> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let cut = |error: io::Error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => io::Error::other("it was cut"),
-            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
-                io::Error::other(format!("it is damaged ({error})"))
-            }
-            _ => error,
-        };
-        let count = self.inner.read(bytes).map_err(cut)?;
-        self.bytes += count as u64;
-        if self.bytes > MOST_BYTES {
-            return Err(io::Error::other(format!("it unpacks to more than {} GiB", MOST_BYTES >> 30)));
-        }
-        let packed = self.inner.get_ref().bytes;
-        if self.bytes > SMALL + packed * MOST_TIMES {
-            return Err(io::Error::other(format!("it unpacks to more than {MOST_TIMES} times its size")));
-        }
-        Ok(count)
-    }
-}
-
-/// Sums up what passes.
-struct Summed<'a> {
-    inner: &'a mut dyn Read,
-    sum: Sha256,
-    bytes: u64,
-}
-
-impl Read for Summed<'_> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(bytes)?;
-        self.sum.update(&bytes[..count]);
-        self.bytes += count as u64;
-        Ok(count)
-    }
-}
-
-impl Summed<'_> {
-    fn check(self, listed: &Listed) -> Result<()> {
-        if self.bytes != listed.bytes {
-            bail!(
-                "`{}` has {} bytes, and {} were announced: it is damaged or cut",
-                listed.name,
-                self.bytes,
-                listed.bytes
-            );
-        }
-        if hexadecimal(&self.sum.finalize()) != listed.sha256 {
-            bail!("`{}` is damaged: it is not what was packed", listed.name);
-        }
-        Ok(())
-    }
-}
-
-/// A sum as it stands in files.
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::clean::own;
 use super::words::{Kind, Words};
 use dunnage_analysis::record::source::{ReadAt, Source, read_line};
-use dunnage_analysis::record::wire::{Begin, End, Header, Pairs, SampleLine, Treatment};
+use dunnage_analysis::record::wire::{Begin, Header, Pairs, RoundContext, SampleLine, Treatment};
 use dunnage_analysis::record::{SAMPLES, reader};
 
 /// Writes the samples without what is private, line by line.
@@ -41,19 +41,19 @@ pub fn samples(source: &Source, words: &mut Words, out: &mut dyn Write) -> Resul
 
 fn clean_line(line: &[u8], words: &mut Words, out: &mut Vec<u8>) -> Option<()> {
     if line.starts_with(b"{\"cell\"") {
-        let sample: SampleLine<'_> = serde_json::from_slice(line).ok()?;
+        let sample: SampleLine = serde_json::from_slice(line).ok()?;
         return put(out, &clean_sample(sample, words));
     }
     if line.starts_with(b"{\"begin\"") {
         return put(out, &serde_json::from_slice::<Begin>(line).ok()?);
     }
     if line.starts_with(b"{\"end\"") {
-        let mut end: End = serde_json::from_slice(line).ok()?;
+        let mut end: RoundContext = serde_json::from_slice(line).ok()?;
         end.disturbed = end.disturbed.map(|why| words.told(&why));
         return put(out, &end);
     }
     if line.starts_with(b"{\"treatment\"") {
-        let mut treatment: Treatment<'_> = serde_json::from_slice(line).ok()?;
+        let mut treatment: Treatment = serde_json::from_slice(line).ok()?;
         for (name, fact) in &mut treatment.facts.0 {
             *fact = clean_fact(name, fact, words);
         }
@@ -73,23 +73,20 @@ fn put(out: &mut Vec<u8>, line: &impl Serialize) -> Option<()> {
     serde_json::to_writer(out, line).ok()
 }
 
-fn clean_sample<'a>(mut sample: SampleLine<'a>, words: &mut Words) -> SampleLine<'a> {
+fn clean_sample(mut sample: SampleLine, words: &mut Words) -> SampleLine {
     // A reason may be told with the command, of which some words are private by their place in it only.
-    if let Some(Pairs(missing)) = &mut sample.missing {
-        for (_, why) in missing {
-            *why = words.quoting(why);
-        }
+    for (_, why) in &mut sample.missing.0 {
+        *why = words.quoting(why);
     }
     sample.stamps.iter_mut().for_each(|all| names(all, words));
-    sample.counters.iter_mut().for_each(|all| names(all, words));
-    sample.series.iter_mut().for_each(|all| names(all, words));
-    sample.distributions.iter_mut().for_each(|all| names(all, words));
-    sample.artefacts.iter_mut().for_each(|all| names(all, words));
-    sample.given.iter_mut().for_each(|all| names(all, words));
-    sample.missing.iter_mut().for_each(|all| names(all, words));
+    names(&mut sample.counters, words);
+    names(&mut sample.series, words);
+    names(&mut sample.distributions, words);
+    names(&mut sample.artefacts, words);
+    names(&mut sample.given, words);
+    names(&mut sample.missing, words);
     sample.skipped = sample.skipped.map(|why| words.quoting(&why));
     if let Some(failed) = &mut sample.failed {
-        failed.class = own(&failed.class, words);
         failed.reason = words.quoting(&failed.reason);
         failed.words = failed.words.take().map(|said| words.given(Kind::Said, "said", &said));
     }
@@ -97,7 +94,7 @@ fn clean_sample<'a>(mut sample: SampleLine<'a>, words: &mut Words) -> SampleLine
 }
 
 /// The names of numbers, which the program and its probe give.
-fn names<T>(all: &mut Pairs<'_, T>, words: &mut Words) {
+fn names<T>(all: &mut Pairs<T>, words: &mut Words) {
     for (name, _) in &mut all.0 {
         if name.contains(['/', '@', ' ']) {
             *name = own(name, words).into();
@@ -122,12 +119,10 @@ fn clean_fact(name: &str, fact: &str, words: &mut Words) -> String {
 
 /// An interface that engines and the kernel name by counting keeps its name.
 fn interface(name: &str, words: &mut Words) -> String {
-    const COUNTED: [&str; 17] = [
-        "lo", "eth", "tap", "tun", "tunl", "gre", "gretap", "erspan", "sit", "ip6tnl", "ip6gre", "ip_vti",
-        "ip6_vti", "docker", "podman", "cni", "bond",
-    ];
+    const COUNTED: &str =
+        "lo eth tap tun tunl gre gretap erspan sit ip6tnl ip6gre ip_vti ip6_vti docker podman cni bond";
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    if name.is_empty() || COUNTED.contains(&stem) {
+    if name.is_empty() || COUNTED.split(' ').any(|counted| counted == stem) {
         name.to_owned()
     } else {
         words.given(Kind::Value, "interface", name)
@@ -136,12 +131,12 @@ fn interface(name: &str, words: &mut Words) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::words::Known;
     use super::*;
+    use crate::host::private::Private;
 
     #[test]
     fn interfaces_with_names_of_their_own_and_what_commands_said_are_replaced() {
-        let mut own = Words::new(Known::default());
+        let mut own = Words::new(&Private::default(), &[], "", "");
         assert_eq!(clean_fact("network", "private:lo,eth0,wg-acme", &mut own), "private:lo,eth0,interface1");
         assert_eq!(clean_fact("said", "anything", &mut own), "said1");
     }

@@ -9,17 +9,15 @@ use crate::subject::KINDS;
 
 /// The words of the format.
 pub fn vocabulary() -> String {
-    let mut words: Vec<&str> = vec![FIELDS, SAID];
-    words.extend(PUBLIC);
+    let mut words: Vec<&str> = vec![FIELDS, SAID, PUBLIC];
     for kind in KINDS {
         words.push(kind.name);
         words.extend(kind.keys.iter().map(|key| key.name));
     }
     for experiment in crate::experiment::ALL {
-        let about = experiment.about();
-        words.push(about.name);
-        words.extend(about.metrics.iter().map(|metric| metric.name));
-        for key in about.all_keys() {
+        words.push(experiment.name);
+        words.extend(experiment.metrics.iter().map(|metric| metric.name));
+        for key in experiment.all_keys() {
             words.push(key.name);
             words.extend(key.values);
         }
@@ -30,7 +28,7 @@ pub fn vocabulary() -> String {
 /// Names of fields, in the files of a run and in the list of what a pack holds.
 const FIELDS: &str = "absolute against allowed_ns artefacts asked at available_memory baseline begin busy bytes \
     capped cell cells class command comparisons components containers controls cost counters cpu_pressure \
-    distributions disturbed doubts dunnage end evidence experiment factorial factors facts failed file files \
+    distributions disturbed issues dunnage end evidence experiment factorial factors facts failed file files \
     filter format frequency given host io_pressure key label labels ladder launch_ns layer levels load machine \
     margins mechanism metric missing name no_cpu_accounting notes offers only_in order origin path pilot_rounds \
     position precision predecessor predicted predictions probe profile quotas reason relation relative removed role \
@@ -52,14 +50,22 @@ const SAID: &str = "aligned all architecture as attached backend bare batches be
 mod tests {
     use std::collections::BTreeSet;
 
-    use serde::Deserialize;
+    use serde::{Deserialize, Serialize};
+    use serde_json::Value;
     use serde_reflection::{ContainerFormat, Tracer, TracerConfig};
 
     use super::super::Manifest;
     use super::*;
-    use crate::record::Environment;
-    use crate::record::plan_file::PlanFile;
-    use crate::record::wire::{Begin, End, Header, SampleLine, Treatment};
+    use crate::outcome::{Artefact, Distribution, Failure, FailureClass};
+    use crate::plan::{
+        Cell, Comparison, Entry, Factor, Factorial, FixedMargin, Ladder, Plan, Precision, Quota, Relation,
+        Verdicts,
+    };
+    use crate::record::wire::{Begin, Header, Pairs, SampleLine, Treatment};
+    use crate::record::{Environment, RoundContext, plan_file};
+    use crate::stats::Margin;
+    use crate::subject::{Layer, Need, Spec};
+    use crate::units::{Nanos, Stamp};
 
     /// The names of all fields that a file of this form can have, however deep, as the reader would take them.
     fn fields<'de, T: Deserialize<'de>>() -> Vec<String> {
@@ -74,17 +80,100 @@ mod tests {
         all.values().flat_map(of).collect()
     }
 
+    /// The same of a form whose values are read by rules of their own: the names in an example that has everything.
+    fn names_in(example: &impl Serialize) -> Vec<String> {
+        fn all_of(value: &Value, found: &mut Vec<String>) {
+            match value {
+                Value::Object(fields) => {
+                    found.extend(fields.keys().cloned());
+                    fields.values().for_each(|one| all_of(one, found));
+                }
+                Value::Array(values) => values.iter().for_each(|one| all_of(one, found)),
+                _ => {}
+            }
+        }
+        let mut found = Vec::new();
+        all_of(&serde_json::to_value(example).expect("an example can be written"), &mut found);
+        found
+    }
+
+    /// A plan that has everything. What is added to it has to be named here too.
+    fn plan() -> Plan {
+        let entry = Entry {
+            label: "crun".into(),
+            spec: Spec::plain("crun"),
+            layer: Layer::Runtime,
+            ladder: Ladder::Equalised,
+            twin_of: Some(0),
+            runtime: Some("crun".into()),
+            launch: Nanos(1),
+            offers: vec![Need::Launch],
+            only_in: vec!["start"],
+            variant_of: Some("crun".into()),
+        };
+        let relation = Relation::OneKey("net".into());
+        Plan {
+            seed: 1,
+            rounds: 1,
+            warmups: 1,
+            baseline: 0,
+            verdicts: vec![Verdicts { experiment: "start", asked: 1, controls: 0 }],
+            allowed: Nanos(1),
+            subjects: vec![entry],
+            cells: vec![Cell { experiment: "start", setting: Default::default(), subject: 0 }],
+            comparisons: vec![Comparison { experiment: "start", subject: 0, against: 0, relation }],
+            margins: vec![FixedMargin {
+                experiment: "start".into(),
+                metric: "gone".into(),
+                margin: Margin::ZERO,
+            }],
+            precision: Some(Precision { asked: 1.0, pilot_rounds: 1, predicted: Some(1.0), capped: false }),
+            factorial: Some(Factorial {
+                factors: vec![Factor { name: "net".into(), levels: Default::default() }],
+                subjects: vec![0],
+            }),
+            quotas: vec![Quota { experiment: "start".into(), rounds: 1 }],
+            predictions: Vec::new(),
+        }
+    }
+
+    /// A sample that has everything.
+    fn sample() -> SampleLine {
+        fn one<T>(value: T) -> Pairs<T> {
+            Pairs(vec![("seed".into(), value)])
+        }
+        SampleLine {
+            cell: 0,
+            round: 0,
+            position: 0,
+            predecessor: Some(0),
+            started: 0,
+            treatment: Some(0),
+            stamps: Some(one(Stamp(0))),
+            counters: one(0),
+            series: one(vec![0]),
+            distributions: one(Distribution::of([1])),
+            artefacts: one(Artefact::File("artefacts/trace".into())),
+            given: one(0.0),
+            missing: one("why".into()),
+            skipped: Some("why".into()),
+            failed: Some(Failure::new(FailureClass::Crash, "why").with_words(b"words")),
+        }
+    }
+
     #[test]
     fn every_field_of_a_record_is_named_and_no_other() {
         let mut all: BTreeSet<String> = BTreeSet::new();
         all.extend(fields::<Environment>());
-        all.extend(fields::<PlanFile>());
+        all.extend(names_in(&plan_file::to_wire(&plan())));
         all.extend(fields::<Manifest>());
         all.extend(fields::<Header>());
         all.extend(fields::<Begin>());
-        all.extend(fields::<End>());
-        all.extend(fields::<Treatment<'_>>());
-        all.extend(fields::<SampleLine<'_>>());
+        all.extend(fields::<RoundContext>());
+        all.extend(fields::<Treatment>());
+        all.extend(names_in(&sample()));
+        // Without one that can be read there is no prediction.
+        all.insert("predictions".into());
         assert!(all.len() > 90, "fields are not found: {all:?}");
         let named: BTreeSet<String> = FIELDS.split(' ').map(str::to_owned).collect();
         let new: Vec<_> = all.difference(&named).collect();

@@ -29,17 +29,19 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them, in the order in which they are shown, with what they are in the plural.
-    pub const ALL: [(Kind, &str); 8] = [
-        (Kind::Host, "host names"),
-        (Kind::Label, "labels"),
-        (Kind::Path, "paths"),
-        (Kind::Value, "values"),
-        (Kind::Tag, "tags"),
-        (Kind::Text, "texts with something private in them"),
-        (Kind::Said, "output of commands and engines"),
-        (Kind::LeftOut, "facts and tags left out"),
-    ];
+    /// What they are, in the plural.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Host => "host names",
+            Kind::Label => "labels",
+            Kind::Path => "paths",
+            Kind::Value => "values",
+            Kind::Tag => "tags",
+            Kind::Text => "texts with something private in them",
+            Kind::Said => "output of commands and engines",
+            Kind::LeftOut => "facts and tags left out",
+        }
+    }
 }
 
 /// A private text and what stands for it; nothing does where it is left out.
@@ -66,74 +68,55 @@ pub struct Secret {
 const FEWEST_LETTERS: usize = 6;
 /// What every path begins with that stands for another one.
 const ELSEWHERE: &str = "/…/";
-/// What stands for a word within a text.
-const HIDDEN: &str = "…";
 
 /// The words of a run, with what stands for them.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Words {
-    secrets: Vec<Secret>,
-    spared: Vec<Secret>,
+    /// What must not occur.
+    pub secrets: Vec<Secret>,
+    /// What is private by its form and not looked for, because the run says it anyway.
+    pub spared: Vec<Secret>,
     replaced: BTreeMap<(Kind, String), String>,
     taken: BTreeSet<String>,
 }
 
-/// What a pack is made with.
-#[derive(Debug, Clone, Default)]
-pub struct Known {
-    /// The words of this machine and of this process.
-    pub machine: Private,
-    /// Names of hosts, users and images of the person's own, as the run tells them.
-    pub names: BTreeSet<String>,
-    /// Words that the person named.
-    pub words: Vec<String>,
-    /// What a pack must be able to say: the words of the format.
-    pub vocabulary: String,
-    /// What the run says of the machine without telling which one it is, and the tags that stay.
-    pub public: String,
-}
-
 impl Words {
-    /// Nothing replaced yet.
-    pub fn new(known: Known) -> Words {
-        let (mut secrets, mut spared): (Vec<Secret>, Vec<Secret>) = Default::default();
-        let mut add = |word: &str, called: String, is_public: bool| {
-            let is_known =
-                word.starts_with(ELSEWHERE) || secrets.iter().chain(&spared).any(|one| one.word == word);
-            if word.trim().chars().count() > 1 && !is_known {
-                if is_public { &mut spared } else { &mut secrets }
-                    .push(Secret { word: word.to_owned(), called });
-            }
+    /// Nothing replaced yet. `machine` holds the words of this machine and of this process, with the names of hosts, users and
+    /// images that the run tells, and `named` those that the person named. A pack must be able to say the words of the format
+    /// (`vocabulary`), and `public`, what the run says of the machine without telling which one it is, and the tags that stay.
+    pub fn new(machine: &Private, named: &[String], vocabulary: &str, public: &str) -> Words {
+        let mut words = Words {
+            secrets: Vec::new(),
+            spared: Vec::new(),
+            replaced: BTreeMap::new(),
+            taken: BTreeSet::new(),
         };
-        for word in &known.words {
-            add(word, "a word named with `--private`".into(), false);
+        for word in named {
+            words.add(word, "a word named with `--private`".into(), false);
         }
-        let machine = &known.machine;
-        let names =
-            known.names.iter().chain(&machine.hosts).chain(&machine.users).chain(&machine.directories);
-        for name in names.filter(|name| *name != super::HOST) {
+        for name in machine.names.iter().filter(|name| *name != super::HOST) {
             let called = "a name of the host, a user or an image, or a directory of theirs".into();
-            add(name, called, occurs(&known.vocabulary, name));
+            words.add(name, called, occurs(vocabulary, name));
         }
         for (name, value) in &machine.variables {
             if value.chars().filter(|c| c.is_alphabetic()).count() >= FEWEST_LETTERS {
-                let is_public = occurs(&known.public, value) || occurs(&known.vocabulary, value);
-                add(value, format!("the value of `${name}`"), is_public);
+                let is_public = occurs(public, value) || occurs(vocabulary, value);
+                words.add(value, format!("the value of `${name}`"), is_public);
             }
         }
         // Nothing private may stand for something else either.
-        let taken = secrets.iter().map(|secret| secret.word.clone()).collect();
-        Words { secrets, spared, replaced: BTreeMap::new(), taken }
+        words.taken = words.secrets.iter().map(|secret| secret.word.clone()).collect();
+        words
     }
 
-    /// What must not occur.
-    pub fn secrets(&self) -> &[Secret] {
-        &self.secrets
-    }
-
-    /// What is private by its form and not looked for, because the run says it anyway.
-    pub fn spared(&self) -> &[Secret] {
-        &self.spared
+    fn add(&mut self, word: &str, called: String, is_public: bool) {
+        let mut known = self.secrets.iter().chain(&self.spared);
+        if word.trim().chars().count() < 2 || word.starts_with(ELSEWHERE) || known.any(|one| one.word == word)
+        {
+            return;
+        }
+        let secret = Secret { word: word.to_owned(), called };
+        if is_public { self.spared.push(secret) } else { self.secrets.push(secret) }
     }
 
     /// Everything that was replaced, by kind and in the order of the texts.
@@ -185,20 +168,10 @@ impl Words {
         if name.is_empty() { String::new() } else { super::HOST.to_owned() }
     }
 
-    /// A text of the program, the kernel or an engine, without its words that look private.
+    /// A text of the program, the kernel or an engine: nothing of it where something in it looks private.
     pub fn told(&mut self, text: &str) -> String {
-        if text.starts_with('/') && !text.contains(char::is_whitespace) {
-            return self.path(text);
-        }
-        let seen = |word| if self.is_open(word) { word } else { HIDDEN };
-        let told = text.split(' ').map(seen).collect::<Vec<_>>().join(" ");
-        if !self.is_open(&told) {
-            return self.given(Kind::Text, "text", text);
-        }
-        if told != text {
-            self.replaced.insert((Kind::Text, text.to_owned()), told.clone());
-        }
-        told
+        let is_path = text.starts_with('/') && !text.contains(char::is_whitespace);
+        if is_path { self.path(text) } else { self.kept(Kind::Text, "text", text) }
     }
 
     /// A text that may repeat what is private by its place elsewhere only: a value of a command.
@@ -282,18 +255,10 @@ pub mod tests {
     /// On the machine of anna, called `web-1`.
     pub fn annas() -> Words {
         let machine = Private {
-            hosts: vec!["web-1".into()],
-            users: vec!["anna".into(), "docker".into()],
-            directories: vec!["/home/anna".into()],
+            names: ["web-1", "anna", "docker", "/home/anna", "team/payroll"].map(String::from).into(),
             variables: vec![("SECRET".into(), "tulip-garden".into()), ("SHA".into(), "abcdefabcdef".into())],
         };
-        Words::new(Known {
-            machine,
-            names: ["team/payroll".into()].into(),
-            vocabulary: "docker podman".into(),
-            public: "abcdefabcdef".into(),
-            ..Known::default()
-        })
+        Words::new(&machine, &[], "docker podman", "abcdefabcdef")
     }
 
     #[test]
@@ -330,7 +295,7 @@ pub mod tests {
         ] {
             assert!(words.is_open(open), "{open}");
         }
-        let spared: Vec<_> = words.spared().iter().map(|one| one.word.as_str()).collect();
+        let spared: Vec<_> = words.spared.iter().map(|one| one.word.as_str()).collect();
         assert_eq!(spared, ["docker", "abcdefabcdef"]);
     }
 
@@ -343,14 +308,14 @@ pub mod tests {
         assert_eq!(words.program("/opt/crun"), "/…/crun");
         assert_eq!(words.kept(Kind::Tag, "tag", "anna's"), "tag1");
         assert_eq!(words.kept(Kind::Tag, "tag", "c1"), "c1");
-        assert_eq!(words.told("open /a/x: denied to anna"), "open … denied to …");
-        assert_eq!(words.quoting("it says anna's"), "text1");
+        assert_eq!(words.told("open /a/x: denied to anna"), "text1");
+        assert_eq!(words.quoting("it says anna's"), "text2");
     }
 
     #[test]
     fn what_was_replaced_once_is_not_replaced_again() {
         let mut words = annas();
-        for own in ["/…/path3", "/…/crun", "open … denied"] {
+        for own in ["/…/path3", "/…/crun", "text7"] {
             assert_eq!(words.told(own), own);
         }
         assert_eq!(words.given(Kind::Tag, "tag", "tag2"), "tag2");

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::http::{Answer, Connection, Fault, Request, Stream};
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::subject::client;
+use crate::resource::command;
 use crate::sys::socket::{Patience, Stopped};
 
 /// Where an engine listens.
@@ -84,7 +84,7 @@ pub fn ask_once(address: &Address, request: &Request, patience: &mut Patience<'_
 }
 
 /// The JSON in an answer.
-pub fn json(answer: &Answer, request: &Request) -> Result<Value, Failure> {
+pub fn parsed(answer: &Answer, request: &Request) -> Result<Value, Failure> {
     serde_json::from_slice(&answer.body).map_err(|error| {
         let reason = format!("the answer to `{}` is not JSON: {error}", request.shown);
         Failure::new(FailureClass::WrongOutput, reason).with_words(&answer.body)
@@ -149,7 +149,7 @@ pub fn refused(answer: &Answer, request: &Request) -> Failure {
 
 /// The words say more than the status; where they say nothing known, the status decides.
 fn class(status: u16, words: &[u8]) -> FailureClass {
-    match (client::class_of(words), status) {
+    match (command::class_of(words), status) {
         (FailureClass::Crash, 401 | 403) => FailureClass::Permission,
         (FailureClass::Crash, 404 | 409 | 503) => FailureClass::Environment,
         (FailureClass::Crash, 400 | 405 | 501) => FailureClass::Unsupported,

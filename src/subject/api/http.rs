@@ -8,6 +8,8 @@
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
 use crate::sys::socket::{Patience, READABLE, Socket, Stopped, Waited};
 use crate::units::Nanos;
 
@@ -42,10 +44,11 @@ impl Request {
         Request::made(method, target, "Content-Length: 0\r\n", &[])
     }
 
-    /// A request with a body of this type.
-    pub fn with_body(method: &str, target: &str, kind: &str, body: &[u8]) -> Request {
-        let headers = format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", body.len());
-        Request::made(method, target, &headers, body)
+    /// A request that makes what its body describes.
+    pub fn with_json(target: &str, body: &Value) -> Request {
+        let body = body.to_string();
+        let headers = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+        Request::made("POST", target, &headers, body.as_bytes())
     }
 
     /// A request with the content of a file.

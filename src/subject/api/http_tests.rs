@@ -48,7 +48,7 @@ fn several_answers_come_over_one_connection() {
     let (mut connection, mut other) = connected();
     let two = b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx";
     other.write_all(two).unwrap();
-    let request = Request::with_body("POST", "/create", "application/json", b"{}");
+    let request = Request::with_json("/create", &serde_json::json!({}));
     let first = connection.exchange(&request, &mut patience(), None).unwrap();
     assert_eq!((first.status, first.reason.as_str(), connection.is_over()), (201, "Created", false));
     let second = connection.exchange(&request, &mut patience(), None).unwrap();

@@ -3,14 +3,15 @@
 
 use serde_json::Value;
 
-use super::client::{Client, json};
+use super::client::{Client, parsed};
 use super::http::{Request, demultiplexed};
-use super::requests::Life;
+use super::requests::Container;
 use super::{Address, Api};
 use crate::outcome::{Abort, Failure, FailureClass};
+use crate::resource::command;
 use crate::subject::account::Account;
-use crate::subject::client::{self, Terminal, Trace};
-use crate::subject::{Launch, Order, RunContext, treatment};
+use crate::subject::client::{self, Call, Holds, Terminal};
+use crate::subject::{Launch, Order, RunContext};
 use crate::sys::clock;
 use crate::sys::remains::Remains;
 use crate::sys::socket::{Patience, Stopped};
@@ -40,56 +41,49 @@ struct Answered {
 /// Carries a launch out. What it leaves behind when it fails is the caller's to remove.
 pub(super) fn launch(run: &RunContext, api: &Api, name: &str, order: Order<'_>) -> Result<Launch, Abort> {
     let image = api.engine.image.as_deref().expect("`prepare` provides the image before any launch");
-    let life = Life::of(&api.version, name);
+    let container = Container::named(&api.version, name);
     let requests = Requests {
-        create: life.create(&api.wish(run, image).body(order)),
-        attach: life.attach(),
-        start: life.start(),
-        wait: life.wait(),
-        remove: (api.engine.spec.get("rm") != Some("false")).then(|| life.remove()),
+        create: container.create(&api.wish(run, image).body(order)),
+        attach: container.attach(),
+        start: container.request("POST", "/start"),
+        wait: container.request("POST", "/wait"),
+        remove: (api.engine.spec.get("rm") != Some("false")).then(|| container.remove()),
     };
     let address = api.address();
     let remains = Remains::new();
     let account = Account::begin(run, api.daemons().unwrap_or_default());
     let mut patience = Patience::new(order.allowed(run), Some(&run.interrupts));
     let spawned = clock::now();
-    let answered = carry_out(&requests, &address, &mut patience).map_err(|abort| match abort {
-        Abort::Failed(failure) => Failure { took: clock::now().since(spawned), ..failure }.into(),
-        Abort::Interrupted => Abort::Interrupted,
-    })?;
+    let answered = carry_out(&requests, &address, &mut patience)
+        .map_err(|abort| taking(abort, clock::now().since(spawned)))?;
     let returned = answered.parts.last().map_or(spawned, |(_, at)| *at);
-    let tty = api.engine.spec.get("tty") == Some("true");
-    let (outputs, terminal) = streams(answered.output, tty, &requests.attach)?;
+    let terminal = api.engine.terminal();
+    let outputs = streams(answered.output, terminal, &requests.attach)?;
     let ended = ended((spawned, returned), answered.status, outputs);
     let message = client::message_in(&requests.start.shown, &ended, terminal)?;
-    let expected = api.engine.expected();
-    let trace = Trace {
-        names: [Some(name), None],
-        network: expected.network,
-        shown: &requests.remove.as_ref().unwrap_or(&requests.wait).shown,
+    let call = Call {
+        name,
+        daemons: api.daemons(),
+        expected: &api.engine.expected(),
+        runtime: api.engine.runtime.as_deref(),
+        terminal,
+        holds: Holds::More,
+        bundle: None,
+        allowed: order.allowed(run),
+        limits: api.engine.limits(),
     };
-    let gone = client::gone(&remains, &trace, &message, &run.host, returned)?;
-    let runtime = api.engine.runtime.as_deref();
-    let (cpu, ran) = account.finish_alone(answered.own_cpu, runtime);
-    let cpu = api.daemons().map_err(str::to_owned).and(cpu);
-    if let (Some(runtime), Some(false)) = (runtime, ran) {
-        let reason = format!("`{}` was asked for and did not run", runtime.display());
-        return Err(Failure::new(FailureClass::Treatment, reason).into());
+    let shown = &requests.remove.as_ref().unwrap_or(&requests.wait).shown;
+    let count = || account.finish_alone(answered.own_cpu, call.runtime);
+    let launch = client::concluded(run, &call, shown, (spawned, returned), message, Some(remains), count)?;
+    Ok(Launch { parts: answered.parts, ..launch })
+}
+
+/// A failure that says how long it took.
+pub(super) fn taking(abort: Abort, took: Nanos) -> Abort {
+    match abort {
+        Abort::Failed(failure) => Failure { took, ..failure }.into(),
+        Abort::Interrupted => Abort::Interrupted,
     }
-    expected.check(&message.inside, &run.host)?;
-    if let Some(limits) = &api.engine.limits() {
-        limits.check(&message.inside)?;
-    }
-    Ok(Launch {
-        spawned,
-        returned,
-        gone: gone.at,
-        look: gone.look,
-        parts: answered.parts,
-        treatment: treatment::facts(&message.inside, &run.host),
-        message,
-        cpu,
-    })
 }
 
 /// Sends the requests one after the other. The connections are made within: the first belongs to
@@ -112,7 +106,7 @@ fn carry_out(requests: &Requests, address: &Address, patience: &mut Patience<'_>
     }
     let own_cpu = Nanos(clock::thread_cpu().0 - before.0);
     let output = output.into_bytes(patience).map_err(|stopped| endless(stopped, &requests.attach))?;
-    let said = json(&waited, &requests.wait)?;
+    let said = parsed(&waited, &requests.wait)?;
     let Some(status) = said["StatusCode"].as_i64() else {
         let reason = format!("the answer to `{}` does not say how the container ended", requests.wait.shown);
         return Err(Failure::new(FailureClass::WrongOutput, reason).with_words(&waited.body).into());
@@ -120,7 +114,7 @@ fn carry_out(requests: &Requests, address: &Address, patience: &mut Patience<'_>
     if let Some(words) = said["Error"].get("Message").and_then(Value::as_str).filter(|text| !text.is_empty())
     {
         let reason = format!("`{}` says that the container failed", requests.wait.shown);
-        return Err(Failure::new(client::class_of(words.as_bytes()), reason)
+        return Err(Failure::new(command::class_of(words.as_bytes()), reason)
             .with_words(words.as_bytes())
             .into());
     }
@@ -138,22 +132,20 @@ pub(super) fn endless(stopped: Stopped, request: &Request) -> Abort {
     }
 }
 
-/// Standard output and standard error out of a stream, and whether they are one, as of a terminal.
+/// Standard output and standard error out of a stream; of a terminal's they are one.
 pub(super) fn streams(
     output: Vec<u8>,
-    tty: bool,
+    terminal: Terminal,
     request: &Request,
-) -> Result<([Vec<u8>; 2], Terminal), Failure> {
-    if tty {
-        return Ok(([output, Vec::new()], Terminal::Yes));
+) -> Result<[Vec<u8>; 2], Failure> {
+    if terminal == Terminal::Yes {
+        return Ok([output, Vec::new()]);
     }
-    match demultiplexed(&output) {
-        Some((stdout, stderr)) => Ok(([stdout, stderr], Terminal::No)),
-        None => {
-            let reason = format!("the stream of `{}` does not say what is which", request.shown);
-            Err(Failure::new(FailureClass::WrongOutput, reason).with_words(&output))
-        }
-    }
+    let (stdout, stderr) = demultiplexed(&output).ok_or_else(|| {
+        let reason = format!("the stream of `{}` does not say what is which", request.shown);
+        Failure::new(FailureClass::WrongOutput, reason).with_words(&output)
+    })?;
+    Ok([stdout, stderr])
 }
 
 /// A process of the engine's as if it had been one of ours.

@@ -11,23 +11,23 @@ mod verbs;
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use self::client::{Address, ask_once, json, refused};
+use self::client::{Address, ask_once, parsed, refused};
 use self::http::Request;
-use self::requests::{Life, Wish};
+use self::requests::{Container, Wish as Described};
 use self::verbs::OfApi;
-use super::container::{Draft, Found, Verbs, is_cut_short, is_over};
-use super::engine::{Engine, RUN_LABEL, is_about_nothing};
-use super::unavailable::remedy_for_docker;
+use super::container::{Draft, Found, Verbs, recorded};
+use super::engine::{Engine, RUN_LABEL, STATE_LABEL, is_about_nothing};
+use super::resources::{Joint, Made, not_made, of_subject};
+use super::unavailable::silent_docker;
 use super::{
-    Component, Facts, Launch, Need, Order, Place, RunContext, Spec, Subject, Unavailable, component,
+    Component, Facts, Launch, Need, Offer, Order, Place, RunContext, Spec, Subject, Unavailable, Wish,
+    component,
 };
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::resource::Held;
 use crate::resource::service::{Service, serve};
-use crate::subject::resources::container;
-use crate::sys::bridge::Bridge;
 use crate::sys::signals::Interrupts;
 use crate::sys::socket::Patience;
 use crate::units::Nanos;
@@ -74,19 +74,16 @@ pub(super) fn of_daemon(
     let address = Address { engine: name, socket: socket_of(address)? };
     let interrupts = Interrupts::install().ok();
     let mut patience = Patience::new(ANSWER, interrupts.as_ref());
-    let silent = |abort| match remedy_for_docker(&address.to_string()) {
-        Some(remedy) => unavailable(abort).with_remedy(remedy),
-        None => unavailable(abort),
-    };
+    let silent = |abort| silent_docker(&address.to_string(), unavailable(abort));
     let version = negotiated(&address, &mut patience).map_err(silent)?;
     let request = Request::plain("GET", &format!("/v{version}/info"));
     let answered = ask_once(&address, &request, &mut patience).map_err(silent)?;
-    let info = json(&answered, &request).map_err(|failure| unavailable(failure.into()))?;
+    let info = parsed(&answered, &request).map_err(|failure| unavailable(failure.into()))?;
     if !info["ServerVersion"].is_string() {
         return Err(Unavailable::because("the daemon did not say what it is"));
     }
     let mut engine = describe(&info, own_component(place)?)?;
-    engine.facts.notes.push(("api version".into(), version.clone()));
+    engine.facts.notes.push(("api version", version.clone()));
     Ok(Box::new(Api { engine, server: Server::Daemon(address), version, ulimits: Vec::new() }))
 }
 
@@ -98,7 +95,7 @@ pub(super) fn of_program(
 ) -> Result<Box<dyn Subject>, Unavailable> {
     for component in &mut engine.facts.components {
         if component.role == "client" {
-            component.role = "daemon";
+            component.role = "daemon".into();
         }
     }
     engine.facts.components.insert(0, own_component(place)?);
@@ -108,8 +105,7 @@ pub(super) fn of_program(
 /// This program, which is the client.
 fn own_component(place: &Place) -> Result<Component, Unavailable> {
     let version = concat!("dunnage ", env!("CARGO_PKG_VERSION"));
-    Component::of_file("client", &place.executable, version)
-        .map_err(|error| Unavailable::because(format!("{error:#}")))
+    component::identified("client", &place.executable, version)
 }
 
 fn socket_of(address: &str) -> Result<PathBuf, Unavailable> {
@@ -136,7 +132,7 @@ fn unavailable(abort: Abort) -> Unavailable {
 /// The newest version of the API that both sides speak.
 fn negotiated(address: &Address, patience: &mut Patience<'_>) -> Result<String, Abort> {
     let request = Request::plain("GET", "/version");
-    let answered = json(&ask_once(address, &request, patience)?, &request)?;
+    let answered = parsed(&ask_once(address, &request, patience)?, &request)?;
     common_version(&answered).map_err(|reason| Failure::new(FailureClass::Unsupported, reason).into())
 }
 
@@ -194,8 +190,8 @@ impl Api {
         }
     }
 
-    fn wish<'a>(&'a self, run: &'a RunContext, image: &'a str) -> Wish<'a> {
-        Wish {
+    fn wish<'a>(&'a self, run: &'a RunContext, image: &'a str) -> Described<'a> {
+        Described {
             spec: &self.engine.spec,
             image,
             executable: (!self.engine.own_image()).then_some(&run.place.executable),
@@ -221,14 +217,14 @@ impl Api {
         let mut patience = Patience::new(ANSWER, Some(&run.interrupts));
         self.version = negotiated(&address, &mut patience)?;
         let notes = &mut self.engine.facts.notes;
-        notes.push(("service start-up".into(), start_up));
-        notes.push(("api version".into(), self.version.clone()));
+        notes.push(("service start-up", start_up));
+        notes.push(("api version", self.version.clone()));
         Ok(())
     }
 
     /// The image to run. A daemon is given it over its socket; an engine without one has a command
     /// line that reaches the same storage.
-    fn provide_image(&self, run: &RunContext) -> Result<String, Failure> {
+    fn provide_image(&self, run: &RunContext) -> Result<String, Abort> {
         let Server::Daemon(address) = &self.server else { return self.engine.provide_image(run) };
         let holds = |reference: &str| {
             let request = Request::plain("GET", &format!("/v{}/images/{reference}/json", self.version));
@@ -246,7 +242,7 @@ impl Api {
     /// Removes a container by force, also while stopping.
     fn rm(&self, name: &str) -> Result<Found, Failure> {
         let Server::Daemon(address) = &self.server else { return self.engine.rm(name) };
-        let request = Life::of(&self.version, name).remove_by_force();
+        let request = Container::named(&self.version, name).request("DELETE", "?v=1&force=1");
         let mut patience = Patience::new(ANSWER, None);
         let answered = client::Client::begin(address, &mut patience)
             .and_then(|mut client| client.exchange(&request, &mut patience, None));
@@ -268,7 +264,7 @@ impl Api {
 
 impl Subject for Api {
     fn offers(&self) -> &'static [Need] {
-        &Need::CONTAINER
+        &Need::JOINED
     }
 
     fn spec(&self) -> &Spec {
@@ -276,8 +272,8 @@ impl Subject for Api {
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
-        let life = Life::of(&self.version, &draft.name);
-        Ok(Box::new(OfApi { api: self, draft, life }))
+        let container = Container::named(&self.version, &draft.name);
+        Ok(Box::new(OfApi { api: self, draft, container }))
     }
 
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
@@ -287,53 +283,49 @@ impl Subject for Api {
 
     fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
         let name = run.next_name();
-        let resource = container(&self.engine.spec, &name);
-        let entry = run.note(resource)?;
-        let launched = launch::launch(run, self, &name, order);
-        let removed = match (&launched, self.engine.spec.get("rm")) {
-            (Ok(_), Some("false")) | (Err(_), _) => self.rm(&name),
-            _ => Ok(Found::Yes),
-        };
-        if is_over(launched.as_ref().is_err_and(is_cut_short), &removed) {
-            run.cross_out(entry);
-        }
+        let remove = |launched: &Result<Launch, Abort>| self.engine.clear(launched, || self.rm(&name));
+        let launch = || launch::launch(run, self, &name, order);
+        let launched = recorded(run, &self.engine.spec, &name, launch, remove);
         if let Server::Own(Some(service)) = &mut self.server {
             service.ready.drain();
         }
-        let launched = launched?;
-        removed?;
-        Ok(launched)
+        launched
     }
 
     fn publishes_ports(&self) -> bool {
         true
     }
 
-    fn make_network(&self, name: &str, run: &RunContext) -> Result<Option<Bridge>, Abort> {
-        let target = format!("/v{}/networks/create", self.version);
-        let body = serde_json::json!({ "Name": name, "Labels": { RUN_LABEL: run.id } }).to_string();
-        let request = Request::with_body("POST", &target, "application/json", body.as_bytes());
-        ask_once(&self.address(), &request, &mut Patience::new(run.allowed, Some(&run.interrupts)))?;
-        Ok(None)
+    fn makes(&self) -> &'static [Offer] {
+        &[Offer::Network]
     }
 
-    fn remove_network(&self, name: &str) -> Result<(), Failure> {
-        let Server::Daemon(address) = &self.server else { return self.engine.remove_network(name) };
+    fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
+        let Wish::Network = wish else {
+            return Err(not_made(&self.engine.spec, wish.offer()).into());
+        };
+        let name = run.next_name();
+        let record = of_subject(Offer::Network.kind(), &self.engine.spec, &name);
+        run.owner.make(Offer::Network.kind(), record, || {
+            let target = format!("/v{}/networks/create", self.version);
+            let labels = json!({ RUN_LABEL: run.id, STATE_LABEL: run.place.state.to_string_lossy() });
+            let request = Request::with_json(&target, &json!({ "Name": name, "Labels": labels }));
+            ask_once(&self.address(), &request, &mut Patience::new(run.allowed, Some(&run.interrupts)))?;
+            Ok(Made::Network(Joint { name: name.clone(), bridge: None }))
+        })
+    }
+
+    fn unmake(&self, offer: Offer, name: &str, run: &str) -> Result<(), Failure> {
+        let Server::Daemon(address) = &self.server else { return self.engine.unmake(offer, name, run) };
         let request = Request::plain("DELETE", &format!("/v{}/networks/{name}", self.version));
         match told(address, &request, ANSWER) {
-            Err(why) if !is_about_nothing(&why) => Err(Failure::new(FailureClass::Environment, why)),
+            Err(why) if !is_about_nothing(&why) => Err(Failure::environment(why)),
             _ => Ok(()),
         }
     }
 
     fn remove(&self, name: &str) -> Result<(), Failure> {
         self.rm(name).map(drop)
-    }
-
-    fn finish(&mut self, _: &RunContext) {
-        if let Server::Own(service) = &mut self.server {
-            drop(service.take());
-        }
     }
 
     fn facts(&self) -> &Facts {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::http::Request;
 use crate::probe::{LIMITS, PROBE};
 use crate::subject::engine::{RUN_LABEL, STATE_LABEL};
-use crate::subject::{Access, Order, Spec, spec};
+use crate::subject::{Order, Spec, spec};
 
 /// What a container is to be, beside the keys of its subject.
 #[derive(Debug)]
@@ -64,8 +64,7 @@ impl Wish<'_> {
     fn host_config(&self, order: Order<'_>) -> Value {
         let key = |key: &str| self.spec.get(key);
         let bound = order.mounts().iter().map(|mount| {
-            let access = if mount.access == Access::ReadOnly { "ro" } else { "rw" };
-            format!("{}:{}:{access}", mount.host.display(), mount.inside.display())
+            format!("{}:{}:{}", mount.host.display(), mount.inside.display(), mount.access.option())
         });
         let own = self.executable.map(|path| format!("{}:/dunnage:ro", path.display()));
         let binds: Vec<_> = own.into_iter().chain(bound).collect();
@@ -106,25 +105,25 @@ fn ports(order: Order<'_>, each: &Value) -> Option<Value> {
 /// The requests about one container, which is named in them rather than known by its id, so that
 /// none of them has to wait for an answer to be written.
 #[derive(Debug)]
-pub struct Life {
+pub struct Container {
     prefix: String,
     name: String,
 }
 
-impl Life {
-    /// Of the container with this name, in this version of the API.
-    pub fn of(version: &str, name: &str) -> Life {
-        Life { prefix: format!("/v{version}"), name: name.to_owned() }
-    }
-
-    fn of_container(&self, method: &str, rest: &str) -> Request {
-        Request::plain(method, &format!("{}/containers/{}{rest}", self.prefix, self.name))
+impl Container {
+    /// The container with this name, in this version of the API.
+    pub fn named(version: &str, name: &str) -> Container {
+        Container { prefix: format!("/v{version}"), name: name.to_owned() }
     }
 
     /// Makes it.
     pub fn create(&self, body: &Value) -> Request {
-        let target = format!("{}/containers/create?name={}", self.prefix, self.name);
-        Request::with_body("POST", &target, "application/json", body.to_string().as_bytes())
+        Request::with_json(&format!("{}/containers/create?name={}", self.prefix, self.name), body)
+    }
+
+    /// A request about it without a body, as `POST` of `/start`.
+    pub fn request(&self, method: &str, verb: &str) -> Request {
+        Request::plain(method, &format!("{}/containers/{}{verb}", self.prefix, self.name))
     }
 
     /// Turns a connection into the stream of its output.
@@ -133,30 +132,14 @@ impl Life {
         Request::upgrading(&target, b"")
     }
 
-    /// Says what it is.
-    pub fn inspect(&self) -> Request {
-        self.of_container("GET", "/json")
-    }
-
-    /// Starts it.
-    pub fn start(&self) -> Request {
-        self.of_container("POST", "/start")
-    }
-
-    /// Is answered when it does not run.
-    pub fn wait(&self) -> Request {
-        self.of_container("POST", "/wait")
-    }
-
-    /// Ends its program by SIGTERM, and by SIGKILL where the engine's patience ends.
-    pub fn stop(&self) -> Request {
-        self.of_container("POST", "/stop")
+    /// Removes it with its volumes, now that it does not run.
+    pub fn remove(&self) -> Request {
+        self.request("DELETE", "?v=1")
     }
 
     /// Makes a second process in it, which does not run yet.
     pub fn make_exec(&self, body: &Value) -> Request {
-        let target = format!("{}/containers/{}/exec", self.prefix, self.name);
-        Request::with_body("POST", &target, "application/json", body.to_string().as_bytes())
+        Request::with_json(&format!("{}/containers/{}/exec", self.prefix, self.name), body)
     }
 
     /// Starts a second process and turns the connection into the stream of its output.
@@ -167,16 +150,6 @@ impl Life {
     /// Says what became of a second process.
     pub fn inspect_exec(&self, id: &str) -> Request {
         Request::plain("GET", &format!("{}/exec/{id}/json", self.prefix))
-    }
-
-    /// Removes it with its volumes, now that it does not run.
-    pub fn remove(&self) -> Request {
-        self.of_container("DELETE", "?v=1")
-    }
-
-    /// Removes it whatever it does.
-    pub fn remove_by_force(&self) -> Request {
-        self.of_container("DELETE", "?v=1&force=1")
     }
 }
 
@@ -228,11 +201,11 @@ mod tests {
 
     #[test]
     fn requests_name_the_container_and_the_version() {
-        let life = Life::of("1.41", "dunnage-12345678-000001");
+        let container = Container::named("1.41", "dunnage-12345678-000001");
         assert_eq!(
-            life.create(&json!({})).shown,
+            container.create(&json!({})).shown,
             "POST /v1.41/containers/create?name=dunnage-12345678-000001"
         );
-        assert_eq!(life.remove().shown, "DELETE /v1.41/containers/dunnage-12345678-000001?v=1");
+        assert_eq!(container.remove().shown, "DELETE /v1.41/containers/dunnage-12345678-000001?v=1");
     }
 }

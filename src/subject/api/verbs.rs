@@ -4,26 +4,27 @@
 use serde_json::{Value, json};
 
 use super::Api;
-use super::client::{Address, Client, json};
+use super::client::{Address, Client, parsed};
 use super::http::Request;
-use super::launch::{ended, streams};
-use super::requests::Life;
+use super::launch::{ended, streams, taking};
+use super::requests::Container;
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE};
 use crate::subject::Order;
+use crate::subject::client::Terminal;
 use crate::subject::container::{Draft, Entered, Found, Published, Span, Verbs};
 use crate::sys::clock;
 use crate::sys::process;
 use crate::sys::socket::Patience;
-use crate::units::{Nanos, Stamp};
+use crate::units::Stamp;
 
 /// A container of an engine that is asked over its API.
 pub(super) struct OfApi<'a> {
     pub api: &'a Api,
     pub draft: Draft<'a>,
-    pub life: Life,
+    pub container: Container,
 }
 
 impl OfApi<'_> {
@@ -42,12 +43,12 @@ impl OfApi<'_> {
     /// What the engine says that it is.
     fn inspected(&self) -> Result<Value, Failure> {
         let run = self.draft.run;
-        let request = self.life.inspect();
+        let request = self.container.request("GET", "/json");
         let mut patience = Patience::new(run.allowed, Some(&run.interrupts));
         match super::ask_once(&self.api.address(), &request, &mut patience) {
-            Ok(answer) => json(&answer, &request),
+            Ok(answer) => parsed(&answer, &request),
             Err(Abort::Failed(failure)) => Err(failure),
-            Err(Abort::Interrupted) => Err(environment("interrupted".into())),
+            Err(Abort::Interrupted) => Err(Failure::environment("interrupted")),
         }
     }
 
@@ -55,20 +56,8 @@ impl OfApi<'_> {
     /// them wait five minutes for somebody who asks once more how such a process ended.
     fn end_monitors(&self) {
         for monitor in self.api.engine.facts.components.iter().filter(|one| one.role == "monitor") {
-            process::kill_clients(&monitor.path, &self.draft.name);
+            process::kill_clients(monitor.path.as_ref(), &self.draft.name);
         }
-    }
-}
-
-fn environment(reason: String) -> Failure {
-    Failure::new(FailureClass::Environment, reason)
-}
-
-/// A failure that says how long it took.
-fn taking(abort: Abort, took: Nanos) -> Abort {
-    match abort {
-        Abort::Failed(failure) => Failure { took, ..failure }.into(),
-        Abort::Interrupted => Abort::Interrupted,
     }
 }
 
@@ -81,24 +70,24 @@ struct Visit {
 
 fn visit(
     address: &Address,
-    life: &Life,
+    container: &Container,
     make: &Request,
     tty: bool,
     patience: &mut Patience<'_>,
 ) -> Result<Visit, Abort> {
     let mut client = Client::begin(address, patience)?;
-    let made = json(&client.ask(make, patience, None)?, make)?;
+    let made = parsed(&client.ask(make, patience, None)?, make)?;
     let Some(id) = made["Id"].as_str() else {
         let reason = format!("the answer to `{}` names no process", make.shown);
         return Err(Failure::new(FailureClass::WrongOutput, reason).into());
     };
-    let start = life.start_exec(id, &json!({ "Detach": false, "Tty": tty }));
+    let start = container.start_exec(id, &json!({ "Detach": false, "Tty": tty }));
     let stream = Client::stream(address, &start, patience)?;
     let output = stream.into_bytes(patience).map_err(|stopped| super::launch::endless(stopped, &start))?;
-    let inspect = life.inspect_exec(id);
+    let inspect = container.inspect_exec(id);
     let told = client.ask(&inspect, patience, None)?;
     let returned = clock::now();
-    let told = json(&told, &inspect)?;
+    let told = parsed(&told, &inspect)?;
     match told["ExitCode"].as_i64() {
         Some(status) => Ok(Visit { output, status, returned }),
         None => {
@@ -111,37 +100,38 @@ fn visit(
 impl Verbs for OfApi<'_> {
     fn create(&mut self) -> Result<Span, Abort> {
         let wish = self.api.wish(self.draft.run, self.api.engine.image());
-        self.carry_out(&self.life.create(&wish.body(self.draft.order())))
+        self.carry_out(&self.container.create(&wish.body(self.draft.order())))
     }
 
     fn start(&mut self) -> Result<Span, Abort> {
-        self.carry_out(&self.life.start())
+        self.carry_out(&self.container.request("POST", "/start"))
     }
 
     fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
         let (engine, run) = (&self.api.engine, self.draft.run);
-        let tty = engine.spec.get("tty") == Some("true");
+        let terminal = engine.terminal();
+        let tty = terminal == Terminal::Yes;
         let words = order.words(engine.limits().map(|_| LIMITS));
         let mut command = vec![EXECUTABLE, PROBE];
         command.extend(words.iter().map(String::as_str));
         let make = self
-            .life
+            .container
             .make_exec(&json!({ "AttachStdout": true, "AttachStderr": true, "Tty": tty, "Cmd": command }));
         let mut patience = Patience::new(order.allowed(run), Some(&run.interrupts));
         let spawned = clock::now();
-        let visited = visit(&self.api.address(), &self.life, &make, tty, &mut patience)
+        let visited = visit(&self.api.address(), &self.container, &make, tty, &mut patience)
             .map_err(|abort| taking(abort, clock::now().since(spawned)))?;
-        let (outputs, terminal) = streams(visited.output, tty, &make)?;
+        let outputs = streams(visited.output, terminal, &make)?;
         let ended = ended((spawned, visited.returned), visited.status, outputs);
         Ok(self.draft.entered(&make.shown, &ended, terminal)?)
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {
-        self.carry_out(&self.life.stop())
+        self.carry_out(&self.container.request("POST", "/stop"))
     }
 
     fn remove(&mut self) -> Result<Span, Abort> {
-        let span = self.carry_out(&self.life.remove())?;
+        let span = self.carry_out(&self.container.remove())?;
         self.end_monitors();
         Ok(span)
     }
@@ -150,7 +140,7 @@ impl Verbs for OfApi<'_> {
         let said = self.inspected()?;
         let pid = said["State"]["Pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
         let runs = pid.filter(|pid| *pid > 0);
-        runs.ok_or_else(|| environment(format!("`{}` does not run", self.draft.name)))
+        runs.ok_or_else(|| Failure::environment(format!("`{}` does not run", self.draft.name)))
     }
 
     fn ports(&mut self) -> Result<Vec<Published>, Failure> {

@@ -2,12 +2,10 @@
 //! nowhere else. It is made before the stamp and removed after the last one, since a cgroup is no part of a
 //! process on the host; what the limit does to the process is what is left to see.
 
-use crate::outcome::{Abort, Failure, FailureClass};
+use crate::outcome::{Failure, OrEnvironment};
 use crate::subject::limits::{self, Limits};
-use crate::subject::resources::container;
-use crate::subject::{RunContext, Spec, Unavailable};
+use crate::subject::{Spec, Unavailable};
 use crate::sys::cgroup::{CgroupPlan, CpuLimit};
-use crate::sys::steps::StepError;
 
 /// What a process is confined by.
 pub(super) struct Confinement {
@@ -29,43 +27,19 @@ impl Confinement {
 
     /// Makes what the cgroups of all processes share.
     pub fn prepare(&self) -> Result<(), Failure> {
-        self.plan.establish().map_err(|error| Failure::new(FailureClass::Environment, error.to_string()))
+        self.plan.establish().map_err(|error| Failure::environment(error.to_string()))
     }
 
-    /// Carries something out while the cgroups of this name are there.
-    pub fn around<T>(
-        &self,
-        spec: &Spec,
-        name: &str,
-        run: &RunContext,
-        launch: impl FnOnce(&RunContext) -> Result<T, Abort>,
-    ) -> Result<T, Abort> {
-        let entry = run.note(container(spec, name))?;
-        if let Err(error) = self.plan.make_limited(name, &self.limit) {
-            run.cross_out(entry);
-            return Err(refused(&error).into());
-        }
-        let launched = launch(run);
-        let removed = self.remove(name);
-        if removed.is_ok() {
-            run.cross_out(entry);
-        }
-        let launched = launched?;
-        removed?;
-        Ok(launched)
+    /// Makes the cgroups of this name.
+    pub fn make(&self, name: &str) -> Result<(), Failure> {
+        self.plan.make_limited(name, &self.limit).map_err(|error| match error.is_of_a_limit() {
+            true => limits::refused(&error),
+            false => Failure::environment(error.to_string()),
+        })
     }
 
     /// Removes the cgroups of this name, with whatever still runs in them.
     pub fn remove(&self, name: &str) -> Result<(), Failure> {
-        let left = |why| Failure::new(FailureClass::Environment, format!("a cgroup was left behind: {why}"));
-        self.plan.remove(name).map_err(left)
-    }
-}
-
-/// The limit that the kernel did not take, or the cgroup that it did not make.
-fn refused(error: &StepError) -> Failure {
-    match error.is_of_a_limit() {
-        true => limits::refused(error),
-        false => Failure::new(FailureClass::Environment, error.to_string()),
+        self.plan.remove(name).or_environment("a cgroup was left behind")
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::outcome::{Failure, FailureClass};
+use crate::outcome::{Failure, OrEnvironment};
 use crate::probe::INSIDE;
 use crate::subject::roots::{self, Copied};
 use crate::subject::{Access, Mount};
@@ -27,12 +27,10 @@ pub(super) fn inside_words(copied: &Copied, mounts: &[Mount]) -> Result<Vec<Stri
     ];
     for mount in all {
         let target = root.join(roots::inside(root, mount)?);
-        make_target(mount, &target).map_err(|error| {
-            let reason = format!("cannot make the mount point `{}`: {error}", target.display());
-            Failure::new(FailureClass::Environment, reason)
-        })?;
-        let access = if mount.access == Access::ReadOnly { "ro" } else { "rw" };
-        words.extend([mount.host.display().to_string(), target.display().to_string(), access.to_owned()]);
+        make_target(mount, &target)
+            .or_environment(format_args!("cannot make the mount point `{}`", target.display()))?;
+        let access = mount.access.option().to_owned();
+        words.extend([mount.host.display().to_string(), target.display().to_string(), access]);
     }
     Ok(words)
 }

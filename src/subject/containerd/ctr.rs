@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::super::Unavailable;
-use super::super::component::{ask, insist};
+use super::super::component::Asking;
 use super::super::container::Found;
 use crate::image::archive::IMAGE_LABEL;
-use crate::outcome::{Failure, FailureClass};
+use crate::outcome::Failure;
 use crate::sys::process;
 
 /// The namespace in containerd that holds everything of ours.
@@ -47,21 +47,20 @@ impl Ctr {
     }
 
     /// What it answers; ends at once when the person wants to stop.
-    pub fn ask(&self, verb: &[&str]) -> Result<Vec<u8>, Unavailable> {
+    pub fn ask(&self, verb: &[&str]) -> Result<String, Unavailable> {
         let arguments = self.arguments(verb);
-        ask(&self.program, &arguments.iter().map(String::as_str).collect::<Vec<_>>())
+        Asking::of(&self.program).ask(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
     /// The same for what must be done even while stopping.
-    pub fn insist(&self, verb: &[&str]) -> Result<Vec<u8>, Unavailable> {
+    pub fn insist(&self, verb: &[&str]) -> Result<String, Unavailable> {
         let arguments = self.arguments(verb);
-        insist(&self.program, &arguments.iter().map(String::as_str).collect::<Vec<_>>())
+        Asking::of(&self.program).insist(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
     /// The lines that it answers.
     pub fn lines(&self, verb: &[&str]) -> Result<Vec<String>, Unavailable> {
-        let answer = self.ask(verb)?;
-        let text = String::from_utf8_lossy(&answer);
+        let text = self.ask(verb)?;
         Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
     }
 
@@ -97,7 +96,7 @@ impl Ctr {
             match self.insist(verb) {
                 Ok(_) => found = Found::Yes,
                 Err(why) if why.reason.contains("not found") => {}
-                Err(why) => return Err(Failure::new(FailureClass::Environment, why.reason)),
+                Err(why) => return Err(why.into()),
             }
         }
         end_stray_shim(name);

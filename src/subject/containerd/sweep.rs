@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::container::Found;
 use super::super::engine::{RUN_LABEL, STATE_LABEL};
-use super::super::{Company, Unavailable, context, on_path};
+use super::super::{OtherRuns, Unavailable, context, on_path};
 use super::ctr::{Ctr, NAMESPACE};
 use super::{SOCKETS, address};
 use crate::image::archive::IMAGE_LABEL;
@@ -16,7 +16,7 @@ const SNAPSHOTTERS: [&str; 2] = ["overlayfs", "native"];
 const RUNTIME_STATE: &str = "/run/containerd/runc";
 
 /// Sweeps every containerd that is found without being told where.
-pub fn sweep(company: Company) -> Vec<String> {
+pub fn sweep(others: OtherRuns) -> Vec<String> {
     let Some(program) = on_path("ctr") else { return Vec::new() };
     let own = address(None).ok();
     let mut addresses: Vec<_> = own.into_iter().chain(SOCKETS.map(str::to_owned)).collect();
@@ -25,13 +25,13 @@ pub fn sweep(company: Company) -> Vec<String> {
     let mut told = Vec::new();
     for address in addresses.iter().filter_map(|socket| address(Some(socket)).ok()) {
         let ctr = Ctr::new(program.clone(), address);
-        let swept = one(&ctr, company);
+        let swept = one(&ctr, others);
         told.extend(swept.unwrap_or_else(|why| vec![format!("could not sweep containerd: {}", why.reason)]));
     }
     told
 }
 
-fn one(ctr: &Ctr, company: Company) -> Result<Vec<String>, Unavailable> {
+fn one(ctr: &Ctr, others: OtherRuns) -> Result<Vec<String>, Unavailable> {
     if !ctr.lines(&["namespaces", "ls", "--quiet"])?.iter().any(|name| name == NAMESPACE) {
         return Ok(Vec::new());
     }
@@ -45,7 +45,7 @@ fn one(ctr: &Ctr, company: Company) -> Result<Vec<String>, Unavailable> {
             Some(_) => told.push(told_of("container", &container, removed(ctr, &container))),
         }
     }
-    if company == Company::Others {
+    if others == OtherRuns::Some {
         return Ok(told);
     }
     if staying.is_empty() {
@@ -76,7 +76,7 @@ fn told_of(what: &str, name: &str, done: Result<(), String>) -> String {
 
 /// The state directory and the run of a container of ours.
 fn labels(ctr: &Ctr, container: &str) -> Option<(String, String)> {
-    let info: Value = serde_json::from_slice(&ctr.ask(&["containers", "info", container]).ok()?).ok()?;
+    let info: Value = serde_json::from_str(&ctr.ask(&["containers", "info", container]).ok()?).ok()?;
     let label = |name: &str| info["Labels"][name].as_str().map(str::to_owned);
     Some((label(STATE_LABEL)?, label(RUN_LABEL)?))
 }

@@ -9,9 +9,10 @@
 use super::super::client::Terminal;
 use super::Containerd;
 use crate::image::EXECUTABLE;
-use crate::outcome::{Abort, Failure, FailureClass};
+use crate::outcome::{Abort, Failure};
 use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE};
+use crate::resource::command;
 use crate::subject::container::{Draft, Entered, First, Found, Span, Verbs, nothing_runs};
 use crate::subject::{Need, Order};
 use crate::sys::spawn::Program;
@@ -27,10 +28,6 @@ pub(super) struct OfContainerd<'a> {
     pub first: Option<First>,
     /// Entries so far; each needs a name of its own.
     pub entries: u64,
-}
-
-fn environment(reason: String) -> Failure {
-    Failure::new(FailureClass::Environment, reason)
 }
 
 impl Containerd {
@@ -49,7 +46,7 @@ impl Containerd {
 
 impl OfContainerd<'_> {
     fn program_of(&self, arguments: &[String]) -> Result<Program, Failure> {
-        Program::new(self.containerd.ctr.program(), arguments).map_err(|error| environment(error.to_string()))
+        command::program(self.containerd.ctr.program(), arguments)
     }
 
     fn program(&self, words: &[&str]) -> Result<Program, Failure> {
@@ -66,14 +63,16 @@ impl OfContainerd<'_> {
     fn until_noticed(&self) -> Result<(), Failure> {
         let name = self.draft.name.as_str();
         for _ in 0..LOOKS {
-            let tasks = self.containerd.ctr.lines(&["tasks", "ls"]).map_err(|why| environment(why.reason))?;
+            let tasks = self.containerd.ctr.lines(&["tasks", "ls"])?;
             let words = tasks.iter().map(|line| line.split_whitespace().collect::<Vec<_>>());
             let state = words.into_iter().find(|words| words.first() == Some(&name));
             if state.is_none_or(|words| words.last() == Some(&"STOPPED")) {
                 return Ok(());
             }
         }
-        Err(environment(format!("containerd did not notice the end of `{name}` within {LOOKS} looks")))
+        Err(Failure::environment(format!(
+            "containerd did not notice the end of `{name}` within {LOOKS} looks"
+        )))
     }
 }
 

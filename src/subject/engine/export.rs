@@ -1,28 +1,22 @@
 //! An engine's image as a root on disk, for subjects that need no engine: inspected, a container made of
 //! it that never runs, exported as one tar, and removed again.
 
-use super::super::component::{question, run_within};
+use super::super::component::run_within;
 use super::Engine;
 use crate::image::export::{self, Config, Export};
-use crate::outcome::{Failure, FailureClass};
-use crate::resource;
+use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::subject::RunContext;
 use crate::subject::resources::container;
-use crate::sys::signals::Interrupts;
 use crate::units::Nanos;
 
 /// How long an engine may take to write an image out.
 const EXPORTING: Nanos = Nanos::from_millis(600_000);
 
-fn environment(reason: String) -> Failure {
-    Failure::new(FailureClass::Environment, reason)
-}
-
 impl Engine {
     /// What an image says of itself, if the engine holds it; else the engine's own words.
     pub(in crate::subject) fn image_config(&self, reference: &str) -> Result<Config, String> {
         let said = self.ask(&["image", "inspect", reference]).map_err(|why| why.reason)?;
-        let parsed: serde_json::Value = serde_json::from_slice(&said)
+        let parsed: serde_json::Value = serde_json::from_str(&said)
             .map_err(|error| format!("`{} image inspect` answered nonsense: {error}", self.spec.name))?;
         config_in(&parsed[0])
             .ok_or_else(|| format!("`{} image inspect` does not say what the image is", self.spec.name))
@@ -30,8 +24,8 @@ impl Engine {
 
     /// The root of an image that the engine holds, unpacked if it is not there yet. What of it could not
     /// be kept is told.
-    pub(in crate::subject) fn export(&self, run: &RunContext, config: &Config) -> Result<Export, Failure> {
-        let told = |error: anyhow::Error| environment(format!("{error:#}"));
+    pub(in crate::subject) fn export(&self, run: &RunContext, config: &Config) -> Result<Export, Abort> {
+        let told = |error: anyhow::Error| Failure::environment(format!("{error:#}"));
         if let Some(there) = export::find(&run.place.state, &config.id).map_err(told)? {
             return Ok(there);
         }
@@ -39,28 +33,25 @@ impl Engine {
             "unpacking an image of {}: once, into the state directory, where it stays until `dunnage sweep`",
             self.spec
         ));
-        let name = run.next_name();
-        let directory = run.workspace().join(&name);
-        let tar = directory.join("export.tar");
-        let files = run.note(resource::directory(&directory))?;
-        let entry = run.note(container(&self.spec, &name))?;
-        let written = std::fs::create_dir_all(&directory)
-            .map_err(|error| environment(format!("cannot make `{}`: {error}", directory.display())))
-            .and_then(|()| self.write_tar(run, &name, config, &tar));
-        if self.rm(&name).is_ok() {
-            run.cross_out(entry);
-        }
-        let unpacked = written.and_then(|()| {
+        let held = run.owner.directory(|directory| {
+            std::fs::create_dir(directory)
+                .or_environment(format_args!("cannot make `{}`", directory.display()))?;
+            let tar = directory.join("export.tar");
+            let name = run.next_name();
+            let entry = run.note(container(&self.spec, &name))?;
+            let written = self.write_tar(run, &name, config, &tar);
+            if self.rm(&name).is_ok() {
+                run.cross_out(entry);
+            }
+            written?;
             let go_on = || !run.interrupts.pending();
-            export::unpack(&run.place.state, config, &tar, &go_on).map_err(told)
-        });
-        let _ = std::fs::remove_dir_all(&directory);
-        run.cross_out(files);
-        let (export, lost) = unpacked?;
+            Ok(export::unpack(&run.place.state, config, &tar, &go_on).map_err(told)?)
+        })?;
+        let (export, lost) = &*held;
         for what in lost {
             (run.tell)(&format!("of the image was lost: {what}"));
         }
-        Ok(export)
+        Ok(export.clone())
     }
 
     /// Makes a container and writes its root out. It needs a program, which is never started.
@@ -71,20 +62,15 @@ impl Engine {
         config: &Config,
         tar: &std::path::Path,
     ) -> Result<(), Failure> {
-        let labels = [
-            format!("{}={}", super::RUN_LABEL, run.id),
-            format!("{}={}", super::STATE_LABEL, run.place.state.display()),
-        ];
+        let [run, state] = &Engine::labels(run);
         let path = tar.to_string_lossy();
-        let make =
-            ["create", "--name", name, "--label", &labels[0], "--label", &labels[1], &config.id, "/dunnage"];
-        let export = ["export", "--output", &path, name];
-        let interrupts = Interrupts::install().ok();
-        for words in [&make[..], &export[..]] {
-            let program = question(None, &self.client, &self.arguments(words));
-            program.and_then(|program| run_within(EXPORTING, &program, interrupts.as_ref())).map_err(
-                |why| environment(format!("{} does not give the image out: {}", self.spec, why.reason)),
-            )?;
+        let make = ["create", "--name", name, run, state, &config.id, "/dunnage"];
+        for words in [&make[..], &["export", "--output", &path, name]] {
+            let program = self.asking().program(&self.arguments(words));
+            program
+                .and_then(|program| run_within(EXPORTING, &program))
+                .map_err(|why| why.reason)
+                .or_environment(format_args!("{} does not give the image out", self.spec))?;
         }
         Ok(())
     }

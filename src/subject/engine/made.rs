@@ -1,59 +1,53 @@
-//! What an engine makes for a run beside containers and networks: volumes and images, with the labels of the run or in
+//! What an engine makes for a run beside containers: networks, volumes and images, with the labels of the run or in
 //! its name. Nothing else of these kinds is ever removed.
 
 use super::image::LOADING_LARGE;
-use super::{Engine, RUN_LABEL, STATE_LABEL};
-use crate::outcome::{Abort, Failure, FailureClass};
+use super::{Engine, OUR_IMAGES, RUN_LABEL, is_about_nothing};
+use crate::outcome::{Abort, Failure};
 use crate::resource::Held;
-use crate::subject::resources::{self, Made, Offer, Wish, of_subject};
-use crate::subject::{RunContext, Unavailable};
-
-fn environment(why: Unavailable) -> Failure {
-    Failure::new(FailureClass::Environment, why.reason)
-}
+use crate::subject::RunContext;
+use crate::subject::resources::{Joint, Made, Offer, Wish, layered, load_image, of_subject};
 
 impl Engine {
     pub(super) fn make_for(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
         let offer = wish.offer();
         let image = match wish {
-            Wish::Image(executable, layers) => Some(resources::layered(executable, layers, run)),
-            Wish::Volume => None,
+            Wish::Image(executable, layers) => Some(layered(executable, layers, run)),
+            Wish::Network | Wish::Volume => None,
         };
-        let name = image.as_ref().map_or_else(|| run.next_name(), |image| image.reference().to_owned());
+        let name = image.as_ref().map_or_else(|| run.next_name(), |image| image.reference.clone());
         let record = of_subject(offer.kind(), &self.spec, &name);
         run.owner.make(offer.kind(), record, || {
             match &image {
                 Some(image) => {
-                    resources::with_layers(image, run, |archive| self.load(archive, LOADING_LARGE))?
+                    load_image(image, &self.spec, run, |archive| self.load(archive, LOADING_LARGE))?
                 }
                 None => {
-                    let labels = [
-                        format!("{RUN_LABEL}={}", run.owner.run()),
-                        format!("{STATE_LABEL}={}", run.place.state.display()),
-                    ];
-                    let verb = [offer.name(), "create", "--label", &labels[0], "--label", &labels[1], &name];
-                    self.ask(&verb).map_err(environment)?;
+                    let [run, state] = &Engine::labels(run);
+                    self.ask(&[offer.name(), "create", run, state, &name])?;
                 }
             }
-            Ok(Made::Named(name.clone()))
+            Ok(match offer {
+                Offer::Network => Made::Network(Joint { name: name.clone(), bridge: None }),
+                Offer::Volume | Offer::Image => Made::Named(name.clone()),
+            })
         })
     }
 
     pub(super) fn unmake_of(&self, offer: Offer, name: &str, run: &str) -> Result<(), Failure> {
         let label = format!("label={RUN_LABEL}={run}");
-        let (list, remove) = match offer {
-            Offer::Volume => {
-                (["volume", "ls", "--filter", &label, "--format", "{{.Name}}"], ["volume", "rm"])
+        let list = match offer {
+            Offer::Network | Offer::Volume => {
+                &[offer.name(), "ls", "--filter", &label, "--format", "{{.Name}}"][..]
             }
-            Offer::Image => {
-                let format = "{{.Repository}}:{{.Tag}}";
-                (["image", "ls", "--filter", "label=dunnage.image", "--format", format], ["image", "rm"])
-            }
+            Offer::Image => &OUR_IMAGES,
         };
-        let listed = self.insist(&list).map_err(environment)?;
-        if String::from_utf8_lossy(&listed).lines().all(|line| line != name) {
+        if self.insist(list)?.lines().all(|line| line != name) {
             return Ok(());
         }
-        self.insist(&[remove[0], remove[1], name]).map(drop).map_err(environment)
+        match self.insist(&[offer.name(), "rm", name]) {
+            Err(why) if !is_about_nothing(&why.reason) => Err(why.into()),
+            _ => Ok(()),
+        }
     }
 }

@@ -4,7 +4,7 @@
 use super::super::client::Terminal;
 use super::Engine;
 use crate::image::EXECUTABLE;
-use crate::outcome::{Abort, Failure, FailureClass};
+use crate::outcome::{Abort, Failure};
 use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE};
 use crate::subject::Order;
@@ -43,12 +43,11 @@ impl Verbs for OfEngine<'_> {
 
     fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
         let engine = self.engine;
-        let tty = engine.spec.get("tty") == Some("true");
+        let terminal = engine.terminal();
         let words = order.words(engine.limits().map(|_| LIMITS));
-        let verb = if tty { &["exec", "--tty"][..] } else { &["exec"] };
+        let verb = if terminal == Terminal::Yes { &["exec", "--tty"][..] } else { &["exec"] };
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let program = self.program(&[verb, &[&self.draft.name, EXECUTABLE, PROBE], &words].concat())?;
-        let terminal = if tty { Terminal::Yes } else { Terminal::No };
         self.draft.enter(&program, order, terminal)
     }
 
@@ -62,11 +61,9 @@ impl Verbs for OfEngine<'_> {
 
     fn first_process(&mut self) -> Result<i32, Failure> {
         let words = ["inspect", "--format", "{{.State.Pid}}", &self.draft.name];
-        let environment = |reason| Failure::new(FailureClass::Environment, reason);
-        let said = self.engine.ask(&words).map_err(|why| environment(why.reason))?;
-        let pid = String::from_utf8_lossy(&said).trim().parse();
+        let pid = self.engine.ask(&words)?.trim().parse();
         let runs = pid.ok().filter(|pid| *pid > 0);
-        runs.ok_or_else(|| environment(format!("`{}` does not run", self.draft.name)))
+        runs.ok_or_else(|| Failure::environment(format!("`{}` does not run", self.draft.name)))
     }
 
     fn check(&self, inside: &Inside) -> Result<(), Failure> {
@@ -78,14 +75,12 @@ impl Verbs for OfEngine<'_> {
         if self.draft.request.ports.is_empty() {
             return Ok(Vec::new());
         }
-        let said = self.engine.ask(&["port", &self.draft.name]);
-        let said = said.map_err(|why| Failure::new(FailureClass::Environment, why.reason))?;
-        Ok(String::from_utf8_lossy(&said).lines().filter_map(published).collect())
+        Ok(self.engine.ask(&["port", &self.draft.name])?.lines().filter_map(published).collect())
     }
 
     fn output(&mut self) -> String {
         let said = self.engine.insist(&["logs", &self.draft.name]);
-        said.map_or_else(|why| why.reason, |said| String::from_utf8_lossy(&said).into_owned())
+        said.unwrap_or_else(|why| why.reason)
     }
 
     fn discard(&mut self) -> Result<Found, Failure> {

@@ -1,21 +1,14 @@
 //! The floor taken apart: launches with some of its pieces, and pieces by themselves.
 
-use super::{Floor, environment, launch_prepared, program_in};
+use super::{Floor, launch_prepared, program_in};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::Inside;
 use crate::subject::pieces::{Apart, Piece, Pieces, Primitive, Timed};
 use crate::subject::resources::container;
-use crate::subject::treatment::{Cgroup, Expected, Kernel, Network, Own};
+use crate::subject::treatment::{Cgroup, Expected, Network, Own};
 use crate::subject::{Launch, RunContext};
-use crate::sys::container::{LaunchError, LaunchFailed, Prepared};
+use crate::sys::container::{LaunchError, LaunchFailed};
 use crate::sys::raw;
-
-impl Floor {
-    fn prepared(&self) -> &Prepared {
-        let (prepared, _) = self.prepared.as_ref().expect("`prepare` comes before any launch");
-        prepared
-    }
-}
 
 impl Apart for Floor {
     fn whole(&self) -> Pieces {
@@ -36,7 +29,7 @@ impl Apart for Floor {
         }
         let program = program_in(pieces, &self.executable);
         let variant = self.prepared().vary(pieces, program);
-        let variant = variant.map_err(|error| environment(format!("{error:#}")))?;
+        let variant = variant.map_err(|error| Failure::environment(format!("{error:#}")))?;
         self.variants.push((pieces, variant));
         Ok(())
     }
@@ -44,7 +37,7 @@ impl Apart for Floor {
     fn launch_with(&mut self, pieces: Pieces, run: &RunContext) -> Result<Launch, Abort> {
         self.get_ready(pieces)?;
         let expected = expected_of(pieces);
-        let own = self.prepared.iter_mut().map(|(prepared, _)| prepared);
+        let own = self.prepared.as_deref_mut().into_iter();
         let variants = self.variants.iter_mut().map(|(_, variant)| variant);
         let mut all = own.chain(variants);
         let prepared = all.find(|one| one.pieces() == pieces).expect("`get_ready` has made it");
@@ -59,7 +52,7 @@ impl Apart for Floor {
     fn time(&mut self, primitive: Primitive, run: &RunContext) -> Result<Timed, Abort> {
         let name = run.next_name();
         let entry = run.note(container(&self.spec, &name))?;
-        let (prepared, _) = self.prepared.as_mut().expect("`prepare` comes before any launch");
+        let prepared = self.prepared.as_mut().expect("`prepare` comes before any launch");
         let timed = prepared.time(primitive, &name);
         let clean = timed.as_ref().err().is_none_or(|failed| failed.cleanup.is_none());
         if clean {
@@ -87,8 +80,8 @@ pub(super) fn expected_of(pieces: Pieces) -> Expected {
         no_new_privs: pieces.has(Piece::NoNewPrivileges).then_some(1),
         seccomp: pieces.has(Piece::Seccomp).then_some(2),
         capabilities: pieces.has(Piece::Capabilities).then_some(raw::DOCKER_CAPABILITIES),
-        kernel: Kernel::Hosts,
         root: if pieces.has(Piece::Overlay) { &["overlay"] } else { &[] },
+        ..Expected::container()
     }
 }
 
@@ -96,18 +89,14 @@ pub(super) fn expected_of(pieces: Pieces) -> Expected {
 /// mounts.
 fn without_a_view(expected: &Expected) -> Expected {
     Expected {
-        no_new_privs: expected.no_new_privs,
-        seccomp: expected.seccomp,
-        capabilities: expected.capabilities,
         network: Network::Any,
         pid: Own::Any,
         user: Own::Any,
         mount: Own::Any,
         ipc: Own::Any,
         uts: Own::Any,
-        cgroup: Cgroup::Any,
-        kernel: Kernel::Hosts,
         root: &[],
+        ..expected.clone()
     }
 }
 

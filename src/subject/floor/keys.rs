@@ -57,7 +57,7 @@ pub(super) fn offers(spec: &Spec) -> &'static [Need] {
     const ENTERED: [&str; 6] = ["image", "cpus", "burst", "net", "seccomp", "pid"];
     match &spec.keys[..] {
         [] => &Need::ALL,
-        keys if keys.iter().all(|(key, _)| ENTERED.contains(&key.as_str())) => &Need::CONTAINER,
+        keys if keys.iter().all(|(key, _)| ENTERED.contains(&key.as_str())) => &Need::JOINED,
         _ => &[Need::Launch, Need::Work],
     }
 }

@@ -5,9 +5,9 @@
 use std::ffi::CString;
 
 use super::super::client::Terminal;
-use super::{Floor, cannot_make, environment};
+use super::{Floor, cannot_make};
 use crate::image::EXECUTABLE;
-use crate::outcome::{Abort, Failure, FailureClass};
+use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE};
 use crate::subject::Order;
@@ -30,7 +30,7 @@ pub(super) struct OfFloor<'a> {
 }
 
 fn refused(error: LaunchError) -> Failure {
-    environment(format!("cannot make a container: {:#}", anyhow::Error::new(error)))
+    Failure::environment(format!("cannot make a container: {:#}", anyhow::Error::new(error)))
 }
 
 fn unfinished(why: Unfinished) -> Abort {
@@ -45,10 +45,7 @@ impl<'a> OfFloor<'a> {
     pub fn new(floor: &'a Floor, draft: Draft<'a>) -> Result<OfFloor<'a>, Failure> {
         let mut prepared = floor.container(draft.run, &draft.directory, draft.order())?;
         if let Some(bridge) = draft.request.network.as_ref().and_then(|joint| joint.bridge.as_ref()) {
-            let port = bridge.port();
-            prepared.join(
-                port.map_err(|error| environment(format!("cannot join a network: {error}")))?.namespace,
-            );
+            prepared.join(bridge.port().or_environment("cannot join a network")?);
         }
         Ok(OfFloor { floor, draft, prepared, made: None, running: None, entrances: Vec::new() })
     }
@@ -59,10 +56,9 @@ impl<'a> OfFloor<'a> {
             return Ok(at);
         }
         let all = [EXECUTABLE, PROBE].into_iter().chain(words.iter().map(String::as_str)).map(CString::new);
-        let arguments: Vec<_> =
-            all.collect::<Result<_, _>>().map_err(|_| environment("an argument holds a zero byte"))?;
+        let arguments: Vec<_> = all.collect::<Result<_, _>>().or_environment("cannot enter a container")?;
         let entrance = self.prepared.entrance(arguments);
-        let entrance = entrance.map_err(|error| environment(format!("cannot map a stack: {error}")))?;
+        let entrance = entrance.or_environment("cannot map a stack")?;
         self.entrances.push((words, entrance));
         Ok(self.entrances.len() - 1)
     }
@@ -79,7 +75,7 @@ impl Verbs for OfFloor<'_> {
         let made = self.made.as_ref().ok_or_else(nothing_runs)?;
         let started = self.prepared.start(made).map_err(refused)?;
         let ended = clock::now();
-        let span = Span { began: started.spawned(), ended };
+        let span = Span { began: started.child.spawned, ended };
         self.running = Some(started);
         Ok(span)
     }
@@ -91,7 +87,7 @@ impl Verbs for OfFloor<'_> {
         };
         let run = self.draft.run;
         let (_, entrance) = &mut self.entrances[at];
-        let child = self.prepared.enter(made, running.pid(), entrance).map_err(refused)?;
+        let child = self.prepared.enter(made, running.child.pid, entrance).map_err(refused)?;
         let ended = child.wait(order.allowed(run), Some(&run.interrupts)).map_err(unfinished)?;
         Ok(self.draft.entered("the probe that entered", &ended, Terminal::No)?)
     }
@@ -99,9 +95,9 @@ impl Verbs for OfFloor<'_> {
     fn stop(&mut self) -> Result<Span, Abort> {
         let running = self.running.take().ok_or_else(nothing_runs)?;
         let began = clock::now();
-        let sent = running.signal(libc::SIGTERM);
+        let sent = running.child.signal(libc::SIGTERM);
         let gone = running.wait(self.draft.run.allowed, Some(&self.draft.run.interrupts));
-        sent.map_err(|error| environment(format!("cannot send SIGTERM: {error}")))?;
+        sent.or_environment("cannot send SIGTERM")?;
         gone.end.map_err(unfinished)?;
         Ok(Span { began, ended: gone.reaped })
     }
@@ -111,12 +107,12 @@ impl Verbs for OfFloor<'_> {
         let began = clock::now();
         let removed = made.remove();
         let ended = clock::now();
-        removed.map_err(|why| environment(format!("a container was left behind: {why}")))?;
+        removed.or_environment("a container was left behind")?;
         Ok(Span { began, ended })
     }
 
     fn first_process(&mut self) -> Result<i32, Failure> {
-        self.running.as_ref().map(Running::pid).ok_or_else(nothing_runs)
+        self.running.as_ref().map(|running| running.child.pid).ok_or_else(nothing_runs)
     }
 
     fn check(&self, inside: &Inside) -> Result<(), Failure> {
@@ -124,7 +120,7 @@ impl Verbs for OfFloor<'_> {
     }
 
     fn output(&mut self) -> String {
-        self.running.as_mut().map_or_else(String::new, |running| running.output())
+        self.running.as_mut().map_or_else(String::new, |running| running.child.output())
     }
 
     fn discard(&mut self) -> Result<Found, Failure> {
@@ -133,7 +129,7 @@ impl Verbs for OfFloor<'_> {
             let _ = running.wait(Nanos(0), None);
         }
         let Some(made) = self.made.take() else { return Ok(Found::Yes) };
-        let removed = made.remove().map_err(|why| environment(format!("a container was left behind: {why}")));
-        removed.map(|()| Found::Yes)
+        made.remove().or_environment("a container was left behind")?;
+        Ok(Found::Yes)
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Login;
-use crate::subject::component::{ask, ask_as};
+use crate::subject::component::{Asking, ask};
 use crate::subject::{Unavailable, on_path};
 use crate::sys::identity::{Identity, Limit, limits_in};
 use crate::sys::raw;
@@ -37,9 +37,8 @@ impl Account {
     fn find(name: &str) -> Option<Account> {
         let text = match on_path("getent") {
             Some(getent) => ask(&getent, &["passwd", name]).unwrap_or_default(),
-            None => std::fs::read("/etc/passwd").unwrap_or_default(),
+            None => std::fs::read_to_string("/etc/passwd").unwrap_or_default(),
         };
-        let text = String::from_utf8_lossy(&text);
         text.lines().filter_map(Account::parse).find(|account| account.name == name)
     }
 
@@ -70,7 +69,6 @@ impl Account {
 
     fn groups(&self) -> Vec<u32> {
         let listed = on_path("id").and_then(|id| ask(&id, &["-G", &self.name]).ok()).unwrap_or_default();
-        let listed = String::from_utf8_lossy(&listed);
         let mut groups: Vec<u32> = listed.split_whitespace().filter_map(|group| group.parse().ok()).collect();
         if !groups.contains(&self.group) {
             groups.push(self.group);
@@ -157,7 +155,7 @@ impl Login {
     /// Whether this user may read a file, the way to it included.
     pub fn may_read(&self, path: &Path) -> bool {
         let Some(test) = on_path("test") else { return true };
-        ask_as(Some(self), &test, &["-r", &path.to_string_lossy()]).is_ok()
+        Asking { path: &test, login: Some(self) }.ask(&["-r", &path.to_string_lossy()]).is_ok()
     }
 }
 
@@ -166,7 +164,6 @@ fn asked_of_a_login(name: &str) -> Result<(Vec<Limit>, u32), String> {
     let runuser = on_path("runuser").ok_or("`runuser` is not installed")?;
     let arguments = ["-u", name, "--", "cat", "/proc/self/limits", "/proc/self/status"];
     let said = ask(&runuser, &arguments).map_err(|why| why.reason)?;
-    let said = String::from_utf8_lossy(&said);
     let limits = limits_in(&said).ok_or("`/proc/self/limits` is not as known")?;
     let mask = said.lines().find_map(|line| line.strip_prefix("Umask:"));
     let mask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022);

@@ -5,12 +5,13 @@
 use super::super::client::Terminal;
 use super::{Bundle, Oci};
 use crate::image::EXECUTABLE;
-use crate::outcome::{Abort, Failure, FailureClass};
+use crate::outcome::{Abort, Failure};
 use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE};
+use crate::resource::command;
+use crate::subject::Order;
 use crate::subject::container::{Draft, Entered, First, Found, Span, Verbs, nothing_runs};
 use crate::subject::limits::Limits;
-use crate::subject::{Order, Subject};
 use crate::sys::spawn::Program;
 
 /// A container of a runtime.
@@ -24,8 +25,7 @@ pub(super) struct OfRuntime<'a> {
 
 impl OfRuntime<'_> {
     fn program(&self, words: &[&str]) -> Result<Program, Failure> {
-        Program::new(&self.oci.binary, self.oci.arguments(words))
-            .map_err(|error| Failure::new(FailureClass::Environment, error.to_string()))
+        command::program(&self.oci.binary, &self.oci.arguments(words))
     }
 }
 
@@ -73,9 +73,6 @@ impl Verbs for OfRuntime<'_> {
     }
 
     fn discard(&mut self) -> Result<Found, Failure> {
-        let removed = self.oci.remove(&self.draft.name);
-        // One that was struck down before it wrote down what it made does not know of its cgroups.
-        super::super::floor::remove_cgroups(&self.draft.name);
-        removed.map(|()| Found::Yes)
+        self.oci.discard(&self.draft.name, &self.draft.name)
     }
 }

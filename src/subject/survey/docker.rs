@@ -1,21 +1,13 @@
 //! Docker: its daemon, its runtimes, its bridge, its storage.
 
-use super::{Daemon, Docker, Programs, numbers, storage as root};
+use super::{Daemon, Program, Programs, numbers, of_engine};
 use crate::host::checks::{Finding, View};
 use crate::subject::unavailable::JOIN_THE_GROUP;
-
-fn answering(programs: &Programs) -> Result<&Docker, Finding> {
-    match &programs.docker {
-        None => Err(Finding::not_applicable("not installed")),
-        Some(Err(_)) => Err(Finding::not_applicable("the daemon does not answer; see `docker-daemon`")),
-        Some(Ok(docker)) => Ok(docker),
-    }
-}
 
 pub(super) fn daemon(_: &View, programs: &Programs) -> Finding {
     match &programs.docker {
         None => Finding::not_applicable("not installed"),
-        Some(Ok(docker)) => Finding::ok(format!("{} answers", docker.server)),
+        Some(Ok(docker)) => Finding::ok(format!("{} answers", docker.version)),
         Some(Err(why)) => {
             let finding = Finding::problem(why.reason.clone());
             match why.remedy.as_deref() {
@@ -30,45 +22,40 @@ pub(super) fn daemon(_: &View, programs: &Programs) -> Finding {
 }
 
 pub(super) fn versions(_: &View, programs: &Programs) -> Finding {
-    let docker = match answering(programs) {
-        Ok(docker) => docker,
-        Err(finding) => return finding,
-    };
-    let client = programs.find("docker").and_then(|program| program.version.as_ref().ok());
-    let (Some(client), Some(server)) = (client.and_then(|version| numbers(version)), numbers(&docker.server))
-    else {
-        return Finding::not_applicable("a version cannot be read");
-    };
-    let what = format!("client {}.{}, daemon {}.{}", client.0, client.1, server.0, server.1);
-    if client == server {
-        return Finding::ok(what);
-    }
-    Finding::note(format!("{what}: figures belong to the pair, and the difference to neither alone"))
-        .advice("install both from the same packages, or say so beside the figures")
+    of_engine(&programs.docker, "docker-daemon", |docker| {
+        let client = programs.find("docker").and_then(|program| program.version.as_ref().ok());
+        let client = client.and_then(|version| numbers(version));
+        let (Some(client), Some(server)) = (client, numbers(&docker.version)) else {
+            return Finding::not_applicable("a version cannot be read");
+        };
+        let what = format!("client {}.{}, daemon {}.{}", client.0, client.1, server.0, server.1);
+        if client == server {
+            return Finding::ok(what);
+        }
+        Finding::note(format!("{what}: figures belong to the pair, and the difference to neither alone"))
+            .advice("install both from the same packages, or say so beside the figures")
+    })
 }
 
 /// Runtimes that dunnage knows how to start through an engine.
 const KNOWN: [&str; 4] = ["crun", "runc", "youki", "runsc"];
 
 pub(super) fn runtimes(_: &View, programs: &Programs) -> Finding {
-    let docker = match answering(programs) {
-        Ok(docker) => docker,
-        Err(finding) => return finding,
-    };
-    let known: Vec<_> = docker.runtimes.iter().map(|(name, _)| name.as_str()).collect();
-    let untold: Vec<_> =
-        programs.found.iter().filter(|one| KNOWN.contains(&one.name) && !known.contains(&one.name)).collect();
-    let what = format!("the daemon knows {}", known.join(", "));
-    if untold.is_empty() {
-        return Finding::ok(what);
-    }
-    let entries =
-        untold.iter().map(|one| format!("\"{}\": {{\"path\": \"{}\"}}", one.name, one.path.display()));
-    let entries = entries.collect::<Vec<_>>().join(", ");
-    let names = untold.iter().map(|one| one.name).collect::<Vec<_>>().join(", ");
-    Finding::note(format!("{what}, but was not told of {names}")).advice(format!(
-        "put `{{\"runtimes\": {{{entries}}}}}` into /etc/docker/daemon.json and run `sudo systemctl reload docker`"
-    ))
+    of_engine(&programs.docker, "docker-daemon", |docker| {
+        let is_known = |name: &str| docker.runtimes.iter().any(|known| known == name);
+        let untold = programs.found.iter().filter(|one| KNOWN.contains(&one.name) && !is_known(one.name));
+        let untold: Vec<_> = untold.collect();
+        let what = format!("the daemon knows {}", docker.runtimes.join(", "));
+        if untold.is_empty() {
+            return Finding::ok(what);
+        }
+        let entry = |one: &&Program| format!("\"{}\": {{\"path\": \"{}\"}}", one.name, one.path.display());
+        let entries = untold.iter().map(entry).collect::<Vec<_>>().join(", ");
+        let names = untold.iter().map(|one| one.name).collect::<Vec<_>>().join(", ");
+        Finding::note(format!("{what}, but was not told of {names}")).advice(format!(
+            "put `{{\"runtimes\": {{{entries}}}}}` into /etc/docker/daemon.json and run `sudo systemctl reload docker`"
+        ))
+    })
 }
 
 /// A daemon that is told to make no bridge removes the one that it finds under the usual name.
@@ -105,13 +92,6 @@ pub(super) fn bridge(_: &View, programs: &Programs) -> Finding {
     }
 }
 
-pub(super) fn storage(_: &View, programs: &Programs) -> Finding {
-    match answering(programs) {
-        Ok(docker) => root(docker.root.as_ref(), &docker.driver),
-        Err(finding) => finding,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::planted;
@@ -141,7 +121,7 @@ mod tests {
         let with = |remedy: &str| fails(Unavailable::because("odd words").with_remedy(remedy));
         assert!(found(daemon, with(START_DOCKER)).fix.unwrap().contains("start the daemon"));
         assert!(found(daemon, with(JOIN_THE_GROUP)).fix.unwrap().contains("usermod"));
-        for question in [versions, runtimes, storage] {
+        for question in [versions, runtimes] {
             assert_eq!((state(question, &silent), state(question, |_| ())), (NotApplicable, Ok));
         }
     }
@@ -149,7 +129,7 @@ mod tests {
     fn with_server(version: &'static str) -> impl Fn(&mut Programs) {
         move |programs| {
             if let Some(Result::Ok(docker)) = &mut programs.docker {
-                docker.server = version.to_owned();
+                docker.version = version.to_owned();
             }
         }
     }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Daemon, Docker, Podman, Program, Programs, Root, Socket};
+use super::{Daemon, Engine, Program, Programs, Root, Socket};
 use crate::host::mounts::{self, Storage};
-use crate::subject::component::ask;
-use crate::subject::{Unavailable, docker, on_path};
+use crate::subject::component::{Asking, ask};
+use crate::subject::{Unavailable, docker, on_path, podman};
 use crate::sys::{cgroup, filesystem, process};
 
 /// Programs that are looked for, and how each is asked for its version; those without an answer of
@@ -55,12 +55,7 @@ fn program(name: &'static str, how: Ask) -> Option<Program> {
     let path = on_path(name)?;
     let version = match how {
         Ask::Nothing => Ok(String::new()),
-        _ => match ask(&path, &["--version"]) {
-            Ok(answer) => {
-                Ok(String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().trim().to_owned())
-            }
-            Err(why) => Err(why.reason),
-        },
+        _ => Asking::of(&path).version().map_err(|why| why.reason),
     };
     let cgroups = match how {
         Ask::Features if version.is_ok() => features(&path),
@@ -71,43 +66,37 @@ fn program(name: &'static str, how: Ask) -> Option<Program> {
 
 /// What a runtime says of control groups; older ones know no such question.
 fn features(path: &Path) -> Option<(bool, bool)> {
-    let answer: Value = serde_json::from_slice(&ask(path, &["features"]).ok()?).ok()?;
+    let answer: Value = serde_json::from_str(&ask(path, &["features"]).ok()?).ok()?;
     let has = |version: &str| answer.pointer("/linux/cgroup")?.get(version)?.as_bool();
     Some((has("v1")?, has("v2")?))
 }
 
-fn ask_docker(client: &Path) -> Result<Docker, Unavailable> {
+fn ask_docker(client: &Path) -> Result<Engine, Unavailable> {
     let info = docker::info(client, &[])?;
-    let text = |key: &str| info[key].as_str().unwrap_or_default().to_owned();
-    let runtimes = info["Runtimes"].as_object().into_iter().flatten();
-    let runtimes = runtimes
-        .map(|(name, one)| (name.clone(), one["path"].as_str().unwrap_or(name).to_owned()))
-        // The daemon's own names for what containerd brings along.
-        .filter(|(name, _)| !name.starts_with("io.containerd."));
-    Ok(Docker {
-        server: text("ServerVersion"),
-        runtimes: runtimes.collect(),
-        driver: text("Driver"),
-        root: root("docker", &text("DockerRootDir")),
+    let runtimes = info["Runtimes"].as_object().into_iter().flatten().map(|(name, _)| name.clone());
+    Ok(Engine {
+        // But the daemon's own names for what containerd brings along.
+        runtimes: runtimes.filter(|name| !name.starts_with("io.containerd.")).collect(),
+        ..engine(&info, ["/ServerVersion", "/Driver", "/DockerRootDir"])
     })
 }
 
-fn ask_podman(client: &Path) -> Result<Podman, String> {
-    let answer = ask(client, &["info", "--format", "json"]).map_err(|why| why.reason)?;
-    let info: Value = serde_json::from_slice(&answer)
-        .map_err(|error| format!("`podman info` answered nonsense: {error}"))?;
+fn ask_podman(client: &Path) -> Result<Engine, Unavailable> {
+    let (info, _) = podman::info(Asking::of(client), &[])?;
+    Ok(engine(&info, ["/version/Version", "/store/graphDriverName", "/store/graphRoot"]))
+}
+
+/// An engine by what it says of itself at these places: its version, its storage driver, where its images lie.
+fn engine(info: &Value, places: [&str; 3]) -> Engine {
     let text = |at: &str| info.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
-    Ok(Podman {
-        version: text("/version/Version"),
-        driver: text("/store/graphDriverName"),
-        root: root("podman", &text("/store/graphRoot")),
-    })
+    let [version, driver, root_directory] = places.map(text);
+    Engine { version, driver, root: root(&root_directory), runtimes: Vec::new() }
 }
 
-fn root(purpose: &str, path: &str) -> Option<Root> {
+fn root(path: &str) -> Option<Root> {
     let path = Some(path).filter(|path| !path.is_empty()).map(Path::new)?;
     let left = mounts::real(path).and_then(|real| filesystem::left(&real).ok());
-    Some(Root { storage: Storage::under(purpose, path)?, left })
+    Some(Root { storage: Storage::under(path)?, left })
 }
 
 fn network(process: &str) -> Option<String> {

@@ -1,14 +1,15 @@
 //! Habits of engines that are nobody's fault and still make figures differ.
 
-use super::{Programs, numbers};
+use super::{Asked, Programs, numbers};
 use crate::host::checks::{Finding, View};
 
 /// The engines that answer, with their versions.
-fn engines(programs: &Programs) -> Vec<(&'static str, &str)> {
-    let docker = programs.docker.as_ref().and_then(|docker| docker.as_ref().ok());
-    let podman = programs.podman.as_ref().and_then(|podman| podman.as_ref().ok());
-    let docker = docker.map(|docker| ("docker", docker.server.as_str()));
-    docker.into_iter().chain(podman.map(|podman| ("podman", podman.version.as_str()))).collect()
+fn engines<'a>(programs: &'a Programs) -> Vec<(&'static str, &'a str)> {
+    let engines = [("docker", &programs.docker), ("podman", &programs.podman)];
+    let answer = |(name, asked): (&'static str, &'a Asked)| {
+        Some((name, asked.as_ref()?.as_ref().ok()?.version.as_str()))
+    };
+    engines.into_iter().filter_map(answer).collect()
 }
 
 pub(super) fn stats(_: &View, programs: &Programs) -> Finding {

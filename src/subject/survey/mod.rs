@@ -14,7 +14,7 @@ mod habits;
 mod podman;
 mod runtimes;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::host::checks::{Finding, View};
 use crate::host::mounts::Storage;
@@ -27,9 +27,9 @@ pub struct Programs {
     /// Programs on the search path.
     pub found: Vec<Program>,
     /// What docker's daemon says of itself, or why it says nothing; `None` without a client.
-    pub docker: Option<Result<Docker, Unavailable>>,
+    pub docker: Asked,
     /// What podman says of itself, or why it says nothing; `None` where it is not installed.
-    pub podman: Option<Result<Podman, String>>,
+    pub podman: Asked,
     /// Docker's daemons that run here.
     pub daemons: Vec<Daemon>,
     /// The bridge `docker0` in our own network namespace; `None` where interfaces cannot be listed.
@@ -56,24 +56,16 @@ pub struct Program {
     pub cgroups: Option<(bool, bool)>,
 }
 
-/// What docker's daemon says of itself.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Docker {
-    /// Its version.
-    pub server: String,
-    /// Runtimes that it knows: name, and path or name of the executable.
-    pub runtimes: Vec<(String, String)>,
-    /// The storage driver.
-    pub driver: String,
-    /// Where its images and containers lie.
-    pub root: Option<Root>,
-}
+/// What came of asking an engine; `None` where it is not installed.
+pub type Asked = Option<Result<Engine, Unavailable>>;
 
-/// What podman says of itself.
+/// What an engine says of itself.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Podman {
-    /// Its version.
+pub struct Engine {
+    /// Its version; a daemon's own.
     pub version: String,
+    /// The names of the runtimes that a daemon knows.
+    pub runtimes: Vec<String>,
     /// The storage driver.
     pub driver: String,
     /// Where its images and containers lie.
@@ -122,13 +114,11 @@ impl Programs {
     /// Which question says why a kind of subject cannot work, since its engine does not answer: to try
     /// its subjects would only take as long, and say the same, once more.
     pub fn silent(&self, kind: &str) -> Option<&'static str> {
-        let docker = matches!(self.docker, Some(Err(_))).then_some(("docker", "docker-daemon"));
-        let podman = matches!(self.podman, Some(Err(_))).then_some(("podman", "podman-answers"));
-        [docker, podman]
+        let engines = [("docker", &self.docker, "docker-daemon"), ("podman", &self.podman, "podman-answers")];
+        let (.., question) = engines
             .into_iter()
-            .flatten()
-            .find(|(engine, _)| *engine == kind)
-            .map(|(_, question)| question)
+            .find(|(engine, asked, _)| *engine == kind && matches!(asked, Some(Err(_))))?;
+        Some(question)
     }
 }
 
@@ -176,7 +166,9 @@ pub static QUESTIONS: &[Question] = &[
         "a second daemon in the same network namespace takes the bridge of the first away",
         docker::bridge,
     ),
-    ask("docker-storage", "images, roots and logs of containers lie there", docker::storage),
+    ask("docker-storage", "images, roots and logs of containers lie there", |_, programs| {
+        of_engine(&programs.docker, "docker-daemon", storage)
+    }),
     ask("podman-answers", "podman has no daemon: each command starts from nothing", podman::answers),
     ask("podman-limits", "podman raises limits by default, which needs CAP_SYS_RESOURCE", podman::limits),
     ask(
@@ -184,7 +176,9 @@ pub static QUESTIONS: &[Question] = &[
         "what is written in a root that is mounted volatile need never reach the disk",
         podman::volatile,
     ),
-    ask("podman-storage", "images, roots and logs of containers lie there", podman::storage),
+    ask("podman-storage", "images, roots and logs of containers lie there", |_, programs| {
+        of_engine(&programs.podman, "podman-answers", storage)
+    }),
     ask(
         "rootless-helpers",
         "engines without root map users and make networks through helpers",
@@ -214,16 +208,26 @@ fn numbers(version: &str) -> Option<(u32, u32)> {
     })
 }
 
+/// Answers a question about an engine that answers; for any other `daemon` is the question.
+fn of_engine(asked: &Asked, daemon: &str, question: impl FnOnce(&Engine) -> Finding) -> Finding {
+    match asked {
+        None => Finding::not_applicable("not installed"),
+        Some(Err(_)) => Finding::not_applicable(format!("it does not answer; see `{daemon}`")),
+        Some(Ok(engine)) => question(engine),
+    }
+}
+
 /// Less than a run of one engine needs, with images and logs.
 const NEEDED_BYTES: u64 = 256 << 20;
 const WANTED_BYTES: u64 = 1 << 30;
 
 /// How things stand with the directory of an engine.
-fn storage(root: Option<&Root>, driver: &str) -> Finding {
+fn storage(Engine { driver, root, .. }: &Engine) -> Finding {
     let Some(Root { storage, left }) = root else {
         return Finding::not_applicable("the engine does not tell where its images lie");
     };
-    let place = format!("`{}` on {} (`{}`)", storage.path.display(), storage.filesystem, storage.device);
+    let place =
+        format!("`{}` on {} (`{}`)", storage.path.display(), storage.mount.filesystem, storage.mount.source);
     let room = left.map_or(u64::MAX, |left| left.bytes);
     let what = match left {
         Some(left) => format!("{driver} in {place}, {:.1} GiB left", left.bytes as f64 / f64::from(1 << 30)),
@@ -236,7 +240,7 @@ fn storage(root: Option<&Root>, driver: &str) -> Finding {
     if room < WANTED_BYTES {
         return Finding::warning(what).advice(fix);
     }
-    match (driver, storage.filesystem.as_str()) {
+    match (driver.as_str(), storage.mount.filesystem.as_str()) {
         ("vfs", _) => Finding::warning(format!("{what}: every container gets a whole copy of its image"))
             .advice("use the storage driver overlay2 (docker) or overlay (podman)"),
         (_, "tmpfs" | "ramfs") => {
@@ -244,10 +248,6 @@ fn storage(root: Option<&Root>, driver: &str) -> Finding {
         }
         _ => Finding::ok(what),
     }
-}
-
-fn is_below(path: &Path, directory: &str) -> bool {
-    path.starts_with(directory)
 }
 
 #[cfg(test)]
@@ -285,14 +285,15 @@ mod tests {
     #[test]
     fn roots_of_engines_want_room_and_a_disk() {
         let state = |bytes: u64, filesystem: &str, driver: &str| {
-            storage(Some(&planted::root(bytes, filesystem)), driver).state
+            let root = Some(planted::root(bytes, filesystem));
+            storage(&Engine { driver: driver.into(), root, ..Engine::default() }).state
         };
         assert_eq!(state(WANTED_BYTES, "ext4", "overlay2"), State::Ok);
         assert_eq!(state(WANTED_BYTES - 1, "ext4", "overlay2"), State::Warning);
         assert_eq!(state(NEEDED_BYTES - 1, "ext4", "overlay2"), State::Problem);
         assert_eq!(state(WANTED_BYTES, "tmpfs", "overlay2"), State::Warning);
         assert_eq!(state(WANTED_BYTES, "ext4", "vfs"), State::Warning);
-        assert_eq!(storage(None, "overlay2").state, State::NotApplicable);
+        assert_eq!(storage(&Engine::default()).state, State::NotApplicable);
     }
 
     #[test]
@@ -303,7 +304,7 @@ mod tests {
         let absent = Programs::default();
         assert_eq!((absent.silent("docker"), absent.silent("podman")), (None, None));
         let questions: Vec<_> = QUESTIONS.iter().map(|question| question.name).collect();
-        let broken = Programs { podman: Some(Err("gone".into())), ..broken };
+        let broken = Programs { podman: Some(Err(Unavailable::because("gone"))), ..broken };
         for kind in ["docker", "podman"] {
             assert!(broken.silent(kind).is_some_and(|question| questions.contains(&question)), "{kind}");
         }
@@ -314,6 +315,7 @@ mod tests {
 #[cfg(test)]
 mod planted {
     use super::*;
+    use crate::host::mounts::Mount;
 
     pub(super) fn program(name: &'static str, version: &str) -> Program {
         let path = PathBuf::from(format!("/usr/bin/{name}"));
@@ -322,26 +324,31 @@ mod planted {
 
     pub(super) fn root(bytes: u64, filesystem: &str) -> Root {
         let storage = Storage {
-            purpose: "engine".into(),
             path: "/var/lib/engine".into(),
-            mounted_on: "/".into(),
-            device: "/dev/sda1".into(),
-            filesystem: filesystem.into(),
-            options: Vec::new(),
+            mount: Mount {
+                point: "/".into(),
+                source: "/dev/sda1".into(),
+                filesystem: filesystem.into(),
+                options: Vec::new(),
+            },
         };
         Root { storage, left: Some(Left { bytes, files: None }) }
     }
 
     pub(super) fn all() -> Programs {
         let network = Some("net:[4026531840]".to_owned());
-        let docker = Docker {
-            server: "28.0.1".into(),
-            runtimes: ["crun", "runc", "youki"].map(|name| (name.to_owned(), name.to_owned())).to_vec(),
+        let docker = Engine {
+            version: "28.0.1".into(),
+            runtimes: ["crun", "runc", "youki"].map(str::to_owned).to_vec(),
             driver: "overlay2".into(),
             root: Some(root(8 << 30, "ext4")),
         };
-        let podman =
-            Podman { version: "4.3.1".into(), driver: "overlay".into(), root: Some(root(8 << 30, "ext4")) };
+        let podman = Engine {
+            version: "4.3.1".into(),
+            driver: "overlay".into(),
+            runtimes: Vec::new(),
+            ..docker.clone()
+        };
         Programs {
             found: vec![
                 program("docker", "Docker version 28.0.1, build 1"),

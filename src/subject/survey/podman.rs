@@ -1,64 +1,45 @@
 //! Podman: does it answer, what does it do by default that changes figures, and are the helpers of
 //! rootless engines there?
 
-use super::{Podman, Programs, storage as root};
+use super::{Programs, of_engine};
 use crate::host::checks::{Finding, View};
 use crate::host::own::Capability;
-
-fn answering(programs: &Programs) -> Result<&Podman, Finding> {
-    match &programs.podman {
-        None => Err(Finding::not_applicable("not installed")),
-        Some(Err(_)) => Err(Finding::not_applicable("podman does not answer; see `podman-answers`")),
-        Some(Ok(podman)) => Ok(podman),
-    }
-}
 
 pub(super) fn answers(_: &View, programs: &Programs) -> Finding {
     match &programs.podman {
         None => Finding::not_applicable("not installed"),
         Some(Ok(podman)) => Finding::ok(format!("{} answers", podman.version)),
-        Some(Err(why)) => Finding::problem(why.clone())
+        Some(Err(why)) => Finding::problem(why.reason.clone())
             .advice("`podman info` must work first; `podman system migrate` or `podman system renumber` may mend its state"),
     }
 }
 
 pub(super) fn limits(view: &View, programs: &Programs) -> Finding {
-    if let Err(finding) = answering(programs) {
-        return finding;
-    }
     let own = &view.facts.own;
-    match (own.is_root(), own.can(Capability::SysResource)) {
-        (Some(true), Some(false)) => {
-            Finding::note("podman's default limits fail here; dunnage asks for those in force (`--ulimit`)")
-                .advice("by hand: `podman run --ulimit nofile=… --ulimit nproc=…`; see `cap-sys-resource`")
+    of_engine(&programs.podman, "podman-answers", |_| {
+        match (own.is_root(), own.can(Capability::SysResource)) {
+            (Some(true), Some(false)) => Finding::note(
+                "podman's default limits fail here; dunnage asks for those in force (`--ulimit`)",
+            )
+            .advice("by hand: `podman run --ulimit nofile=… --ulimit nproc=…`; see `cap-sys-resource`"),
+            (Some(false), _) => Finding::ok("an ordinary user's podman leaves limits as they are"),
+            (_, Some(true)) => Finding::ok("podman may raise them"),
+            _ => Finding::not_applicable("our capabilities are unknown"),
         }
-        (Some(false), _) => Finding::ok("an ordinary user's podman leaves limits as they are"),
-        (_, Some(true)) => Finding::ok("podman may raise them"),
-        _ => Finding::not_applicable("our capabilities are unknown"),
-    }
+    })
 }
 
 /// Linux 5.10 brought the mount option.
 pub(super) fn volatile(view: &View, programs: &Programs) -> Finding {
-    let podman = match answering(programs) {
-        Ok(podman) => podman,
-        Err(finding) => return finding,
-    };
-    match (podman.driver.as_str(), view.facts.kernel.is_before(5, 10)) {
+    let is_before = view.facts.kernel.is_before(5, 10);
+    of_engine(&programs.podman, "podman-answers", |podman| match (podman.driver.as_str(), is_before) {
         ("overlay", Some(false) | None) => Finding::note(
             "podman mounts the root of `--rm` containers `volatile`: no fsync in it reaches the disk",
         )
         .advice("compare what is written with `rm=false`, or in a volume"),
         ("overlay", Some(true)) => Finding::ok("this kernel has no volatile mounts"),
         (driver, _) => Finding::ok(format!("the storage driver {driver} makes no volatile mounts")),
-    }
-}
-
-pub(super) fn storage(_: &View, programs: &Programs) -> Finding {
-    match answering(programs) {
-        Ok(podman) => root(podman.root.as_ref(), &podman.driver),
-        Err(finding) => finding,
-    }
+    })
 }
 
 /// Either of the last two makes a network.
@@ -86,17 +67,19 @@ pub(super) fn helpers(view: &View, programs: &Programs) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::planted;
+    use super::super::{Engine, planted};
     use super::*;
     use crate::host::checks::State::*;
+    use crate::subject::Unavailable;
 
     #[test]
     fn a_podman_that_does_not_answer_is_the_one_problem() {
         let view = crate::host::checks::planted();
-        let silent = Programs { podman: Some(Err("database is locked".into())), ..planted::all() };
+        let silent =
+            Programs { podman: Some(Err(Unavailable::because("database is locked"))), ..planted::all() };
         assert_eq!(answers(&view, &silent).state, Problem);
         assert_eq!(answers(&view, &planted::all()).state, Ok);
-        for question in [limits, volatile, storage] {
+        for question in [limits, volatile] {
             assert_eq!(question(&view, &silent).state, NotApplicable);
         }
     }
@@ -120,7 +103,7 @@ mod tests {
         assert_eq!(volatile(&view, &programs).state, Ok);
         view.facts.kernel.release = Some("5.10.0".to_owned());
         assert_eq!(volatile(&view, &programs).state, Note);
-        programs.podman = Some(Result::Ok(Podman { driver: "vfs".into(), ..Podman::default() }));
+        programs.podman = Some(Result::Ok(Engine { driver: "vfs".into(), ..Engine::default() }));
         assert_eq!(volatile(&view, &programs).state, Ok);
     }
 

@@ -21,66 +21,18 @@ mod record;
 mod ring;
 mod tree;
 
-use std::io;
+use anyhow::{Context, Result, anyhow, ensure};
 
 use self::ring::{Ring, online_cpus};
-pub use self::tree::{Defect, Image, ProcessAccount};
+pub use self::tree::{Image, ProcessAccount};
 use super::clock;
 use crate::units::{Nanos, Stamp};
 
 /// All rings together may take this much memory (locked, in the kernel).
 const BUDGET: usize = 128 << 20;
 
-/// CPU time of whole process trees cannot be had here.
-#[derive(Debug, thiserror::Error)]
-pub enum Unavailable {
-    /// The kernel or a sandbox refuses.
-    #[error(
-        "perf events on CPU {cpu} are refused: {source} (needs CAP_PERFMON, and CAP_IPC_LOCK for the rings)"
-    )]
-    Refused {
-        /// The CPU that was asked first.
-        cpu: usize,
-        /// The kernel's answer.
-        source: io::Error,
-    },
-    /// The kernel has no perf events, or the ring cannot be made.
-    #[error("perf events on CPU {cpu} do not work: {source}")]
-    Broken {
-        /// The CPU that was asked.
-        cpu: usize,
-        /// The kernel's answer.
-        source: io::Error,
-    },
-    /// It is not known which CPUs to listen on.
-    #[error("cannot tell which CPUs are online: {0}")]
-    Cpus(io::Error),
-}
-
-/// There is no CPU time for this launch: the records have a gap.
-#[derive(Debug, thiserror::Error)]
-pub enum Incomplete {
-    /// Records are missing or do not contain the client.
-    #[error(transparent)]
-    Defect(#[from] Defect),
-    /// A ring was full.
-    #[error("the ring of CPU {0} was full")]
-    Full(usize),
-    /// A CPU came or went.
-    #[error("the set of online CPUs changed during the launch")]
-    CpusChanged,
-    /// The kernel wrote something that we do not understand.
-    #[error("a record of type {record} on CPU {cpu} is malformed")]
-    Malformed {
-        /// The ring's CPU.
-        cpu: usize,
-        /// The record's type.
-        record: u32,
-    },
-}
-
 /// The processes that one root accounts for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Tree {
     /// In the order of birth; daemons, being older, first.
     pub processes: Vec<ProcessAccount>,
@@ -90,21 +42,6 @@ impl Tree {
     /// CPU time of all processes together.
     pub fn cpu(&self) -> Nanos {
         Nanos(self.processes.iter().map(|process| process.cpu.0).sum())
-    }
-
-    /// Threads seen, first threads included.
-    pub fn threads(&self) -> u32 {
-        self.processes.iter().map(|process| process.threads).sum()
-    }
-
-    /// Processes that were still alive at the end of the window.
-    pub fn alive(&self) -> impl Iterator<Item = &ProcessAccount> {
-        self.processes.iter().filter(|process| process.ended.is_none())
-    }
-
-    /// When the last of those that ended left the CPU for good.
-    pub fn last_exit(&self) -> Option<Stamp> {
-        self.processes.iter().filter_map(|process| process.ended).max()
     }
 
     /// Everything that was executed.
@@ -120,22 +57,12 @@ impl Tree {
 }
 
 /// The CPU of one launch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct LaunchCpu {
-    /// When the window began.
-    pub begin: Stamp,
-    /// When it ended.
-    pub end: Stamp,
     /// The client and all its descendants.
     pub client: Tree,
     /// The daemons, and what they forked within the window.
     pub daemons: Tree,
-    /// CPU that everything else on the machine used meanwhile, kernel threads included.
-    pub elsewhere: Nanos,
-    /// CPU that we ourselves used meanwhile.
-    pub launcher: Nanos,
-    /// CPU of which nobody can say whose it was: of tasks already released by the kernel when they got a CPU again.
-    pub unattributed: Nanos,
 }
 
 /// Listens on every CPU, from [`Listener::open`] until dropped. One listener serves a whole run, so that all launches
@@ -152,20 +79,21 @@ impl Listener {
     /// Begins to listen.
     ///
     /// # Errors
-    /// [`Unavailable`] with the kernel's answer; the caller has no CPU time then, and says so.
-    pub fn open() -> Result<Listener, Unavailable> {
-        let cpus = online_cpus().map_err(Unavailable::Cpus)?;
+    /// With the kernel's answer; the caller has no CPU time then, and says so.
+    pub fn open() -> Result<Listener> {
+        let cpus = online_cpus().map_err(|error| anyhow!("cannot tell which CPUs are online: {error}"))?;
         let size = (BUDGET / cpus.len().max(1)).clamp(256 << 10, 4 << 20);
         // Rounded down to a power of two.
         let size = 1 << size.ilog2();
-        let mut rings = Vec::with_capacity(cpus.len());
-        for &cpu in &cpus {
-            let ring = Ring::open(cpu, size).map_err(|source| match source.raw_os_error() {
-                Some(libc::EPERM | libc::EACCES) => Unavailable::Refused { cpu, source },
-                _ => Unavailable::Broken { cpu, source },
-            })?;
-            rings.push(ring);
-        }
+        let ring = |&cpu: &usize| {
+            Ring::open(cpu, size).map_err(|source| match source.raw_os_error() {
+                Some(libc::EPERM | libc::EACCES) => anyhow!(
+                    "perf events on CPU {cpu} are refused: {source} (needs CAP_PERFMON, and CAP_IPC_LOCK for the rings)"
+                ),
+                _ => anyhow!("perf events on CPU {cpu} do not work: {source}"),
+            })
+        };
+        let rings = cpus.iter().map(ring).collect::<Result<_>>()?;
         Ok(Listener { cpus, rings, daemons: Vec::new(), begin: None })
     }
 
@@ -182,53 +110,27 @@ impl Listener {
     }
 
     /// Ends the window that the last [`Listener::begin`] opened and adds up. `client` is the child that this
-    /// process started in it.
+    /// process started in it; where this process is the client itself, the client's tree is empty, and what this
+    /// thread used is the caller's to add.
     ///
     /// Costs about 1 µs per 5 switches, after the launch. What is alive is accounted for until now.
     ///
     /// # Errors
-    /// [`Incomplete`] when anything is missing: no number rather than a wrong one.
+    /// When anything is missing: no number rather than a wrong one.
     ///
     /// # Panics
     /// Without a `begin` before it.
-    pub fn finish(&mut self, client: i32) -> Result<LaunchCpu, Incomplete> {
-        self.close(Some(client))
-    }
-
-    /// The same where this process is the client itself: the client's tree is empty, and what this thread
-    /// used is the caller's to add.
-    ///
-    /// # Errors
-    /// As [`Listener::finish`].
-    ///
-    /// # Panics
-    /// Without a `begin` before it.
-    pub fn finish_alone(&mut self) -> Result<LaunchCpu, Incomplete> {
-        self.close(None)
-    }
-
-    fn close(&mut self, client: Option<i32>) -> Result<LaunchCpu, Incomplete> {
+    pub fn finish(&mut self, client: Option<i32>) -> Result<LaunchCpu> {
         let end = clock::now();
         let begin = self.begin.take().expect("`begin` opens the window that `finish` ends");
         let mut events = Vec::new();
         for (ring, &cpu) in self.rings.iter().zip(&self.cpus) {
-            let bytes = ring.take().map_err(|ring::Full| Incomplete::Full(cpu))?;
-            record::parse(cpu, &bytes, &mut events)
-                .map_err(|malformed| Incomplete::Malformed { cpu, record: malformed.record })?;
+            let bytes = ring.take().with_context(|| format!("the ring of CPU {cpu} was full"))?;
+            record::parse(cpu, &bytes, &mut events)?;
         }
-        if online_cpus().ok().as_ref() != Some(&self.cpus) {
-            return Err(Incomplete::CpusChanged);
-        }
+        let unchanged = online_cpus().is_ok_and(|cpus| cpus == self.cpus);
+        ensure!(unchanged, "the set of online CPUs changed during the launch");
         let roots = tree::Roots { launcher: std::process::id() as i32, client, daemons: &self.daemons };
-        let sums = tree::sum(&mut events, begin, end, roots)?;
-        Ok(LaunchCpu {
-            begin,
-            end,
-            client: Tree { processes: sums.client },
-            daemons: Tree { processes: sums.daemons },
-            elsewhere: sums.elsewhere,
-            launcher: sums.launcher,
-            unattributed: sums.unattributed,
-        })
+        tree::sum(&mut events, begin, end, roots)
     }
 }

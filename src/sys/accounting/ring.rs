@@ -6,8 +6,10 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::mm::{self, MapFlags, ProtFlags};
 
 /// `struct perf_event_attr` as of `PERF_ATTR_SIZE_VER5` (Linux 4.1), which all that we ask for fits in.
 #[repr(C)]
@@ -65,10 +67,6 @@ pub struct Ring {
     _event: OwnedFd,
 }
 
-/// The ring had no room any more, so records may be missing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full;
-
 impl Ring {
     /// Begins to listen on `cpu` into a ring of `data` bytes (a power of two, at least one page).
     ///
@@ -104,15 +102,10 @@ impl Ring {
         }
         // SAFETY: the kernel has just given us this descriptor and nobody else knows it.
         let event = unsafe { OwnedFd::from_raw_fd(fd as i32) };
-        let page = page_size();
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let (page, access) = (rustix::param::page_size(), ProtFlags::READ | ProtFlags::WRITE);
         // SAFETY: a fresh mapping at an address that the kernel chooses.
-        let base = unsafe {
-            libc::mmap(std::ptr::null_mut(), page + data, protection, libc::MAP_SHARED, event.as_raw_fd(), 0)
-        };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
+        let base =
+            unsafe { mm::mmap(std::ptr::null_mut(), page + data, access, MapFlags::SHARED, &event, 0)? };
         Ok(Ring { base: base.cast(), page, data, _event: event })
     }
 
@@ -130,10 +123,9 @@ impl Ring {
 
     /// Takes everything out of the ring, oldest first.
     ///
-    /// # Errors
-    /// [`Full`] when there was so little room left that the kernel may have dropped a record without yet
+    /// Nothing when there was so little room left that the kernel may have dropped a record without yet
     /// having told us.
-    pub fn take(&self) -> Result<Vec<u8>, Full> {
+    pub fn take(&self) -> Option<Vec<u8>> {
         let head = self.counter(HEAD_AT).load(Ordering::Acquire);
         let tail = self.counter(TAIL_AT).load(Ordering::Relaxed);
         let used = head.wrapping_sub(tail);
@@ -150,24 +142,19 @@ impl Ring {
             bytes.extend_from_slice(std::slice::from_raw_parts(data, length - first));
         }
         self.counter(TAIL_AT).store(head, Ordering::Release);
-        if full { Err(Full) } else { Ok(bytes) }
+        (!full).then_some(bytes)
     }
 }
 
 impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, made in `open` with this very length, and nothing borrows it any more.
-        unsafe { libc::munmap(self.base.cast(), self.page + self.data) };
+        let _ = unsafe { mm::munmap(self.base.cast(), self.page + self.data) };
     }
 }
 
 // SAFETY: the mapping belongs to no thread, and all access to what the kernel changes is atomic.
 unsafe impl Send for Ring {}
-
-fn page_size() -> usize {
-    // SAFETY: no pointers involved.
-    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
-}
 
 /// The CPUs that are online, from `/sys/devices/system/cpu/online`.
 ///
@@ -175,8 +162,7 @@ fn page_size() -> usize {
 /// When the file cannot be read or is no list of ranges.
 pub fn online_cpus() -> io::Result<Vec<usize>> {
     let text = fs::read_to_string("/sys/devices/system/cpu/online")?;
-    cpu_list(&text)
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("no list of CPUs: {text:?}")))
+    cpu_list(&text).ok_or_else(|| io::Error::other(format!("no list of CPUs: {text:?}")))
 }
 
 fn cpu_list(text: &str) -> Option<Vec<usize>> {
@@ -200,7 +186,8 @@ mod tests {
     #[test]
     fn a_ring_that_overflows_says_so() {
         let cpus = online_cpus().unwrap();
-        let rings: io::Result<Vec<Ring>> = cpus.iter().map(|&cpu| Ring::open(cpu, 4 * page_size())).collect();
+        let rings: io::Result<Vec<Ring>> =
+            cpus.iter().map(|&cpu| Ring::open(cpu, 4 * rustix::param::page_size())).collect();
         let Ok(rings) = rings else {
             use std::io::Write;
             let why = rings.unwrap_err();
@@ -210,11 +197,11 @@ mod tests {
         let make = |count: usize| (0..count).for_each(|_| std::thread::spawn(|| {}).join().unwrap());
         rings.iter().for_each(Ring::discard);
         make(300 * cpus.len());
-        let full = rings.iter().filter(|ring| ring.take() == Err(Full)).count();
+        let full = rings.iter().filter(|ring| ring.take().is_none()).count();
         assert!(full > 0);
         // What overflowed once goes on working, and tells of its loss with the next record.
         make(2);
-        assert!(rings.iter().any(|ring| ring.take().is_ok_and(|bytes| !bytes.is_empty())));
+        assert!(rings.iter().any(|ring| ring.take().is_some_and(|bytes| !bytes.is_empty())));
     }
 
     #[test]

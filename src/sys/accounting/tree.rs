@@ -1,18 +1,18 @@
 //! From events to who made whom, what each process spent on a CPU, and what ran in it. Pure.
 //!
-//! Deliberately absent: where events come from, and clocks. Events of another process that cannot matter
-//! (it descends from no root) only go into [`Sums::elsewhere`].
+//! Deliberately absent: where events come from, clocks, and what processes used that descend from no root.
 
 use std::collections::{HashMap, HashSet};
 
+use anyhow::{Result, bail};
+
+use super::LaunchCpu;
 use super::record::{Event, Kind, RELEASED};
 use crate::units::{Nanos, Stamp};
 
 /// A program that a process executed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Image {
-    /// The kernel's name for it, at most 15 bytes.
-    pub comm: String,
     /// Path as the process saw it; `None` when the file was not seen being mapped.
     pub path: Option<String>,
     /// `st_dev` of the file, 0 when not seen.
@@ -26,33 +26,10 @@ pub struct Image {
 pub struct ProcessAccount {
     /// Its id.
     pub pid: i32,
-    /// The process that forked it, however it was reparented later; `None` when older than the window.
-    pub parent: Option<i32>,
     /// Time that its threads spent on CPUs within the window, until their very last switch away.
     pub cpu: Nanos,
-    /// Threads seen, the first one included.
-    pub threads: u32,
     /// What it executed within the window, in order.
     pub images: Vec<Image>,
-    /// When it was forked; `None` when older than the window.
-    pub born: Option<Stamp>,
-    /// When its last thread left the CPU for good; `None` while it lives.
-    pub ended: Option<Stamp>,
-}
-
-/// The sums of one window.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sums {
-    /// The client and everything that descends from it, in the order of birth.
-    pub client: Vec<ProcessAccount>,
-    /// The daemons and everything that they forked within the window, in the order of birth.
-    pub daemons: Vec<ProcessAccount>,
-    /// CPU of everything else except `launcher`: kernel threads and processes that have nothing to do with it.
-    pub elsewhere: Nanos,
-    /// CPU of the launcher itself.
-    pub launcher: Nanos,
-    /// CPU of tasks that were switched in again after the kernel had released them, so that nobody can say whose.
-    pub unattributed: Nanos,
 }
 
 /// Whom to account for.
@@ -66,27 +43,10 @@ pub struct Roots<'a> {
     pub daemons: &'a [i32],
 }
 
-/// Why there are no sums.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Defect {
-    /// The kernel says that records are missing.
-    #[error("{count} records were lost on CPU {cpu}")]
-    Lost {
-        /// How many.
-        count: u64,
-        /// Where.
-        cpu: usize,
-    },
-    /// The client's birth is not among the events.
-    #[error("process {0} was not seen being started")]
-    NoClient(i32),
-}
-
 struct Process {
     account: ProcessAccount,
+    /// The process that forked it, however it was reparented later; none when older than the window.
     parent: Option<usize>,
-    live: HashSet<i32>,
-    last_on_cpu: u64,
     map_wanted: bool,
 }
 
@@ -94,11 +54,11 @@ struct Process {
 enum Running {
     /// Nothing is known: the window has just begun.
     Unknown,
-    Idle,
+    /// The idle task, or one that the kernel had released already, so that nobody can say whose it was.
+    Nobody,
     /// One has left and the next has not come yet.
     Switching,
     Process(usize),
-    Released,
 }
 
 #[derive(Default)]
@@ -108,61 +68,24 @@ struct World {
 }
 
 impl World {
-    /// The process of this thread; one that was never forked within the window is older than it.
-    fn process(&mut self, pid: i32, tid: i32) -> usize {
+    /// This process; one that was never forked within the window is older than it.
+    fn process(&mut self, pid: i32) -> usize {
         let known = self.by_pid.get(&pid).copied();
-        let index = known.unwrap_or_else(|| self.insert(pid, None, None));
-        if self.processes[index].account.born.is_none() && self.processes[index].live.insert(tid) {
-            self.processes[index].account.threads += 1;
-        }
-        index
+        known.unwrap_or_else(|| self.insert(pid, None))
     }
 
-    fn insert(&mut self, pid: i32, parent: Option<usize>, born: Option<Stamp>) -> usize {
-        let index = self.processes.len();
-        let account = ProcessAccount {
-            pid,
-            parent: parent.map(|parent| self.processes[parent].account.pid),
-            cpu: Nanos(0),
-            threads: 0,
-            images: Vec::new(),
-            born,
-            ended: None,
-        };
-        let last_on_cpu = born.map_or(0, |born| born.0);
-        self.processes.push(Process {
-            account,
-            parent,
-            live: HashSet::new(),
-            last_on_cpu,
-            map_wanted: false,
-        });
-        self.by_pid.insert(pid, index);
-        index
+    fn insert(&mut self, pid: i32, parent: Option<usize>) -> usize {
+        let account = ProcessAccount { pid, cpu: Nanos(0), images: Vec::new() };
+        self.processes.push(Process { account, parent, map_wanted: false });
+        self.by_pid.insert(pid, self.processes.len() - 1);
+        self.processes.len() - 1
     }
 
-    fn forked(&mut self, time: u64, pid: i32, tid: i32, by_pid: i32) {
-        let index = if pid == tid {
-            let parent = self.process(by_pid, by_pid);
-            self.insert(pid, Some(parent), Some(Stamp(time)))
-        } else {
-            match self.by_pid.get(&pid) {
-                Some(&index) => index,
-                None => self.insert(pid, None, None),
-            }
-        };
-        if self.processes[index].live.insert(tid) {
-            self.processes[index].account.threads += 1;
-        }
-    }
-
-    fn executed(&mut self, pid: i32, comm: &str) {
-        let index = self.process(pid, pid);
+    fn executed(&mut self, pid: i32) {
+        let index = self.process(pid);
         let process = &mut self.processes[index];
-        // After exec there is one thread, and it bears the process's id.
-        process.live = HashSet::from([pid]);
         process.map_wanted = true;
-        process.account.images.push(Image { comm: comm.into(), path: None, device: 0, inode: 0 });
+        process.account.images.push(Image::default());
     }
 
     /// The first file that is mapped for executing after an exec is the program itself.
@@ -176,17 +99,21 @@ impl World {
         }
         process.map_wanted = false;
         if let Some(image) = process.account.images.last_mut() {
-            (image.path, image.device, image.inode) = (Some(path.into()), device, inode);
+            *image = Image { path: Some(path.into()), device, inode };
         }
     }
 
-    fn exited(&mut self, pid: i32, tid: i32) {
-        let index = self.process(pid, tid);
-        let process = &mut self.processes[index];
-        process.live.remove(&tid);
-        // Of a process older than the window not all threads are known: its first one speaks for them.
-        if process.account.born.is_none() && pid == tid {
-            process.live.clear();
+    fn running(&mut self, pid: i32, tid: i32) -> Running {
+        match (pid, tid) {
+            (RELEASED, _) | (_, RELEASED | 0) => Running::Nobody,
+            _ => Running::Process(self.process(pid)),
+        }
+    }
+
+    /// What ran since a moment leaves the CPU.
+    fn leave(&mut self, (running, since): (Running, u64), time: u64) {
+        if let Running::Process(index) = running {
+            self.processes[index].account.cpu.0 += time.saturating_sub(since) as i64;
         }
     }
 
@@ -205,127 +132,81 @@ impl World {
 ///
 /// # Errors
 /// When records are missing or the client was never seen: then no sum can be trusted.
-pub fn sum(events: &mut Vec<Event>, begin: Stamp, end: Stamp, roots: Roots<'_>) -> Result<Sums, Defect> {
+pub fn sum(events: &mut Vec<Event>, begin: Stamp, end: Stamp, roots: Roots<'_>) -> Result<LaunchCpu> {
     lost(events)?;
-    events.retain(|event| {
-        event.time >= begin.0 && event.time <= end.0 && !matches!(event.kind, Kind::Lost { .. })
-    });
+    events.retain(|event| event.time >= begin.0 && event.time <= end.0);
     // Stable, so that events of one CPU with one time keep their order.
     events.sort_by_key(|event| event.time);
-
     let mut world = World::default();
-    for &daemon in roots.daemons {
-        world.process(daemon, daemon);
-    }
-    let launcher = world.process(roots.launcher, roots.launcher);
-    let daemons: HashSet<usize> = roots.daemons.iter().map(|pid| world.by_pid[pid]).collect();
+    let daemons: HashSet<usize> = roots.daemons.iter().map(|&daemon| world.process(daemon)).collect();
     let cpus = events.iter().map(|event| event.cpu + 1).max().unwrap_or(0);
     let mut running = vec![(Running::Unknown, begin.0); cpus];
-    let mut unattributed = 0;
     let mut client = None;
-
     for event in events.iter() {
         match &event.kind {
-            &Kind::Fork { pid, tid, by_pid } => {
-                world.forked(event.time, pid, tid, by_pid);
-                if pid == tid && Some(pid) == roots.client && by_pid == roots.launcher && client.is_none() {
-                    client = Some(world.by_pid[&pid]);
+            &Kind::Fork { pid, tid, by_pid } if pid == tid => {
+                let parent = world.process(by_pid);
+                let index = world.insert(pid, Some(parent));
+                if Some(pid) == roots.client && by_pid == roots.launcher && client.is_none() {
+                    client = Some(index);
                 }
             }
-            Kind::Exec { pid, comm } => world.executed(*pid, comm),
+            Kind::Exec { pid } => world.executed(*pid),
             Kind::Map { pid, device, inode, path } => world.mapped(*pid, *device, *inode, path),
-            &Kind::Exit { pid, tid } => world.exited(pid, tid),
             &Kind::On { pid, tid } => {
                 // The scheduler charges the switch to whoever comes: from when the one before left.
                 let left =
                     if let (Running::Switching, left) = running[event.cpu] { left } else { event.time };
-                leave(&mut world, running[event.cpu], event.time, &mut unattributed);
-                running[event.cpu] = (identify(&mut world, pid, tid), left);
+                world.leave(running[event.cpu], event.time);
+                running[event.cpu] = (world.running(pid, tid), left);
             }
             &Kind::Off { pid, tid, next } => {
                 if let (Running::Unknown, since) = running[event.cpu] {
-                    running[event.cpu] = (identify(&mut world, pid, tid), since);
+                    running[event.cpu] = (world.running(pid, tid), since);
                 }
-                leave(&mut world, running[event.cpu], event.time, &mut unattributed);
+                world.leave(running[event.cpu], event.time);
                 // Not every kernel tells when the idle task leaves, so what comes after it begins with itself.
-                running[event.cpu] = (if next == 0 { Running::Idle } else { Running::Switching }, event.time);
+                let now = if next == 0 { Running::Nobody } else { Running::Switching };
+                running[event.cpu] = (now, event.time);
             }
-            Kind::Lost { .. } => {}
+            Kind::Fork { .. } | Kind::Lost { .. } => {}
         }
     }
     for state in running {
-        leave(&mut world, state, end.0, &mut unattributed);
+        world.leave(state, end.0);
     }
     if let (Some(pid), None) = (roots.client, client) {
-        return Err(Defect::NoClient(pid));
+        bail!("process {pid} was not seen being started");
     }
-    Ok(gather(world, client, launcher, &daemons, Nanos(unattributed as i64)))
+    Ok(gather(world, client, &daemons))
 }
 
 /// A loss that is reported by the very first record of a ring happened before the window, when the ring
 /// was full of what `begin` threw away: the kernel reports a loss with the next record that it can write.
-fn lost(events: &[Event]) -> Result<(), Defect> {
+fn lost(events: &[Event]) -> Result<()> {
     let mut seen = HashSet::new();
-    for event in events {
-        let first = seen.insert(event.cpu);
-        if let Kind::Lost { count } = event.kind
+    for Event { cpu, kind, .. } in events {
+        let first = seen.insert(cpu);
+        if let Kind::Lost { count } = kind
             && !first
         {
-            return Err(Defect::Lost { count, cpu: event.cpu });
+            bail!("{count} records were lost on CPU {cpu}");
         }
     }
     Ok(())
 }
 
-fn identify(world: &mut World, pid: i32, tid: i32) -> Running {
-    match (pid, tid) {
-        (RELEASED, _) | (_, RELEASED) => Running::Released,
-        (_, 0) => Running::Idle,
-        _ => Running::Process(world.process(pid, tid)),
-    }
-}
-
-fn leave(world: &mut World, (running, since): (Running, u64), time: u64, unattributed: &mut u64) {
-    let spent = time.saturating_sub(since);
-    match running {
-        Running::Process(index) => {
-            let process = &mut world.processes[index];
-            process.account.cpu.0 += spent as i64;
-            process.last_on_cpu = process.last_on_cpu.max(time);
-        }
-        Running::Released => *unattributed += spent,
-        Running::Unknown | Running::Idle | Running::Switching => {}
-    }
-}
-
-fn gather(
-    world: World,
-    client: Option<usize>,
-    launcher: usize,
-    daemons: &HashSet<usize>,
-    unattributed: Nanos,
-) -> Sums {
+fn gather(world: World, client: Option<usize>, daemons: &HashSet<usize>) -> LaunchCpu {
     let mut roots = daemons.clone();
     roots.extend(client);
     let owners: Vec<Option<usize>> =
         (0..world.processes.len()).map(|index| world.root_of(index, &roots)).collect();
-    let mut sums = Sums {
-        client: Vec::new(),
-        daemons: Vec::new(),
-        elsewhere: Nanos(0),
-        launcher: Nanos(0),
-        unattributed,
-    };
-    for (index, (process, owner)) in world.processes.into_iter().zip(owners).enumerate() {
-        let mut account = process.account;
-        if process.live.is_empty() {
-            account.ended = Some(Stamp(process.last_on_cpu));
-        }
+    let mut sums = LaunchCpu::default();
+    for (process, owner) in world.processes.into_iter().zip(owners) {
         match owner {
-            Some(root) if Some(root) == client => sums.client.push(account),
-            Some(_) => sums.daemons.push(account),
-            None if index == launcher => sums.launcher = account.cpu,
-            None => sums.elsewhere.0 += account.cpu.0,
+            Some(root) if Some(root) == client => sums.client.processes.push(process.account),
+            Some(_) => sums.daemons.processes.push(process.account),
+            None => {}
         }
     }
     sums

@@ -85,22 +85,18 @@ impl CgroupPlan {
 
     /// The steps that write a limit into the cgroup of one container, which is there already.
     pub fn limiting(&self, name: &str, limit: &CpuLimit) -> Vec<Step> {
+        let CpuLimit { quota_us, period_us, burst_us } = limit;
         let files = |place: &Place| -> Vec<(&str, String)> {
-            let CpuLimit { quota_us, period_us, burst_us } = limit;
-            let burst = |name| burst_us.map(|burst| (name, burst.to_string()));
-            match &place.hierarchy.version {
-                Version::V2 => [("cpu.max", format!("{quota_us} {period_us}"))]
-                    .into_iter()
-                    .chain(burst("cpu.max.burst"))
-                    .collect(),
+            let period = ("cpu.cfs_period_us", period_us.to_string());
+            let (mut files, burst) = match &place.hierarchy.version {
+                Version::V2 => (vec![("cpu.max", format!("{quota_us} {period_us}"))], "cpu.max.burst"),
                 Version::V1(_) if place.hierarchy.has("cpu") => {
-                    [("cpu.cfs_period_us", period_us.to_string()), ("cpu.cfs_quota_us", quota_us.to_string())]
-                        .into_iter()
-                        .chain(burst("cpu.cfs_burst_us"))
-                        .collect()
+                    (vec![period, ("cpu.cfs_quota_us", quota_us.to_string())], "cpu.cfs_burst_us")
                 }
-                Version::V1(_) => Vec::new(),
-            }
+                Version::V1(_) => return Vec::new(),
+            };
+            files.extend(burst_us.map(|micros| (burst, micros.to_string())));
+            files
         };
         let write = |path: &Path, content: &str| {
             [Step::open(LIMIT, path, libc::O_WRONLY), Step::write(LIMIT, path, content), Step::close()]

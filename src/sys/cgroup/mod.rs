@@ -7,8 +7,9 @@ pub mod own;
 mod plan;
 
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 pub use limit::{CpuLimit, NoLimit};
 pub use plan::{Birth, CgroupPlan, LABEL, Place, retire};
@@ -46,11 +47,15 @@ impl Hierarchy {
     }
 }
 
+/// The hierarchy with this controller. Where it is mounted as version 1 it is not in version 2.
+pub(crate) fn with_controller<'a>(hierarchies: &'a [Hierarchy], controller: &str) -> Option<&'a Hierarchy> {
+    let first = hierarchies.iter().find(|hierarchy| hierarchy.has(controller));
+    first.or_else(|| hierarchies.iter().find(|hierarchy| hierarchy.version == Version::V2))
+}
+
 /// Whether this process may make directories in `directory`; a read-only mount counts as no.
 pub fn is_writable(directory: &Path) -> bool {
-    let Ok(path) = std::ffi::CString::new(directory.as_os_str().as_bytes()) else { return false };
-    // SAFETY: a valid C string; the call only asks.
-    unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK, libc::AT_EACCESS) == 0 }
+    accessat(CWD, directory, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
 }
 
 /// The hierarchies that are mounted here, in the order of `/proc/self/cgroup`.
@@ -74,8 +79,8 @@ pub fn mounted_of(pid: i32) -> io::Result<Vec<Hierarchy>> {
 
 /// A line of `mountinfo`, as far as cgroups need it.
 struct Mounted<'a> {
-    root: PathBuf,
-    point: PathBuf,
+    root: &'a str,
+    point: &'a str,
     kind: &'a str,
     options: &'a str,
 }
@@ -84,16 +89,11 @@ fn mounted_line(line: &str) -> Option<Mounted<'_>> {
     let (before, after) = line.split_once(" - ")?;
     let mut front = before.split(' ').skip(3);
     let mut back = after.split(' ');
-    Some(Mounted {
-        root: unescaped(front.next()?),
-        point: unescaped(front.next()?),
-        kind: back.next()?,
-        options: back.nth(1)?,
-    })
+    Some(Mounted { root: front.next()?, point: front.next()?, kind: back.next()?, options: back.nth(1)? })
 }
 
 /// A path in which the kernel wrote blanks, tabs, newlines and backslashes as octal numbers.
-fn unescaped(text: &str) -> PathBuf {
+pub(crate) fn unescaped(text: &str) -> PathBuf {
     let mut plain = text.to_owned();
     for (code, character) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")] {
         plain = plain.replace(code, character);
@@ -101,7 +101,8 @@ fn unescaped(text: &str) -> PathBuf {
     PathBuf::from(plain)
 }
 
-fn parse(mountinfo: &str, own: &str) -> Vec<Hierarchy> {
+/// The hierarchies of a process, by the texts of its `mountinfo` and `cgroup`.
+pub(crate) fn parse(mountinfo: &str, own: &str) -> Vec<Hierarchy> {
     let mounts: Vec<_> = mountinfo.lines().filter_map(mounted_line).collect();
     let hierarchy = |line: &str| {
         let mut fields = line.splitn(3, ':');
@@ -114,11 +115,12 @@ fn parse(mountinfo: &str, own: &str) -> Vec<Hierarchy> {
             }
         };
         let mount = mounts.iter().find(is_it)?;
-        let relative = Path::new(path).strip_prefix(&mount.root).ok();
+        let point = unescaped(mount.point);
+        let relative = Path::new(path).strip_prefix(unescaped(mount.root)).ok();
         Some(Hierarchy {
             version: if controllers.is_empty() { Version::V2 } else { Version::V1(controllers.to_owned()) },
-            mount: mount.point.clone(),
-            own: relative.map(|rest| mount.point.join(rest)),
+            own: relative.map(|rest| point.join(rest)),
+            mount: point,
         })
     };
     own.lines().filter_map(hierarchy).collect()
@@ -152,6 +154,9 @@ mod tests {
             ]
         );
         assert!(found[1].has("cpuacct") && !found[1].has("cpuset"));
+        let with = |controller| with_controller(&found, controller).unwrap().version.clone();
+        assert_eq!((with("cpuacct"), with("hugetlb")), (v1("cpu,cpuacct"), Version::V2));
+        assert_eq!(with_controller(&found[..3], "hugetlb"), None);
     }
 
     #[test]

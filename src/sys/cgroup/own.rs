@@ -1,18 +1,17 @@
-//! The cgroup of the calling process, as it sees it: its CPU counters and its quota, read by the probe,
-//! so without allocation and without libc. `membership` finds the directory.
+//! The cgroup of the calling process, as it sees it: where it is, its CPU counters and its quota, read by the probe.
 //!
-//! Files are opened once, and each reading is one `pread` of each: `cpu.stat` in version 2; `cpu.stat`,
+//! Counters are opened once, and each reading is one `pread` of each: `cpu.stat` in version 2; `cpu.stat`,
 //! `cpuacct.usage` and `cpuacct.stat` in version 1. Deliberately absent: limits of cgroups further up, and
 //! what others in the same cgroup use, which its counters hold too.
 
-mod membership;
-
-use core::ffi::CStr;
-use core::fmt;
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
 
 use super::super::raw;
-pub use membership::{Controller, Interface, Membership};
-use membership::{Directory, File};
+use super::{Hierarchy, Version, mounted, with_controller};
+use crate::advise::Throttling;
+use crate::units::Nanos;
 
 /// Clock ticks in a second as the kernel tells them to programs, whatever it counts itself.
 const USER_HZ: u64 = 100;
@@ -20,35 +19,26 @@ const USER_HZ: u64 = 100;
 /// the number that it has on the host.
 const ROOT_INODE: u64 = 1;
 
-/// What is missing, in a whole sentence, and the kernel's error number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Missing {
-    /// The sentence, without its end.
-    pub what: &'static str,
-    /// Why the kernel did not give it; zero where it gave something else than numbers.
-    pub errno: i32,
-}
+/// What is missing, in a whole sentence without its end.
+pub type Missing = &'static str;
 
-impl fmt::Display for Missing {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.errno {
-            0 => out.write_str(self.what),
-            errno => write!(out, "{}: {}", self.what, std::io::Error::from_raw_os_error(errno)),
-        }
-    }
-}
-
-impl core::error::Error for Missing {}
-
-const fn missing(what: &'static str) -> impl Fn(i32) -> Missing {
-    move |errno| Missing { what, errno }
+/// The version and the directory of the own cgroup with this controller. Where the mount does not show it, what it
+/// shows is taken.
+pub(crate) fn directory<'a>(
+    hierarchies: &'a [Hierarchy],
+    controller: &str,
+) -> Option<(&'a Version, &'a Path)> {
+    let hierarchy = with_controller(hierarchies, controller)?;
+    let places = [hierarchy.own.as_deref(), Some(hierarchy.mount.as_path())];
+    let own = places.into_iter().flatten().find(|place| place.join("cgroup.procs").exists())?;
+    Some((&hierarchy.version, own))
 }
 
 /// The CPU counters of the process's own cgroup, opened.
 #[derive(Debug)]
 pub struct CpuCounters {
-    interface: Interface,
-    directory: Directory,
+    version: Version,
+    directory: PathBuf,
     /// `cpu.stat`.
     stat: File,
     /// `cpuacct.usage` and `cpuacct.stat` of version 1.
@@ -71,17 +61,6 @@ pub struct CpuReading {
     pub bursts: Option<Bursts>,
 }
 
-/// How often the quota was used up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Throttling {
-    /// Periods in which anything in the cgroup was ready to run.
-    pub periods: u64,
-    /// Of them, those in which the quota was used up.
-    pub throttled: u64,
-    /// How long the cgroup's queues stood still, added up over CPUs, in nanoseconds.
-    pub time: u64,
-}
-
 /// How often more than the quota was used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Bursts {
@@ -91,148 +70,127 @@ pub struct Bursts {
     pub time: u64,
 }
 
-/// The limit that the cgroup sets, in microseconds as its files have them.
+/// The limit that the cgroup sets, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
     /// CPU time in each period; none for no limit.
-    pub quota: Option<u64>,
+    pub each: Option<u64>,
     /// The period.
     pub period: u64,
-    /// What unused quota may be saved up to; none where the kernel has no bursts.
-    pub burst: Option<u64>,
+    /// What unused quota may be saved up to; zero where the kernel has no bursts.
+    pub burst: u64,
 }
 
 impl CpuCounters {
     /// Finds and opens them.
     pub fn open() -> Result<CpuCounters, Missing> {
-        let membership = Membership::read()?;
-        let interface = membership
-            .interface(Controller::Cpu)
-            .ok_or(missing("`/proc/self/cgroup` names no hierarchy with the cpu controller")(0))?;
-        let directory = membership
-            .directory(Controller::Cpu)
-            .map_err(missing("its cgroup of the cpu controller is not to be seen under `/sys/fs/cgroup`"))?;
-        let stat = directory.open(c"cpu.stat").map_err(missing("its cgroup has no file `cpu.stat`"))?;
-        let accounting = match interface {
-            Interface::Second => None,
-            Interface::First => {
-                let directory = membership.directory(Controller::CpuAccounting).map_err(missing(
-                    "its cgroup of the cpuacct controller is not to be seen under `/sys/fs/cgroup`",
-                ))?;
-                let open = |name, what| directory.open(name).map_err(missing(what));
-                Some((
-                    open(c"cpuacct.usage", "its cgroup has no file `cpuacct.usage`")?,
-                    open(c"cpuacct.stat", "its cgroup has no file `cpuacct.stat`")?,
-                ))
+        let hierarchies = mounted().map_err(|_| "there is no readable `/proc/self/cgroup`")?;
+        let (version, own) =
+            directory(&hierarchies, "cpu").ok_or("its cgroup of the cpu controller is not to be seen")?;
+        let open = |directory: &Path, name| File::open(directory.join(name)).ok();
+        let stat = open(own, "cpu.stat").ok_or("its cgroup has no file `cpu.stat`")?;
+        let accounting = match version {
+            Version::V2 => None,
+            Version::V1(_) => {
+                let (_, own) = directory(&hierarchies, "cpuacct")
+                    .ok_or("its cgroup of the cpuacct controller is not to be seen")?;
+                let both = open(own, "cpuacct.usage").zip(open(own, "cpuacct.stat"));
+                Some(both.ok_or("its cgroup has no files `cpuacct.usage` and `cpuacct.stat`")?)
             }
         };
-        Ok(CpuCounters { interface, directory, stat, accounting })
-    }
-
-    /// Which version of cgroups they are of.
-    pub fn interface(&self) -> Interface {
-        self.interface
+        Ok(CpuCounters { version: version.clone(), directory: own.to_owned(), stat, accounting })
     }
 
     /// Whether the cgroup is the root of its hierarchy, whose counters are the whole machine's.
     pub fn is_the_machine(&self) -> bool {
-        self.directory.inode() == Some(ROOT_INODE)
+        self.directory.metadata().is_ok_and(|about| about.ino() == ROOT_INODE)
     }
 
     /// Whether this process is the only one in the cgroup, so that its counters are the process's own.
     pub fn is_alone(&self) -> bool {
-        let mut buffer = [0u8; 64];
-        let Ok(file) = self.directory.open(c"cgroup.procs") else { return false };
-        let lines = |text: &[u8]| text.iter().filter(|byte| **byte == b'\n').count();
-        file.read(&mut buffer).is_ok_and(|text| lines(text) == 1)
+        fs::read_to_string(self.directory.join("cgroup.procs")).is_ok_and(|list| list.lines().count() == 1)
     }
 
-    /// Reads them. The calling thread's own CPU time is in them up to this call; that of others that run
-    /// at the moment may be missing since the last clock tick of theirs.
-    pub fn read(&self) -> Result<CpuReading, Missing> {
-        account_for_this_thread();
+    /// Reads them; nothing where they are not to be read. The calling thread's own CPU time is in them up to this
+    /// call; that of others that run at the moment may be missing since the last clock tick of theirs.
+    pub fn read(&self) -> Option<CpuReading> {
+        // The kernel charges what a thread uses at clock ticks and when it leaves its CPU. Asked for the
+        // thread's own time it charges it at once, to its cgroup too.
+        let _ = raw::thread_cpu();
         let mut buffer = [0u8; 1024];
-        let mut reading = CpuReading::default();
-        if let Some((usage, split)) = &self.accounting {
-            let why = missing("its cgroup's `cpuacct.usage` is not to be read");
-            reading.usage = number(usage.read(&mut buffer).map_err(&why)?).ok_or(why(0))?;
-            let why = missing("its cgroup's `cpuacct.stat` is not to be read");
-            let text = split.read(&mut buffer).map_err(&why)?;
-            let ticks = |name| value(text, name).map(|ticks| ticks * (1_000_000_000 / USER_HZ)).ok_or(why(0));
-            (reading.user, reading.system) = (ticks(b"user")?, ticks(b"system")?);
-        }
-        let why = missing("its cgroup's `cpu.stat` is not to be read");
-        let text = self.stat.read(&mut buffer).map_err(&why)?;
-        match self.interface {
-            Interface::First => first_version(text, &mut reading),
-            Interface::Second => second_version(text, &mut reading).ok_or(why(0))?,
-        }
-        Ok(reading)
-    }
-
-    /// Reads the limit.
-    pub fn quota(&self) -> Result<Quota, Missing> {
-        let mut buffer = [0u8; 64];
-        match self.interface {
-            Interface::Second => {
-                // The root of the hierarchy has no such file and no limit.
-                let why = missing("its cgroup has no readable `cpu.max`");
-                let file = self.directory.open(c"cpu.max").map_err(&why)?;
-                let (quota, period) = pair_in_max(file.read(&mut buffer).map_err(&why)?).ok_or(why(0))?;
-                Ok(Quota { quota, period, burst: self.small(c"cpu.max.burst") })
+        let mut reading = match &self.accounting {
+            None => CpuReading::default(),
+            Some((usage, split)) => {
+                let usage = number(read(usage, &mut buffer)?)?;
+                let text = read(split, &mut buffer)?;
+                let ticks = |name| value(text, name).map(|ticks| ticks * (1_000_000_000 / USER_HZ));
+                CpuReading {
+                    usage,
+                    user: ticks(b"user")?,
+                    system: ticks(b"system")?,
+                    ..CpuReading::default()
+                }
             }
-            Interface::First => {
-                let period = self
-                    .small(c"cpu.cfs_period_us")
-                    .ok_or(missing("its cgroup has no readable `cpu.cfs_period_us`")(0))?;
-                let why = missing("its cgroup has no readable `cpu.cfs_quota_us`");
-                let file = self.directory.open(c"cpu.cfs_quota_us").map_err(&why)?;
-                // Without a limit it is -1.
-                let quota = number(file.read(&mut buffer).map_err(&why)?);
-                Ok(Quota { quota, period, burst: self.small(c"cpu.cfs_burst_us") })
-            }
-        }
+        };
+        add_stat(read(&self.stat, &mut buffer)?, &self.version, &mut reading)?;
+        Some(reading)
     }
 
-    fn small(&self, name: &CStr) -> Option<u64> {
-        number(self.directory.open(name).ok()?.read(&mut [0u8; 64]).ok()?)
+    /// Reads the limit; nothing where there is no file for one, as at the root of version 2.
+    pub fn quota(&self) -> Option<Quota> {
+        quota_in(&self.directory)
     }
 }
 
-/// The kernel charges what a thread uses at clock ticks and when it leaves its CPU. Asked for the thread's
-/// own time it charges it at once, to its cgroup too.
-fn account_for_this_thread() {
-    let mut time = [0u64; 2];
-    let arguments = [libc::CLOCK_THREAD_CPUTIME_ID as usize, time.as_mut_ptr() as usize, 0, 0, 0, 0];
-    // SAFETY: the kernel writes one timespec, which is two 64-bit words here.
-    let _ = unsafe { raw::syscall(libc::SYS_clock_gettime, arguments) };
+/// The limit of the cgroup with this directory.
+pub(crate) fn quota_in(directory: &Path) -> Option<Quota> {
+    let text = |name: &str| fs::read(directory.join(name)).ok();
+    let one = |name: &str| number(&text(name)?);
+    let (each, period) = match text("cpu.max") {
+        Some(text) => pair_in_max(&text)?,
+        // Without a limit it is -1.
+        None => (one("cpu.cfs_quota_us"), one("cpu.cfs_period_us")?),
+    };
+    let burst = one("cpu.max.burst").or_else(|| one("cpu.cfs_burst_us"));
+    let nanos = |micros: u64| micros.saturating_mul(1000);
+    Some(Quota { each: each.map(nanos), period: nanos(period.max(1)), burst: nanos(burst.unwrap_or(0)) })
 }
 
-/// `cpu.stat` of version 1: nanoseconds.
-fn first_version(text: &[u8], reading: &mut CpuReading) {
-    reading.throttling = throttling(text, b"throttled_time", 1);
-    reading.bursts = bursts(text, b"burst_time", 1);
+/// The first bytes of a file as they are now.
+fn read<'a>(file: &File, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+    let length = file.read_at(buffer, 0).ok()?;
+    Some(&buffer[..length])
 }
 
-/// `cpu.stat` of version 2: microseconds, and the usage too.
-fn second_version(text: &[u8], reading: &mut CpuReading) -> Option<()> {
-    reading.usage = value(text, b"usage_usec")? * 1000;
-    (reading.user, reading.system) = (value(text, b"user_usec")? * 1000, value(text, b"system_usec")? * 1000);
-    reading.throttling = throttling(text, b"throttled_usec", 1000);
-    reading.bursts = bursts(text, b"burst_usec", 1000);
+/// What stands in `cpu.stat`, the usage too in version 2.
+fn add_stat(text: &[u8], version: &Version, reading: &mut CpuReading) -> Option<()> {
+    if *version == Version::V2 {
+        reading.usage = micros(text, b"usage_usec")?;
+        (reading.user, reading.system) = (micros(text, b"user_usec")?, micros(text, b"system_usec")?);
+    }
+    reading.throttling = throttling(text);
+    reading.bursts = bursts(text);
     Some(())
 }
 
-fn throttling(text: &[u8], time: &[u8], unit: u64) -> Option<Throttling> {
+/// What `cpu.stat` of either version says of a limit, the first in nanoseconds and the second in microseconds.
+pub(crate) fn throttling(text: &[u8]) -> Option<Throttling> {
+    let waited = value(text, b"throttled_time").or_else(|| micros(text, b"throttled_usec"))?;
     Some(Throttling {
         periods: value(text, b"nr_periods")?,
         throttled: value(text, b"nr_throttled")?,
-        time: value(text, time)? * unit,
+        waited: Nanos(waited as i64),
     })
 }
 
-fn bursts(text: &[u8], time: &[u8], unit: u64) -> Option<Bursts> {
-    Some(Bursts { periods: value(text, b"nr_bursts")?, time: value(text, time)? * unit })
+fn bursts(text: &[u8]) -> Option<Bursts> {
+    let time = value(text, b"burst_time").or_else(|| micros(text, b"burst_usec"))?;
+    Some(Bursts { periods: value(text, b"nr_bursts")?, time })
+}
+
+/// Microseconds in the line of this name, in nanoseconds.
+pub(crate) fn micros(text: &[u8], name: &[u8]) -> Option<u64> {
+    value(text, name).map(|micros| micros * 1000)
 }
 
 /// The number in the line of this name.
@@ -242,12 +200,12 @@ fn value(text: &[u8], name: &[u8]) -> Option<u64> {
 }
 
 /// A whole number, with or without the end of the line.
-fn number(text: &[u8]) -> Option<u64> {
+pub(crate) fn number(text: &[u8]) -> Option<u64> {
     core::str::from_utf8(text.trim_ascii()).ok()?.parse().ok()
 }
 
 /// `cpu.max`: quota, or `max`, and period.
-fn pair_in_max(text: &[u8]) -> Option<(Option<u64>, u64)> {
+pub(crate) fn pair_in_max(text: &[u8]) -> Option<(Option<u64>, u64)> {
     let mut words = text.trim_ascii().split(|byte| *byte == b' ');
     let quota = match words.next()? {
         b"max" => None,
@@ -262,11 +220,12 @@ mod tests {
 
     #[test]
     fn both_versions_of_the_counters_are_nanoseconds() {
+        let first = Version::V1("cpu".into());
         let mut reading = CpuReading::default();
         let text = b"usage_usec 7000\nuser_usec 5000\nsystem_usec 2000\nnr_periods 9\nnr_throttled 4\n\
             throttled_usec 12\nnr_bursts 3\nburst_usec 6\n";
-        second_version(text, &mut reading).unwrap();
-        let throttling = Throttling { periods: 9, throttled: 4, time: 12_000 };
+        add_stat(text, &Version::V2, &mut reading).unwrap();
+        let throttling = Throttling { periods: 9, throttled: 4, waited: Nanos(12_000) };
         let bursts = Bursts { periods: 3, time: 6000 };
         let whole = CpuReading {
             usage: 7_000_000,
@@ -278,21 +237,59 @@ mod tests {
         assert_eq!(reading, whole);
         let mut reading = CpuReading::default();
         let text = b"nr_periods 9\nnr_throttled 4\nthrottled_time 12000\nnr_bursts 3\nburst_time 6000\n";
-        first_version(text, &mut reading);
+        add_stat(text, &first, &mut reading).unwrap();
         assert_eq!((reading.throttling, reading.bursts), (Some(throttling), Some(bursts)));
     }
 
     #[test]
     fn counters_that_are_not_there_are_not_zero() {
+        let first = Version::V1("cpu".into());
         let mut reading = CpuReading::default();
         // The root of version 2, or a cgroup to which the controller was not given.
-        second_version(b"usage_usec 7\nuser_usec 5\nsystem_usec 2\n", &mut reading).unwrap();
+        add_stat(b"usage_usec 7\nuser_usec 5\nsystem_usec 2\n", &Version::V2, &mut reading).unwrap();
         assert_eq!((reading.usage, reading.throttling, reading.bursts), (7000, None, None));
         // Linux before 5.15.
-        first_version(b"nr_periods 1\nnr_throttled 0\nthrottled_time 0\n", &mut reading);
+        add_stat(b"nr_periods 1\nnr_throttled 0\nthrottled_time 0\n", &first, &mut reading).unwrap();
         assert_eq!((reading.throttling.map(|it| it.periods), reading.bursts), (Some(1), None));
-        assert_eq!(second_version(b"usage 7\n", &mut reading), None);
+        assert_eq!(add_stat(b"usage 7\n", &Version::V2, &mut reading), None);
         assert_eq!(value(b"nr_bursts 3\nnr 4\n", b"nr"), Some(4));
+    }
+
+    #[test]
+    fn the_directory_that_is_seen_is_taken() {
+        let top = tempfile::tempdir().unwrap();
+        let hierarchy = |controllers: &str, name: &str, own: &str| Hierarchy {
+            version: Version::V1(controllers.into()),
+            mount: top.path().join(name),
+            own: Some(top.path().join(name).join(own)),
+        };
+        let hierarchies = [hierarchy("cpu", "c", "d"), hierarchy("memory", "m", "gone")];
+        assert_eq!(directory(&hierarchies, "cpu"), None, "no cgroup is there");
+        for place in ["c", "c/d", "m"] {
+            std::fs::create_dir_all(top.path().join(place)).unwrap();
+            std::fs::write(top.path().join(place).join("cgroup.procs"), "").unwrap();
+        }
+        let found = |controller| directory(&hierarchies, controller).map(|(_, own)| own.to_owned());
+        assert_eq!(found("cpu"), Some(top.path().join("c/d")));
+        assert_eq!(found("memory"), Some(top.path().join("m")));
+        assert_eq!(found("cpuacct"), None);
+    }
+
+    #[test]
+    fn limits_of_both_versions_are_read() {
+        let of = |files: &[(&str, &str)]| {
+            let top = tempfile::tempdir().unwrap();
+            files.iter().for_each(|(name, text)| std::fs::write(top.path().join(name), text).unwrap());
+            quota_in(top.path()).map(|quota| (quota.each, quota.period, quota.burst))
+        };
+        let half = (Some(50_000_000), 100_000_000, 7_000);
+        assert_eq!(of(&[("cpu.max", "50000 100000\n"), ("cpu.max.burst", "7\n")]), Some(half));
+        let first = [("cpu.cfs_quota_us", "50000\n"), ("cpu.cfs_period_us", "100000\n")];
+        assert_eq!(of(&[first[0], first[1], ("cpu.cfs_burst_us", "7\n")]), Some(half));
+        let none = Some((None, 100_000_000, 0));
+        assert_eq!(of(&[("cpu.max", "max 100000\n")]), none);
+        assert_eq!(of(&[("cpu.cfs_quota_us", "-1\n"), first[1]]), none);
+        assert_eq!((of(&[]), of(&[("cpu.max", "")])), (None, None));
     }
 
     #[test]
@@ -308,25 +305,20 @@ mod tests {
         let counters = match CpuCounters::open() {
             Ok(counters) => counters,
             // A machine without the controller says so.
-            Err(missing) => return assert!(missing.what.contains("cgroup"), "{missing}"),
+            Err(missing) => return assert!(missing.contains("cgroup"), "{missing}"),
         };
-        let own = || {
-            let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-            // SAFETY: `time` is writable for the whole call.
-            unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-            time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-        };
+        let own = raw::thread_cpu;
         let before = counters.read().unwrap();
         let began = own();
         while own() - began < 3_000_000 {}
         let used = own() - began;
         let after = counters.read().unwrap();
         // Version 2 cuts off to microseconds, and its root has only what was seen at clock ticks.
-        let by_ticks = counters.interface() == Interface::Second && counters.is_the_machine();
+        let by_ticks = counters.version == Version::V2 && counters.is_the_machine();
         let counted = after.usage - before.usage + 1000;
         assert!(by_ticks || counted >= used, "{used} ns in {before:?} to {after:?}");
         assert!(after.user >= before.user && after.system >= before.system);
-        if let Ok(quota) = counters.quota() {
+        if let Some(quota) = counters.quota() {
             assert!(quota.period > 0);
         }
     }

@@ -12,12 +12,11 @@
 //! thread, so the result is the same.
 
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use super::super::clock;
-use super::super::pidfd;
 use super::super::steps::{Descriptor, Step, StepError};
+use super::super::{pidfd, process};
 use super::{Hierarchy, Version, is_writable, mounted};
 use crate::units::Nanos;
 
@@ -231,9 +230,9 @@ fn empty(directory: &Path, allowed: Nanos) -> io::Result<()> {
         std::thread::sleep(std::time::Duration::from_micros(100));
         return Ok(());
     };
-    let Ok(process) = pidfd::open(first) else { return Ok(()) };
+    let Ok(held) = pidfd::open(first) else { return Ok(()) };
     members().for_each(|pid| kill_member(directory, pid));
-    pidfd::ready([(process.as_raw_fd(), libc::POLLIN)], allowed);
+    process::await_end(&held, allowed);
     Ok(())
 }
 

@@ -28,16 +28,7 @@ pub struct Bind {
     /// The path in the root, without links on the way.
     pub inside: PathBuf,
     /// Whether it is all that may be done with it to read.
-    pub read_only: ReadOnly,
-}
-
-/// Whether a mount may be written to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReadOnly {
-    /// It may not.
-    Yes,
-    /// It may.
-    No,
+    pub is_read_only: bool,
 }
 
 /// Mount points and files that the image lacks: a layer of their own under an overlay; else they are made in

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::super::cgroup::{Hierarchy, Version};
 use super::super::steps::Step;
 use super::pieces::Piece;
-use super::{Bind, Facts, NOTHING, Names, ReadOnly, Spec};
+use super::{Bind, Facts, NOTHING, Names, Spec};
 
 const MASKED_PATHS: [&str; 10] = [
     "proc/asound",
@@ -140,7 +140,7 @@ pub(super) fn bound(bind: &Bind) -> Vec<Step> {
     let flags = libc::MS_BIND | libc::MS_REC;
     let target = bind.inside.as_path();
     let mut steps = vec![Step::mount("bind", (bind.host.as_os_str(), target), None, flags, None)];
-    if bind.read_only == ReadOnly::Yes {
+    if bind.is_read_only {
         let flags = libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY;
         steps.push(Step::mount("make read-only", (NOTHING, target), None, flags, None));
     }

@@ -8,7 +8,8 @@ use std::ffi::OsString;
 use std::os::fd::RawFd;
 use std::path::Path;
 
-use super::super::steps::{Argument, Step, number, text};
+use super::super::link::loopback_up;
+use super::super::steps::{Step, number, set_up_streams, text};
 use super::pieces::Piece;
 use super::privileges::{prctl, privileges};
 use super::{Facts, NOTHING, Names, Spec, Tied, filesystems, undo};
@@ -80,24 +81,6 @@ pub(super) fn user_mapping(facts: &Facts) -> Vec<Step> {
     files.into_iter().flat_map(write).collect()
 }
 
-/// As `ip link set lo up` does, by the older of the two ways, which is a single call.
-fn loopback_up() -> Vec<Step> {
-    let request: Box<[u64]> = Box::new([
-        u64::from_ne_bytes(*b"lo\0\0\0\0\0\0"),
-        0,
-        (libc::IFF_UP | libc::IFF_RUNNING) as u64,
-        0,
-        0,
-    ]);
-    let socket = [number(libc::AF_INET), number(libc::SOCK_DGRAM | libc::SOCK_CLOEXEC), number(0)];
-    let up = [number(0), number(libc::SIOCSIFFLAGS), Argument::Words(request)];
-    vec![
-        Step::call("open socket", NOTHING, libc::SYS_socket, socket).opening(),
-        Step::call("set loopback up", "lo", libc::SYS_ioctl, up).on_descriptor(),
-        Step::close(),
-    ]
-}
-
 /// Nothing that happens here reaches the host's mounts; then the new root, and into it.
 pub(super) fn root(spec: &Spec, facts: &Facts, names: Names) -> Vec<Step> {
     let private = libc::MS_REC | libc::MS_PRIVATE;
@@ -164,10 +147,7 @@ pub(super) fn beginning(spec: &Spec) -> Option<Step> {
 /// Input, output and error; no other descriptor of ours reaches the program.
 pub(super) fn streams(streams: [RawFd; 3]) -> Vec<Step> {
     const CLOSE_ON_EXEC: u32 = 1 << 2;
-    let place = |(target, fd): (usize, RawFd)| {
-        Step::call("set up stream", NOTHING, libc::SYS_dup2, [number(fd), number(target)])
-    };
-    let mut steps: Vec<_> = streams.into_iter().enumerate().map(place).collect();
+    let mut steps: Vec<_> = set_up_streams(streams).collect();
     let others = [number(3), number(u32::MAX), number(CLOSE_ON_EXEC)];
     // Before Linux 5.9 each of ours is closed by its own flag only.
     steps.push(Step::call("close others", NOTHING, libc::SYS_close_range, others).or(libc::ENOSYS));

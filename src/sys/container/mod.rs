@@ -26,12 +26,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 use thiserror::Error;
 
-use super::birth::{self, Born, Stack};
+use super::birth::{self, NotBorn, Stack};
 use super::cgroup::{self, Birth, CgroupPlan, CpuLimit, Hierarchy, Version};
 use super::clock;
 use super::signals::Interrupts;
-use super::spawn::{self, Child, Ended, Output, Unfinished};
-use super::steps::{Step, StepError, run_all};
+use super::spawn::{self, Child, Ended, Streams, Unfinished};
+use super::steps::{Step, StepError, number, run_all};
 use crate::units::{Nanos, Stamp};
 use undo::Removal;
 
@@ -49,11 +49,11 @@ struct Names<'a> {
     streams: [RawFd; 3],
 }
 
-pub use additions::{Additions, Bind, ReadOnly};
+pub use super::raw::DOCKER_CAPABILITIES;
+pub use additions::{Additions, Bind};
 pub use life::{Entrance, Made};
 pub use pieces::{ALL, Piece, Pieces};
 pub use primitive::{PRIMITIVES, Primitive, Timed};
-pub use privileges::DOCKER_CAPABILITIES;
 pub use rootless::{NoUserNamespaces, is_privileged, user_namespaces};
 pub use undo::{Leftovers, leftovers, undo};
 
@@ -168,9 +168,11 @@ impl LaunchFailed {
         let left = self.cleanup.map(|left| format!("; and then: {left}")).unwrap_or_default();
         format!("{:#}{left}", anyhow::Error::new(self.error))
     }
+}
 
-    fn lacks_parent(&self) -> bool {
-        lacks_parent(&self.error)
+impl From<LaunchError> for LaunchFailed {
+    fn from(error: LaunchError) -> LaunchFailed {
+        LaunchFailed { error, cleanup: None }
     }
 }
 
@@ -189,7 +191,8 @@ fn lacks_parent(error: &LaunchError) -> bool {
 #[derive(Debug)]
 #[must_use = "its cgroups and directories are removed by `wait`"]
 pub struct Running {
-    child: Child,
+    /// Its first process.
+    pub child: Child,
     removal: Removal,
     own_cpu: Nanos,
 }
@@ -298,64 +301,62 @@ impl Prepared {
     /// The `spawned` stamp is taken before the first cgroup is made. If any step fails, everything
     /// is undone before this returns.
     pub fn launch(&mut self, name: &str) -> Result<Running, LaunchFailed> {
-        let mut launched = self.attempt(name);
-        // Another run that ended since removed the directories that we share with it, or a runtime made
-        // them anew.
+        check_name(name)?;
+        let own = self.spec.scratch.join(name);
+        self.insist(|this| this.attempt(name, this.making(name, &own), this.removal(name, &own)))
+    }
+
+    /// Does it again where another run that ended since removed the directories that we share with it, or a
+    /// runtime made them anew.
+    fn insist<T>(
+        &mut self,
+        mut attempt: impl FnMut(&mut Prepared) -> Result<T, LaunchFailed>,
+    ) -> Result<T, LaunchFailed> {
+        let mut done = attempt(self);
         for _ in 0..ATTEMPTS {
-            match &launched {
-                Err(failed) if failed.lacks_parent() && self.spec.cgroups.establish().is_ok() => {
-                    launched = self.attempt(name);
+            match &done {
+                Err(failed) if lacks_parent(&failed.error) && self.spec.cgroups.establish().is_ok() => {
+                    done = attempt(self);
                 }
                 _ => break,
             }
         }
-        launched
+        done
     }
 
-    fn attempt(&mut self, name: &str) -> Result<Running, LaunchFailed> {
-        let unharmed = |error| LaunchFailed { error, cleanup: None };
-        check_name(name).map_err(unharmed)?;
-        let setup = |error| unharmed(LaunchError::Setup(error));
-        let (stdout, stdout_writer) = Output::pipe().map_err(setup)?;
-        let (stderr, stderr_writer) = Output::pipe().map_err(setup)?;
-        let stdin = spawn::null_device().map_err(setup)?;
+    /// Makes these steps and starts the program; `removal` is of what they make. Last before the clone the cgroup
+    /// is opened to be born in.
+    fn attempt(
+        &mut self,
+        name: &str,
+        mut before: Vec<Step>,
+        removal: Removal,
+    ) -> Result<Running, LaunchFailed> {
+        let streams = Streams::new().map_err(LaunchError::Setup)?;
         let own = self.spec.scratch.join(name);
-        let streams = [stdin.as_raw_fd(), stdout_writer.as_raw_fd(), stderr_writer.as_raw_fd()];
-        let names = Names { name, own: &own, streams };
-        let before = self.before(name, &own);
-        let inside = inside::steps(&self.spec, &self.facts, names);
-        let removal = self.removal(name, &own);
-
+        before.extend(self.opening(name));
+        let names = Names { name, own: &own, streams: streams.of_child() };
+        let mut inside = inside::steps(&self.spec, &self.facts, names);
+        let mut namespaces = self.spec.pieces.namespaces();
+        if let Some(network) = &self.network {
+            let namespace = [number(network.as_raw_fd()), number(libc::CLONE_NEWNET)];
+            inside.insert(0, Step::call("enter network", NOTHING, libc::SYS_setns, namespace));
+            namespaces &= !(libc::CLONE_NEWNET as u64);
+        }
         let cpu = clock::thread_cpu();
         let spawned = clock::now();
         let (made, ready) = run_all(&before);
         let born = ready.map_err(LaunchError::Step).and_then(|directory| {
             let cgroup = (self.facts.birth == Birth::Inside).then(|| birth::owned(directory));
-            let namespaces = self.spec.pieces.namespaces();
-            let born = birth::give_birth(&mut self.stack, namespaces, cgroup.as_ref(), &inside);
-            born.map_err(|errno| LaunchError::Clone(std::io::Error::from_raw_os_error(errno)))
+            birth::give_birth(&mut self.stack, namespaces, cgroup.as_ref(), &inside)
+                .map_err(|error| self.refused(error))
         });
         let own_cpu = Nanos(clock::thread_cpu().0 - cpu.0);
-
-        let adopted = match born {
-            Ok(Born::Alive(pid)) => Child::adopt(pid, spawned, stdout, stderr).map_err(LaunchError::Setup),
-            Ok(Born::Failed { pid, step, errno }) => {
-                spawn::reap(pid).ok();
-                Err(self.refused(inside[step].failed(errno)))
-            }
-            Err(error) => Err(error),
-        };
+        let adopted = born.and_then(|pid| Child::adopt(pid, spawned, streams).map_err(LaunchError::Setup));
         match adopted {
             Ok(child) => Ok(Running { child, removal, own_cpu }),
             Err(error) => Err(LaunchFailed { error, cleanup: removal.after(made).run().err() }),
         }
-    }
-
-    /// Steps before the clone: cgroups, the overlay's directories, the limit; last, the cgroup to be born in.
-    fn before(&self, name: &str, own: &Path) -> Vec<Step> {
-        let mut steps = self.making(name, own);
-        steps.extend(self.opening(name));
-        steps
     }
 
     /// What lies outside of the container. What is to be removed again is made first.
@@ -396,10 +397,15 @@ impl Prepared {
         self.spec.pieces.has(Piece::Overlay) && self.spec.pieces.has(Piece::Mounts)
     }
 
-    fn refused(&self, error: StepError) -> LaunchError {
-        match self.spec.pieces.has(Piece::User) && error.step == inside::MOUNT_OVERLAY {
-            true => LaunchError::OverlayInUserNamespace(error),
-            false => LaunchError::Step(error),
+    fn refused(&self, error: NotBorn) -> LaunchError {
+        match error {
+            NotBorn::Step(error)
+                if self.spec.pieces.has(Piece::User) && error.step == inside::MOUNT_OVERLAY =>
+            {
+                LaunchError::OverlayInUserNamespace(error)
+            }
+            NotBorn::Step(error) => LaunchError::Step(error),
+            NotBorn::Clone(error) => LaunchError::Clone(error),
         }
     }
 
@@ -411,26 +417,6 @@ impl Prepared {
 }
 
 impl Running {
-    /// The id of its first process, as we see it.
-    pub fn pid(&self) -> i32 {
-        self.child.pid
-    }
-
-    /// Right before the first system call that started it.
-    pub fn spawned(&self) -> Stamp {
-        self.child.spawned
-    }
-
-    /// What its program has written so far.
-    pub fn output(&mut self) -> String {
-        self.child.output()
-    }
-
-    /// Sends its first process a signal.
-    pub fn signal(&self, signal: i32) -> std::io::Result<()> {
-        self.child.signal(signal)
-    }
-
     /// Waits for its end, or ends it at the deadline or when the person wants to stop, and removes it.
     pub fn wait(self, allowed: Nanos, interrupts: Option<&Interrupts>) -> Gone {
         let mut end = self.child.wait(allowed, interrupts);

@@ -53,27 +53,27 @@ impl Piece {
     }
 }
 
-/// Every piece, in the order in which a container gets them.
-pub const ALL: [Piece; 15] = [
-    Piece::User,
-    Piece::Mounts,
-    Piece::Uts,
-    Piece::Ipc,
-    Piece::Network,
-    Piece::Pid,
-    Piece::Cgroup,
-    Piece::CgroupNamespace,
-    Piece::Overlay,
-    Piece::Filesystems,
-    Piece::MaskedPaths,
-    Piece::ReadOnlyPaths,
-    Piece::Capabilities,
-    Piece::NoNewPrivileges,
-    Piece::Seccomp,
+/// Every piece with its name, in the order in which a container gets them.
+pub const ALL: [(&str, Piece); 15] = [
+    ("user", Piece::User),
+    ("mount", Piece::Mounts),
+    ("uts", Piece::Uts),
+    ("ipc", Piece::Ipc),
+    ("net", Piece::Network),
+    ("pid", Piece::Pid),
+    ("cgroup", Piece::Cgroup),
+    ("cgroup_ns", Piece::CgroupNamespace),
+    ("overlay", Piece::Overlay),
+    ("filesystems", Piece::Filesystems),
+    ("masked", Piece::MaskedPaths),
+    ("read_only", Piece::ReadOnlyPaths),
+    ("capabilities", Piece::Capabilities),
+    ("no_new_privs", Piece::NoNewPrivileges),
+    ("seccomp", Piece::Seccomp),
 ];
 
 /// A set of pieces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pieces(u32);
 
 impl Pieces {
@@ -82,7 +82,7 @@ impl Pieces {
 
     /// All that an engine run by root makes: everything but a user namespace.
     pub fn engine() -> Pieces {
-        ALL.into_iter().fold(Pieces::NONE, Pieces::with).without(Piece::User)
+        ALL.into_iter().fold(Pieces::NONE, |all, (_, piece)| all.with(piece)).without(Piece::User)
     }
 
     /// This set and `piece`.
@@ -107,7 +107,8 @@ impl Pieces {
 
     /// The flags of clone for the namespaces among them.
     pub fn namespaces(self) -> u64 {
-        let flags = ALL.into_iter().filter(|piece| self.has(*piece)).filter_map(Piece::namespace);
+        let flags =
+            ALL.into_iter().filter(|(_, piece)| self.has(*piece)).filter_map(|(_, piece)| piece.namespace());
         flags.fold(0, |all, flag| all | flag as u64)
     }
 }

@@ -10,20 +10,20 @@
 //! Deliberately absent: waiting for what the kernel takes down in its own threads. It takes network
 //! namespaces apart after their last process has ended, and gives no sign when that is over.
 
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::RawFd;
 use std::path::Path;
 
 use super::super::cgroup::{self, CgroupPlan, Version};
 use super::super::link::{Index, Socket, keep_at};
-use super::super::spawn::{self, Child, Output, Status};
-use super::super::steps::{Step, StepError, number, run_all};
+use super::super::spawn::{self, Child, Status, Streams};
+use super::super::steps::{Step, StepError, clean_signals, number, run_all};
 use super::inside;
-use super::privileges::{clean_signals, prctl};
+use super::privileges::prctl;
 use super::undo::{self, Removal};
 use super::{
-    Born, LaunchError, LaunchFailed, Nanos, Piece, Pieces, Prepared, Running, Stamp, birth, check_name, clock,
+    LaunchError, LaunchFailed, NOTHING, Names, Nanos, Piece, Pieces, Prepared, Running, Stamp, birth,
+    check_name, clock,
 };
-use super::{NOTHING, Names};
 
 /// A piece that is done by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,19 +52,19 @@ pub enum Primitive {
     BridgePort,
 }
 
-/// Every primitive.
-pub const PRIMITIVES: [Primitive; 11] = [
-    Primitive::CgroupCreate,
-    Primitive::CgroupEnterTasks,
-    Primitive::CgroupEnterProcesses,
-    Primitive::CgroupEnterVersion2,
-    Primitive::CgroupRemove,
-    Primitive::OverlayMount,
-    Primitive::PivotRoot,
-    Primitive::SeccompLoad,
-    Primitive::TimeNamespace,
-    Primitive::VethPair,
-    Primitive::BridgePort,
+/// Every primitive with its name.
+pub const PRIMITIVES: [(&str, Primitive); 11] = [
+    ("cgroup_create", Primitive::CgroupCreate),
+    ("cgroup_enter_tasks", Primitive::CgroupEnterTasks),
+    ("cgroup_enter_procs", Primitive::CgroupEnterProcesses),
+    ("cgroup_enter_v2", Primitive::CgroupEnterVersion2),
+    ("cgroup_remove", Primitive::CgroupRemove),
+    ("overlay_mount", Primitive::OverlayMount),
+    ("pivot_root", Primitive::PivotRoot),
+    ("seccomp_load", Primitive::SeccompLoad),
+    ("time_ns", Primitive::TimeNamespace),
+    ("veth_pair", Primitive::VethPair),
+    ("bridge_port", Primitive::BridgePort),
 ];
 
 /// When a primitive was done.
@@ -95,8 +95,8 @@ struct Lists {
     before: Vec<Step>,
     /// By the child; empty where there is none.
     inside: Vec<Step>,
-    /// How many of these were made when the primitive is there and not yet undone.
-    until_made: usize,
+    /// By the child, after these: what undoes it.
+    undoing: Vec<Step>,
     /// Namespaces that the child is born into.
     namespaces: Pieces,
     /// By us, after the child was reaped.
@@ -109,61 +109,44 @@ impl Prepared {
     /// Does a primitive with the container's image, cgroups and filter, and undoes it. Nothing is left
     /// of it when this returns, whatever it returns.
     pub fn time(&mut self, primitive: Primitive, name: &str) -> Result<Timed, LaunchFailed> {
-        let first = self.time_once(primitive, name);
-        // Another run that ended since removed the directories that we share with it.
-        match &first {
-            Err(failed) if failed.lacks_parent() && self.spec.cgroups.establish().is_ok() => {
-                self.time_once(primitive, name)
-            }
-            _ => first,
-        }
+        self.insist(|this| this.time_once(primitive, name))
     }
 
     fn time_once(&mut self, primitive: Primitive, name: &str) -> Result<Timed, LaunchFailed> {
-        let (lists, removal) = self.lists_of(primitive, name)?;
-        let failed = |error: LaunchError, removal: Removal, made| LaunchFailed {
-            error,
-            cleanup: removal.after(made).run().err(),
-        };
+        let (mut lists, removal) = self.lists_of(primitive, name)?;
         let (made, ready) = run_all(&lists.before);
         let removable = lists.before[..made].iter().filter(|step| step.stamped().is_none()).count();
         if let Err(error) = ready {
-            return Err(failed(error.into(), removal, removable));
+            return Err(LaunchFailed { error: error.into(), cleanup: removal.after(removable).run().err() });
         }
         if !lists.inside.is_empty() {
-            let end = [Step::call("end", NOTHING, libc::SYS_exit_group, [number(0usize)])];
-            let steps: Vec<Step> = lists.inside.into_iter().chain(end).collect();
-            let ended = self.live(lists.namespaces, &steps).and_then(|pid| match spawn::reap(pid) {
+            lists.inside.append(&mut lists.undoing);
+            lists.inside.push(Step::call("end", NOTHING, libc::SYS_exit_group, [number(0usize)]));
+            let ended = self.live(lists.namespaces, &lists.inside).and_then(|pid| match spawn::reap(pid) {
                 Ok((Status::Exited(0), _)) => Ok(()),
                 Ok((status, _)) => Err(LaunchError::Impossible(format!("the child ended with {status}"))),
                 Err(error) => Err(LaunchError::Setup(error)),
             });
             if let Err(error) = ended {
-                return Err(failed(error, removal, usize::MAX));
+                return Err(LaunchFailed { error, cleanup: removal.run().err() });
             }
-            return finish(removal, &lists.before, &steps, &lists.after);
         }
-        finish(removal, &lists.before, &[], &lists.after)
+        finish(&removal, &lists)
     }
 
     /// Does a primitive and executes the container's program where it has not been undone: what the
     /// program sees is what the primitive did. Only for those that a child does.
     pub fn launch_in(&mut self, primitive: Primitive, name: &str) -> Result<Running, LaunchFailed> {
         let (mut lists, removal) = self.lists_of(primitive, name)?;
-        let setup = |error| LaunchFailed { error: LaunchError::Setup(error), cleanup: None };
-        let (stdout, stdout_writer) = Output::pipe().map_err(setup)?;
-        let (stderr, stderr_writer) = Output::pipe().map_err(setup)?;
-        let stdin = spawn::null_device().map_err(setup)?;
-        let streams = [stdin.as_raw_fd(), stdout_writer.as_raw_fd(), stderr_writer.as_raw_fd()];
-        lists.inside.truncate(lists.until_made);
-        lists.inside.extend(inside::streams(streams));
+        let streams = Streams::new().map_err(LaunchError::Setup)?;
+        lists.inside.extend(inside::streams(streams.of_child()));
         lists.inside.extend(clean_signals());
         lists.inside.push(Step::execute(&self.spec.program, &self.facts.arguments, &self.facts.environment));
         let spawned = clock::now();
         let (made, ready) = run_all(&lists.before);
         let child = ready.map_err(LaunchError::Step).and_then(|_| {
             let pid = self.live(lists.namespaces, &lists.inside)?;
-            Child::adopt(pid, spawned, stdout, stderr).map_err(LaunchError::Setup)
+            Child::adopt(pid, spawned, streams).map_err(LaunchError::Setup)
         });
         match child {
             Ok(child) => Ok(Running { child, removal, own_cpu: Nanos(0) }),
@@ -174,75 +157,65 @@ impl Prepared {
     /// A child that makes these steps.
     fn live(&mut self, namespaces: Pieces, steps: &[Step]) -> Result<i32, LaunchError> {
         let born = birth::give_birth(&mut self.stack, namespaces.namespaces(), None, steps);
-        match born.map_err(|errno| LaunchError::Clone(std::io::Error::from_raw_os_error(errno)))? {
-            Born::Alive(pid) => Ok(pid),
-            Born::Failed { pid, step, errno } => {
-                spawn::reap(pid).ok();
-                Err(self.refused(steps[step].failed(errno)))
-            }
-        }
+        born.map_err(|error| self.refused(error))
     }
 
     fn lists_of(&self, primitive: Primitive, name: &str) -> Result<(Lists, Removal), LaunchFailed> {
-        let unharmed = |error| LaunchFailed { error, cleanup: None };
-        check_name(name).map_err(unharmed)?;
+        check_name(name)?;
         let own = self.spec.scratch.join(name);
-        let mut lists = self.lists(primitive, name, &own).map_err(unharmed)?;
+        let cgroups = self.cgroups_of(primitive)?;
+        let mut lists = self.lists(primitive, &cgroups, name, &own)?;
         // The directories are made last, as `Removal` wants it.
-        let cgroups = match lists.after.is_empty() {
-            true => Vec::new(),
-            false => self.cgroups_of(primitive).removal(name),
-        };
         if lists.overlay {
             let make = |path: &std::path::PathBuf| Step::mkdir("make overlay directory", path, 0o755);
             lists.before.extend(undo::overlay_directories(&own).iter().map(make));
         }
-        let removal = Removal::new(cgroups, lists.overlay.then_some(own.as_path()));
+        let removal = Removal::new(cgroups.removal(name), lists.overlay.then_some(own.as_path()));
         Ok((lists, removal))
     }
 
-    /// The cgroups that a primitive is about.
-    fn cgroups_of(&self, primitive: Primitive) -> CgroupPlan {
+    /// The cgroups that a primitive is about; an empty plan for one that is about none.
+    fn cgroups_of(&self, primitive: Primitive) -> Result<CgroupPlan, LaunchError> {
         let all = &self.spec.cgroups;
-        match primitive {
+        let cgroups = match primitive {
+            Primitive::CgroupCreate | Primitive::CgroupRemove => all.clone(),
             Primitive::CgroupEnterTasks | Primitive::CgroupEnterProcesses => {
                 all.of_version(|version| *version != Version::V2)
             }
             Primitive::CgroupEnterVersion2 => all.of_version(|version| *version == Version::V2),
-            _ => all.clone(),
+            _ => return Ok(CgroupPlan::default()),
+        };
+        match cgroups.places.is_empty() {
+            true => {
+                Err(LaunchError::Impossible("there is no such cgroup hierarchy that may be written".into()))
+            }
+            false => Ok(cgroups),
         }
     }
 
-    fn lists(&self, primitive: Primitive, name: &str, own: &Path) -> Result<Lists, LaunchError> {
-        let cgroups = self.cgroups_of(primitive);
-        let needs_cgroups = matches!(
-            primitive,
-            Primitive::CgroupCreate
-                | Primitive::CgroupEnterTasks
-                | Primitive::CgroupEnterProcesses
-                | Primitive::CgroupEnterVersion2
-                | Primitive::CgroupRemove
-        );
-        if needs_cgroups && cgroups.places.is_empty() {
-            return Err(LaunchError::Impossible(
-                "there is no such cgroup hierarchy that may be written".into(),
-            ));
-        }
+    fn lists(
+        &self,
+        primitive: Primitive,
+        cgroups: &CgroupPlan,
+        name: &str,
+        own: &Path,
+    ) -> Result<Lists, LaunchError> {
+        let (before, after) = (cgroups.creation(name), cgroups.removal(name));
         Ok(match primitive {
-            Primitive::CgroupCreate => Lists {
-                before: timed(cgroups.creation(name)),
-                after: timed(cgroups.removal(name)),
-                ..Lists::default()
-            },
-            Primitive::CgroupRemove => Lists {
-                before: cgroups.creation(name),
-                inside: cgroups.entering_through("cgroup.procs", name),
-                after: timed(cgroups.removal(name)),
-                ..Lists::default()
-            },
-            Primitive::CgroupEnterTasks => entering(&cgroups, "tasks", name),
-            Primitive::CgroupEnterProcesses | Primitive::CgroupEnterVersion2 => {
-                entering(&cgroups, "cgroup.procs", name)
+            Primitive::CgroupCreate => {
+                Lists { before: timed(before), after: timed(after), ..Lists::default() }
+            }
+            Primitive::CgroupRemove => {
+                let inside = cgroups.entering_through("cgroup.procs", name);
+                Lists { before, inside, after: timed(after), ..Lists::default() }
+            }
+            Primitive::CgroupEnterTasks
+            | Primitive::CgroupEnterProcesses
+            | Primitive::CgroupEnterVersion2 => {
+                let file = if primitive == Primitive::CgroupEnterTasks { "tasks" } else { "cgroup.procs" };
+                let mut inside = inside::session();
+                inside.extend(timed(cgroups.entering_through(file, name)));
+                Lists { before, inside, after, ..Lists::default() }
             }
             Primitive::OverlayMount => {
                 let [private, mount, ..] = self.mounting(name, own)?;
@@ -309,35 +282,14 @@ impl Prepared {
         }
         steps.extend(first);
         steps.extend(timed(make));
-        let until_made = steps.len();
-        if !undo.is_empty() {
-            steps.extend(timed(undo));
-        }
-        Lists { inside: steps, until_made, namespaces, ..Lists::default() }
-    }
-}
-
-impl Default for Pieces {
-    fn default() -> Pieces {
-        Pieces::NONE
+        let undoing = if undo.is_empty() { undo } else { timed(undo) };
+        Lists { inside: steps, undoing, namespaces, ..Lists::default() }
     }
 }
 
 /// These steps between two readings of the clock.
 fn timed(steps: Vec<Step>) -> Vec<Step> {
     std::iter::once(Step::stamp()).chain(steps).chain([Step::stamp()]).collect()
-}
-
-fn entering(cgroups: &CgroupPlan, file: &str, name: &str) -> Lists {
-    let mut inside = inside::session();
-    inside.extend(timed(cgroups.entering_through(file, name)));
-    Lists {
-        before: cgroups.creation(name),
-        until_made: inside.len(),
-        inside,
-        after: cgroups.removal(name),
-        ..Lists::default()
-    }
 }
 
 /// A second network namespace beside the one that the child was born into, and a netlink socket in
@@ -368,20 +320,18 @@ fn pair() -> Vec<Step> {
 }
 
 /// Removes what is left, and reads the stamps in the order in which they were taken.
-fn finish(removal: Removal, before: &[Step], inside: &[Step], after: &[Step]) -> Result<Timed, LaunchFailed> {
+fn finish(removal: &Removal, lists: &Lists) -> Result<Timed, LaunchFailed> {
     let mut first: Result<(), StepError> = Ok(());
-    for step in after {
+    for step in &lists.after {
         first = first.and(cgroup::remove(step));
     }
     // The cgroups are away by now; the overlay's directories are not.
-    first = first.and(removal.run());
+    first.and(removal.run()).map_err(LaunchError::Step)?;
     let gone = clock::now();
-    let stamps: Vec<Stamp> = before.iter().chain(inside).chain(after).filter_map(Step::stamped).collect();
-    let failed = |error| Err(LaunchFailed { error, cleanup: None });
-    match (first, &stamps[..]) {
-        (Err(error), _) => failed(error.into()),
-        (Ok(()), &[began, made]) => Ok(Timed { began, made, undone: None, gone }),
-        (Ok(()), &[began, made, from, to]) => Ok(Timed { began, made, undone: Some((from, to)), gone }),
-        (Ok(()), _) => failed(LaunchError::Impossible("a stamp is missing".into())),
+    let all = lists.before.iter().chain(&lists.inside).chain(&lists.after);
+    match all.filter_map(Step::stamped).collect::<Vec<Stamp>>()[..] {
+        [began, made] => Ok(Timed { began, made, undone: None, gone }),
+        [began, made, from, to] => Ok(Timed { began, made, undone: Some((from, to)), gone }),
+        _ => Err(LaunchError::Impossible("a stamp is missing".into()).into()),
     }
 }

@@ -1,12 +1,9 @@
 //! What the program may do: capabilities, `no_new_privs`, the seccomp filter, and a clean start.
 
-use super::super::steps::{Argument, Step, number};
+use super::super::raw::DOCKER_CAPABILITIES;
+use super::super::steps::{Argument, Step, clean_signals, number};
 use super::pieces::Piece;
 use super::{Facts, NOTHING, Spec};
-
-/// Docker's default capabilities: chown, dac_override, fowner, fsetid, kill, setgid, setuid,
-/// setpcap, net_bind_service, net_raw, sys_chroot, mknod, audit_write, setfcap.
-pub const DOCKER_CAPABILITIES: u64 = 0xa804_25fb;
 
 /// A `prctl` with up to two arguments besides its option.
 pub fn prctl(name: &'static str, option: i32, arguments: [usize; 2]) -> Step {
@@ -62,25 +59,4 @@ fn capabilities(in_user_namespace: bool, facts: &Facts) -> Vec<Step> {
         ),
     ]);
     steps
-}
-
-/// What we ignore and block is not the program's business.
-pub(super) fn clean_signals() -> [Step; 2] {
-    let set_size = || number(size_of::<u64>());
-    let default = Argument::Words(Box::new([0; 4]));
-    let none = Argument::Words(Box::new([0]));
-    [
-        Step::call(
-            "reset signal",
-            NOTHING,
-            libc::SYS_rt_sigaction,
-            [number(libc::SIGPIPE), default, number(0), set_size()],
-        ),
-        Step::call(
-            "unblock signals",
-            NOTHING,
-            libc::SYS_rt_sigprocmask,
-            [number(libc::SIG_SETMASK), none, number(0), set_size()],
-        ),
-    ]
 }

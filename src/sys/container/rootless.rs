@@ -2,6 +2,7 @@
 //! make one at all; and why.
 
 use std::fs;
+use std::path::Path;
 
 use thiserror::Error;
 
@@ -9,22 +10,23 @@ use super::super::raw;
 
 /// Why this process cannot make user namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum NoUserNamespaces {
-    /// The kernel was built without them.
-    #[error("this kernel has no user namespaces (CONFIG_USER_NS)")]
-    NotBuilt,
-    /// Their number is limited to none.
-    #[error("user namespaces are limited to 0 (sysctl `user.max_user_namespaces`)")]
-    LimitedToNone,
-    /// Debian's switch.
-    #[error("user namespaces are for root only (sysctl `kernel.unprivileged_userns_clone` is 0)")]
-    RootOnly,
-    /// Ubuntu's switch.
-    #[error(
-        "AppArmor takes all capabilities away in user namespaces (sysctl `kernel.apparmor_restrict_unprivileged_userns` is 1)"
-    )]
-    AppArmor,
-}
+#[error("{0}")]
+pub struct NoUserNamespaces(&'static str);
+
+/// Settings that keep an ordinary user from making them: their own limit, Debian's switch and Ubuntu's.
+const SWITCHES: [(&str, &str, &str); 3] = [
+    ("user/max_user_namespaces", "0", "user namespaces are limited to 0 (sysctl `user.max_user_namespaces`)"),
+    (
+        "kernel/unprivileged_userns_clone",
+        "0",
+        "user namespaces are for root only (sysctl `kernel.unprivileged_userns_clone` is 0)",
+    ),
+    (
+        "kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+        "AppArmor takes all capabilities away in user namespaces (sysctl `kernel.apparmor_restrict_unprivileged_userns` is 1)",
+    ),
+];
 
 const CAP_SYS_ADMIN: u32 = 21;
 
@@ -43,19 +45,14 @@ fn is_initial(uid_map: &str) -> bool {
 
 /// What keeps an ordinary user from making user namespaces here, as far as the kernel says so.
 pub fn user_namespaces() -> Result<(), NoUserNamespaces> {
-    let switch = |path: &str| fs::read_to_string(path).ok().map(|value| value.trim().to_owned());
-    let is = |path: &str, value: &str| switch(path).as_deref() == Some(value);
     if fs::symlink_metadata("/proc/self/ns/user").is_err() {
-        return Err(NoUserNamespaces::NotBuilt);
+        return Err(NoUserNamespaces("this kernel has no user namespaces (CONFIG_USER_NS)"));
     }
-    if is("/proc/sys/user/max_user_namespaces", "0") {
-        return Err(NoUserNamespaces::LimitedToNone);
-    }
-    if is("/proc/sys/kernel/unprivileged_userns_clone", "0") {
-        return Err(NoUserNamespaces::RootOnly);
-    }
-    if is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
-        return Err(NoUserNamespaces::AppArmor);
+    for (switch, off, why) in SWITCHES {
+        let value = fs::read_to_string(Path::new("/proc/sys").join(switch));
+        if value.is_ok_and(|value| value.trim() == off) {
+            return Err(NoUserNamespaces(why));
+        }
     }
     Ok(())
 }

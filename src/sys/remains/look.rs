@@ -3,7 +3,6 @@
 //! Only reads. Deliberately absent: waiting (`wait`), and removing anything.
 
 use std::collections::{BTreeSet, HashSet};
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::{Item, Kind, Tokens};
-use crate::sys::{clock, process};
+use crate::sys::{cgroup, clock, process};
 
 /// No engine nests its cgroups deeper: a user's systemd and podman in it need six.
 const CGROUP_DEPTH: usize = 8;
@@ -21,7 +20,7 @@ const CGROUP_DEPTH: usize = 8;
 const LONGEST_EXEC: u64 = 20_000_000;
 
 /// Everything that is there now. Processes come last: they are what ends all the rest.
-pub fn look(tokens: &Tokens, known: &Known) -> io::Result<Vec<Found>> {
+pub fn look(tokens: &Tokens, ourselves: &HashSet<i32>) -> io::Result<Vec<Found>> {
     let mut found = mounts(tokens, &mount_table()?);
     let cgroups = cgroups(tokens)?;
     let mut seen = HashSet::new();
@@ -32,7 +31,7 @@ pub fn look(tokens: &Tokens, known: &Known) -> io::Result<Vec<Found>> {
         // A directory that is just being removed has no list any more.
         let list = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
         for pid in list.lines().filter_map(|line| line.parse().ok()) {
-            if pid > 0 && !known.ourselves.contains(&pid) && seen.insert(pid) {
+            if pid > 0 && !ourselves.contains(&pid) && seen.insert(pid) {
                 let mut buffer = Vec::new();
                 command_line(pid, &mut buffer);
                 found.push(Found::process(pid, &buffer));
@@ -41,7 +40,7 @@ pub fn look(tokens: &Tokens, known: &Known) -> io::Result<Vec<Found>> {
     }
     found.extend(cgroups);
     found.extend(paths(tokens));
-    for process in processes(tokens, known)? {
+    for process in processes(tokens, ourselves)? {
         if !matches!(process.place, Place::Process(pid) if !seen.insert(pid)) {
             found.push(process);
         }
@@ -84,14 +83,6 @@ impl Found {
     }
 }
 
-/// Processes that a look need not look at.
-#[derive(Debug)]
-pub struct Known {
-    /// Ourselves and our ancestors: their command lines may well contain a token, and they are older than any container
-    /// of ours.
-    ourselves: HashSet<i32>,
-}
-
 /// Processes that have wiped out their command line for good, by id and start, since ids come again. They are waited
 /// for once, not in each launch.
 static NAMELESS: Mutex<BTreeSet<(i32, u64)>> = Mutex::new(BTreeSet::new());
@@ -107,20 +98,15 @@ fn started(pid: i32) -> u64 {
     process::read(pid).map_or(0, |process| process.started())
 }
 
-impl Known {
-    /// Finds out who we are.
-    pub fn new() -> Known {
-        let mut ourselves = HashSet::new();
-        let mut pid = std::process::id() as i32;
-        while pid > 0 && ourselves.insert(pid) {
-            let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else {
-                break;
-            };
-            let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
-            pid = parent.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
-        }
-        Known { ourselves }
+/// Processes that a look need not look at, ourselves and our ancestors: their command lines may well contain a token,
+/// and they are older than any container of ours.
+pub fn ourselves() -> HashSet<i32> {
+    let mut ourselves = HashSet::new();
+    let mut pid = std::process::id() as i32;
+    while pid > 0 && ourselves.insert(pid) {
+        pid = process::read(pid).map_or(0, |process| process.parent);
     }
+    ourselves
 }
 
 /// Fills `buffer` with the command line; empty for a kernel thread, a zombie, or nobody.
@@ -132,7 +118,7 @@ pub fn command_line(pid: i32, buffer: &mut Vec<u8>) {
     }
 }
 
-fn processes(tokens: &Tokens, known: &Known) -> io::Result<Vec<Found>> {
+fn processes(tokens: &Tokens, ourselves: &HashSet<i32>) -> io::Result<Vec<Found>> {
     let mut found = Vec::new();
     let mut buffer = Vec::with_capacity(4096);
     let mut nameless = Vec::new();
@@ -140,7 +126,7 @@ fn processes(tokens: &Tokens, known: &Known) -> io::Result<Vec<Found>> {
         let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
             continue;
         };
-        if known.ourselves.contains(&pid) {
+        if ourselves.contains(&pid) {
             continue;
         }
         command_line(pid, &mut buffer);
@@ -206,8 +192,8 @@ fn paths(tokens: &Tokens) -> Vec<Found> {
 
 fn cgroups(tokens: &Tokens) -> io::Result<Vec<Found>> {
     let mut found = Vec::new();
-    for root in cgroup_roots(&mount_table()?) {
-        descend(&root, CGROUP_DEPTH, tokens, &mut found);
+    for hierarchy in cgroup::mounted()? {
+        descend(&hierarchy.mount, CGROUP_DEPTH, tokens, &mut found);
     }
     for path in tokens.cgroups.iter().filter(|path| path.is_dir()) {
         let group = Found::path(Kind::Cgroup, path);
@@ -216,23 +202,6 @@ fn cgroups(tokens: &Tokens) -> io::Result<Vec<Found>> {
         }
     }
     Ok(found)
-}
-
-/// Where each cgroup hierarchy, v1 or v2, is mounted, each once.
-fn cgroup_roots(table: &[u8]) -> Vec<PathBuf> {
-    let mut devices = HashSet::new();
-    let mut roots = Vec::new();
-    for line in table.split(|&byte| byte == b'\n') {
-        let fields: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
-        let Some(dash) = fields.iter().position(|field| *field == b"-") else {
-            continue;
-        };
-        let kind = fields.get(dash + 1).copied().unwrap_or_default();
-        if (kind == b"cgroup" || kind == b"cgroup2") && dash > 5 && devices.insert(fields[2]) {
-            roots.push(PathBuf::from(OsStr::from_bytes(fields[4])));
-        }
-    }
-    roots
 }
 
 /// A cgroup without children has two links, so most directories need not be read.
@@ -288,16 +257,8 @@ mod tests {
     }
 
     #[test]
-    fn each_cgroup_hierarchy_is_searched_once() {
-        assert_eq!(
-            cgroup_roots(TABLE),
-            [Path::new("/sys/fs/cgroup/cpu"), Path::new("/sys/fs/cgroup/unified")]
-        );
-    }
-
-    #[test]
     fn we_and_our_parent_are_ourselves() {
-        let us = Known::new().ourselves;
+        let us = ourselves();
         assert!(us.contains(&(std::process::id() as i32)));
         assert!(us.contains(&(std::os::unix::process::parent_id() as i32)));
     }
@@ -317,6 +278,6 @@ mod tests {
     #[test]
     fn a_token_that_nobody_bears_finds_nothing() {
         let tokens = Tokens::new([format!("dunnage-nobody-{}", std::process::id())]).unwrap();
-        assert_eq!(look(&tokens, &Known::new()).unwrap(), []);
+        assert_eq!(look(&tokens, &ourselves()).unwrap(), []);
     }
 }

@@ -10,10 +10,10 @@
 mod look;
 mod wait;
 
+use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
 
-use self::look::Known;
 use self::wait::Watch;
 use super::clock;
 use crate::units::{Nanos, Stamp};
@@ -144,13 +144,13 @@ fn list(items: &[Item]) -> String {
 /// # Errors
 /// When `/proc` cannot be read.
 pub fn find(tokens: &Tokens) -> io::Result<Vec<Item>> {
-    Ok(look::look(tokens, &Known::new())?.into_iter().map(|found| found.item).collect())
+    Ok(look::look(tokens, &look::ourselves())?.into_iter().map(|found| found.item).collect())
 }
 
 /// Looks for what is left, again and again. Made before the launch, so that right after it the look itself is all.
 #[derive(Debug)]
 pub struct Remains {
-    known: Known,
+    ourselves: HashSet<i32>,
 }
 
 impl Default for Remains {
@@ -162,7 +162,7 @@ impl Default for Remains {
 impl Remains {
     /// Finds out who we are.
     pub fn new() -> Remains {
-        Remains { known: Known::new() }
+        Remains { ourselves: look::ourselves() }
     }
 
     /// Waits until nothing is left, at most until `deadline`. To be called right after the client returned, at `returned`.
@@ -173,8 +173,24 @@ impl Remains {
     /// # Errors
     /// [`NotGone::StillThere`] with everything that is left at the deadline.
     pub fn watch(&self, tokens: &Tokens, returned: Stamp, deadline: Stamp) -> Result<Gone, NotGone> {
+        self.watch_for(|_| true, tokens, returned, deadline)
+    }
+
+    /// The same for what is of these kinds.
+    fn watch_for(
+        &self,
+        is_meant: fn(Kind) -> bool,
+        tokens: &Tokens,
+        returned: Stamp,
+        deadline: Stamp,
+    ) -> Result<Gone, NotGone> {
+        let look_again = || -> io::Result<Vec<look::Found>> {
+            let mut found = look::look(tokens, &self.ourselves)?;
+            found.retain(|found| is_meant(found.item.kind));
+            Ok(found)
+        };
         let mut watch = Watch::new()?;
-        let found = look::look(tokens, &self.known)?;
+        let found = look_again()?;
         let look = Nanos(clock::now().0 as i64 - returned.0 as i64);
         let mut waited_for: Vec<Item> = found.iter().map(|found| found.item.clone()).collect();
         if found.is_empty() {
@@ -194,7 +210,7 @@ impl Remains {
                 at = clock::now();
             }
             // What was waited for may have left something new behind.
-            let found = look::look(tokens, &self.known)?;
+            let found = look_again()?;
             if found.is_empty() {
                 return Ok(Gone { at, look, waited_for });
             }
@@ -212,27 +228,12 @@ impl Remains {
     }
 }
 
-/// Waits until no process bears one of the tokens, at most until `deadline`, and returns those that
-/// still do: pid and command line.
+/// Waits until no process bears one of the tokens, at most until `deadline`.
 ///
 /// # Errors
-/// When `/proc` cannot be read.
-pub fn outlive_processes(tokens: &Tokens, deadline: Stamp) -> io::Result<Vec<Item>> {
-    let known = Known::new();
-    loop {
-        let mut watch = Watch::new()?;
-        let mut found = look::look(tokens, &known)?;
-        found.retain(|found| found.item.kind == Kind::Process);
-        if found.is_empty() {
-            return Ok(Vec::new());
-        }
-        watch.add(found, tokens)?;
-        while !watch.is_empty() {
-            if watch.next(deadline, tokens)?.is_none() {
-                return Ok(watch.items());
-            }
-        }
-    }
+/// As [`Remains::watch`].
+pub fn outlive_processes(tokens: &Tokens, deadline: Stamp) -> Result<Gone, NotGone> {
+    Remains::new().watch_for(|kind| kind == Kind::Process, tokens, clock::now(), deadline)
 }
 
 #[cfg(test)]

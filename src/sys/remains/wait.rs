@@ -5,9 +5,12 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::io::Errno;
 
 use super::look::{self, Found, Place};
 use super::{Item, Tokens};
@@ -26,13 +29,7 @@ pub struct Watch {
 impl Watch {
     /// Opens the sources; to be called before the look, so that nothing that goes after it is missed.
     pub fn new() -> io::Result<Watch> {
-        // SAFETY: no pointers involved.
-        let fd = unsafe { libc::inotify_init1(libc::IN_CLOEXEC | libc::IN_NONBLOCK) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel has just given us this descriptor and nobody else knows it.
-        let inotify = unsafe { File::from_raw_fd(fd) };
+        let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?.into();
         let mount_table = File::open("/proc/self/mountinfo")?;
         Ok(Watch { processes: Vec::new(), mounts: Vec::new(), paths: Vec::new(), mount_table, inotify })
     }
@@ -78,22 +75,20 @@ impl Watch {
     /// Waits for the next event and strikes out what it took away. The stamp is that of the waking; `None` when `until`
     /// passed first.
     pub fn next(&mut self, until: Stamp, tokens: &Tokens) -> io::Result<Option<Stamp>> {
-        let mut polled = vec![
-            libc::pollfd { fd: self.mount_table.as_raw_fd(), events: libc::POLLPRI, revents: 0 },
-            libc::pollfd { fd: self.inotify.as_raw_fd(), events: libc::POLLIN, revents: 0 },
-        ];
-        let pidfds = self.processes.iter().map(|(_, pidfd)| pidfd.as_raw_fd());
-        polled.extend(pidfds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }));
-        if !poll(&mut polled, until)? {
+        let mut polled =
+            vec![PollFd::new(&self.mount_table, PollFlags::PRI), PollFd::new(&self.inotify, PollFlags::IN)];
+        polled.extend(self.processes.iter().map(|(_, pidfd)| PollFd::new(pidfd, PollFlags::IN)));
+        if !poll(&mut polled, until) {
             return Ok(None);
         }
         let woken = clock::now();
-        let mut ended = polled[2..].iter().map(|fd| fd.revents != 0);
+        let happened: Vec<bool> = polled.iter().map(|one| !one.revents().is_empty()).collect();
+        let mut ended = happened[2..].iter().copied();
         self.processes.retain(|_| !ended.next().unwrap_or(false));
-        if polled[0].revents != 0 {
+        if happened[0] {
             self.refresh_mounts(tokens)?;
         }
-        if polled[1].revents != 0 {
+        if happened[1] {
             drain(&mut self.inotify);
             self.refresh_paths();
         }
@@ -125,14 +120,12 @@ fn open_pidfd(pid: i32) -> io::Result<Option<OwnedFd>> {
 /// Whether there is something to wait for: without a parent directory the path is gone.
 fn watch_parent(inotify: &File, path: &Path) -> io::Result<bool> {
     let parent = path.parent().unwrap_or(Path::new("/"));
-    let name = std::ffi::CString::new(parent.as_os_str().as_bytes())?;
-    let mask = libc::IN_DELETE | libc::IN_MOVED_FROM | libc::IN_DELETE_SELF | libc::IN_ONLYDIR;
-    // SAFETY: `name` is a C string that lives through the call.
-    if unsafe { libc::inotify_add_watch(inotify.as_raw_fd(), name.as_ptr(), mask) } >= 0 {
-        return Ok(true);
+    let gone = WatchFlags::DELETE | WatchFlags::MOVED_FROM | WatchFlags::DELETE_SELF | WatchFlags::ONLYDIR;
+    match inotify::add_watch(inotify, parent, gone) {
+        Ok(_) => Ok(true),
+        Err(Errno::NOENT) => Ok(false),
+        Err(error) => Err(error.into()),
     }
-    let error = io::Error::last_os_error();
-    if error.kind() == io::ErrorKind::NotFound { Ok(false) } else { Err(error) }
 }
 
 /// Throws the events away: they only say that it is time to look again.
@@ -142,12 +135,15 @@ fn drain(inotify: &mut File) {
 }
 
 /// Whether anything happened before `until`.
-fn poll(fds: &mut [libc::pollfd], until: Stamp) -> io::Result<bool> {
+fn poll(fds: &mut [PollFd<'_>], until: Stamp) -> bool {
     loop {
         let left = Nanos(until.0.saturating_sub(clock::now().0).cast_signed());
-        match pidfd::poll(fds, left) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            ready => return ready,
+        // A signal may end a wait early.
+        if pidfd::poll(fds, left) {
+            return true;
+        }
+        if clock::now() >= until {
+            return false;
         }
     }
 }

@@ -26,7 +26,6 @@
 //!   which calls are allowed whatever their arguments, and answers those from a bitmap without
 //!   running any filter at all.
 
-use super::action::Action;
 use super::profile::{Abi, Condition, Profile, Rule, Test, X32_BIT};
 use libc::sock_filter;
 
@@ -48,7 +47,7 @@ const fn upper_word(argument: u8) -> u32 {
     lower_word(argument) + 4
 }
 
-/// Compiles a profile.
+/// Compiles a profile. Takes milliseconds: do it before the measured interval.
 pub fn compile(profile: &Profile) -> Vec<sock_filter> {
     let mut arches: Vec<u32> = Vec::new();
     for arch in profile.abis.iter().map(|abi| abi.arch()) {
@@ -79,7 +78,7 @@ struct Range<'a> {
 
 #[derive(Clone, PartialEq)]
 enum Answer<'a> {
-    Always(Action),
+    Always(u32),
     /// The first rule that applies, else the default.
     Depends {
         rules: Vec<&'a Rule>,
@@ -243,7 +242,7 @@ struct Label(usize);
 #[derive(Default)]
 struct Backwards {
     reversed: Vec<sock_filter>,
-    returns: Vec<(Action, Label)>,
+    returns: Vec<(u32, Label)>,
 }
 
 impl Backwards {
@@ -264,14 +263,14 @@ impl Backwards {
     }
 
     /// A place that returns this answer: one within reach, or a new one.
-    fn answer(&mut self, action: Action) -> Label {
+    fn answer(&mut self, action: u32) -> Label {
         let known = self.returns.iter().rev().find(|(known, _)| *known == action);
         if let Some(&(_, label)) = known
             && self.distance(label) < Self::REACH
         {
             return label;
         }
-        let label = self.push(RETURN, action.word());
+        let label = self.push(RETURN, action);
         self.returns.push((action, label));
         label
     }

@@ -32,38 +32,11 @@
 //! What is deliberately absent: setting no_new_privs, which is the caller's business (not needed
 //! with CAP_SYS_ADMIN), and choosing between profiles (`subject::filter`).
 
-mod action;
 mod compile;
 mod profile;
 mod table;
 
-pub use action::Action;
 pub use compile::compile;
 pub use profile::{
     ARCH_I386, ARCH_X86_64, Abi, BUILT_IN, Condition, Profile, Rule, Strange, Test, X32_BIT, built_in,
 };
-
-use libc::sock_filter;
-
-/// A compiled filter, ready to be loaded.
-#[derive(Clone, Debug)]
-pub struct Filter {
-    program: Vec<sock_filter>,
-}
-
-/// There is no filter for this architecture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("seccomp profiles are compiled for x86_64 only, not for {}", std::env::consts::ARCH)]
-pub struct Unsupported;
-
-/// Compiles a profile for this machine. Takes milliseconds: do it before the measured interval.
-pub fn filter(profile: &Profile) -> Result<Filter, Unsupported> {
-    if cfg!(target_arch = "x86_64") { Ok(Filter { program: compile(profile) }) } else { Err(Unsupported) }
-}
-
-impl Filter {
-    /// The instructions, in order.
-    pub fn instructions(&self) -> &[sock_filter] {
-        &self.program
-    }
-}

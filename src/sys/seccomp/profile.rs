@@ -10,12 +10,13 @@
 //!   restricted `clone` and the `clone3` that answers ENOSYS, so that libc falls back to `clone`.
 //! - Kernel 4.8 or younger: `ptrace` and its like are allowed.
 //! - x86: `arch_prctl` and `modify_ldt` are allowed.
+//! - Sockets of all address families but AF_ALG (38) and AF_VSOCK (40), and five personalities. The mask of `clone` holds
+//!   the flags that make a namespace but CLONE_NEWTIME, whose bit belongs to the exit signal there.
 //!
 //! What is deliberately absent: instructions; `tests/seccomp` checks them against what a profile means.
 
-use super::action::Action;
 use super::table::SYSCALLS;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// One way in which a program on x86 can call the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,8 +128,8 @@ pub struct Condition {
 pub struct Rule {
     /// Names, separated by blanks. A name that an ABI does not have means nothing there.
     pub names: String,
-    /// The answer.
-    pub action: Action,
+    /// The answer: the word that a filter returns, `SECCOMP_RET_…` with its datum.
+    pub action: u32,
     /// All of these must hold; none means always.
     pub conditions: Vec<Condition>,
 }
@@ -137,12 +138,12 @@ pub struct Rule {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// For calls without a rule that applies.
-    pub default: Action,
+    pub default: u32,
     /// For numbers above the highest that the rules name in their ABI: calls that are newer than
     /// the profile. The specification has no word for it; runc answers them as an old kernel would.
-    pub newer: Action,
+    pub newer: u32,
     /// For ABIs that are not listed, and other architectures: libseccomp's choice.
-    pub foreign: Action,
+    pub foreign: u32,
     /// The ABIs that the profile is for.
     pub abis: Vec<Abi>,
     /// The first rule that applies gives the answer.
@@ -159,8 +160,8 @@ impl Profile {
     pub fn from_oci(profile: &Value) -> Result<Profile, Strange> {
         let default = action(&profile["defaultAction"], &profile["defaultErrnoRet"])?;
         let newer = match default {
-            Action::Allow | Action::Log => default,
-            _ => Action::Errno(libc::ENOSYS as u16),
+            libc::SECCOMP_RET_ALLOW | libc::SECCOMP_RET_LOG => default,
+            _ => libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32,
         };
         let architectures = profile["architectures"].as_array().into_iter().flatten();
         let abis: Vec<Abi> = architectures.filter_map(|name| Abi::from_oci(name.as_str()?)).collect();
@@ -169,7 +170,7 @@ impl Profile {
             read_rule(rule, &mut rules)?;
         }
         let abis = if abis.is_empty() { vec![Abi::X86_64] } else { abis };
-        Ok(Profile { default, newer, foreign: Action::KillThread, abis, rules })
+        Ok(Profile { default, newer, foreign: libc::SECCOMP_RET_KILL_THREAD, abis, rules })
     }
 
     /// The rules of each call of an ABI, in the order of the profile; the index is the number
@@ -211,16 +212,18 @@ fn read_rule(rule: &Value, rules: &mut Vec<Rule>) -> Result<(), Strange> {
     Ok(())
 }
 
-fn action(name: &Value, errno: &Value) -> Result<Action, Strange> {
+/// The word that a filter returns for an action.
+fn action(name: &Value, errno: &Value) -> Result<u32, Strange> {
     let datum = errno.as_u64().and_then(|errno| u16::try_from(errno).ok());
+    let datum = datum.map_or(libc::EPERM as u32, u32::from);
     Ok(match name.as_str().unwrap_or_default() {
-        "SCMP_ACT_ALLOW" => Action::Allow,
-        "SCMP_ACT_LOG" => Action::Log,
-        "SCMP_ACT_ERRNO" => Action::Errno(datum.unwrap_or(libc::EPERM as u16)),
-        "SCMP_ACT_TRACE" => Action::Trace(datum.unwrap_or(libc::EPERM as u16)),
-        "SCMP_ACT_TRAP" => Action::Trap(0),
-        "SCMP_ACT_KILL" | "SCMP_ACT_KILL_THREAD" => Action::KillThread,
-        "SCMP_ACT_KILL_PROCESS" => Action::KillProcess,
+        "SCMP_ACT_ALLOW" => libc::SECCOMP_RET_ALLOW,
+        "SCMP_ACT_LOG" => libc::SECCOMP_RET_LOG,
+        "SCMP_ACT_ERRNO" => libc::SECCOMP_RET_ERRNO | datum,
+        "SCMP_ACT_TRACE" => libc::SECCOMP_RET_TRACE | datum,
+        "SCMP_ACT_TRAP" => libc::SECCOMP_RET_TRAP,
+        "SCMP_ACT_KILL" | "SCMP_ACT_KILL_THREAD" => libc::SECCOMP_RET_KILL_THREAD,
+        "SCMP_ACT_KILL_PROCESS" => libc::SECCOMP_RET_KILL_PROCESS,
         _ => return Err(Strange(format!("the action {name}"))),
     })
 }
@@ -249,85 +252,5 @@ pub const BUILT_IN: &str = "moby/profiles seccomp/v0.2.3";
 
 /// Docker's default profile, see the top of this file, as its daemon would put it into a bundle.
 pub fn built_in() -> Value {
-    let allow = |names: &str| {
-        let names: Vec<&str> = names.split_whitespace().collect();
-        json!({"names": names, "action": "SCMP_ACT_ALLOW"})
-    };
-    let allow_if = |name: &str, op: &str, value: u64| {
-        let args = json!([{"index": 0, "value": value, "op": op}]);
-        json!({"names": [name], "action": "SCMP_ACT_ALLOW", "args": args})
-    };
-    let mut syscalls = vec![allow(ALWAYS), allow("process_vm_readv process_vm_writev ptrace")];
-    // All address families but AF_ALG (38) and AF_VSOCK (40).
-    syscalls.push(allow_if("socket", "SCMP_CMP_LT", 38));
-    syscalls.push(allow_if("socket", "SCMP_CMP_EQ", 39));
-    syscalls.push(allow_if("socket", "SCMP_CMP_GT", 40));
-    let personalities = [0, PER_LINUX32, UNAME26, UNAME26 | PER_LINUX32, 0xffff_ffff];
-    syscalls.extend(personalities.map(|one| allow_if("personality", "SCMP_CMP_EQ", one)));
-    syscalls.extend([allow("arch_prctl"), allow("modify_ldt")]);
-    syscalls.push(allow_if("clone", "SCMP_CMP_MASKED_EQ", NEW_NAMESPACES));
-    syscalls.push(json!({"names": ["clone3"], "action": "SCMP_ACT_ERRNO", "errnoRet": libc::ENOSYS}));
-    syscalls.push(allow("chroot"));
-    json!({
-        "defaultAction": "SCMP_ACT_ERRNO",
-        "defaultErrnoRet": libc::EPERM,
-        "architectures": ["SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"],
-        "syscalls": syscalls,
-    })
+    serde_json::from_str(include_str!("../../../data/seccomp.json")).expect("the tests read it too")
 }
-
-const PER_LINUX32: u64 = 0x0008;
-const UNAME26: u64 = 0x0002_0000;
-
-/// The flags of `clone` that make a namespace. CLONE_NEWTIME is not among them: its bit belongs to
-/// the exit signal in `clone`.
-const NEW_NAMESPACES: u64 = (libc::CLONE_NEWNS
-    | libc::CLONE_NEWCGROUP
-    | libc::CLONE_NEWUTS
-    | libc::CLONE_NEWIPC
-    | libc::CLONE_NEWUSER
-    | libc::CLONE_NEWPID
-    | libc::CLONE_NEWNET) as u64;
-
-/// The calls that are allowed whatever their arguments, in the order of the original, which also
-/// names calls of other architectures.
-const ALWAYS: &str = "\
-    accept accept4 access adjtimex alarm bind brk cachestat capget capset chdir chmod chown chown32 \
-    clock_adjtime clock_adjtime64 clock_getres clock_getres_time64 clock_gettime clock_gettime64 \
-    clock_nanosleep clock_nanosleep_time64 close close_range connect copy_file_range creat dup dup2 dup3 \
-    epoll_create epoll_create1 epoll_ctl epoll_ctl_old epoll_pwait epoll_pwait2 epoll_wait epoll_wait_old \
-    eventfd eventfd2 execve execveat exit exit_group faccessat faccessat2 fadvise64 fadvise64_64 fallocate \
-    fanotify_mark fchdir fchmod fchmodat fchmodat2 fchown fchown32 fchownat fcntl fcntl64 fdatasync \
-    fgetxattr flistxattr flock fork fremovexattr fsetxattr fstat fstat64 fstatat64 fstatfs fstatfs64 fsync \
-    ftruncate ftruncate64 futex futex_requeue futex_time64 futex_wait futex_waitv futex_wake futimesat \
-    getcpu getcwd getdents getdents64 getegid getegid32 geteuid geteuid32 getgid getgid32 getgroups \
-    getgroups32 getitimer getpeername getpgid getpgrp getpid getppid getpriority getrandom getresgid \
-    getresgid32 getresuid getresuid32 getrlimit get_robust_list getrusage getsid getsockname getsockopt \
-    get_thread_area gettid gettimeofday getuid getuid32 getxattr getxattrat inotify_add_watch inotify_init \
-    inotify_init1 inotify_rm_watch io_cancel ioctl io_destroy io_getevents io_pgetevents \
-    io_pgetevents_time64 ioprio_get ioprio_set io_setup io_submit ipc kill landlock_add_rule \
-    landlock_create_ruleset landlock_restrict_self lchown lchown32 lgetxattr link linkat listen listmount \
-    listxattr listxattrat llistxattr _llseek lremovexattr lseek lsetxattr lstat lstat64 madvise \
-    map_shadow_stack membarrier memfd_create memfd_secret mincore mkdir mkdirat mknod mknodat mlock mlock2 \
-    mlockall mmap mmap2 mprotect mq_getsetattr mq_notify mq_open mq_timedreceive mq_timedreceive_time64 \
-    mq_timedsend mq_timedsend_time64 mq_unlink mremap mseal msgctl msgget msgrcv msgsnd msync munlock \
-    munlockall munmap name_to_handle_at nanosleep newfstatat _newselect open openat openat2 pause pidfd_open \
-    pidfd_send_signal pipe pipe2 pkey_alloc pkey_free pkey_mprotect poll ppoll ppoll_time64 prctl pread64 \
-    preadv preadv2 prlimit64 process_mrelease pselect6 pselect6_time64 pwrite64 pwritev pwritev2 read \
-    readahead readlink readlinkat readv recv recvfrom recvmmsg recvmmsg_time64 recvmsg remap_file_pages \
-    removexattr removexattrat rename renameat renameat2 restart_syscall riscv_hwprobe rmdir rseq \
-    rt_sigaction rt_sigpending rt_sigprocmask rt_sigqueueinfo rt_sigreturn rt_sigsuspend rt_sigtimedwait \
-    rt_sigtimedwait_time64 rt_tgsigqueueinfo sched_getaffinity sched_getattr sched_getparam \
-    sched_get_priority_max sched_get_priority_min sched_getscheduler sched_rr_get_interval \
-    sched_rr_get_interval_time64 sched_setaffinity sched_setattr sched_setparam sched_setscheduler \
-    sched_yield seccomp select semctl semget semop semtimedop semtimedop_time64 send sendfile sendfile64 \
-    sendmmsg sendmsg sendto setfsgid setfsgid32 setfsuid setfsuid32 setgid setgid32 setgroups setgroups32 \
-    setitimer setpgid setpriority setregid setregid32 setresgid setresgid32 setresuid setresuid32 setreuid \
-    setreuid32 setrlimit set_robust_list setsid setsockopt set_thread_area set_tid_address setuid setuid32 \
-    setxattr setxattrat shmat shmctl shmdt shmget shutdown sigaltstack signalfd signalfd4 sigprocmask \
-    sigreturn socketcall socketpair splice stat stat64 statfs statfs64 statmount statx symlink symlinkat \
-    sync sync_file_range syncfs sysinfo tee tgkill time timer_create timer_delete timer_getoverrun \
-    timer_gettime timer_gettime64 timer_settime timer_settime64 timerfd_create timerfd_gettime \
-    timerfd_gettime64 timerfd_settime timerfd_settime64 times tkill truncate truncate64 ugetrlimit umask \
-    uname unlink unlinkat uretprobe utime utimensat utimensat_time64 utimes vfork vmsplice wait4 waitid \
-    waitpid write writev";

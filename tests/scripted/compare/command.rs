@@ -94,7 +94,7 @@ fn several_runs_and_directories_of_runs_are_sides() {
     let directories = dunnage.run("compare DIR-old DIR-new --format json");
     assert_eq!(directories.stdout, listed.stdout);
     let json: serde_json::Value = serde_json::from_str(&listed.stdout).expect("JSON");
-    assert_eq!(json["schema"], "dunnage-compare/2");
+    assert_eq!(json["schema"], "dunnage-compare/3");
     assert_eq!(json["sides"][0].as_array().map(Vec::len), Some(4));
     assert_eq!(json["experiments"][0]["lines"][0]["verdict"], "slower", "{listed}");
 }
@@ -124,8 +124,8 @@ fn a_run_cut_short_or_damaged_is_compared_as_far_as_it_goes_and_said_to_be_so() 
     assert_eq!(ran.code, 0, "{ran}");
     let words = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        words.contains("was cut short: 1")
-            && words.contains("1 line cannot be read, and its last line is cut"),
+        words.contains("the run ended after 1")
+            && words.contains("1 line of the samples could not be read, and the last was cut"),
         "{ran}"
     );
     assert!(words.contains("slower"), "{ran}");

@@ -1,10 +1,10 @@
 //! Runs that were never measured, with a known time for each subject and setting, and known noise.
 
 use dunnage::compare::{self, Comparison, Line, Run};
-use dunnage::plan::{Entry, Ladder, Layer};
+use dunnage::plan::{Entry, Ladder, Layer, Plan};
 use dunnage::record::Recorded;
 use dunnage::stats::Rng;
-use dunnage::verdict::{Doubts, analyse, doubts};
+use dunnage::verdict::{Quality, analyse, quality};
 
 use super::scripted;
 
@@ -34,12 +34,17 @@ pub fn run_of(
     rounds: usize,
     factor: impl Fn(&str, &str, usize) -> f64,
 ) -> Recorded {
-    let mut run = scripted::run(scripted::plan(subjects, rounds));
+    planted(scripted::plan(subjects, rounds), seed, factor)
+}
+
+/// A run of this plan.
+pub fn planted(plan: Plan, seed: u64, factor: impl Fn(&str, &str, usize) -> f64) -> Recorded {
+    let mut run = scripted::run(plan);
     run.run = format!("r-{seed}");
     for cell in 0..run.plan.cells.len() {
         let planned = &run.plan.cells[cell];
         let entry = &run.plan.subjects[planned.subject];
-        let prestate = planned.setting.get("prestate").expect("`start` has one");
+        let prestate = planned.setting.get("prestate").expect("`start` and `exec` have one");
         let middle = match entry.layer {
             Layer::Bare => 1e-3,
             Layer::Floor => 5e-3,
@@ -52,7 +57,10 @@ pub fn run_of(
             let noise = (NOISE * random.standard_normal()).exp();
             let returned = middle * noise * factor(&label, prestate, round);
             for (name, share) in [("first_instruction", 0.6), ("returned", 1.0), ("gone", 1.1)] {
-                run.series[cell].values[scripted::metric(name)][round] = returned * share;
+                let metrics = run.plan.metrics(&run.plan.cells[cell]);
+                if let Some(metric) = metrics.iter().position(|metric| metric.name == name) {
+                    run.series[cell].values[metric][round] = returned * share;
+                }
             }
         }
     }
@@ -68,7 +76,7 @@ pub fn plain(_: &str, _: &str, _: usize) -> f64 {
 /// than in its own report.
 pub fn compared(old: &[Recorded], new: &[Recorded]) -> Comparison {
     let alone = |run: &Recorded| {
-        let alone = doubts(run);
+        let alone = quality(run);
         assert_eq!(alone.suspects, analyse(run).suspects);
         alone
     };
@@ -76,7 +84,7 @@ pub fn compared(old: &[Recorded], new: &[Recorded]) -> Comparison {
     let names = ["before", "after"];
     let runs = |side: usize, recorded| -> Vec<Run<'_>> {
         std::iter::zip::<&[Recorded], _>(recorded, &all[side])
-            .map(|(recorded, doubts)| Run { recorded, doubts, place: names[side] })
+            .map(|(recorded, quality)| Run { recorded, quality, place: names[side] })
             .collect()
     };
     compare::compare(&runs(0, old), &runs(1, new)).expect("shared cells")
@@ -84,8 +92,8 @@ pub fn compared(old: &[Recorded], new: &[Recorded]) -> Comparison {
 
 /// The same for simulations: what is said of a run by itself is taken from `alone`, in which nothing is suspect, since
 /// saying it anew for hundreds of runs would take minutes.
-pub fn compared_quickly(old: &Recorded, new: &Recorded, alone: &Doubts) -> Comparison {
-    let of = |recorded, place| Run { recorded, doubts: alone, place };
+pub fn compared_quickly(old: &Recorded, new: &Recorded, alone: &Quality) -> Comparison {
+    let of = |recorded, place| Run { recorded, quality: alone, place };
     compare::compare(&[of(old, "before")], &[of(new, "after")]).expect("shared cells")
 }
 
@@ -99,4 +107,9 @@ pub fn line<'a>(comparison: &'a Comparison, label: &str) -> &'a Line {
 /// The word of its verdict.
 pub fn word(comparison: &Comparison, label: &str) -> &'static str {
     line(comparison, label).verdict.word()
+}
+
+/// What is said of a subject in `returned`.
+pub fn said(comparison: &Comparison, label: &str) -> String {
+    compare::sentence(&comparison.experiments[0], &[line(comparison, label)])
 }

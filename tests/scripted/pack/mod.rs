@@ -41,7 +41,20 @@ fn comparable(dunnage: &Dunnage, place: &str) -> serde_json::Value {
     for private in ["command", "host", "machine", "programs", "unavailable"] {
         assert!(all.remove(private).is_some(), "{private}");
     }
+    without_hosts(&mut report);
     report
+}
+
+/// Each finding names its host.
+fn without_hosts(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::Array(all) => all.iter_mut().for_each(without_hosts),
+        serde_json::Value::Object(all) => {
+            all.remove("host");
+            all.values_mut().for_each(without_hosts);
+        }
+        _ => {}
+    }
 }
 
 #[test]
@@ -328,14 +341,14 @@ fn a_strangers_archive_is_refused_and_leaves_nothing() {
     let mut longer = good();
     longer[1] = file("env.json", &[environment.as_slice(), b" "].concat());
     let cases: [(&str, Vec<u8>); 20] = [
-        ("outside", with(1, file("../escaped", b"x"))),
-        ("outside", with(1, file("/tmp/escaped", b"x"))),
-        ("outside", with(2, file("pilot/../../escaped", b"x"))),
-        ("a link", with(1, special(EntryType::Symlink, "env.json"))),
-        ("a link", with(1, special(EntryType::Link, "env.json"))),
-        ("a device", with(1, special(EntryType::Char, "env.json"))),
-        ("a device", with(4, special(EntryType::Fifo, "x"))),
-        ("a directory", with(1, special(EntryType::Directory, "pilot/"))),
+        ("does not announce", with(1, file("../escaped", b"x"))),
+        ("does not announce", with(1, file("/tmp/escaped", b"x"))),
+        ("does not announce", with(2, file("pilot/../../escaped", b"x"))),
+        ("no plain file", with(1, special(EntryType::Symlink, "env.json"))),
+        ("no plain file", with(1, special(EntryType::Link, "env.json"))),
+        ("no plain file", with(1, special(EntryType::Char, "env.json"))),
+        ("no plain file", with(4, special(EntryType::Fifo, "x"))),
+        ("no plain file", with(1, special(EntryType::Directory, "pilot/"))),
         ("no plain file", with(1, special(EntryType::GNULongName, "././@LongLink"))),
         ("twice", with(2, file("env.json", &environment))),
         ("does not announce", with(4, file("more", b"x"))),

@@ -26,7 +26,7 @@ fn words_follow_the_direction_of_each_metric() {
     };
     // Half as many bytes in a second are slower, as twice the latency is.
     let throughput = found("throughput");
-    assert!(throughput.numbers.unwrap().difference.value < -4e8, "{throughput:?}");
+    assert!(throughput.difference.unwrap().value < -4e8, "{throughput:?}");
     assert_eq!((throughput.kind(), found("latency_p99").kind()), (Kind::Slower, Kind::Slower));
     assert_eq!(found("requests").kind(), Kind::Same);
     assert_eq!(

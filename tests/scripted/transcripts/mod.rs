@@ -2,7 +2,7 @@
 //!
 //! In a transcript `$ ` begins a command, `! ` a line of standard error, `? ` the exit code where
 //! it is not 0; every other line up to the next command is standard output. `[..]` stands for
-//! anything within a line. Made anew by the same test with `DUNNAGE_TEST_TRANSCRIPTS=write`.
+//! anything within a line, a line `[...]` for any lines. Made anew by the same test with `DUNNAGE_TEST_TRANSCRIPTS=write`.
 
 use crate::dunnage;
 
@@ -38,6 +38,9 @@ fn write(text: &mut String, command: &str, ran: &Ran) {
     }
 }
 
+/// The line of a transcript that stands for any lines.
+const ANY_LINES: &str = "[...]";
+
 /// What differs from machine to machine.
 fn without_paths(dunnage: &Dunnage, text: &str) -> String {
     text.replace(&dunnage.directory().display().to_string(), "DIR")
@@ -62,10 +65,18 @@ fn check(name: &str, dunnage: &Dunnage) {
     if std::env::var("DUNNAGE_TEST_TRANSCRIPTS").is_ok_and(|wish| wish == "write") {
         return fs::write(&path, found).expect("a transcript of ours");
     }
-    for (number, (expected, found)) in expected.lines().zip(found.lines()).enumerate() {
-        assert!(matches(expected, found), "{name}.txt:{}: expected\n{expected}\nfound\n{found}", number + 1);
+    let (mut left, mut any) = (found.lines(), false);
+    for (number, expected) in expected.lines().enumerate() {
+        if expected == ANY_LINES {
+            any = true;
+            continue;
+        }
+        let next = left.by_ref().find(|found| !any || matches(expected, found));
+        let is_next = next.is_some_and(|found| matches(expected, found));
+        assert!(is_next, "{name}.txt:{}: expected\n{expected}\nfound\n{next:?}", number + 1);
+        any = false;
     }
-    assert_eq!(expected.lines().count(), found.lines().count(), "{name}.txt: found\n{found}");
+    assert!(any || left.next().is_none(), "{name}.txt: found\n{found}");
 }
 
 #[test]

@@ -51,11 +51,6 @@ impl Demand {
         self.steps.is_empty()
     }
 
-    /// What all threads together want in a step, in nanoseconds.
-    pub fn in_step(&self, step: usize) -> f64 {
-        self.steps[step]
-    }
-
     /// What this thread wants in a step: what is left by those before it, and no more than one CPU gives. The last
     /// one has all the rest.
     pub fn of_thread(&self, step: usize, thread: usize) -> f64 {
@@ -121,7 +116,7 @@ mod tests {
         let usage = every_10_ms([8.0, 12.0, 8.0, 12.0, 12.0, 8.0, 10.0, 8.0, 12.0, 10.0]);
         let demand = Demand::of(&usage, TICK);
         assert_eq!((demand.threads(), demand.len()), (1, 100));
-        assert!((0..100).all(|step| demand.in_step(step) <= 1.0001e6), "{demand:?}");
+        assert!((0..100).all(|step| demand.steps[step] <= 1.0001e6), "{demand:?}");
         // Of the 100 ms, 2 must have been used before the first reading.
         assert!((demand.total() - 98e6).abs() < 1.0, "{demand:?}");
     }

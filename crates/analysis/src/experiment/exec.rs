@@ -5,68 +5,36 @@
 //! Every sample has a container of its own, started just before and removed after it, outside of the
 //! timed interval.
 
-use super::question::{About, Metric, Question, Weight};
-use super::setting::{Setting, SettingKey, Taken};
+use super::question::{Experiment, Metric, QUIET};
+use super::setting::SettingKey;
 use crate::subject::Need;
-use crate::units::Nanos;
-
-/// How long the kernel is left alone before an idle entry.
-pub const QUIET: Nanos = Nanos::from_millis(100);
-
-/// The experiment `exec`.
-pub struct Exec;
 
 static METRICS: [Metric; 4] = [
-    Metric::of_launch(
-        "returned",
-        Weight::Verdict,
-        "from right before the system call that starts the command until its end was reported; the probe inside has \
-         started, read its treatment back and ended by then",
-        |sample| sample.seconds("spawn", "returned"),
+    Metric::span("returned", "spawn", "returned").meaning(
+        "from right before the system call that starts the command until its end was reported; the \
+         probe inside has started, read its treatment back and ended by then",
     ),
-    Metric::of_launch(
-        "first_instruction",
-        Weight::Verdict,
-        "from right before the system call that starts the command until the ELF entry of the probe inside, before \
-         libc's own start",
-        |sample| sample.seconds("spawn", "first"),
+    Metric::span("first_instruction", "spawn", "first").meaning(
+        "from right before the system call that starts the command until the ELF entry of the probe \
+         inside, before libc's own start",
     ),
-    Metric::of_launch(
-        "return",
-        Weight::Context,
-        "from the moment the probe has its message ready until the command's end was reported",
-        |sample| sample.seconds("ready", "returned"),
-    ),
-    Metric::of_launch(
-        "probe_work",
-        Weight::Context,
+    Metric::span("return", "ready", "returned")
+        .context()
+        .meaning("from the moment the probe has its message ready until the command's end was reported"),
+    Metric::span("probe_work", "main", "ready").context().meaning(
         "from `main` until the probe's message is ready: reading the treatment back, inside `returned`",
-        |sample| sample.seconds("main", "ready"),
     ),
 ];
 
-static KEYS: [SettingKey; 1] = [SettingKey {
-    name: "prestate",
-    values: &["idle", "primed"],
-    taken: Taken::Listed,
-    meaning: "what ran just before: `idle` is at least 100 ms of quiet, `primed` one untimed entry into the same container",
-}];
-
-static ABOUT: About = About {
-    keys: &KEYS,
-    ..About::of("exec", "what does it cost to enter a running container?", Need::Exec, &METRICS)
+/// The experiment `exec`.
+pub static EXEC: Experiment = Experiment {
+    keys: &[SettingKey::of("prestate", &["idle", "primed"]).meaning(
+        "what ran just before: `idle` is at least 100 ms of quiet, `primed` one untimed entry into the \
+          same container",
+    )],
+    cost: |setting, launch| match setting.get("prestate") {
+        Some("primed") => launch + launch + launch,
+        _ => launch + launch + launch + QUIET,
+    },
+    ..Experiment::of("exec", "what does it cost to enter a running container?", Need::Exec, &METRICS)
 };
-
-impl Question for Exec {
-    fn about(&self) -> &'static About {
-        &ABOUT
-    }
-
-    fn cost(&self, setting: &Setting, launch: Nanos) -> Nanos {
-        let around = launch + launch + launch;
-        match setting.get("prestate") {
-            Some("primed") => around,
-            _ => around + QUIET,
-        }
-    }
-}

@@ -16,31 +16,53 @@ pub mod start;
 pub mod syscall;
 pub mod throttle;
 
+use serde::de::{Deserialize, Deserializer, Error};
+
 pub use question::{
-    About, Company, Metric, Occasion, Question, Replicates, Shown, Variation, Weight, parse_setting,
-    settings_of,
+    Event, Experiment, Metric, MetricFacts, QUIET, Replicates, Scope, Shown, Variation, Weight,
+    parse_setting, settings_of,
 };
-pub use setting::{Setting, SettingKey, Taken, settings};
+pub use setting::{Setting, SettingKey, settings};
 
 /// Every experiment there is for people.
-pub static ALL: &[&dyn Question] = &[
-    &start::Start,
-    &primitives::Primitives,
-    &lifecycle::Lifecycle,
-    &exec::Exec,
-    &command::Command,
-    &syscall::Syscall,
-    &throttle::Throttle,
-    &cpu::Cpu,
+pub static ALL: &[&Experiment] = &[
+    &start::START,
+    &primitives::PRIMITIVES,
+    &lifecycle::LIFECYCLE,
+    &exec::EXEC,
+    &command::COMMAND,
+    &syscall::SYSCALL,
+    &throttle::THROTTLE,
+    &cpu::CPU,
 ];
 
 /// What only tests of the whole program ask: any name finds it, and no list holds it.
-pub static HIDDEN: &[&dyn Question] = &[&scripted::Scripted];
+pub static HIDDEN: &[&Experiment] = &[&scripted::SCRIPTED];
 
 /// What a run takes on that names no experiment: the main job.
 pub static MAIN: &[&str] = &["start", "primitives"];
 
+/// The name of an experiment that there is.
+pub type ExperimentName = &'static str;
+
+/// The experiment with this name; else an error that says that there is none.
+pub fn known(name: &str) -> Result<&'static Experiment, String> {
+    find(name).ok_or_else(|| format!("this dunnage has no experiment `{name}`"))
+}
+
+/// Reads a name.
+pub fn read_name<'de, D: Deserializer<'de>>(from: D) -> Result<ExperimentName, D::Error> {
+    let name = String::deserialize(from)?;
+    Ok(known(&name).map_err(D::Error::custom)?.name)
+}
+
+/// Reads several.
+pub fn read_names<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<ExperimentName>, D::Error> {
+    let names = Vec::<String>::deserialize(from)?;
+    names.iter().map(|name| Ok(known(name).map_err(D::Error::custom)?.name)).collect()
+}
+
 /// The experiment with this name.
-pub fn find(name: &str) -> Option<&'static dyn Question> {
-    ALL.iter().chain(HIDDEN).copied().find(|experiment| experiment.about().name == name)
+pub fn find(name: &str) -> Option<&'static Experiment> {
+    ALL.iter().chain(HIDDEN).copied().find(|experiment| experiment.name == name)
 }

@@ -1,10 +1,15 @@
 //! What an experiment is before anything is measured: its question, metrics, settings, and who takes part.
 
+use serde::Serialize;
+
 use super::setting::{Setting, SettingKey, extended, pairs_in, settings};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
 use crate::units::{Better, Nanos, Unit};
+
+/// How long the kernel is left alone before an idle launch, an idle entry, or a container that is created.
+pub const QUIET: Nanos = Nanos::from_millis(100);
 
 /// Whether a metric's differences get a verdict, or are shown beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,32 +36,97 @@ pub struct Metric {
     /// What lies inside the interval, for a person who wants to object.
     pub meaning: &'static str,
     /// Its value in base units, if the sample holds what it needs.
-    pub derive: fn(&Sample) -> Option<f64>,
+    derive: Derive,
+}
+
+/// What a run tells of a metric beside its values.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct MetricFacts {
+    /// Its name.
+    pub name: &'static str,
+    /// The base unit of its values.
+    pub unit: Unit,
+    /// Which of them a person wishes for.
+    pub better: Better,
+    /// What lies inside the interval.
+    pub meaning: &'static str,
+    /// Whether verdicts are given about it.
+    pub decisive: bool,
+    /// The smallest difference that matters: absolute in the base unit, and as a share.
+    pub margin: (f64, f64),
+}
+
+/// How the value of a metric follows from a sample.
+#[derive(Debug, Clone, Copy)]
+enum Derive {
+    /// The time from one stamp to another.
+    Span(&'static str, &'static str),
+    /// What this makes of what the sample has by this name.
+    Named(fn(&Sample, &str) -> Option<f64>, &'static str),
+    /// What this makes of it.
+    By(fn(&Sample) -> Option<f64>),
+}
+
+/// A counter of nanoseconds, in seconds.
+pub(super) fn nanos(sample: &Sample, counter: &str) -> Option<f64> {
+    Some(Nanos(sample.counter(counter)?).seconds())
 }
 
 impl Metric {
-    /// A time that belongs to a launch: less than 20 µs, or less than 3 %, matters to nobody who starts containers.
-    pub(super) const fn of_launch(
+    /// A time that is decided upon. Of what belongs to a launch, less than 20 µs, or less than 3 %, matters to nobody
+    /// who starts containers.
+    const fn time(name: &'static str, derive: Derive) -> Metric {
+        let (weight, margin) = (Weight::Verdict, Margin::fixed(20e-6, 0.03));
+        Metric { name, unit: Unit::Seconds, better: Better::Less, weight, margin, meaning: "", derive }
+    }
+
+    /// The time from one stamp to another.
+    pub(super) const fn span(name: &'static str, from: &'static str, to: &'static str) -> Metric {
+        Metric::time(name, Derive::Span(from, to))
+    }
+
+    /// What a function makes of what a sample has by a name.
+    pub(super) const fn named(
         name: &'static str,
-        weight: Weight,
-        meaning: &'static str,
-        derive: fn(&Sample) -> Option<f64>,
+        derive: fn(&Sample, &str) -> Option<f64>,
+        of: &'static str,
     ) -> Metric {
-        let (unit, better) = (Unit::Seconds, Better::Less);
-        Metric { name, unit, better, weight, margin: Margin::fixed(20e-6, 0.03), meaning, derive }
+        Metric::time(name, Derive::Named(derive, of))
+    }
+
+    /// What a function makes of a sample.
+    pub(super) const fn by(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
+        Metric::time(name, Derive::By(derive))
+    }
+
+    /// The same in another unit, of which another difference matters.
+    pub(super) const fn of(self, unit: Unit, margin: Margin) -> Metric {
+        Metric { unit, margin, ..self }
     }
 
     /// The same of which a person wishes for more, or for neither.
     pub(super) const fn with(self, better: Better) -> Metric {
         Metric { better, ..self }
     }
-}
 
-impl Metric {
+    /// The same, which explains and does not decide.
+    pub(super) const fn context(self) -> Metric {
+        Metric { weight: Weight::Context, ..self }
+    }
+
+    /// The same with what lies inside the interval.
+    pub(super) const fn meaning(self, meaning: &'static str) -> Metric {
+        Metric { meaning, ..self }
+    }
+
     /// Its value in a sample: as it was given with an imported one, else derived.
     pub fn value(&self, sample: &Sample) -> Option<f64> {
         let given = sample.given.iter().find(|(name, _)| name == self.name).map(|(_, value)| *value);
-        given.or_else(|| (self.derive)(sample))
+        given.or_else(|| match self.derive {
+            Derive::Span(from, to) => sample.seconds(from, to),
+            Derive::Named(derive, of) => derive(sample, of),
+            Derive::By(derive) => derive(sample),
+        })
     }
 }
 
@@ -100,7 +170,7 @@ pub enum Shown {
 
 /// Which of the subjects that work here take part in an experiment where none is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Company {
+pub enum Scope {
     /// All of them.
     All,
     /// Those that are started as a person who just installed them would start them.
@@ -113,7 +183,7 @@ pub enum Company {
 
 /// What the values of an experiment's metrics are of, so that one can say when a difference matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Occasion {
+pub enum Event {
     /// Of something that happens once in a job, which waits for it: `launch`. The first metric is what it waits for.
     Once(&'static str),
     /// Of a whole work, of which the first metric is the length: its share says all.
@@ -124,16 +194,16 @@ pub enum Occasion {
     Works,
 }
 
-impl Occasion {
+impl Event {
     /// Whether the first metric is what counts; else all that are decided upon are of one rank.
     pub fn has_one_answer(self) -> bool {
-        matches!(self, Occasion::Once(_) | Occasion::Whole)
+        matches!(self, Event::Once(_) | Event::Whole)
     }
 }
 
 /// What can be said of an experiment without measuring: a value for each, in its file.
 #[derive(Debug)]
-pub struct About {
+pub struct Experiment {
     /// Its name on the command line.
     pub name: &'static str,
     /// The question it answers, as a person would ask it.
@@ -141,7 +211,7 @@ pub struct About {
     /// What a subject must offer to have cells in it.
     pub needs: Need,
     /// What its values are of.
-    pub occasion: Occasion,
+    pub event: Event,
     /// What it measures, the most important first.
     pub metrics: &'static [Metric],
     /// What it varies by itself.
@@ -159,7 +229,7 @@ pub struct About {
     /// Keys of subjects that it varies by itself, one at a time.
     pub varies: &'static [Variation],
     /// Which subjects take part where none is named.
-    pub company: Company,
+    pub scope: Scope,
     /// In exactly how many rounds it is, none of them to warm up, where its samples replicate within; as many
     /// as the plan has where there is none. A number of rounds that a person gives goes before it.
     pub rounds: Option<usize>,
@@ -167,26 +237,38 @@ pub struct About {
     pub replicates: &'static [Replicates],
     /// Metrics that are worth a map of subjects and settings.
     pub maps: &'static [&'static str],
+    /// Whether its keys can have these values together.
+    pub has: fn(&Setting) -> bool,
+    /// Why a setting that a person chose cannot be measured anywhere, and which value to change; none where it can.
+    pub refuses: fn(&Setting) -> Option<String>,
+    /// The values of a key that are enough where a minute must do.
+    pub quick_values: fn(&SettingKey) -> &'static [&'static str],
+    /// The setting of which one is told in difference, round by round and subject by subject: what it has more is what is
+    /// priced. None where the value itself is the price, or nothing is priced.
+    pub reference: fn(&Setting) -> Option<Setting>,
+    /// The time that one sample takes, given the time that one launch of the subject takes from the command until all is
+    /// gone.
+    pub cost: fn(&Setting, Nanos) -> Nanos,
 }
 
-impl About {
-    /// The least that each must say. The rest is what holds for most: nothing varied, everybody in company,
-    /// as many rounds as the plan has.
+impl Experiment {
+    /// The least that each must say. The rest is what holds for most: nothing varied, everybody in scope,
+    /// as many rounds as the plan has, a launch for each sample.
     pub(super) const fn of(
         name: &'static str,
         question: &'static str,
         needs: Need,
         metrics: &'static [Metric],
-    ) -> About {
-        About {
+    ) -> Experiment {
+        Experiment {
             name,
             question,
             needs,
-            occasion: match needs {
-                Need::Launch => Occasion::Once("launch"),
-                Need::Lifecycle => Occasion::Once("life of a container"),
-                Need::Exec => Occasion::Once("entry"),
-                Need::Pieces | Need::Work => Occasion::Works,
+            event: match needs {
+                Need::Launch => Event::Once("launch"),
+                Need::Lifecycle => Event::Once("life of a container"),
+                Need::Exec => Event::Once("entry"),
+                Need::Pieces | Need::Work | Need::Network => Event::Works,
             },
             metrics,
             keys: &[],
@@ -198,22 +280,26 @@ impl About {
             differences: &[],
             recovers: true,
             varies: &[],
-            company: Company::All,
+            scope: Scope::All,
             rounds: None,
             replicates: &[],
             maps: &[],
+            has: |_| true,
+            refuses: |_| None,
+            quick_values: |key| key.values.get(..1).unwrap_or_default(),
+            reference: |_| None,
+            cost: |_, launch| launch,
         }
-    }
-
-    /// Whether what it measures first is what a launch, a step of its life or an entry takes, of which the floor
-    /// may be said to explain a share; where the probe works inside, it is not.
-    pub fn is_about_launches(&self) -> bool {
-        self.needs != Need::Work
     }
 
     /// Whether it gives verdicts; others show and price.
     pub fn decides(&self) -> bool {
         self.metrics.iter().any(|metric| metric.weight == Weight::Verdict)
+    }
+
+    /// Whether its samples are kept as they are, beside the values of its metrics: what replicates lies within.
+    pub fn keeps_samples(&self) -> bool {
+        self.rounds.is_some()
     }
 
     /// All keys that its settings may have.
@@ -222,50 +308,23 @@ impl About {
     }
 }
 
-/// One question: what it asks, in which settings, and what a sample of it costs. Plain functions; how it is put to a
-/// subject is the program's business.
-pub trait Question: Sync {
-    /// What it is and what it asks for.
-    fn about(&self) -> &'static About;
-    /// Whether its keys can have these values together.
-    fn has(&self, _setting: &Setting) -> bool {
-        true
-    }
-    /// Why a setting that a person chose cannot be measured anywhere, and which value to change; none where it can.
-    fn refuses(&self, _setting: &Setting) -> Option<String> {
-        None
-    }
-    /// The values of a key that are enough where a minute must do.
-    fn quick_values(&self, key: &SettingKey) -> Vec<&'static str> {
-        key.values.iter().copied().take(1).collect()
-    }
-    /// The setting of which this one is told in difference, round by round and subject by subject: what
-    /// it has more is what is priced. None where the value itself is the price, or nothing is priced.
-    fn reference(&self, _setting: &Setting) -> Option<Setting> {
-        None
-    }
-    /// The time that one sample takes, given the time that one launch of the subject takes from
-    /// the command until all is gone.
-    fn cost(&self, setting: &Setting, launch: Nanos) -> Nanos;
-}
-
 /// The settings of an experiment with values that were chosen, and with them the settings that they
 /// are told in difference of.
 pub fn settings_of(
-    experiment: &dyn Question,
+    experiment: &Experiment,
     chosen: impl Fn(&SettingKey) -> Vec<&'static str>,
 ) -> Vec<Setting> {
-    let mut all = settings(experiment.about().keys, &chosen);
-    for key in experiment.about().guarded {
+    let mut all = settings(experiment.keys, &chosen);
+    for key in experiment.guarded {
         let values = chosen(key);
         if !values.is_empty() {
             all = extended(all, std::slice::from_ref(key), |_| values.clone());
         }
     }
-    all.retain(|setting| experiment.has(setting));
+    all.retain(|setting| (experiment.has)(setting));
     let mut at = 0;
     while at < all.len() {
-        if let Some(reference) = experiment.reference(&all[at])
+        if let Some(reference) = (experiment.reference)(&all[at])
             && !all.contains(&reference)
         {
             all.push(reference);
@@ -276,8 +335,8 @@ pub fn settings_of(
 }
 
 /// The setting of an experiment that prints as this text.
-pub fn parse_setting(experiment: &dyn Question, text: &str) -> Option<Setting> {
-    let guarded = |key: &SettingKey| experiment.about().guarded.iter().any(|one| one.name == key.name);
+pub fn parse_setting(experiment: &Experiment, text: &str) -> Option<Setting> {
+    let guarded = |key: &SettingKey| experiment.guarded.iter().any(|one| one.name == key.name);
     let plain = |key: &SettingKey| if guarded(key) { Vec::new() } else { key.values.to_vec() };
     let every = |key: &SettingKey| key.values.to_vec();
     let mut known = settings_of(experiment, plain).into_iter().chain(settings_of(experiment, every));
@@ -286,11 +345,11 @@ pub fn parse_setting(experiment: &dyn Question, text: &str) -> Option<Setting> {
 
 /// A setting with values that no key lists: every key of the experiment once, in their order, and guarded
 /// ones where they were chosen.
-fn with_values_of_its_own(experiment: &dyn Question, text: &str) -> Option<Setting> {
+fn with_values_of_its_own(experiment: &Experiment, text: &str) -> Option<Setting> {
     let mut pairs = pairs_in(text)?.into_iter().peekable();
     let mut taken = Vec::new();
-    let guarded = experiment.about().guarded;
-    for key in experiment.about().all_keys() {
+    let guarded = experiment.guarded;
+    for key in experiment.all_keys() {
         match pairs.next_if(|(own, _)| own == key.name) {
             Some((_, value)) => taken.push((key.name, key.take(&value).ok()?)),
             None if guarded.iter().any(|one| one.name == key.name) => {}
@@ -298,5 +357,5 @@ fn with_values_of_its_own(experiment: &dyn Question, text: &str) -> Option<Setti
         }
     }
     let setting = Setting(taken);
-    (pairs.next().is_none() && experiment.has(&setting)).then_some(setting)
+    (pairs.next().is_none() && (experiment.has)(&setting)).then_some(setting)
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Mutex;
 
+use serde::{Serialize, Serializer};
+
 /// The conditions that an experiment itself chooses in one cell, as `key=value` in a fixed order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Setting(pub Vec<(&'static str, &'static str)>);
@@ -13,6 +15,12 @@ impl Setting {
     /// The value of a key.
     pub fn get(&self, key: &str) -> Option<&'static str> {
         self.0.iter().find(|(own, _)| *own == key).map(|(_, value)| *value)
+    }
+
+    /// Its values without their keys, joined by `, `.
+    pub fn values(&self) -> String {
+        let values: Vec<_> = self.0.iter().map(|(_, value)| *value).collect();
+        values.join(", ")
     }
 }
 
@@ -25,46 +33,65 @@ impl fmt::Display for Setting {
     }
 }
 
-fn quoted(value: &str) -> String {
-    if !value.contains([';', '"', '\\']) {
-        return value.to_owned();
+impl Serialize for Setting {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
     }
-    let escaped = value.chars().flat_map(|c| matches!(c, '"' | '\\').then_some('\\').into_iter().chain([c]));
-    format!("\"{}\"", escaped.collect::<String>())
+}
+
+fn quoted(value: &str) -> String {
+    if value.contains([';', '"', '\\']) { escaped(value, '"') } else { value.to_owned() }
+}
+
+/// The text in these quotes, with a backslash before each of them and of itself.
+pub fn escaped(text: &str, quote: char) -> String {
+    let one = |c: char| (c == quote || c == '\\').then_some('\\').into_iter().chain([c]);
+    format!("{quote}{}{quote}", text.chars().flat_map(one).collect::<String>())
 }
 
 /// The pairs in the text of a setting; none where it is not the text of one.
 pub(super) fn pairs_in(text: &str) -> Option<Vec<(String, String)>> {
+    let (pairs, rest) = pairs_until(text, &[';'])?;
+    rest.is_empty().then_some(pairs)
+}
+
+/// The pairs at the beginning of a text, joined by `;`, and what follows them; a value ends before one of these letters.
+pub fn pairs_until<'a>(text: &'a str, ends: &[char]) -> Option<(Vec<(String, String)>, &'a str)> {
     let mut pairs = Vec::new();
     let mut rest = text;
     loop {
         let (key, after) = rest.split_once('=')?;
         let (value, after) = match after.strip_prefix('"') {
-            Some(quoted) => unquoted(quoted)?,
+            Some(quoted) => unquoted(quoted, '"')?,
             None => {
-                after.find(';').map_or((after.to_owned(), ""), |at| (after[..at].to_owned(), &after[at..]))
+                let (value, after) = after.split_at(after.find(ends).unwrap_or(after.len()));
+                (value.to_owned(), after)
             }
         };
-        pairs.push((key.to_owned(), value));
-        if after.is_empty() {
-            return Some(pairs);
+        pairs.push((key.trim().to_owned(), value));
+        match after.strip_prefix(';') {
+            Some(after) => rest = after,
+            None => return Some((pairs, after)),
         }
-        rest = after.strip_prefix(';')?;
     }
 }
 
-/// The value that begins behind an opening quote, and what follows the closing one.
-pub fn unquoted(text: &str) -> Option<(String, &str)> {
+/// The value that begins behind an opening quote, and what follows the closing one; a backslash takes the meaning from the
+/// next character.
+pub fn unquoted(text: &str, quote: char) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut characters = text.chars();
     loop {
         match characters.next()? {
-            '"' => return Some((value, characters.as_str())),
+            c if c == quote => return Some((value, characters.as_str())),
             '\\' => value.push(characters.next()?),
             c => value.push(c),
         }
     }
 }
+
+/// Why a value is none.
+pub type Check = fn(&str) -> Result<(), String>;
 
 /// A key that an experiment's settings vary, with the values it can take.
 #[derive(Debug)]
@@ -73,31 +100,35 @@ pub struct SettingKey {
     pub name: &'static str,
     /// Its values where none is chosen, the one for `--quick` first.
     pub values: &'static [&'static str],
-    /// Which other values it can be given.
-    pub taken: Taken,
+    /// What a check has against another value; else it takes it. None where it takes no others.
+    pub check: Option<Check>,
     /// What it means, for people.
     pub meaning: &'static str,
 }
 
-/// Which values a key can be given.
-#[derive(Debug, Clone, Copy)]
-pub enum Taken {
-    /// Those that are listed.
-    Listed,
-    /// Others too, if this check has nothing against them; else it says what the key takes.
-    Also(fn(&str) -> Result<(), String>),
-}
-
 impl SettingKey {
+    /// A key that takes these values.
+    pub(super) const fn of(name: &'static str, values: &'static [&'static str]) -> SettingKey {
+        SettingKey { name, values, check: None, meaning: "" }
+    }
+
+    /// The same, which takes others too that this check has nothing against.
+    pub(super) const fn or(self, check: Check) -> SettingKey {
+        SettingKey { check: Some(check), ..self }
+    }
+
+    /// The same with what it means.
+    pub(super) const fn meaning(self, meaning: &'static str) -> SettingKey {
+        SettingKey { meaning, ..self }
+    }
+
     /// The value as one of the key's, or in words what the key takes instead.
     pub fn take(&self, value: &str) -> Result<&'static str, String> {
         if let Some(listed) = self.values.iter().find(|one| **one == value) {
             return Ok(listed);
         }
-        match self.taken {
-            Taken::Listed => Err(self.values.join(", ")),
-            Taken::Also(check) => check(value).map(|()| interned(value)),
-        }
+        let check = self.check.ok_or_else(|| self.values.join(", "))?;
+        check(value).map(|()| interned(value))
     }
 }
 

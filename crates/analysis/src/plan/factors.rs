@@ -4,13 +4,15 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use super::pairs::{are_alike, declared, in_force};
 use super::{Layer, Plan};
 use crate::experiment::Weight;
 use crate::subject::Spec;
 
 /// Something that has two levels.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factor {
     /// `engine`, `runtime`, or a key of the subjects.
     pub name: String,
@@ -19,7 +21,7 @@ pub struct Factor {
 }
 
 /// A complete factorial among the subjects of a plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factorial {
     /// The factors.
     pub factors: Vec<Factor>,
@@ -52,13 +54,7 @@ impl Plan {
         let starts = (0..self.cells.len()).filter(|&cell| self.cells[cell].subject == first);
         let all = |start: usize| {
             let own = &self.cells[start];
-            let of = |subject: &usize| {
-                self.cells.iter().position(|cell| {
-                    cell.subject == *subject
-                        && cell.experiment == own.experiment
-                        && cell.setting == own.setting
-                })
-            };
+            let of = |subject: &usize| self.cell_of(own.experiment, &own.setting, *subject);
             factorial.subjects.iter().map(of).collect::<Option<Vec<_>>>()
         };
         starts.filter_map(all).collect()

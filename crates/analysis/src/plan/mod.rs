@@ -3,6 +3,7 @@
 //! options and seed.
 
 pub mod again;
+mod cells;
 pub mod factors;
 mod pairs;
 mod parts;
@@ -13,62 +14,23 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
+pub use self::cells::{Cell, Entry, Ladder};
 pub use self::factors::{Factor, Factorial};
 pub use self::prediction::Prediction;
-use crate::experiment::{self, Metric, Question, Setting, SettingKey, Weight};
+use crate::experiment::{self, Experiment, ExperimentName, Metric, MetricFacts, Setting, SettingKey, Weight};
 use crate::stats::{Alpha, Family, Margin, Rng};
 pub use crate::subject::Layer;
-use crate::subject::{Need, Spec};
-use crate::units::Nanos;
+use crate::units::{self, Nanos};
 use parts::{baseline_among, members};
 
-/// On which ladder a subject stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Ladder {
-    /// As a person who just installed it would start it.
-    AsInstalled,
-    /// With the differences between engines taken away.
-    Equalised,
-}
-
-/// A subject of the plan.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
-    /// What stands in tables; distinct among the subjects.
-    pub label: String,
-    /// What it is.
-    pub spec: Spec,
-    /// Its layer.
-    pub layer: Layer,
-    /// Its ladder. Subjects below the engines stand on both.
-    pub ladder: Ladder,
-    /// The index of the subject that it repeats under another label.
-    pub twin_of: Option<usize>,
-    /// The runtime that does the work, as found.
-    pub runtime: Option<String>,
-    /// The time of one launch until all is gone, as seen in a trial.
-    pub launch: Nanos,
-    /// What it can do; experiments that need more have no cells with it.
-    pub offers: Vec<Need>,
-    /// The experiments that it takes part in; all where none is named.
-    pub only_in: Vec<&'static str>,
-    /// The label of the subject of which an experiment made it, by another value of one key.
-    pub variant_of: Option<String>,
-}
-
-/// An experiment, a setting and a subject.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cell {
-    /// The experiment's name.
-    pub experiment: &'static str,
-    /// Its conditions.
-    pub setting: Setting,
-    /// The subject's index.
-    pub subject: usize,
-}
-
 /// Why two subjects are compared.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr,
+)]
+#[serde(tag = "relation", content = "key", rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Relation {
     /// The second is the baseline of the run.
     Baseline,
@@ -76,29 +38,26 @@ pub enum Relation {
     Twin,
     /// Both belong to one layer and one ladder, and a person chose them apart in at most one thing, with which others
     /// come along: another engine as it is installed.
+    #[serde(rename = "one choice")]
+    #[strum(serialize = "one choice")]
     Choice,
     /// The first stands one step above the second: what the step adds.
     Step,
     /// They differ in this one thing: a cause may be named.
+    #[serde(rename = "one key")]
+    #[strum(serialize = "one key")]
     OneKey(String),
     /// A person predicted how they compare.
     Predicted,
     /// Several things differ at once, and a reader asked to see them side by side: nothing is decided.
+    #[serde(skip_deserializing)]
     Several,
 }
 
 impl Relation {
     /// The word used in files.
     pub fn name(&self) -> &'static str {
-        match self {
-            Relation::Baseline => "baseline",
-            Relation::Twin => "twin",
-            Relation::Choice => "one choice",
-            Relation::Step => "step",
-            Relation::OneKey(_) => "one key",
-            Relation::Predicted => "predicted",
-            Relation::Several => "several",
-        }
+        self.into()
     }
 
     /// Which question it answers.
@@ -123,10 +82,11 @@ pub enum Role {
 }
 
 /// How many verdicts an experiment gives. Each kind holds together at 95 %, whatever else is in the run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdicts {
     /// The experiment's name.
-    pub experiment: &'static str,
+    #[serde(deserialize_with = "experiment::read_name")]
+    pub experiment: ExperimentName,
     /// What is asked: comparisons, and effects of the factorial, × settings × decisive metrics.
     pub asked: usize,
     /// Controls: twins × settings × decisive metrics.
@@ -134,20 +94,22 @@ pub struct Verdicts {
 }
 
 /// Two subjects that will be compared in every setting of an experiment, in every decisive metric.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Comparison {
     /// The experiment's name.
-    pub experiment: &'static str,
+    #[serde(deserialize_with = "experiment::read_name")]
+    pub experiment: ExperimentName,
     /// The subject's index.
     pub subject: usize,
     /// The index of what it is compared with.
     pub against: usize,
     /// Why.
+    #[serde(flatten)]
     pub relation: Relation,
 }
 
-/// What a run will do.
-#[derive(Debug, Clone, PartialEq)]
+/// What a run will do, and what its file says (`record::plan_file`).
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Plan {
     /// The seed of every order and every scripted value.
     pub seed: u64,
@@ -155,33 +117,37 @@ pub struct Plan {
     pub rounds: usize,
     /// Rounds before them that do not.
     pub warmups: usize,
+    /// The index of the subject that all others are compared with.
+    pub baseline: usize,
+    /// By experiment that decides something, the verdicts that will be given; the level of each is 0.05 divided by
+    /// the number of its kind.
+    pub verdicts: Vec<Verdicts>,
+    /// How long one launch may take before it counts as hung.
+    #[serde(rename = "allowed_ns", with = "units::whole_nanos")]
+    pub allowed: Nanos,
     /// The subjects.
     pub subjects: Vec<Entry>,
     /// The cells; samples refer to them by index.
     pub cells: Vec<Cell>,
     /// The comparisons.
     pub comparisons: Vec<Comparison>,
-    /// The index of the subject that all others are compared with.
-    pub baseline: usize,
-    /// By experiment that decides something, the verdicts that will be given.
-    pub verdicts: Vec<Verdicts>,
     /// The smallest differences that matter, by experiment and metric.
     pub margins: Vec<FixedMargin>,
-    /// How long one launch may take before it counts as hung.
-    pub allowed: Nanos,
     /// The precision for which the number of rounds was computed from a pilot.
     pub precision: Option<Precision>,
     /// The complete factorial among the subjects, where factors are declared.
     pub factorial: Option<Factorial>,
     /// Experiments that are in fewer rounds than the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quotas: Vec<Quota>,
     /// What a person predicted before measuring.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub predictions: Vec<Prediction>,
 }
 
 /// A precision that a person asked for: half the width of the intervals of differences from the
 /// baseline, as a share of the longer of the two medians.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Precision {
     /// What was asked for.
     pub asked: f64,
@@ -199,13 +165,14 @@ pub use rounds::Quota;
 pub const ALLOWED: Nanos = Nanos::from_millis(60_000);
 
 /// The smallest difference of a metric that matters, as fixed before the run.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FixedMargin {
     /// The experiment's name.
     pub experiment: String,
     /// The metric's name.
     pub metric: String,
     /// How much.
+    #[serde(flatten)]
     pub margin: Margin,
 }
 
@@ -265,41 +232,27 @@ pub fn make(request: Request) -> Plan {
     let subjects = with_twins(request.subjects, &experiments);
     let everyone: Vec<_> = (0..subjects.len()).collect();
     let baseline = baseline_among(&subjects, &everyone);
-    let settings_of = |experiment: &'static dyn Question| settings(experiment, &request.chosen);
+    let settings_of = |experiment: &'static Experiment| settings(experiment, &request.chosen);
     let cells = experiments
         .iter()
-        .flat_map(|experiment| cells(*experiment, &settings_of(*experiment), &subjects))
+        .flat_map(|experiment| cells(experiment, &settings_of(experiment), &subjects))
         .collect();
-    let comparisons: Vec<_> = experiments
-        .iter()
-        .filter(|experiment| experiment.about().decides())
-        .flat_map(|experiment| {
-            let members = members(*experiment, &subjects);
-            pairs::of(&subjects, &members, baseline_among(&subjects, &members)).into_iter().map(
-                |(subject, against, relation)| Comparison {
-                    experiment: experiment.about().name,
-                    subject,
-                    against,
-                    relation,
-                },
-            )
-        })
+    let deciding = experiments.iter().filter(|experiment| experiment.decides());
+    let comparisons: Vec<_> = deciding
+        .flat_map(|experiment| comparisons(experiment.name, &subjects, &members(experiment, &subjects)))
         .collect();
     let mut plan = Plan {
         seed: request.seed,
-        rounds: 0,
         warmups: 1,
         subjects,
         cells,
         comparisons,
         baseline,
-        verdicts: Vec::new(),
         margins: margins(&experiments, request.margins),
         allowed: request.allowed,
-        precision: None,
         factorial: request.factorial,
-        quotas: Vec::new(),
         predictions: request.predictions,
+        ..Plan::default()
     };
     let predicted = prediction::pairs_wanted(&plan).into_iter().map(|(experiment, subject, against)| {
         Comparison { experiment, subject, against, relation: Relation::Predicted }
@@ -326,6 +279,24 @@ impl Plan {
         entry.twin_of.is_none() && entry.variant_of.is_none()
     }
 
+    /// The cell of a subject in this experiment and setting.
+    pub fn cell_of(&self, experiment: &str, setting: &Setting, subject: usize) -> Option<usize> {
+        let fits =
+            |one: &Cell| one.subject == subject && one.experiment == experiment && one.setting == *setting;
+        self.cells.iter().position(fits)
+    }
+
+    /// What is compared with what: each comparison with its cells, in every setting.
+    pub fn compared(&self) -> impl Iterator<Item = (usize, usize, usize)> {
+        let cells = |(index, one): (usize, &Comparison)| {
+            let is_its = |cell: &Cell| cell.subject == one.subject && cell.experiment == one.experiment;
+            let own = self.cells.iter().enumerate().filter(|(_, cell)| is_its(cell));
+            let against = |cell: &Cell| self.cell_of(one.experiment, &cell.setting, one.against);
+            own.filter_map(|(at, cell)| Some((index, at, against(cell)?))).collect::<Vec<_>>()
+        };
+        self.comparisons.iter().enumerate().flat_map(cells)
+    }
+
     /// How many verdicts each experiment will give: each comparison gives one for every setting in which both
     /// subjects have a cell, and every decisive metric.
     pub fn count_verdicts(&self) -> Vec<Verdicts> {
@@ -339,17 +310,12 @@ impl Plan {
             let own = self.comparisons.iter().filter(|one| one.experiment == experiment);
             own.filter(|one| one.relation.role() == role).map(of).sum::<usize>()
         };
-        let mut names: Vec<&'static str> = Vec::new();
-        for cell in &self.cells {
-            if names.last() != Some(&cell.experiment) && !names.contains(&cell.experiment) {
-                names.push(cell.experiment);
-            }
-        }
         let verdicts = |experiment: &'static str| Verdicts {
             experiment,
             asked: in_role(experiment, Role::Asked) + self.factorial_verdicts(experiment),
             controls: in_role(experiment, Role::Control),
         };
+        let names = crate::distinct(self.cells.iter().map(|cell| cell.experiment));
         names.into_iter().map(verdicts).filter(|one| one.asked + one.controls > 0).collect()
     }
 
@@ -399,10 +365,8 @@ impl Plan {
 
     /// The time that the cells of these experiments take in one round.
     fn time_of(&self, is_meant: impl Fn(&str) -> bool) -> Nanos {
-        let cost = |cell: &Cell| {
-            let experiment = experiment::find(cell.experiment).expect("cells are made of known experiments");
-            experiment.cost(&cell.setting, self.subjects[cell.subject].launch) + OVERHEAD
-        };
+        let cost =
+            |cell: &Cell| (cell.asks().cost)(&cell.setting, self.subjects[cell.subject].launch) + OVERHEAD;
         self.cells.iter().filter(|cell| is_meant(cell.experiment)).map(cost).sum()
     }
 
@@ -422,36 +386,55 @@ impl Plan {
         self.margins.iter().find(fits).map_or(metric.margin, |one| one.margin)
     }
 
+    /// The metrics of an experiment, with what matters in this plan.
+    pub fn metric_facts(&self, about: &Experiment) -> Vec<MetricFacts> {
+        let facts = |metric: &Metric| MetricFacts {
+            name: metric.name,
+            unit: metric.unit,
+            better: metric.better,
+            meaning: metric.meaning,
+            decisive: metric.weight == Weight::Verdict,
+            margin: self.margin_of(about.name, metric).parts(),
+        };
+        about.metrics.iter().map(facts).collect()
+    }
+
     /// The metrics of a cell.
     pub fn metrics(&self, cell: &Cell) -> &'static [Metric] {
-        experiment::find(cell.experiment).expect("cells are made of known experiments").about().metrics
+        cell.asks().metrics
     }
 }
 
+/// Who is compared with whom in an experiment in which these subjects take part.
+fn comparisons(experiment: ExperimentName, subjects: &[Entry], members: &[usize]) -> Vec<Comparison> {
+    let pairs = pairs::of(subjects, members, baseline_among(subjects, members)).into_iter();
+    let comparison = |(subject, against, relation)| Comparison { experiment, subject, against, relation };
+    pairs.map(comparison).collect()
+}
+
 /// The margins of all metrics: the person's where there is one, else the program's.
-fn margins(experiments: &[&'static dyn Question], given: Vec<FixedMargin>) -> Vec<FixedMargin> {
+fn margins(experiments: &[&'static Experiment], given: Vec<FixedMargin>) -> Vec<FixedMargin> {
     let own = |name: &str, metric: &Metric| {
         given.iter().find(|one| one.experiment == name && one.metric == metric.name).map(|one| one.margin)
     };
-    let fixed = |experiment: &&'static dyn Question| {
-        let about = experiment.about();
-        let one = move |metric: &Metric| FixedMargin {
-            experiment: about.name.to_owned(),
+    let fixed = |experiment: &&'static Experiment| {
+        let one = |metric: &Metric| FixedMargin {
+            experiment: experiment.name.to_owned(),
             metric: metric.name.to_owned(),
-            margin: own(about.name, metric).unwrap_or(metric.margin),
+            margin: own(experiment.name, metric).unwrap_or(metric.margin),
         };
-        about.metrics.iter().map(one).collect::<Vec<_>>()
+        experiment.metrics.iter().map(one).collect::<Vec<_>>()
     };
     experiments.iter().flat_map(fixed).collect()
 }
 
 /// The settings of an experiment with these values chosen: by key, or by `experiment.key` where they
 /// are meant for one experiment only. A guarded key is part of them only where values were chosen.
-pub fn settings(experiment: &dyn Question, chosen: &[(String, Vec<String>)]) -> Vec<Setting> {
+pub fn settings(experiment: &Experiment, chosen: &[(String, Vec<String>)]) -> Vec<Setting> {
     experiment::settings_of(experiment, |key| {
         let by = |name: &str| chosen.iter().find(|(own, _)| own == name);
         let own = by(&key_of(experiment, key)).or_else(|| by(key.name));
-        if own.is_none() && experiment.about().guarded.iter().any(|one| one.name == key.name) {
+        if own.is_none() && experiment.guarded.iter().any(|one| one.name == key.name) {
             return Vec::new();
         }
         let Some((_, chosen)) = own else { return key.values.to_vec() };
@@ -463,16 +446,13 @@ pub fn settings(experiment: &dyn Question, chosen: &[(String, Vec<String>)]) -> 
 }
 
 /// How a key is named where it is meant for one experiment only.
-pub fn key_of(experiment: &dyn Question, key: &SettingKey) -> String {
-    format!("{}.{}", experiment.about().name, key.name)
+pub fn key_of(experiment: &Experiment, key: &SettingKey) -> String {
+    format!("{}.{}", experiment.name, key.name)
 }
 
-fn cells(experiment: &dyn Question, settings: &[Setting], subjects: &[Entry]) -> Vec<Cell> {
-    let cell = |setting: &Setting, subject| Cell {
-        experiment: experiment.about().name,
-        setting: setting.clone(),
-        subject,
-    };
+fn cells(experiment: &Experiment, settings: &[Setting], subjects: &[Entry]) -> Vec<Cell> {
+    let cell =
+        |setting: &Setting, subject| Cell { experiment: experiment.name, setting: setting.clone(), subject };
     let members = members(experiment, subjects);
     settings
         .iter()
@@ -481,14 +461,14 @@ fn cells(experiment: &dyn Question, settings: &[Setting], subjects: &[Entry]) ->
 }
 
 /// Adds a twin for the baseline and for the first subject of each layer, of those about which something is decided.
-fn with_twins(mut subjects: Vec<Entry>, experiments: &[&'static dyn Question]) -> Vec<Entry> {
+fn with_twins(mut subjects: Vec<Entry>, experiments: &[&'static Experiment]) -> Vec<Entry> {
     let everyone: Vec<_> = (0..subjects.len()).collect();
     let mut doubled = BTreeSet::from([baseline_among(&subjects, &everyone)]);
     for layer in [Layer::Bare, Layer::Floor, Layer::Runtime, Layer::Engine] {
         doubled.extend(subjects.iter().position(|entry| entry.layer == layer));
     }
-    let deciding = experiments.iter().filter(|experiment| experiment.about().decides());
-    let judged: BTreeSet<_> = deciding.flat_map(|experiment| members(*experiment, &subjects)).collect();
+    let deciding = experiments.iter().filter(|experiment| experiment.decides());
+    let judged: BTreeSet<_> = deciding.flat_map(|experiment| members(experiment, &subjects)).collect();
     for index in doubled.intersection(&judged).copied() {
         let mut twin = subjects[index].clone();
         twin.label.push_str(" (twin)");

@@ -2,18 +2,16 @@
 //! experiment needs.
 
 use super::{Entry, Plan};
-use crate::experiment::{self, Question};
+use crate::experiment::{self, Experiment};
 use crate::subject::Need;
 
 /// The indices of the subjects that offer what an experiment needs. Where nothing is decided, no twin is
 /// needed.
-pub(super) fn members(experiment: &dyn Question, subjects: &[Entry]) -> Vec<usize> {
+pub(super) fn members(experiment: &Experiment, subjects: &[Entry]) -> Vec<usize> {
     let takes_part = |index: &usize| {
         let entry = &subjects[*index];
-        let is_needed = entry.twin_of.is_none() || experiment.about().decides();
-        entry.takes_part_in(experiment.about().name)
-            && entry.offers.contains(&experiment.about().needs)
-            && is_needed
+        let is_needed = entry.twin_of.is_none() || experiment.decides();
+        entry.takes_part_in(experiment.name) && entry.offers.contains(&experiment.needs) && is_needed
     };
     (0..subjects.len()).filter(takes_part).collect()
 }
@@ -38,11 +36,15 @@ impl Plan {
     /// The subject that the others are compared with in an experiment: the run's baseline, unless it
     /// lacks what the experiment needs.
     pub fn baseline_of(&self, experiment: &str) -> usize {
+        baseline_among(&self.subjects, &self.members_of(experiment))
+    }
+
+    /// The subjects that have cells in an experiment.
+    pub(super) fn members_of(&self, experiment: &str) -> Vec<usize> {
         let takes_part = |index: &usize| {
             self.cells.iter().any(|cell| cell.subject == *index && cell.experiment == experiment)
         };
-        let members: Vec<_> = (0..self.subjects.len()).filter(takes_part).collect();
-        baseline_among(&self.subjects, &members)
+        (0..self.subjects.len()).filter(takes_part).collect()
     }
 
     /// Subjects that have no cells in an experiment, since they lack what it needs: the experiment, the
@@ -53,7 +55,7 @@ impl Plan {
     ) -> impl Iterator<Item = (&'static str, &'a str, &'static str)> {
         let originals = || self.subjects.iter().filter(|entry| entry.twin_of.is_none());
         experiments.iter().flat_map(move |name| {
-            let need = experiment::find(name).map(|experiment| experiment.about().needs);
+            let need = experiment::find(name).map(|experiment| experiment.needs);
             let lacks = move |entry: &&Entry| {
                 entry.takes_part_in(name) && need.is_some_and(|need| !entry.offers.contains(&need))
             };

@@ -5,33 +5,23 @@
 //! brackets, without which the prediction is about every setting; a colon; subjects with relations between them,
 //! and blanks around these, since the names of subjects hold equals signs.
 
+use std::cmp::Ordering;
 use std::fmt;
 
+use serde::de::{Deserialize, Deserializer, Error};
+use serde::{Serialize, Serializer};
+
 use super::Plan;
+use crate::experiment::setting::{escaped, pairs_until, unquoted};
 use crate::experiment::{self, Setting, Weight};
 
-/// What is predicted of two subjects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    /// The first has less of it.
-    Less,
-    /// They differ by nothing that matters.
-    Same,
-    /// The first has more of it.
-    More,
-}
+/// How relations are written: the first subject has less of it, differs by nothing that matters, has more of it.
+const RELATIONS: [(Ordering, &str); 3] =
+    [(Ordering::Less, "<"), (Ordering::Equal, "="), (Ordering::Greater, ">")];
 
-impl Order {
-    const ALL: [Order; 3] = [Order::Less, Order::Same, Order::More];
-
-    /// As it is written.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            Order::Less => "<",
-            Order::Same => "=",
-            Order::More => ">",
-        }
-    }
+/// As it is written.
+fn symbol(order: Ordering) -> &'static str {
+    RELATIONS.iter().find(|(own, _)| *own == order).map_or("=", |(_, symbol)| symbol)
 }
 
 /// A prediction as it is written.
@@ -43,10 +33,10 @@ pub struct Written {
     pub metric: String,
     /// Values that the settings have; every setting where there are none.
     pub setting: Vec<(String, String)>,
-    /// The first subject.
-    pub first: String,
-    /// The others, each with how the one before it compares; at least one.
-    pub others: Vec<(Order, String)>,
+    /// The subjects, by what the person called them or by their labels; at least two.
+    pub subjects: Vec<String>,
+    /// How each but the last compares with the one behind it.
+    pub relations: Vec<Ordering>,
 }
 
 /// How a prediction looks.
@@ -72,28 +62,24 @@ impl Written {
         }
         let chain = rest.trim_start().strip_prefix(':').ok_or("there is no colon behind the metric")?;
         let mut words = words(chain).ok_or("a quote is not closed")?.into_iter();
-        let first = words.next().ok_or("there are no subjects behind the colon")?;
-        let mut others = Vec::new();
+        let mut subjects = vec![words.next().ok_or("there are no subjects behind the colon")?];
+        let mut relations = Vec::new();
         while let Some(relation) = words.next() {
-            let order =
-                Order::ALL.into_iter().find(|order| relation == Word::Plain(order.symbol().to_owned()));
-            let order = order.ok_or("between two subjects stands `<`, `=` or `>`")?;
-            others.push((order, words.next().ok_or("behind the last relation there is no subject")?));
+            relations.push(relation_of(&relation).ok_or("between two subjects stands `<`, `=` or `>`")?);
+            subjects.push(words.next().ok_or("behind the last relation there is no subject")?);
         }
-        let is_relation =
-            |word: &Word| Order::ALL.iter().any(|order| *word == Word::Plain(order.symbol().to_owned()));
-        if is_relation(&first) || others.iter().any(|(_, subject)| is_relation(subject)) {
+        if subjects.iter().any(|subject| relation_of(subject).is_some()) {
             return Err("there is a relation where a subject should be");
         }
-        if others.is_empty() {
+        if relations.is_empty() {
             return Err("one subject alone is no prediction");
         }
         Ok(Written {
             experiment: experiment.map(str::to_owned),
             metric: metric.to_owned(),
             setting,
-            first: first.text(),
-            others: others.into_iter().map(|(order, subject)| (order, subject.text())).collect(),
+            subjects: subjects.into_iter().map(|subject| subject.text).collect(),
+            relations,
         })
     }
 }
@@ -108,9 +94,9 @@ impl fmt::Display for Written {
             let one = |(key, value): &(String, String)| format!("{key}={}", quoted_value(value));
             write!(out, "[{}]", self.setting.iter().map(one).collect::<Vec<_>>().join(";"))?;
         }
-        write!(out, ": {}", quoted_subject(&self.first))?;
-        for (order, subject) in &self.others {
-            write!(out, " {} {}", order.symbol(), quoted_subject(subject))?;
+        write!(out, ": {}", quoted_subject(&self.subjects[0]))?;
+        for (order, subject) in self.relations.iter().zip(&self.subjects[1..]) {
+            write!(out, " {} {}", symbol(*order), quoted_subject(subject))?;
         }
         Ok(())
     }
@@ -118,29 +104,10 @@ impl fmt::Display for Written {
 
 /// The pairs up to the closing bracket, and what follows it.
 fn bracketed(text: &str) -> Option<(Vec<(String, String)>, &str)> {
-    let mut pairs = Vec::new();
-    let mut rest = text;
-    loop {
-        let (key, after) = rest.split_once('=')?;
-        let key = key.trim();
-        if key.is_empty() || key.contains([']', ';', '"']) {
-            return None;
-        }
-        let (value, after) = match after.strip_prefix('"') {
-            Some(quoted) => experiment::setting::unquoted(quoted)?,
-            None => after.find([';', ']']).map(|at| (after[..at].to_owned(), &after[at..]))?,
-        };
-        pairs.push((key.to_owned(), value));
-        match after.strip_prefix(']') {
-            Some(after) => return Some((pairs, after)),
-            None => rest = after.strip_prefix(';')?,
-        }
-    }
-}
-
-fn escaped(text: &str, quote: char) -> String {
-    let one = |c: char| (c == quote || c == '\\').then_some('\\').into_iter().chain([c]);
-    format!("{quote}{}{quote}", text.chars().flat_map(one).collect::<String>())
+    let (pairs, after) = pairs_until(text, &[';', ']'])?;
+    let is_key = |key: &str| !key.is_empty() && !key.contains([']', ';', '"']);
+    let after = after.strip_prefix(']')?;
+    pairs.iter().all(|(key, _)| is_key(key)).then_some((pairs, after))
 }
 
 fn quoted_value(value: &str) -> String {
@@ -152,58 +119,49 @@ fn quoted_value(value: &str) -> String {
 
 /// A subject with blanks outside of its double quotes, or one that looks like something else, stands in single quotes.
 fn quoted_subject(subject: &str) -> String {
-    let is_plain = words(subject).is_some_and(|words| words == [Word::Plain(subject.to_owned())])
-        && !Order::ALL.iter().any(|order| order.symbol() == subject);
+    let word = Word { text: subject.to_owned(), is_quoted: false };
+    let is_plain = words(subject).is_some_and(|words| words == [word])
+        && RELATIONS.iter().all(|(_, symbol)| *symbol != subject);
     if is_plain { subject.to_owned() } else { escaped(subject, '\'') }
 }
 
 /// A word of a chain.
 #[derive(Debug, PartialEq, Eq)]
-enum Word {
-    Plain(String),
-    Quoted(String),
+struct Word {
+    text: String,
+    is_quoted: bool,
 }
 
-impl Word {
-    fn text(self) -> String {
-        match self {
-            Word::Plain(text) | Word::Quoted(text) => text,
-        }
-    }
+fn relation_of(word: &Word) -> Option<Ordering> {
+    let known = RELATIONS.iter().find(|(_, symbol)| *symbol == word.text);
+    known.filter(|_| !word.is_quoted).map(|(order, _)| *order)
 }
 
 /// Words between blanks: in single quotes, where a backslash takes the meaning from the next character, or plain,
 /// where double quotes keep blanks together and stay. None where a quote is not closed.
 fn words(text: &str) -> Option<Vec<Word>> {
     let mut all = Vec::new();
-    let mut letters = text.chars().peekable();
-    loop {
-        while letters.next_if(|c| c.is_whitespace()).is_some() {}
-        if letters.peek().is_none() {
-            return Some(all);
-        }
-        let mut word = String::new();
-        if letters.next_if_eq(&'\'').is_some() {
-            loop {
-                match letters.next()? {
-                    '\'' => break,
-                    '\\' => word.push(letters.next()?),
-                    c => word.push(c),
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let (text, after) = match rest.strip_prefix('\'') {
+            Some(quoted) => unquoted(quoted, '\'')?,
+            None => {
+                let mut inside = false;
+                let ends = |c: char| {
+                    inside ^= c == '"';
+                    !inside && c.is_whitespace()
+                };
+                let (word, after) = rest.split_at(rest.find(ends).unwrap_or(rest.len()));
+                if inside {
+                    return None;
                 }
+                (word.to_owned(), after)
             }
-            all.push(Word::Quoted(word));
-            continue;
-        }
-        let mut inside = false;
-        while let Some(c) = letters.next_if(|c| inside || !c.is_whitespace()) {
-            inside ^= c == '"';
-            word.push(c);
-        }
-        if inside {
-            return None;
-        }
-        all.push(Word::Plain(word));
+        };
+        all.push(Word { text, is_quoted: rest.starts_with('\'') });
+        rest = after.trim_start();
     }
+    Some(all)
 }
 
 /// A prediction about an experiment of the run.
@@ -213,12 +171,8 @@ pub struct Prediction {
     pub experiment: &'static str,
     /// Index into the experiment's metrics; it is decided upon.
     pub metric: usize,
-    /// Values that the settings have.
-    pub setting: Vec<(String, String)>,
-    /// The label of the first subject.
-    pub first: String,
-    /// The labels of the others, each with how the one before it compares.
-    pub others: Vec<(Order, String)>,
+    /// As it is written, with the name of the experiment.
+    pub written: Written,
 }
 
 /// Two subjects that a prediction is about.
@@ -227,14 +181,14 @@ pub struct Link<'a> {
     /// The label of the first.
     pub first: &'a str,
     /// How it compares with the second.
-    pub order: Order,
+    pub order: Ordering,
     /// The label of the second.
     pub second: &'a str,
 }
 
 impl fmt::Display for Link<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} {} {}", quoted_subject(self.first), self.order.symbol(), quoted_subject(self.second))
+        write!(out, "{} {} {}", quoted_subject(self.first), symbol(self.order), quoted_subject(self.second))
     }
 }
 
@@ -244,7 +198,7 @@ impl Prediction {
         let quoted =
             |names: Vec<String>| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         let decisive = |name: &'static str| {
-            let metrics = experiment::find(name).map_or(&[][..], |one| one.about().metrics);
+            let metrics = experiment::find(name).map_or(&[][..], |one| one.metrics);
             let decided = metrics.iter().enumerate().filter(|(_, metric)| metric.weight == Weight::Verdict);
             decided.map(move |(index, metric)| (name, index, metric.name))
         };
@@ -264,9 +218,7 @@ impl Prediction {
             [&(experiment, metric, _)] => Ok(Prediction {
                 experiment,
                 metric,
-                setting: written.setting.clone(),
-                first: written.first.clone(),
-                others: written.others.clone(),
+                written: Written { experiment: Some(experiment.to_owned()), ..written.clone() },
             }),
             [] => {
                 let valid = quoted(known.iter().map(full).collect());
@@ -288,40 +240,45 @@ impl Prediction {
 
     /// Whether it is about this setting.
     pub fn is_about(&self, setting: &Setting) -> bool {
-        self.setting.iter().all(|(key, value)| setting.get(key) == Some(value.as_str()))
+        self.written.setting.iter().all(|(key, value)| setting.get(key) == Some(value.as_str()))
     }
 
     /// Its pairs, from left to right.
     pub fn links(&self) -> impl Iterator<Item = Link<'_>> {
-        let before = std::iter::once(&self.first).chain(self.others.iter().map(|(_, subject)| subject));
-        let pairs = before.zip(&self.others);
-        pairs.map(|(first, (order, second))| Link { first, order: *order, second })
-    }
-
-    /// The labels of all its subjects.
-    pub fn subjects(&self) -> impl Iterator<Item = &String> {
-        std::iter::once(&self.first).chain(self.others.iter().map(|(_, subject)| subject))
+        let pairs = self.written.subjects.windows(2).zip(&self.written.relations);
+        pairs.map(|(pair, order)| Link { first: &pair[0], order: *order, second: &pair[1] })
     }
 }
 
 impl fmt::Display for Prediction {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let metrics = experiment::find(self.experiment).map_or(&[][..], |one| one.about().metrics);
-        let written = Written {
-            experiment: Some(self.experiment.to_owned()),
-            metric: metrics.get(self.metric).map_or("", |metric| metric.name).to_owned(),
-            setting: self.setting.clone(),
-            first: self.first.clone(),
-            others: self.others.clone(),
-        };
-        out.pad(&written.to_string())
+        out.pad(&self.written.to_string())
+    }
+}
+
+impl Serialize for Prediction {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Prediction {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Prediction, D::Error> {
+        let text = String::deserialize(from)?;
+        let all: Vec<&'static str> = experiment::ALL.iter().map(|one| one.name).collect();
+        let read = Written::parse(&text).map_err(str::to_owned).and_then(|one| Prediction::of(&one, &all));
+        read.map_err(|why| D::Error::custom(format!("the plan's prediction `{text}` cannot be read: {why}")))
     }
 }
 
 impl Plan {
     /// The labels in a prediction that have no cell in its experiment: what is not there is not decided about.
     pub fn not_there<'a>(&'a self, prediction: &'a Prediction) -> impl Iterator<Item = &'a String> {
-        prediction.subjects().filter(|label| self.measured_as(prediction.experiment, label).is_none())
+        prediction
+            .written
+            .subjects
+            .iter()
+            .filter(|label| self.measured_as(prediction.experiment, label).is_none())
     }
 
     /// The subject of this label, if it takes part in the experiment.
@@ -396,13 +353,15 @@ mod tests {
     fn a_prediction_is_a_metric_and_a_chain() {
         let one = parsed("start.returned: bare < floor < docker");
         assert_eq!((one.experiment.as_deref(), one.metric.as_str()), (Some("start"), "returned"));
-        assert_eq!(one.others, [(Order::Less, "floor".into()), (Order::Less, "docker".into())]);
+        assert_eq!(one.subjects, ["bare", "floor", "docker"]);
+        assert_eq!(one.relations, [Ordering::Less, Ordering::Less]);
         let two = parsed("http requests/s: bare = docker:net=host > docker");
         assert_eq!((two.experiment.as_deref(), two.metric.as_str()), (Some("http"), "requests/s"));
-        assert_eq!(two.others, [(Order::Same, "docker:net=host".into()), (Order::More, "docker".into())]);
+        assert_eq!(two.subjects, ["bare", "docker:net=host", "docker"]);
+        assert_eq!(two.relations, [Ordering::Equal, Ordering::Greater]);
         let three = parsed("returned[prestate=idle; cache=\"a;]b\"] : docker:image=\"a b\" < 'x y'");
         assert_eq!(three.setting, [("prestate".into(), "idle".into()), ("cache".into(), "a;]b".into())]);
-        assert_eq!((three.first.as_str(), three.others[0].1.as_str()), ("docker:image=\"a b\"", "x y"));
+        assert_eq!(three.subjects, ["docker:image=\"a b\"", "x y"]);
     }
 
     #[test]
@@ -453,8 +412,8 @@ mod tests {
         "[a-z_][a-z0-9_/-]{0,9}"
     }
 
-    fn order() -> impl Strategy<Value = Order> {
-        prop::sample::select(&Order::ALL[..])
+    fn order() -> impl Strategy<Value = Ordering> {
+        prop::sample::select(&[Ordering::Less, Ordering::Equal, Ordering::Greater][..])
     }
 
     proptest! {
@@ -466,7 +425,9 @@ mod tests {
             first in "\\PC{1,12}",
             others in prop::collection::vec((order(), "[a-z:=,\"'<> \\\\.]{1,12}|\\PC{1,12}"), 1..4),
         ) {
-            let written = Written { experiment, metric, setting, first, others };
+            let (relations, others): (Vec<_>, Vec<_>) = others.into_iter().unzip();
+            let subjects = [vec![first], others].concat();
+            let written = Written { experiment, metric, setting, subjects, relations };
             let text = written.to_string();
             prop_assert_eq!(Written::parse(&text), Ok(written), "{}", text);
         }

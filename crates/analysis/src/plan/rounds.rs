@@ -7,7 +7,7 @@ use crate::experiment;
 use crate::units::Nanos;
 
 /// An experiment that is in fewer rounds than there are.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Quota {
     /// The experiment's name.
     pub experiment: String,
@@ -35,11 +35,11 @@ pub(super) fn quotas(plan: &Plan, asked: Rounds) -> Vec<Quota> {
 
 /// The rounds of an experiment whose samples replicate within.
 fn own_rounds(name: &str) -> Option<usize> {
-    experiment::find(name)?.about().rounds
+    experiment::find(name)?.rounds
 }
 
 fn decides(name: &str) -> bool {
-    experiment::find(name).is_some_and(|one| one.about().decides())
+    experiment::find(name).is_some_and(|one| one.decides())
 }
 
 impl Plan {

@@ -64,7 +64,7 @@ pub struct Origin {
     pub notes: Vec<String>,
     /// What was suspect in the file itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub doubts: Vec<DoubtFacts>,
+    pub issues: Vec<IssueFacts>,
 }
 
 /// In which order imported samples were taken.
@@ -80,7 +80,7 @@ pub enum Order {
 
 /// Something suspect in a file that was imported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DoubtFacts {
+pub struct IssueFacts {
     /// The name of the rule, one of [`IMPORT_RULES`].
     pub rule: String,
     /// The subjects concerned, by label; all of them where none is named.

@@ -13,15 +13,8 @@ const ARGUMENTS: &str = "acpi amd_iommu amd_pstate apparmor audit cgroup clockso
 
 /// What of the kernel's command line is in a pack too, so that one in a pack can be compared with one that is not.
 pub fn shared_arguments(line: &str) -> String {
-    own_arguments(line).split_whitespace().filter(is_shared).collect::<Vec<_>>().join(" ")
-}
-
-/// What follows two hyphens is for the first program.
-pub fn own_arguments(line: &str) -> &str {
-    line.split(" -- ").next().unwrap_or_default()
-}
-
-/// Whether an argument of the kernel is in a pack too.
-pub fn is_shared(word: &&str) -> bool {
-    ARGUMENTS.split_whitespace().any(|known| word.starts_with(known))
+    // What follows two hyphens is for the first program.
+    let own = line.split(" -- ").next().unwrap_or_default();
+    let is_shared = |word: &&str| ARGUMENTS.split_whitespace().any(|known| word.starts_with(known));
+    own.split_whitespace().filter(is_shared).collect::<Vec<_>>().join(" ")
 }

@@ -3,15 +3,14 @@
 
 mod environment;
 pub mod kernel;
-pub mod lines;
 pub mod plan_file;
 pub mod reader;
 pub mod source;
 pub mod wire;
 
 pub use environment::{
-    ComponentFacts, DoubtFacts, Environment, FilterFacts, IMPORT_RULES, Order, Origin, SubjectFacts, Timer,
+    ComponentFacts, Environment, FilterFacts, IMPORT_RULES, IssueFacts, Order, Origin, SubjectFacts, Timer,
 };
-pub use reader::{Cause, FailureRow, Recorded, RoundContext, Row, Series, read, rows};
+pub use reader::{Cause, FailureRow, Recorded, Row, Series, read, rows};
 pub use source::{Place, Samples, Source};
-pub use wire::{ENVIRONMENT, FORMAT, PLAN, SAMPLES};
+pub use wire::{ENVIRONMENT, FORMAT, PLAN, RoundContext, SAMPLES};

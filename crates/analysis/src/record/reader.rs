@@ -8,13 +8,12 @@ use std::io::{BufRead, BufReader, Read};
 use anyhow::{Context, Result, anyhow};
 
 use super::environment::{Environment, Order};
-use super::lines::outcome;
 use super::plan_file;
 use super::source::{ReadAt, Samples, Source, read_line};
 use super::wire::{
-    Begin, ENVIRONMENT, End, FORMAT, HEADER_FORMAT, Header, PLAN, SAMPLES, SampleLine, Treatment,
+    Begin, ENVIRONMENT, FORMAT, HEADER_FORMAT, Header, PLAN, RoundContext, SAMPLES, SampleLine, Treatment,
 };
-use crate::experiment::{self, Metric};
+use crate::experiment::Experiment;
 use crate::outcome::{Failure, Outcome, Sample};
 use crate::plan::{Cell, Plan};
 
@@ -33,29 +32,6 @@ pub struct Row<'a> {
     pub started: u64,
     /// What became of it.
     pub outcome: Cow<'a, Outcome>,
-}
-
-/// What the machine was like during a round.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct RoundContext {
-    /// Share of CPU time that the hypervisor took.
-    pub steal: Option<f64>,
-    /// Share of CPU time in use, ours included.
-    pub busy: Option<f64>,
-    /// Load average over one minute.
-    pub load: Option<f64>,
-    /// Share of time in which something waited for a CPU.
-    pub cpu_pressure: Option<f64>,
-    /// Share of time in which something waited for a disk.
-    pub io_pressure: Option<f64>,
-    /// Containers running at its end.
-    pub containers: Option<u64>,
-    /// Mean CPU frequency in hertz.
-    pub frequency: Option<f64>,
-    /// Bytes of memory that could be had.
-    pub available_memory: Option<u64>,
-    /// Why the round is marked as disturbed.
-    pub disturbed: Option<String>,
 }
 
 /// Why a cell has no sample in a round.
@@ -124,6 +100,19 @@ impl Recorded {
         self.contexts.iter().skip(self.plan.warmups).flatten().count()
     }
 
+    /// What was found inside a cell, by name, in the rounds that have a sample.
+    pub fn facts<'a>(
+        &'a self,
+        cell: usize,
+        name: &'a str,
+    ) -> impl DoubleEndedIterator<Item = Option<&'a str>> {
+        let numbers = self.series[cell].treatments.iter().flatten();
+        numbers.map(move |number| {
+            let (_, fact) = self.treatments.get(*number)?.iter().find(|(own, _)| own == name)?;
+            Some(fact.as_str())
+        })
+    }
+
     /// Whether its samples were taken in blocks, one cell after the other, so that nothing pairs them.
     pub fn is_in_blocks(&self) -> bool {
         self.environment.origin.as_ref().is_some_and(|origin| origin.order == Order::Blocks)
@@ -133,7 +122,7 @@ impl Recorded {
 /// What a line says, reduced to what is kept.
 enum Item {
     Begin(usize),
-    End(usize, RoundContext),
+    End(RoundContext),
     Treatment(usize, Vec<(String, String)>),
     Taken {
         cell: usize,
@@ -167,29 +156,18 @@ fn add_reason(all: &mut Vec<(String, String)>, name: &str, why: String) {
     }
 }
 
-/// What is kept of the samples of a cell.
-struct Wanted {
-    metrics: &'static [Metric],
-    /// Whether each is kept as a whole, beside its values.
-    whole: bool,
-}
-
 /// Reads a run.
 pub fn read(source: &Source) -> Result<Recorded> {
     let (environment, plan) = head(source)?;
-    let wanted = |cell: &Cell| Wanted {
-        metrics: plan.metrics(cell),
-        whole: experiment::find(cell.experiment).is_some_and(|one| one.about().rounds.is_some()),
-    };
-    let wanted: Vec<_> = plan.cells.iter().map(wanted).collect();
+    let wanted: Vec<_> = plan.cells.iter().map(Cell::asks).collect();
     let (header, length, cut) = begin(source)?;
     let rounds = plan.warmups + plan.rounds;
     let parts = parse_all(source, length, &wanted, rounds)?;
-    let empty = |wanted: &Wanted| Series {
+    let empty = |wanted: &&Experiment| Series {
         values: vec![vec![f64::NAN; plan.rounds]; wanted.metrics.len()],
         predecessors: vec![None; plan.rounds],
         treatments: vec![None; plan.rounds],
-        samples: if wanted.whole { vec![None; plan.rounds] } else { Vec::new() },
+        samples: if wanted.keeps_samples() { vec![None; plan.rounds] } else { Vec::new() },
     };
     let mut recorded = Recorded {
         run: header.run,
@@ -229,8 +207,8 @@ pub fn head(source: &Source) -> Result<(Environment, Plan)> {
     if version != FORMAT {
         return Err(other_format("the plan", version));
     }
-    let file = serde_json::from_slice(&source.plan).with_context(damaged(PLAN))?;
-    let plan = plan_file::from_wire(file).with_context(|| format!("{} cannot be used", source.name(PLAN)))?;
+    let plan =
+        plan_file::read(&source.plan).with_context(|| format!("{} cannot be used", source.name(PLAN)))?;
     Ok((environment, plan))
 }
 
@@ -257,7 +235,12 @@ pub fn begin(source: &Source) -> Result<(Header, u64, bool)> {
 
 /// Parses the file in as many parts as there are CPUs; a line belongs to the part in which it
 /// begins.
-fn parse_all(source: &Source, length: u64, wanted: &[Wanted], rounds: usize) -> Result<Vec<Part>> {
+fn parse_all(
+    source: &Source,
+    length: u64,
+    wanted: &[&'static Experiment],
+    rounds: usize,
+) -> Result<Vec<Part>> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from).min(8) as u64;
     let workers = if length < 1 << 20 { 1 } else { workers };
     let bounds = (0..workers).map(|index| (length * index / workers, length * (index + 1) / workers));
@@ -289,7 +272,7 @@ fn parse_part(
     samples: &dyn Samples,
     from: u64,
     to: u64,
-    wanted: &[Wanted],
+    wanted: &[&'static Experiment],
     most: usize,
 ) -> std::io::Result<Part> {
     // The byte before decides whether a line begins right here.
@@ -320,15 +303,15 @@ fn parse_part(
 }
 
 /// Adds what a line says to its part.
-fn parse_line(line: &[u8], wanted: &[Wanted], part: &mut Part) {
+fn parse_line(line: &[u8], wanted: &[&'static Experiment], part: &mut Part) {
     let parsed = if line.starts_with(b"{\"cell\"") {
         sample_line(line, wanted, part)
     } else if line.starts_with(b"{\"begin\"") {
         serde_json::from_slice(line).ok().map(|begin: Begin| Item::Begin(begin.begin))
     } else if line.starts_with(b"{\"end\"") {
-        serde_json::from_slice(line).ok().map(|end: End| Item::End(end.end, context(end)))
+        serde_json::from_slice(line).ok().map(Item::End)
     } else if line.starts_with(b"{\"treatment\"") {
-        serde_json::from_slice(line).ok().map(|one: Treatment<'_>| {
+        serde_json::from_slice(line).ok().map(|one: Treatment| {
             let facts = one.facts.0.into_iter().map(|(name, fact)| (name.into_owned(), fact)).collect();
             Item::Treatment(one.treatment, facts)
         })
@@ -343,22 +326,8 @@ fn parse_line(line: &[u8], wanted: &[Wanted], part: &mut Part) {
     }
 }
 
-fn context(end: End) -> RoundContext {
-    RoundContext {
-        steal: end.steal,
-        busy: end.busy,
-        load: end.load,
-        cpu_pressure: end.cpu_pressure,
-        io_pressure: end.io_pressure,
-        containers: end.containers,
-        frequency: end.frequency,
-        available_memory: end.available_memory,
-        disturbed: end.disturbed,
-    }
-}
-
-fn sample_line(line: &[u8], wanted: &[Wanted], part: &mut Part) -> Option<Item> {
-    let line: SampleLine<'_> = serde_json::from_slice(line).ok()?;
+fn sample_line(line: &[u8], wanted: &[&'static Experiment], part: &mut Part) -> Option<Item> {
+    let line: SampleLine = serde_json::from_slice(line).ok()?;
     let (cell, round) = (line.cell, line.round);
     let cells = wanted.len();
     let wanted = wanted.get(cell)?;
@@ -366,13 +335,13 @@ fn sample_line(line: &[u8], wanted: &[Wanted], part: &mut Part) -> Option<Item> 
     if predecessor.is_some_and(|before| before >= cells) {
         return None;
     }
-    Some(match outcome(line)? {
+    Some(match line.outcome()? {
         Outcome::Measured(mut sample) => {
             part.values.extend(wanted.metrics.iter().map(|metric| metric.value(&sample).unwrap_or(f64::NAN)));
             for (name, why) in std::mem::take(&mut sample.missing) {
                 add_reason(&mut part.missing, &name, why);
             }
-            let whole = wanted.whole.then(|| Box::new(sample));
+            let whole = wanted.keeps_samples().then(|| Box::new(sample));
             Item::Taken { cell, round, predecessor, treatment, whole }
         }
         Outcome::Skipped(reason) => Item::NotTaken(FailureRow { cell, round, cause: Cause::Skipped(reason) }),
@@ -398,7 +367,10 @@ impl Recorded {
                     self.forget(round);
                 }
             }
-            Item::End(round, context) if round < begun.len() => self.contexts[round] = Some(context),
+            Item::End(context) if context.end < begun.len() => {
+                let round = context.end;
+                self.contexts[round] = Some(context);
+            }
             Item::Treatment(number, facts) if number < 1 << 20 => {
                 if self.treatments.len() <= number {
                     self.treatments.resize(number + 1, Vec::new());
@@ -464,13 +436,13 @@ pub fn rows(source: &Source, visit: &mut dyn FnMut(&Row<'_>) -> Result<()>) -> R
         if !line.starts_with(b"{\"cell\"") {
             return Ok(());
         }
-        let Ok(line) = serde_json::from_slice::<SampleLine<'_>>(line) else { return Ok(()) };
+        let Ok(line) = serde_json::from_slice::<SampleLine>(line) else { return Ok(()) };
         if attempts.get(&line.round).is_some_and(|later| *later > 0) {
             return Ok(());
         }
         let (cell, round, position, predecessor, started) =
             (line.cell, line.round, line.position, line.predecessor, line.started);
-        match outcome(line) {
+        match line.outcome() {
             Some(outcome) => {
                 visit(&Row { cell, round, position, predecessor, started, outcome: Cow::Owned(outcome) })
             }

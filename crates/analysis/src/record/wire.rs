@@ -1,11 +1,12 @@
-//! The lines of `samples.jsonl` as they are written and read. Kept apart from the types that the
-//! program works with, so that neither changes the other by accident.
+//! The lines of `samples.jsonl` as they are written and read.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::outcome::{Artefact, Distribution, Failure, Name, Outcome, Sample};
+use crate::units::Stamp;
 
 /// The version of the formats, in the first line of the samples. A reader refuses newer ones.
 pub const FORMAT: u32 = 2;
@@ -19,25 +20,31 @@ pub const SAMPLES: &str = "samples.jsonl";
 
 /// Pairs that stand as an object in the file, in the order in which they were written.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Pairs<'a, T>(pub Vec<(Cow<'a, str>, T)>);
+pub struct Pairs<T>(pub Vec<(Name, T)>);
 
-impl<T> Default for Pairs<'_, T> {
+impl<T> Default for Pairs<T> {
     fn default() -> Self {
         Pairs(Vec::new())
     }
 }
 
-impl<T: Serialize> Serialize for Pairs<'_, T> {
+impl<T> Pairs<T> {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<T: Serialize> Serialize for Pairs<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
     }
 }
 
-impl<'de: 'a, 'a, T: Deserialize<'de>> Deserialize<'de> for Pairs<'a, T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Pairs<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct PairsVisitor<T>(std::marker::PhantomData<T>);
         impl<'de, T: Deserialize<'de>> Visitor<'de> for PairsVisitor<T> {
-            type Value = Vec<(Cow<'de, str>, T)>;
+            type Value = Pairs<T>;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 out.write_str("an object")
@@ -45,41 +52,59 @@ impl<'de: 'a, 'a, T: Deserialize<'de>> Deserialize<'de> for Pairs<'a, T> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut pairs = Vec::with_capacity(map.size_hint().unwrap_or(8));
-                while let Some((Text(key), value)) = map.next_entry::<Text<'de>, T>()? {
+                while let Some((Key(key), value)) = map.next_entry()? {
                     pairs.push((key, value));
                 }
-                Ok(pairs)
+                Ok(Pairs(pairs))
             }
         }
-        deserializer.deserialize_map(PairsVisitor(std::marker::PhantomData)).map(Pairs)
+        deserializer.deserialize_map(PairsVisitor(std::marker::PhantomData))
     }
 }
 
-/// A text that is borrowed from the line unless it holds escapes.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Text<'a>(pub Cow<'a, str>);
+/// A name. Those that experiments use are borrowed, so that a million lines make no million copies of them.
+struct Key(Name);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+impl<'de> Deserialize<'de> for Key {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct TextVisitor;
-        impl<'de> Visitor<'de> for TextVisitor {
-            type Value = Cow<'de, str>;
+        struct KeyVisitor;
+        impl Visitor<'_> for KeyVisitor {
+            type Value = Key;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 out.write_str("a text")
             }
 
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Cow::Borrowed(text))
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Cow::Owned(text.to_owned()))
+            fn visit_str<E>(self, text: &str) -> Result<Key, E> {
+                let known = NAMES.into_iter().find(|known| *known == text);
+                Ok(Key(known.map_or_else(|| text.to_owned().into(), Name::Borrowed)))
             }
         }
-        deserializer.deserialize_str(TextVisitor).map(Text)
+        deserializer.deserialize_str(KeyVisitor)
     }
 }
+
+const NAMES: [&str; 19] = [
+    "spawn",
+    "first",
+    "main",
+    "ready",
+    "returned",
+    "gone",
+    "look",
+    "client_cpu",
+    "engine_cpu",
+    "processes",
+    "created",
+    "attached",
+    "started",
+    "waited",
+    "removed",
+    "began",
+    "made",
+    "undo",
+    "undone",
+];
 
 /// The first line of the file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -108,52 +133,51 @@ pub struct Begin {
 }
 
 /// A round is complete, with what the machine was like during it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct End {
-    /// The round.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct RoundContext {
+    /// The round, warm-ups counted first, from 0.
     pub end: usize,
     /// Share of CPU time that the hypervisor took.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub steal: Option<f64>,
     /// Share of CPU time in use, ours included.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub busy: Option<f64>,
     /// Load average over one minute.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
     /// Share of time in which something waited for a CPU.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_pressure: Option<f64>,
     /// Share of time in which something waited for a disk.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub io_pressure: Option<f64>,
     /// Containers running at its end.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub containers: Option<u64>,
-    /// Mean frequency in hertz.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    /// Mean CPU frequency in hertz.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub frequency: Option<f64>,
     /// Bytes of memory that could be had.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub available_memory: Option<u64>,
     /// Why the round is marked as disturbed.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<String>,
 }
 
 /// The facts of a treatment, written once and referred to by number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Treatment<'a> {
+pub struct Treatment {
     /// Its number.
     pub treatment: usize,
     /// What was found inside.
-    #[serde(borrow)]
-    pub facts: Pairs<'a, String>,
+    pub facts: Pairs<String>,
 }
 
 /// One sample, or why there is none.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct SampleLine<'a> {
+pub struct SampleLine {
     /// The cell's index in the plan.
     pub cell: usize,
     /// The round, warm-ups first, from 0.
@@ -161,52 +185,59 @@ pub struct SampleLine<'a> {
     /// Its place in the order of the round, from 0.
     pub position: usize,
     /// The cell before it, if any.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub predecessor: Option<usize>,
     /// When it began: nanoseconds since 1970, for people.
     pub started: u64,
     /// The number of its treatment, when measured.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub treatment: Option<usize>,
     /// Points on `CLOCK_MONOTONIC`, in nanoseconds, when measured.
-    #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
-    pub stamps: Option<Pairs<'a, u64>>,
-    /// Whole numbers, when measured.
-    #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
-    pub counters: Option<Pairs<'a, i64>>,
-    /// Whole numbers in their order, when measured.
-    #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
-    pub series: Option<Pairs<'a, Vec<i64>>>,
-    /// Distributions, as HdrHistograms in base64, when measured.
-    #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
-    pub distributions: Option<Pairs<'a, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stamps: Option<Pairs<Stamp>>,
+    /// Whole numbers.
+    #[serde(default, skip_serializing_if = "Pairs::is_empty")]
+    pub counters: Pairs<i64>,
+    /// Whole numbers in their order.
+    #[serde(default, skip_serializing_if = "Pairs::is_empty")]
+    pub series: Pairs<Vec<i64>>,
+    /// Distributions, as HdrHistograms in base64.
+    #[serde(default, skip_serializing_if = "Pairs::is_empty")]
+    pub distributions: Pairs<Distribution>,
     /// Files that belong to it: paths in the run directory.
-    #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
-    pub artefacts: Option<Pairs<'a, String>>,
+    #[serde(default, skip_serializing_if = "Pairs::is_empty")]
+    pub artefacts: Pairs<Artefact>,
     /// Values of metrics that others derived, in base units, when imported.
-    #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
-    pub given: Option<Pairs<'a, f64>>,
+    #[serde(default, skip_serializing_if = "Pairs::is_empty")]
+    pub given: Pairs<f64>,
     /// What is missing and why.
-    #[serde(borrow, skip_serializing_if = "Option::is_none", default)]
-    pub missing: Option<Pairs<'a, String>>,
+    #[serde(default, skip_serializing_if = "Pairs::is_empty")]
+    pub missing: Pairs<String>,
     /// Why it was not tried.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub skipped: Option<String>,
     /// How it failed.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub failed: Option<FailureLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<Failure>,
 }
 
-/// A failure.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FailureLine {
-    /// Its class by name.
-    pub class: String,
-    /// In our words.
-    pub reason: String,
-    /// In the engine's.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub words: Option<String>,
-    /// Nanoseconds.
-    pub took: i64,
+impl SampleLine {
+    /// What it says became of its cell; a line must say exactly one thing.
+    pub fn outcome(self) -> Option<Outcome> {
+        match (self.stamps, self.skipped, self.failed) {
+            (Some(Pairs(stamps)), None, None) => Some(Outcome::Measured(Sample {
+                stamps,
+                counters: self.counters.0,
+                series: self.series.0,
+                distributions: self.distributions.0,
+                artefacts: self.artefacts.0,
+                given: self.given.0,
+                missing: self.missing.0,
+                treatment: Vec::new(),
+            })),
+            (None, Some(reason), None) => Some(Outcome::Skipped(reason)),
+            (None, None, Some(failure)) => Some(Outcome::Failed(failure)),
+            _ => None,
+        }
+    }
 }

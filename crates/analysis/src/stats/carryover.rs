@@ -6,10 +6,8 @@
 //! predecessors belong together. With 20 to 30 rounds the caller must form few groups (an engine
 //! against a bare process, say); groups of one value each can show nothing.
 
-use std::fmt;
-
 use super::rng::Rng;
-use super::sample::{Sample, SampleError};
+use super::sample::Sample;
 
 /// How often values are shuffled. The smallest probability that can come out is one in 5,000.
 const PERMUTATIONS: u32 = 4999;
@@ -30,8 +28,6 @@ pub struct Group<G> {
 pub struct CarryOver<G> {
     /// Probability of groups that differ at least as much by chance.
     pub p: f64,
-    /// The statistic H of Kruskal and Wallis, corrected for ties.
-    pub statistic: f64,
     /// The groups in the order of their labels.
     pub groups: Vec<Group<G>>,
     /// Index of the group that contributes most to the statistic.
@@ -53,43 +49,22 @@ impl<G> CarryOver<G> {
     }
 }
 
-/// Why nothing can be said about carry-over.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum CarryOverError {
-    /// There is no value, or a value is not finite; the index is that of the observation.
-    Values(SampleError),
-    /// Every round had the same kind of predecessor: there is nothing to compare.
-    OneGroup,
-}
-
-impl fmt::Display for CarryOverError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CarryOverError::Values(error) => error.fmt(f),
-            CarryOverError::OneGroup => write!(f, "every round had the same kind of predecessor"),
-        }
-    }
-}
-
-impl std::error::Error for CarryOverError {}
-
 /// Tests whether values depend on their predecessors; one observation per round.
 ///
-/// The statistic is that of Kruskal and Wallis (JASA 47, 1952), its distribution that over random
+/// The statistic is that of Kruskal and Wallis (JASA 47, 1952) up to a factor that no order changes, its distribution that over random
 /// shuffles from `seed`. The observed order counts as one of them, so the probability is never
 /// zero (Phipson and Smyth 2010). Ranks do not change when the median is subtracted, so only the
 /// reported deviations show that it is.
-pub fn carry_over<G: Ord + Clone>(
-    observations: &[(G, f64)],
-    seed: u64,
-) -> Result<CarryOver<G>, CarryOverError> {
+///
+/// None where a value is not finite, or all have the same predecessor, so that there is nothing to compare.
+pub fn carry_over<G: Ord + Clone>(observations: &[(G, f64)], seed: u64) -> Option<CarryOver<G>> {
     let values: Vec<f64> = observations.iter().map(|(_, value)| *value).collect();
-    let sample = Sample::new(values).map_err(CarryOverError::Values)?;
+    let sample = Sample::new(values).ok()?;
     let mut labels: Vec<&G> = observations.iter().map(|(label, _)| label).collect();
     labels.sort_unstable();
     labels.dedup();
     if labels.len() < 2 {
-        return Err(CarryOverError::OneGroup);
+        return None;
     }
     let group_of: Vec<usize> =
         observations.iter().map(|(label, _)| labels.partition_point(|&other| other < label)).collect();
@@ -98,7 +73,7 @@ pub fn carry_over<G: Ord + Clone>(
         counts[group] += 1;
     }
 
-    let (mut ranks, tie_factor) = doubled_ranks(sample.values());
+    let mut ranks = doubled_ranks(sample.values());
     let n = ranks.len() as f64;
     // Twice the mean of all ranks times the count of a group is what its doubled ranks should sum to.
     let contributions = |ranks: &[f64]| -> Vec<f64> {
@@ -137,36 +112,26 @@ pub fn carry_over<G: Ord + Clone>(
                 .filter(|&(&of, _)| of == group)
                 .map(|(_, &value)| value)
                 .collect();
-            let deviation = Sample::new(members).map_err(CarryOverError::Values)?.median() - median;
-            Ok(Group { predecessor: label.clone(), count: counts[group], deviation })
+            let deviation = Sample::new(members).ok()?.median() - median;
+            Some(Group { predecessor: label.clone(), count: counts[group], deviation })
         })
-        .collect::<Result<Vec<_>, _>>()?;
-    Ok(CarryOver {
-        p: f64::from(reached) / f64::from(PERMUTATIONS + 1),
-        // 12/(n(n+1)) · Σ count·(mean rank − (n+1)/2)², and a quarter since the ranks are doubled.
-        statistic: if tie_factor > 0.0 { 3.0 * total / (n * (n + 1.0)) / tie_factor } else { 0.0 },
-        groups,
-        strongest,
-    })
+        .collect::<Option<Vec<_>>>()?;
+    Some(CarryOver { p: f64::from(reached) / f64::from(PERMUTATIONS + 1), groups, strongest })
 }
 
-/// Twice the rank of each value, ties sharing their mean (so all are whole), and the factor by
-/// which ties lower the statistic: 1 − Σ(t³ − t)/(n³ − n).
-fn doubled_ranks(values: &[f64]) -> (Vec<f64>, f64) {
+/// Twice the rank of each value, ties sharing their mean, so that all are whole.
+fn doubled_ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_unstable_by(|&a, &b| values[a].total_cmp(&values[b]));
-    let cubed = |count: usize| (count as f64).powi(3) - count as f64;
     let mut ranks = vec![0.0; values.len()];
-    let (mut before, mut lost) = (0, 0.0);
+    let mut before = 0;
     for tie in order.chunk_by(|&a, &b| values[a] == values[b]) {
         for &index in tie {
             ranks[index] = (2 * before + tie.len() + 1) as f64;
         }
         before += tie.len();
-        lost += cubed(tie.len());
     }
-    let all = cubed(values.len());
-    (ranks, if all > 0.0 { 1.0 - lost / all } else { 0.0 })
+    ranks
 }
 
 #[cfg(test)]
@@ -201,16 +166,12 @@ mod tests {
         let found = carry_over(&observations, 3).unwrap();
         // Four standard deviations of the share in 5,000 shuffles.
         assert!((found.p - 0.1).abs() < 4.0 * (0.1f64 * 0.9 / 5000.0).sqrt(), "{}", found.p);
-        // H = 12/42 · (6²/3 + 15²/3) − 21 = 3.857…
-        assert!((found.statistic - 27.0 / 7.0).abs() < 1e-12);
     }
 
-    /// R: kruskal.test(c(1,2,2,3,3,3), c(1,1,2,1,2,2)) has ties of two and three.
     #[test]
     fn ties_share_their_rank() {
-        let (ranks, factor) = doubled_ranks(&[1.0, 2.0, 2.0, 3.0, 3.0, 3.0]);
+        let ranks = doubled_ranks(&[1.0, 2.0, 2.0, 3.0, 3.0, 3.0]);
         assert_eq!(ranks, [2.0, 5.0, 5.0, 10.0, 10.0, 10.0]);
-        assert!((factor - (1.0 - 30.0 / 210.0)).abs() < 1e-15);
     }
 
     #[test]
@@ -220,13 +181,10 @@ mod tests {
         assert_eq!(carry_over(&single, 0).unwrap().p, 1.0);
         let equal = [("a", 1.0), ("a", 1.0), ("b", 1.0)];
         let found = carry_over(&equal, 0).unwrap();
-        assert_eq!((found.p, found.statistic), (1.0, 0.0));
-        assert_eq!(carry_over(&equal[..2], 0), Err(CarryOverError::OneGroup));
+        assert_eq!(found.p, 1.0);
+        assert_eq!(carry_over(&equal[..2], 0), None);
         let bad = [("a", 1.0), ("b", f64::NAN)];
-        assert!(matches!(
-            carry_over(&bad, 0),
-            Err(CarryOverError::Values(SampleError::NotFinite { index: 1, .. }))
-        ));
+        assert_eq!(carry_over(&bad, 0), None);
     }
 
     proptest! {

@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    /// Series without a change are called changed at most as often as the level allows; with two heaps and heavy tails
+    /// Series without a change are called changed at most as often as the level allows; with two modes and heavy tails
     /// too. 400 series at 5 %: 20 expected, and 35 is beyond 99.9 % of a binomial count.
     #[test]
     fn false_alarms_stay_within_the_level() {

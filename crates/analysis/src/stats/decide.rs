@@ -6,40 +6,27 @@
 //! beyond zero and an estimate that matters. Deliberately absent: which direction is good
 //! (slower or faster), and suspicion; both belong to the caller.
 
-use std::fmt;
-
 use super::level::Alpha;
 use super::level::min_rounds;
 use super::order::{Estimate, Interval};
 use super::paired::Pairs;
 
 /// The smallest difference that matters for a metric: the larger of the two counts.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Margin {
     absolute: f64,
     relative: f64,
 }
 
 /// A margin that is negative or not a finite number.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error(
+    "a margin of {absolute} or {relative} of the baseline is not possible: both must be finite and not negative"
+)]
 pub struct MarginError {
-    /// What was given as the absolute part.
-    pub absolute: f64,
-    /// What was given as the relative part.
-    pub relative: f64,
+    absolute: f64,
+    relative: f64,
 }
-
-impl fmt::Display for MarginError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let MarginError { absolute, relative } = self;
-        write!(
-            f,
-            "a margin of {absolute} or {relative} of the baseline is not possible: both must be finite and not negative"
-        )
-    }
-}
-
-impl std::error::Error for MarginError {}
 
 impl Margin {
     /// Every difference matters: nothing but equality to the last digit is the same.
@@ -126,8 +113,6 @@ pub enum Goal {
 pub struct Comparison {
     /// Median of the paired differences, with interval.
     pub difference: Estimate,
-    /// Median of the baseline over the paired rounds.
-    pub baseline_median: f64,
     /// The smallest difference that matters, in the unit of the metric.
     pub matters: f64,
     /// What follows.
@@ -137,9 +122,8 @@ pub struct Comparison {
 /// Compares two paired series at the level of one comparison.
 pub fn compare(pairs: &Pairs, margin: Margin, alpha: Alpha) -> Comparison {
     let difference = pairs.difference(alpha);
-    let baseline_median = pairs.baseline.median();
-    let matters = margin.at(baseline_median);
-    Comparison { difference, baseline_median, matters, decision: decide(&difference, matters) }
+    let matters = margin.at(pairs.baseline.median());
+    Comparison { difference, matters, decision: decide(&difference, matters) }
 }
 
 /// Decides about a difference; `matters` is the smallest one that does, in the same unit. A

@@ -5,7 +5,6 @@
 //! no trend. The test takes rounds as independent; when neighbours resemble each other, it calls
 //! that drift too often.
 
-use std::fmt;
 use std::num::NonZeroU64;
 
 use super::normal;
@@ -36,60 +35,26 @@ pub struct Drift {
     pub relative: Option<f64>,
 }
 
-/// Why nothing can be said about drift.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DriftError {
-    /// A value is infinite or not a number.
-    NotFinite {
-        /// Which round, counted from 0.
-        round: usize,
-    },
-    /// Too few rounds have a value.
-    TooFew {
-        /// How many have.
-        have: usize,
-        /// How many are needed.
-        need: usize,
-    },
-}
-
-impl fmt::Display for DriftError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DriftError::NotFinite { round } => {
-                write!(f, "the value of round index {round} is not a finite number")
-            }
-            DriftError::TooFew { have, need } => {
-                write!(f, "{have} rounds show no drift, {need} are needed")
-            }
-        }
-    }
-}
-
-impl std::error::Error for DriftError {}
-
 /// Looks for a trend in a series, one value per round in the order of measuring; `None` is a round
 /// without a value.
 ///
 /// The probability is that of the Mann–Kendall test (Mann 1945, Kendall 1948) with ties, by its
 /// normal approximation with continuity correction; the slope is that of Theil (1950) and Sen
 /// (1968), the median slope over all pairs of rounds.
-pub fn drift(series: &[Option<f64>]) -> Result<Drift, DriftError> {
+///
+/// None where fewer than five rounds have a value, or one of them is not finite.
+pub fn drift(series: &[Option<f64>]) -> Option<Drift> {
     let (rounds, values): (Vec<usize>, Vec<f64>) =
         series.iter().enumerate().filter_map(|(round, value)| value.map(|value| (round, value))).unzip();
-    if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-        return Err(DriftError::NotFinite { round: rounds[at] });
-    }
-    let too_few = DriftError::TooFew { have: values.len(), need: FEWEST_ROUNDS };
-    if values.len() < FEWEST_ROUNDS {
-        return Err(too_few);
+    if values.len() < FEWEST_ROUNDS || !values.iter().all(|value| value.is_finite()) {
+        return None;
     }
     let slope = theil_sen(&rounds, &values);
     let total = slope * (rounds[rounds.len() - 1] - rounds[0]) as f64;
     let p = mann_kendall(&values);
-    let median = Sample::new(values).map_err(|_| too_few)?.median();
+    let median = Sample::new(values).ok()?.median();
     let relative = total / median.abs();
-    Ok(Drift {
+    Some(Drift {
         rounds: rounds.len(),
         p,
         slope,
@@ -223,11 +188,11 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_judged_says_why() {
+    fn what_cannot_be_judged_has_no_drift() {
         let few = [Some(1.0), None, Some(2.0), Some(3.0), Some(4.0)];
-        assert_eq!(drift(&few), Err(DriftError::TooFew { have: 4, need: 5 }));
-        let bad = [None, Some(f64::NAN)];
-        assert_eq!(drift(&bad), Err(DriftError::NotFinite { round: 1 }));
+        assert_eq!(drift(&few), None);
+        let bad = [Some(1.0), Some(2.0), Some(f64::NAN), Some(3.0), Some(4.0)];
+        assert_eq!(drift(&bad), None);
     }
 
     #[test]

@@ -13,7 +13,7 @@
 
 use super::decide::{Decision, Margin, decide};
 use super::level::Alpha;
-use super::order::{Estimate, Interval};
+use super::order::Estimate;
 use super::paired::RATIO_FLOORS;
 use super::sample::Sample;
 
@@ -59,8 +59,8 @@ pub fn effect(
     let matters = margin.at(middle) * moved_by;
     let has_ratio =
         middle >= RATIO_FLOORS * timer_floor && complete.iter().flatten().all(|value| *value > 0.0);
-    let ratio =
-        contrasts(f64::ln).filter(|_| has_ratio).map(|logs| exponentiated(Estimate::of_median(&logs, alpha)));
+    let logs = contrasts(f64::ln).filter(|_| has_ratio);
+    let ratio = logs.map(|logs| Estimate::of_median(&logs, alpha).map(f64::exp));
     Some(Effect { difference, ratio, matters, decision: decide(&difference, matters) })
 }
 
@@ -73,11 +73,6 @@ fn contrast(round: &[f64], factors: usize, scale: fn(f64) -> f64) -> f64 {
     };
     let sum: f64 = round.iter().enumerate().map(signed).sum();
     sum / (round.len() >> order) as f64
-}
-
-fn exponentiated(log: Estimate) -> Estimate {
-    let interval = log.interval.map(|one| Interval { low: one.low.exp(), high: one.high.exp(), ..one });
-    Estimate { value: log.value.exp(), interval, ..log }
 }
 
 #[cfg(test)]

@@ -35,13 +35,13 @@ pub mod precision;
 
 pub mod outliers;
 
-pub mod heaps;
+pub mod bimodal;
 
 pub mod drift;
 
 pub mod carryover;
 
-pub mod course;
+pub mod time_series;
 
 pub mod change;
 
@@ -51,22 +51,22 @@ pub mod student;
 
 mod normal;
 
-pub use carryover::{CarryOver, CarryOverError, carry_over};
+pub use bimodal::{Bimodal, bimodal};
+pub use carryover::{CarryOver, carry_over};
 pub use change::{Change, changes, fewest, shifted};
-pub use course::{Course, course, steps};
 pub use decide::{Comparison, Decision, Goal, Margin, MarginError, NewRun, compare, decide};
-pub use drift::{Drift, DriftError, drift};
+pub use drift::{Drift, drift};
 pub use factorial::{Effect, effect};
-pub use heaps::{TwoHeaps, two_heaps};
 pub use level::{Alpha, Family, min_rounds};
 pub use line::{Line, line, slope};
 pub use noise::NoiseFloor;
 pub use order::{Estimate, Interval, MedianRanks, median_ranks};
-pub use outliers::{OutlierClass, Outliers};
-pub use paired::{NoRatio, PairError, Pairs, Side};
+pub use outliers::severe_outliers;
+pub use paired::{NoPairs, Pairs};
 pub use precision::{Spread, decisive};
 pub use rng::Rng;
 pub use runs::{Basis, Between, Ruling, between, own_move, rule};
-pub use sample::{Sample, SampleError};
+pub use sample::{NoSample, Sample};
 pub use share::{Share, share};
+pub use time_series::{TimeSeries, steps, time_series};
 pub use unpaired::{fewest_each, shift};

@@ -81,6 +81,15 @@ impl Serialize for Estimate {
 }
 
 impl Estimate {
+    /// The same on another scale, which rises or falls throughout.
+    pub fn map(self, scale: impl Fn(f64) -> f64) -> Estimate {
+        let interval = self.interval.map(|one| {
+            let (low, high) = (scale(one.low), scale(one.high));
+            Interval { low: low.min(high), high: low.max(high), ..one }
+        });
+        Estimate { value: scale(self.value), interval, ..self }
+    }
+
     /// The median of a sample and its exact interval.
     pub fn of_median(sample: &Sample, alpha: Alpha) -> Estimate {
         let rounds = sample.count();

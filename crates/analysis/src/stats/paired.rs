@@ -2,12 +2,10 @@
 //!
 //! A round is a block: what disturbs it disturbs both sides, so the difference is taken inside
 //! each round first, and the estimate is the median of those differences (not the difference of
-//! the medians). A round in which either side is missing gives no pair and is counted.
-
-use std::fmt;
+//! the medians). A round in which either side is missing gives no pair.
 
 use super::level::Alpha;
-use super::order::{Estimate, Interval};
+use super::order::Estimate;
 use super::sample::Sample;
 
 /// A ratio means something only when the baseline is at least this many times the timer's floor.
@@ -22,128 +20,30 @@ pub struct Pairs {
     pub subject: Sample,
     /// Subject minus baseline in the same rounds.
     pub differences: Sample,
-    /// How many rounds were planned, complete or not.
-    pub rounds: usize,
-    /// In how many rounds the baseline has no value.
-    pub missing_baseline: usize,
-    /// In how many rounds the subject has no value.
-    pub missing_subject: usize,
 }
 
-/// One of the two series of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// What is compared with.
-    Baseline,
-    /// What is compared.
-    Subject,
-}
-
-/// Why two series cannot be paired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PairError {
-    /// They do not belong to the same rounds.
-    Lengths {
-        /// Rounds of the baseline's series.
-        baseline: usize,
-        /// Rounds of the subject's series.
-        subject: usize,
-    },
-    /// A value is infinite or not a number.
-    NotFinite {
-        /// Which series.
-        side: Side,
-        /// Which round, counted from 0.
-        round: usize,
-    },
-    /// The difference of two finite values is too large for a number.
-    Overflow {
-        /// Which round, counted from 0.
-        round: usize,
-    },
-    /// No round has both values.
-    NoPairs,
-}
-
-impl fmt::Display for PairError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PairError::Lengths { baseline, subject } => {
-                write!(f, "the baseline has {baseline} rounds and the subject {subject}")
-            }
-            PairError::NotFinite { side, round } => {
-                let side = match side {
-                    Side::Baseline => "baseline",
-                    Side::Subject => "subject",
-                };
-                write!(f, "the {side} of round index {round} is not a finite number")
-            }
-            PairError::Overflow { round } => {
-                write!(f, "the difference of round index {round} is too large")
-            }
-            PairError::NoPairs => write!(f, "no round has both values"),
-        }
-    }
-}
-
-impl std::error::Error for PairError {}
-
-/// Why no ratio is given.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum NoRatio {
-    /// The baseline's median is too close to what the timer can resolve.
-    NearFloor {
-        /// The baseline's median.
-        median: f64,
-        /// What it would have to be: [`RATIO_FLOORS`] × the timer's floor.
-        needed: f64,
-    },
-    /// A value is zero or negative, and has no logarithm.
-    NotPositive {
-        /// Which series.
-        side: Side,
-        /// Which pair, counted from 0 over the complete rounds.
-        pair: usize,
-    },
-    /// The ratio is too large for a number.
-    Overflow,
-}
+/// Two series cannot be paired: no round has both values, or one of them is not a finite number, or a difference is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no round has both values")]
+pub struct NoPairs;
 
 impl Pairs {
     /// Pairs the values of the same round; `None` is a round without a value.
-    pub fn align(baseline: &[Option<f64>], subject: &[Option<f64>]) -> Result<Pairs, PairError> {
-        if baseline.len() != subject.len() {
-            return Err(PairError::Lengths { baseline: baseline.len(), subject: subject.len() });
+    pub fn align(baseline: &[Option<f64>], subject: &[Option<f64>]) -> Result<Pairs, NoPairs> {
+        let is_finite = |series: &[Option<f64>]| series.iter().flatten().all(|value| value.is_finite());
+        if baseline.len() != subject.len() || !is_finite(baseline) || !is_finite(subject) {
+            return Err(NoPairs);
         }
         let mut kept: [Vec<f64>; 3] = Default::default();
-        for (round, (&baseline, &subject)) in baseline.iter().zip(subject).enumerate() {
-            for (side, value) in [(Side::Baseline, baseline), (Side::Subject, subject)] {
-                if value.is_some_and(|value| !value.is_finite()) {
-                    return Err(PairError::NotFinite { side, round });
-                }
-            }
-            let (Some(baseline), Some(subject)) = (baseline, subject) else {
-                continue;
-            };
-            let difference = subject - baseline;
-            if !difference.is_finite() {
-                return Err(PairError::Overflow { round });
-            }
-            for (series, value) in kept.iter_mut().zip([baseline, subject, difference]) {
+        for (baseline, subject) in baseline.iter().zip(subject) {
+            let (Some(baseline), Some(subject)) = (baseline, subject) else { continue };
+            for (series, value) in kept.iter_mut().zip([*baseline, *subject, subject - baseline]) {
                 series.push(value);
             }
         }
-        let missing = |series: &[Option<f64>]| series.iter().filter(|v| v.is_none()).count();
-        // All three are finite by now, so a refusal can only mean that they are empty.
-        let [baseline_values, subject_values, differences] = kept.map(Sample::new);
-        Ok(Pairs {
-            baseline: baseline_values.map_err(|_| PairError::NoPairs)?,
-            subject: subject_values.map_err(|_| PairError::NoPairs)?,
-            differences: differences.map_err(|_| PairError::NoPairs)?,
-            rounds: baseline.len(),
-            missing_baseline: missing(baseline),
-            missing_subject: missing(subject),
-        })
+        // A difference of two finite values may be too large for a number.
+        let [baseline, subject, differences] = kept.map(|series| Sample::new(series).map_err(|_| NoPairs));
+        Ok(Pairs { baseline: baseline?, subject: subject?, differences: differences? })
     }
 
     /// How many rounds have both values; at least 1.
@@ -159,39 +59,21 @@ impl Pairs {
     /// The median ratio subject ÷ baseline: the median of the paired log ratios and its exact
     /// interval, both exponentiated. With an even count this is the geometric mean of the two
     /// ratios in the middle. `timer_floor` is in the unit of the values.
-    pub fn ratio(&self, timer_floor: f64, alpha: Alpha) -> Result<Estimate, NoRatio> {
-        let median = self.baseline.median();
-        let needed = RATIO_FLOORS * timer_floor;
+    ///
+    /// None where the baseline is too close to what the timer can resolve, a value is not above zero, or the ratio is
+    /// too large for a number.
+    pub fn ratio(&self, timer_floor: f64, alpha: Alpha) -> Option<Estimate> {
         // The positive form, so that a floor that is not a number gives no ratio either.
-        let clear_of_floor = median >= needed;
-        if !clear_of_floor {
-            return Err(NoRatio::NearFloor { median, needed });
+        let is_clear_of_floor = self.baseline.median() >= RATIO_FLOORS * timer_floor;
+        let sides = [self.baseline.values(), self.subject.values()];
+        if !is_clear_of_floor || sides.into_iter().flatten().any(|value| *value <= 0.0) {
+            return None;
         }
-        for (side, sample) in [(Side::Baseline, &self.baseline), (Side::Subject, &self.subject)] {
-            if let Some(pair) = sample.values().iter().position(|&value| value <= 0.0) {
-                return Err(NoRatio::NotPositive { side, pair });
-            }
-        }
-        let logs: Vec<f64> = self
-            .baseline
-            .values()
-            .iter()
-            .zip(self.subject.values())
-            .map(|(baseline, subject)| subject.ln() - baseline.ln())
-            .collect();
-        let logs = Sample::new(logs).map_err(|_| NoRatio::Overflow)?;
-        let estimate = Estimate::of_median(&logs, alpha);
-        let ratio = Estimate {
-            value: estimate.value.exp(),
-            interval: estimate.interval.map(|interval| Interval {
-                low: interval.low.exp(),
-                high: interval.high.exp(),
-                coverage: interval.coverage,
-            }),
-            ..estimate
-        };
+        let both = self.baseline.values().iter().zip(self.subject.values());
+        let logs: Vec<f64> = both.map(|(baseline, subject)| subject.ln() - baseline.ln()).collect();
+        let ratio = Estimate::of_median(&Sample::new(logs).ok()?, alpha).map(f64::exp);
         let largest = ratio.interval.map_or(ratio.value, |interval| interval.high);
-        if largest.is_finite() { Ok(ratio) } else { Err(NoRatio::Overflow) }
+        largest.is_finite().then_some(ratio)
     }
 }
 
@@ -207,29 +89,24 @@ mod tests {
     }
 
     #[test]
-    fn only_complete_rounds_are_paired_and_the_rest_is_counted() {
+    fn only_complete_rounds_are_paired() {
         let baseline = [Some(1.0), None, Some(3.0), None, Some(5.0)];
         let subject = [Some(2.0), Some(9.0), None, None, Some(9.0)];
         let pairs = Pairs::align(&baseline, &subject).unwrap();
         assert_eq!(pairs.differences.values(), [1.0, 4.0]);
-        assert_eq!((pairs.count(), pairs.rounds), (2, 5));
-        assert_eq!((pairs.missing_baseline, pairs.missing_subject), (2, 2));
+        assert_eq!(pairs.count(), 2);
         assert_eq!(pairs.difference(ALPHA).value, 2.5);
     }
 
     #[test]
-    fn series_that_cannot_be_paired_say_why() {
+    fn series_that_cannot_be_paired_are_refused() {
         let one = full(&[1.0]);
-        assert_eq!(Pairs::align(&one, &[]), Err(PairError::Lengths { baseline: 1, subject: 0 }));
-        assert_eq!(Pairs::align(&one, &[None]), Err(PairError::NoPairs));
-        assert_eq!(Pairs::align(&[], &[]), Err(PairError::NoPairs));
-        // A bad value is an error even in a round that would not be paired.
-        let error = Pairs::align(&[None], &[Some(f64::NAN)]).unwrap_err();
-        assert_eq!(error.to_string(), "the subject of round index 0 is not a finite number");
-        assert_eq!(
-            Pairs::align(&full(&[-f64::MAX]), &full(&[f64::MAX])),
-            Err(PairError::Overflow { round: 0 })
-        );
+        for (baseline, subject) in [(&one[..], &[][..]), (&one, &[None]), (&[], &[])] {
+            assert_eq!(Pairs::align(baseline, subject), Err(NoPairs));
+        }
+        // A bad value is refused even in a round that would not be paired.
+        assert_eq!(Pairs::align(&[None, Some(1.0)], &[Some(f64::NAN), Some(1.0)]), Err(NoPairs));
+        assert_eq!(Pairs::align(&full(&[-f64::MAX]), &full(&[f64::MAX])), Err(NoPairs));
     }
 
     /// The median of differences is not the difference of medians: here 1 against −10.
@@ -246,16 +123,15 @@ mod tests {
         let ratio = pairs.ratio(10.0, ALPHA).unwrap();
         assert!((ratio.value - 1.5).abs() < 1e-12);
         assert!((ratio.interval.unwrap().low - 1.5).abs() < 1e-12);
-        assert_eq!(pairs.ratio(10.1, ALPHA), Err(NoRatio::NearFloor { median: 100.0, needed: 101.0 }));
-        assert!(matches!(pairs.ratio(f64::NAN, ALPHA), Err(NoRatio::NearFloor { .. })));
+        assert_eq!((pairs.ratio(10.1, ALPHA), pairs.ratio(f64::NAN, ALPHA)), (None, None));
     }
 
     #[test]
     fn a_ratio_needs_positive_values() {
         let pairs = Pairs::align(&full(&[5.0, 5.0]), &full(&[5.0, 0.0])).unwrap();
-        assert_eq!(pairs.ratio(0.1, ALPHA), Err(NoRatio::NotPositive { side: Side::Subject, pair: 1 }));
+        assert_eq!(pairs.ratio(0.1, ALPHA), None);
         let pairs = Pairs::align(&full(&[1e-300]), &full(&[1e300])).unwrap();
-        assert_eq!(pairs.ratio(0.0, ALPHA), Err(NoRatio::Overflow));
+        assert_eq!(pairs.ratio(0.0, ALPHA), None);
     }
 
     proptest! {

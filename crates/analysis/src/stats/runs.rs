@@ -77,7 +77,8 @@ pub fn own_move(run: &Sample, alpha: Alpha) -> f64 {
 }
 
 /// What the runs allow one to say about a change.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Ruling {
     /// The whole interval lies within the margin.
     Same,

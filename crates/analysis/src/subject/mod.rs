@@ -6,10 +6,16 @@ pub mod spec;
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 pub use spec::{Key, Spec, SpecError, Values};
 
 /// How much lies between the command and the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Layer {
     /// A process on the host.
     Bare,
@@ -23,18 +29,15 @@ pub enum Layer {
 
 impl Layer {
     /// The word used in tables and files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Layer::Bare => "bare",
-            Layer::Floor => "floor",
-            Layer::Runtime => "runtime",
-            Layer::Engine => "engine",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
 /// What an experiment needs of a subject beyond being found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Need {
     /// Starts that end by themselves.
     Launch,
@@ -46,23 +49,22 @@ pub enum Need {
     Pieces,
     /// A program inside that works for a while and says what came of it.
     Work,
+    /// A program inside that serves, and that others reach over a network.
+    Network,
 }
 
 impl Need {
     /// All of them.
-    pub const ALL: [Need; 5] = [Need::Launch, Need::Lifecycle, Need::Exec, Need::Pieces, Need::Work];
+    pub const ALL: [Need; 6] =
+        [Need::Launch, Need::Lifecycle, Need::Exec, Need::Pieces, Need::Work, Need::Network];
     /// What whoever makes containers can do with them as a whole.
     pub const CONTAINER: [Need; 4] = [Need::Launch, Need::Lifecycle, Need::Exec, Need::Work];
+    /// The same of whoever joins them by networks, too.
+    pub const JOINED: [Need; 5] = [Need::Launch, Need::Lifecycle, Need::Exec, Need::Work, Need::Network];
 
     /// The word used in files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Need::Launch => "launch",
-            Need::Lifecycle => "lifecycle",
-            Need::Exec => "exec",
-            Need::Pieces => "pieces",
-            Need::Work => "work",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Why a subject without it has no cells.
@@ -73,6 +75,7 @@ impl Need {
             Need::Exec => "nothing stays running in it that could be entered",
             Need::Pieces => "it cannot be taken apart",
             Need::Work => "nothing works in it",
+            Need::Network => "nothing in it can be reached over a network",
         }
     }
 }
@@ -95,4 +98,14 @@ pub enum Access {
     ReadWrite,
     /// Nothing may be changed.
     ReadOnly,
+}
+
+impl Access {
+    /// As an option of mount(8).
+    pub const fn option(self) -> &'static str {
+        match self {
+            Access::ReadWrite => "rw",
+            Access::ReadOnly => "ro",
+        }
+    }
 }

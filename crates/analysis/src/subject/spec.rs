@@ -5,10 +5,12 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize, Serializer};
 use thiserror::Error;
 
 /// What a subject was asked to be, as typed.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Spec {
     /// A name of the person's own choosing, to tell two of a kind apart.
     pub label: Option<String>,
@@ -22,66 +24,8 @@ pub struct Spec {
 
 /// Why a text is not a subject.
 #[derive(Debug, Error, PartialEq, Eq)]
-pub enum SpecError {
-    /// It does not follow the grammar.
-    #[error(
-        "`{text}` is not a subject: {why}\n\nhint: the form is `[LABEL=]NAME[+RUNTIME][:key=value,…]`, as in `docker+crun:net=none`"
-    )]
-    Grammar {
-        /// What was typed.
-        text: String,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// No kind has this name.
-    #[error("there is no subject `{name}`\n\nhint: subjects are {valid}")]
-    UnknownName {
-        /// What was typed.
-        name: String,
-        /// The names that exist.
-        valid: String,
-    },
-    /// The kind has no such key.
-    #[error("`{name}` has no key `{key}`\n\nhint: its keys are {valid}")]
-    UnknownKey {
-        /// The kind.
-        name: String,
-        /// What was typed.
-        key: String,
-        /// The keys that exist.
-        valid: String,
-    },
-    /// The key cannot take this value.
-    #[error("`{key}={value}` is not possible for `{name}`\n\nhint: `{key}` takes {valid}")]
-    BadValue {
-        /// The kind.
-        name: String,
-        /// The key.
-        key: String,
-        /// What was typed.
-        value: String,
-        /// What it takes.
-        valid: String,
-    },
-    /// The kind runs without an OCI runtime of one's choice.
-    #[error(
-        "`{name}` does not take a runtime\n\nhint: engines do: `docker+{runtime}`, `podman+{runtime}`; or name `{runtime}` itself"
-    )]
-    NoRuntime {
-        /// The kind.
-        name: String,
-        /// What was typed after the plus sign.
-        runtime: String,
-    },
-    /// A key was given twice.
-    #[error("`{key}` is given twice in `{text}`")]
-    Twice {
-        /// The key.
-        key: String,
-        /// What was typed.
-        text: String,
-    },
-}
+#[error("{0}")]
+pub struct SpecError(pub(super) String);
 
 /// What a key's value can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,6 +93,33 @@ pub struct Key {
     pub default: Option<&'static str>,
 }
 
+impl Key {
+    /// A key that has no value unless it is given, or not always the same one.
+    pub(super) const fn of(name: &'static str, values: Values) -> Key {
+        Key { name, values, meaning: "", default: None }
+    }
+
+    /// A key that takes one of these words, and has the first where it is not given.
+    pub(super) const fn choice(name: &'static str, words: &'static [&'static str]) -> Key {
+        Key { default: Some(words[0]), ..Key::of(name, Values::OneOf(words)) }
+    }
+
+    /// The value where it is not given.
+    pub(super) const fn by_default(self, value: &'static str) -> Key {
+        Key { default: Some(value), ..self }
+    }
+
+    /// What it has where it is not given differs.
+    pub(super) const fn without_default(self) -> Key {
+        Key { default: None, ..self }
+    }
+
+    /// What it does, and what holds without it.
+    pub(super) const fn meaning(self, meaning: &'static str) -> Key {
+        Key { meaning, ..self }
+    }
+}
+
 fn split_number(text: &str) -> Option<(f64, &str)> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     Some((text[..end].parse().ok()?, &text[end..]))
@@ -191,7 +162,11 @@ fn is_word(text: &str) -> bool {
 impl Spec {
     /// Takes a subject apart. The kind and its keys are not checked here.
     pub fn parse(text: &str) -> Result<Spec, SpecError> {
-        let wrong = |why| SpecError::Grammar { text: text.to_owned(), why };
+        let wrong = |why: &str| {
+            SpecError(format!(
+                "`{text}` is not a subject: {why}\n\nhint: the form is `[LABEL=]NAME[+RUNTIME][:key=value,…]`, as in `docker+crun:net=none`"
+            ))
+        };
         let head_end = text.find(':').unwrap_or(text.len());
         let (head, tail) = text.split_at(head_end);
         let (label, head) = match head.split_once('=') {
@@ -214,7 +189,7 @@ impl Spec {
         };
         keys.sort();
         if let Some(pair) = keys.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            return Err(SpecError::Twice { key: pair[0].0.clone(), text: text.to_owned() });
+            return Err(SpecError(format!("`{}` is given twice in `{text}`", pair[0].0)));
         }
         Ok(Spec { label, name: name.to_owned(), runtime, keys })
     }
@@ -268,20 +243,18 @@ impl Spec {
 
     /// Checks the keys against those that the kind declares.
     pub fn check_keys(&self, declared: &[Key]) -> Result<(), SpecError> {
+        let name = &self.name;
         for (key, value) in &self.keys {
             let Some(known) = declared.iter().find(|known| known.name == key) else {
                 let names: Vec<_> = declared.iter().map(|known| known.name).collect();
                 let valid = if names.is_empty() { "none at all".to_owned() } else { names.join(", ") };
-                return Err(SpecError::UnknownKey { name: self.name.clone(), key: key.clone(), valid });
+                return Err(SpecError(format!("`{name}` has no key `{key}`\n\nhint: its keys are {valid}")));
             };
             if !known.values.allow(value) {
                 let valid = known.values.described();
-                return Err(SpecError::BadValue {
-                    name: self.name.clone(),
-                    key: key.clone(),
-                    value: value.clone(),
-                    valid,
-                });
+                return Err(SpecError(format!(
+                    "`{key}={value}` is not possible for `{name}`\n\nhint: `{key}` takes {valid}"
+                )));
             }
         }
         Ok(())
@@ -313,6 +286,20 @@ fn split_keys(list: &str) -> Result<Vec<(String, String)>, &'static str> {
             None if next.is_empty() => return Ok(pairs),
             None => return Err("pairs are separated by commas"),
         }
+    }
+}
+
+impl TryFrom<String> for Spec {
+    type Error = SpecError;
+
+    fn try_from(text: String) -> Result<Spec, SpecError> {
+        Spec::parse(&text)
+    }
+}
+
+impl Serialize for Spec {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
     }
 }
 
@@ -363,21 +350,19 @@ mod tests {
             "=crun",
             "docker:net=\"x",
         ] {
-            assert!(matches!(Spec::parse(text), Err(SpecError::Grammar { .. })), "`{text}` was accepted");
+            let error = Spec::parse(text).unwrap_err().to_string();
+            assert!(error.contains("is not a subject"), "`{text}`: {error}");
         }
-        assert!(matches!(Spec::parse("docker:net=none,net=host"), Err(SpecError::Twice { .. })));
+        let error = Spec::parse("docker:net=none,net=host").unwrap_err().to_string();
+        assert!(error.contains("given twice"), "{error}");
     }
 
     #[test]
     fn keys_and_values_are_checked_against_the_declared_ones() {
-        let declared = [Key {
-            name: "net",
-            values: Values::OneOf(&["none", "host"]),
-            meaning: "",
-            default: Some("host"),
-        }];
+        let declared = [Key::choice("net", &["none", "host"]).by_default("host")];
         assert_eq!(parsed("x:net=none").check_keys(&declared), Ok(()));
-        assert!(matches!(parsed("x:nut=none").check_keys(&declared), Err(SpecError::UnknownKey { .. })));
+        let error = parsed("x:nut=none").check_keys(&declared).unwrap_err();
+        assert!(error.to_string().contains("`x` has no key `nut`"), "{error}");
         let error = parsed("x:net=nine").check_keys(&declared).unwrap_err();
         assert!(error.to_string().contains("`net` takes none, host"), "{error}");
     }

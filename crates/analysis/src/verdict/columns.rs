@@ -30,7 +30,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    pub(super) fn of(run: &Recorded) -> Columns {
+    pub(crate) fn of(run: &Recorded) -> Columns {
         let complete: Vec<_> = run.contexts.iter().skip(run.plan.warmups).map(Option::is_some).collect();
         let column = |values: &Vec<f64>| -> Vec<Option<f64>> {
             let counted = values.iter().zip(&complete).filter(|(_, complete)| **complete);

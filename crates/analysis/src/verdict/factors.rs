@@ -5,7 +5,7 @@
 use super::{Columns, Suspect, Verdict};
 use crate::experiment::Weight;
 use crate::record::Recorded;
-use crate::stats::{self, Decision, Effect};
+use crate::stats::{self, Effect};
 
 /// What one effect comes to in one setting and metric.
 #[derive(Debug, Clone)]
@@ -40,7 +40,7 @@ pub(super) fn findings(run: &Recorded, columns: &Columns) -> Vec<FactorFinding> 
             let margin = plan.margin_of(planned.experiment, definition);
             for factors in factorial.effects() {
                 let effect = stats::effect(&values, factors, margin, timer, alpha);
-                let verdict = effect.as_ref().map_or(Verdict::NoData, |effect| verdict(effect.decision));
+                let verdict = effect.as_ref().map_or(Verdict::NoData, |effect| effect.decision.into());
                 all.push(FactorFinding { cells: cells.clone(), factors, metric, effect, verdict });
             }
         }
@@ -48,24 +48,12 @@ pub(super) fn findings(run: &Recorded, columns: &Columns) -> Vec<FactorFinding> 
     all
 }
 
-fn verdict(decision: Decision) -> Verdict {
-    match decision {
-        Decision::Same => Verdict::Same,
-        Decision::Less => Verdict::Less,
-        Decision::More => Verdict::More,
-        Decision::Undecided { smallest_visible, new_run } => Verdict::Undecided { smallest_visible, new_run },
-        Decision::TooFew { have, need } => Verdict::TooFew { have, need },
-    }
-}
-
 /// Overrules the effects that rest on numbers in doubt.
 pub(super) fn overrule(suspects: &[Suspect], findings: &mut [FactorFinding]) {
     for (index, suspect) in suspects.iter().enumerate() {
         for finding in findings.iter_mut() {
-            let concerned = suspect.cells.iter().any(|cell| finding.cells.contains(cell));
-            let same_metric = suspect.metric.is_none_or(|metric| metric == finding.metric);
             let size = finding.effect.map_or(0.0, |effect| effect.difference.value.abs());
-            if concerned && same_metric && suspect.up_to.is_none_or(|reach| size <= reach) {
+            if suspect.concerns(&finding.cells, finding.metric, size) {
                 finding.verdict = Verdict::Suspect(index);
             }
         }

@@ -9,7 +9,8 @@ use super::kind::Kind;
 use crate::experiment::{Metric, Weight};
 use crate::plan::{Comparison, Plan, Relation, Role};
 use crate::record::Recorded;
-use crate::stats::{self, Alpha, Decision, Estimate, Margin, Pairs};
+use crate::stats::{self, Decision, Estimate, Pairs};
+use crate::text::clean;
 use crate::units::{Better, Unit};
 
 /// What a finding is about, in names that mean the same outside of its run.
@@ -27,10 +28,9 @@ pub struct About {
     pub subject: String,
     /// The label of what it is compared with.
     pub against: String,
-    /// Why: the word of [`Relation::name`].
-    pub relation: &'static str,
-    /// The one thing in which they differ, where it is one.
-    pub key: Option<String>,
+    /// Why, and the one thing in which they differ, where it is one.
+    #[serde(flatten)]
+    pub relation: Relation,
     /// The metric's name.
     pub metric: &'static str,
     /// The name of its unit.
@@ -40,23 +40,35 @@ pub struct About {
 }
 
 /// What one comparison says in one setting about one metric.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Finding {
     /// What it is about.
+    #[serde(flatten)]
     pub about: About,
     /// Index into the plan's comparisons.
+    #[serde(skip)]
     pub comparison: usize,
     /// The cell of the subject.
+    #[serde(skip)]
     pub cell: usize,
     /// The cell of what it is compared with.
+    #[serde(skip)]
     pub against: usize,
     /// Index into the experiment's metrics.
+    #[serde(skip)]
     pub metric: usize,
-    /// The numbers, unless no round has both values.
-    pub numbers: Option<Numbers>,
+    /// Median of the paired differences, with its interval at the level that its experiment shares; none where no round
+    /// has both values.
+    pub difference: Option<Estimate>,
+    /// Median of the paired ratios, where the baseline is far enough above the timer's floor.
+    pub ratio: Option<Estimate>,
+    /// The smallest difference that matters, in the unit of the metric.
+    pub matters: Option<f64>,
     /// What follows from them.
+    #[serde(flatten)]
     pub verdict: Verdict,
     /// The noise floor of its layers, where a difference was decided that does not rise above it.
+    #[serde(rename = "hidden_by_noise_floor")]
     pub noise: Option<f64>,
 }
 
@@ -65,10 +77,16 @@ impl Finding {
     pub fn kind(&self) -> Kind {
         self.verdict.kind(self.about.unit, self.about.better)
     }
+
+    /// The verdict in a word for people. A difference that does not rise above the noise floor has a word of its
+    /// own: whoever reads no more than that must not take it for decided.
+    pub fn word(&self) -> &'static str {
+        if self.noise.is_some() { "in noise" } else { self.kind().word() }
+    }
 }
 
 /// The numbers behind a verdict.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub struct Numbers {
     /// Median of the paired differences, with its interval at the level that its experiment shares.
     pub difference: Estimate,
@@ -117,6 +135,20 @@ fn suspect<S: serde::Serializer>(index: &usize, to: S) -> Result<S::Ok, S::Error
     to.collect_map([("suspect", index)])
 }
 
+impl From<Decision> for Verdict {
+    fn from(decision: Decision) -> Verdict {
+        match decision {
+            Decision::Same => Verdict::Same,
+            Decision::Less => Verdict::Less,
+            Decision::More => Verdict::More,
+            Decision::Undecided { smallest_visible, new_run } => {
+                Verdict::Undecided { smallest_visible, new_run }
+            }
+            Decision::TooFew { have, need } => Verdict::TooFew { have, need },
+        }
+    }
+}
+
 impl Verdict {
     /// Which of the kinds it is, of a metric.
     pub fn kind(&self, unit: Unit, better: Better) -> Kind {
@@ -135,10 +167,7 @@ impl Verdict {
 /// The index of the cell with the same experiment and setting and another subject.
 pub fn sibling(plan: &Plan, cell: usize, subject: usize) -> Option<usize> {
     let own = &plan.cells[cell];
-    let fits = |other: &crate::plan::Cell| {
-        other.subject == subject && other.experiment == own.experiment && other.setting == own.setting
-    };
-    plan.cells.iter().position(fits)
+    plan.cell_of(own.experiment, &own.setting, subject)
 }
 
 /// What comparisons say about metrics, of those that are wanted.
@@ -148,39 +177,45 @@ pub(super) fn findings(
     is_wanted: impl Fn(&Comparison, &Metric) -> bool,
 ) -> Vec<Finding> {
     let plan = &run.plan;
-    let mut wanted = Vec::new();
-    for (index, comparison) in plan.comparisons.iter().enumerate() {
-        for (cell, planned) in plan.cells.iter().enumerate() {
-            if planned.subject != comparison.subject || planned.experiment != comparison.experiment {
-                continue;
-            }
-            if let Some(against) = sibling(plan, cell, comparison.against) {
-                let metrics = plan.metrics(planned).iter().enumerate();
-                let metrics = metrics.filter(|(_, metric)| is_wanted(comparison, metric));
-                wanted.extend(metrics.map(|(metric, _)| (index, cell, against, metric)));
-            }
-        }
-    }
-    let (host, name): (Arc<str>, Arc<str>) = (run.environment.host.as_str().into(), run.run.as_str().into());
+    let metrics = |(index, cell, against): (usize, usize, usize)| {
+        let metrics = plan.metrics(&plan.cells[cell]).iter().enumerate();
+        let wanted = metrics.filter(|(_, metric)| is_wanted(&plan.comparisons[index], metric));
+        wanted.map(move |(metric, _)| (index, cell, against, metric)).collect::<Vec<_>>()
+    };
+    let wanted: Vec<_> = plan.compared().flat_map(metrics).collect();
+    let [host, name] = [&run.environment.host, &run.run].map(|text| Arc::<str>::from(clean(text)));
     let timer = run.environment.timer.step as f64 / 1e9;
     let one = |&(comparison, cell, against, metric): &(usize, usize, usize, usize)| {
-        let definition = &plan.metrics(&plan.cells[cell])[metric];
-        let margin = plan.margin_of(plan.cells[cell].experiment, definition);
+        let planned = &plan.cells[cell];
+        let definition = &plan.metrics(planned)[metric];
+        let margin = plan.margin_of(planned.experiment, definition);
         let pairs = Pairs::align(columns.get(against, metric), columns.get(cell, metric)).ok();
         let role = plan.comparisons[comparison].relation.role();
-        let alpha = plan.alpha_for(plan.cells[cell].experiment, role);
-        let (numbers, mut verdict) = judge(definition, margin, pairs.as_ref(), timer, alpha);
-        if role == Role::Described && numbers.is_some() {
-            verdict = Verdict::Context;
+        let alpha = plan.alpha_for(planned.experiment, role);
+        let compared = pairs.as_ref().map(|pairs| stats::compare(pairs, margin, alpha));
+        let is_context = definition.weight == Weight::Context || role == Role::Described;
+        Finding {
+            about: about(run, &host, &name, (comparison, cell, metric)),
+            comparison,
+            cell,
+            against,
+            metric,
+            difference: compared.as_ref().map(|one| one.difference),
+            ratio: pairs.and_then(|pairs| pairs.ratio(timer, alpha)),
+            matters: compared.as_ref().map(|one| one.matters),
+            verdict: match compared {
+                None => Verdict::NoData,
+                Some(_) if is_context => Verdict::Context,
+                Some(compared) => compared.decision.into(),
+            },
+            noise: None,
         }
-        let about = about(run, &host, &name, (comparison, cell, metric));
-        Finding { about, comparison, cell, against, metric, numbers, verdict, noise: None }
     };
     let mut findings = in_parallel(&wanted, one);
     // What only one side can have (the requests of one that is asked over an API) is no gap.
     let is_context =
         |finding: &Finding| plan.metrics(&plan.cells[finding.cell])[finding.metric].weight == Weight::Context;
-    findings.retain(|finding| finding.numbers.is_some() || !is_context(finding));
+    findings.retain(|finding| finding.difference.is_some() || !is_context(finding));
     findings
 }
 
@@ -198,40 +233,11 @@ fn about(
         run: Arc::clone(name),
         experiment: cell.experiment,
         setting: cell.setting.to_string(),
-        subject: plan.subjects[comparison.subject].label.clone(),
-        against: plan.subjects[comparison.against].label.clone(),
-        relation: comparison.relation.name(),
-        key: match &comparison.relation {
-            Relation::OneKey(key) => Some(key.clone()),
-            _ => None,
-        },
+        subject: clean(&plan.subjects[comparison.subject].label),
+        against: clean(&plan.subjects[comparison.against].label),
+        relation: comparison.relation.clone(),
         metric: metric.name,
         unit: metric.unit,
         better: metric.better,
     }
-}
-
-fn judge(
-    metric: &Metric,
-    margin: Margin,
-    pairs: Option<&Pairs>,
-    timer: f64,
-    alpha: Alpha,
-) -> (Option<Numbers>, Verdict) {
-    let Some(pairs) = pairs else { return (None, Verdict::NoData) };
-    let compared = stats::compare(pairs, margin, alpha);
-    let numbers = Numbers {
-        difference: compared.difference,
-        ratio: pairs.ratio(timer, alpha).ok(),
-        matters: compared.matters,
-    };
-    let verdict = match compared.decision {
-        _ if metric.weight == Weight::Context => Verdict::Context,
-        Decision::Same => Verdict::Same,
-        Decision::Less => Verdict::Less,
-        Decision::More => Verdict::More,
-        Decision::Undecided { smallest_visible, new_run } => Verdict::Undecided { smallest_visible, new_run },
-        Decision::TooFew { have, need } => Verdict::TooFew { have, need },
-    };
-    (Some(numbers), verdict)
 }

@@ -5,15 +5,16 @@ use serde::{Serialize, Serializer};
 
 use crate::units::{Better, Unit};
 
-/// A verdict without what it is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// A verdict without what it is about; what changed comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::EnumIter, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Kind {
     /// Of a time or a rate: the slower one.
     Slower,
-    /// Of a time or a rate: the faster one.
-    Faster,
     /// Of an amount of which a person wishes for less, or for more: the worse one.
     Worse,
+    /// Of a time or a rate: the faster one.
+    Faster,
     /// The better one.
     Better,
     /// Of an amount that only describes: more of it.
@@ -23,16 +24,19 @@ pub enum Kind {
     /// Any difference is smaller than what matters.
     Same,
     /// Of two runs: it changed, and so did what shows the machine.
+    #[strum(serialize = "machine changed")]
     Machine,
     /// Of two runs: what holds in one setting does not in another.
     Mixed,
     /// Not decided.
     Undecided,
     /// Too few rounds for any verdict.
+    #[strum(serialize = "too few")]
     TooFew,
     /// The numbers are not to be believed.
     Suspect,
     /// A side has no values.
+    #[strum(serialize = "no data")]
     NoData,
     /// Shown with its interval; nothing is decided.
     Context,
@@ -47,22 +51,9 @@ impl Serialize for Kind {
 
 impl Kind {
     /// All of them, what changed first.
-    pub const ALL: [Kind; 14] = [
-        Kind::Slower,
-        Kind::Worse,
-        Kind::Faster,
-        Kind::Better,
-        Kind::More,
-        Kind::Less,
-        Kind::Same,
-        Kind::Machine,
-        Kind::Mixed,
-        Kind::Undecided,
-        Kind::TooFew,
-        Kind::Suspect,
-        Kind::NoData,
-        Kind::Context,
-    ];
+    pub fn all() -> impl Iterator<Item = Kind> {
+        <Kind as strum::IntoEnumIterator>::iter()
+    }
 
     /// What a difference is called: by the metric's unit, and by which values a person wishes for.
     pub const fn of_difference(is_more: bool, unit: Unit, better: Better) -> Kind {
@@ -106,23 +97,8 @@ impl Kind {
     }
 
     /// The word used in tables and files.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Kind::Slower => "slower",
-            Kind::Faster => "faster",
-            Kind::Worse => "worse",
-            Kind::Better => "better",
-            Kind::More => "more",
-            Kind::Less => "less",
-            Kind::Same => "same",
-            Kind::Machine => "machine changed",
-            Kind::Mixed => "mixed",
-            Kind::Undecided => "undecided",
-            Kind::TooFew => "too few",
-            Kind::Suspect => "suspect",
-            Kind::NoData => "no data",
-            Kind::Context => "context",
-        }
+    pub fn word(self) -> &'static str {
+        self.into()
     }
 }
 

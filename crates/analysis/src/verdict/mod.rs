@@ -6,32 +6,32 @@
 //! `warning`.
 
 pub mod columns;
-mod doubt;
-pub mod exhibit;
 pub mod factors;
 pub mod finding;
 pub mod kind;
 pub mod noise;
 mod own;
 pub mod precision;
-pub mod prediction;
 pub mod price;
-pub mod summary;
+mod quality;
 pub mod suspect;
+pub mod table;
+mod view;
 pub mod warning;
 
 pub use columns::{CellSummary, Columns, MetricSummary, in_parallel};
-pub use doubt::{Doubts, doubts};
-pub use exhibit::{Evidence, Exhibit};
 pub use finding::{About, Finding, Numbers, Verdict, sibling};
 pub use kind::Kind;
 pub use noise::Noise;
 pub use price::{Price, Sum};
+pub use quality::{Quality, quality};
 pub use suspect::Suspect;
+pub use table::ExperimentTable;
+pub use view::View;
 pub use warning::Warning;
 
 use crate::record::Recorded;
-use crate::stats::{self, Alpha, Course, Estimate, Pairs};
+use crate::stats::{self, Alpha, Estimate, Pairs, TimeSeries};
 use columns::summary;
 use finding::findings;
 
@@ -63,7 +63,7 @@ pub struct Analysis {
     /// Every effect of the factorial, in every setting and decisive metric.
     pub factors: Vec<factors::FactorFinding>,
     /// Tables of the experiments' own.
-    pub exhibits: Vec<Exhibit>,
+    pub experiment_tables: Vec<ExperimentTable>,
     /// How narrow the comparisons with the baseline are.
     pub precision: Option<precision::Reached>,
 }
@@ -76,7 +76,7 @@ pub struct Shape {
     /// At most [`MOST_STEPS`] order statistics at equal steps, from the smallest to the largest value.
     pub steps: Vec<f64>,
     /// The values over complete rounds, in at most [`MOST_POINTS`] points.
-    pub course: Course,
+    pub time_series: TimeSeries,
 }
 
 /// As many as make a curve of a distribution look smooth.
@@ -101,45 +101,33 @@ pub fn analyse(run: &Recorded) -> Analysis {
     let columns = Columns::of(run);
     let all: Vec<usize> = (0..run.plan.cells.len()).collect();
     let cells = in_parallel(&all, |&cell| summary(run, &columns, cell));
-    let mut findings = findings(run, &columns, |_, _| true);
+    let findings = findings(run, &columns, |_, _| true);
     let noise = noise::of_twins(&run.plan, &columns, &cells, &findings);
     let prices = price::all(run, &columns);
-    let view = suspect::View {
-        run,
-        columns: &columns,
-        cells: &cells,
-        findings: &findings,
-        noise: &noise,
-        prices: &prices,
-    };
+    let mut view = View { run, columns: &columns, cells: &cells, findings, noise: &noise, prices: &prices };
     let suspects = own::suspects(&view);
     for (index, suspect) in suspects.iter().enumerate() {
-        suspect.overrule(index, &mut findings);
+        suspect.overrule(index, &mut view.findings);
     }
-    for finding in &mut findings {
+    for finding in &mut view.findings {
         finding.noise = noise::above(&run.plan, &noise, finding);
     }
     let mut effects = factors::findings(run, &columns);
     factors::overrule(&suspects, &mut effects);
     let (warnings, carry_over_tested) = warning::all(run, &columns, &cells);
     // What experiments show beside their findings rests on rounds, or on whole samples, and blocks have neither.
-    let exhibits = match run.is_in_blocks() {
+    let experiment_tables = match run.is_in_blocks() {
         true => Vec::new(),
-        false => own::tables(&Evidence {
-            run,
-            columns: &columns,
-            cells: &cells,
-            findings: &findings,
-            noise: &noise,
-        }),
+        false => own::tables(&view),
     };
+    let (sums, findings) = (own::sums(&view), view.findings);
     Analysis {
         rounds: run.complete_rounds(),
         floor_shares: floor_shares(run, &columns),
         factors: effects,
-        exhibits,
+        experiment_tables,
         precision: precision::reached(&run.plan, &columns, &findings),
-        sums: own::sums(run, &columns, &prices),
+        sums,
         shapes: in_parallel(&all, |&cell| shapes(run, &columns, cell)),
         prices,
         cells,
@@ -158,7 +146,7 @@ fn shapes(run: &Recorded, columns: &Columns, cell: usize) -> Vec<Option<Shape>> 
         Some(Shape {
             quartiles: (low, high),
             steps: stats::steps(&sample, MOST_STEPS),
-            course: stats::course(columns.get(cell, metric), MOST_POINTS),
+            time_series: stats::time_series(columns.get(cell, metric), MOST_POINTS),
         })
     };
     (0..run.plan.metrics(&run.plan.cells[cell]).len()).map(of_metric).collect()
@@ -174,14 +162,13 @@ fn floor_shares(run: &Recorded, columns: &Columns) -> Vec<FloorShare> {
     let timer = run.environment.timer.step as f64 / 1e9;
     let share = |cell: usize| {
         let entry = &plan.subjects[plan.cells[cell].subject];
-        let experiment = crate::experiment::find(plan.cells[cell].experiment)?;
-        let is_told = experiment.about().is_about_launches() && entry.layer > crate::plan::Layer::Floor;
-        if entry.twin_of.is_some() || !is_told {
+        let waited_for = matches!(plan.cells[cell].asks().event, crate::experiment::Event::Once(_));
+        if entry.twin_of.is_some() || !waited_for || entry.layer <= crate::plan::Layer::Floor {
             return None;
         }
         let floor = sibling(plan, cell, floor)?;
         let pairs = Pairs::align(columns.get(cell, 0), columns.get(floor, 0)).ok()?;
-        Some(FloorShare { cell, share: pairs.ratio(timer, Alpha::FIVE_PERCENT).ok()? })
+        Some(FloorShare { cell, share: pairs.ratio(timer, Alpha::FIVE_PERCENT)? })
     };
     (0..plan.cells.len()).filter_map(share).collect()
 }

@@ -36,7 +36,7 @@ pub(super) fn of_twins(
         let [one, other] = [finding.against, finding.cell].map(|cell| columns.get(cell, finding.metric));
         let difference = Pairs::align(one, other).ok()?.difference(Alpha::FIVE_PERCENT);
         let median = cells[finding.against].metrics[finding.metric].as_ref()?.median.value;
-        let at_its_level = finding.numbers.and_then(|numbers| numbers.difference.interval);
+        let at_its_level = finding.difference.and_then(|difference| difference.interval);
         // That twins differ is a verdict.
         let holds_zero = at_its_level.is_none_or(|interval| interval.contains(0.0));
         let floor = NoiseFloor { holds_zero, ..NoiseFloor::of_twins(&difference, median)? };
@@ -67,5 +67,5 @@ pub(super) fn above(plan: &Plan, noise: &[Noise], finding: &Finding) -> Option<f
             && layers.contains(&entry(noise.cell).layer)
     });
     let floor = NoiseFloor::widest(concerned.map(|noise| noise.floor))?;
-    floor.hides(finding.numbers?.difference.value).then_some(floor.units)
+    floor.hides(finding.difference?.value).then_some(floor.units)
 }

@@ -4,7 +4,7 @@
 //! medians; that of a run is the widest of its decisive comparisons with the baseline. Twins do not
 //! count: they are controls.
 
-use super::{Columns, Finding, sibling};
+use super::{Columns, Finding};
 use crate::experiment::Weight;
 use crate::plan::{Plan, Precision, Relation, Verdicts};
 use crate::record::Recorded;
@@ -23,23 +23,17 @@ pub struct Reached {
 type Asked = (usize, usize, usize);
 
 fn asked(plan: &Plan) -> Vec<Asked> {
-    let mut all = Vec::new();
-    for comparison in &plan.comparisons {
+    let asked = plan.compared().filter(|&(index, ..)| {
+        let comparison = &plan.comparisons[index];
         let is_control = comparison.relation == Relation::Twin;
-        if is_control || comparison.against != plan.baseline_of(comparison.experiment) {
-            continue;
-        }
-        for (cell, planned) in plan.cells.iter().enumerate() {
-            if planned.subject != comparison.subject || planned.experiment != comparison.experiment {
-                continue;
-            }
-            let Some(against) = sibling(plan, cell, comparison.against) else { continue };
-            let decisive = plan.metrics(planned).iter().enumerate();
-            let decisive = decisive.filter(|(_, metric)| metric.weight == Weight::Verdict);
-            all.extend(decisive.map(|(metric, _)| (cell, against, metric)));
-        }
-    }
-    all
+        !is_control && comparison.against == plan.baseline_of(comparison.experiment)
+    });
+    let decisive = |(_, cell, against): (usize, usize, usize)| {
+        let metrics = plan.metrics(&plan.cells[cell]).iter().enumerate();
+        let decisive = metrics.filter(|(_, metric)| metric.weight == Weight::Verdict);
+        decisive.map(move |(metric, _)| (cell, against, metric))
+    };
+    asked.flat_map(decisive).collect()
 }
 
 /// What differences are a share of.
@@ -52,7 +46,7 @@ pub(super) fn reached(plan: &Plan, columns: &Columns, findings: &[Finding]) -> O
     let share = |(cell, against, metric): Asked| {
         let fits = |one: &Finding| one.cell == cell && one.against == against && one.metric == metric;
         let finding = findings.iter().position(fits)?;
-        let interval = findings[finding].numbers?.difference.interval?;
+        let interval = findings[finding].difference?.interval?;
         let pairs = Pairs::align(columns.get(against, metric), columns.get(cell, metric)).ok()?;
         let share = interval.half_width() / longer_median(&pairs);
         share.is_finite().then_some(Reached { share, finding })

@@ -3,8 +3,9 @@
 //! at zero. What cannot be a price is suspect, at a level that all prices of an
 //! experiment share.
 
+use serde::Serialize;
+
 use super::columns::Columns;
-use crate::experiment;
 use crate::plan::Plan;
 use crate::record::Recorded;
 use crate::stats::{Alpha, Estimate, Family, Pairs};
@@ -39,29 +40,31 @@ pub fn below_zero(estimate: &Estimate) -> bool {
     estimate.interval.is_some_and(|interval| interval.high < 0.0)
 }
 
-/// Do the parts make the whole?
-#[derive(Debug, Clone)]
+/// Do the rungs make the whole?
+#[derive(Debug, Clone, Serialize)]
 pub struct Sum {
-    /// The subject.
-    pub subject: usize,
+    /// The experiment's name.
+    #[serde(skip)]
+    pub experiment: &'static str,
+    /// The subject's label.
+    pub label: String,
     /// What ran before.
     pub prestate: &'static str,
     /// The prices of all rungs from the first launch to the last added up, medians all of them.
     pub rungs: f64,
     /// The last launch as it was measured.
+    #[serde(rename = "last_rung")]
     pub last: Estimate,
     /// The same launch as another experiment measured it, less the probe's own work, as the rungs are.
+    #[serde(rename = "measured_whole")]
     pub whole: Option<Estimate>,
 }
 
 /// The cell of the same subject that a cell is told in difference of.
 fn reference(plan: &Plan, cell: usize) -> Option<usize> {
     let own = &plan.cells[cell];
-    let setting = experiment::find(own.experiment)?.reference(&own.setting)?;
-    let is_it = |other: &crate::plan::Cell| {
-        other.subject == own.subject && other.experiment == own.experiment && other.setting == setting
-    };
-    plan.cells.iter().position(is_it)
+    let setting = (own.asks().reference)(&own.setting)?;
+    plan.cell_of(own.experiment, &setting, own.subject)
 }
 
 /// All prices of a run: of the experiments that tell settings in difference of others.

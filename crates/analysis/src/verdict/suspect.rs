@@ -1,23 +1,20 @@
 //! What must not be believed, whatever its interval says. Each rule names the evidence and the
 //! likely mechanism, and overrules the verdicts that rest on it.
 
-use super::columns::{CellSummary, Columns, MetricSummary};
-use super::finding::{Finding, Verdict, sibling};
+use super::finding::{Finding, Verdict};
 use super::noise::Noise;
-use super::price::Price;
-use crate::experiment;
-use crate::plan::{Plan, Relation};
-use crate::record::{DoubtFacts, IMPORT_RULES, Recorded};
-use crate::units::Unit;
+use super::view::View;
+use crate::plan::Relation;
+use crate::record::{IMPORT_RULES, IssueFacts};
 
 /// A rule that fired.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspect {
     /// The name of the rule.
     pub rule: &'static str,
-    /// The cells whose numbers are in doubt.
+    /// The cells whose numbers are in issue.
     pub cells: Vec<usize>,
-    /// Index into the experiment's metrics; none where all are in doubt.
+    /// Index into the experiment's metrics; none where all are in issue.
     pub metric: Option<usize>,
     /// Differences up to this size are in doubt, larger ones stand; none where no size helps. In
     /// the unit of the metric.
@@ -29,211 +26,137 @@ pub struct Suspect {
 }
 
 impl Suspect {
-    /// Overrules the findings that rest on the numbers in doubt.
+    /// One metric of a cell is suspect, however large a difference is.
+    pub fn of(
+        rule: &'static str,
+        (cell, metric): (usize, usize),
+        evidence: String,
+        mechanism: &str,
+    ) -> Suspect {
+        let mechanism = mechanism.to_owned();
+        Suspect { rule, cells: vec![cell], metric: Some(metric), up_to: None, evidence, mechanism }
+    }
+
+    /// Whether a difference of this size in a metric of any of these cells rests on the numbers in issue.
+    pub(crate) fn concerns(&self, cells: &[usize], metric: usize, size: f64) -> bool {
+        cells.iter().any(|cell| self.cells.contains(cell))
+            && self.metric.is_none_or(|own| own == metric)
+            && self.up_to.is_none_or(|reach| size <= reach)
+    }
+
+    /// Overrules the findings that rest on the numbers in issue.
     pub(super) fn overrule(&self, index: usize, findings: &mut [Finding]) {
         for finding in findings {
-            let concerned = self.cells.contains(&finding.cell) || self.cells.contains(&finding.against);
-            let same_metric = self.metric.is_none_or(|metric| metric == finding.metric);
-            let size = finding.numbers.map_or(0.0, |numbers| numbers.difference.value.abs());
-            let in_reach = self.up_to.is_none_or(|reach| size <= reach);
-            if concerned && same_metric && in_reach && finding.verdict != Verdict::Context {
+            let size = finding.difference.map_or(0.0, |difference| difference.value.abs());
+            let concerned = self.concerns(&[finding.cell, finding.against], finding.metric, size);
+            if concerned && finding.verdict != Verdict::Context {
                 finding.verdict = Verdict::Suspect(index);
             }
         }
     }
 }
 
-/// The rules, each from a run's numbers to what is suspect in them.
-type Rule = fn(&View<'_>) -> Vec<Suspect>;
-
-const RULES: [Rule; 5] = [of_the_import, negative, faster_than_bare, control_moved, copies];
-
-/// What a rule may look at.
-pub struct View<'a> {
-    /// What was recorded.
-    pub run: &'a Recorded,
-    /// The values that count.
-    pub columns: &'a Columns,
-    /// The cells, in the order of the plan.
-    pub cells: &'a [CellSummary],
-    /// What the comparisons came to.
-    pub findings: &'a [Finding],
-    /// The noise floors.
-    pub noise: &'a [Noise],
-    /// What settings cost more than their references.
-    pub prices: &'a [Price],
-}
-
-/// Applies the rules that hold for every question.
-pub(super) fn all(view: &View<'_>) -> Vec<Suspect> {
-    RULES.iter().flat_map(|rule| rule(view)).collect()
-}
-
-impl View<'_> {
-    /// The plan of the run.
-    pub fn plan(&self) -> &Plan {
-        &self.run.plan
-    }
-
-    /// The place of a metric among those of a cell's experiment.
-    pub fn metric_index(&self, cell: usize, name: &str) -> Option<usize> {
-        self.plan().metrics(&self.plan().cells[cell]).iter().position(|metric| metric.name == name)
-    }
-
-    /// The label of a cell's subject.
-    pub fn label(&self, cell: usize) -> &str {
-        &self.plan().subjects[self.plan().cells[cell].subject].label
-    }
-
-    /// A metric of a cell, in words.
-    pub fn named(&self, cell: usize, metric: usize) -> String {
-        let planned = &self.plan().cells[cell];
-        let setting =
-            if planned.setting.0.is_empty() { String::new() } else { format!(" ({})", planned.setting) };
-        format!("{} of `{}`{setting}", self.plan().metrics(planned)[metric].name, self.label(cell))
-    }
-
-    /// The same setting of the baseline.
-    pub fn baseline_cell(&self, cell: usize) -> Option<usize> {
-        let baseline = self.plan().baseline_of(self.plan().cells[cell].experiment);
-        sibling(self.plan(), cell, baseline)
-    }
-}
-
 /// What was suspect in a file while it was imported. Only rules of this program count.
-fn of_the_import(view: &View<'_>) -> Vec<Suspect> {
+pub(super) fn of_the_import(view: &View<'_>) -> Vec<Suspect> {
     let plan = view.plan();
-    let doubts = view.run.environment.origin.iter().flat_map(|origin| &origin.doubts);
-    let suspect = |doubt: &DoubtFacts| {
-        let rule = IMPORT_RULES.into_iter().find(|rule| *rule == doubt.rule)?;
+    let issues = view.run.environment.origin.iter().flat_map(|origin| &origin.issues);
+    let suspect = |issue: &IssueFacts| {
+        let rule = IMPORT_RULES.into_iter().find(|rule| *rule == issue.rule)?;
         let is_concerned = |cell: &usize| {
             let label = &plan.subjects[plan.cells[*cell].subject].label;
-            doubt.labels.is_empty() || doubt.labels.contains(label)
+            issue.labels.is_empty() || issue.labels.contains(label)
         };
         let cells: Vec<usize> = (0..plan.cells.len()).filter(is_concerned).collect();
-        let metric = doubt.metric.as_ref().and_then(|name| view.metric_index(*cells.first()?, name));
-        let (evidence, mechanism) = (doubt.evidence.clone(), doubt.mechanism.clone());
+        let metric = issue.metric.as_ref().and_then(|name| view.metric_index(*cells.first()?, name));
+        let (evidence, mechanism) = (issue.evidence.clone(), issue.mechanism.clone());
         Some(Suspect { rule, cells, metric, up_to: None, evidence, mechanism })
     };
-    doubts.filter_map(suspect).collect()
+    issues.filter_map(suspect).collect()
 }
 
 /// Time does not run backwards and CPU is not given back. A difference of two launches goes below zero by
 /// noise; there the whole interval of the median must lie below.
-fn negative(view: &View<'_>) -> Vec<Suspect> {
-    let mut found = Vec::new();
-    for (cell, summary) in view.cells.iter().enumerate() {
-        let planned = &view.plan().cells[cell];
-        let differences = experiment::find(planned.experiment).map_or(&[][..], |one| one.about().differences);
-        for (metric, values) in summary.metrics.iter().enumerate() {
-            let known = &view.plan().metrics(planned)[metric];
-            let is_difference = differences.contains(&known.name);
-            let reach = |values: &MetricSummary| match is_difference {
-                true => values.median.interval.map(|interval| interval.high),
-                false => Some(values.range.0),
-            };
-            let Some(reach) = values.as_ref().and_then(reach).filter(|reach| *reach < 0.0) else { continue };
-            let unit = known.unit;
-            found.push(Suspect {
-                rule: "negative",
-                cells: vec![cell],
-                metric: Some(metric),
-                up_to: None,
-                evidence: format!(
-                    "{} {} {}",
-                    view.named(cell, metric),
-                    if is_difference { "has a median of at most" } else { "reaches" },
-                    unit.format_signed(reach)
-                ),
-                mechanism:
-                    "a clock that was set, or a difference of two readings of which one is not what it seems"
-                        .into(),
-            });
-        }
-    }
-    found
-}
-
-/// Whether a cell is of a process on the host.
-pub fn is_bare(view: &View<'_>, cell: usize) -> bool {
-    view.plan().subjects[view.plan().cells[cell].subject].layer == crate::plan::Layer::Bare
+pub(super) fn negative(view: &View<'_>) -> Vec<Suspect> {
+    let suspect = |(cell, metric): (usize, usize)| {
+        let values = view.cells[cell].metrics[metric].as_ref()?;
+        let known = view.metric(cell, metric);
+        let differences = view.cell(cell).asks().differences;
+        let (seen, reach) = match differences.contains(&known.name) {
+            true => ("has a median of at most", values.median.interval?.high),
+            false => ("reaches", values.range.0),
+        };
+        let evidence = format!("{} {seen} {}", view.named(cell, metric), known.unit.format_signed(reach));
+        let mechanism =
+            "a clock that was set, or a difference of two readings of which one is not what it seems";
+        (reach < 0.0).then(|| Suspect::of("negative", (cell, metric), evidence, mechanism))
+    };
+    view.all().filter_map(suspect).collect()
 }
 
 /// A container is a process with more to do: beyond the noise it cannot be faster than one.
-fn faster_than_bare(view: &View<'_>) -> Vec<Suspect> {
-    let mut found = Vec::new();
-    for finding in view.findings {
+pub(super) fn faster_than_bare(view: &View<'_>) -> Vec<Suspect> {
+    let suspect = |finding: &Finding| {
         let relation = &view.plan().comparisons[finding.comparison].relation;
-        if *relation != Relation::Baseline || !finding.kind().is_better() || !is_bare(view, finding.against) {
-            continue;
+        let difference = finding.difference?.value;
+        if *relation != Relation::Baseline || !finding.kind().is_better() || !view.is_bare(finding.against) {
+            return None;
         }
-        let Some(numbers) = finding.numbers else { continue };
-        let own = &view.plan().cells[finding.cell];
-        let floors = view.noise.iter().filter(|noise| {
-            let cell = &view.plan().cells[noise.cell];
+        let own = view.cell(finding.cell);
+        let hides = |noise: &Noise| {
+            let cell = view.cell(noise.cell);
             noise.metric == finding.metric
                 && cell.experiment == own.experiment
                 && cell.setting == own.setting
-                && is_bare(view, noise.cell)
-        });
-        if floors.clone().any(|noise| noise.floor.hides(numbers.difference.value)) {
-            continue;
+                && view.is_bare(noise.cell)
+                && noise.floor.hides(difference)
+        };
+        if view.noise.iter().any(hides) {
+            return None;
         }
-        found.push(Suspect {
-            rule: "faster than bare",
-            cells: vec![finding.cell],
-            metric: Some(finding.metric),
-            up_to: None,
-            evidence: format!(
-                "{} is {} from a bare process",
-                view.named(finding.cell, finding.metric),
-                Unit::Seconds.format_signed(numbers.difference.value)
-            ),
-            mechanism: "other bits on the two sides, or a part of the work that was left out".into(),
-        });
-    }
-    found
+        let evidence = format!(
+            "{} is {} from a bare process",
+            view.named(finding.cell, finding.metric),
+            view.metric(finding.cell, finding.metric).unit.format_signed(difference)
+        );
+        let mechanism = "other bits on the two sides, or a part of the work that was left out";
+        Some(Suspect::of("faster than bare", (finding.cell, finding.metric), evidence, mechanism))
+    };
+    view.findings.iter().filter_map(suspect).collect()
 }
 
 /// A subject differs from itself: the instrument, not the subject, made the difference.
-fn control_moved(view: &View<'_>) -> Vec<Suspect> {
-    let mut found = Vec::new();
-    for finding in view.findings {
+pub(super) fn control_moved(view: &View<'_>) -> Vec<Suspect> {
+    let suspect = |finding: &Finding| {
         let is_control = view.plan().comparisons[finding.comparison].relation == Relation::Twin;
+        let difference = finding.difference?;
         if !is_control || !matches!(finding.verdict, Verdict::More | Verdict::Less) {
-            continue;
+            return None;
         }
-        let Some(numbers) = finding.numbers else { continue };
-        let unit = view.plan().metrics(&view.plan().cells[finding.cell])[finding.metric].unit;
-        found.push(Suspect {
-            rule: "control moved",
+        let evidence = format!(
+            "{} differs by {} from the same subject under its own label",
+            view.named(finding.cell, finding.metric),
+            view.metric(finding.cell, finding.metric).unit.format_signed(difference.value)
+        );
+        let mechanism =
+            "the order within rounds, or state that one label's launches leave and the other's find";
+        Some(Suspect {
             cells: vec![finding.cell, finding.against],
-            metric: Some(finding.metric),
             // What the control did may have happened to others too, but not more than that.
-            up_to: Some(
-                numbers.difference.interval.map_or(numbers.difference.value.abs(), |all| all.farthest_end()),
-            ),
-            evidence: format!(
-                "{} differs by {} from the same subject under its own label",
-                view.named(finding.cell, finding.metric),
-                unit.format_signed(numbers.difference.value)
-            ),
-            mechanism:
-                "the order within rounds, or state that one label's launches leave and the other's find"
-                    .into(),
-        });
-    }
-    found
+            up_to: Some(difference.interval.map_or(difference.value.abs(), |all| all.farthest_end())),
+            ..Suspect::of("control moved", (finding.cell, finding.metric), evidence, mechanism)
+        })
+    };
+    view.findings.iter().filter_map(suspect).collect()
 }
 
 /// Two measurements never agree to the nanosecond in every round.
-fn copies(view: &View<'_>) -> Vec<Suspect> {
+pub(super) fn copies(view: &View<'_>) -> Vec<Suspect> {
     /// Fewer equal values could be chance on a coarse clock.
     const FEWEST: usize = 5;
     let mut found = Vec::new();
     for first in 0..view.cells.len() {
         for second in first + 1..view.cells.len() {
-            if view.plan().cells[first].experiment != view.plan().cells[second].experiment {
+            if view.cell(first).experiment != view.cell(second).experiment {
                 continue;
             }
             let (one, other) = (view.columns.get(first, 0), view.columns.get(second, 0));
@@ -242,17 +165,20 @@ fn copies(view: &View<'_>) -> Vec<Suspect> {
             if values < FEWEST || constant || one != other {
                 continue;
             }
+            let evidence = format!(
+                "{} and {} have the same value in each of {values} rounds",
+                view.named(first, 0),
+                view.named(second, 0)
+            );
             found.push(Suspect {
-                rule: "two columns that are copies",
                 cells: vec![first, second],
                 metric: None,
-                up_to: None,
-                evidence: format!(
-                    "{} and {} have the same value in each of {values} rounds",
-                    view.named(first, 0),
-                    view.named(second, 0)
-                ),
-                mechanism: "one of them was copied, not measured".into(),
+                ..Suspect::of(
+                    "two columns that are copies",
+                    (first, 0),
+                    evidence,
+                    "one of them was copied, not measured",
+                )
             });
         }
     }

@@ -1,13 +1,16 @@
-//! What a reader must know beside the verdicts: each warning is a case of one enum, says what was
-//! seen, and what can be done about it.
+//! What a reader must know beside the verdicts: each warning says what was seen, and what can be done about it.
 
 mod programs;
 
+use serde::Serialize;
+
 use super::{CellSummary, Columns};
-use crate::plan::Plan;
-use crate::record::{Cause, Recorded};
-use crate::stats::{self, Outliers};
-use crate::units::Unit;
+use crate::distinct;
+use crate::plan::{Cell, Plan};
+use crate::record::{Cause, Order, Recorded};
+use crate::stats;
+use crate::text::{clean, number, percent, with_interval};
+use crate::units::{Unit, counted};
 
 /// Tests of a warning over all cells together keep this level.
 const LEVEL: f64 = 0.05;
@@ -15,122 +18,42 @@ const LEVEL: f64 = 0.05;
 const MOST_LOOKED_AT: usize = 200;
 
 /// Something that qualifies the verdicts.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Warning {
-    /// Values rise or fall over the rounds.
-    Drift {
-        /// The cell.
-        cell: usize,
-        /// From the first to the last round, as a share of the median.
-        share: f64,
-        /// Probability by chance.
-        p: f64,
-    },
-    /// Values depend on what ran before.
-    CarryOver {
-        /// The cell.
-        cell: usize,
-        /// The kind of predecessor that stands out.
-        predecessor: String,
-        /// What it does to the median, in seconds.
-        deviation: f64,
-        /// Probability by chance.
-        p: f64,
-    },
-    /// Values fall into two heaps, and the median describes neither.
-    TwoHeaps {
-        /// The cell.
-        cell: usize,
-        /// The medians of the heaps, in seconds.
-        medians: [f64; 2],
-        /// How many values each has.
-        counts: [usize; 2],
-    },
-    /// Some values are far from the others. They are kept.
-    Outliers {
-        /// The cell.
-        cell: usize,
-        /// How many lie beyond the outer fences.
-        severe: usize,
-        /// The largest value.
-        largest: f64,
-        /// The median.
-        median: f64,
-    },
-    /// A cell failed in some or all rounds.
-    Failures {
-        /// The cell.
-        cell: usize,
-        /// In how many rounds that count.
-        rounds: usize,
-        /// What it said the first time.
-        first: String,
-    },
-    /// A cell was left out in some rounds.
-    Skipped {
-        /// The cell.
-        cell: usize,
-        /// In how many rounds that count.
-        rounds: usize,
-        /// Why.
-        reason: String,
-    },
-    /// Rounds in which the machine did other things too. They are kept.
-    Disturbed {
-        /// How many.
-        rounds: usize,
-        /// The first reason.
-        first: String,
-    },
-    /// The run was ended before its last round.
-    Unfinished {
-        /// Complete rounds that count.
-        have: usize,
-        /// Planned ones.
-        planned: usize,
-    },
-    /// The run was interrupted and continued later, on a machine that may have changed meanwhile.
-    Resumed,
-    /// Lines of the record that could not be read.
-    Damaged {
-        /// How many.
-        lines: usize,
-        /// Whether the last line was cut.
-        cut: bool,
-    },
-    /// A value that samples should have and lack.
-    Missing {
-        /// Its name.
-        name: String,
-        /// Why.
-        reason: String,
-    },
-    /// Writes to the root do not reach the disk, whatever is synced.
-    VolatileRoot {
-        /// The subjects, by label.
-        labels: Vec<String>,
-    },
-    /// The same command is not the same file in all subjects.
-    OtherPrograms {
-        /// A cell with the setting.
-        cell: usize,
-        /// SHA-256 of each file, with the subjects that execute it, by label.
-        files: Vec<(String, Vec<String>)>,
-    },
-    /// A bare process executes what is installed on the host.
-    HostsProgram {
-        /// A cell with the setting.
-        cell: usize,
-        /// The file.
-        path: String,
-        /// The subjects, by label.
-        labels: Vec<String>,
-    },
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// One word for its kind.
+    pub kind: &'static str,
+    /// The experiment concerned; none where the run as a whole is.
+    pub experiment: Option<&'static str>,
+    /// The labels of the subjects concerned.
+    pub labels: Vec<String>,
+    /// What was seen.
+    pub seen: String,
+    /// What can be done about it.
+    pub remedy: &'static str,
+}
+
+impl Warning {
+    fn of_run(kind: &'static str, seen: &str, remedy: &'static str) -> Warning {
+        Warning { kind, experiment: None, labels: Vec::new(), seen: clean(seen), remedy }
+    }
+
+    fn of_cell(run: &Recorded, cell: usize, kind: &'static str, seen: &str, remedy: &'static str) -> Warning {
+        let planned = &run.plan.cells[cell];
+        let labels = vec![clean(&run.plan.subjects[planned.subject].label)];
+        Warning { experiment: Some(planned.experiment), labels, ..Warning::of_run(kind, seen, remedy) }
+    }
+}
+
+/// A cell as it is called in a sentence.
+fn named(run: &Recorded, cell: usize) -> String {
+    let Cell { setting, subject, .. } = &run.plan.cells[cell];
+    let setting = if setting.0.is_empty() { String::new() } else { format!(" ({setting})") };
+    format!("`{}`{setting}", run.plan.subjects[*subject].label)
 }
 
 /// All warnings of a run, and in how many cells carry-over was tested.
 pub(super) fn all(run: &Recorded, columns: &Columns, cells: &[CellSummary]) -> (Vec<Warning>, usize) {
-    let mut warnings = of_the_record(run);
+    let mut warnings: Vec<Warning> = imported(run).into_iter().chain(of_the_record(run)).collect();
     warnings.extend(of_failures(run, cells));
     warnings.extend(volatile_roots(run));
     warnings.extend(programs::warnings(run));
@@ -139,67 +62,117 @@ pub(super) fn all(run: &Recorded, columns: &Columns, cells: &[CellSummary]) -> (
     let by_cell = super::in_parallel(&looked_at, |&cell| of_values(run, columns, cell, LEVEL / tests));
     let tested = by_cell.iter().filter(|(_, tested)| *tested).count();
     warnings.extend(by_cell.into_iter().flat_map(|(warnings, _)| warnings));
+    warnings.extend(run.environment.no_cpu_accounting.as_ref().map(|why| {
+        let seen = format!("CPU time of whole launches is not known: {why}");
+        Warning::of_run("no cpu accounting", &seen, "`dunnage doctor` says what accounting needs")
+    }));
     (warnings, tested)
+}
+
+/// Whose samples they are, where they are not our own.
+fn imported(run: &Recorded) -> Option<Warning> {
+    let origin = run.environment.origin.as_ref()?;
+    let order = match origin.order {
+        Order::Rounds => "",
+        Order::Blocks => {
+            "samples stand in blocks, not in rounds: none is paired with another, and no verdict is given; "
+        }
+    };
+    Some(Warning::of_run(
+        "imported",
+        &format!("dunnage did not measure this: {order}{}", origin.notes.join("; ")),
+        "`dunnage run` measures in shuffled rounds, with the treatment read back from inside",
+    ))
 }
 
 /// What became of the run, and of its record.
 pub(super) fn of_the_record(run: &Recorded) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    let have = run.complete_rounds();
-    if have < run.plan.rounds {
-        warnings.push(Warning::Unfinished { have, planned: run.plan.rounds });
+    let (have, planned) = (run.complete_rounds(), run.plan.rounds);
+    if have < planned {
+        let seen = format!("the run ended after {have} of {}", counted(planned, "round"));
+        warnings.push(Warning::of_run("unfinished", &seen, "`dunnage resume` takes the rest"));
     }
     if run.resumed {
-        warnings.push(Warning::Resumed);
+        warnings.push(Warning::of_run(
+            "resumed",
+            "the run was interrupted and continued later, on a machine that may have changed meanwhile",
+            "compare within rounds only, or run again in one piece",
+        ));
     }
     if run.damaged > 0 || run.cut {
-        warnings.push(Warning::Damaged { lines: run.damaged, cut: run.cut });
+        let lines = counted(run.damaged, "line");
+        let seen = match (run.damaged, run.cut) {
+            (0, _) => "the last line of the samples was cut".to_owned(),
+            (_, false) => format!("{lines} of the samples could not be read"),
+            (_, true) => format!("{lines} of the samples could not be read, and the last was cut"),
+        };
+        let remedy = "everything else was read; `dunnage resume` takes the rounds that are missing";
+        warnings.push(Warning::of_run("damaged", &seen, remedy));
     }
-    let counted = run.contexts.iter().skip(run.plan.warmups).flatten();
-    let disturbed: Vec<_> = counted.filter_map(|context| context.disturbed.clone()).collect();
+    let counted_rounds = run.contexts.iter().skip(run.plan.warmups).flatten();
+    let disturbed: Vec<_> = counted_rounds.filter_map(|context| context.disturbed.as_ref()).collect();
     if let Some(first) = disturbed.first() {
-        warnings.push(Warning::Disturbed { rounds: disturbed.len(), first: first.clone() });
+        let rounds = counted(disturbed.len(), "round");
+        warnings.push(Warning::of_run(
+            "disturbed",
+            &format!("the machine did other things in {rounds}, first: {first}"),
+            "these rounds are kept and marked; run again when the machine is idle if much is undecided",
+        ));
     }
     // Why there is no CPU time at all is told once, with the environment.
     let told = run.environment.no_cpu_accounting.as_ref();
     let missing = run.missing.iter().filter(|(_, why)| Some(why) != told);
-    warnings.extend(missing.map(|(name, why)| Warning::Missing { name: name.clone(), reason: why.clone() }));
+    warnings.extend(missing.map(|(name, why)| {
+        let seen = format!("{name} is missing from samples: {why}");
+        Warning::of_run("missing", &seen, "`dunnage doctor` says what it needs")
+    }));
     warnings
 }
 
 fn of_failures(run: &Recorded, cells: &[CellSummary]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for (cell, summary) in cells.iter().enumerate() {
-        let rounds = summary.failures.iter().map(|(_, count, _)| count).sum();
         if let Some((.., first)) = summary.failures.first() {
-            warnings.push(Warning::Failures { cell, rounds, first: first.clone() });
+            let rounds = counted(summary.failures.iter().map(|(_, count, _)| count).sum(), "round");
+            warnings.push(Warning::of_cell(
+                run,
+                cell,
+                "failures",
+                &format!("{} failed in {rounds}: {first}", named(run, cell)),
+                "`dunnage check` tries every cell once and says what is wrong",
+            ));
         }
         let reason = run.failures.iter().find_map(|row| match &row.cause {
-            Cause::Skipped(reason) if row.cell == cell => Some(reason.clone()),
+            Cause::Skipped(reason) if row.cell == cell => Some(reason),
             _ => None,
         });
         if let Some(reason) = reason.filter(|_| summary.skipped > 0) {
-            warnings.push(Warning::Skipped { cell, rounds: summary.skipped, reason });
+            let rounds = counted(summary.skipped, "round");
+            warnings.push(Warning::of_cell(
+                run,
+                cell,
+                "skipped",
+                &format!("{} was left out of {rounds}: {reason}", named(run, cell)),
+                "`dunnage doctor` says what is missing and how to mend it",
+            ));
         }
     }
     warnings
 }
 
 fn volatile_roots(run: &Recorded) -> Option<Warning> {
-    let volatile: Vec<bool> = run
-        .treatments
-        .iter()
-        .map(|facts| facts.iter().any(|(name, fact)| name == "root_durability" && fact == "volatile"))
-        .collect();
-    let mut labels: Vec<String> = Vec::new();
-    for (cell, series) in run.plan.cells.iter().zip(&run.series) {
-        let label = &run.plan.subjects[cell.subject].label;
-        let is_volatile = |number: &usize| volatile.get(*number) == Some(&true);
-        if series.treatments.iter().flatten().any(is_volatile) && !labels.contains(label) {
-            labels.push(label.clone());
-        }
-    }
-    (!labels.is_empty()).then_some(Warning::VolatileRoot { labels })
+    let is_fact = |(name, fact): &(String, String)| name == "root_durability" && fact == "volatile";
+    let volatile: Vec<bool> = run.treatments.iter().map(|facts| facts.iter().any(is_fact)).collect();
+    let is_volatile = |number: &usize| volatile.get(*number) == Some(&true);
+    let own = run.plan.cells.iter().zip(&run.series);
+    let own = own.filter(|(_, series)| series.treatments.iter().flatten().any(is_volatile));
+    let labels = distinct(own.map(|(cell, _)| clean(&run.plan.subjects[cell.subject].label)));
+    let all = labels.join(", ");
+    let seen =
+        format!("the root of {all} is mounted volatile: whatever is synced there, nothing reaches the disk");
+    let remedy = "starting is not concerned; do not compare writing there with a disk";
+    (!labels.is_empty()).then(|| Warning { labels, ..Warning::of_run("volatile root", &seen, remedy) })
 }
 
 /// What the values of a cell's first metric show about the way they came about.
@@ -208,28 +181,52 @@ fn of_values(run: &Recorded, columns: &Columns, cell: usize, level: f64) -> (Vec
     let planned = &run.plan.cells[cell];
     let Some(sample) = columns.sample(cell, 0) else { return (warnings, false) };
     let definition = &run.plan.metrics(planned)[0];
+    let what = format!("{} of {}", definition.name, named(run, cell));
+    let shown = |value: f64| with_interval(definition.unit, value, None);
+    let mut warn = |kind, seen: String, remedy| {
+        warnings.push(Warning::of_cell(run, cell, kind, &seen, remedy));
+    };
     let resolution =
         if definition.unit == Unit::Seconds { run.environment.timer.step as f64 / 1e9 } else { 0.0 };
     let spread = spread_evenly(columns.get(cell, 0).len());
     let series: Vec<_> = spread.iter().map(|&round| columns.get(cell, 0)[round]).collect();
     let matters = run.plan.margin_of(planned.experiment, definition).at(sample.median());
-    if let Ok(drift) = stats::drift(&series)
+    if let Some(drift) = stats::drift(&series)
         && drift.p < level
         && drift.total.abs() > matters
         && let Some(share) = drift.relative
     {
-        warnings.push(Warning::Drift { cell, share, p: drift.p });
+        let direction = if share > 0.0 { "rises" } else { "falls" };
+        let (share, p) = (percent(share.abs()), probability(drift.p));
+        warn(
+            "drift",
+            format!("{what} {direction} by {share} from the first round to the last ({p})"),
+            "differences within a round hardly suffer; for absolute values let the machine settle and run again",
+        );
     }
-    if let Some(heaps) = stats::two_heaps(&sample, resolution)
-        && heaps.medians[1] - heaps.medians[0] > matters
+    if let Some(modes) = stats::bimodal(&sample, resolution)
+        && modes.medians[1] - modes.medians[0] > matters
     {
-        warnings.push(Warning::TwoHeaps { cell, medians: heaps.medians, counts: heaps.counts });
+        let ([few, many], [one, other]) = (modes.counts, modes.medians.map(shown));
+        warn(
+            "bimodal",
+            format!(
+                "{what} is bimodal: {few} values around {one} and {many} around {other}; the median describes neither"
+            ),
+            "look at the single values (`--format csv`) for what sets them apart",
+        );
     }
-    let outliers = Outliers::of(&sample, resolution);
-    let severe = outliers.low_severe + outliers.high_severe;
+    let severe = stats::severe_outliers(&sample, resolution);
     if severe > 0 && sample.count() >= 8 {
-        let (largest, median) = (sample.max(), sample.median());
-        warnings.push(Warning::Outliers { cell, severe, largest, median });
+        let (largest, median) = (shown(sample.max()), shown(sample.median()));
+        let severe = counted(severe, "value");
+        warn(
+            "outliers",
+            format!(
+                "{what} has {severe} far from the others, the largest {largest} against a median of {median}"
+            ),
+            "they are kept and hardly move a median; if there are many, find out what else ran",
+        );
     }
     let complete: Vec<usize> = complete_rounds(run);
     let observations: Vec<(&str, f64)> = spread
@@ -240,20 +237,24 @@ fn of_values(run: &Recorded, columns: &Columns, cell: usize, level: f64) -> (Vec
         })
         .collect();
     let carried = stats::carry_over(&observations, run.plan.seed);
-    if let Ok(carried) = &carried
+    if let Some(carried) = &carried
         && carried.p < level
         && let Some(group) = carried.groups.get(carried.strongest)
         && group.deviation.abs() > matters
     {
-        warnings.push(Warning::CarryOver {
-            cell,
-            predecessor: group.predecessor.to_owned(),
-            deviation: group.deviation,
-            p: carried.p,
-        });
+        let (deviation, p) = (shown(group.deviation), probability(carried.p));
+        warn(
+            "carry-over",
+            format!("{what} differs by {deviation} right after {} ({p})", group.predecessor),
+            "read the setting that rules out what ran before (prestate), or leave that subject out of the run",
+        );
     }
     // Where not even the strongest pattern would be found, nothing was tested.
-    (warnings, carried.is_ok_and(|carried| carried.smallest_p() < level))
+    (warnings, carried.is_some_and(|carried| carried.smallest_p() < level))
+}
+
+fn probability(p: f64) -> String {
+    if p < 0.0001 { "p < 0.0001".into() } else { format!("p = {}", number(p, 4)) }
 }
 
 /// Predecessors are told apart by what they are, not by every key: with few rounds, fine groups

@@ -1,116 +1,142 @@
-//! The changes of an experiment as pictures: each subject's over all settings, with its interval.
+//! The changes of an experiment as pictures: each subject's over all settings, with its interval and with what does not
+//! matter.
 
-use super::lines::Scale;
-use super::lines::one_setting;
-use super::{Experiment, Line, words};
-use crate::report::picture::changes::{Changes, Panel, Row};
-use crate::report::picture::{Drawing, Picture, Table, named};
-use crate::units::{Unit, counted};
+use dunnage_analysis::compare::{Experiment, Line, Scale, Together};
 
-/// A picture with more rows than these would have to be scrolled.
-const MOST_ROWS: usize = 40;
+use super::words;
+use crate::axis::Range;
+use crate::report::picture::Picture;
+use crate::report::picture::rows::{Layout, Mark, Panel, Row, Rows};
+use crate::report::picture::svg::End;
+use crate::report::text::clean;
+use crate::units::Unit;
+use crate::verdict::Kind;
+
+/// An axis reaches so many times as far as what is marked on it; intervals that go farther end at its edge.
+const BEYOND: f64 = 4.0;
+
+static LAYOUT: Layout = Layout {
+    names: 190.0,
+    beside: 266.0,
+    row: 23.0,
+    bar: 12.0,
+    columns: &[("change [interval]", 252.0, End::Start), ("", 96.0, End::Start)],
+};
 
 /// A picture for each decisive metric, or for several that have few subjects.
 pub(super) fn pictures(experiment: &Experiment) -> Vec<Picture> {
-    let mut groups: Vec<Vec<Panel>> = Vec::new();
-    for panel in panels(experiment) {
-        match groups.last_mut() {
-            Some(group)
-                if group.iter().map(|one| one.rows.len()).sum::<usize>() + panel.rows.len() <= MOST_ROWS =>
-            {
-                group.push(panel);
-            }
-            _ => groups.push(vec![panel]),
-        }
-    }
-    let pages = groups.len();
-    let numbered = groups.into_iter().enumerate();
-    numbered.map(|(index, panels)| picture(experiment, panels, (index + 1, pages))).collect()
+    let pages = Panel::pages(panels(experiment), |_, _| true);
+    let count = pages.len();
+    let picture = |(index, panels): (usize, Vec<Panel>)| {
+        let page = (index + 1).to_string();
+        let number = if count > 1 { format!(", {page} of {count}") } else { String::new() };
+        let title = format!("{}: from old to new{number}", experiment.name);
+        let caption = vec![
+            "A mark is the change over all settings together, the line its interval; an interval that reaches the edge goes \
+             on beyond it. Within the grey a change does not matter. What is pale is not decided."
+                .to_owned(),
+        ];
+        let heads = vec!["change [interval]", "verdict"];
+        let rows = Rows { layout: &LAYOUT, legend: &[], heads, panels };
+        rows.picture(&["changes", experiment.name, &page], title, caption, "Changes with their intervals")
+    };
+    pages.into_iter().enumerate().map(picture).collect()
 }
 
-/// A panel a metric; what has no ratio is told in times of what matters, on an axis of its own.
+/// A panel a metric; what has no ratio is told in times of what matters. Each has an axis of its own.
 fn panels(experiment: &Experiment) -> Vec<Panel> {
     let mut all = Vec::new();
-    for (index, metric) in experiment.metrics.iter().enumerate().filter(|(_, metric)| metric.is_decisive) {
+    for (index, metric) in experiment.metrics.iter().enumerate().filter(|(_, metric)| metric.decisive) {
         let lines: Vec<&Line> = experiment.lines.iter().filter(|line| line.metric == index).collect();
-        let given = one_setting(&lines).filter(|text| !text.is_empty());
+        let given = words::one_setting(&lines).filter(|text| !text.is_empty());
         let given = given.map_or(String::new(), |text| format!(" ({text})"));
         for (scale, unit, what) in [
             (Scale::Ratio, Unit::Share, "change"),
             (Scale::Margins, Unit::Count, "change in times of what matters"),
         ] {
-            let is_own = |line: &&&Line| line.together.map_or(Scale::Ratio, |all| all.scale) == scale;
-            let rows: Vec<Row> = lines.iter().filter(is_own).map(|line| row(metric.name, line)).collect();
-            if rows.iter().any(|row| row.change.is_some()) {
-                all.push(Panel { title: format!("{}{given}, {what}", metric.name), unit, rows });
+            let is_own = |line: &&Line| line.together.map_or(Scale::Ratio, |all| all.scale) == scale;
+            let own: Vec<&Line> = lines.iter().copied().filter(is_own).collect();
+            if own.iter().any(|line| line.together.is_some()) {
+                let reach = BEYOND * own.iter().filter_map(|line| marked(line)).fold(0.0, f64::max);
+                all.push(Panel {
+                    title: format!("{}{given}, {what}", metric.name),
+                    unit,
+                    range: Range::FromZero,
+                    axis: all.len(),
+                    rows: own.into_iter().map(|line| row(line, reach)).collect(),
+                });
             }
         }
     }
     all
 }
 
-fn row(metric: &str, line: &Line) -> Row {
-    let (change, matters, shown) = match line.together {
-        None => (None, (0.0, 0.0), String::new()),
+/// From where to where a change does not matter.
+fn band(all: &Together) -> (f64, f64) {
+    let high = words::from_none(all.scale, all.matters);
+    match all.scale {
+        Scale::Ratio => (1.0 / all.matters - 1.0, high),
+        Scale::Margins => (-all.matters, high),
+    }
+}
+
+/// How far from zero a line's mark and what does not matter reach.
+fn marked(line: &Line) -> Option<f64> {
+    let all = line.together?;
+    let (low, high) = band(&all);
+    Some(words::from_none(all.scale, all.change.value).abs().max(low.abs()).max(high))
+}
+
+fn row(line: &Line, reach: f64) -> Row {
+    let (kind, label) = (line.verdict, clean(&line.label));
+    // Vermilion and green beside ink: what is decided is also said in words, and what is pale is open.
+    let class = match kind {
+        Kind::Slower | Kind::Worse => "k5",
+        Kind::Faster | Kind::Better => "k3",
+        Kind::Same => "k0",
+        _ => "k0 light",
+    };
+    let (size, marks, shown) = match line.together {
+        None => (None, vec![Mark::Nothing("no value")], String::new()),
         Some(all) => {
-            let (from, zone) = match all.scale {
-                Scale::Ratio => (1.0, (1.0 / all.matters - 1.0, all.matters - 1.0)),
-                Scale::Margins => (0.0, (-all.matters, all.matters)),
-            };
-            let interval = all.change.interval.map(|ends| (ends.low - from, ends.high - from));
+            let from_none = |size: f64| words::from_none(all.scale, size);
+            let value = from_none(all.change.value);
+            let ends = all.change.interval.map(|one| (from_none(one.low), from_none(one.high)));
             // The panel's title says in what changes are told.
-            let shown = words::change(all.scale, &all.change).replace(words::MATTERS, "");
-            (Some((all.change.value - from, interval)), zone, shown)
+            let shown = words::change(&all).replace(words::MATTERS, "");
+            (Some(value), marks(value, ends, band(&all), reach), shown)
         }
     };
-    let kind = line.verdict.kind();
-    let words = format!("{}: {metric} {shown}, {}", line.label, kind.word());
-    Row { label: line.label.clone(), change, matters, shown, verdict: kind, words }
-}
-
-fn picture(experiment: &Experiment, panels: Vec<Panel>, (page, pages): (usize, usize)) -> Picture {
-    let number = if pages > 1 { format!(", {page} of {pages}") } else { String::new() };
-    let told = panels.iter().map(in_words).collect::<Vec<_>>();
-    Picture {
-        name: named(&["changes", experiment.name, &page.to_string()]),
-        experiment: experiment.name,
-        title: format!("{}: from old to new{number}", experiment.name),
-        caption: vec![
-            "A mark is the change over all settings together, the line its interval; an interval that reaches the edge goes \
-             on beyond it. Within the grey a change does not matter. What is pale is not decided."
-                .into(),
+    Row {
+        subject: label.clone(),
+        name: label,
+        layer: "",
+        class: class.to_owned(),
+        size,
+        marks,
+        texts: vec![
+            ("ink", shown.clone()),
+            (if kind == Kind::Suspect { "alarm" } else { "ink" }, kind.word().to_owned()),
         ],
-        alternative: format!("Changes with their intervals. {}", told.join(" ")),
-        table: table(&panels),
-        drawing: Drawing::Changes(Changes { panels }),
+        cells: vec![shown, kind.word().to_owned()],
     }
 }
 
-/// The smallest and the largest change of a panel.
-fn in_words(panel: &Panel) -> String {
-    let mut known: Vec<(&Row, f64)> =
-        panel.rows.iter().filter_map(|row| Some((row, row.change?.0))).collect();
-    known.sort_by(|(_, one), (_, other)| one.total_cmp(other));
-    let told = |row: &Row| format!("{} ({}, {})", row.shown, row.label, row.verdict.word());
-    match known.as_slice() {
-        [] => format!("{}: no values.", panel.title),
-        [(only, _)] => format!("{}: {}.", panel.title, told(only)),
-        [(least, _), .., (most, _)] => format!(
-            "{}: {} from {} to {}.",
-            panel.title,
-            counted(known.len(), "subject"),
-            told(least),
-            told(most)
-        ),
-    }
+/// What is drawn of a change and the ends of its interval.
+fn marks(value: f64, ends: Option<(f64, f64)>, band: (f64, f64), reach: f64) -> Vec<Mark> {
+    let interval = ends.map(|(low, high)| Mark::Interval((low.max(-reach), high.min(reach))));
+    [Mark::Band(band)].into_iter().chain(interval).chain([Mark::Value(value)]).collect()
 }
 
-fn table(panels: &[Panel]) -> Table {
-    let of = |panel: &Panel, row: &Row| {
-        [&panel.title, &row.label, &row.shown, row.verdict.word()].map(str::to_owned).to_vec()
-    };
-    Table {
-        columns: ["metric", "subject", "change [interval]", "verdict"].map(str::to_owned).to_vec(),
-        rows: panels.iter().flat_map(|panel| panel.rows.iter().map(move |row| of(panel, row))).collect(),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wide_interval_does_not_press_what_is_marked_together() {
+        let marks = marks(0.1, Some((-0.9, 60.0)), (-0.03, 0.03), BEYOND * 0.1);
+        let ends: Vec<f64> = marks.iter().flat_map(Mark::ends).collect();
+        assert!(ends.iter().all(|end| end.abs() <= BEYOND * 0.1), "{ends:?}");
+        assert!(ends.contains(&0.1) && ends.contains(&-0.03), "{ends:?}");
     }
 }

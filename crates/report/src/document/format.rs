@@ -14,15 +14,8 @@ pub struct Format {
     pub name: &'static str,
     /// What it is, in a line.
     pub description: &'static str,
-    /// How it is made.
-    render: Render,
-}
-
-enum Render {
-    /// From the document.
-    Document(fn(&Document, &Look) -> String),
-    /// From the findings themselves.
-    Data,
+    /// What makes it of the document; none where it is the findings themselves.
+    render: Option<fn(&Document, &Look) -> String>,
 }
 
 /// Every format that all verbs have, the one for people first.
@@ -30,22 +23,22 @@ pub static FORMATS: [Format; 4] = [
     Format {
         name: "terminal",
         description: "what a person reads at a terminal",
-        render: Render::Document(terminal::render),
+        render: Some(terminal::render),
     },
     Format {
         name: "html",
         description: "one page for a browser: the answer in a screen, then everything behind it; one file, no network",
-        render: Render::Document(html::render),
+        render: Some(html::render),
     },
     Format {
         name: "md",
         description: "for an issue, a wiki or a comment, in GitHub's Markdown",
-        render: Render::Document(markdown::render),
+        render: Some(markdown::render),
     },
     Format {
         name: "json",
         description: "everything that was found, with its numbers, for other programs",
-        render: Render::Data,
+        render: None,
     },
 ];
 
@@ -53,8 +46,8 @@ impl Format {
     /// What was found, in this format.
     pub fn render<F: Findings>(&self, findings: &F, look: &Look) -> String {
         match self.render {
-            Render::Document(render) => render(&findings.document(look), look),
-            Render::Data => json::render(findings),
+            Some(render) => render(&findings.document(look), look),
+            None => json::render(findings),
         }
     }
 }

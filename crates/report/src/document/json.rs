@@ -4,6 +4,7 @@
 use serde::{Serialize, Serializer};
 
 use super::Findings;
+use crate::report::text::escaped;
 
 #[derive(Serialize)]
 struct File<T> {
@@ -21,5 +22,6 @@ pub(crate) fn by_name<S: Serializer>(pairs: &[(String, String)], to: S) -> Resul
 /// The findings as text.
 pub(super) fn render<F: Findings>(findings: &F) -> String {
     let file = File { schema: F::SCHEMA, dunnage: env!("CARGO_PKG_VERSION"), data: findings.data() };
-    serde_json::to_string_pretty(&file).expect("plain data with text keys has a JSON form") + "\n"
+    let text = serde_json::to_string_pretty(&file).expect("plain data with text keys has a JSON form");
+    escaped(&text) + "\n"
 }

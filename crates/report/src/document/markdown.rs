@@ -41,7 +41,10 @@ fn within(document: &Document, limit: usize) -> String {
     page.list(head.chain(facts));
     if !document.alarms.is_empty() {
         page.paragraph("### Suspect: do not believe these numbers");
-        page.numbered(document.alarms.iter().map(item));
+        for (index, alarm) in document.alarms.iter().enumerate() {
+            let _ = writeln!(page.text, "{}. {}", index + 1, item(alarm));
+        }
+        page.text.push('\n');
     }
     let mut folded = Vec::new();
     if !document.answer.is_empty() {
@@ -60,7 +63,9 @@ fn within(document: &Document, limit: usize) -> String {
     // What is folded away comes last: where a comment has no room for all, rows of it go first.
     for (of, part) in folded {
         let title = if of.is_empty() { part.title.clone() } else { format!("{of}: {}", part.title) };
-        page.folded(&escaped(&title), |page| blocks(page, &part.blocks, of, &mut Vec::new()));
+        let _ = writeln!(page.text, "<details>\n<summary>{}</summary>\n", escaped(&title));
+        blocks(&mut page, &part.blocks, of, &mut Vec::new());
+        page.paragraph("</details>");
     }
     if page.left_out > 0 {
         let rows = counted(page.left_out, "row");
@@ -103,24 +108,60 @@ fn item(item: &Item) -> String {
     text
 }
 
+/// The longest row of backticks in a text.
+fn backticks(text: &str) -> usize {
+    text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0)
+}
+
 /// A text between as many backticks as it needs.
 fn in_code(text: &str) -> String {
-    let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
+    let longest = backticks(text);
     let fence = "`".repeat(longest + 1);
     let pad = if longest > 0 { " " } else { "" };
     format!("{fence}{pad}{text}{pad}{fence}")
 }
 
+/// Rows for which a comment has no room are counted instead.
 fn table(page: &mut Page, table: &Table) {
     if !table.title.is_empty() {
         page.paragraph(&format!("**{}**", sentence(&table.title)));
     }
-    let columns = table.columns.iter().map(|column| match column.kind {
-        Cells::Words => Column::text(sentence(&column.name)),
-        Cells::Numbers | Cells::Measured => Column::number(sentence(&column.name)),
-    });
+    let heads: Vec<String> = table.columns.iter().map(|column| sentence(&column.name)).collect();
     let rows: Vec<Vec<String>> = table.rows.iter().map(|row| row.cells.iter().map(cell).collect()).collect();
-    page.table(&columns.collect::<Vec<_>>(), &rows);
+    let room = |index: usize, head: &String| {
+        let cells = rows.iter().filter_map(|row| row.get(index)).chain([head]);
+        cells.map(|text| width(text)).max().unwrap_or(0).max(3)
+    };
+    let rooms: Vec<usize> = heads.iter().enumerate().map(|(index, head)| room(index, head)).collect();
+    let is_padded = rooms.iter().sum::<usize>() + 3 * rooms.len() < WIDEST_LINE;
+    let line = |cells: &[String]| {
+        let cells = cells.iter().zip(&rooms).zip(&table.columns).map(|((text, room), column)| {
+            match (is_padded, column.kind) {
+                (false, _) => text.clone(),
+                (true, Cells::Words) => left(text, *room),
+                (true, _) => right(text, *room),
+            }
+        });
+        format!("| {} |", cells.collect::<Vec<_>>().join(" | "))
+    };
+    let rules = rooms.iter().zip(&table.columns).map(|(room, column)| {
+        let room = if is_padded { *room } else { 3 };
+        match column.kind {
+            Cells::Words => "-".repeat(room),
+            _ => format!("{}:", "-".repeat(room.max(4) - 1)),
+        }
+    });
+    let _ = writeln!(page.text, "{}\n| {} |", line(&heads), rules.collect::<Vec<_>>().join(" | "));
+    let mut used = page.text.chars().count();
+    for row in &rows {
+        let line = line(row);
+        used += line.chars().count() + 1;
+        match used > page.limit {
+            true => page.left_out += 1,
+            false => drop(writeln!(page.text, "{line}")),
+        }
+    }
+    page.text.push('\n');
     table.notes.iter().for_each(|note| page.paragraph(&format!("_{}_", sentence(note))));
 }
 
@@ -141,60 +182,21 @@ fn cell(cell: &Cell) -> String {
     }
 }
 
-/// A column of a table.
-pub(crate) enum Column {
-    /// Words.
-    Text(String),
-    /// Numbers, which end at the right.
-    Number(String),
-}
-
-impl Column {
-    /// Words under this head, which is ours.
-    pub fn text(head: impl Into<String>) -> Column {
-        Column::Text(head.into())
-    }
-
-    /// Numbers under this head, which is ours.
-    pub fn number(head: impl Into<String>) -> Column {
-        Column::Number(head.into())
-    }
-
-    fn head(&self) -> &str {
-        let (Column::Text(head) | Column::Number(head)) = self;
-        head
-    }
-
-    fn padded(&self, text: &str, room: usize) -> String {
-        match self {
-            Column::Text(_) => left(text, room),
-            Column::Number(_) => right(text, room),
-        }
-    }
-
-    fn rule(&self, room: usize) -> String {
-        match self {
-            Column::Text(_) => "-".repeat(room.max(3)),
-            Column::Number(_) => format!("{}:", "-".repeat(room.max(4) - 1)),
-        }
-    }
-}
-
 /// Markdown under construction.
-pub(crate) struct Page {
-    pub text: String,
+struct Page {
+    text: String,
     /// How many characters there may be before rows of tables are left out.
-    pub limit: usize,
+    limit: usize,
     /// How many rows were.
-    pub left_out: usize,
+    left_out: usize,
 }
 
 impl Page {
-    pub fn paragraph(&mut self, text: &str) {
+    fn paragraph(&mut self, text: &str) {
         let _ = writeln!(self.text, "{text}\n");
     }
 
-    pub fn list(&mut self, lines: impl IntoIterator<Item = String>) {
+    fn list(&mut self, lines: impl IntoIterator<Item = String>) {
         let before = self.text.len();
         for line in lines {
             let _ = writeln!(self.text, "- {line}");
@@ -204,66 +206,12 @@ impl Page {
         }
     }
 
-    /// A list whose items are counted from 1.
-    pub fn numbered(&mut self, lines: impl IntoIterator<Item = String>) {
-        for (index, line) in lines.into_iter().enumerate() {
-            let _ = writeln!(self.text, "{}. {line}", index + 1);
-        }
-        self.text.push('\n');
-    }
-
     /// What may be copied into a shell. Nothing in it is markup, so nothing is escaped: only the fence must be longer
     /// than any in the text.
-    pub fn code(&mut self, lines: &[String]) {
+    fn code(&mut self, lines: &[String]) {
         let text = lines.join("\n");
-        let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
-        let fence = "`".repeat(3.max(longest + 1));
+        let fence = "`".repeat(3.max(backticks(&text) + 1));
         let _ = writeln!(self.text, "{fence}sh\n{text}\n{fence}\n");
-    }
-
-    /// A table of cells that are escaped already; rows for which a comment has no room are counted instead.
-    pub fn table(&mut self, columns: &[Column], rows: &[Vec<String>]) {
-        if rows.is_empty() {
-            return;
-        }
-        let cell = |row: &Vec<String>, index: usize| row.get(index).map_or(0, |text| width(text));
-        let room = |index: usize, column: &Column| {
-            rows.iter().map(|row| cell(row, index)).max().unwrap_or(0).max(width(column.head()))
-        };
-        let rooms: Vec<usize> = columns.iter().enumerate().map(|(index, one)| room(index, one)).collect();
-        let is_padded = rooms.iter().sum::<usize>() + 3 * rooms.len() < WIDEST_LINE;
-        let room = |index: usize| if is_padded { rooms[index].max(3) } else { 0 };
-        let line = |cells: &mut dyn Iterator<Item = &str>| {
-            let cells = columns.iter().zip(cells).enumerate();
-            let cells: Vec<String> = cells
-                .map(|(index, (column, text))| match is_padded {
-                    true => column.padded(text, room(index)),
-                    false => text.to_owned(),
-                })
-                .collect();
-            format!("| {} |", cells.join(" | "))
-        };
-        let head = line(&mut columns.iter().map(Column::head));
-        let rules: Vec<String> =
-            columns.iter().enumerate().map(|(index, column)| column.rule(room(index))).collect();
-        let _ = writeln!(self.text, "{head}\n| {} |", rules.join(" | "));
-        let mut used = self.text.chars().count();
-        for row in rows {
-            let line = line(&mut row.iter().map(String::as_str));
-            used += line.chars().count() + 1;
-            if used > self.limit {
-                self.left_out += 1;
-                continue;
-            }
-            let _ = writeln!(self.text, "{line}");
-        }
-        self.text.push('\n');
-    }
-
-    pub fn folded(&mut self, title: &str, write: impl FnOnce(&mut Page)) {
-        let _ = writeln!(self.text, "<details>\n<summary>{title}</summary>\n");
-        write(self);
-        let _ = writeln!(self.text, "</details>\n");
     }
 }
 
@@ -328,6 +276,7 @@ pub(crate) fn sentence(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Column;
     use super::*;
 
     #[test]
@@ -368,7 +317,9 @@ mod tests {
     fn columns_stand_under_each_other() {
         let mut page = Page { text: String::new(), limit: usize::MAX, left_out: 0 };
         let rows = [["docker", "320 ms"], ["bare", "1 ms"]].map(|row| row.map(str::to_owned).to_vec());
-        page.table(&[Column::text("subject"), Column::number("time")], &rows);
+        let mut shown = Table::of("", vec![Column::words("subject"), Column::numbers("time")]);
+        rows.iter().for_each(|row| shown.row(&[], row.iter().map(Cell::words).collect()));
+        table(&mut page, &shown);
         assert_eq!(
             page.text,
             "| subject |   time |\n| ------- | -----: |\n| docker  | 320 ms |\n| bare    |   1 ms |\n\n"

@@ -27,7 +27,7 @@ pub(crate) mod terminal;
 
 pub use findings::{Findings, Glyphs, Look, Style};
 pub use format::{FORMATS, Format, shown};
-pub use rounds::{Drawing, Rounds, Span};
+pub use rounds::{Drawing, Rounds};
 pub use table::{Cell, Cells, Column, Drawn, Measured, Need, Row, Table};
 
 use crate::report::picture::Picture;

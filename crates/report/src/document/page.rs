@@ -87,34 +87,21 @@ impl Page {
 
     /// Adds a text in as many lines as it needs, behind `first`, which stands in the first only.
     pub fn paragraph(&mut self, tone: Tone, first: &str, text: &str) {
-        for (index, line) in wrap(first, text, self.width).into_iter().enumerate() {
-            match line.strip_prefix(first).filter(|_| index == 0) {
-                Some(rest) => self.line(&[(Tone::Plain, first), (tone, rest)]),
-                None => self.line(&[(tone, &line)]),
-            }
-        }
+        self.hanging(&[(Tone::Plain, first)], width(first), tone, text);
     }
 
     /// Adds a text in as many lines as it needs, the first of which stands out to the left: names that a stranger chose
     /// begin no line of their own.
     pub fn outdented(&mut self, tone: Tone, text: &str) {
-        for (index, line) in wrap("", text, self.width.saturating_sub(2)).into_iter().enumerate() {
-            match index {
-                0 => self.line(&[(tone, &line)]),
-                _ => self.line(&[(Tone::Plain, "  "), (tone, &line)]),
-            }
-        }
+        self.hanging(&[], 2, tone, text);
     }
 
-    /// Adds a text in as many lines as it needs, behind pieces that stand in the first only.
-    pub fn hanging(&mut self, first: &[(Tone, &str)], tone: Tone, text: &str) {
-        let indent = first.iter().map(|(_, text)| width(text)).sum();
-        for (index, line) in wrap(&" ".repeat(indent), text, self.width).into_iter().enumerate() {
-            let rest = line.get(indent..).unwrap_or_default();
-            match index {
-                0 => self.line(&[first, &[(tone, rest)]].concat()),
-                _ => self.line(&[(tone, &line)]),
-            }
+    /// Adds a text in as many lines as it needs, the first behind pieces and the others behind so many spaces.
+    pub fn hanging(&mut self, first: &[(Tone, &str)], indent: usize, tone: Tone, text: &str) {
+        let indent = " ".repeat(indent);
+        for (index, line) in wrap("", text, self.width.saturating_sub(indent.len())).iter().enumerate() {
+            let before = if index == 0 { first } else { &[(Tone::Plain, indent.as_str())] };
+            self.line(&[before, &[(tone, line)]].concat());
         }
     }
 

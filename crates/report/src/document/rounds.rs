@@ -1,5 +1,8 @@
 //! Raw rounds over time as small drawings, one a cell: plain data, for formats that can draw them.
 
+use crate::axis::Axis;
+use crate::units::Scale;
+
 /// The drawings of a metric in a setting.
 #[derive(Debug, Clone)]
 pub struct Rounds {
@@ -37,21 +40,8 @@ pub struct Drawing {
     pub middle: String,
     /// The ends of the axis with their unit.
     pub ends: [String; 2],
-    /// For the script: whether the axis is logarithmic, its ends, what the unit divides by, its symbol.
-    pub axis: Span,
-}
-
-/// What the script needs to tell a value from a height.
-#[derive(Debug, Clone)]
-pub struct Span {
-    /// The ends, as logarithms where it is logarithmic.
-    pub low: f64,
-    /// The upper end.
-    pub high: f64,
-    /// `log` or `linear`.
-    pub kind: &'static str,
-    /// What the unit divides by.
-    pub divisor: f64,
-    /// Its symbol.
-    pub symbol: &'static str,
+    /// For the script: from values to heights.
+    pub axis: Axis,
+    /// For the script: in which unit values are told.
+    pub scale: Scale,
 }

@@ -157,7 +157,7 @@ impl Table {
 
     /// Adds a row about these subjects.
     pub fn row(&mut self, subjects: &[&str], cells: Vec<Cell>) {
-        self.rows.push(Row { subjects: subjects.iter().map(|one| (*one).to_owned()).collect(), cells });
+        self.rows.push(Row { subjects: subjects.iter().map(|one| clean(one)).collect(), cells });
     }
 
     /// What a reader must know to read it.

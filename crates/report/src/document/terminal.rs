@@ -6,7 +6,9 @@
 
 use super::axis::Axis;
 use super::page::Page;
-use super::{Block, Cell, Cells, Column, Detail, Document, Item, Look, Need, Shown, Table, Tone};
+use super::{
+    Block, Cell, Cells, Column, Detail, Document, Drawn, Item, Look, Measured, Need, Row, Shown, Table, Tone,
+};
 use crate::report::text::{align_points, left, right, width, wrap};
 
 /// Lines that are in sight at once.
@@ -99,11 +101,12 @@ fn list(page: &mut Page, items: &[Item]) {
         let indent = " ".repeat(width(&first));
         match (item.name.is_empty(), is_beside) {
             (false, false) => {
-                page.hanging(&[(item.tone, &first)], Tone::Strong, &item.name);
+                page.hanging(&[(item.tone, &first)], width(&first), Tone::Strong, &item.name);
                 page.paragraph(Tone::Plain, &format!("{indent}  "), &item.text);
             }
             _ => page.hanging(
                 &[(item.tone, &first), (Tone::Strong, &left(&item.name, names))],
+                width(&first) + names,
                 Tone::Plain,
                 &item.text,
             ),
@@ -119,8 +122,13 @@ fn list(page: &mut Page, items: &[Item]) {
 }
 
 /// A column as it is shown.
-struct Laid<'a> {
-    column: &'a Column,
+struct Laid {
+    /// Its cells in the table; none of a drawing.
+    index: Option<usize>,
+    kind: Cells,
+    need: Need,
+    /// What stands above it, in lines where it is not wrapped.
+    head: String,
     /// By row: what stands in it; a value is already in line with those above and below it.
     cells: Vec<String>,
     width: usize,
@@ -128,10 +136,11 @@ struct Laid<'a> {
     least: usize,
 }
 
-impl Laid<'_> {
-    fn of<'a>(index: usize, column: &'a Column, table: &'a Table) -> Laid<'a> {
+impl Laid {
+    fn of(index: usize, table: &Table) -> Laid {
+        let Column { name, kind, need } = table.columns[index].clone();
         let own: Vec<&Cell> = table.rows.iter().filter_map(|row| row.cells.get(index)).collect();
-        let cells: Vec<String> = match column.kind {
+        let cells: Vec<String> = match kind {
             Cells::Measured => {
                 let values = align_points(&own.iter().map(|cell| cell.text.clone()).collect::<Vec<_>>());
                 values.iter().zip(&own).map(|(text, cell)| format!("{text} {}", cell.interval)).collect()
@@ -142,40 +151,85 @@ impl Laid<'_> {
         let lines = || cells.iter().flat_map(|text| text.lines());
         let widest = lines().map(width).max().unwrap_or(0);
         let word = |text: &str| text.split(' ').map(width).max().unwrap_or(0);
-        let head = word(&column.name);
-        let least = match column.kind {
-            Cells::Words if index > 0 => lines().map(word).max().unwrap_or(0).max(NARROW).min(widest),
-            Cells::Words => lines().map(word).max().unwrap_or(0).clamp(NARROW, LABEL).min(widest),
+        let words = lines().map(word).max().unwrap_or(0);
+        let least = match kind {
+            Cells::Words if index > 0 => words.max(NARROW).min(widest),
+            Cells::Words => words.clamp(NARROW, LABEL).min(widest),
             _ => widest,
         };
-        Laid { column, width: widest.max(head), least: least.max(head), cells }
+        let head = word(&name);
+        let (width, least) = (widest.max(head), least.max(head));
+        Laid { index: Some(index), kind, need, head: name, cells, width, least }
+    }
+
+    /// The values of a column below each other as dots and lines, where there is room for them.
+    fn drawing(table: &Table, drawn: Drawn, room: usize) -> Option<Laid> {
+        let own = |row: &'_ Row| row.cells.get(drawn.column).and_then(|cell| cell.measured.clone());
+        let all: Vec<Option<Measured>> = table.rows.iter().map(own).collect();
+        let ends = all.iter().flatten().flat_map(|one| {
+            let (low, high) = one.interval.unwrap_or((one.value, one.value));
+            [one.value, low, high].into_iter().chain(one.points.iter().copied())
+        });
+        if room < DRAWING.0 || all.iter().flatten().count() < 2 {
+            return None;
+        }
+        let axis = Axis::over(ends, drawn.unit, room.min(DRAWING.1))?;
+        let cell = |one: &Option<Measured>| {
+            one.as_ref().map_or(String::new(), |one| axis.draw(one.value, one.interval, &one.points))
+        };
+        let (labels, ticks) = axis.drawn();
+        Some(Laid {
+            index: None,
+            kind: Cells::Measured,
+            need: Need::Always,
+            head: format!("{labels}\n{ticks}"),
+            cells: all.iter().map(cell).collect(),
+            width: axis.columns(),
+            least: axis.columns(),
+        })
+    }
+
+    fn heads(&self) -> Vec<String> {
+        match self.index {
+            None => self.head.lines().map(str::to_owned).collect(),
+            Some(_) => wrap("", &self.head, self.width),
+        }
     }
 
     /// Its cell in this row, in lines; in the first column those that go on stand farther in, so that none reads like a
     /// row of its own.
-    fn lines(&self, row: usize, index: usize) -> Vec<String> {
+    fn lines(&self, row: usize) -> Vec<String> {
         let text = self.cells.get(row).map_or("", String::as_str);
+        let is_first = self.index == Some(0);
         // Who it is about is told once of rows below each other.
-        if index == 0 && row > 0 && self.cells.get(row - 1).is_some_and(|above| above == text) {
+        if is_first && row > 0 && self.cells.get(row - 1).is_some_and(|above| above == text) {
             return Vec::new();
         }
         let wrapped = |room: usize| text.lines().flat_map(|line| wrap("", line, room)).collect::<Vec<_>>();
-        match (self.column.kind, index) {
-            (Cells::Measured, _) => vec![text.to_owned()],
-            (_, 0) if width(text) > self.width => {
-                let lines = wrapped(self.width - GAP).into_iter().enumerate();
-                lines
-                    .map(|(at, line)| if at == 0 { line } else { format!("{}{line}", " ".repeat(GAP)) })
-                    .collect()
-            }
-            _ => wrapped(self.width),
+        if self.kind == Cells::Measured {
+            return vec![text.to_owned()];
+        }
+        if !is_first || width(text) <= self.width {
+            return wrapped(self.width);
+        }
+        let lines = wrapped(self.width - GAP).into_iter().enumerate();
+        lines.map(|(at, line)| if at == 0 { line } else { format!("{}{line}", " ".repeat(GAP)) }).collect()
+    }
+
+    fn tone(&self, row: &Row) -> Tone {
+        let cell = self.index.and_then(|index| row.cells.get(index));
+        match cell.map_or(Tone::Plain, |cell| cell.tone) {
+            Tone::Plain if self.index == Some(0) => Tone::Strong,
+            tone => tone,
         }
     }
 
-    fn placed(&self, text: &str) -> String {
-        match self.column.kind {
-            Cells::Numbers => right(text, self.width),
-            _ => left(text, self.width),
+    /// A line of it, with the gap to the next column.
+    fn placed(&self, line: Option<&String>) -> String {
+        let text = line.map_or("", String::as_str);
+        match self.kind {
+            Cells::Numbers => right(text, self.width) + &" ".repeat(GAP),
+            _ => left(text, self.width + GAP),
         }
     }
 }
@@ -187,44 +241,35 @@ fn told(cell: &Cell) -> String {
     format!("{}{alarm}{detail}", cell.joined())
 }
 
+/// What columns beside each other take.
+fn taken(columns: &[Laid], of: fn(&Laid) -> usize) -> usize {
+    columns.iter().map(|one| of(one) + GAP).sum::<usize>() - GAP
+}
+
 fn table(page: &mut Page, table: &Table) {
     page.gap();
     if !table.title.is_empty() {
         page.heading(&table.title);
     }
-    let mut columns: Vec<(usize, Laid<'_>)> = table
-        .columns
-        .iter()
-        .enumerate()
-        .map(|(index, column)| (index, Laid::of(index, column, table)))
-        .collect();
-    let taken =
-        |columns: &[(usize, Laid<'_>)]| columns.iter().map(|(_, one)| one.width + GAP).sum::<usize>() - GAP;
+    let mut columns: Vec<Laid> = (0..table.columns.len()).map(|index| Laid::of(index, table)).collect();
     // A drawing tells more than what can be left out.
     let drawing = if table.drawn.is_some() { DRAWING.0 + GAP } else { 0 };
-    while taken(&columns) + drawing > page.width
-        && let Some(at) = columns.iter().rposition(|(_, one)| one.column.need == Need::WithRoom)
+    while taken(&columns, |one| one.width) + drawing > page.width
+        && let Some(at) = columns.iter().rposition(|one| one.need == Need::WithRoom)
     {
         columns.remove(at);
     }
     // What does not fit beside each other even with its words wrapped is shown in parts that each begin with the first.
-    let room = page.width;
-    let fits = |columns: &[(usize, Laid<'_>)]| {
-        columns.iter().map(|(_, one)| one.least.min(one.width) + GAP).sum::<usize>() - GAP <= room
-    };
-    let mut rest = columns.into_iter();
-    let Some(first) = rest.next() else { return };
-    let mut part = vec![first];
-    for column in rest {
+    let mut part: Vec<Laid> = Vec::new();
+    for column in columns {
         part.push(column);
-        if part.len() > 2 && !fits(&part) {
-            let column = part.pop().expect("it was pushed");
-            let again = Laid::of(part[0].0, part[0].1.column, table);
-            shown(page, table, &mut part);
-            part = vec![(0, again), column];
+        if part.len() > 2 && taken(&part, |one| one.least.min(one.width)) > page.width {
+            let next = part.split_off(part.len() - 1);
+            shown(page, table, part);
+            part = [Laid::of(0, table)].into_iter().chain(next).collect();
         }
     }
-    shown(page, table, &mut part);
+    shown(page, table, part);
     for note in &table.notes {
         page.paragraph(Tone::Faint, "", note);
     }
@@ -232,83 +277,37 @@ fn table(page: &mut Page, table: &Table) {
 }
 
 /// Makes columns of words as narrow as the page needs, the widest first.
-fn narrow(page: usize, part: &mut [(usize, Laid<'_>)]) {
-    let taken = |part: &[(usize, Laid<'_>)]| part.iter().map(|(_, one)| one.width + GAP).sum::<usize>() - GAP;
-    while taken(part) > page {
-        let over = taken(part) - page;
-        let can = part.iter_mut().filter(|(_, one)| one.width > one.least).max_by_key(|(_, one)| one.width);
-        let Some((_, widest)) = can else { break };
+fn narrow(page: usize, part: &mut [Laid]) {
+    while let over @ 1.. = taken(part, |one| one.width).saturating_sub(page) {
+        let can = part.iter_mut().filter(|one| one.width > one.least);
+        let Some(widest) = can.max_by_key(|one| one.width) else { break };
         widest.width -= over.min(widest.width - widest.least).min(8);
     }
 }
 
 /// Some columns of a table that have room beside each other.
-fn shown(page: &mut Page, table: &Table, part: &mut Vec<(usize, Laid<'_>)>) {
-    narrow(page.width, part);
-    let taken: usize = part.iter().map(|(_, one)| one.width + GAP).sum();
-    let drawn = table.drawn.filter(|drawn| part.iter().any(|(index, _)| *index == drawn.column));
-    let room = page.width.saturating_sub(taken);
-    let measured = |row: &super::Row| row.cells.get(drawn?.column)?.measured.clone();
-    let all = || table.rows.iter().filter_map(measured);
-    let ends = all().flat_map(|one| {
-        let (low, high) = one.interval.unwrap_or((one.value, one.value));
-        [one.value, low, high].into_iter().chain(one.points)
-    });
-    let axis = drawn.filter(|_| room >= DRAWING.0 && all().count() > 1);
-    let axis = axis.and_then(|drawn| Axis::over(ends, drawn.unit, room.min(DRAWING.1)));
-    let (labels, ticks) = axis.as_ref().map(Axis::drawn).unzip();
-    let heads: Vec<Vec<String>> = part
-        .iter()
-        .map(|(index, one)| {
-            let mut lines = wrap("", &one.column.name, one.width);
-            if axis.is_some() && drawn.is_some_and(|drawn| drawn.column == *index) && lines.len() < 2 {
-                lines.push(String::new());
-            }
-            lines
-        })
-        .collect();
+fn shown(page: &mut Page, table: &Table, mut part: Vec<Laid>) {
+    narrow(page.width, &mut part);
+    let room = page.width.saturating_sub(taken(&part, |one| one.width) + GAP);
+    if let Some(drawn) = table.drawn
+        && let Some(at) = part.iter().position(|one| one.index == Some(drawn.column))
+    {
+        let drawing = Laid::drawing(table, drawn, room);
+        part.splice(at + 1..at + 1, drawing);
+    }
+    let heads: Vec<Vec<String>> = part.iter().map(Laid::heads).collect();
     let height = heads.iter().map(Vec::len).max().unwrap_or(0);
     for line in 0..height {
-        let mut text = String::new();
-        for ((index, one), head) in part.iter().zip(&heads) {
-            // Short heads stand right above their column.
-            let at = line.checked_sub(height - head.len());
-            text += &one.placed(at.map_or("", |at| head[at].as_str()));
-            text += &" ".repeat(GAP);
-            if drawn.is_some_and(|drawn| drawn.column == *index)
-                && let (Some(labels), Some(ticks)) = (&labels, &ticks)
-            {
-                text += match height - line {
-                    1 => ticks,
-                    2 => labels,
-                    _ => "",
-                };
-                text += &" ".repeat(if height - line > 2 { width(ticks) + GAP } else { GAP });
-            }
-        }
-        page.line(&[(Tone::Faint, &text)]);
+        // Short heads stand right above their column.
+        let at = |head: &Vec<String>| line.checked_sub(height - head.len());
+        let line = |(one, head): (&Laid, &Vec<String>)| one.placed(at(head).and_then(|at| head.get(at)));
+        page.line(&[(Tone::Faint, &part.iter().zip(&heads).map(line).collect::<String>())]);
     }
     for (index, row) in table.rows.iter().enumerate() {
-        let cells: Vec<Vec<String>> = part.iter().map(|(column, one)| one.lines(index, *column)).collect();
-        let height = cells.iter().map(Vec::len).max().unwrap_or(1).max(1);
-        for line in 0..height {
-            let mut pieces: Vec<(Tone, String)> = Vec::new();
-            for ((column, one), lines) in part.iter().zip(&cells) {
-                let tone = row.cells.get(*column).map_or(Tone::Plain, |cell| cell.tone);
-                let tone = if *column == 0 && tone == Tone::Plain { Tone::Strong } else { tone };
-                let text = one.placed(lines.get(line).map_or("", String::as_str));
-                pieces.push((tone, text));
-                pieces.push((Tone::Plain, " ".repeat(GAP)));
-                if drawn.is_some_and(|drawn| drawn.column == *column)
-                    && let Some(axis) = &axis
-                {
-                    let own = measured(row).filter(|_| line == 0);
-                    let text = own.map_or(left("", axis.columns()), |own| {
-                        axis.draw(own.value, own.interval, &own.points)
-                    });
-                    pieces.push((Tone::Plain, text + &" ".repeat(GAP)));
-                }
-            }
+        let cells: Vec<Vec<String>> = part.iter().map(|one| one.lines(index)).collect();
+        for line in 0..cells.iter().map(Vec::len).max().unwrap_or(1).max(1) {
+            let piece = |(one, lines): (&Laid, &Vec<String>)| (one.tone(row), one.placed(lines.get(line)));
+            let pieces: Vec<(Tone, String)> = part.iter().zip(&cells).map(piece).collect();
             page.line(&pieces.iter().map(|(tone, text)| (*tone, text.as_str())).collect::<Vec<_>>());
         }
     }

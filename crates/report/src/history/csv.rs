@@ -1,12 +1,17 @@
 //! Histories as a table for other programs: a row for each run and cell, as RFC 4180 quotes it.
 
-use super::History;
+use dunnage_analysis::history::History;
 
-/// The table.
-pub(super) fn render(histories: &[History]) -> String {
-    let mut text = String::from(
-        "machine,name,run,started,experiment,metric,unit,setting,label,value,low,high,rounds,suspect,change,level,p,order\n",
-    );
+use crate::record::Order;
+use crate::report::csv::harmless;
+use crate::report::text::clean;
+
+const HEAD: &str = "machine,name,run,started,experiment,metric,unit,setting,label,value,low,high,rounds,suspect,change,level,p,order";
+
+/// The table; none of it where it cannot be written, which a text always can.
+pub(super) fn render(histories: &[History]) -> Option<String> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(HEAD.split(',')).ok()?;
     for history in histories {
         for series in &history.series {
             let mut level = 1;
@@ -15,42 +20,32 @@ pub(super) fn render(histories: &[History]) -> String {
                 level += usize::from(change.is_some());
                 let Some(value) = value else { continue };
                 let interval = value.median.interval;
-                let bound = |bound: Option<f64>| bound.map(|bound| bound.to_string()).unwrap_or_default();
-                let fields = [
-                    history.machine.clone(),
-                    point.name.clone(),
-                    point.run.clone(),
-                    point.started.clone(),
-                    series.experiment.to_owned(),
-                    series.metric.to_owned(),
-                    series.unit.name().to_owned(),
-                    series.setting.clone(),
-                    series.label.clone(),
-                    value.median.value.to_string(),
-                    bound(interval.map(|one| one.low)),
-                    bound(interval.map(|one| one.high)),
-                    value.median.rounds.to_string(),
-                    if value.is_suspect { "suspect" } else { "" }.to_owned(),
-                    change.map_or("", |change| change.meaning.name()).to_owned(),
-                    level.to_string(),
-                    change.map(|change| change.p.to_string()).unwrap_or_default(),
-                    point.order_name().to_owned(),
-                ];
-                let row: Vec<String> = fields.iter().map(|field| quoted(field)).collect();
-                text += &row.join(",");
-                text.push('\n');
+                let text = |text: &str| harmless(&clean(text));
+                let shown = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+                writer
+                    .write_record([
+                        text(&history.machine),
+                        text(&point.name),
+                        text(&point.run),
+                        text(&point.started),
+                        series.experiment.to_owned(),
+                        series.metric.to_owned(),
+                        series.unit.name().to_owned(),
+                        text(&series.setting),
+                        text(&series.label),
+                        value.median.value.to_string(),
+                        shown(interval.map(|one| one.low)),
+                        shown(interval.map(|one| one.high)),
+                        value.median.rounds.to_string(),
+                        if value.is_suspect { "suspect" } else { "" }.to_owned(),
+                        change.map_or("", |change| change.verdict.word()).to_owned(),
+                        level.to_string(),
+                        shown(change.map(|change| change.p)),
+                        if point.order == Order::Blocks { "blocks" } else { "rounds" }.to_owned(),
+                    ])
+                    .ok()?;
             }
         }
     }
-    text
-}
-
-fn quoted(field: &str) -> String {
-    // A sign at the start makes a formula of a text in a spreadsheet; numbers are none.
-    let is_formula = field.starts_with(['=', '+', '-', '@']) && field.parse::<f64>().is_err();
-    let field = if is_formula { format!("'{field}") } else { field.to_owned() };
-    match field.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", field.replace('"', "\"\"")),
-        false => field,
-    }
+    String::from_utf8(writer.into_inner().ok()?).ok()
 }

@@ -2,12 +2,14 @@
 
 use serde::Serialize;
 
-use super::{History, Meaning, Series, Value, csv, words};
+use super::{csv, words};
 use crate::document::{
     Block, Cell, Column, Document, Drawn, Findings, Item, Look, Row, Section, Table, Tone,
 };
-use crate::report::text::number;
+use crate::report::text::{confidence, number};
 use crate::units::counted;
+use crate::verdict::Kind;
+use dunnage_analysis::history::{History, Series, Value};
 
 /// With so few cells there is room for each run.
 const FEW: usize = 3;
@@ -22,7 +24,7 @@ pub struct Histories {
 }
 
 impl Findings for Histories {
-    const SCHEMA: &'static str = "dunnage-history/2";
+    const SCHEMA: &'static str = "dunnage-history/3";
     const FURTHER: &'static [&'static str] = &["csv"];
 
     fn data(&self) -> impl Serialize {
@@ -30,7 +32,7 @@ impl Findings for Histories {
     }
 
     fn further(&self, _: &str) -> Option<String> {
-        Some(csv::render(&self.histories))
+        csv::render(&self.histories)
     }
 
     fn document(&self, _: &Look) -> Document {
@@ -52,8 +54,12 @@ impl Findings for Histories {
                 let title = format!("{name}{of}");
                 document.sections.push(Section { name: format!("{name}-{}", index + 1), title, blocks });
             };
-            let changes = history.series.iter().flat_map(|one| &one.changes);
-            let changes = changes.map(|change| format!("{} (p {})", change.sentence, shown_p(change.p)));
+            let changes =
+                history.series.iter().flat_map(|one| one.changes.iter().map(move |change| (one, change)));
+            let changes = changes.map(|(series, change)| {
+                let sentence = words::sentence(series, change, &history.points);
+                format!("{sentence} (p {})", shown_p(change.p))
+            });
             section("changes", vec![Block::sentences(changes)]);
             let is_few = history.series.len() <= FEW;
             let values =
@@ -72,10 +78,9 @@ fn title(history: &History) -> String {
 }
 
 fn how(history: &History) -> String {
-    let level = format!("{:.4}", (1.0 - history.level.get()) * 100.0);
-    let level = level.trim_end_matches('0').trim_end_matches('.');
+    let level = confidence(history.level);
     format!(
-        "a change is marked at {level} % a cell, so that all together hold at 95 %; {} are needed at least",
+        "a change is marked at {level} a cell, so that all together hold at 95 %; {} are needed at least",
         counted(history.needed, "run")
     )
 }
@@ -114,14 +119,9 @@ fn courses(history: &History, group: &[Series]) -> Table {
 
 /// The last change that matters in a few words, and since when.
 fn in_short(history: &History, series: &Series) -> (Tone, String, String) {
-    let matters = series.changes.iter().rev().find(|change| change.meaning != Meaning::TooSmall);
+    let matters = series.changes.iter().rev().find(|change| change.verdict != Kind::Same);
     let Some(change) = matters.or(series.changes.last()) else {
         return (Tone::Faint, "none found".into(), String::new());
-    };
-    let tone = match change.meaning {
-        Meaning::Changed(kind) => Tone::of(kind),
-        Meaning::TooSmall => Tone::Faint,
-        Meaning::Machine => Tone::Open,
     };
     let more = match series.changes.len() {
         1 => String::new(),
@@ -130,11 +130,8 @@ fn in_short(history: &History, series: &Series) -> (Tone, String, String) {
     let share = (change.levels.1 / change.levels.0 - 1.0) * 100.0;
     let sign = if share > 0.0 { "+" } else { "" };
     let share = if change.levels.0 > 0.0 { format!(" {sign}{} %", number(share, 1)) } else { String::new() };
-    (
-        tone,
-        format!("{}{share}", change.meaning.name()),
-        format!("{}{more}", history.points[change.after].name),
-    )
+    let what = format!("{}{share}", change.verdict.word());
+    (Tone::of(change.verdict), what, format!("{}{more}", history.points[change.after].name))
 }
 
 /// The course in so many letters, each as high as its value is between the lowest and the highest; `!` is a value that
@@ -182,7 +179,7 @@ fn values(history: &History, series: &Series) -> Table {
     let told = |(index, value): (usize, &Option<Value>)| {
         let change = series.changes.iter().find(|change| change.after == index);
         let suspect = value.filter(|value| value.is_suspect).map(|_| "suspect");
-        let what: Vec<&str> = change.map(|change| change.meaning.name()).into_iter().chain(suspect).collect();
+        let what: Vec<&str> = change.map(|change| change.verdict.word()).into_iter().chain(suspect).collect();
         Cell::words(what.join(", ")).tone(if what.is_empty() { Tone::Plain } else { Tone::Open })
     };
     table.add((Column::words("change"), series.values.iter().enumerate().map(told).collect()));

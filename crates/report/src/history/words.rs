@@ -1,9 +1,10 @@
 //! What is said of a change, and how a reader is told what happened beside it: as a coincidence, never as a cause.
 
-use super::{Change, Meaning, Point, Series};
-use crate::compare::Difference;
+use dunnage_analysis::history::{Change, Point, Series};
+
 use crate::report::text::percent;
 use crate::units::counted;
+use crate::verdict::Kind;
 
 /// The cell of a series in words.
 pub(super) fn cell(series: &Series) -> String {
@@ -15,11 +16,8 @@ pub(super) fn cell(series: &Series) -> String {
 pub(super) fn sentence(series: &Series, change: &Change, points: &[Point]) -> String {
     let unit = series.unit;
     let (old, new) = change.levels;
-    let share = if old > 0.0 {
-        format!(" ({}{})", if new > old { "+" } else { "" }, percent(new / old - 1.0))
-    } else {
-        String::new()
-    };
+    let sign = if new > old { "+" } else { "" };
+    let share = if old > 0.0 { format!(" ({sign}{})", percent(new / old - 1.0)) } else { String::new() };
     let numbers = format!(
         "from {} over {} to {} over {}{share}",
         unit.format(old),
@@ -29,32 +27,26 @@ pub(super) fn sentence(series: &Series, change: &Change, points: &[Point]) -> St
     );
     let at = &points[change.after].name;
     let what = cell(series);
-    let said = match change.meaning {
-        Meaning::Changed(kind) => {
-            let is_more = change.levels.1 > change.levels.0;
-            let more = if is_more { "more" } else { "less" };
+    let said = match change.verdict {
+        Kind::Same => {
+            let matters = unit.format(change.matters);
+            format!("{what} moved at {at} by less than what matters ({matters}): {numbers}")
+        }
+        Kind::Machine => {
+            format!("{what} moved at {at}, and so did what shows the machine: the machine changed; {numbers}")
+        }
+        kind => {
+            let more = if new > old { "more" } else { "less" };
             // What one wishes to be small is taken, and everything else is there.
-            let is_cost = if is_more { kind.is_worse() } else { kind.is_better() };
+            let is_cost = if new > old { kind.is_worse() } else { kind.is_better() };
             let takes = if is_cost { "takes" } else { "has" };
             format!("{what} {takes} {more} since {at}: {numbers}")
         }
-        Meaning::TooSmall => {
-            format!(
-                "{what} moved at {at} by less than what matters ({}): {numbers}",
-                unit.format(change.matters)
-            )
-        }
-        Meaning::Machine => {
-            format!("{what} moved at {at}, and so did what shows the machine: the machine changed; {numbers}")
-        }
     };
-    match change.beside.as_slice() {
+    let beside: Vec<String> =
+        change.beside.iter().map(|one| format!("{} {} → {}", one.what, one.old, one.new)).collect();
+    match beside.as_slice() {
         [] => said,
         beside => format!("{said}; at the same time, cause or not: {}", beside.join(", ")),
     }
-}
-
-/// Something that is not the same before and after a change.
-pub(super) fn beside(one: &Difference) -> String {
-    format!("{} {} → {}", one.what, one.old, one.new)
 }

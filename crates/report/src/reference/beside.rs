@@ -1,9 +1,11 @@
 //! Sets what others published beside what a run measured, subject by subject. Nothing is computed from both.
 
+use dunnage_analysis::group::in_groups;
+
 use super::counterpart::{self, Counterpart, Same};
-use super::{Number, Source, check, joined};
+use super::{Beside, BesideRow, Number, Ours, Published, Quantity, Reference, Source, check, joined};
 use crate::report::Report;
-use crate::report::model::{Beside, BesideRow, Experiment, Ours, Published, Quantity, Reference, Row};
+use crate::report::model::{Experiment, Row};
 use crate::subject::spec::Spec;
 
 /// Every source that speaks of something that the run measured too, with its numbers, ours, and what must be known of both.
@@ -11,73 +13,50 @@ pub fn beside(sources: &[Source], report: &Report) -> Vec<Reference> {
     sources.iter().filter_map(|source| one(source, report)).collect()
 }
 
+/// A published number, what of ours is the same, and our experiment.
+type Pair<'a> = (&'a Number, Same, &'a Experiment);
+
 fn one(source: &Source, report: &Report) -> Option<Reference> {
-    let mut tables: Vec<Beside> = Vec::new();
-    for number in &source.numbers {
-        let Counterpart::Metric(same) = counterpart::of(number) else { continue };
-        let Some(measured) = report.experiments.iter().find(|one| one.name == same.experiment) else {
-            continue;
-        };
-        add(&mut tables, number, &same, measured);
-    }
+    let pair = |number| -> Option<Pair<'_>> {
+        let Counterpart::Metric(same) = counterpart::of(number) else { return None };
+        Some((number, same, report.experiments.iter().find(|one| one.name == same.experiment)?))
+    };
+    let quantity = |(number, same, _): &Pair<'_>| (number.experiment.clone(), same.metric, same.quantity);
+    let tables = in_groups(source.numbers.iter().filter_map(pair), quantity).into_iter();
+    let tables: Vec<Beside> = tables.filter_map(|(_, all)| table(all)).collect();
     if tables.is_empty() {
         return None;
     }
     let is_shown = |name: &str| tables.iter().any(|table| table.published_experiment == name);
     let cautions = source.cautions.iter();
     let cautions = cautions.filter(|one| one.about.is_empty() || one.about.iter().any(|name| is_shown(name)));
-    let doubts = check::doubts(source).into_iter().filter(|doubt| is_shown(&doubt.experiment));
-    Some(Reference {
-        source: source.name.clone(),
-        title: source.title.clone(),
-        url: source.url.clone(),
-        licence: source.licence.clone(),
-        hardware: source.hardware.clone(),
-        kernel: source.kernel.clone(),
-        engines: source.engines.clone(),
-        method: source.method.clone(),
-        cautions: cautions.cloned().collect(),
-        doubts: doubts.collect(),
-        tables,
-    })
+    let issues = check::issues(source).into_iter().filter(|issue| is_shown(&issue.experiment));
+    let cautions = cautions.cloned().collect();
+    let source = Source { cautions, numbers: Vec::new(), ..source.clone() };
+    Some(Reference { source, issues: issues.collect(), tables })
 }
 
-fn add(tables: &mut Vec<Beside>, number: &Number, same: &Same, measured: &Experiment) {
-    let Some((unit, value)) = number.in_base_units(number.value) else { return };
-    let fits = |table: &Beside| {
-        (table.published_experiment.as_str(), table.metric, table.quantity)
-            == (number.experiment.as_str(), same.metric, same.quantity)
-    };
-    let at = tables.iter().position(fits).unwrap_or_else(|| {
-        tables.push(Beside {
-            published_experiment: number.experiment.clone(),
-            experiment: same.experiment,
-            metric: same.metric,
-            unit,
-            quantity: same.quantity,
-            conditions: same.conditions.to_owned(),
-            differs: same.differs.to_owned(),
-            rows: Vec::new(),
-        });
-        tables.len() - 1
+/// The numbers of one quantity; none where ours have no such unit.
+fn table(all: Vec<Pair<'_>>) -> Option<Beside> {
+    let &(first, same, measured) = all.first()?;
+    let (unit, _) = first.in_base_units(first.value)?;
+    let row = |(number, ..): &Pair<'_>| (number.subject.clone(), joined(&number.without(&["stat"])));
+    let rows = in_groups(all, row).into_iter().map(|((subject, conditions), all)| BesideRow {
+        subject,
+        conditions,
+        published: all.iter().map(|(number, ..)| Published::of(number)).collect(),
+        ours: ours(all[0].0, &same, measured),
     });
-    let conditions = joined(&number.without(&["stat"]));
-    let rows = &mut tables[at].rows;
-    let row = rows.iter().position(|row| row.subject == number.subject && row.conditions == conditions);
-    let row = row.unwrap_or_else(|| {
-        let ours = ours(number, same, measured);
-        rows.push(BesideRow { subject: number.subject.clone(), conditions, published: Vec::new(), ours });
-        rows.len() - 1
-    });
-    let base = |value: f64| number.in_base_units(value).map_or(value, |(_, value)| value);
-    rows[row].published.push(Published {
-        statistic: number.statistic().to_owned(),
-        printed: format!("{} {}", number.printed, number.unit),
-        value,
-        interval: number.interval.map(|[low, high]| (base(low), base(high))),
-        repetitions: number.repetitions,
-        note: number.note.clone(),
-    });
+    Some(Beside {
+        published_experiment: first.experiment.clone(),
+        experiment: same.experiment,
+        metric: same.metric,
+        unit,
+        quantity: same.quantity,
+        conditions: same.conditions.to_owned(),
+        differs: same.differs.to_owned(),
+        rows: rows.collect(),
+    })
 }
 
 /// What we measured of the same subject in the same conditions; a subject that stands on two ladders counts once.
@@ -92,10 +71,8 @@ fn ours(number: &Number, same: &Same, measured: &Experiment) -> Vec<Ours> {
         }
         let is_from_bare = ladder.rows.iter().any(|other| other.is_baseline && other.subject == "bare");
         let estimate = match same.quantity {
-            Quantity::Value => row.values[metric].as_ref().map(|value| value.median),
-            Quantity::Difference if is_from_bare => {
-                row.against_baseline[metric].as_ref().and_then(|change| change.difference)
-            }
+            Quantity::Value => row.value(metric).map(|value| value.median),
+            Quantity::Difference if is_from_bare => row.found(metric).and_then(|found| found.difference),
             Quantity::Difference => None,
         };
         let is_known = |one: &Ours| one.label == row.label && one.setting == setting.text;

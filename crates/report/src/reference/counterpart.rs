@@ -3,9 +3,9 @@
 //!
 //! The first rule that fits a number holds for it; every number has one.
 
-use super::Number;
-use crate::report::model::Quantity;
 use serde::Serialize;
+
+use super::{Number, Quantity};
 
 /// What stands for a published number among ours.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -231,7 +231,7 @@ mod tests {
         for number in all() {
             match of(number) {
                 Counterpart::Metric(same) => {
-                    let found = experiment::find(same.experiment).expect("an experiment").about();
+                    let found = experiment::find(same.experiment).expect("an experiment");
                     let metric =
                         found.metrics.iter().find(|metric| metric.name == same.metric).expect("a metric");
                     let (unit, _) = number.in_base_units(number.value).expect("a unit of ours");

@@ -8,17 +8,21 @@ pub mod beside;
 pub mod check;
 pub mod counterpart;
 mod read;
+pub mod shown;
 
-use serde::Serialize;
 use std::sync::OnceLock;
 
-use crate::report::model::Caution;
+use serde::{Deserialize, Serialize};
+
+use crate::stats::Estimate;
 use crate::units::Unit;
 
 /// A document in which results were published.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Source {
     /// A short name.
+    #[serde(default)]
     pub name: String,
     /// Its title.
     pub title: String,
@@ -27,6 +31,7 @@ pub struct Source {
     /// The version that was read.
     pub revision: Option<String>,
     /// Its licence.
+    #[serde(alias = "license")]
     pub licence: String,
     /// The language that it is written in.
     pub language: String,
@@ -73,6 +78,145 @@ pub struct Number {
     pub repetitions: Option<u32>,
     /// What the number alone does not say.
     pub note: String,
+}
+
+/// Something that a reader of published numbers must know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String")]
+pub struct Caution {
+    /// The experiments that it is about, in the source's words; none where it is about all.
+    pub about: Vec<String>,
+    /// What it says.
+    pub text: String,
+    /// Whether it is proven.
+    pub standing: Standing,
+}
+
+/// What a caution rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Standing {
+    /// The document's own numbers, its public scripts and data, or upstream documentation.
+    Shown,
+    /// A guess.
+    Guess,
+}
+
+/// What a rule found in numbers that others took.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Issue {
+    /// The name of the rule.
+    pub rule: &'static str,
+    /// The experiment, in the source's words.
+    pub experiment: String,
+    /// What was seen.
+    pub evidence: String,
+    /// What probably made it so.
+    pub mechanism: &'static str,
+}
+
+/// A published source beside a run, as far as it speaks of things that the run measured too. Nothing here is computed from both
+/// sides, no verdict rests on it, and no average holds both.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Reference {
+    /// The source, with the cautions about what is shown, and without its numbers.
+    #[serde(flatten)]
+    pub source: Source,
+    /// What the rules for suspect numbers find in them.
+    #[serde(rename = "suspects")]
+    pub issues: Vec<Issue>,
+    /// The numbers beside ours.
+    pub tables: Vec<Beside>,
+}
+
+/// One quantity, as they published it and as we measured it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Beside {
+    /// The experiment as the source's table calls it.
+    pub published_experiment: String,
+    /// Our experiment.
+    pub experiment: &'static str,
+    /// Our metric.
+    pub metric: &'static str,
+    /// The unit of all numbers in the rows.
+    pub unit: Unit,
+    /// Whether the numbers are values, or differences from a bare process.
+    pub quantity: Quantity,
+    /// In which of our settings the quantities are the same.
+    pub conditions: String,
+    /// In what the two quantities differ, in a sentence.
+    pub differs: String,
+    /// By subject and conditions.
+    pub rows: Vec<BesideRow>,
+}
+
+/// What a number is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Quantity {
+    /// A value of a subject.
+    #[serde(rename = "value")]
+    Value,
+    /// A subject's value less that of a bare process.
+    #[serde(rename = "difference from bare")]
+    Difference,
+}
+
+/// One subject.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BesideRow {
+    /// The published subject.
+    pub subject: String,
+    /// The published conditions, `key=value` joined by `;`.
+    pub conditions: String,
+    /// What they published.
+    pub published: Vec<Published>,
+    /// What we measured: one for each setting and each subject of ours that is the same.
+    pub ours: Vec<Ours>,
+}
+
+/// A published number.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Published {
+    /// What it is: `single value`, `mean`, `min`, `max`, `median`, `standard deviation`.
+    pub statistic: String,
+    /// As it was printed, with its unit.
+    pub printed: String,
+    /// In the unit of the table.
+    pub value: f64,
+    /// Its interval, where one was printed.
+    pub interval: Option<(f64, f64)>,
+    /// How many repetitions stand behind it, where that is said.
+    pub repetitions: Option<u32>,
+    /// What the number alone does not say.
+    pub note: String,
+}
+
+/// A number of ours.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Ours {
+    /// The subject's label.
+    pub label: String,
+    /// The setting.
+    pub setting: String,
+    /// The median, or the median of the paired differences, with its interval.
+    #[serde(rename = "median")]
+    pub estimate: Estimate,
+}
+
+impl Published {
+    /// As it was printed, and in base units.
+    pub fn of(number: &Number) -> Published {
+        let base = |value: f64| number.in_base_units(value).map_or(value, |(_, value)| value);
+        let interval = number.interval.map_or(String::new(), |[low, high]| format!(" [{low}, {high}]"));
+        Published {
+            statistic: number.statistic().to_owned(),
+            printed: format!("{}{interval} {}", number.printed, number.unit),
+            value: base(number.value),
+            interval: number.interval.map(|[low, high]| (base(low), base(high))),
+            repetitions: number.repetitions,
+            note: number.note.clone(),
+        }
+    }
 }
 
 impl Number {
@@ -258,11 +402,7 @@ mod tests {
     #[test]
     fn cautions_say_what_they_are_about_and_what_is_a_guess() {
         let opscart = find("opscart").unwrap();
-        let guess = opscart
-            .cautions
-            .iter()
-            .find(|one| one.standing == crate::report::model::Standing::Guess)
-            .unwrap();
+        let guess = opscart.cautions.iter().find(|one| one.standing == Standing::Guess).unwrap();
         assert_eq!(guess.about, ["syscall"]);
         assert!(guess.text.starts_with("the cause (PID namespace"));
         let course = find("course").unwrap();

@@ -1,10 +1,11 @@
 //! Reads the tables of published results: sources with their cautions (TOML), and one row a number (CSV).
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use super::{Number, Source};
-use crate::report::model::{Caution, Standing};
+use super::{Caution, Number, Source, Standing};
 
 /// Where the numbers come from.
 pub const SOURCES: &str = include_str!("../../../../data/reference/sources.toml");
@@ -12,22 +13,6 @@ pub const SOURCES: &str = include_str!("../../../../data/reference/sources.toml"
 pub const NUMBERS: &str = include_str!("../../../../data/reference/published.csv");
 /// What a reader of the two must know.
 pub const PROVENANCE: &str = include_str!("../../../../data/reference/README.md");
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SourceFile {
-    title: String,
-    url: Option<String>,
-    revision: Option<String>,
-    license: String,
-    language: String,
-    hardware: String,
-    kernel: String,
-    engines: String,
-    experiments: Vec<String>,
-    method: String,
-    cautions: Vec<String>,
-}
 
 #[derive(Debug, Deserialize)]
 struct NumberRow {
@@ -47,26 +32,13 @@ struct NumberRow {
 
 /// The sources with their numbers, in the order of the first file.
 pub fn sources(sources: &str, numbers: &str) -> Result<Vec<Source>> {
-    let file: toml::Table = sources.parse().context("the sources are no TOML")?;
-    let mut all = Vec::new();
-    for (name, table) in file {
-        let one: SourceFile = table.try_into().with_context(|| format!("the source `{name}`"))?;
-        all.push(Source {
-            cautions: one.cautions.iter().map(|text| caution(text, &one.experiments)).collect(),
-            name,
-            title: one.title,
-            url: one.url,
-            revision: one.revision,
-            licence: one.license,
-            language: one.language,
-            hardware: one.hardware,
-            kernel: one.kernel,
-            engines: one.engines,
-            experiments: one.experiments,
-            method: one.method,
-            numbers: Vec::new(),
-        });
-    }
+    let file: BTreeMap<String, Source> =
+        toml::from_str(sources).context("the sources are no table of sources")?;
+    let of = |(name, source): (String, Source)| {
+        let cautions = source.cautions.iter().map(|one| caution(&one.text, &source.experiments)).collect();
+        Source { name, cautions, ..source }
+    };
+    let mut all: Vec<Source> = file.into_iter().map(of).collect();
     let mut reader = csv::Reader::from_reader(numbers.as_bytes());
     for (index, row) in reader.deserialize().enumerate() {
         let row: NumberRow = row.with_context(|| format!("row {} of the numbers", index + 1))?;
@@ -97,6 +69,13 @@ fn number(row: NumberRow) -> Result<Number> {
         repetitions: row.n,
         note: row.note,
     })
+}
+
+/// As it is written: who it is about, and whether it is proven, is told by its beginning.
+impl From<String> for Caution {
+    fn from(text: String) -> Caution {
+        Caution { about: Vec::new(), text, standing: Standing::Shown }
+    }
 }
 
 /// A caution may begin with `Guess:`, and with the experiments that it is about: `cpu_run, cpu_exec: …`, `memory (free): …`.

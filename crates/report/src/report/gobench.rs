@@ -8,29 +8,12 @@
 
 use std::fmt::Write as _;
 
-use super::text::clean;
-use super::{Format, Rendering};
+use super::text::{capital, clean};
+use crate::distinct;
 use crate::experiment::Metric;
 use crate::outcome::Outcome;
 use crate::record::{Recorded, Row};
-use crate::units::Unit;
-
-/// The format `gobench`.
-pub struct Gobench;
-
-impl Format for Gobench {
-    fn name(&self) -> &'static str {
-        "gobench"
-    }
-
-    fn description(&self) -> &'static str {
-        "one line per round and cell as Go's benchmarks print them, for benchstat"
-    }
-
-    fn rendering(&self) -> Rendering {
-        Rendering::Rows { header, lines }
-    }
-}
+use crate::units::{Better, Unit};
 
 /// The configuration, and what is better of each unit.
 pub fn header(run: &Recorded) -> String {
@@ -47,17 +30,10 @@ pub fn header(run: &Recorded) -> String {
             let _ = writeln!(text, "{key}: {value}");
         }
     }
-    let mut units: Vec<String> = Vec::new();
-    for cell in &run.plan.cells {
-        for (index, metric) in run.plan.metrics(cell).iter().enumerate() {
-            let unit = unit(index, metric);
-            if !units.contains(&unit) {
-                units.push(unit);
-            }
-        }
-    }
-    for unit in units {
-        let _ = writeln!(text, "Unit {unit} better=lower");
+    let all = run.plan.cells.iter().flat_map(|cell| run.plan.metrics(cell).iter().enumerate());
+    for (unit, better) in distinct(all.map(|(index, metric)| (unit(index, metric), metric.better))) {
+        let better = if better == Better::More { "higher" } else { "lower" };
+        let _ = writeln!(text, "Unit {unit} better={better}");
     }
     text
 }
@@ -82,7 +58,7 @@ pub fn lines(run: &Recorded, row: &Row<'_>, out: &mut String) {
         Outcome::Measured(sample) => {
             let metrics = run.plan.metrics(cell).iter().enumerate();
             let values = metrics.filter_map(|(index, metric)| {
-                let value = (metric.derive)(sample).filter(|value| value.is_finite())?;
+                let value = metric.value(sample).filter(|value| value.is_finite())?;
                 Some(format!(" {value} {}", unit(index, metric)))
             });
             let values: String = values.collect();
@@ -97,11 +73,6 @@ pub fn lines(run: &Recorded, row: &Row<'_>, out: &mut String) {
             let _ = writeln!(out, "--- FAIL: {name}: {}: {}", failure.class.name(), clean(&failure.reason));
         }
     }
-}
-
-fn capital(name: &str) -> String {
-    let mut letters = name.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// The unit of a metric, as Go's tools know it.
@@ -119,16 +90,10 @@ fn unit(index: usize, metric: &Metric) -> String {
 
 /// A part of a name: what would end it, or begin another one, is written as in addresses of the web.
 fn part(text: &str) -> String {
-    let mut part = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if letter.is_whitespace() || letter.is_control() || matches!(letter, '/' | '%') {
-            let mut bytes = [0; 4];
-            for byte in letter.encode_utf8(&mut bytes).bytes() {
-                let _ = write!(part, "%{byte:02X}");
-            }
-        } else {
-            part.push(letter);
-        }
-    }
-    part
+    let kept = |letter: char| !(letter.is_whitespace() || letter.is_control() || matches!(letter, '/' | '%'));
+    let part = |letter: char| match kept(letter) {
+        true => letter.to_string(),
+        false => letter.to_string().bytes().map(|byte| format!("%{byte:02X}")).collect(),
+    };
+    text.chars().map(part).collect()
 }

@@ -1,6 +1,9 @@
 //! What was measured on what, and how, in the words that every format for people begins with.
 
-use super::model::{Experiment, Order, Report};
+use super::model::{Order, Report};
+use super::text::confidence;
+use crate::distinct;
+use crate::record::ComponentFacts;
 use crate::stats::Family;
 use crate::units::counted;
 
@@ -35,17 +38,14 @@ pub fn machine(report: &Report) -> Vec<String> {
 
 /// The versions of what was measured, each once.
 pub fn versions(report: &Report) -> Vec<String> {
-    let mut versions: Vec<String> = Vec::new();
-    for program in &report.programs {
+    let told = |program: &ComponentFacts| {
         let name = program.path.rsplit('/').next().unwrap_or_default();
         let version = &program.version;
         let says_its_name = version.to_lowercase().contains(&name.to_lowercase());
         let text = if says_its_name { version.clone() } else { format!("{name} {version}") };
-        if !version.is_empty() && !versions.contains(&text) {
-            versions.push(text);
-        }
-    }
-    versions
+        (!version.is_empty()).then_some(text)
+    };
+    distinct(report.programs.iter().filter_map(told))
 }
 
 /// How often was measured, in which order, and at which level verdicts stand.
@@ -87,34 +87,25 @@ fn own_rounds(report: &Report) -> String {
 
 /// How many verdicts each experiment gives, and at which level each of them stands.
 fn families(report: &Report) -> String {
-    let level = |asked: usize| {
-        let level = format!("{:.4}", (1.0 - Family::of(asked).per_comparison().get()) * 100.0);
-        level.trim_end_matches('0').trim_end_matches('.').to_owned()
-    };
-    let own: Vec<_> = report.experiments.iter().filter(|one| one.verdicts_in_family > 0).collect();
-    match own[..] {
-        [] => "no verdicts".to_owned(),
-        [one] if one.verdicts_in_family == 1 => format!("1 verdict, at {} %", level(1)),
-        [one] => format!(
-            "{} verdicts, each at {} % so that all together hold at 95 %",
-            one.verdicts_in_family,
-            level(one.verdicts_in_family)
-        ),
-        _ => {
-            let of = |one: &&Experiment| {
-                let asked = one.verdicts_in_family;
-                let each = if asked > 1 { " each" } else { "" };
-                format!("{asked} of {} at {} %{each}", one.name, level(asked))
-            };
-            let each: Vec<_> = own.iter().map(of).collect();
-            format!("verdicts: {}, so that those of an experiment together hold at 95 %", each.join(", "))
-        }
+    let asked = report.experiments.iter().filter(|one| one.verdicts_in_family > 0).map(|one| {
+        let level = confidence(Family::of(one.verdicts_in_family).per_comparison());
+        format!("{} of {} at {level}", counted(one.verdicts_in_family, "verdict"), one.name)
+    });
+    match asked.collect::<Vec<_>>() {
+        none if none.is_empty() => "no verdicts".to_owned(),
+        each => format!("{}, so that all of an experiment hold at 95 %", each.join(", ")),
     }
+}
+
+/// A time in UTC to the second; anything else as it is.
+pub fn started(text: &str) -> String {
+    let known = text.parse::<jiff::Timestamp>();
+    known.map_or_else(|_| text.to_owned(), |time| time.strftime("%F %T UTC").to_string())
 }
 
 /// What the test for carry-over came to.
 pub fn carry_over(report: &Report) -> String {
-    let found = report.notices.iter().filter(|notice| notice.kind == "carry-over").count();
+    let found = report.warnings.iter().filter(|notice| notice.kind == "carry-over").count();
     let metric =
         report.experiments.first().and_then(|one| one.metrics.first()).map_or("", |metric| metric.name);
     match (report.carry_over_tested, found) {

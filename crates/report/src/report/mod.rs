@@ -10,36 +10,35 @@ pub mod gobench;
 pub mod head;
 pub mod model;
 pub mod picture;
-pub mod png;
+pub mod predicted;
 pub mod ranking;
-pub mod svg;
-pub mod text;
+pub mod summary;
+pub(crate) mod words;
 
 pub use crate::document::{Glyphs, Look, Style};
+pub use dunnage_analysis::text;
 use serde::Serialize;
 
-use crate::document::{Document, FORMATS as EVERYWHERE, Findings};
+use crate::document::{Document, Findings};
 pub use model::Report;
 
 use crate::record::{Recorded, Row};
 
-/// One way to show a run.
-pub trait Format: Sync {
+/// A format that only a run has.
+pub struct Format {
     /// Its name after `--format`.
-    fn name(&self) -> &'static str;
+    pub name: &'static str,
     /// What it is, in a line.
-    fn description(&self) -> &'static str;
+    pub description: &'static str,
     /// How it is made.
-    fn rendering(&self) -> Rendering;
+    pub rendering: Rendering,
 }
 
 /// How a format is made: from the analysis as a whole, or sample by sample, since a run can have
 /// more samples than fit into memory as text.
 pub enum Rendering {
-    /// As every verb is shown in it.
-    Common(&'static crate::document::Format),
     /// Files for a directory, each with its name and what it holds.
-    Files(fn(&Report, &Look) -> anyhow::Result<Vec<File>>),
+    Files(fn(&Report) -> anyhow::Result<Vec<File>>),
     /// A first line, then what each sample gives.
     Rows {
         /// The first line.
@@ -58,25 +57,33 @@ pub struct File {
     pub bytes: Vec<u8>,
 }
 
-/// A format that every verb has.
-struct Shown(&'static crate::document::Format);
-
-impl Format for Shown {
-    fn name(&self) -> &'static str {
-        self.0.name
-    }
-
-    fn description(&self) -> &'static str {
-        self.0.description
-    }
-
-    fn rendering(&self) -> Rendering {
-        Rendering::Common(self.0)
-    }
-}
+/// The formats that a run has beside those of every verb.
+pub static FORMATS: [Format; 4] = [
+    Format {
+        name: "csv",
+        description: "one line per sample and metric, in base units with full precision",
+        rendering: Rendering::Rows { header: csv::header, lines: csv::lines },
+    },
+    Format {
+        name: "gobench",
+        description: "one line per round and cell as Go's benchmarks print them, for benchstat",
+        rendering: Rendering::Rows { header: gobench::header, lines: gobench::lines },
+    },
+    Format {
+        name: "svg",
+        description: "a directory of pictures, light or dark as the viewer prefers, each with its words and data",
+        rendering: Rendering::Files(picture::svg_files),
+    },
+    Format {
+        name: "png",
+        description: "a directory of pictures in two sizes, each with its words and data",
+        rendering: Rendering::Files(picture::png_files),
+    },
+];
 
 impl Findings for Report {
-    const SCHEMA: &'static str = "dunnage-report/2";
+    const SCHEMA: &'static str = "dunnage-report/3";
+    const FURTHER: &'static [&'static str] = &["csv", "gobench", "svg", "png"];
 
     fn data(&self) -> impl Serialize {
         self
@@ -85,21 +92,4 @@ impl Findings for Report {
     fn document(&self, look: &Look) -> Document {
         document::document(self, look)
     }
-}
-
-/// Every format there is, the one for people first.
-pub static FORMATS: &[&dyn Format] = &[
-    &Shown(&EVERYWHERE[0]),
-    &Shown(&EVERYWHERE[1]),
-    &Shown(&EVERYWHERE[2]),
-    &csv::Csv,
-    &gobench::Gobench,
-    &Shown(&EVERYWHERE[3]),
-    &svg::Svg,
-    &png::Png,
-];
-
-/// The format with this name.
-pub fn find(name: &str) -> Option<&'static dyn Format> {
-    FORMATS.iter().copied().find(|format| format.name() == name)
 }

@@ -5,7 +5,8 @@
 //!
 //! Deliberately absent: anything read off the medians alone.
 
-use super::model::{Change, Experiment, Row};
+use super::model::{Experiment, Row};
+use crate::stats::Interval;
 use crate::units::Better;
 use crate::verdict::Verdict;
 
@@ -36,13 +37,9 @@ impl Place {
 /// the cause of another's difference.
 pub fn places(experiment: &Experiment, setting: usize, metric: usize) -> Vec<(&Row, Place)> {
     let mut rows: Vec<(&Row, f64)> = Vec::new();
-    for row in experiment.settings[setting].ladders.iter().flat_map(|ladder| &ladder.rows) {
-        let value = row.values.get(metric).and_then(Option::as_ref);
-        let is_new = rows.iter().all(|(known, _)| known.label != row.label);
-        let is_ranked = is_new && row.variant_of.is_none() && !row.is_suspect(metric);
-        if let Some(value) = value.filter(|_| is_ranked) {
-            rows.push((row, value.median.value));
-        }
+    for row in experiment.settings[setting].subjects() {
+        let is_ranked = row.variant_of.is_none() && !row.is_suspect(metric);
+        rows.extend(row.value(metric).filter(|_| is_ranked).map(|value| (row, value.median.value)));
     }
     rows.sort_by(|(_, one), (_, other)| one.total_cmp(other));
     if experiment.metrics[metric].better == Better::More {
@@ -64,69 +61,53 @@ fn decided(
     metric: usize,
     labels: &[&str],
 ) -> (Vec<Vec<bool>>, Vec<(usize, usize)>) {
-    let mut behind = vec![vec![false; labels.len()]; labels.len()];
-    let mut equal = Vec::new();
+    let nobody = vec![vec![false; labels.len()]; labels.len()];
+    let (mut behind, mut compared, mut equal) = (nobody.clone(), nobody, Vec::new());
+    // By subject and third: the ends of the interval of the difference, and what matters.
+    let mut differences: Vec<(usize, &str, Interval, f64)> = Vec::new();
     let index = |label: &str| labels.iter().position(|own| *own == label);
     let is_more_better = experiment.metrics[metric].better == Better::More;
-    for pair in &experiment.pairs {
-        let (Some(subject), Some(against)) = (index(&pair.subject), index(&pair.against)) else { continue };
-        let own = pair.changes.iter().filter(|one| one.setting == setting && one.metric == metric);
-        // A difference that does not rise above the noise floor orders nobody.
-        for change in own.filter(|change| change.hidden_by_noise.is_none()) {
-            match change.verdict {
-                Verdict::More if !is_more_better => behind[subject][against] = true,
-                Verdict::Less if is_more_better => behind[subject][against] = true,
-                Verdict::More | Verdict::Less => behind[against][subject] = true,
-                Verdict::Same => equal.push((subject.min(against), subject.max(against))),
-                _ => {}
+    let setting = &experiment.settings[setting].text;
+    let findings = experiment.comparisons.iter().map(|told| &told.finding);
+    for finding in findings.filter(|one| one.metric == metric && one.about.setting == *setting) {
+        let Some(subject) = index(&finding.about.subject) else { continue };
+        let against = index(&finding.about.against);
+        // What is only described holds at no level together with the rest.
+        if !matches!(finding.verdict, Verdict::Suspect(_) | Verdict::Context) {
+            if let Some(against) = against {
+                compared[subject][against] = true;
+                compared[against][subject] = true;
+            }
+            let difference =
+                finding.difference.map(|one| if is_more_better { one.map(|value| -value) } else { one });
+            if let (Some(interval), Some(matters)) =
+                (difference.and_then(|one| one.interval), finding.matters)
+            {
+                differences.push((subject, &finding.about.against, interval, matters));
             }
         }
-    }
-    through_a_third(experiment, setting, metric, labels, &mut behind);
-    // Neighbours join first, so that a chain of them is not broken by its ends.
-    equal.sort_by_key(|(one, other)| (other - one, *one));
-    (behind, equal)
-}
-
-/// Orders those that were compared with the same third subject, though not with each other.
-fn through_a_third(
-    experiment: &Experiment,
-    setting: usize,
-    metric: usize,
-    labels: &[&str],
-    behind: &mut [Vec<bool>],
-) {
-    let index = |label: &str| labels.iter().position(|own| *own == label);
-    let mut compared = vec![vec![false; labels.len()]; labels.len()];
-    // By subject and third: the ends of the interval of the difference, and what matters.
-    let mut differences: Vec<(usize, &str, f64, f64, f64)> = Vec::new();
-    for pair in &experiment.pairs {
-        let (Some(subject), other) = (index(&pair.subject), index(&pair.against)) else { continue };
-        let own = pair.changes.iter().find(|one| one.setting == setting && one.metric == metric);
-        // What is only described holds at no level together with the rest.
-        let is_told = |one: &&Change| !matches!(one.verdict, Verdict::Suspect(_) | Verdict::Context);
-        let Some(change) = own.filter(is_told) else { continue };
-        if let Some(other) = other {
-            compared[subject][other] = true;
-            compared[other][subject] = true;
-        }
-        if let (Some(interval), Some(matters)) =
-            (change.difference.and_then(|one| one.interval), change.matters)
-        {
-            let (low, high) = match experiment.metrics[metric].better {
-                Better::More => (-interval.high, -interval.low),
-                _ => (interval.low, interval.high),
-            };
-            differences.push((subject, &pair.against, low, high, matters));
+        // A difference that does not rise above the noise floor orders nobody.
+        let Some(against) = against.filter(|_| finding.noise.is_none()) else { continue };
+        match finding.verdict {
+            Verdict::More if !is_more_better => behind[subject][against] = true,
+            Verdict::Less if is_more_better => behind[subject][against] = true,
+            Verdict::More | Verdict::Less => behind[against][subject] = true,
+            Verdict::Same => equal.push((subject.min(against), subject.max(against))),
+            _ => {}
         }
     }
-    for (one, third, low, _, matters) in &differences {
-        for (other, same, _, high, also) in &differences {
-            if third == same && !compared[*one][*other] && *low > *high + matters.max(*also) {
+    // Those that were compared with the same third subject, though not with each other.
+    for (one, third, shown, matters) in &differences {
+        for (other, same, less, also) in &differences {
+            let is_apart = shown.low > less.high + matters.max(*also);
+            if third == same && !compared[*one][*other] && is_apart {
                 behind[*one][*other] = true;
             }
         }
     }
+    // Neighbours join first, so that a chain of them is not broken by its ends.
+    equal.sort_by_key(|(one, other)| (other - one, *one));
+    (behind, equal)
 }
 
 /// To which group each belongs: joined by `same`, unless a difference was decided between two of them, since `same`

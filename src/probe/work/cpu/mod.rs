@@ -14,10 +14,10 @@ mod integer;
 mod memory;
 mod team;
 
-use self::team::{Body, Done, Team, Told};
+use self::team::{Body, Team, Told};
 use super::{Report, Words};
 use crate::sys::cache::Flush;
-use crate::sys::pages::{self, Size};
+use crate::sys::pages;
 use crate::sys::raw;
 
 /// The kinds, in the order in which each pass goes through them.
@@ -39,44 +39,54 @@ struct Computing {
 /// More passes are not done.
 const MOST_PASSES: usize = 512;
 
-static TEAM: Team = Team::new();
-
 /// Does it, and reports.
-pub(super) fn work(words: Words, report: &mut Report<'_>) {
+pub(super) fn work(words: Words, report: &mut Report<'_, '_>) {
     let passes = (words.number(0).unwrap_or(1) as usize).min(MOST_PASSES);
-    let more = words.number(1).unwrap_or(0) as u32;
-    let mut own = match TEAM.gather::<Own>() {
-        Ok(own) => own,
-        Err(libc::ENOMEM) => return report.refuse("there is no memory for the buffers of each CPU"),
-        Err(_) => return report.refuse("no thread can be started on each of the CPUs and bound to it"),
-    };
-    let mut series = [[Series::EMPTY; 2]; KINDS.len()];
+    let more = words.number(1).unwrap_or(0);
+    let done = team::lead(|team| {
+        let wrong = measure(team, passes, more, report);
+        report.result("wrong", wrong);
+        report.result("empty", empty() as i64);
+        report.result("threads", team.size() as i64);
+        report.result("cpu", team.cpu as i64);
+        report.result("huge_pages", pages::huge_bytes().map_or(-1, |bytes| bytes as i64));
+    });
+    match done {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::OutOfMemory => {
+            report.refuse("there is no memory for the buffers of each CPU");
+        }
+        Err(_) => report.refuse("no thread can be started on each of the CPUs and bound to it"),
+    }
+}
+
+/// All passes; returns how many results were wrong.
+fn measure(team: &mut Team<'_, Own>, passes: usize, more: u64, report: &mut Report<'_, '_>) -> i64 {
+    let mut series: [[Series; 2]; KINDS.len()] = Default::default();
     let mut wrong = 0;
     // The first one brings pages, caches and clock rate to where they will be.
     for pass in 0..=passes {
         for (kind, widths) in series.iter_mut().enumerate() {
-            let task = Task { kind, more }.packed();
+            let task = Task { kind, more };
             let (mut alone, mut together) = (Pass::NONE, Pass::NONE);
-            alone.hear(TEAM.alone(&mut own, task));
-            TEAM.together(&mut own, task, |told| together.hear(told));
-            wrong += alone.wrong + together.wrong;
-            if let Some(at) = pass.checked_sub(1) {
-                widths[0].put(at, &alone);
-                widths[1].put(at, &together);
+            alone.hear(team.alone(task));
+            team.together(task, |told| together.hear(told));
+            for (one, heard) in widths.iter_mut().zip([alone, together]) {
+                wrong += heard.wrong;
+                if pass > 0 {
+                    one.wall.push(heard.ended - heard.began);
+                    one.waited.push(heard.waited);
+                }
             }
         }
     }
     for (kind, widths) in KINDS.into_iter().zip(&series) {
-        for (width, one) in ["_one", "_all"].into_iter().zip(widths) {
-            report.series(Name::of(&[kind, width]).text(), &one.wall[..passes]);
-            report.series(Name::of(&[kind, width, "_waited"]).text(), &one.waited[..passes]);
+        for (width, one) in ["one", "all"].into_iter().zip(widths) {
+            report.series(&format!("{kind}_{width}"), &one.wall);
+            report.series(&format!("{kind}_{width}_waited"), &one.waited);
         }
     }
-    report.result("wrong", wrong);
-    report.result("empty", empty() as i64);
-    report.result("threads", TEAM.size() as i64);
-    report.result("cpu", TEAM.own_cpu() as i64);
-    report.result("huge_pages", pages::huge_bytes().map_or(-1, |bytes| bytes as i64));
+    wrong
 }
 
 /// The wall time of a pass in which nothing is done: that of reading the clock. The shortest there is.
@@ -89,25 +99,18 @@ fn empty() -> u64 {
     spans.min().unwrap_or(0)
 }
 
-/// What the threads are asked for, as one word.
+/// What the threads are asked for.
+#[derive(Clone, Copy)]
 struct Task {
     kind: usize,
     /// Thousandths of the work that are done beside it.
-    more: u32,
+    more: u64,
 }
 
 impl Task {
-    fn packed(&self) -> u32 {
-        self.more << 8 | self.kind as u32
-    }
-
-    fn of(packed: u32) -> Task {
-        Task { kind: (packed & 0xff) as usize, more: packed >> 8 }
-    }
-
     /// How much is done beside so much.
     fn beside(&self, steps: u64) -> u64 {
-        steps * u64::from(self.more) / 1000
+        steps * self.more / 1000
     }
 }
 
@@ -121,16 +124,17 @@ struct Own {
 }
 
 impl Body for Own {
-    fn new() -> Result<Own, i32> {
-        let window = pages::map(memory::STEPS as usize, Size::Small)?;
+    type Task = Task;
+
+    fn new() -> std::io::Result<Own> {
+        let window = pages::map(memory::STEPS as usize)?;
         memory::prepare(window);
-        let cycle = pages::map(chase::WORDS, Size::Small)?;
+        let cycle = pages::map(chase::WORDS)?;
         chase::prepare(cycle);
         Ok(Own { window, cycle, flush: Flush::find(), place: 0 })
     }
 
-    fn prepare(&mut self, task: u32) {
-        let task = Task::of(task);
+    fn prepare(&mut self, task: Task) {
         match task.kind.checked_sub(MEMORY) {
             None => {}
             Some(0) => self.flush.all(self.window),
@@ -141,8 +145,7 @@ impl Body for Own {
         }
     }
 
-    fn pass(&mut self, task: u32) -> u64 {
-        let task = Task::of(task);
+    fn pass(&mut self, task: Task) -> u64 {
         if let Some(one) = COMPUTING.get(task.kind) {
             let result = (one.run)(one.steps);
             core::hint::black_box((one.run)(task.beside(one.steps)));
@@ -159,8 +162,7 @@ impl Body for Own {
         result
     }
 
-    fn judge(&mut self, task: u32, result: u64) -> Done {
-        let task = Task::of(task);
+    fn judge(&mut self, task: Task, result: u64) -> bool {
         let right = match COMPUTING.get(task.kind) {
             Some(one) => one.right,
             None if task.kind == MEMORY => memory::right(memory::STEPS),
@@ -170,7 +172,7 @@ impl Body for Own {
                 right
             }
         };
-        if result == right { Done::Right } else { Done::Wrong }
+        result == right
     }
 }
 
@@ -191,45 +193,15 @@ impl Pass {
         self.began = self.began.min(began);
         self.ended = self.ended.max(ended);
         self.waited = self.waited.max((ended - began).saturating_sub(told.cpu));
-        self.wrong += i64::from(told.result == Done::Wrong);
+        self.wrong += i64::from(!told.is_right);
     }
 }
 
 /// The passes of one kind and width.
-#[derive(Clone, Copy)]
+#[derive(Default)]
 struct Series {
-    wall: [u64; MOST_PASSES],
-    waited: [u64; MOST_PASSES],
-}
-
-impl Series {
-    const EMPTY: Series = Series { wall: [0; MOST_PASSES], waited: [0; MOST_PASSES] };
-
-    fn put(&mut self, at: usize, pass: &Pass) {
-        self.wall[at] = pass.ended - pass.began;
-        self.waited[at] = pass.waited;
-    }
-}
-
-/// A name put together without allocation.
-struct Name {
-    bytes: [u8; 32],
-    length: usize,
-}
-
-impl Name {
-    fn of(parts: &[&str]) -> Name {
-        let mut name = Name { bytes: [0; 32], length: 0 };
-        for part in parts {
-            name.bytes[name.length..name.length + part.len()].copy_from_slice(part.as_bytes());
-            name.length += part.len();
-        }
-        name
-    }
-
-    fn text(&self) -> &str {
-        core::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
-    }
+    wall: Vec<u64>,
+    waited: Vec<u64>,
 }
 
 #[cfg(test)]

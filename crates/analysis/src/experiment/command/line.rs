@@ -6,57 +6,18 @@ use std::path::{Path, PathBuf};
 use crate::subject::{Access, Mount};
 
 /// The words of a text: separated by blanks, held together by quotes, a backslash taking the meaning from
-/// the next character. Nothing is expanded.
+/// the next character; what follows a `#` at the beginning of a word is a comment. Nothing is expanded.
 pub fn split(text: &str) -> Result<Vec<String>, String> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut characters = text.chars();
-    while let Some(c) = characters.next() {
-        match c {
-            ' ' | '\t' | '\n' => words.extend(word.take()),
-            '\'' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match characters.next() {
-                        Some('\'') => break,
-                        Some(c) => word.push(c),
-                        None => return Err("a single quote is not closed".to_owned()),
-                    }
-                }
-            }
-            '"' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match characters.next() {
-                        Some('"') => break,
-                        Some('\\') => match characters.next() {
-                            Some(c @ ('"' | '\\' | '$' | '`')) => word.push(c),
-                            Some('\n') => {}
-                            Some(c) => word.extend(['\\', c]),
-                            None => return Err("a double quote is not closed".to_owned()),
-                        },
-                        Some(c) => word.push(c),
-                        None => return Err("a double quote is not closed".to_owned()),
-                    }
-                }
-            }
-            '\\' => match characters.next() {
-                Some('\n') => {}
-                Some(c) => word.get_or_insert_default().push(c),
-                None => return Err("nothing follows the last backslash".to_owned()),
-            },
-            c => word.get_or_insert_default().push(c),
-        }
+    let words = shlex::split(text).ok_or("a quote is not closed, or nothing follows the last backslash")?;
+    match words.iter().any(|word| word.contains('\0')) {
+        true => Err("a word holds a zero byte".to_owned()),
+        false => Ok(words),
     }
-    words.extend(word);
-    if words.iter().any(|word| word.contains('\0')) {
-        return Err("a word holds a zero byte".to_owned());
-    }
-    Ok(words)
 }
 
 /// A text that splits into these words.
 pub fn join(words: &[String]) -> String {
+    // As people write them: what a shell takes for itself only at the beginning of a line needs no quotes.
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
     let quoted = |word: &String| match !word.is_empty() && word.chars().all(plain) {
         true => word.clone(),

@@ -9,154 +9,50 @@
 pub mod line;
 pub mod tables;
 
-use super::question::{About, Metric, Occasion, Question, Weight};
-use super::setting::{Setting, SettingKey, Taken};
-use crate::outcome::Sample;
+use super::question::{Event, Experiment, Metric, nanos};
+use super::setting::{Setting, SettingKey};
 use crate::stats::Margin;
 use crate::subject::{Mount, Need};
-use crate::units::{Better, Nanos, Unit};
+use crate::units::{Nanos, Unit};
 
 /// Its name.
 pub const NAME: &str = "command";
 /// What a command is taken to last before anybody knows, for the prediction only.
 const UNKNOWN: Nanos = Nanos::from_millis(1000);
 
-/// The experiment `command`.
-pub struct Command;
-
-const fn metric(
-    name: &'static str,
-    unit: Unit,
-    weight: Weight,
-    meaning: &'static str,
-    derive: fn(&Sample) -> Option<f64>,
-) -> Metric {
-    let least = match unit {
-        Unit::Bytes => 65536.0,
-        _ => 20e-6,
-    };
-    Metric { name, unit, better: Better::Less, weight, margin: Margin::fixed(least, 0.03), meaning, derive }
-}
-
-fn nanos(sample: &Sample, counter: &str) -> Option<f64> {
-    Some(Nanos(sample.counter(counter)?).seconds())
-}
-
 static METRICS: [Metric; 8] = [
-    metric(
-        "returned",
-        Unit::Seconds,
-        Weight::Verdict,
-        "the launch as seen from outside, from right before the system call that starts it until its end was reported: \
-         start, command, and whatever teardown is waited for; holds the probe's own work (some tenths of a millisecond), \
-         which `start` holds too",
-        |sample| sample.seconds("spawn", "returned"),
+    Metric::span("returned", "spawn", "returned").meaning(
+        "the launch as seen from outside, from right before the system call that starts it until its \
+         end was reported: start, command, and whatever teardown is waited for; holds the probe's own \
+         work (some tenths of a millisecond), which `start` holds too",
     ),
-    metric(
-        "command",
-        Unit::Seconds,
-        Weight::Verdict,
-        "inside, from right before the probe forks until the command is reaped: its own start as a process among it, the \
-         container's not",
-        |sample| nanos(sample, "command"),
+    Metric::named("command", nanos, "command").meaning(
+        "inside, from right before the probe forks until the command is reaped: its own start as a \
+         process among it, the container's not",
     ),
-    metric(
-        "user",
-        Unit::Seconds,
-        Weight::Context,
-        "CPU time in user mode of the command and of the children that it waited for, from `wait4`; the kernel splits \
-         an exact sum by its ticks, so `cpu` is exact where this is not",
-        |sample| nanos(sample, "user"),
+    Metric::named("user", nanos, "user").context().meaning(
+        "CPU time in user mode of the command and of the children that it waited for, from `wait4`; the \
+         kernel splits an exact sum by its ticks, so `cpu` is exact where this is not",
     ),
-    metric("system", Unit::Seconds, Weight::Context, "the same in the kernel", |sample| {
-        nanos(sample, "system")
-    }),
-    metric(
-        "cpu",
-        Unit::Seconds,
-        Weight::Context,
-        "CPU time of the command and of the children that it waited for: `user` and `system` together, which the \
-         scheduler counts in nanoseconds and the kernel cuts to microseconds",
-        |sample| Some(nanos(sample, "user")? + nanos(sample, "system")?),
+    Metric::named("system", nanos, "system").context().meaning("the same in the kernel"),
+    Metric::by("cpu", |sample| Some(nanos(sample, "user")? + nanos(sample, "system")?)).context().meaning(
+        "CPU time of the command and of the children that it waited for: `user` and `system` together, \
+         which the scheduler counts in nanoseconds and the kernel cuts to microseconds",
     ),
-    metric(
-        "peak_memory",
-        Unit::Bytes,
-        Weight::Context,
-        "the largest resident set of any one process of the command, from `wait4`; not their sum, and none where it is \
-         not above what a child of the probe has before it executes anything",
-        |sample| Some(sample.counter("peak_memory")? as f64),
+    Metric::by("peak_memory", |sample| Some(sample.counter("peak_memory")? as f64))
+        .of(Unit::Bytes, Margin::fixed(65536.0, 0.03))
+        .context()
+        .meaning(
+            "the largest resident set of any one process of the command, from `wait4`; not their sum, and \
+             none where it is not above what a child of the probe has before it executes anything",
+        ),
+    Metric::named("start", nanos, "start").context().meaning(
+        "a launch of the same subject right before, by the same means, in which the probe starts \
+         nothing",
     ),
-    metric(
-        "start",
-        Unit::Seconds,
-        Weight::Context,
-        "a launch of the same subject right before, by the same means, in which the probe starts nothing",
-        |sample| nanos(sample, "start"),
-    ),
-    metric(
-        "beyond_start",
-        Unit::Seconds,
-        Weight::Context,
-        "`returned` less `start`: what is there only because of the command",
-        |sample| Some(sample.seconds("spawn", "returned")? - nanos(sample, "start")?),
-    ),
-];
-
-static KEYS: [SettingKey; 2] = [
-    SettingKey {
-        name: "cmd",
-        values: &[],
-        taken: Taken::Also(|text| match line::split(text) {
-            Ok(words) if words.first().is_none_or(String::is_empty) => {
-                Err("a command that is not empty".to_owned())
-            }
-            split => split.map(drop).map_err(|why| format!("a command, and in this one {why}")),
-        }),
-        meaning: "the command, split into words as a shell would do it, and executed without one",
-    },
-    SettingKey {
-        name: "mode",
-        values: &["run"],
-        taken: Taken::Also(|text| if text == "exec" { Ok(()) } else { Err("run, exec".to_owned()) }),
-        meaning: "`run` (default): in a container of its own; `exec`: inside one that runs already",
-    },
-];
-
-static GUARDED: [SettingKey; 5] = [
-    SettingKey {
-        name: "shell",
-        values: &["yes"],
-        taken: Taken::Listed,
-        meaning: "whether `/bin/sh -c` of the image runs the command",
-    },
-    SettingKey {
-        name: "workdir",
-        values: &[],
-        taken: Taken::Also(|text| match text.starts_with('/') {
-            true => Ok(()),
-            false => Err("an absolute path".to_owned()),
-        }),
-        meaning: "the directory inside in which the command starts; the image's own unless given",
-    },
-    SettingKey {
-        name: "env",
-        values: &[],
-        taken: Taken::Also(|text| line::split(text)?.iter().try_for_each(|one| line::variable(one))),
-        meaning: "variables of the command, `NAME=VALUE` separated by blanks",
-    },
-    SettingKey {
-        name: "mount",
-        values: &[],
-        taken: Taken::Also(|text| line::split(text)?.iter().try_for_each(|one| line::mount(one).map(drop))),
-        meaning: "places of the host bound inside, `HOST:INSIDE[:ro]` separated by blanks",
-    },
-    SettingKey {
-        name: "sweep",
-        values: &[],
-        taken: Taken::Also(|text| line::swept(text).map(drop)),
-        meaning: "what stands in the command for `{NAME}`, `NAME=VALUE` separated by blanks",
-    },
+    Metric::by("beyond_start", |sample| Some(sample.seconds("spawn", "returned")? - nanos(sample, "start")?))
+        .context()
+        .meaning("`returned` less `start`: what is there only because of the command"),
 ];
 
 /// What a setting asks for.
@@ -196,32 +92,54 @@ impl Wanted {
     }
 }
 
-static ABOUT: About = About {
-    keys: &KEYS,
-    guarded: &GUARDED,
+/// The experiment `command`.
+pub static COMMAND: Experiment = Experiment {
+    keys: &[
+        SettingKey::of("cmd", &[])
+            .or(|text| match line::split(text) {
+                Ok(words) if words.first().is_none_or(String::is_empty) => {
+                    Err("a command that is not empty".to_owned())
+                }
+                split => split.map(drop).map_err(|why| format!("a command, and in this one {why}")),
+            })
+            .meaning("the command, split into words as a shell would do it, and executed without one"),
+        SettingKey::of("mode", &["run"])
+            .or(|text| if text == "exec" { Ok(()) } else { Err("run, exec".to_owned()) })
+            .meaning("`run` (default): in a container of its own; `exec`: inside one that runs already"),
+    ],
+    guarded: &[
+        SettingKey::of("shell", &["yes"]).meaning("whether `/bin/sh -c` of the image runs the command"),
+        SettingKey::of("workdir", &[])
+            .or(|text| match text.starts_with('/') {
+                true => Ok(()),
+                false => Err("an absolute path".to_owned()),
+            })
+            .meaning("the directory inside in which the command starts; the image's own unless given"),
+        SettingKey::of("env", &[])
+            .or(|text| line::split(text)?.iter().try_for_each(|one| line::variable(one)))
+            .meaning("variables of the command, `NAME=VALUE` separated by blanks"),
+        SettingKey::of("mount", &[])
+            .or(|text| line::split(text)?.iter().try_for_each(|one| line::mount(one).map(drop)))
+            .meaning("places of the host bound inside, `HOST:INSIDE[:ro]` separated by blanks"),
+        SettingKey::of("sweep", &[])
+            .or(|text| line::swept(text).map(drop))
+            .meaning("what stands in the command for `{NAME}`, `NAME=VALUE` separated by blanks"),
+    ],
     empty_launch: Some("start"),
     differences: &["beyond_start"],
     // A command that is not there, or does not end well, will not be or do so in the next round.
     recovers: false,
-    occasion: Occasion::Whole,
-    ..About::of(NAME, "how long does your command take in each subject?", Need::Work, &METRICS)
-};
-
-impl Question for Command {
-    fn about(&self) -> &'static About {
-        &ABOUT
-    }
-
-    fn refuses(&self, setting: &Setting) -> Option<String> {
+    event: Event::Whole,
+    refuses: |setting| {
         let why = Wanted::of(setting).err()?;
         Some(format!("{why}\n\nhint: `--sweep` puts values into the command before it is split into words"))
-    }
-
-    fn cost(&self, setting: &Setting, launch: Nanos) -> Nanos {
+    },
+    cost: |setting, launch| {
         let around = launch + launch + launch + UNKNOWN;
         if setting.get("mode") == Some("exec") { around + launch } else { around }
-    }
-}
+    },
+    ..Experiment::of(NAME, "how long does your command take in each subject?", Need::Work, &METRICS)
+};
 
 #[cfg(test)]
 mod tests {
@@ -235,17 +153,17 @@ mod tests {
     #[test]
     fn a_swept_value_that_leaves_no_command_or_half_a_word_is_refused() {
         let refused = |cmd: &str, sweep: &str| {
-            Command.refuses(&setting(&[("cmd", cmd), ("mode", "run"), ("sweep", sweep)]))
+            (COMMAND.refuses)(&setting(&[("cmd", cmd), ("mode", "run"), ("sweep", sweep)]))
         };
         assert!(refused("{n}", "n=").unwrap().starts_with("no program is named"));
-        assert!(refused("echo {n}", r#""n='""#).unwrap().starts_with("a single quote is not closed"));
+        assert!(refused("echo {n}", r#""n='""#).unwrap().starts_with("a quote is not closed"));
         assert_eq!((refused("{n}", "n=true"), refused("echo {n}", "n=")), (None, None));
     }
 
     #[test]
     fn settings_with_values_of_a_persons_own_are_read_again() {
         let text = r#"cmd="sh -c \"exit 0; x\"";mode=exec;env=A=1;sweep=n=3"#;
-        let parsed = crate::experiment::parse_setting(&Command, text).unwrap();
+        let parsed = crate::experiment::parse_setting(&COMMAND, text).unwrap();
         assert_eq!(parsed.get("cmd"), Some(r#"sh -c "exit 0; x""#));
         assert_eq!((parsed.get("sweep"), parsed.get("mount")), (Some("n=3"), None));
         assert_eq!(parsed.to_string(), text);
@@ -256,7 +174,7 @@ mod tests {
             "cmd=\"''\";mode=run",
             "cmd=a;mode=run;workdir=x",
         ] {
-            assert_eq!(crate::experiment::parse_setting(&Command, wrong), None, "{wrong}");
+            assert_eq!(crate::experiment::parse_setting(&COMMAND, wrong), None, "{wrong}");
         }
     }
 }

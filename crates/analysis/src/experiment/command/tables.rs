@@ -3,44 +3,26 @@
 //! the command.
 
 use super::{METRICS, NAME};
-use crate::plan::Plan;
 use crate::stats::{self, Alpha, Estimate, Pairs, Rng, Sample};
 use crate::units::Unit;
-use crate::verdict::exhibit::{Column, Evidence, Exhibit, Item};
+use crate::verdict::View;
+use crate::verdict::table::{Column, ExperimentTable, Item};
 
 /// The stream of the run's seed that resampling uses.
 const STREAM: u64 = 0x636f_6d6d_616e_6400;
 
 /// Both tables, each where there is something to show.
-pub fn exhibits(evidence: &Evidence<'_>) -> Vec<Exhibit> {
-    [split(evidence), line(evidence)].into_iter().flatten().collect()
+pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
+    [split(view), line(view)].into_iter().flatten().collect()
 }
 
 fn metric(name: &str) -> usize {
     METRICS.iter().position(|metric| metric.name == name).expect("the experiment has this metric")
 }
 
-/// The cells of subjects other than the baseline, each with the baseline's cell in the same setting.
-fn pairs_of_cells(plan: &Plan) -> Vec<(usize, usize)> {
-    let baseline = plan.baseline_of(NAME);
-    let own = |cell: &usize| plan.cells[*cell].experiment == NAME;
-    let all: Vec<usize> = (0..plan.cells.len()).filter(own).collect();
-    let counterpart = |cell: usize| {
-        let same = |other: &usize| {
-            plan.cells[*other].subject == baseline && plan.cells[*other].setting == plan.cells[cell].setting
-        };
-        all.iter().copied().find(same)
-    };
-    let is_other = |cell: &usize| {
-        let subject = plan.cells[*cell].subject;
-        subject != baseline && plan.subjects[subject].twin_of.is_none()
-    };
-    all.iter().copied().filter(is_other).filter_map(|cell| Some((cell, counterpart(cell)?))).collect()
-}
-
 /// The median of the paired differences of a metric.
-fn difference(evidence: &Evidence<'_>, (cell, against): (usize, usize), name: &str) -> Item {
-    let values = |cell| evidence.columns.get(cell, metric(name));
+fn difference(view: &View<'_>, (cell, against): (usize, usize), name: &str) -> Item {
+    let values = |cell| view.columns.get(cell, metric(name));
     match Pairs::align(values(against), values(cell)) {
         Ok(pairs) => Item::Interval(pairs.difference(Alpha::FIVE_PERCENT)),
         Err(why) => Item::Nothing(why.to_string()),
@@ -58,35 +40,33 @@ fn told(estimate: Estimate) -> String {
     }
 }
 
-fn split(evidence: &Evidence<'_>) -> Option<Exhibit> {
-    let plan = &evidence.run.plan;
-    let cells = pairs_of_cells(plan);
-    let first = cells.first()?;
-    let shows_settings =
-        cells.iter().any(|(cell, _)| plan.cells[*cell].setting != plan.cells[first.0].setting);
-    let baseline = &plan.subjects[plan.baseline_of(NAME)].label;
-    let columns = [
-        Some(Column::of_texts("subject")),
-        shows_settings.then(|| Column::of_texts("setting")),
-        Some(Column::of_values("more in all", Unit::Seconds)),
-        Some(Column::of_values("start", Unit::Seconds)),
-        Some(Column::of_values("unexplained rest", Unit::Seconds)),
-        Some(Column::of_values("of it inside", Unit::Seconds)),
+fn split(view: &View<'_>) -> Option<ExperimentTable> {
+    let cells = view.beside_baseline(NAME);
+    let setting_of = |cell: usize| &view.run.plan.cells[cell].setting;
+    let (first, _) = *cells.first()?;
+    let shows_settings = cells.iter().any(|(cell, _)| setting_of(*cell) != setting_of(first));
+    let baseline = view.baseline(NAME);
+    let mut columns = vec![Column::of_texts("subject")];
+    columns.extend(shows_settings.then(|| Column::of_texts("setting")));
+    let parts = [
+        ("more in all", "returned"),
+        ("start", "start"),
+        ("unexplained rest", "beyond_start"),
+        ("of it inside", "command"),
     ];
+    columns.extend(parts.map(|(title, _)| Column::of_values(title, Unit::Seconds)));
     let row = |&(cell, against): &(usize, usize)| {
-        let label = Item::Text(plan.subjects[plan.cells[cell].subject].label.clone());
-        let setting = shows_settings.then(|| Item::Text(plan.cells[cell].setting.to_string()));
-        let parts = ["returned", "start", "beyond_start", "command"];
-        let parts = parts.map(|name| difference(evidence, (cell, against), name));
-        [label].into_iter().chain(setting).chain(parts).collect()
+        let setting = shows_settings.then(|| Item::Text(setting_of(cell).to_string()));
+        let parts = parts.map(|(_, name)| difference(view, (cell, against), name));
+        [Item::Text(view.label(cell).to_owned())].into_iter().chain(setting).chain(parts).collect()
     };
     let sentence = |&(cell, against): &(usize, usize)| {
-        let value = |name| match difference(evidence, (cell, against), name) {
+        let value = |name| match difference(view, (cell, against), name) {
             Item::Interval(estimate) => Some(estimate),
             _ => None,
         };
         let [all, start, rest] = [value("returned")?, value("start")?, value("beyond_start")?];
-        let label = &plan.subjects[plan.cells[cell].subject].label;
+        let label = view.label(cell);
         if all.interval.is_none() {
             return Some(format!(
                 "{label} against `{baseline}`: too few rounds with both of them ({}) to say which takes more",
@@ -102,11 +82,8 @@ fn split(evidence: &Evidence<'_>) -> Option<Exhibit> {
     };
     // Of many settings the table says enough.
     let summary = if shows_settings { Vec::new() } else { cells.iter().filter_map(sentence).collect() };
-    Some(Exhibit {
-        experiment: NAME,
-        name: "overhead",
-        title: format!("what each takes more than `{baseline}` for the same command, and why"),
-        columns: columns.into_iter().flatten().collect(),
+    let title = format!("what each takes more than `{baseline}` for the same command, and why");
+    Some(ExperimentTable {
         rows: cells.iter().map(row).collect(),
         notes: vec![
             "medians of differences within each round, with their 95 % intervals; medians of parts need not add up to the \
@@ -118,21 +95,22 @@ fn split(evidence: &Evidence<'_>) -> Option<Exhibit> {
                 .into(),
         ],
         summary,
+        ..ExperimentTable::new(NAME, "overhead", title, columns)
     })
 }
 
 /// By round, the points of a subject: the baseline's own time of the command in a setting, and what the
 /// subject takes more in all.
-fn points(evidence: &Evidence<'_>, cells: &[(usize, usize)]) -> Vec<Vec<(f64, f64)>> {
-    let rounds = evidence.columns.get(cells[0].0, 0).len();
+fn points(view: &View<'_>, cells: &[(usize, usize)]) -> Vec<Vec<(f64, f64)>> {
+    let rounds = view.columns.get(cells[0].0, 0).len();
     let mut all = vec![Vec::new(); rounds];
     for &(cell, against) in cells {
         let known: Vec<f64> =
-            evidence.columns.get(against, metric("command")).iter().flatten().copied().collect();
+            view.columns.get(against, metric("command")).iter().flatten().copied().collect();
         let Ok(known) = Sample::new(known) else { continue };
         let x = known.median();
-        let own = evidence.columns.get(cell, metric("returned"));
-        let others = evidence.columns.get(against, metric("returned"));
+        let own = view.columns.get(cell, metric("returned"));
+        let others = view.columns.get(against, metric("returned"));
         for (round, (own, other)) in all.iter_mut().zip(own.iter().zip(others)) {
             round.extend(own.zip(*other).map(|(own, other)| (x, own - other)));
         }
@@ -140,9 +118,9 @@ fn points(evidence: &Evidence<'_>, cells: &[(usize, usize)]) -> Vec<Vec<(f64, f6
     all
 }
 
-fn line(evidence: &Evidence<'_>) -> Option<Exhibit> {
-    let plan = &evidence.run.plan;
-    let cells = pairs_of_cells(plan);
+fn line(view: &View<'_>) -> Option<ExperimentTable> {
+    let plan = &view.run.plan;
+    let cells = view.beside_baseline(NAME);
     let mut rng = Rng::for_stream(plan.seed, STREAM);
     let mut rows = Vec::new();
     for (index, entry) in plan.subjects.iter().enumerate() {
@@ -151,28 +129,26 @@ fn line(evidence: &Evidence<'_>) -> Option<Exhibit> {
         if own.len() < 2 {
             continue;
         }
-        let Some(found) = stats::line(&points(evidence, &own), &mut rng, Alpha::FIVE_PERCENT) else {
+        let Some(found) = stats::line(&points(view, &own), &mut rng, Alpha::FIVE_PERCENT) else {
             continue;
         };
         let item = |estimate: Estimate| Item::Interval(estimate);
         rows.push(vec![Item::Text(entry.label.clone()), item(found.fixed), item(found.proportional)]);
     }
-    let baseline = &plan.subjects[plan.baseline_of(NAME)].label;
-    (!rows.is_empty()).then(|| Exhibit {
-        experiment: NAME,
-        name: "fixed-and-proportional",
-        title: format!("what each takes more than `{baseline}`, whatever the command, and with its length"),
-        columns: vec![
-            Column::of_texts("subject"),
-            Column::of_values("fixed", Unit::Seconds),
-            Column::of_values("proportional", Unit::Share),
-        ],
+    let baseline = view.baseline(NAME);
+    let title = format!("what each takes more than `{baseline}`, whatever the command, and with its length");
+    let columns = vec![
+        Column::of_texts("subject"),
+        Column::of_values("fixed", Unit::Seconds),
+        Column::of_values("proportional", Unit::Share),
+    ];
+    (!rows.is_empty()).then(|| ExperimentTable {
         rows,
         notes: vec![format!(
             "the line of least squares through all settings: what a subject takes more, over the median time that the \
              command takes on `{baseline}`; its 95 % intervals by resampling rounds; two settings always lie on a line, \
              more show whether there is one"
         )],
-        summary: Vec::new(),
+        ..ExperimentTable::new(NAME, "fixed-and-proportional", title, columns)
     })
 }

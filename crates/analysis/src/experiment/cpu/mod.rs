@@ -6,15 +6,12 @@
 
 pub mod tables;
 
-use super::question::{About, Company, Metric, Question, Weight};
-use super::setting::{Setting, SettingKey, Taken};
+use super::question::{Experiment, Metric, Scope};
+use super::setting::{Setting, SettingKey};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
-use crate::units::{Better, Nanos, Unit};
-
-/// The experiment `cpu`.
-pub struct Cpu;
+use crate::units::{Nanos, Unit};
 
 /// Its name.
 pub const NAME: &str = "cpu";
@@ -36,139 +33,81 @@ const STANDING: usize = 2;
 /// A pass counts if each of its threads was off its CPU for no more than this share of it.
 pub const DISTURBED: f64 = 0.01;
 
-const fn fixed_work(name: &'static str, meaning: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
-    let (unit, weight) = (Unit::Seconds, Weight::Verdict);
-    Metric { name, unit, better: Better::Less, weight, margin: Margin::fixed(0.0, 0.01), meaning, derive }
+const fn fixed_work(name: &'static str, passes: &'static str) -> Metric {
+    Metric::named(name, fixed, passes).of(Unit::Seconds, Margin::fixed(0.0, 0.01))
 }
 
 static METRICS: [Metric; 14] = [
-    fixed_work(
-        "integer",
-        "one thread: 75,000 multiplications, additions, shifts and exclusive ors of 64 bits, each of which waits for \
-         the one before; the third fastest pass",
-        |sample| fixed(sample, "integer_one"),
+    fixed_work("integer", "integer_one").meaning(
+        "one thread: 75,000 multiplications, additions, shifts and exclusive ors of 64 bits, each of \
+         which waits for the one before; the third fastest pass",
     ),
-    fixed_work(
-        "floating",
-        "one thread: 56,000 steps of the logistic map in four independent chains of 64-bit multiplications and \
-         subtractions; the third fastest pass",
-        |sample| fixed(sample, "floating_one"),
+    fixed_work("floating", "floating_one").meaning(
+        "one thread: 56,000 steps of the logistic map in four independent chains of 64-bit \
+         multiplications and subtractions; the third fastest pass",
     ),
-    fixed_work(
-        "hashing",
-        "one thread: SHA-256 of 32 KiB, twice the same 16 KiB, without the CPU's own instructions for it; the \
-         third fastest pass",
-        |sample| fixed(sample, "hashing_one"),
+    fixed_work("hashing", "hashing_one").meaning(
+        "one thread: SHA-256 of 32 KiB, twice the same 16 KiB, without the CPU's own instructions for \
+         it; the third fastest pass",
     ),
-    fixed_work(
-        "memory",
-        "one thread: 1.5 MiB read one word after the other, taken out of all caches before; small pages; the third \
-         fastest pass",
-        |sample| fixed(sample, "memory_one"),
+    fixed_work("memory", "memory_one").meaning(
+        "one thread: 1.5 MiB read one word after the other, taken out of all caches before; small \
+         pages; the third fastest pass",
     ),
-    fixed_work(
-        "chase",
-        "one thread: 1,500 loads each of which says where the next one is, along a random cycle through 32 MiB, lines \
-         taken out of all caches before; small pages; the third fastest pass",
-        |sample| fixed(sample, "chase_one"),
+    fixed_work("chase", "chase_one").meaning(
+        "one thread: 1,500 loads each of which says where the next one is, along a random cycle through \
+         32 MiB, lines taken out of all caches before; small pages; the third fastest pass",
     ),
-    fixed_work(
-        "integer_all",
-        "`integer` by a thread on each allowed CPU at once, from the first beginning to the last end; the third fastest pass",
-        |sample| fixed(sample, "integer_all"),
+    fixed_work("integer_all", "integer_all").meaning(
+        "`integer` by a thread on each allowed CPU at once, from the first beginning to the last end; \
+         the third fastest pass",
     ),
-    fixed_work(
-        "floating_all",
-        "`floating` by a thread on each allowed CPU at once, from the first beginning to the last end; the third fastest pass",
-        |sample| fixed(sample, "floating_all"),
+    fixed_work("floating_all", "floating_all").meaning(
+        "`floating` by a thread on each allowed CPU at once, from the first beginning to the last end; \
+         the third fastest pass",
     ),
-    fixed_work(
-        "hashing_all",
-        "`hashing` by a thread on each allowed CPU at once, from the first beginning to the last end; the third fastest pass",
-        |sample| fixed(sample, "hashing_all"),
+    fixed_work("hashing_all", "hashing_all").meaning(
+        "`hashing` by a thread on each allowed CPU at once, from the first beginning to the last end; \
+         the third fastest pass",
     ),
-    fixed_work(
-        "memory_all",
-        "`memory` by a thread on each allowed CPU at once, each with a buffer of its own, from the first beginning to \
-         the last end; the third fastest pass",
-        |sample| fixed(sample, "memory_all"),
+    fixed_work("memory_all", "memory_all").meaning(
+        "`memory` by a thread on each allowed CPU at once, each with a buffer of its own, from the \
+         first beginning to the last end; the third fastest pass",
     ),
-    fixed_work(
-        "chase_all",
-        "`chase` by a thread on each allowed CPU at once, each on a cycle of its own, from the first beginning to the \
-         last end; the third fastest pass",
-        |sample| fixed(sample, "chase_all"),
+    fixed_work("chase_all", "chase_all").meaning(
+        "`chase` by a thread on each allowed CPU at once, each on a cycle of its own, from the first \
+         beginning to the last end; the third fastest pass",
     ),
-    Metric {
-        name: "waiting",
-        unit: Unit::Share,
-        better: Better::Less,
-        weight: Weight::Context,
-        margin: Margin::fixed(0.01, 0.0),
-        meaning: "the share of the time of all passes of one thread in which it was not on its CPU, by the scheduler's \
-                  count: others ran there, or a limit held it back; what the metrics above leave out",
-        derive: |sample| waiting(sample, "_one"),
-    },
-    Metric {
-        name: "waiting_all",
-        unit: Unit::Share,
-        better: Better::Less,
-        weight: Weight::Context,
-        margin: Margin::fixed(0.01, 0.0),
-        meaning: "the same of all threads at once: of each pass, the thread that waited longest",
-        derive: |sample| waiting(sample, "_all"),
-    },
-    Metric {
-        name: "disturbed",
-        unit: Unit::Share,
-        better: Better::Less,
-        weight: Weight::Context,
-        margin: Margin::fixed(0.1, 0.0),
-        meaning: "the share of passes of one thread that do not count, since it was off its CPU for more than 1 % of \
-                  them; of the kind of work with the most",
-        derive: |sample| disturbed(sample, "_one"),
-    },
-    Metric {
-        name: "disturbed_all",
-        unit: Unit::Share,
-        better: Better::Less,
-        weight: Weight::Context,
-        margin: Margin::fixed(0.1, 0.0),
-        meaning: "the same of all threads at once; a pass does not count if any thread was off its CPU for more than 1 %",
-        derive: |sample| disturbed(sample, "_all"),
-    },
+    Metric::named("waiting", waiting, "_one").of(Unit::Share, Margin::fixed(0.01, 0.0)).context().meaning("the share of the time of all passes of one thread in which it was not on its CPU, by the \
+                   scheduler's count: others ran there, or a limit held it back; what the metrics above leave out"),
+    Metric::named("waiting_all", waiting, "_all").of(Unit::Share, Margin::fixed(0.01, 0.0)).context().meaning("the same of all threads at once: of each pass, the thread that waited longest"),
+    Metric::named("disturbed", disturbed, "_one").of(Unit::Share, Margin::fixed(0.1, 0.0)).context().meaning("the share of passes of one thread that do not count, since it was off its CPU for more than 1 \
+                   % of them; of the kind of work with the most"),
+    Metric::named("disturbed_all", disturbed, "_all").of(Unit::Share, Margin::fixed(0.1, 0.0)).context().meaning("the same of all threads at once; a pass does not count if any thread was off its CPU for more \
+                   than 1 %"),
 ];
 
-static KEYS: [SettingKey; 1] = [SettingKey {
-    name: "passes",
-    values: &["100"],
-    taken: Taken::Also(|value| match value.parse() {
+static KEYS: [SettingKey; 1] = [SettingKey::of("passes", &["100"])
+    .or(|value| match value.parse() {
         Ok(FEWEST_PASSES..=MOST_PASSES) => Ok(()),
         _ => Err(format!("a whole number from {FEWEST_PASSES} to {MOST_PASSES}")),
-    }),
-    meaning: "how often each kind of work is done in a sample, by one thread and by all; a number from 30 to \
-              512. More find calm moments on a machine where others work",
-}];
+    })
+    .meaning(
+        "how often each kind of work is done in a sample, by one thread and by all; a number from 30 to \
+          512. More find calm moments on a machine where others work",
+    )];
 
 /// The kinds of work, as the probe names its series.
 const KINDS: [&str; 5] = ["integer", "floating", "hashing", "memory", "chase"];
 
-static ABOUT: About = About {
+/// The experiment `cpu`.
+pub static CPU: Experiment = Experiment {
     keys: &KEYS,
     // What starting is equalised in has ended before the first pass.
-    company: Company::AsInstalled,
-    ..About::of(NAME, "is computing slower once the container has started?", Need::Work, &METRICS)
+    scope: Scope::AsInstalled,
+    cost: |setting, launch| launch + SETTLING + Nanos(PASS.0 * passes_of(setting) as i64),
+    ..Experiment::of(NAME, "is computing slower once the container has started?", Need::Work, &METRICS)
 };
-
-impl Question for Cpu {
-    fn about(&self) -> &'static About {
-        &ABOUT
-    }
-
-    fn cost(&self, setting: &Setting, launch: Nanos) -> Nanos {
-        launch + SETTLING + Nanos(PASS.0 * passes_of(setting) as i64)
-    }
-}
 
 /// How many passes a setting asks for.
 pub fn passes_of(setting: &Setting) -> usize {
@@ -277,7 +216,7 @@ mod tests {
     }
 
     fn value(sample: &Sample, name: &str) -> Option<f64> {
-        (METRICS.iter().find(|metric| metric.name == name).unwrap().derive)(sample)
+        METRICS.iter().find(|metric| metric.name == name).unwrap().value(sample)
     }
 
     #[test]
@@ -285,7 +224,7 @@ mod tests {
         // The fastest of all was disturbed: it does not enter, whatever its time.
         let one = sample(&[5_100, 7_100, 90_000, 6_100, 8_100], &[1_000, 0, 20, 60, 0]);
         for metric in &METRICS[..10] {
-            assert_eq!((metric.derive)(&one), Some(8e-6), "{}", metric.name);
+            assert_eq!(metric.value(&one), Some(8e-6), "{}", metric.name);
         }
     }
 

@@ -2,12 +2,12 @@
 //! true of fixed work that is done by one thread and by all.
 
 use super::NAME;
-use crate::plan::Plan;
+use crate::experiment::Metric;
 use crate::stats::{Estimate, Pairs};
 use crate::units::{Unit, counted};
-use crate::verdict::exhibit::{Column, Evidence, Exhibit, Item};
 use crate::verdict::finding::{Finding, Verdict};
-use crate::verdict::suspect::{Suspect, View};
+use crate::verdict::table::{Column, ExperimentTable, Item};
+use crate::verdict::{Suspect, View};
 
 /// What the names of metrics end with that are of all threads at once.
 const ALL: &str = "_all";
@@ -23,86 +23,52 @@ fn is_too_short(together: &Estimate) -> bool {
     together.interval.is_some_and(|interval| interval.high < SHORTER)
 }
 
-/// The cells of computing.
-fn cells(plan: &Plan) -> impl Iterator<Item = usize> + '_ {
-    (0..plan.cells.len()).filter(|&cell| plan.cells[cell].experiment == NAME)
-}
-
-fn index_of(plan: &Plan, cell: usize, name: &str) -> Option<usize> {
-    plan.metrics(&plan.cells[cell]).iter().position(|metric| metric.name == name)
-}
-
 /// All at once cannot be done before one alone.
 pub fn shorter_together(view: &View<'_>) -> Vec<Suspect> {
-    let mut found = Vec::new();
-    for cell in cells(view.plan()) {
-        for (together, metric) in view.plan().metrics(&view.plan().cells[cell]).iter().enumerate() {
-            let alone = metric.name.strip_suffix(ALL).filter(|_| metric.unit == Unit::Seconds);
-            let Some(alone) = alone.and_then(|name| index_of(view.plan(), cell, name)) else { continue };
-            let median = |metric: usize| Some(view.cells[cell].metrics[metric].as_ref()?.median.value);
-            let (Some(one), Some(all)) = (median(alone), median(together)) else { continue };
-            let pairs = Pairs::align(view.columns.get(cell, alone), view.columns.get(cell, together));
-            let timer = view.run.environment.timer.step as f64 / 1e9;
-            let share = pairs.ok().and_then(|pairs| {
-                pairs.ratio(timer, view.plan().alpha(view.plan().cells[cell].experiment)).ok()
-            });
-            if !share.as_ref().is_some_and(is_too_short) {
-                continue;
-            }
-            found.push(Suspect {
-                rule: "shorter together than alone",
-                cells: vec![cell],
-                metric: Some(together),
-                up_to: None,
-                evidence: format!(
-                    "{} is {}, and {} is {}, beyond what the rounds differ, though the same thread does the same in both",
-                    view.named(cell, together),
-                    Unit::Seconds.format(all),
-                    view.named(cell, alone),
-                    Unit::Seconds.format(one)
-                ),
-                mechanism:
-                    "others were on the CPU while one thread worked, or a part of the work was left out"
-                        .into(),
-            });
-        }
-    }
-    found
+    let timer = view.run.environment.timer.step as f64 / 1e9;
+    let suspect = |(cell, together): (usize, usize)| {
+        let metric = view.metric(cell, together);
+        let alone = metric.name.strip_suffix(ALL).filter(|_| metric.unit == Unit::Seconds)?;
+        let alone = view.metric_index(cell, alone)?;
+        let median = |metric: usize| Some(view.cells[cell].metrics[metric].as_ref()?.median.value);
+        let (one, all) = (median(alone)?, median(together)?);
+        let pairs = Pairs::align(view.columns.get(cell, alone), view.columns.get(cell, together)).ok()?;
+        let share = pairs.ratio(timer, view.plan().alpha(NAME))?;
+        let evidence = format!(
+            "{} is {}, and {} is {}, beyond what the rounds differ, though the same thread does the same in both",
+            view.named(cell, together),
+            Unit::Seconds.format(all),
+            view.named(cell, alone),
+            Unit::Seconds.format(one)
+        );
+        let mechanism = "others were on the CPU while one thread worked, or a part of the work was left out";
+        is_too_short(&share)
+            .then(|| Suspect::of("shorter together than alone", (cell, together), evidence, mechanism))
+    };
+    view.all().filter(|(cell, _)| view.cell(*cell).experiment == NAME).filter_map(suspect).collect()
 }
 
 /// The verdicts against the baseline, a row for each subject and width.
-pub fn exhibits(evidence: &Evidence<'_>) -> Vec<Exhibit> {
-    let plan = &evidence.run.plan;
-    let Some(first) = cells(plan).next() else { return Vec::new() };
-    let kinds: Vec<&str> = plan.metrics(&plan.cells[first]).iter().map(|metric| metric.name).collect();
-    let kinds: Vec<&str> = kinds
-        .iter()
-        .copied()
-        .filter(|name| kinds.contains(&format!("{name}{ALL}").as_str()))
-        .filter(|name| !["waiting", "disturbed"].contains(name))
-        .collect();
+pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
+    let plan = &view.run.plan;
+    let Some(first) = view.cells_of(NAME).next() else { return Vec::new() };
+    let metrics = plan.metrics(&plan.cells[first]);
+    let is_of_one = |metric: &&Metric| metric.unit == Unit::Seconds && !metric.name.ends_with(ALL);
+    let kinds: Vec<&str> = metrics.iter().filter(is_of_one).map(|metric| metric.name).collect();
     let mut rows = Vec::new();
     let mut counts = std::collections::BTreeMap::new();
-    for cell in cells(plan) {
-        let baseline = plan.baseline_of(NAME);
-        let subject = plan.cells[cell].subject;
-        if subject == baseline || plan.subjects[subject].twin_of.is_some() {
-            continue;
-        }
+    for (cell, against) in view.beside_baseline(NAME) {
         for (width, suffix) in [("one", ""), ("all", ALL)] {
-            let mut row = vec![Item::Text(plan.subjects[subject].label.clone()), Item::Text(width.into())];
+            let mut row = vec![Item::Text(view.label(cell).to_owned()), Item::Text(width.into())];
             for kind in &kinds {
-                let metric = index_of(plan, cell, &format!("{kind}{suffix}"));
-                let of_cell = |one: &&Finding| {
-                    one.cell == cell
-                        && Some(one.metric) == metric
-                        && plan.cells[one.against].subject == baseline
-                };
-                let finding = evidence.findings.iter().find(of_cell);
+                let metric = view.metric_index(cell, &format!("{kind}{suffix}"));
+                let of_cell =
+                    |one: &&Finding| (one.cell, one.against) == (cell, against) && Some(one.metric) == metric;
+                let finding = view.findings.iter().find(of_cell);
                 if let Some(finding) = finding {
                     *counts.entry(finding.kind().word()).or_insert(0usize) += 1;
                 }
-                row.push(finding.map_or(Item::Nothing("not compared".into()), |one| told(evidence, one)));
+                row.push(finding.map_or(Item::Nothing("not compared".into()), |one| told(view, one)));
             }
             rows.push(row);
         }
@@ -116,32 +82,30 @@ pub fn exhibits(evidence: &Evidence<'_>) -> Vec<Exhibit> {
          farther from zero, other words by the difference itself"
             .to_owned(),
     ];
-    notes.extend(cells(plan).filter_map(|cell| waited(evidence, cell)));
-    notes.extend(cells(plan).filter_map(|cell| lacked(evidence, cell)));
+    notes.extend(view.cells_of(NAME).filter_map(|cell| waited(view, cell)));
+    notes.extend(view.cells_of(NAME).filter_map(|cell| lacked(view, cell)));
     let counted: Vec<_> = counts.iter().map(|(word, count)| format!("{count} {word}")).collect();
-    let baseline = &plan.subjects[plan.baseline_of(NAME)].label;
-    vec![Exhibit {
-        experiment: NAME,
-        name: "verdicts",
-        title: format!("computing, once started, against {baseline}"),
-        columns: names.map(Column::of_texts).collect(),
+    let baseline = view.baseline(NAME);
+    let title = format!("computing, once started, against {baseline}");
+    vec![ExperimentTable {
         rows,
         notes,
         summary: vec![format!("computing against {baseline}: {}", counted.join(", "))],
+        ..ExperimentTable::new(NAME, "verdicts", title, names.map(Column::of_texts).collect())
     }]
 }
 
-fn told(evidence: &Evidence<'_>, finding: &Finding) -> Item {
-    let Some(numbers) = finding.numbers else { return Item::Nothing("no data".into()) };
-    let baseline = evidence.cells[finding.against].metrics[finding.metric].as_ref();
+fn told(view: &View<'_>, finding: &Finding) -> Item {
+    let Some(difference) = finding.difference else { return Item::Nothing("no data".into()) };
+    let baseline = view.cells[finding.against].metrics[finding.metric].as_ref();
     let Some(baseline) = baseline.map(|one| one.median.value).filter(|value| *value > 0.0) else {
         return Item::Text(finding.kind().word().into());
     };
-    let reach = numbers.difference.interval.map(|interval| interval.farthest_end() / baseline * 100.0);
-    let difference = signed(numbers.difference.value / baseline * 100.0);
+    let reach = difference.interval.map(|interval| interval.farthest_end() / baseline * 100.0);
+    let percent = signed(difference.value / baseline * 100.0);
     Item::Text(match (&finding.verdict, reach) {
         (Verdict::Same, Some(reach)) => format!("same ±{reach:.1} %"),
-        _ => format!("{} {difference} %", finding.kind().word()),
+        _ => format!("{} {percent} %", finding.kind().word()),
     })
 }
 
@@ -154,18 +118,18 @@ fn signed(percent: f64) -> String {
 }
 
 /// In how many rounds something has no value since too few passes were calm.
-fn lacked(evidence: &Evidence<'_>, cell: usize) -> Option<String> {
-    let plan = &evidence.run.plan;
+fn lacked(view: &View<'_>, cell: usize) -> Option<String> {
+    let plan = &view.run.plan;
     let metrics = plan.metrics(&plan.cells[cell]);
     let times = (0..metrics.len()).filter(|&metric| metrics[metric].unit == Unit::Seconds);
-    let columns: Vec<_> = times.map(|metric| evidence.columns.get(cell, metric)).collect();
+    let columns: Vec<_> = times.map(|metric| view.columns.get(cell, metric)).collect();
     let measured = columns.iter().map(|column| column.len()).max()?;
     let is_measured = |round: &usize| {
-        metrics.iter().enumerate().any(|(metric, _)| evidence.columns.get(cell, metric)[*round].is_some())
+        metrics.iter().enumerate().any(|(metric, _)| view.columns.get(cell, metric)[*round].is_some())
     };
     let lacks = |round: &usize| columns.iter().any(|column| column[*round].is_none());
     let rounds = (0..measured).filter(|round| is_measured(round) && lacks(round)).count();
-    let label = &plan.subjects[plan.cells[cell].subject].label;
+    let label = view.label(cell);
     (rounds > 0).then(|| {
         format!(
             "`{label}` has no value of some kind in {} of {}: fewer than three passes of it were calm",
@@ -176,11 +140,9 @@ fn lacked(evidence: &Evidence<'_>, cell: usize) -> Option<String> {
 }
 
 /// What held its threads up, where that is worth a sentence.
-fn waited(evidence: &Evidence<'_>, cell: usize) -> Option<String> {
-    let plan = &evidence.run.plan;
-    let share = index_of(plan, cell, "waiting")?;
-    let share = evidence.cells[cell].metrics[share].as_ref()?.median.value;
-    let label = &plan.subjects[plan.cells[cell].subject].label;
+fn waited(view: &View<'_>, cell: usize) -> Option<String> {
+    let share = view.cells[cell].metrics[view.metric_index(cell, "waiting")?].as_ref()?.median.value;
+    let label = view.label(cell);
     (share > WAITING).then(|| {
         format!(
             "the thread of `{label}` was off its CPU for {:.0} % of the time: others ran there, or a limit held it back; \

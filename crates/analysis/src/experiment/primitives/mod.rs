@@ -9,18 +9,10 @@
 pub mod sums;
 pub mod suspects;
 
-use super::question::{About, Metric, Question, Weight};
-use super::setting::{Setting, SettingKey, Taken};
-use crate::outcome::Sample;
-use crate::stats::Margin;
+use super::question::{Experiment, Metric, QUIET, nanos};
+use super::setting::{Setting, SettingKey};
 use crate::subject::Need;
-use crate::units::{Better, Nanos, Unit};
-
-/// How long the kernel is left alone before an idle sample.
-pub const QUIET: Nanos = Nanos::from_millis(100);
-
-/// The experiment `primitives`.
-pub struct Primitives;
+use crate::units::Nanos;
 
 /// A process that nothing is done to.
 pub const SPAWN: &str = "spawn";
@@ -70,153 +62,105 @@ const CALLED: [&str; 11] = [
     "bridge_port",
 ];
 
-const fn seconds(name: &'static str, meaning: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
-    let margin = Margin::fixed(20e-6, 0.03);
-    let (unit, better) = (Unit::Seconds, Better::Less);
-    Metric { name, unit, better, weight: Weight::Context, margin, meaning, derive }
-}
-
-static METRICS: [Metric; 4] = [
-    seconds(
-        "time",
-        "of a launch: from right before the first system call until it is reaped and its cgroups and directories are \
-         removed, less the probe's own work; of a call: from right before the first system call of the piece until \
-         right after its last, undoing not included",
-        |sample| match sample.seconds("began", "made") {
-            Some(call) => Some(call),
-            None => Some(sample.seconds("spawn", "returned")? - sample.seconds("main", "ready")?),
-        },
-    ),
-    seconds(
-        "undo",
-        "of a call: from right before the first system call that undoes it until right after the last; none where \
-         the end of the process undoes it",
-        |sample| sample.seconds("undo", "undone"),
-    ),
-    seconds(
-        "first_instruction",
-        "of a launch: from right before the first system call until the ELF entry of the probe inside",
-        |sample| sample.seconds("spawn", "first"),
-    ),
-    seconds(
-        "client_cpu",
-        "of a launch: CPU time of the process and of this thread in launch and removal; what is missing to `time` was \
-         waiting",
-        |sample| Some(Nanos(sample.counter("client_cpu")?).seconds()),
-    ),
-];
-
-static KEYS: [SettingKey; 3] = [
-    SettingKey {
-        name: "way",
-        values: &["alone", "ladder", "call"],
-        taken: Taken::Listed,
-        meaning: "`alone`: a launch with this piece less the launch without; `ladder`: the same on top of all pieces \
-                  before it; `call`: its system calls by themselves",
-    },
-    SettingKey {
-        name: "piece",
-        values: &[
-            "spawn",
-            "least",
-            "user",
-            "mount",
-            "uts",
-            "ipc",
-            "net",
-            "pid",
-            "cgroup",
-            "cgroup_ns",
-            "overlay",
-            "filesystems",
-            "masked",
-            "read_only",
-            "capabilities",
-            "no_new_privs",
-            "seccomp",
-            "cgroup_create",
-            "cgroup_enter_tasks",
-            "cgroup_enter_procs",
-            "cgroup_enter_v2",
-            "cgroup_remove",
-            "overlay_mount",
-            "pivot_root",
-            "seccomp_load",
-            "time_ns",
-            "veth_pair",
-            "bridge_port",
-        ],
-        taken: Taken::Listed,
-        meaning: "what is priced; `spawn` is a process that nothing is done to, `least` what no container here can do \
-                  without: nothing as root (so its price is what a price of nothing looks like), else a user namespace",
-    },
-    SettingKey {
-        name: "prestate",
-        values: &["idle", "primed"],
-        taken: Taken::Listed,
-        meaning: "what ran just before: `idle` is at least 100 ms of quiet, `primed` one untimed run of the same piece",
-    },
-];
-
-static ABOUT: About = About {
-    keys: &KEYS,
-    ..About::of("primitives", "what does the kernel charge for each piece?", Need::Pieces, &METRICS)
+/// Everything that is priced.
+static PIECES: [&str; 2 + LAUNCHED.len() + CALLED.len()] = {
+    let mut all = [SPAWN; 2 + LAUNCHED.len() + CALLED.len()];
+    all[1] = LEAST;
+    let mut at = 0;
+    while at < LAUNCHED.len() {
+        all[2 + at] = LAUNCHED[at].0;
+        at += 1;
+    }
+    while at < LAUNCHED.len() + CALLED.len() {
+        all[2 + at] = CALLED[at - LAUNCHED.len()];
+        at += 1;
+    }
+    all
 };
 
-impl Question for Primitives {
-    fn about(&self) -> &'static About {
-        &ABOUT
-    }
+static METRICS: [Metric; 4] = [
+    Metric::by("time", |sample| match sample.seconds("began", "made") {
+        Some(call) => Some(call),
+        None => Some(sample.seconds("spawn", "returned")? - sample.seconds("main", "ready")?),
+    })
+    .context()
+    .meaning(
+        "of a launch: from right before the first system call until it is reaped and its cgroups and \
+         directories are removed, less the probe's own work; of a call: from right before the first \
+         system call of the piece until right after its last, undoing not included",
+    ),
+    Metric::span("undo", "undo", "undone").context().meaning(
+        "of a call: from right before the first system call that undoes it until right after the last; \
+         none where the end of the process undoes it",
+    ),
+    Metric::span("first_instruction", "spawn", "first").context().meaning(
+        "of a launch: from right before the first system call until the ELF entry of the probe inside",
+    ),
+    Metric::named("client_cpu", nanos, "client_cpu").context().meaning(
+        "of a launch: CPU time of the process and of this thread in launch and removal; what is missing \
+         to `time` was waiting",
+    ),
+];
 
-    fn has(&self, setting: &Setting) -> bool {
-        let Some((way, piece)) = setting.get("way").zip(setting.get("piece")) else { return false };
-        let is_launched = LAUNCHED.iter().any(|(name, _)| *name == piece);
-        match way {
-            "alone" => is_launched || [SPAWN, LEAST].contains(&piece),
-            "ladder" => rungs().any(|name| name == piece),
-            _ => CALLED.contains(&piece),
-        }
-    }
-
-    /// Without quiet before each, all pieces take seconds.
-    fn quick_values(&self, key: &SettingKey) -> Vec<&'static str> {
-        if key.name == "prestate" { vec!["primed"] } else { key.values.to_vec() }
-    }
-
-    fn reference(&self, setting: &Setting) -> Option<Setting> {
-        let (way, piece, prestate) = (setting.get("way")?, setting.get("piece")?, setting.get("prestate")?);
-        let of = |way, piece| Some(Setting(vec![("way", way), ("piece", piece), ("prestate", prestate)]));
-        match way {
-            "alone" if piece == LEAST => of("alone", SPAWN),
-            "alone" => {
-                let (_, before) = LAUNCHED.iter().find(|(name, _)| *name == piece)?;
-                of("alone", before)
-            }
-            "ladder" => {
-                let rung = rungs().position(|name| name == piece)?;
-                match rung.checked_sub(1).and_then(|below| rungs().nth(below)) {
-                    Some(below) => of("ladder", below),
-                    None => of("alone", LEAST),
-                }
-            }
-            _ => None,
-        }
-    }
-
-    fn cost(&self, setting: &Setting, launch: Nanos) -> Nanos {
+/// The experiment `primitives`.
+pub static PRIMITIVES: Experiment = Experiment {
+    keys: &[
+    SettingKey::of("way", &["alone", "ladder", "call"]).meaning(
+        "`alone`: a launch with this piece less the launch without; `ladder`: the same on top of all \
+          pieces before it; `call`: its system calls by themselves",
+    ),
+    SettingKey::of("piece", &PIECES).meaning(
+        "what is priced; `spawn` is a process that nothing is done to, `least` what no container here can \
+          do without: nothing as root (so its price is what a price of nothing looks like), else a user \
+          namespace",
+    ),
+    SettingKey::of("prestate", &["idle", "primed"]).meaning(
+        "what ran just before: `idle` is at least 100 ms of quiet, `primed` one untimed run of the same \
+          piece",
+    ),
+],
+    has,
+    // Without quiet before each, all pieces take seconds.
+    quick_values: |key| if key.name == "prestate" { &["primed"] } else { key.values },
+    reference,
+    cost: |setting, launch| {
         // A call is a part of a launch, and most are small ones.
         let one = if setting.get("way") == Some("call") { Nanos(launch.0 / 4) } else { launch };
-        match setting.get("prestate") {
-            Some("primed") => one + one,
-            _ => QUIET + one,
-        }
+        if setting.get("prestate") == Some("primed") { one + one } else { QUIET + one }
+    },
+    ..Experiment::of("primitives", "what does the kernel charge for each piece?", Need::Pieces, &METRICS)
+};
+
+/// Whether the way prices the piece.
+fn has(setting: &Setting) -> bool {
+    let Some((way, piece)) = setting.get("way").zip(setting.get("piece")) else { return false };
+    match way {
+        "alone" => [SPAWN, LEAST].contains(&piece) || LAUNCHED.iter().any(|(name, _)| *name == piece),
+        "ladder" => rungs().any(|name| name == piece),
+        _ => CALLED.contains(&piece),
     }
+}
+
+/// The launch without the piece, and the rung below.
+fn reference(setting: &Setting) -> Option<Setting> {
+    let (way, piece, prestate) = (setting.get("way")?, setting.get("piece")?, setting.get("prestate")?);
+    let (way, before) = match way {
+        "alone" if piece == LEAST => ("alone", SPAWN),
+        "alone" => ("alone", LAUNCHED.iter().find(|(name, _)| *name == piece)?.1),
+        "ladder" => {
+            let rung = rungs().position(|name| name == piece)?;
+            rungs().take(rung).last().map_or(("alone", LEAST), |below| ("ladder", below))
+        }
+        _ => return None,
+    };
+    Some(Setting(vec![("way", way), ("piece", before), ("prestate", prestate)]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::experiment::settings_of;
+    use crate::outcome::Sample;
     use crate::units::Stamp;
 
     fn setting(way: &'static str, piece: &'static str) -> Setting {
@@ -224,7 +168,7 @@ mod tests {
     }
 
     fn everything() -> Vec<Setting> {
-        settings_of(&Primitives, |key| key.values.to_vec())
+        settings_of(&PRIMITIVES, |key| key.values.to_vec())
     }
 
     #[test]
@@ -242,7 +186,7 @@ mod tests {
             _ => vec!["idle"],
         };
         let expected = [("ladder", "uts"), ("ladder", "mount"), ("alone", LEAST), ("alone", SPAWN)];
-        assert_eq!(settings_of(&Primitives, chosen), expected.map(|(way, piece)| setting(way, piece)));
+        assert_eq!(settings_of(&PRIMITIVES, chosen), expected.map(|(way, piece)| setting(way, piece)));
     }
 
     #[test]
@@ -251,13 +195,13 @@ mod tests {
         let stamps =
             vec![at("spawn", 10), at("first", 20), at("main", 30), at("ready", 70), at("returned", 100)];
         let launch = Sample { stamps, ..Sample::default() };
-        assert!(((METRICS[0].derive)(&launch).unwrap() - 50e-9).abs() < 1e-15);
+        assert!((METRICS[0].value(&launch).unwrap() - 50e-9).abs() < 1e-15);
         let call = Sample {
             stamps: vec![at("began", 5), at("made", 9), at("undo", 10), at("undone", 12), at("gone", 20)],
             ..Sample::default()
         };
-        assert!(((METRICS[0].derive)(&call).unwrap() - 4e-9).abs() < 1e-15);
-        assert!(((METRICS[1].derive)(&call).unwrap() - 2e-9).abs() < 1e-15);
-        assert_eq!((METRICS[1].derive)(&launch), None);
+        assert!((METRICS[0].value(&call).unwrap() - 4e-9).abs() < 1e-15);
+        assert!((METRICS[1].value(&call).unwrap() - 2e-9).abs() < 1e-15);
+        assert_eq!(METRICS[1].value(&launch), None);
     }
 }

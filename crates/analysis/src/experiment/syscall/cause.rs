@@ -13,7 +13,7 @@
 
 use crate::plan::{Plan, Relation};
 use crate::stats::{self, Alpha, Share};
-use crate::verdict::exhibit::Evidence;
+use crate::verdict::View;
 use crate::verdict::finding::{Finding, sibling};
 
 /// The least share of a difference that a cause takes with it.
@@ -59,26 +59,26 @@ pub enum Found {
 }
 
 /// Where everything that was asked for is compared with the baseline: indices into the findings.
-pub fn asked(evidence: &Evidence<'_>, experiment: &str) -> Vec<usize> {
-    let plan = &evidence.run.plan;
+pub fn asked(view: &View<'_>, experiment: &str) -> Vec<usize> {
+    let plan = &view.run.plan;
     let is_asked = |finding: &Finding| {
         let (own, other) = (&plan.cells[finding.cell], &plan.cells[finding.against]);
         own.experiment == experiment
             && plan.baseline_of(experiment) == other.subject
             && plan.is_original(own.subject)
     };
-    (0..evidence.findings.len()).filter(|&index| is_asked(&evidence.findings[index])).collect()
+    (0..view.findings.len()).filter(|&index| is_asked(&view.findings[index])).collect()
 }
 
 /// The causes of everything in an experiment that is slower than the baseline.
-pub fn causes(evidence: &Evidence<'_>, experiment: &str) -> Vec<Cause> {
-    let plan = &evidence.run.plan;
+pub fn causes(view: &View<'_>, experiment: &str) -> Vec<Cause> {
+    let plan = &view.run.plan;
     let alpha = Alpha::FIVE_PERCENT;
-    let with_finding = |index: usize| (index, &evidence.findings[index]);
-    let slower = asked(evidence, experiment).into_iter().map(with_finding);
+    let with_finding = |index: usize| (index, &view.findings[index]);
+    let slower = asked(view, experiment).into_iter().map(with_finding);
     let slower = slower.filter(|(_, finding)| finding.kind().is_worse());
     let cause = |(finding, found): (usize, &Finding)| {
-        let column = |cell| evidence.columns.get(cell, found.metric);
+        let column = |cell| view.columns.get(cell, found.metric);
         let tried = others(plan, found.cell).into_iter().map(|(key, value, cell)| {
             let share = stats::share(column(found.against), column(found.cell), column(cell), alpha);
             Tried { key, value, cell, share }

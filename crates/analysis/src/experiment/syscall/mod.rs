@@ -8,16 +8,13 @@ mod cause;
 pub mod suspects;
 pub mod tables;
 
-use super::question::{About, Company, Metric, Occasion, Question, Variation, Weight};
-use super::setting::{Setting, SettingKey, Taken};
+use super::question::{Event, Experiment, Metric, Scope, Variation};
+use super::setting::{Setting, SettingKey};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
 use crate::subject::spec::parse_duration;
-use crate::units::{Better, Nanos, Unit};
-
-/// The experiment `syscall`.
-pub struct Syscall;
+use crate::units::{Nanos, Unit};
 
 /// Its name, and that of the work that the probe does.
 pub const NAME: &str = "syscall";
@@ -30,9 +27,8 @@ pub const LEAST_BATCHES: usize = 100;
 /// foreseen wrongly, and what moves when a program is laid out differently in memory.
 const MARGIN: Margin = Margin::fixed(3e-9, 0.03);
 
-const fn call(name: &'static str, meaning: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
-    let (unit, better) = (Unit::Seconds, Better::Less);
-    Metric { name, unit, better, weight: Weight::Verdict, margin: MARGIN, meaning, derive }
+const fn call(name: &'static str) -> Metric {
+    Metric::named(name, seconds, name).of(Unit::Seconds, MARGIN)
 }
 
 fn seconds(sample: &Sample, call: &str) -> Option<f64> {
@@ -41,89 +37,49 @@ fn seconds(sample: &Sample, call: &str) -> Option<f64> {
 
 /// One for each call.
 pub static METRICS: [Metric; 12] = [
-    call(
-        "getppid",
-        "one `getppid` by the `syscall` instruction: the way into the kernel and back, what filters do on it, and a \
-         process id that is looked up in the caller's PID namespace",
-        |sample| seconds(sample, "getppid"),
+    call("getppid").meaning(
+        "one `getppid` by the `syscall` instruction: the way into the kernel and back, what filters do \
+         on it, and a process id that is looked up in the caller's PID namespace",
     ),
-    call(
-        "getpid",
-        "one `getpid` by the `syscall` instruction: the same with the caller's own process id",
-        |sample| seconds(sample, "getpid"),
+    call("getpid")
+        .meaning("one `getpid` by the `syscall` instruction: the same with the caller's own process id"),
+    call("clock_vdso").meaning(
+        "one `clock_gettime(CLOCK_MONOTONIC)` of libc, which the kernel's vDSO answers inside the \
+         program where it can read the clock source there; no system call then, so no filter sees it",
     ),
-    call(
-        "clock_vdso",
-        "one `clock_gettime(CLOCK_MONOTONIC)` of libc, which the kernel's vDSO answers inside the program where it \
-         can read the clock source there; no system call then, so no filter sees it",
-        |sample| seconds(sample, "clock_vdso"),
+    call("clock_gettime").meaning("one `clock_gettime(CLOCK_MONOTONIC)` by the `syscall` instruction"),
+    call("read_zero").meaning("one `read` of 1 byte from an open /dev/zero"),
+    call("write_null").meaning("one `write` of 1 byte to an open /dev/null"),
+    call("open_close").meaning(
+        "one `openat` of an empty file in memory (`memfd_create`) by its name in an open /proc/self/fd, \
+         and one `close`: two calls, and a file that lies on the same filesystem everywhere; the \
+         container's root is not passed",
     ),
-    call("clock_gettime", "one `clock_gettime(CLOCK_MONOTONIC)` by the `syscall` instruction", |sample| {
-        seconds(sample, "clock_gettime")
-    }),
-    call("read_zero", "one `read` of 1 byte from an open /dev/zero", |sample| seconds(sample, "read_zero")),
-    call("write_null", "one `write` of 1 byte to an open /dev/null", |sample| seconds(sample, "write_null")),
-    call(
-        "open_close",
-        "one `openat` of an empty file in memory (`memfd_create`) by its name in an open /proc/self/fd, and one `close`: \
-         two calls, and a file that lies on the same filesystem everywhere; the container's root is not passed",
-        |sample| seconds(sample, "open_close"),
+    call("stat").meaning("one `newfstatat` of the same file by the same name, nothing opened"),
+    call("futex_wake").meaning("one private `FUTEX_WAKE` of a word for which nobody waits"),
+    call("mmap_munmap").meaning(
+        "one `mmap` of one anonymous page, one write to it, one `munmap`: two calls, and between them a \
+         page fault, the page's zeroing and its accounting to the memory cgroup",
     ),
-    call("stat", "one `newfstatat` of the same file by the same name, nothing opened", |sample| {
-        seconds(sample, "stat")
-    }),
-    call("futex_wake", "one private `FUTEX_WAKE` of a word for which nobody waits", |sample| {
-        seconds(sample, "futex_wake")
-    }),
-    call(
-        "mmap_munmap",
-        "one `mmap` of one anonymous page, one write to it, one `munmap`: two calls, and between them a page fault, \
-         the page's zeroing and its accounting to the memory cgroup",
-        |sample| seconds(sample, "mmap_munmap"),
+    call("pipe_round_trip").meaning(
+        "one byte through a pipe to another process on the same CPU and another byte back: two writes, \
+         two reads and two changes of process",
     ),
-    call(
-        "pipe_round_trip",
-        "one byte through a pipe to another process on the same CPU and another byte back: two writes, two reads and two \
-         changes of process",
-        |sample| seconds(sample, "pipe_round_trip"),
-    ),
-    call(
-        FORK_EXEC_WAIT,
-        "`clone` without shared memory, `execve` of the probe itself with a task that ends at once, and `wait4` until it \
-         has: holds the libc start of the static executable and its page faults",
-        |sample| seconds(sample, FORK_EXEC_WAIT),
+    call(FORK_EXEC_WAIT).meaning(
+        "`clone` without shared memory, `execve` of the probe itself with a task that ends at once, and \
+         `wait4` until it has: holds the libc start of the static executable and its page faults",
     ),
 ];
 
-static KEYS: [SettingKey; 1] = [SettingKey {
-    name: "window",
-    values: &["10ms"],
-    taken: Taken::Also(takes_a_window),
-    meaning: "for how long each call is made again and again, in 100 batches at least and at most 3 million times; `200ms` \
-              for 3 million of the shortest",
-}];
+static KEYS: [SettingKey; 1] = [SettingKey::of("window", &["10ms"]).or(takes_a_window).meaning(
+    "for how long each call is made again and again, in 100 batches at least and at most 3 million \
+          times; `200ms` for 3 million of the shortest",
+)];
 
 fn takes_a_window(value: &str) -> Result<(), String> {
     let is_one = parse_duration(value).is_some_and(|seconds| (0.001..=10.0).contains(&seconds));
     if is_one { Ok(()) } else { Err("a time from 1ms to 10s, such as 200ms".into()) }
 }
-
-/// What is left out of containers, one at a time, to see which part of the difference goes. A user namespace is
-/// what most are without: there it is added.
-static VARIED: [Variation; 12] = [
-    Variation { key: "seccomp", values: &["off"] },
-    Variation { key: "pid", values: &["host"] },
-    Variation { key: "net", values: &["host"] },
-    Variation { key: "userns", values: &["host", "auto", "private"] },
-    Variation { key: "mounts", values: &["host"] },
-    Variation { key: "uts", values: &["host"] },
-    Variation { key: "ipc", values: &["host"] },
-    Variation { key: "cgroup", values: &["host"] },
-    Variation { key: "cgroupns", values: &["host"] },
-    Variation { key: "overlay", values: &["off"] },
-    Variation { key: "capabilities", values: &["all"] },
-    Variation { key: "no_new_privs", values: &["off"] },
-];
 
 /// For how long each call is made.
 pub fn window(setting: &Setting) -> Nanos {
@@ -144,24 +100,36 @@ pub fn takes(setting: &Setting) -> Nanos {
     METRICS.iter().map(one).fold(Nanos(0), |sum, one| sum + one)
 }
 
-static ABOUT: About = About {
+/// The experiment `syscall`.
+pub static SYSCALL: Experiment = Experiment {
     keys: &KEYS,
-    varies: &VARIED,
+    // What is left out of containers, one at a time, to see which part of the difference goes. A user namespace is
+    // what most are without: there it is added.
+    varies: &[
+        Variation { key: "seccomp", values: &["off"] },
+        Variation { key: "pid", values: &["host"] },
+        Variation { key: "net", values: &["host"] },
+        Variation { key: "userns", values: &["host", "auto", "private"] },
+        Variation { key: "mounts", values: &["host"] },
+        Variation { key: "uts", values: &["host"] },
+        Variation { key: "ipc", values: &["host"] },
+        Variation { key: "cgroup", values: &["host"] },
+        Variation { key: "cgroupns", values: &["host"] },
+        Variation { key: "overlay", values: &["off"] },
+        Variation { key: "capabilities", values: &["all"] },
+        Variation { key: "no_new_privs", values: &["off"] },
+    ],
     // Each brings its variants.
-    company: Company::Few,
-    occasion: Occasion::Often("call"),
-    ..About::of(NAME, "what does isolation add to a system call, and which part of it?", Need::Work, &METRICS)
+    scope: Scope::Few,
+    event: Event::Often("call"),
+    cost: |setting, launch| launch + takes(setting),
+    ..Experiment::of(
+        NAME,
+        "what does isolation add to a system call, and which part of it?",
+        Need::Work,
+        &METRICS,
+    )
 };
-
-impl Question for Syscall {
-    fn about(&self) -> &'static About {
-        &ABOUT
-    }
-
-    fn cost(&self, setting: &Setting, launch: Nanos) -> Nanos {
-        launch + takes(setting)
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -184,8 +152,8 @@ mod tests {
                 .enumerate()
                 .map(|(other, one)| (one.name.into(), if other == index { 123_456 } else { 7 }));
             let sample = Sample { counters: counters.collect(), ..Sample::default() };
-            assert_eq!((metric.derive)(&sample), Some(123_456.0 * 1e-12), "{}", metric.name);
-            assert_eq!((metric.derive)(&Sample::default()), None);
+            assert_eq!(metric.value(&sample), Some(123_456.0 * 1e-12), "{}", metric.name);
+            assert_eq!(metric.value(&Sample::default()), None);
         }
     }
 }

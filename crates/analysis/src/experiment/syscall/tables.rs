@@ -4,20 +4,21 @@
 
 use super::cause::{self, Cause, Found, Tried};
 use crate::units::{Unit, counted};
-use crate::verdict::exhibit::{Column, Evidence, Exhibit, Item};
+use crate::verdict::View;
 use crate::verdict::kind::Kind;
+use crate::verdict::table::{Column, ExperimentTable, Item};
 
 const NAME: &str = super::NAME;
 /// Shares below this are counted, not listed, where a cause was not resolved.
 const LISTED: f64 = 0.1;
 
 /// All of them.
-pub fn all(evidence: &Evidence<'_>) -> Vec<Exhibit> {
-    [Some(causes(evidence)), conditions(evidence)].into_iter().flatten().collect()
+pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
+    [Some(causes(view)), conditions(view)].into_iter().flatten().collect()
 }
 
-fn causes(evidence: &Evidence<'_>) -> Exhibit {
-    let found = cause::causes(evidence, NAME);
+fn causes(view: &View<'_>) -> ExperimentTable {
+    let found = cause::causes(view, NAME);
     let mut notes = Vec::new();
     if !found.is_empty() {
         notes.push(
@@ -32,48 +33,46 @@ fn causes(evidence: &Evidence<'_>) -> Exhibit {
                 .to_owned(),
         );
     }
-    notes.extend(store_bypass(evidence, &found));
-    notes.extend(not_listed(evidence));
-    let plan = &evidence.run.plan;
+    notes.extend(store_bypass(view, &found));
+    notes.extend(not_listed(view));
+    let plan = &view.run.plan;
     let windows = plan.cells.iter().filter(|cell| cell.experiment == NAME).map(|cell| &cell.setting);
     let one_window = windows.clone().all(|setting| Some(setting) == windows.clone().next());
     let row = |cause: &Cause| {
-        let finding = &evidence.findings[cause.finding];
+        let finding = &view.findings[cause.finding];
         let cell = &plan.cells[finding.cell];
         let label = &plan.subjects[cell.subject].label;
         let subject = if one_window { label.clone() } else { format!("{label}, {}", cell.setting) };
-        let difference = finding.numbers.map(|numbers| numbers.difference);
         let (named, share) = named(cause);
         vec![
             Item::Text(format!("{subject} {}", plan.metrics(cell)[finding.metric].name)),
-            difference.map_or_else(|| Item::Nothing("no numbers".into()), Item::Interval),
+            finding.difference.map_or_else(|| Item::Nothing("no numbers".into()), Item::Interval),
             Item::Text(named),
             share,
             Item::Text(others(cause)),
         ]
     };
-    Exhibit {
-        experiment: NAME,
-        name: "causes",
-        title: "what is slower than the baseline, and what takes the difference away".into(),
-        columns: vec![
-            Column::of_texts("subject, call"),
-            Column::of_values("difference", Unit::Seconds),
-            Column::of_texts("cause"),
-            Column::of_values("goes with it", Unit::Share),
-            Column::of_texts("what else does something"),
-        ],
+    let columns = vec![
+        Column::of_texts("subject, call"),
+        Column::of_values("difference", Unit::Seconds),
+        Column::of_texts("cause"),
+        Column::of_values("goes with it", Unit::Share),
+        Column::of_texts("what else does something"),
+    ];
+    let title = "what is slower than the baseline, and what takes the difference away".to_owned();
+    ExperimentTable {
         rows: found.iter().map(row).collect(),
-        summary: summary(evidence, &found),
+        summary: summary(view, &found),
         notes,
+        ..ExperimentTable::new(NAME, "causes", title, columns)
     }
 }
 
 /// What is said of the calls that are in no row: that none is slower where every one was decided, and else how
 /// many were not.
-fn not_listed(evidence: &Evidence<'_>) -> Option<String> {
-    let asked = cause::asked(evidence, NAME);
-    let kinds = asked.iter().map(|&index| evidence.findings[index].kind());
+fn not_listed(view: &View<'_>) -> Option<String> {
+    let asked = cause::asked(view, NAME);
+    let kinds = asked.iter().map(|&index| view.findings[index].kind());
     let mut open = std::collections::BTreeMap::<&str, usize>::new();
     for kind in kinds.clone().filter(|kind| !is_decided(*kind)) {
         *open.entry(kind.word()).or_default() += 1;
@@ -100,9 +99,9 @@ fn is_decided(kind: Kind) -> bool {
 }
 
 /// How many calls each subject makes more slowly, and why.
-fn summary(evidence: &Evidence<'_>, found: &[Cause]) -> Vec<String> {
-    let plan = &evidence.run.plan;
-    let subject = |cause: &Cause| plan.cells[evidence.findings[cause.finding].cell].subject;
+fn summary(view: &View<'_>, found: &[Cause]) -> Vec<String> {
+    let plan = &view.run.plan;
+    let subject = |cause: &Cause| plan.cells[view.findings[cause.finding].cell].subject;
     let subjects: std::collections::BTreeSet<_> = found.iter().map(subject).collect();
     let line = |index: usize| {
         let own = found.iter().filter(|cause| subject(cause) == index);
@@ -178,24 +177,22 @@ fn others(cause: &Cause) -> String {
 }
 
 /// What was found inside a cell, as in its last round that has a sample.
-fn fact<'a>(evidence: &Evidence<'a>, cell: usize, name: &str) -> Option<&'a str> {
-    let number = evidence.run.series[cell].treatments.iter().rev().find_map(|one| *one)?;
-    let facts = evidence.run.treatments.get(number)?;
-    facts.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
+fn fact<'a>(view: &View<'a>, cell: usize, name: &'a str) -> Option<&'a str> {
+    view.run.facts(cell, name).next_back()?
 }
 
 const STORE_BYPASS: &str = "store_bypass";
 
 /// The mechanism that a filter had in older kernels, where it is at work.
-fn store_bypass(evidence: &Evidence<'_>, causes: &[Cause]) -> Option<String> {
+fn store_bypass(view: &View<'_>, causes: &[Cause]) -> Option<String> {
     let differs = |cause: &&Cause| {
-        let finding = &evidence.findings[cause.finding];
+        let finding = &view.findings[cause.finding];
         let filter = matches!(cause.found, Found::One(index) if cause.tried[index].key == "seccomp");
-        let [own, bare] = [finding.cell, finding.against].map(|cell| fact(evidence, cell, STORE_BYPASS));
+        let [own, bare] = [finding.cell, finding.against].map(|cell| fact(view, cell, STORE_BYPASS));
         filter && own.is_some() && bare.is_some() && own != bare
     };
     let cause = causes.iter().find(differs)?;
-    let state = fact(evidence, evidence.findings[cause.finding].cell, STORE_BYPASS)?;
+    let state = fact(view, view.findings[cause.finding].cell, STORE_BYPASS)?;
     Some(format!(
         "with the filter the kernel treats speculative store bypass as `{state}`, as Linux before 5.16 does for every \
          filtered process; that, and not only the filter's instructions, goes with seccomp"
@@ -203,7 +200,7 @@ fn store_bypass(evidence: &Evidence<'_>, causes: &[Cause]) -> Option<String> {
 }
 
 /// One row a subject; none where no sample has facts.
-fn conditions(evidence: &Evidence<'_>) -> Option<Exhibit> {
+fn conditions(view: &View<'_>) -> Option<ExperimentTable> {
     const FACTS: [(&str, &str); 6] = [
         ("seccomp", "seccomp mode"),
         ("seccomp_filters", "filters"),
@@ -212,40 +209,34 @@ fn conditions(evidence: &Evidence<'_>) -> Option<Exhibit> {
         ("indirect_branch", "indirect branches"),
         ("vdso", "vDSO"),
     ];
-    let plan = &evidence.run.plan;
-    let first_of = |cell: &usize| {
-        let own = &plan.cells[*cell];
-        let before = plan.cells[..*cell].iter();
-        let again = before.into_iter().any(|one| one.experiment == NAME && one.subject == own.subject);
-        own.experiment == NAME && plan.is_original(own.subject) && !again
+    let plan = &view.run.plan;
+    let mut subjects: Vec<usize> = Vec::new();
+    let mut row = |cell: usize| {
+        let subject = plan.cells[cell].subject;
+        if !plan.is_original(subject) || subjects.contains(&subject) {
+            return None;
+        }
+        subjects.push(subject);
+        let facts = FACTS.map(|(name, _)| fact(view, cell, name));
+        let item = |fact: Option<&str>| match fact {
+            Some(fact) => Item::Text(fact.to_owned()),
+            None => Item::Nothing("not read".into()),
+        };
+        let items = [Item::Text(view.label(cell).to_owned())].into_iter().chain(facts.map(item));
+        facts.iter().any(Option::is_some).then(|| items.collect())
     };
-    let row = |cell: usize| {
-        let mut items = vec![Item::Text(plan.subjects[plan.cells[cell].subject].label.clone())];
-        let facts = FACTS.map(|(name, _)| fact(evidence, cell, name));
-        facts.iter().any(Option::is_some).then(|| {
-            let item = |fact: Option<&str>| match fact {
-                Some(fact) => Item::Text(fact.to_owned()),
-                None => Item::Nothing("not read".into()),
-            };
-            items.extend(facts.map(item));
-            items
-        })
-    };
-    let rows: Vec<_> = (0..plan.cells.len()).filter(first_of).filter_map(row).collect();
+    let rows: Vec<_> = view.cells_of(NAME).filter_map(&mut row).collect();
     let mut columns = vec![Column::of_texts("subject")];
     columns.extend(FACTS.map(|(_, title)| Column::of_texts(title)));
-    (!rows.is_empty()).then(|| Exhibit {
-        experiment: NAME,
-        name: "conditions",
-        title: "what a system call passes inside each subject".into(),
-        columns,
+    let title = "what a system call passes inside each subject".to_owned();
+    (!rows.is_empty()).then(|| ExperimentTable {
         rows,
-        summary: Vec::new(),
         notes: vec![
             "store bypass and indirect branches in the words of /proc/self/status; seccomp in Linux before 5.16 switched \
              the mitigation of speculative store bypass on for whoever has a filter"
                 .into(),
             "instructions: of all filters of the process, as far as they can be known from outside".into(),
         ],
+        ..ExperimentTable::new(NAME, "conditions", title, columns)
     })
 }

@@ -14,8 +14,8 @@ pub mod tables;
 mod tests;
 mod window;
 
-use super::question::{About, Company, Metric, Question, Replicates, Shown, Variation, Weight};
-use super::setting::{Setting, SettingKey, Taken};
+use super::question::{Experiment, Metric, Replicates, Scope, Shown, Variation, nanos};
+use super::setting::{Setting, SettingKey};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
@@ -32,21 +32,8 @@ pub const MOST_BURSTS: usize = 8192;
 /// is let run after the window's end.
 pub const AROUND: Nanos = Nanos::from_millis(300);
 
-/// The experiment `throttle`.
-pub struct Throttle;
-
-const fn context(
-    name: &'static str,
-    unit: Unit,
-    meaning: &'static str,
-    derive: fn(&Sample) -> Option<f64>,
-) -> Metric {
-    let margin = Margin::fixed(0.0, 0.01);
-    Metric { name, unit, better: Better::Less, weight: Weight::Context, margin, meaning, derive }
-}
-
-fn seconds(sample: &Sample, name: &str) -> Option<f64> {
-    Some(Nanos(sample.counter(name)?).seconds())
+const fn context(name: &'static str, unit: Unit, derive: fn(&Sample) -> Option<f64>) -> Metric {
+    Metric::by(name, derive).of(unit, Margin::fixed(0.0, 0.01)).context()
 }
 
 fn distance(measured: Option<f64>, ideal: Option<f64>) -> Option<f64> {
@@ -55,113 +42,87 @@ fn distance(measured: Option<f64>, ideal: Option<f64>) -> Option<f64> {
 }
 
 static METRICS: [Metric; 16] = [
-    context(
-        "usage",
-        Unit::Share,
-        "CPUs used: CPU time that the cgroup counted between the ends of the probe's window, divided by the window: a mean; \
-         none where the cgroup is not the process's own: (user + system) / window then",
-        |sample| Measured::of(sample)?.usage_share(),
-    )
-    .with(Better::Neither),
-    context(
-        "window",
-        Unit::Seconds,
-        "the probe's window, from the moment that its counters were first read to the moment that they were read again; \
-         what was asked for, or longer by as much as the probe was not let run",
-        |sample| Some(Measured::of(sample)?.window as f64 / 1e9),
-    )
-    .with(Better::Neither),
-    context(
-        "throttled_share",
-        Unit::Share,
-        "periods at whose end something waited for the budget, divided by all that were counted in the window; without a \
-         quota it does not apply",
-        |sample| Measured::of(sample)?.throttled_share(),
+    context("usage", Unit::Share, |sample| Measured::of(sample)?.usage_share())
+        .meaning(
+            "CPUs used: CPU time that the cgroup counted between the ends of the probe's window, divided by \
+             the window: a mean; none where the cgroup is not the process's own: (user + system) / window \
+             then",
+        )
+        .with(Better::Neither),
+    context("window", Unit::Seconds, |sample| Some(Measured::of(sample)?.window as f64 / 1e9))
+        .meaning(
+            "the probe's window, from the moment that its counters were first read to the moment that they \
+             were read again; what was asked for, or longer by as much as the probe was not let run",
+        )
+        .with(Better::Neither),
+    context("throttled_share", Unit::Share, |sample| Measured::of(sample)?.throttled_share()).meaning(
+        "periods at whose end something waited for the budget, divided by all that were counted in the \
+         window; without a quota it does not apply",
     ),
-    context(
-        "throttled_per_period",
-        Unit::Seconds,
-        "throttled time divided by throttled periods; counted on each CPU's queue, so that two waiting CPUs count twice",
-        |sample| Measured::of(sample)?.throttled_per_period(),
+    context("throttled_per_period", Unit::Seconds, |sample| Measured::of(sample)?.throttled_per_period())
+        .meaning(
+            "throttled time divided by throttled periods; counted on each CPU's queue, so that two waiting \
+             CPUs count twice",
+        ),
+    context("throttled_time", Unit::Seconds, |sample| {
+        Some(Measured::of(sample)?.throttling?[2] as f64 / 1e9)
+    })
+    .meaning(
+        "how long the cgroup's queues stood still in the window, added up over CPUs: waiting, during \
+         which others could use the CPU",
     ),
-    context(
-        "throttled_time",
-        Unit::Seconds,
-        "how long the cgroup's queues stood still in the window, added up over CPUs: waiting, during which others could \
-         use the CPU",
-        |sample| Some(Measured::of(sample)?.throttling?[2] as f64 / 1e9),
+    context("burst_p50", Unit::Seconds, |sample| Measured::of(sample)?.latency(0.5)).meaning(
+        "median over the bursts that were done, from intended start to end; of a load that alternates, \
+         from the real start",
     ),
-    context(
-        "burst_p50",
-        Unit::Seconds,
-        "median over the bursts that were done, from intended start to end; of a load that alternates, from the real start",
-        |sample| Measured::of(sample)?.latency(0.5),
+    context("burst_p99", Unit::Seconds, |sample| Measured::of(sample)?.tail())
+        .meaning("the same, 99th percentile; none of fewer than 100 bursts"),
+    context("burst_max", Unit::Seconds, |sample| Measured::of(sample)?.latency(1.0))
+        .meaning("the same, the longest"),
+    context("bursts_waiting", Unit::Count, |sample| {
+        sample.series("latency").and(sample.counter("bursts_waiting")).map(|count| count as f64)
+    })
+    .meaning(
+        "bursts whose intended start had come and which were not done when the window ended; while they \
+         pile up, the latencies of those that were done only say how long the window was",
     ),
-    context(
-        "burst_p99",
-        Unit::Seconds,
-        "the same, 99th percentile; none of fewer than 100 bursts",
-        |sample| Measured::of(sample)?.tail(),
+    context("work", Unit::Count, |sample| Some(sample.counter("turns")? as f64))
+        .meaning("work done in the window, in turns of a loop of one multiplication and one addition")
+        .with(Better::More),
+    context("cpu_per_work", Unit::Seconds, |sample| {
+        let turns = sample.counter("turns").filter(|turns| *turns > 0)? as f64;
+        Some((nanos(sample, "user")? + nanos(sample, "system")?) / turns * 1e6)
+    })
+    .meaning(
+        "CPU time per million of these turns by the process's own account: what throttling itself would \
+         cost, where it cost CPU time",
     ),
-    context("burst_max", Unit::Seconds, "the same, the longest", |sample| Measured::of(sample)?.latency(1.0)),
-    context(
-        "bursts_waiting",
-        Unit::Count,
-        "bursts whose intended start had come and which were not done when the window ended; while they pile up, the \
-         latencies of those that were done only say how long the window was",
-        |sample| sample.series("latency").and(sample.counter("bursts_waiting")).map(|count| count as f64),
+    context("user", Unit::Seconds, |sample| nanos(sample, "user"))
+        .meaning("CPU time of the process in user mode between the ends of the window (getrusage)"),
+    context("system", Unit::Seconds, |sample| nanos(sample, "system")).meaning("the same in the kernel"),
+    context("usage_off", Unit::Share, |sample| {
+        let measured = Measured::of(sample)?;
+        distance(measured.usage_share().or(Some(measured.own_share())), Some(measured.ideal_share()))
+    })
+    .meaning(
+        "how far usage is from what the model says, as a share of that; by the process's own account \
+         where the cgroup has none",
     ),
-    context(
-        "work",
-        Unit::Count,
-        "work done in the window, in turns of a loop of one multiplication and one addition",
-        |sample| Some(sample.counter("turns")? as f64),
-    )
-    .with(Better::More),
-    context(
-        "cpu_per_work",
-        Unit::Seconds,
-        "CPU time per million of these turns by the process's own account: what throttling itself would cost, where it \
-         cost CPU time",
-        |sample| {
-            let turns = sample.counter("turns").filter(|turns| *turns > 0)? as f64;
-            Some((seconds(sample, "user")? + seconds(sample, "system")?) / turns * 1e6)
-        },
+    context("throttled_share_off", Unit::Share, |sample| {
+        let measured = Measured::of(sample)?;
+        Some((measured.throttled_share()? - measured.ideal_throttled_share()?).abs())
+    })
+    .meaning(
+        "how far the share of throttled periods is from what the model says, as a difference; none \
+         where demand and quota are within 1 % of each other",
     ),
-    context(
-        "user",
-        Unit::Seconds,
-        "CPU time of the process in user mode between the ends of the window (getrusage)",
-        |sample| seconds(sample, "user"),
-    ),
-    context("system", Unit::Seconds, "the same in the kernel", |sample| seconds(sample, "system")),
-    context(
-        "usage_off",
-        Unit::Share,
-        "how far usage is from what the model says, as a share of that; by the process's own account where the cgroup has none",
-        |sample| {
-            let measured = Measured::of(sample)?;
-            distance(measured.usage_share().or(Some(measured.own_share())), Some(measured.ideal_share()))
-        },
-    ),
-    context(
-        "throttled_share_off",
-        Unit::Share,
-        "how far the share of throttled periods is from what the model says, as a difference; none where demand and \
-         quota are within 1 % of each other",
-        |sample| {
-            let measured = Measured::of(sample)?;
-            Some((measured.throttled_share()? - measured.ideal_throttled_share()?).abs())
-        },
-    ),
-    context(
-        "burst_p99_off",
-        Unit::Share,
-        "how far the 99th percentile of bursts is from what the model says, as a share of that; none there either, nor of fewer than 100 bursts",
-        |sample| {
-            let measured = Measured::of(sample)?;
-            distance(measured.tail(), measured.ideal_latency(0.99))
-        },
+    context("burst_p99_off", Unit::Share, |sample| {
+        let measured = Measured::of(sample)?;
+        distance(measured.tail(), measured.ideal_latency(0.99))
+    })
+    .meaning(
+        "how far the 99th percentile of bursts is from what the model says, as a share of that; none \
+         there either, nor of fewer than 100 bursts",
     ),
 ];
 
@@ -170,40 +131,23 @@ pub const LOADS: [&str; 2] = ["continuous", "bursts"];
 /// The published load: it stops by the clock, and so does less when it is throttled, and is never late.
 const ALTERNATING: &str = "alternating";
 
-static KEYS: [SettingKey; 1] = [SettingKey {
-    name: "load",
-    values: &["bursts", "continuous"],
-    taken: Taken::Also(a_load),
-    meaning: "`continuous`: all that it can get; `bursts`: so much CPU time, each time that a period has passed; \
-              `alternating`: all that it can get until so much time has passed on the clock, then nothing for the rest \
-              of a period",
-}];
+static KEYS: [SettingKey; 1] = [SettingKey::of("load", &["bursts", "continuous"]).or(a_load).meaning(
+    "`continuous`: all that it can get; `bursts`: so much CPU time, each time that a period has \
+          passed; `alternating`: all that it can get until so much time has passed on the clock, then \
+          nothing for the rest of a period",
+)];
 
 static GUARDED: [SettingKey; 4] = [
-    SettingKey {
-        name: "busy",
-        values: &["50ms"],
-        taken: Taken::Also(a_duration),
-        meaning: "CPU time of a burst; of an alternating load, time on the clock",
-    },
-    SettingKey {
-        name: "period",
-        values: &["100ms"],
-        taken: Taken::Also(a_duration),
-        meaning: "time from one intended start of a burst to the next",
-    },
-    SettingKey {
-        name: "threads",
-        values: &["1"],
-        taken: Taken::Also(some_threads),
-        meaning: "how many threads carry the load, each all of it",
-    },
-    SettingKey {
-        name: "seconds",
-        values: &["10"],
-        taken: Taken::Also(some_seconds),
-        meaning: "length of the window",
-    },
+    SettingKey::of("busy", &["50ms"])
+        .or(a_duration)
+        .meaning("CPU time of a burst; of an alternating load, time on the clock"),
+    SettingKey::of("period", &["100ms"])
+        .or(a_duration)
+        .meaning("time from one intended start of a burst to the next"),
+    SettingKey::of("threads", &["1"])
+        .or(some_threads)
+        .meaning("how many threads carry the load, each all of it"),
+    SettingKey::of("seconds", &["10"]).or(some_seconds).meaning("length of the window"),
 ];
 
 fn a_load(value: &str) -> Result<(), String> {
@@ -259,54 +203,41 @@ fn too_many_bursts(setting: &Setting) -> Option<String> {
 /// Without a quota there is no period, and the probe counts in those that a quota usually has.
 const USUAL_PERIOD: i64 = 100_000_000;
 
-static REPLICATES: [Replicates; 2] = [
-    Replicates {
-        series: "latency",
-        what: "latency of each burst",
-        unit: Unit::Seconds,
-        divisor: 1e9,
-        along: "intended start",
-        // Those of several threads are not told apart.
-        every: |sample| {
-            seconds(sample, "every").filter(|every| *every > 0.0 && sample.counter("threads") == Some(1))
-        },
-        shown: Shown::Waits,
-    },
-    Replicates {
-        series: "period_cpu",
-        what: "CPU time in each period",
-        unit: Unit::Seconds,
-        divisor: 1e9,
-        along: "time",
-        every: |sample| Some(Nanos(sample.counter("quota_period").unwrap_or(USUAL_PERIOD)).seconds()),
-        shown: Shown::Parts,
-    },
-];
-
-static ABOUT: About = About {
+/// The experiment `throttle`.
+pub static THROTTLE: Experiment = Experiment {
     keys: &KEYS,
     guarded: &GUARDED,
     varies: &[Variation { key: "cpus", values: &["0.1", "0.5", "1.0"] }],
-    company: Company::Engines,
+    scope: Scope::Engines,
+    refuses: too_many_bursts,
+    cost: |setting, launch| launch + window(setting) + AROUND,
     rounds: Some(1),
-    replicates: &REPLICATES,
+    replicates: &[
+        Replicates {
+            series: "latency",
+            what: "latency of each burst",
+            unit: Unit::Seconds,
+            divisor: 1e9,
+            along: "intended start",
+            // Those of several threads are not told apart.
+            every: |sample| {
+                nanos(sample, "every").filter(|every| *every > 0.0 && sample.counter("threads") == Some(1))
+            },
+            shown: Shown::Waits,
+        },
+        Replicates {
+            series: "period_cpu",
+            what: "CPU time in each period",
+            unit: Unit::Seconds,
+            divisor: 1e9,
+            along: "time",
+            every: |sample| Some(Nanos(sample.counter("quota_period").unwrap_or(USUAL_PERIOD)).seconds()),
+            shown: Shown::Parts,
+        },
+    ],
     maps: &["usage", "throttled_share", "burst_p50", "burst_p99"],
-    ..About::of(NAME, "what does a CPU limit do to latency and throughput?", Need::Work, &METRICS)
+    ..Experiment::of(NAME, "what does a CPU limit do to latency and throughput?", Need::Work, &METRICS)
 };
-
-impl Question for Throttle {
-    fn about(&self) -> &'static About {
-        &ABOUT
-    }
-
-    fn refuses(&self, setting: &Setting) -> Option<String> {
-        too_many_bursts(setting)
-    }
-
-    fn cost(&self, setting: &Setting, launch: Nanos) -> Nanos {
-        launch + window(setting) + AROUND
-    }
-}
 
 #[cfg(test)]
 mod settings {
@@ -315,19 +246,19 @@ mod settings {
 
     #[test]
     fn what_is_not_chosen_is_as_published_and_not_written_down() {
-        let all = settings_of(&Throttle, |key| match key.name {
+        let all = settings_of(&THROTTLE, |key| match key.name {
             "load" => key.values.to_vec(),
             _ => Vec::new(),
         });
         let texts: Vec<_> = all.iter().map(|setting| setting.to_string()).collect();
         assert_eq!(texts, ["load=bursts", "load=continuous"]);
-        assert_eq!(Throttle.cost(&all[0], Nanos(5)), Nanos(10_300_000_005));
+        assert_eq!((THROTTLE.cost)(&all[0], Nanos(5)), Nanos(10_300_000_005));
     }
 
     #[test]
     fn a_person_chooses_freely_within_reason() {
         let text = "load=alternating;busy=20ms;threads=3;seconds=2";
-        let setting = parse_setting(&Throttle, text).unwrap();
+        let setting = parse_setting(&THROTTLE, text).unwrap();
         assert_eq!(setting.to_string(), text);
         for (key, wrong) in [
             ("load", "idle"),
@@ -345,7 +276,7 @@ mod settings {
 
     #[test]
     fn more_bursts_than_there_is_room_for_are_refused_with_what_to_change() {
-        let refused = |text: &str| Throttle.refuses(&parse_setting(&Throttle, text).unwrap());
+        let refused = |text: &str| (THROTTLE.refuses)(&parse_setting(&THROTTLE, text).unwrap());
         let why = refused("load=bursts;period=5ms;threads=7").unwrap();
         assert!(why.contains("14000 bursts") && why.contains("period=8548us"), "{why}");
         for taken in
@@ -378,7 +309,7 @@ mod settings {
             series: vec![("latency".into(), vec![50_000_000; 20])],
             ..Sample::default()
         };
-        let values: Vec<_> = METRICS.iter().map(|metric| (metric.name, (metric.derive)(&sample))).collect();
+        let values: Vec<_> = METRICS.iter().map(|metric| (metric.name, metric.value(&sample))).collect();
         let of = |name: &str| values.iter().find(|(own, _)| *own == name).unwrap().1;
         assert_eq!((of("usage"), of("window"), of("usage_off")), (None, Some(2.0), Some(0.0)));
         for name in ["throttled_share", "throttled_per_period", "throttled_time", "throttled_share_off"] {

@@ -5,7 +5,7 @@ use crate::outcome::Sample;
 use crate::record::Recorded;
 use crate::stats::quota::Quota;
 use crate::units::Unit;
-use crate::verdict::exhibit::Evidence;
+use crate::verdict::View;
 
 /// The samples of a cell in the rounds that were completed.
 pub fn counted(run: &Recorded, cell: usize) -> impl Iterator<Item = &Sample> {
@@ -24,8 +24,8 @@ pub struct Row {
 }
 
 /// By subject and load, the largest quota first.
-pub fn rows(evidence: &Evidence<'_>) -> Vec<Row> {
-    let plan = &evidence.run.plan;
+pub fn rows(view: &View<'_>) -> Vec<Row> {
+    let plan = &view.run.plan;
     let cells = plan.cells.iter().enumerate().filter(|(_, planned)| planned.experiment == super::NAME);
     let several = |key: &str| {
         let mut values: Vec<_> = cells.clone().filter_map(|(_, planned)| planned.setting.get(key)).collect();
@@ -34,7 +34,7 @@ pub fn rows(evidence: &Evidence<'_>) -> Vec<Row> {
         values.len() > 1
     };
     let row = |(cell, planned): (usize, &crate::plan::Cell)| {
-        let sample = counted(evidence.run, cell).next()?;
+        let sample = counted(view.run, cell).next()?;
         let entry = &plan.subjects[planned.subject];
         // What its quota is stands beside it; so those that differ in nothing else stand together.
         let mut spec = entry.spec.clone();

@@ -5,7 +5,7 @@ use super::rows::{counted, quota_in_words};
 use super::window::Measured;
 use crate::stats::quota::{self, Health};
 use crate::units::Unit;
-use crate::verdict::suspect::{Suspect, View};
+use crate::verdict::{Suspect, View};
 
 /// The kernel hands a budget to CPUs in pieces of this size unless told otherwise
 /// (`sched_cfs_bandwidth_slice_us`), so that a period can lend to the next.
@@ -15,20 +15,14 @@ const TICK: f64 = 0.010;
 
 /// What cannot be true of a window under a quota.
 pub fn suspects(view: &View<'_>) -> Vec<Suspect> {
-    let mut found = Vec::new();
-    for (cell, planned) in view.run.plan.cells.iter().enumerate() {
-        if planned.experiment != NAME {
-            continue;
-        }
+    let mut found: Vec<Suspect> = Vec::new();
+    for cell in (0..view.cells.len()).filter(|&cell| view.cell(cell).experiment == NAME) {
         for measured in counted(view.run, cell).filter_map(Measured::of) {
-            let seen = RULES.iter().filter_map(|(rule, mechanism, check)| {
-                let evidence = format!("`{}` ({}): {}", view.label(cell), planned.setting, check(&measured)?);
-                let mechanism = (*mechanism).to_owned();
-                Some(Suspect { rule, cells: vec![cell], metric: None, up_to: None, evidence, mechanism })
-            });
-            for suspect in seen.collect::<Vec<_>>() {
-                if !found.iter().any(|one: &Suspect| one.rule == suspect.rule && one.cells == suspect.cells) {
-                    found.push(suspect);
+            for (rule, mechanism, check) in RULES {
+                let is_known = found.iter().any(|one| one.rule == rule && one.cells == [cell]);
+                if let Some(seen) = check(&measured).filter(|_| !is_known) {
+                    let evidence = format!("`{}` ({}): {seen}", view.label(cell), view.cell(cell).setting);
+                    found.push(Suspect { metric: None, ..Suspect::of(rule, (cell, 0), evidence, mechanism) });
                 }
             }
         }

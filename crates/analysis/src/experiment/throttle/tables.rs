@@ -11,69 +11,59 @@ use super::window::{FEWEST_FOR_A_SLOPE, Measured, seconds};
 use crate::stats::quota::{Backlog, Health, Load};
 use crate::stats::{Alpha, Estimate};
 use crate::units::Unit;
-use crate::verdict::exhibit::{Column, Evidence, Exhibit, Item};
+use crate::verdict::View;
+use crate::verdict::table::{Column, ExperimentTable, Item};
 
 /// The names of the tables.
-pub const EXHIBITS: [&str; 2] = ["quota", "bursts"];
+pub const TABLES: [&str; 2] = ["quota", "bursts"];
 /// Shares of throttled periods at which published rules raise an alarm; the second is that of
 /// `CPUThrottlingHigh` for Kubernetes.
 pub const PUBLISHED_ALARMS: [f64; 2] = [0.10, 0.25];
 
 /// The tables of a run; none where nothing was measured.
-pub fn exhibits(evidence: &Evidence<'_>) -> Vec<Exhibit> {
-    let rows = rows(evidence);
+pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
+    let rows = rows(view);
     if rows.is_empty() {
         return Vec::new();
     }
-    let first = || Column::of_texts("subject, load, quota");
-    let values = |columns: &[(&str, Unit)]| -> Vec<Column> {
-        columns.iter().map(|(name, unit)| Column::of_values(name, *unit)).collect()
+    let columns = |values: &[(&str, Unit)]| -> Vec<Column> {
+        let values = values.iter().map(|(name, unit)| Column::of_values(name, *unit));
+        [Column::of_texts("subject, load, quota")].into_iter().chain(values).collect()
     };
-    let mut columns = vec![first()];
-    columns.extend(values(&[
+    let mut of_quotas = columns(&[
         ("mean usage", Unit::Share),
         ("ideal", Unit::Share),
         ("throttled periods", Unit::Share),
         ("ideal", Unit::Share),
         ("waiting in each", Unit::Seconds),
         ("ideal", Unit::Seconds),
-    ]));
-    columns.push(Column::of_texts("who waits"));
-    let mut exhibits = vec![Exhibit {
-        experiment: super::NAME,
-        name: EXHIBITS[0],
-        title: "what a CPU quota does to a load, beside what the model says it does".into(),
-        columns,
+    ]);
+    of_quotas.push(Column::of_texts("who waits"));
+    let title = "what a CPU quota does to a load, beside what the model says it does".to_owned();
+    let mut tables = vec![ExperimentTable {
         rows: rows.iter().map(items_of).collect(),
         notes: notes(&rows),
         summary: cause::sentences(&rows),
+        ..ExperimentTable::new(super::NAME, TABLES[0], title, of_quotas)
     }];
     let bursts: Vec<&Row> = rows.iter().filter(|row| row.measured.demand.load != Load::Continuous).collect();
     if !bursts.is_empty() {
-        let mut columns = vec![first()];
-        columns.extend(values(&[
+        let of_bursts = columns(&[
             ("median latency", Unit::Seconds),
             ("ideal median", Unit::Seconds),
             ("longest", Unit::Seconds),
             ("each waits longer by", Unit::Seconds),
             ("ideal", Unit::Seconds),
             ("left over", Unit::Count),
-        ]));
-        exhibits.push(Exhibit {
-            experiment: super::NAME,
-            name: EXHIBITS[1],
-            title: "what that does to the latency of bursts".into(),
-            columns,
+        ]);
+        let title = "what that does to the latency of bursts".to_owned();
+        tables.push(ExperimentTable {
             rows: bursts.iter().map(|row| latencies_of(row)).collect(),
             notes: notes_on_bursts(&bursts),
-            summary: Vec::new(),
+            ..ExperimentTable::new(super::NAME, TABLES[1], title, of_bursts)
         });
     }
-    exhibits
-}
-
-fn value(value: Option<f64>, why: &str) -> Item {
-    value.map_or_else(|| Item::Nothing(why.to_owned()), Item::Value)
+    tables
 }
 
 fn shown(row: &Row) -> Item {
@@ -87,10 +77,10 @@ fn items_of(row: &Row) -> Vec<Item> {
         shown(row),
         Item::Value(measured.usage_share().unwrap_or(measured.own_share())),
         Item::Value(measured.ideal_share()),
-        value(measured.throttled_share(), if measured.quota.is_some() { "none counted" } else { "-" }),
-        value(measured.ideal_throttled_share(), if has_model { "none counted" } else { "-" }),
-        value(measured.throttled_per_period(), if measured.quota.is_some() { "none" } else { "-" }),
-        value(measured.ideal_per_period(), if has_model { "none" } else { "-" }),
+        Item::value(measured.throttled_share(), if measured.quota.is_some() { "none counted" } else { "-" }),
+        Item::value(measured.ideal_throttled_share(), if has_model { "none counted" } else { "-" }),
+        Item::value(measured.throttled_per_period(), if measured.quota.is_some() { "none" } else { "-" }),
+        Item::value(measured.ideal_per_period(), if has_model { "none" } else { "-" }),
         Item::Text(band_in_words(measured)),
     ]
 }
@@ -103,10 +93,10 @@ fn latencies_of(row: &Row) -> Vec<Item> {
     vec![
         shown(row),
         median.map_or_else(|| Item::Nothing("-".into()), Item::Interval),
-        value(measured.ideal_latency(0.5), edge),
-        value(measured.latency(1.0), "-"),
-        value(measured.growth(), "-"),
-        value(measured.ideal_growth(), "-"),
+        Item::value(measured.ideal_latency(0.5), edge),
+        Item::value(measured.latency(1.0), "-"),
+        Item::value(measured.growth(), "-"),
+        Item::value(measured.ideal_growth(), "-"),
         Item::Value(measured.waiting as f64),
     ]
 }

@@ -6,30 +6,39 @@
 //! Only what this directory holds, and drawings made of numbers and escaped labels, says so. The page's policy
 //! allows its own style and script, by their hashes, and nothing else.
 
-pub(crate) mod frame;
-pub(crate) mod prose;
+mod prose;
 
 use askama::Template;
 use askama::filters::HtmlSafe;
+use base64::Engine;
+use sha2::{Digest, Sha256};
 
-use self::frame::Frame;
 use self::prose::prose;
 use super::{Block, Cell, Cells, Column, Detail, Document, Item, Look, Table, Tone};
 use crate::report::picture::{Picture, svg};
 use crate::report::text::capital;
 
-/// The document as a page.
+/// The page's own style; pictures bring theirs.
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// The document as a page: light, or dark where the system or the reader asks for it, though not on paper.
 pub(super) fn render(document: &Document, _: &Look) -> String {
-    let labels = document.subjects.clone();
-    let frame = Frame::of(document.title.clone(), env!("CARGO_PKG_VERSION"), labels);
-    Page { frame, document }.render().expect("a string takes any text")
+    let pictures = svg::css("figure", |light, dark| format!("light-dark({light},{dark})"));
+    let style = format!("{STYLE}{}{pictures}", svg::shapes("figure"));
+    Page { document, style }.render().expect("a string takes any text")
 }
 
 #[derive(Template)]
 #[template(path = "document.html")]
 struct Page<'a> {
-    frame: Frame,
     document: &'a Document,
+    style: String,
+}
+
+/// As the page's policy names a style or a script.
+fn hash(text: &str) -> String {
+    format!("sha256-{}", base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text)))
 }
 
 /// Blocks below each other, about these subjects.
@@ -65,23 +74,9 @@ fn drawing(picture: &Picture) -> String {
     svg::draw(picture, svg::Style::Inline)
 }
 
-/// Points of a list; those that are a sentence each look like text.
-#[derive(Template)]
-#[template(path = "list.html")]
-struct List<'a> {
-    items: &'a [Item],
-}
-
-impl HtmlSafe for List<'_> {}
-
-fn list(items: &[Item]) -> List<'_> {
-    List { items }
-}
-
-impl List<'_> {
-    fn are_sentences(&self) -> bool {
-        self.items.iter().all(|item| item.mark.is_empty() && item.name.is_empty() && item.details.is_empty())
-    }
+/// Whether points are a sentence each: then they look like text.
+fn are_sentences(items: &[Item]) -> bool {
+    items.iter().all(|item| item.mark.is_empty() && item.name.is_empty() && item.details.is_empty())
 }
 
 /// What data behind a drawing are folded under; paper does without them.

@@ -104,14 +104,15 @@
   };
   const round = (svg, event) => {
     const { left, width } = svg.getBoundingClientRect();
-    const { low, high, axis, divisor, symbol, step } = svg.dataset;
+    const { axis, divisor, symbol, step } = svg.dataset;
+    const [low, high] = [Number(svg.dataset.low), Number(svg.dataset.high)];
     const at = Math.floor(((event.clientX - left) / width) * svg.viewBox.baseVal.width);
     const height = medians(svg).get(at);
     const from = at * Number(step) + 1;
     const rounds = step === "1" ? `round ${from}` : `rounds ${from} to ${from + Number(step) - 1}`;
     if (height === undefined) return `${rounds}: no value`;
-    const place = Number(high) - (height / 100) * (Number(high) - Number(low));
-    const value = (axis === "log" ? Math.exp(place) : place) / Number(divisor);
+    const share = 1 - height / 100;
+    const value = (axis === "log" ? low * (high / low) ** share : low + share * (high - low)) / Number(divisor);
     return `${rounds}: ${digits(value)} ${symbol}`.trimEnd();
   };
   document.addEventListener("pointermove", (event) => {

@@ -1,49 +1,30 @@
 //! Sentences in which backticks mark what a person would type: they become code, and everything else is text.
 
-use std::borrow::Cow;
-
 use askama::Template;
 use askama::filters::HtmlSafe;
 
 /// A sentence, escaped by its own template.
 #[derive(Debug, Template)]
 #[template(path = "prose.html")]
-pub(crate) struct Prose<'a> {
-    pieces: Vec<Piece<'a>>,
+pub(crate) struct Prose {
+    /// Text and code in turn.
+    pieces: Vec<String>,
 }
 
-#[derive(Debug)]
-struct Piece<'a> {
-    text: Cow<'a, str>,
-    is_code: IsCode,
-}
+impl HtmlSafe for Prose {}
 
-#[derive(Debug, PartialEq, Eq)]
-enum IsCode {
-    Yes,
-    No,
-}
-
-impl HtmlSafe for Prose<'_> {}
-
-/// The sentence with its code marked; backticks that do not come in pairs stay.
-pub(crate) fn prose(text: &str) -> Prose<'_> {
-    let mut pieces = Vec::new();
-    let mut rest = text;
-    let mut add = |text, is_code| pieces.push(Piece { text: kept_together(text), is_code });
-    while let Some((before, after)) = rest.split_once('`') {
-        let Some((code, after)) = after.split_once('`') else { break };
-        add(before, IsCode::No);
-        add(code, IsCode::Yes);
-        rest = after;
+/// The sentence with its code marked; backticks that do not come in pairs stay. A number and its per cent sign stay on one
+/// line.
+pub(crate) fn prose(text: &str) -> Prose {
+    let text = text.replace(" %", "\u{a0}%");
+    let mut pieces: Vec<String> = text.split('`').map(str::to_owned).collect();
+    if pieces.len().is_multiple_of(2)
+        && let Some(last) = pieces.pop()
+    {
+        let before = pieces.last_mut().expect("there were two");
+        *before += &format!("`{last}");
     }
-    add(rest, IsCode::No);
     Prose { pieces }
-}
-
-/// A number and its per cent sign stay on one line.
-fn kept_together(text: &str) -> Cow<'_, str> {
-    if text.contains(" %") { text.replace(" %", "\u{a0}%").into() } else { text.into() }
 }
 
 #[cfg(test)]

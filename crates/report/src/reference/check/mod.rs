@@ -6,36 +6,138 @@ mod columns;
 mod recomputed;
 mod spread;
 
-use super::{Number, Source};
-use crate::report::model::Doubt;
+use super::{Issue, Number, Source, joined};
 
-/// From a source's numbers to what is suspect in them.
-type Rule = fn(&[Number]) -> Vec<Doubt>;
+/// What is suspect, and what probably makes it so.
+struct Rule {
+    name: &'static str,
+    find: Find,
+    mechanism: &'static str,
+}
 
-const RULES: [Rule; 10] = [
-    bounds::below_zero,
-    bounds::better_than_bare,
-    bounds::outside_its_interval,
-    bounds::another_window,
-    bounds::share_of_nothing,
-    columns::copies,
-    recomputed::not_given,
-    spread::narrow_intervals,
-    spread::within_the_noise,
-    spread::single_runs,
+/// How a rule finds what it is about, and what it says of it.
+enum Find {
+    /// In one number beside all others.
+    Each(fn(&[Number], &Number) -> Option<String>),
+    /// In all numbers together, with the experiment of each finding.
+    All(fn(&[Number]) -> Vec<(&str, String)>),
+}
+
+const fn rule(name: &'static str, find: Find, mechanism: &'static str) -> Rule {
+    Rule { name, find, mechanism }
+}
+
+const RULES: &[Rule] = &[
+    rule(
+        "negative",
+        Find::Each(bounds::below_zero),
+        "a difference of two readings of the whole machine, in which what others do outweighs what was to be measured",
+    ),
+    rule(
+        "better than bare",
+        Find::Each(bounds::better_than_bare_in_a_layer),
+        "writes that never reach the device: a root that is mounted volatile, or the page cache",
+    ),
+    rule(
+        "better than bare",
+        Find::Each(bounds::better_than_bare_elsewhere),
+        "other programs, another path or another load on the two sides: isolation makes nothing faster",
+    ),
+    rule(
+        "outside its interval",
+        Find::Each(bounds::outside_its_interval),
+        "numbers of different rows, or a slip of the pen",
+    ),
+    rule(
+        "window and counters disagree",
+        Find::All(bounds::another_window),
+        "counters that were not read at both ends of the window that is stated",
+    ),
+    rule(
+        "a share of nothing",
+        Find::Each(bounds::share_of_nothing),
+        "without a quota nothing is counted: the share does not apply",
+    ),
+    rule(
+        "columns that are copies",
+        Find::All(columns::copies),
+        "one measurement that was printed several times, or copied into a table where another was meant",
+    ),
+    rule(
+        "not what its raw data give",
+        Find::Each(recomputed::not_given),
+        "it was computed from rounded numbers, from other ones, or left over from another version",
+    ),
+    rule(
+        "no raw data",
+        Find::Each(recomputed::without_data),
+        "a claim without a measurement, or of a measurement against a quotation",
+    ),
+    rule(
+        "interval too narrow",
+        Find::Each(spread::narrower_than_student),
+        "the quantile of a normal distribution in place of Student's, or a spread that was taken too small",
+    ),
+    rule(
+        "interval too narrow",
+        Find::All(spread::disagreements),
+        "intervals too narrow for so few repetitions, or a machine that changed between the two",
+    ),
+    rule(
+        "difference within the noise",
+        Find::Each(spread::within_the_noise),
+        "too few repetitions for a difference of this size",
+    ),
+    rule(
+        "a single run",
+        Find::All(spread::single_runs),
+        "nobody knows how far a second run would have been off",
+    ),
 ];
 
 /// Everything that the rules find in a source, by experiment in the order of its list.
-pub fn doubts(source: &Source) -> Vec<Doubt> {
-    let mut all: Vec<Doubt> = RULES.iter().flat_map(|rule| rule(&source.numbers)).collect();
-    all.sort_by_key(|doubt| source.experiments.iter().position(|name| *name == doubt.experiment));
+pub fn issues(source: &Source) -> Vec<Issue> {
+    let mut all = found(&source.numbers);
+    all.sort_by_key(|issue| source.experiments.iter().position(|name| *name == issue.experiment));
     all
 }
 
-/// `docker (place=rw;size=100MB)`.
+fn found(numbers: &[Number]) -> Vec<Issue> {
+    let of = |rule: &Rule| -> Vec<Issue> {
+        let found: Vec<(&str, String)> = match rule.find {
+            Find::Each(find) => {
+                let one = |one| Some((one, find(numbers, one)?));
+                numbers
+                    .iter()
+                    .filter_map(one)
+                    .map(|(one, evidence)| (one.experiment.as_str(), evidence))
+                    .collect()
+            }
+            Find::All(find) => find(numbers),
+        };
+        let issue = |(experiment, evidence): (&str, String)| Issue {
+            rule: rule.name,
+            experiment: experiment.to_owned(),
+            evidence,
+            mechanism: rule.mechanism,
+        };
+        found.into_iter().map(issue).collect()
+    };
+    RULES.iter().flat_map(of).collect()
+}
+
+/// `used of `docker` (place=rw;size=100MB)`.
 fn named(number: &Number) -> String {
-    let conditions = super::joined(&number.without(&["vs", "where", "stat"]));
+    let conditions = joined(&number.without(&["vs", "where", "stat"]));
     format!("{} of `{}` ({conditions})", number.metric, number.subject)
+}
+
+/// The same with its number and unit as printed; plain numbers have none.
+fn told(number: &Number) -> String {
+    match number.unit.as_str() {
+        "ratio" | "count" => format!("{} is {}", named(number), number.printed),
+        unit => format!("{} is {} {unit}", named(number), number.printed),
+    }
 }
 
 /// The raw repetitions of a quantity: the same experiment, subject, metric and conditions.
@@ -52,6 +154,14 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
+/// The smallest and the largest value.
+fn range(values: &[f64]) -> [f64; 2] {
+    [
+        values.iter().copied().fold(f64::INFINITY, f64::min),
+        values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+    ]
+}
+
 /// A number as a person would write it: four digits at least, no zeros behind.
 fn shown(value: f64) -> String {
     let decimals = (3 - value.abs().max(1e-9).log10().floor() as i32).clamp(0, 9) as usize;
@@ -59,14 +169,6 @@ fn shown(value: f64) -> String {
     match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         false => text,
-    }
-}
-
-/// A number with its unit, as printed; plain numbers have none.
-fn printed(number: &Number) -> String {
-    match number.unit.as_str() {
-        "ratio" | "count" => number.printed.clone(),
-        unit => format!("{} {unit}", number.printed),
     }
 }
 
@@ -101,8 +203,10 @@ pub(super) mod tests {
         (1..).zip(printed).map(|(repetition, value)| number(words, repetition, value)).collect()
     }
 
-    pub fn fired(rule: Rule, numbers: &[Number]) -> Vec<String> {
-        rule(numbers).into_iter().map(|doubt| doubt.evidence).collect()
+    /// What the rules of this name say.
+    pub fn fired(rule: &str, numbers: &[Number]) -> Vec<String> {
+        assert!(RULES.iter().any(|one| one.name == rule), "no rule is called {rule}");
+        found(numbers).into_iter().filter(|issue| issue.rule == rule).map(|issue| issue.evidence).collect()
     }
 
     /// What the rules find in the published tables. Each finding was checked by hand against what the cautions of its source
@@ -205,9 +309,9 @@ pub(super) mod tests {
             ("node-http", "http", "better than bare", "net=bridge", "which isolation cannot explain"),
             ("node-http", "http", "better than bare", "net=host", "which isolation cannot explain"),
         ];
-        let found: Vec<(&str, Doubt)> = sources()
+        let found: Vec<(&str, Issue)> = sources()
             .iter()
-            .flat_map(|source| doubts(source).into_iter().map(|doubt| (source.name.as_str(), doubt)))
+            .flat_map(|source| issues(source).into_iter().map(|issue| (source.name.as_str(), issue)))
             .collect();
         let told: Vec<_> =
             found.iter().map(|(source, one)| (*source, one.experiment.as_str(), one.rule)).collect();
@@ -216,10 +320,10 @@ pub(super) mod tests {
             expected.map(|(source, experiment, rule, ..)| (source, experiment, rule)),
             "{found:#?}"
         );
-        for ((source, doubt), (.., seen, caution)) in found.iter().zip(expected) {
+        for ((source, issue), (.., seen, caution)) in found.iter().zip(expected) {
             let cautions = &find(source).unwrap().cautions;
             let seen = seen.trim_end_matches('x');
-            assert!(doubt.evidence.contains(seen), "{doubt:?}");
+            assert!(issue.evidence.contains(seen), "{issue:?}");
             assert!(cautions.iter().any(|one| one.text.contains(caution)), "{caution}");
         }
     }

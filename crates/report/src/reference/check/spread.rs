@@ -1,53 +1,50 @@
 //! What is said with too little behind it: intervals that are too narrow for their number of repetitions, differences that
 //! lie within the noise, and claims that rest on a single run.
 
+use dunnage_analysis::group::in_groups;
+
 use super::{Number, mean, named, repetitions, shown};
-use crate::report::model::Doubt;
 use crate::stats::student;
 
-/// Intervals at 95 % that are too narrow: where the repetitions are known, narrower than Student's; where they are not, by
-/// how often two measurements of the same thing leave each other's.
-pub fn narrow_intervals(numbers: &[Number]) -> Vec<Doubt> {
-    let mut found: Vec<Doubt> =
-        numbers.iter().filter_map(|one| narrower_than_student(numbers, one)).collect();
-    found.extend(disagreements(numbers));
-    found
-}
-
-fn narrower_than_student(numbers: &[Number], one: &Number) -> Option<Doubt> {
+/// An interval at 95 % that is narrower than Student's of the repetitions in the table.
+pub fn narrower_than_student(numbers: &[Number], one: &Number) -> Option<String> {
     let [low, high] = one.interval?;
     let raw = repetitions(numbers, one, &one.without(&["stat"]));
     let needed = student::half_width(&raw)?;
-    // Each end is known up to half a step of its last digit, which is not known better than the value's.
-    let printed = (high - low) / 2.0 + one.last_digit() / 2.0;
-    (printed < needed).then(|| Doubt {
-        rule: "interval too narrow",
-        experiment: one.experiment.clone(),
-        evidence: format!(
+    (half_width(one) < needed).then(|| {
+        format!(
             "{}: its interval reaches {} {unit} to either side, and {} repetitions that differ as these do need {} {unit}",
             named(one),
             shown((high - low) / 2.0),
             raw.len(),
             shown(needed),
             unit = one.unit,
-        ),
-        mechanism: "the quantile of a normal distribution in place of Student's, or a spread that was taken too small".into(),
+        )
     })
+}
+
+/// Half the width of an interval. Each end is known up to half a step of its last digit, which is not known better than the
+/// value's.
+fn half_width(one: &Number) -> f64 {
+    one.interval.map_or(0.0, |[low, high]| (high - low) / 2.0 + one.last_digit() / 2.0)
 }
 
 /// What is the same whatever a condition says: in a directory of the host the number of the image's layers changes nothing.
 const REPEATED: [(&str, &str, &str, &str); 1] = [("layers", "place", "bind", "layers")];
 
-/// Two measurements of one thing lie farther apart than the root of the sum of their squared half widths in at most 5 % of
-/// pairs. How many more would be chance is told by the binomial distribution.
-fn disagreements(numbers: &[Number]) -> Vec<Doubt> {
+/// Where the repetitions are not known, an interval is judged by how often two measurements of one thing lie farther apart than
+/// the root of the sum of their squared half widths: in at most 5 % of pairs. How many more would be chance is told by the
+/// binomial distribution.
+pub fn disagreements(numbers: &[Number]) -> Vec<(&str, String)> {
     REPEATED
         .iter()
-        .filter_map(|(experiment, key, value, over)| disagreement(numbers, experiment, (key, value), over))
+        .filter_map(|&(experiment, key, value, over)| {
+            Some((experiment, disagreement(numbers, experiment, (key, value), over)?))
+        })
         .collect()
 }
 
-fn disagreement(numbers: &[Number], experiment: &str, fixed: (&str, &str), over: &str) -> Option<Doubt> {
+fn disagreement(numbers: &[Number], experiment: &str, fixed: (&str, &str), over: &str) -> Option<String> {
     let fits = |one: &&Number| {
         one.experiment == experiment && one.condition(fixed.0) == Some(fixed.1) && one.interval.is_some()
     };
@@ -55,28 +52,22 @@ fn disagreement(numbers: &[Number], experiment: &str, fixed: (&str, &str), over:
     let (mut pairs, mut apart) = (0, 0);
     for (at, one) in all.iter().enumerate() {
         let is_again = |other: &&&Number| {
-            other.subject == one.subject
-                && other.metric == one.metric
+            (&other.subject, &other.metric) == (&one.subject, &one.metric)
                 && other.without(&[over]) == one.without(&[over])
         };
         let Some(again) = all[at + 1..].iter().find(is_again) else { continue };
-        let half = |one: &Number| {
-            one.interval.map_or(0.0, |[low, high]| (high - low) / 2.0 + one.last_digit() / 2.0)
-        };
         pairs += 1;
-        apart += usize::from((one.value - again.value).abs() > half(one).hypot(half(again)));
+        apart += usize::from((one.value - again.value).abs() > half_width(one).hypot(half_width(again)));
     }
     let chance = at_least(apart, pairs, 0.05);
-    (pairs > 0 && chance < 0.05).then(|| Doubt {
-        rule: "interval too narrow",
-        experiment: experiment.to_owned(),
-        evidence: format!(
-            "with {}={}, where {over} change nothing, {apart} of {pairs} pairs of measurements lie farther apart than their intervals of 95 % allow; by chance that happens in {:.1} % of tables",
+    (pairs > 0 && chance < 0.05).then(|| {
+        format!(
+            "with {}={}, where {over} change nothing, {apart} of {pairs} pairs of measurements lie farther apart than their \
+             intervals of 95 % allow; by chance that happens in {:.1} % of tables",
             fixed.0,
             fixed.1,
             chance * 100.0
-        ),
-        mechanism: "intervals too narrow for so few repetitions, or a machine that changed between the two".into(),
+        )
     })
 }
 
@@ -92,21 +83,15 @@ fn at_least(many: usize, count: usize, p: f64) -> f64 {
 }
 
 /// A difference that is claimed, of means whose repetitions allow it to be zero.
-pub fn within_the_noise(numbers: &[Number]) -> Vec<Doubt> {
-    numbers.iter().filter_map(|one| uncertain(numbers, one)).collect()
-}
-
-fn uncertain(numbers: &[Number], claim: &Number) -> Option<Doubt> {
-    const CLAIMS: [&str; 2] = ["overhead_pct", "difference_pct"];
+pub fn within_the_noise(numbers: &[Number], claim: &Number) -> Option<String> {
     const WHERE: [&str; 2] = ["place", "vs"];
-    if !CLAIMS.contains(&claim.metric.as_str()) {
+    if !["overhead_pct", "difference_pct"].contains(&claim.metric.as_str()) {
         return None;
     }
     let raw = |subject: &str, keys: &[&str]| {
         numbers.iter().find(|one| {
             one.repetition.is_some()
-                && one.experiment == claim.experiment
-                && one.subject == subject
+                && (&one.experiment, one.subject.as_str()) == (&claim.experiment, subject)
                 && one.without(keys) == claim.without(keys)
         })
     };
@@ -114,10 +99,8 @@ fn uncertain(numbers: &[Number], claim: &Number) -> Option<Doubt> {
     let control = raw(claim.condition("vs")?, &WHERE).filter(|control| control.metric == own.metric)?;
     let [values, controls] = [own, control].map(|one| repetitions(numbers, one, &one.conditions));
     let (difference, error) = student::difference(&values, &controls)?;
-    (difference.abs() <= error).then(|| Doubt {
-        rule: "difference within the noise",
-        experiment: claim.experiment.clone(),
-        evidence: format!(
+    (difference.abs() <= error).then(|| {
+        format!(
             "{} is {} %, which is {} {unit}; {} and {} repetitions know it to ±{} {unit} at 95 %",
             named(claim),
             claim.printed,
@@ -126,45 +109,25 @@ fn uncertain(numbers: &[Number], claim: &Number) -> Option<Doubt> {
             controls.len(),
             shown(error),
             unit = own.unit,
-        ),
-        mechanism: "too few repetitions for a difference of this size".into(),
+        )
     })
 }
 
 /// How many numbers of each experiment nobody took a second time.
-pub fn single_runs(numbers: &[Number]) -> Vec<Doubt> {
-    let mut found: Vec<(String, usize, Vec<String>)> = Vec::new();
-    for one in numbers.iter().filter(|one| one.is_measured()) {
-        let is_single = match one.repetition {
-            Some(1) => repetitions(numbers, one, &one.conditions).len() == 1,
-            Some(_) => false,
-            None => one.repetitions == Some(1),
-        };
-        if !is_single {
-            continue;
-        }
-        let at =
-            found.iter().position(|(experiment, ..)| *experiment == one.experiment).unwrap_or_else(|| {
-                found.push((one.experiment.clone(), 0, Vec::new()));
-                found.len() - 1
-            });
-        found[at].1 += 1;
-        if !found[at].2.contains(&one.metric) {
-            found[at].2.push(one.metric.clone());
-        }
-    }
-    let doubt = |(experiment, count, metrics): (String, usize, Vec<String>)| Doubt {
-        rule: "a single run",
-        evidence: format!(
-            "{} {} on one run: {}",
-            count,
-            if count == 1 { "number rests" } else { "numbers rest" },
-            metrics.join(", ")
-        ),
-        mechanism: "nobody knows how far a second run would have been off".into(),
-        experiment,
+pub fn single_runs(numbers: &[Number]) -> Vec<(&str, String)> {
+    let is_single = |one: &&Number| match one.repetition {
+        Some(1) => repetitions(numbers, one, &one.conditions).len() == 1,
+        Some(_) => false,
+        None => one.repetitions == Some(1),
     };
-    found.into_iter().map(doubt).collect()
+    let single = numbers.iter().filter(|one| one.is_measured()).filter(is_single);
+    let told = in_groups(single, |one| one.experiment.as_str()).into_iter().map(|(experiment, all)| {
+        let rest = if all.len() == 1 { "number rests" } else { "numbers rest" };
+        let metrics: Vec<&str> =
+            in_groups(&all, |one| one.metric.as_str()).into_iter().map(|(metric, _)| metric).collect();
+        (experiment, format!("{} {rest} on one run: {}", all.len(), metrics.join(", ")))
+    });
+    told.collect()
 }
 
 #[cfg(test)]
@@ -179,7 +142,7 @@ mod tests {
             let mut all = series("x docker a=1 wall_time s", &["1", "2", "3", "4", "5"]);
             let mean = number("x docker a=1 wall_time s", 0, "3.00");
             all.push(Number { interval: Some([3.0 - half, 3.0 + half]), repetitions: Some(5), ..mean });
-            fired(narrow_intervals, &all).len()
+            fired("interval too narrow", &all).len()
         };
         assert_eq!((printed(1.386), printed(1.95), printed(1.96), printed(2.5)), (1, 1, 0, 0));
     }
@@ -200,8 +163,8 @@ mod tests {
             };
             (0..27).flat_map(pair).collect()
         };
-        assert_eq!(fired(narrow_intervals, &table(3)), [""; 0]);
-        assert_eq!(fired(narrow_intervals, &table(5)).len(), 1);
+        assert_eq!(fired("interval too narrow", &table(3)), [""; 0]);
+        assert_eq!(fired("interval too narrow", &table(5)).len(), 1);
         assert!((at_least(5, 27, 0.05) - 0.01002).abs() < 1e-5, "{}", at_least(5, 27, 0.05));
         assert!((at_least(0, 27, 0.05) - 1.0).abs() < 1e-12);
     }
@@ -214,7 +177,7 @@ mod tests {
                 series("x podman a=1 wall_time s", values),
             ];
             fired(
-                within_the_noise,
+                "difference within the noise",
                 &[raw.concat(), vec![number("x podman a=1;vs=bare overhead_pct %", 0, "11.4")]].concat(),
             )
         };
@@ -232,9 +195,9 @@ mod tests {
         let twice = series("x podman a=1 wall_time s", &["3", "4"]);
         let estimate = number("x podman a=1;basis=estimate wall_time s", 1, "3");
         assert_eq!(
-            fired(single_runs, &[vec![once], twice.clone()].concat()),
+            fired("a single run", &[vec![once], twice.clone()].concat()),
             ["1 number rests on one run: wall_time"]
         );
-        assert_eq!(fired(single_runs, &[twice, vec![estimate]].concat()), [""; 0]);
+        assert_eq!(fired("a single run", &[twice, vec![estimate]].concat()), [""; 0]);
     }
 }

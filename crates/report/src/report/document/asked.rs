@@ -1,12 +1,14 @@
 //! What a person asked of the run beside its own questions: predictions with what came of them, and what the subjects
 //! add to a job of the reader's.
 
-use super::compared::verdict;
+use super::compared::decided;
+use crate::distinct;
 use crate::document::{Block, Cell, Column, Item, Row, Table, Tone};
-use crate::report::model::{JOB_HOLDS, JobShare, PredictedLink, Prediction, Report};
+use crate::report::model::{JOB_HOLDS, JobShare, Report};
+use crate::report::predicted::{Came, PredictedLink, Prediction};
 use crate::stats::Estimate;
 use crate::units::{Unit, counted};
-use crate::verdict::prediction::Came;
+use crate::verdict::Finding;
 
 /// Reasons that stand beside a prediction; all of them stand in the table.
 const REASONS: usize = 2;
@@ -81,43 +83,37 @@ pub(super) fn job(report: &Report) -> Vec<Block> {
     if job.shares.is_empty() {
         return vec![title, Block::words("Nothing that this run measured happens once in a job.")];
     }
-    let of_experiments = job.shares.chunk_by(|one, other| one.experiment == other.experiment);
-    let tables = of_experiments.map(|shares| Block::Table(added(shares)));
+    let of_experiments =
+        job.shares.chunk_by(|one, other| one.finding.about.experiment == other.finding.about.experiment);
+    let tables = of_experiments.filter_map(|shares| Some(Block::Table(added(report, shares)?)));
     vec![title, Block::Beside(tables.collect()), Block::note(JOB_HOLDS)]
 }
 
 /// What is added to the job in one experiment: settings beside each other.
-fn added(shares: &[JobShare]) -> Table {
-    let each = |told: fn(&JobShare) -> &str| {
-        let mut all: Vec<&str> = Vec::new();
-        shares.iter().map(told).for_each(|one| {
-            if !all.contains(&one) {
-                all.push(one)
-            }
-        });
-        all
-    };
-    let (labels, settings) = (each(|one| &one.label), each(|one| &one.values));
-    let first = &shares[0];
+fn added(report: &Report, shares: &[JobShare]) -> Option<Table> {
+    let labels = distinct(shares.iter().map(|one| one.finding.about.subject.as_str()));
+    let settings = distinct(shares.iter().map(|one| one.finding.about.setting.as_str()));
+    let JobShare { event, finding: Finding { about, .. }, .. } = shares.first()?;
+    let experiment = report.experiments.iter().find(|one| one.name == about.experiment)?;
     let mut table = Table::of(
-        format!("For each {} ({}), more than {}", first.occasion, first.experiment, first.against),
+        format!("For each {event} ({}), more than {}", about.experiment, about.against),
         vec![Column::words("subject")],
     );
     let row = |label: &&str| Row { subjects: vec![(*label).to_owned()], cells: vec![Cell::code(label)] };
     table.rows = labels.iter().map(row).collect();
     for setting in settings {
-        let of = |label: &&str| shares.iter().find(|one| one.values == setting && one.label == **label);
+        let of = |label: &&str| {
+            let is_it = |one: &&JobShare| {
+                one.finding.about.setting == setting && one.finding.about.subject == **label
+            };
+            shares.iter().find(is_it)
+        };
         let own: Vec<Option<&JobShare>> = labels.iter().map(of).collect();
         let estimates: Vec<Option<Estimate>> = own.iter().map(|one| one.map(|one| one.share)).collect();
-        table.add(Column::measured(
-            if setting.is_empty() { "share" } else { setting },
-            Unit::Share,
-            &estimates,
-        ));
-        let cells = own
-            .iter()
-            .map(|share| share.map_or(Cell::default(), |share| verdict(&share.verdict, share.kind)));
+        let head = if setting.is_empty() { "share" } else { experiment.values_of(setting) };
+        table.add(Column::measured(head, Unit::Share, &estimates));
+        let cells = own.iter().map(|share| share.map_or(Cell::default(), |share| decided(&share.finding)));
         table.add((Column::words("verdict"), cells.collect()));
     }
-    table
+    Some(table)
 }

@@ -2,23 +2,13 @@
 //! verdicts and places; what pairs of subjects say; and what twins show.
 
 use crate::document::{Block, Cell, Cells, Column, Drawn, Item, Row as Line, Table, Tone};
-use crate::report::model::{Change, Experiment, Job, JobShare, Pair, PairKind, Row};
+use crate::plan::Relation;
+use crate::report::model::{Experiment, Job, JobShare, Row, Told};
 use crate::report::ranking::{Place, places};
 use crate::report::text::{decimals, in_percent, number, percent, with_interval};
 use crate::stats::Estimate;
 use crate::units::Unit;
-use crate::verdict::{Kind, Verdict};
-
-/// All subjects of a setting, each once, in the order of the ladders.
-fn subjects(experiment: &Experiment, setting: usize) -> Vec<&Row> {
-    let mut rows: Vec<&Row> = Vec::new();
-    for row in experiment.settings[setting].ladders.iter().flat_map(|ladder| &ladder.rows) {
-        if rows.iter().all(|known| known.label != row.label) {
-            rows.push(row);
-        }
-    }
-    rows
-}
+use crate::verdict::{Finding, Kind, Verdict};
 
 /// A table that begins with who it is about.
 fn of_subjects(title: String, rows: &[&Row]) -> Table {
@@ -37,7 +27,7 @@ fn layers(rows: &[&Row]) -> (Column, Vec<Cell>) {
 fn multiples(rows: &[&Row], metric: usize, base: &str) -> (Column, Vec<Cell>) {
     let shown = |ratio: f64| number(ratio, decimals(ratio).min(2));
     let cell = |row: &&Row| {
-        let Some(ratio) = change_of(row, metric).and_then(|change| change.ratio) else {
+        let Some(ratio) = row.found(metric).and_then(|found| found.ratio) else {
             return Cell::nothing("–");
         };
         let interval = ratio.interval.map(|ends| format!("{}–{}", shown(ends.low), shown(ends.high)));
@@ -69,15 +59,11 @@ fn place_of(places: &[(&Row, Place)], row: &Row) -> Cell {
     }
 }
 
-fn change_of(row: &Row, metric: usize) -> Option<&Change> {
-    row.against_baseline.get(metric).and_then(Option::as_ref)
-}
-
-/// The verdict of a change, and whether noise hides it.
-fn decided(change: &Change) -> Cell {
-    let cell = verdict(&change.verdict, change.kind);
-    match change.hidden_by_noise {
-        Some(_) => Cell { text: change.word().into(), ..cell }.tone(Tone::Open),
+/// The verdict of a finding, and whether noise hides it.
+pub(super) fn decided(finding: &Finding) -> Cell {
+    let cell = verdict(&finding.verdict, finding.kind());
+    match finding.noise {
+        Some(_) => Cell { text: finding.word().into(), ..cell }.tone(Tone::Open),
         None => cell,
     }
 }
@@ -92,9 +78,9 @@ pub(super) fn verdict(verdict: &Verdict, kind: Kind) -> Cell {
 }
 
 fn verdict_of(row: &Row, metric: usize) -> Cell {
-    match change_of(row, metric) {
+    match row.found(metric) {
         _ if row.is_baseline => Cell::nothing("baseline"),
-        Some(change) => decided(change),
+        Some(finding) => decided(finding),
         None if row.lost > 0 => Cell::words("failed").tone(Tone::Alarm),
         None => Cell::nothing("not compared"),
     }
@@ -107,12 +93,11 @@ fn verdict_column(rows: &[&Row], metric: usize) -> (Column, Vec<Cell>) {
 /// Medians with their intervals, and the single values where there are too few for any.
 fn medians(experiment: &Experiment, rows: &[&Row], metric: usize) -> (Column, Vec<Cell>) {
     let definition = &experiment.metrics[metric];
-    let value = |row: &&Row| row.values.get(metric).and_then(Option::as_ref).map(|value| value.median);
-    let values: Vec<Option<Estimate>> = rows.iter().map(value).collect();
+    let values: Vec<Option<Estimate>> =
+        rows.iter().map(|row| row.value(metric).map(|value| value.median)).collect();
     let (column, mut cells) = Column::measured(definition.name, definition.unit, &values);
     for (row, cell) in rows.iter().zip(&mut cells) {
-        let value = row.values.get(metric).and_then(Option::as_ref);
-        if let (Some(value), Some(measured)) = (value, &mut cell.measured) {
+        if let (Some(value), Some(measured)) = (row.value(metric), &mut cell.measured) {
             measured.points.clone_from(&value.points);
         }
     }
@@ -122,11 +107,11 @@ fn medians(experiment: &Experiment, rows: &[&Row], metric: usize) -> (Column, Ve
 /// One metric in one setting: a line a subject with all that is known.
 pub(super) fn verdicts(experiment: &Experiment, setting: usize, metric: usize) -> Table {
     let definition = &experiment.metrics[metric];
-    let rows = subjects(experiment, setting);
-    let has = |row: &&Row| row.values.get(metric).is_some_and(Option::is_some) || row.lost > 0;
+    let rows = experiment.settings[setting].subjects();
+    let has = |row: &&Row| row.value(metric).is_some() || row.lost > 0;
     let rows: Vec<&Row> = rows.into_iter().filter(has).collect();
     let differences: Vec<_> =
-        rows.iter().map(|row| change_of(row, metric).and_then(|change| change.difference)).collect();
+        rows.iter().map(|row| row.found(metric).and_then(|found| found.difference)).collect();
     let base = baseline(experiment);
     let text = &experiment.settings[setting].text;
     let named = if text.is_empty() { String::new() } else { format!(", {text}") };
@@ -137,7 +122,7 @@ pub(super) fn verdicts(experiment: &Experiment, setting: usize, metric: usize) -
     table.add((Column::numbers("place").with_room(), place));
     table.drawn = Some(Drawn { column: table.columns.len(), unit: definition.unit });
     table.add(medians(experiment, &rows, metric));
-    if experiment.rows().any(|(_, _, row)| change_of(row, metric).is_some()) {
+    if experiment.rows().any(|(_, _, row)| row.found(metric).is_some()) {
         let (column, cells) = Column::measured(&format!("more than {base}"), definition.unit, &differences);
         table.add((column.with_room(), cells));
         let (column, cells) = multiples(&rows, metric, base);
@@ -156,9 +141,12 @@ fn of_job(
 ) -> Option<(Column, Vec<Cell>)> {
     let job = job?;
     let setting = &experiment.settings[setting].text;
-    let is_own = |share: &&JobShare| share.experiment == experiment.name && share.setting == *setting;
+    let is_own = |share: &&JobShare| {
+        share.finding.about.experiment == experiment.name && share.finding.about.setting == *setting
+    };
     let own: Vec<&JobShare> = job.shares.iter().filter(is_own).collect();
-    let share = |row: &&Row| own.iter().find(|share| share.label == row.label).map(|share| share.share);
+    let of = |row: &&Row| own.iter().find(|one| one.finding.about.subject == row.label);
+    let share = |row: &&Row| of(row).map(|one| one.share);
     let (column, cells) = Column::measured("", Unit::Share, &rows.iter().map(share).collect::<Vec<_>>());
     let unit = column.name.trim_start_matches(", ").to_owned();
     // A number and its unit stay on one line.
@@ -176,7 +164,7 @@ pub(super) fn at_a_glance(
     let definition = &experiment.metrics[metric];
     let places = places(experiment, setting, metric);
     let mut rows: Vec<&Row> = places.iter().map(|(row, _)| *row).collect();
-    for row in subjects(experiment, setting) {
+    for row in experiment.settings[setting].subjects() {
         if rows.iter().all(|known| known.label != row.label) {
             rows.push(row);
         }
@@ -198,8 +186,8 @@ pub(super) fn at_a_glance(
 
 /// Metrics beside each other, medians with their intervals, nothing decided.
 pub(super) fn context(experiment: &Experiment, setting: usize, metrics: &[usize]) -> Table {
-    let rows = subjects(experiment, setting);
-    let has = |row: &Row, metric: usize| row.values.get(metric).is_some_and(Option::is_some);
+    let rows = experiment.settings[setting].subjects();
+    let has = |row: &Row, metric: usize| row.value(metric).is_some();
     let rows: Vec<&Row> =
         rows.into_iter().filter(|row| metrics.iter().any(|&metric| has(row, metric))).collect();
     let text = &experiment.settings[setting].text;
@@ -216,7 +204,8 @@ pub(super) fn context(experiment: &Experiment, setting: usize, metrics: &[usize]
 
 /// The kernel's share of what engines and runtimes take, by the floor.
 pub(super) fn floor_shares(experiment: &Experiment, setting: usize) -> Option<Block> {
-    let told = subjects(experiment, setting)
+    let told = experiment.settings[setting]
+        .subjects()
         .into_iter()
         .filter(|row| !row.is_suspect(0))
         .filter_map(|row| Some(format!("{} {}", row.label, percent(row.floor_share?.value))));
@@ -227,57 +216,55 @@ pub(super) fn floor_shares(experiment: &Experiment, setting: usize) -> Option<Bl
     (!told.is_empty()).then(|| Block::List(vec![item]))
 }
 
-/// Whether a pair belongs to a group.
-type Belongs = fn(&PairKind) -> bool;
+/// Whether a relation belongs to a group.
+type Belongs = fn(&Relation) -> bool;
 
 /// Whether the table of verdicts says all of it: a difference from the baseline that is decided.
-fn is_told(pair: &Pair, change: &Change) -> bool {
-    let is_decided = matches!(change.verdict, Verdict::More | Verdict::Less | Verdict::Same);
-    pair.kind == PairKind::Baseline && is_decided && change.hidden_by_noise.is_none()
+fn is_told(finding: &Finding) -> bool {
+    let is_decided = matches!(finding.verdict, Verdict::More | Verdict::Less | Verdict::Same);
+    finding.about.relation == Relation::Baseline && is_decided && finding.noise.is_none()
 }
 
 /// What pairs say of these metrics, by what they can show.
 pub(super) fn pairs(experiment: &Experiment, is_wanted: fn(usize) -> bool) -> Vec<Table> {
     let groups: [(&str, Belongs); 4] = [
-        ("One thing differs: what it costs or saves", |kind| matches!(kind, PairKind::OneKey(_))),
-        ("What each step adds", |kind| matches!(kind, PairKind::Step)),
-        ("Several things differ at once, so no cause is named", |kind| {
-            matches!(kind, PairKind::Choice | PairKind::Predicted | PairKind::Several)
+        ("One thing differs: what it costs or saves", |why| matches!(why, Relation::OneKey(_))),
+        ("What each step adds", |why| *why == Relation::Step),
+        ("Several things differ at once, so no cause is named", |why| {
+            matches!(why, Relation::Choice | Relation::Predicted | Relation::Several)
         }),
-        ("Not decided against the baseline", |kind| matches!(kind, PairKind::Baseline)),
+        ("Not decided against the baseline", |why| *why == Relation::Baseline),
     ];
     let table = |(title, belongs): (&str, Belongs)| {
-        let own: Vec<&Pair> = experiment.pairs.iter().filter(|pair| belongs(&pair.kind)).collect();
-        of_pairs(experiment, title, &own, is_wanted)
+        let words = ["comparison", "setting", "metric", "what follows"].map(Column::words).into_iter();
+        let columns = words.chain([Column::numbers("ratio").with_room(), Column::words("verdict")]);
+        let mut table = Table::of(title, columns.collect());
+        for told in &experiment.comparisons {
+            let Finding { about, metric, .. } = &told.finding;
+            let is_decisive = experiment.metrics[*metric].decisive && is_wanted(*metric);
+            if belongs(&about.relation) && is_decisive && !is_told(&told.finding) {
+                table.row(&[&about.subject, &about.against], of_pair(experiment, told));
+            }
+        }
+        table
     };
     groups.into_iter().map(table).collect()
 }
 
-fn of_pairs(experiment: &Experiment, title: &str, pairs: &[&Pair], is_wanted: fn(usize) -> bool) -> Table {
-    let words = ["comparison", "setting", "metric", "what follows"].map(Column::words).into_iter();
-    let columns = words.chain([Column::numbers("ratio").with_room(), Column::words("verdict")]);
-    let mut table = Table::of(title, columns.collect());
-    for pair in pairs {
-        let is_decisive =
-            |change: &&Change| experiment.metrics[change.metric].decisive && is_wanted(change.metric);
-        for change in pair.changes.iter().filter(is_decisive).filter(|change| !is_told(pair, change)) {
-            let ratio = change.ratio.map_or(Cell::nothing("–"), |ratio| {
-                Cell::words(in_percent(&Estimate { interval: None, ..ratio })).key(ratio.value)
-            });
-            let size = change.difference.map_or(f64::NAN, |difference| difference.value);
-            let setting = experiment.settings.get(change.setting).map_or("", |one| one.values.as_str());
-            let cells = vec![
-                Cell::words(&pair.phrase),
-                Cell::words(setting),
-                Cell::words(experiment.metrics[change.metric].name),
-                Cell::words(&change.predicate).key(size),
-                ratio,
-                decided(change),
-            ];
-            table.row(&[&pair.subject, &pair.against], cells);
-        }
-    }
-    table
+fn of_pair(experiment: &Experiment, told: &Told) -> Vec<Cell> {
+    let finding = &told.finding;
+    let ratio = finding.ratio.map_or(Cell::nothing("–"), |ratio| {
+        Cell::words(in_percent(&Estimate { interval: None, ..ratio })).key(ratio.value)
+    });
+    let size = finding.difference.map_or(f64::NAN, |difference| difference.value);
+    vec![
+        Cell::words(&told.phrase),
+        Cell::words(experiment.values_of(&finding.about.setting)),
+        Cell::words(finding.about.metric),
+        Cell::words(&told.predicate).key(size),
+        ratio,
+        decided(finding),
+    ]
 }
 
 /// What twins show: the noise floor of each layer.
@@ -292,10 +279,9 @@ pub(super) fn noise(experiment: &Experiment) -> Table {
     for (setting, noise) in
         experiment.settings.iter().flat_map(|one| one.noise.iter().map(move |noise| (one, noise)))
     {
-        let metric = &experiment.metrics[noise.metric];
-        if !metric.decisive {
+        let Some(metric) = experiment.metric(noise.place.metric).filter(|metric| metric.decisive) else {
             continue;
-        }
+        };
         let cells = vec![
             Cell::code(&noise.label),
             Cell::words(noise.layer).tone(Tone::Faint),

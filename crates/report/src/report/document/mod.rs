@@ -8,11 +8,16 @@ mod published;
 mod rounds;
 mod section;
 
-use super::model::{Experiment, Notice, Report, Topic};
+use super::model::{Experiment, Priced, Report};
+use super::summary::Topic;
 use super::{head, picture};
+use dunnage_analysis::group::in_groups;
+
+use crate::distinct;
 use crate::document::{Block, Document, Item, Look, Section, Tone};
 use crate::report::text::{capital, clean, percent, with_interval};
 use crate::units::counted;
+use crate::verdict::Warning;
 
 /// Settings that fit beside each other.
 const BESIDE: usize = 2;
@@ -26,9 +31,12 @@ const SHORT: usize = 12;
 /// The report as a document.
 pub(super) fn document(report: &Report, look: &Look) -> Document {
     let mut document = Document::titled(&format!("What containers cost on {}", report.host));
-    document.about =
-        [format!("dunnage {}", report.dunnage), format!("run {}", report.run), started(&report.started)]
-            .into();
+    document.about = [
+        format!("dunnage {}", report.dunnage),
+        format!("run {}", report.run),
+        head::started(&report.started),
+    ]
+    .into();
     let place = head::machine(report).join(" · ");
     document.fact("where", &place);
     let versions = head::versions(report);
@@ -46,11 +54,8 @@ pub(super) fn document(report: &Report, look: &Look) -> Document {
         let tags: Vec<_> = report.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
         document.fact("tags", &tags.join(" "));
     }
-    for (_, _, row) in report.experiments.iter().flat_map(|one| one.rows()) {
-        if !document.subjects.contains(&row.label) {
-            document.subjects.push(row.label.clone());
-        }
-    }
+    let rows = report.experiments.iter().flat_map(|one| one.rows());
+    document.subjects = distinct(rows.map(|(_, _, row)| row.label.clone()));
     let alarm = |one: &super::model::Suspicion| {
         let of = one.experiment.map_or(String::new(), |name| format!("{name}: "));
         Item::of(format!("{of}{}", one.evidence))
@@ -63,14 +68,6 @@ pub(super) fn document(report: &Report, look: &Look) -> Document {
     document.sections.extend(published::section(&report.references));
     document.sections.push(run(report, look));
     document
-}
-
-/// A time in UTC to the second; anything else as it is.
-fn started(text: &str) -> String {
-    match (text.get(..10), text.get(10..11), text.get(11..19), text.ends_with('Z')) {
-        (Some(day), Some("T"), Some(time), true) => format!("{day} {time} UTC"),
-        _ => text.to_owned(),
-    }
 }
 
 /// The experiment that the answer is about.
@@ -154,24 +151,33 @@ fn legend(experiment: &Experiment) -> String {
 fn in_words(report: &Report, experiment: &Experiment) -> Vec<String> {
     let own = report.sentences.iter();
     let own = own.filter(|one| one.experiment == experiment.name && one.topic != Topic::Difference);
-    let summaries = experiment.exhibits.iter().flat_map(|exhibit| exhibit.summary.iter().cloned());
+    let summaries = experiment
+        .experiment_tables
+        .iter()
+        .flat_map(|experiment_table| experiment_table.summary.iter().cloned());
     summaries.chain(own.map(|one| one.text.clone())).collect()
 }
 
-/// The dearest pieces of each price list.
+/// The rungs that cost most of each subject after each prestate, the dearest first. What may as well be nothing is not told
+/// as dear.
 fn dearest(experiment: &Experiment) -> Vec<String> {
     let Some(metric) = experiment.metrics.first() else { return Vec::new() };
-    let of = |list: &super::model::PriceList, index: usize| {
-        let rungs = list.dearest(index, DEAREST).into_iter();
-        let told: Vec<_> = rungs
-            .map(|(piece, price)| format!("{piece} {}", with_interval(metric.unit, price, None)))
-            .collect();
-        (!told.is_empty()).then(|| {
-            format!("dearest pieces of {}, {}: {}", list.label, list.prestates[index], told.join(", "))
-        })
+    let places = distinct(experiment.prices.iter().map(|one| (one.label.as_str(), one.prestate)));
+    let of = |place: (&str, &str)| {
+        let own = experiment.prices.iter().filter(|one| (one.label.as_str(), one.prestate) == place);
+        let rung = |one: &'_ Priced| {
+            let price = one.amount(metric.name)?.price;
+            let costs = price.interval.is_some_and(|interval| interval.low > 0.0);
+            (one.way == "ladder" && costs).then_some((one.piece, price.value))
+        };
+        let mut rungs: Vec<(&str, f64)> = own.filter_map(rung).collect();
+        rungs.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+        let told = rungs.iter().take(DEAREST);
+        let told = told.map(|(piece, price)| format!("{piece} {}", with_interval(metric.unit, *price, None)));
+        let told: Vec<_> = told.collect();
+        (!told.is_empty()).then(|| format!("dearest pieces of {}, {}: {}", place.0, place.1, told.join(", ")))
     };
-    let lists = experiment.price_lists.iter();
-    lists.flat_map(|list| (0..list.prestates.len()).filter_map(move |index| of(list, index))).collect()
+    places.into_iter().filter_map(of).collect()
 }
 
 /// An experiment in a few sentences.
@@ -186,8 +192,8 @@ fn in_short(report: &Report, experiment: &Experiment) -> Vec<String> {
         let Some(ladder) = setting.ladders.first() else { continue };
         let told = ladder.rows.iter().filter(|row| row.variant_of.is_none()).filter_map(|row| {
             let value = row.values.first()?.as_ref()?;
-            let doubt = if row.is_suspect(0) { " (suspect)" } else { "" };
-            Some(format!("{} {}{doubt}", row.short, with_interval(metric.unit, value.median.value, None)))
+            let mark = if row.is_suspect(0) { " (suspect)" } else { "" };
+            Some(format!("{} {}{mark}", row.short, with_interval(metric.unit, value.median.value, None)))
         });
         let told: Vec<_> = told.collect();
         let named = if setting.values.is_empty() { String::new() } else { format!(" ({})", setting.values) };
@@ -200,37 +206,27 @@ fn in_short(report: &Report, experiment: &Experiment) -> Vec<String> {
 
 /// The warnings about an experiment, or about the run as a whole: those of one kind that are met in one way together.
 fn warned(report: &Report, experiment: Option<&str>) -> Vec<Item> {
-    let mut all: Vec<(&Notice, Vec<&str>)> = Vec::new();
-    let own = report.notices.iter().filter(|one| one.experiment == experiment);
-    for notice in own.filter(|one| !matches!(one.kind, "failures" | "skipped")) {
-        match all.iter_mut().find(|(one, _)| (one.kind, &one.remedy) == (notice.kind, &notice.remedy)) {
-            Some((_, seen)) => seen.push(&notice.seen),
-            None => all.push((notice, vec![&notice.seen])),
-        }
-    }
-    let item = |(notice, seen): (&Notice, Vec<&str>)| {
-        let item = Item::of(seen[0]).named(notice.kind);
-        let item = seen.iter().skip(1).take(IN_FULL - 1).fold(item, |item, text| item.detail(text));
-        let item = match seen.len().saturating_sub(IN_FULL) {
+    let own = report.warnings.iter().filter(|one| one.experiment == experiment);
+    let own = own.filter(|one| !matches!(one.kind, "failures" | "skipped"));
+    let item = |(_, all): (_, Vec<&Warning>)| {
+        let item = Item::of(&all[0].seen).named(all[0].kind);
+        let item = all.iter().skip(1).take(IN_FULL - 1).fold(item, |item, one| item.detail(&one.seen));
+        let item = match all.len().saturating_sub(IN_FULL) {
             0 => item,
             more => item.detail(format!("and {more} more of this kind; `--format json` has them all")),
         };
-        item.detail(format!("hint: {}", notice.remedy))
+        item.detail(format!("hint: {}", all[0].remedy))
     };
-    all.into_iter().map(item).collect()
+    in_groups(own, |one| (one.kind, &one.remedy)).into_iter().map(item).collect()
 }
 
 /// Where, with what, and how to repeat it.
 fn run(report: &Report, look: &Look) -> Section {
     let place = clean(&look.place);
-    let mut unusable: Vec<(&str, String)> = Vec::new();
-    for (name, why) in &report.unavailable {
-        match unusable.iter_mut().find(|(own, _)| own == why) {
-            Some((_, names)) => names.push_str(&format!(", `{name}`")),
-            None => unusable.push((why, format!("`{name}`"))),
-        }
-    }
-    let unusable = unusable.into_iter().map(|(why, names)| Item::of(why).named(names));
+    let unusable = in_groups(&report.unavailable, |(_, why)| why).into_iter().map(|(why, all)| {
+        let names: Vec<String> = all.iter().map(|(name, _)| format!("`{name}`")).collect();
+        Item::of(why).named(names.join(", "))
+    });
     let is_mitigation = |name: &str| name.starts_with("mitigation_");
     let facts = report.machine.iter().filter(|(name, _)| !is_mitigation(name));
     let facts = facts.map(|(name, fact)| (name.as_str(), fact.as_str()));

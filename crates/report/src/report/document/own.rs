@@ -1,54 +1,59 @@
-//! The tables that experiments have of their own: price lists, exhibits, and the effects of a factorial.
+//! The tables that experiments have of their own: price lists, experiment_tables, and the effects of a factorial.
 
 use super::compared::verdict;
+use crate::distinct;
 use crate::document::{Block, Cell, Column, Item, Table, Tone};
-use crate::report::model::{Amount, Effect, Experiment, Metric, PriceList};
+use crate::report::model::{Amount, Effect, Experiment, Metric, Priced};
 use crate::report::text::{capital, estimated, in_percent, percent, with_interval};
 use crate::units::Unit;
-use crate::verdict::exhibit::{Exhibit, Item as Shown};
+use crate::verdict::Sum;
+use crate::verdict::table::{ExperimentTable, Item as Shown};
 
-/// The price lists of an experiment: launches and single calls apart, and metric by metric.
+/// The price lists of an experiment: subject by subject, launches and single calls apart, and metric by metric.
 pub(super) fn prices(experiment: &Experiment) -> Vec<Table> {
-    let ways: [(&[&str], &str); 2] = [(&["alone", "ladder"], "launches"), (&["call"], "single calls")];
-    let of_list = |list| {
-        ways.into_iter().flat_map(move |(ways, what)| {
-            let metrics = 0..experiment.metrics.len();
-            metrics.filter_map(move |metric| price_table(experiment, list, ways, what, metric))
-        })
-    };
-    experiment.price_lists.iter().flat_map(of_list).collect()
+    let mut tables = Vec::new();
+    for label in distinct(experiment.prices.iter().map(|one| one.label.as_str())) {
+        for (ways, what) in [(["alone", "ladder"].as_slice(), "launches"), (&["call"], "single calls")] {
+            let of_ways = |one: &&Priced| one.label == label && ways.contains(&one.way);
+            let own: Vec<&Priced> = experiment.prices.iter().filter(of_ways).collect();
+            for metric in &experiment.metrics {
+                let title = format!("{} of {label}: price list of {what}, {}", experiment.name, metric.name);
+                let Some(table) = price_table(title, &own, ways, metric) else { continue };
+                let is_first = metric.name == experiment.metrics[0].name;
+                tables.push(match what {
+                    _ if !is_first => table,
+                    "launches" => sums(experiment, label).iter().fold(table.note(LAUNCHES), Table::note),
+                    _ => table.note("Medians of the system calls by themselves, with their 95 % intervals."),
+                });
+            }
+        }
+    }
+    tables
 }
 
-fn price_table(
-    experiment: &Experiment,
-    list: &PriceList,
-    ways: &[&'static str],
-    what: &str,
-    metric: usize,
-) -> Option<Table> {
-    let definition = &experiment.metrics[metric];
-    let pieces = list.pieces(ways);
-    let amount = |piece: &str, (way, prestate): (&str, usize)| -> Option<&Amount> {
-        list.line(way, piece)?.amounts.get(prestate)?.get(metric)?.as_ref()
+/// How to read a price list of launches.
+const LAUNCHES: &str = "Median of the differences round by round, with its 95 % interval. alone: a launch with this piece less the \
+                        same without it. ladder: all pieces up to this one less all before it. spawn is a whole launch with \
+                        nothing; least is what no container here does without.";
+
+/// A row a piece, and a column for each way and prestate of which there is a price.
+fn price_table(title: String, prices: &[&Priced], ways: &[&str], metric: &Metric) -> Option<Table> {
+    let prestates = distinct(prices.iter().map(|one| one.prestate));
+    let has_price = |(way, prestate): &(&str, &str)| {
+        let own = prices.iter().filter(|one| (one.way, one.prestate) == (*way, *prestate));
+        own.into_iter().any(|one| one.amount(metric.name).is_some())
     };
-    let all = ways.iter().flat_map(|way| (0..list.prestates.len()).map(move |prestate| (*way, prestate)));
-    let columns: Vec<_> =
-        all.filter(|column| pieces.iter().any(|piece| amount(piece, *column).is_some())).collect();
-    if columns.is_empty() {
-        return None;
-    }
-    let heads = columns
-        .iter()
-        .map(|(way, prestate)| Column::numbers(format!("{way}, {}", list.prestates[*prestate])));
-    let mut table = Table::of(
-        format!("{} of {}: price list of {what}, {}", experiment.name, list.label, definition.name),
-        [Column::words("piece")].into_iter().chain(heads).collect(),
-    );
-    for piece in &pieces {
-        let cell = |column: &(&str, usize)| {
-            let lost = list.line(column.0, piece).and_then(|line| line.lost.as_ref());
-            match (amount(piece, *column), lost) {
-                (Some(amount), _) => priced(definition.unit, amount),
+    let all = ways.iter().flat_map(|way| prestates.iter().map(move |prestate| (*way, *prestate)));
+    let columns: Vec<(&str, &str)> = all.filter(has_price).collect();
+    let label = &prices.first()?.label;
+    let heads = columns.iter().map(|(way, prestate)| Column::numbers(format!("{way}, {prestate}")));
+    let mut table = Table::of(title, [Column::words("piece")].into_iter().chain(heads).collect());
+    for piece in distinct(prices.iter().map(|one| one.piece)) {
+        let cell = |(way, prestate): &(&str, &str)| {
+            let is_it = |one: &&&Priced| (one.piece, one.way, one.prestate) == (piece, *way, *prestate);
+            let Some(priced) = prices.iter().find(is_it) else { return Cell::nothing("–") };
+            match (priced.amount(metric.name), &priced.lost) {
+                (Some(amount), _) => price(amount),
                 (None, Some((class, why))) => {
                     Cell { detail: why.clone(), ..Cell::words(class).tone(Tone::Alarm) }
                 }
@@ -56,25 +61,14 @@ fn price_table(
             }
         };
         let cells = [Cell::code(piece)].into_iter().chain(columns.iter().map(cell)).collect();
-        table.row(&[&list.label], cells);
+        table.row(&[label], cells);
     }
-    Some(match (what, metric) {
-        ("launches", 0) => totals(experiment, list).iter().fold(
-            table.note(
-                "Median of the differences round by round, with its 95 % interval. alone: a launch with this piece less the \
-                 same without it. ladder: all pieces up to this one less all before it. spawn is a whole launch with \
-                 nothing; least is what no container here does without.",
-            ),
-            |table, note| table.note(note),
-        ),
-        (_, 0) => table.note("Medians of the system calls by themselves, with their 95 % intervals."),
-        _ => table,
-    })
+    (!columns.is_empty()).then_some(table)
 }
 
-fn priced(unit: Unit, amount: &Amount) -> Cell {
+fn price(amount: &Amount) -> Cell {
     let detail = if amount.below_zero { "below zero" } else { "" };
-    let cell = Cell { detail: detail.into(), ..Cell::estimate(unit, &amount.price) };
+    let cell = Cell { detail: detail.into(), ..Cell::estimate(amount.unit, &amount.price) };
     match amount {
         Amount { suspect: true, .. } => cell.tone(Tone::Alarm),
         Amount { below_zero: true, .. } => cell.tone(Tone::Open),
@@ -82,42 +76,43 @@ fn priced(unit: Unit, amount: &Amount) -> Cell {
     }
 }
 
-/// Whether the rungs add up.
-fn totals(experiment: &Experiment, list: &PriceList) -> Vec<String> {
-    let Some(metric) = experiment.metrics.first() else { return Vec::new() };
-    let one = |total: &crate::report::model::Total| {
-        let whole = total.whole.as_ref().map_or(String::new(), |whole| {
-            let off = percent((total.rungs - whole.value) / whole.value);
-            let told = estimated(metric.unit, whole);
-            format!("; `{}` measured whole: {told} (the sum is {off} off)", list.label)
+/// Whether the rungs of a subject add up.
+fn sums(experiment: &Experiment, label: &str) -> Vec<String> {
+    let unit = experiment.metrics[0].unit;
+    let one = |sum: &Sum| {
+        let whole = sum.whole.as_ref().map_or(String::new(), |whole| {
+            let off = percent((sum.rungs - whole.value) / whole.value);
+            format!("; `{label}` measured whole: {} (the sum is {off} off)", estimated(unit, whole))
         });
         format!(
             "{}: the rungs add up to {}; their last launch takes {}{whole}. Without the probe's own work, all of them.",
-            total.prestate,
-            with_interval(metric.unit, total.rungs, None),
-            estimated(metric.unit, &total.last)
+            sum.prestate,
+            with_interval(unit, sum.rungs, None),
+            estimated(unit, &sum.last)
         )
     };
-    list.totals.iter().map(one).collect()
+    experiment.sums.iter().filter(|sum| sum.label == label).map(one).collect()
 }
 
-/// The exhibits of an experiment; whose a row is, is told by a text in it that is a subject's label or begins with one.
+/// The experiment_tables of an experiment; whose a row is, is told by a text in it that is a subject's label or begins with one.
 /// What one without rows has to say stands in its notes: that nothing is slower is an answer.
-pub(super) fn exhibits(experiment: &Experiment, labels: &[String]) -> Vec<Block> {
-    let blocks = |exhibit: &Exhibit| match exhibit.rows.is_empty() {
-        true => Block::titled(capital(&exhibit.title), vec![Block::sentences(&exhibit.notes)]),
-        false => vec![Block::Table(exhibited(exhibit, labels))],
+pub(super) fn experiment_tables(experiment: &Experiment, labels: &[String]) -> Vec<Block> {
+    let blocks = |experiment_table: &ExperimentTable| match experiment_table.rows.is_empty() {
+        true => {
+            Block::titled(capital(&experiment_table.title), vec![Block::sentences(&experiment_table.notes)])
+        }
+        false => vec![Block::Table(exhibited(experiment_table, labels))],
     };
-    experiment.exhibits.iter().flat_map(blocks).collect()
+    experiment.experiment_tables.iter().flat_map(blocks).collect()
 }
 
-fn exhibited(exhibit: &Exhibit, labels: &[String]) -> Table {
-    let head = |(index, column): (usize, &crate::verdict::exhibit::Column)| match column.unit {
+fn exhibited(experiment_table: &ExperimentTable, labels: &[String]) -> Table {
+    let head = |(index, column): (usize, &crate::verdict::table::Column)| match column.unit {
         Some(_) if index > 0 => Column::numbers(&column.name),
         _ => Column::words(&column.name),
     };
     let cell = |(index, item): (usize, &Shown)| {
-        let unit = exhibit.columns.get(index).and_then(|column| column.unit).unwrap_or(Unit::Ratio);
+        let unit = experiment_table.columns.get(index).and_then(|column| column.unit).unwrap_or(Unit::Ratio);
         match item {
             Shown::Text(text) if labels.contains(text) => Cell::code(text),
             Shown::Text(text) => Cell::words(text),
@@ -126,8 +121,9 @@ fn exhibited(exhibit: &Exhibit, labels: &[String]) -> Table {
             Shown::Interval(estimate) => Cell::estimate(unit, estimate),
         }
     };
-    let mut table = Table::of(&exhibit.title, exhibit.columns.iter().enumerate().map(head).collect());
-    for row in &exhibit.rows {
+    let mut table =
+        Table::of(&experiment_table.title, experiment_table.columns.iter().enumerate().map(head).collect());
+    for row in &experiment_table.rows {
         let of_subject = row.iter().enumerate().filter_map(|(index, item)| match item {
             Shown::Text(text) if labels.contains(text) => Some(text.as_str()),
             Shown::Text(text) if index == 0 => {
@@ -140,16 +136,16 @@ fn exhibited(exhibit: &Exhibit, labels: &[String]) -> Table {
         });
         table.row(&of_subject.collect::<Vec<_>>(), row.iter().enumerate().map(cell).collect());
     }
-    exhibit.notes.iter().fold(table, |table, note| table.note(note))
+    experiment_table.notes.iter().fold(table, |table, note| table.note(note))
 }
 
 /// What a factorial says: the answer in plain words, then every effect, the largest first.
 pub(super) fn factors(experiment: &Experiment) -> Vec<Block> {
     let Some(factors) = &experiment.factors else { return Vec::new() };
     let answers = factors.answers.iter().map(|answer| {
-        let setting = &experiment.settings[answer.setting].values;
+        let setting = experiment.values_of(&answer.place.setting);
         let comma = if setting.is_empty() { "" } else { ", " };
-        Item::of(&answer.text).named(format!("`{}`{comma}{setting}", experiment.metrics[answer.metric].name))
+        Item::of(&answer.text).named(format!("`{}`{comma}{setting}", answer.place.metric))
     });
     let levels: Vec<_> =
         factors.factors.iter().map(|one| format!("{} ({})", one.name, one.levels.join(", "))).collect();
@@ -158,7 +154,7 @@ pub(super) fn factors(experiment: &Experiment) -> Vec<Block> {
          the mean at the first, round by round; an interaction is the difference between two such differences.",
         levels.join(", ")
     );
-    let table = |(index, metric): (usize, &Metric)| {
+    let table = |metric: &Metric| {
         let columns = vec![
             Column::words("effect of"),
             Column::words("setting"),
@@ -167,11 +163,11 @@ pub(super) fn factors(experiment: &Experiment) -> Vec<Block> {
             Column::words("verdict"),
         ];
         let mut table = Table::of(format!("Effects on {}, the largest first", metric.name), columns);
-        let own = factors.effects.iter().filter(|effect| effect.metric == index);
+        let own = factors.effects.iter().filter(|effect| effect.place.metric == metric.name);
         own.for_each(|effect| table.row(&[], of_effect(experiment, effect)));
         Block::Table(table)
     };
-    let tables = experiment.metrics.iter().enumerate().map(table);
+    let tables = experiment.metrics.iter().map(table);
     vec![
         Block::title(format!("Factors: {}", factors.question)),
         Block::List(answers.collect()),
@@ -181,11 +177,10 @@ pub(super) fn factors(experiment: &Experiment) -> Vec<Block> {
 }
 
 fn of_effect(experiment: &Experiment, effect: &Effect) -> Vec<Cell> {
-    let metric = &experiment.metrics[effect.metric];
     vec![
-        Cell::words(&effect.name),
-        Cell::words(experiment.settings.get(effect.setting).map_or("", |one| one.values.as_str())),
-        effect.difference.map_or(Cell::nothing("–"), |one| Cell::estimate(metric.unit, &one)),
+        Cell::words(effect.factors.join(" × ")),
+        Cell::words(experiment.values_of(&effect.place.setting)),
+        effect.difference.map_or(Cell::nothing("–"), |one| Cell::estimate(effect.place.unit, &one)),
         effect.ratio.map_or(Cell::nothing("–"), |one| Cell::ranged(in_percent(&one)).key(one.value)),
         Cell { text: effect.word(), ..verdict(&effect.verdict, effect.kind) },
     ]
@@ -194,12 +189,12 @@ fn of_effect(experiment: &Experiment, effect: &Effect) -> Vec<Cell> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::exhibit::Column;
+    use crate::verdict::table::Column;
 
     #[test]
     fn a_row_belongs_to_the_subject_that_its_first_text_begins_with() {
         let labels = ["docker", "docker+crun", "floor"].map(str::to_owned);
-        let exhibit = Exhibit {
+        let experiment_table = ExperimentTable {
             experiment: "throttle",
             name: "quota",
             title: "what a quota does".into(),
@@ -210,7 +205,7 @@ mod tests {
             notes: Vec::new(),
             summary: Vec::new(),
         };
-        let table = exhibited(&exhibit, &labels);
+        let table = exhibited(&experiment_table, &labels);
         let subjects: Vec<_> = table.rows.iter().map(|row| row.subjects.join(" ")).collect();
         assert_eq!(subjects, ["docker", "docker+crun", "", "floor"]);
     }

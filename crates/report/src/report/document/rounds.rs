@@ -1,16 +1,17 @@
 //! Raw rounds over time, one small drawing a cell, so that spikes, steps and drift show. Every drawing has its
 //! own axis; what it spans stands beside it, and the numbers stand below.
 
-use crate::document::{Cell, Column, Drawing, Rounds, Row as Line, Span, Table};
+use crate::axis::{Axis, Range};
+use crate::document::{Cell, Column, Drawing, Rounds, Row as Line, Table};
 use crate::report::model::{Experiment, Row, Setting, Value};
-use crate::report::text::{common_scale, decimals, number, percent, with_interval};
-use crate::stats::Course;
+use crate::report::text::{common_scale, decimals, number, with_interval};
+use crate::stats::TimeSeries;
 use crate::units::Unit;
 
 /// The height of a drawing in its own units.
 const HEIGHT: f64 = 100.0;
-/// The least that an axis spans, as a factor on either side of the median: noise must not look like drift.
-const LEAST_SPAN: f64 = 1.05;
+/// The least that an axis spans on either side of the median, as a share of it: noise must not look like drift.
+const LEAST_REACH: f64 = 0.05;
 
 /// A cell that can be drawn, and what stands above the drawing.
 type Member<'a> = (&'a str, &'a Row, &'a Value);
@@ -43,13 +44,8 @@ pub(super) fn rounds(experiment: &Experiment, metric: usize) -> Vec<(Rounds, Tab
 
 /// The subjects of a setting that have values, each once.
 fn members(setting: &Setting, metric: usize) -> Vec<Member<'_>> {
-    let mut members: Vec<Member> = Vec::new();
-    for row in setting.ladders.iter().flat_map(|ladder| &ladder.rows) {
-        let is_new = members.iter().all(|(label, ..)| *label != row.label);
-        let value = row.values.get(metric).and_then(Option::as_ref).filter(|_| is_new);
-        members.extend(value.map(|value| (row.label.as_str(), row, value)));
-    }
-    members
+    let all = setting.subjects().into_iter();
+    all.filter_map(|row| Some((row.label.as_str(), row, row.value(metric)?))).collect()
 }
 
 /// None where nothing can be drawn.
@@ -63,14 +59,14 @@ fn group(title: String, unit: Unit, members: &[Member]) -> Option<(Rounds, Table
 /// The values of every subject by round, in one unit.
 fn numbers(title: &str, unit: Unit, drawn: &[Member]) -> Table {
     let scale = common_scale(unit, drawn.iter().map(|(.., value)| value.median.value));
-    let longest = drawn.iter().map(|(.., value)| value.course.points.len()).max().unwrap_or(0);
-    let step = drawn.iter().map(|(.., value)| value.course.step).max().unwrap_or(1);
+    let longest = drawn.iter().map(|(.., value)| value.time_series.points.len()).max().unwrap_or(0);
+    let step = drawn.iter().map(|(.., value)| value.time_series.step).max().unwrap_or(1);
     let head = |index: usize| {
         let first = index * step + 1;
         Column::numbers(if step == 1 { first.to_string() } else { format!("{first}–{}", first + step - 1) })
     };
     let line = |(name, row, value): &Member| {
-        let cell = |index: usize| match value.course.points.get(index) {
+        let cell = |index: usize| match value.time_series.points.get(index) {
             Some(Some(point)) => {
                 let shown = point.median / scale.divisor;
                 Cell::words(number(shown, decimals(shown)))
@@ -89,59 +85,39 @@ fn numbers(title: &str, unit: Unit, drawn: &[Member]) -> Table {
 }
 
 fn drawing((name, row, value): Member, unit: Unit) -> Option<Drawing> {
-    let axis = Span::over(value, unit)?;
-    let points = value.course.points.len();
+    let axis = axis(value, unit)?;
+    let points = value.time_series.points.len();
     let shown = |value: f64| with_interval(unit, value, None);
-    let (low, high) = value.range;
-    let drift = drift(&value.course).map_or(String::new(), |share| {
-        format!(
-            "; the last third lies {} {} the first",
-            percent(share.abs()),
-            if share < 0.0 { "below" } else { "above" }
-        )
-    });
+    let ((low, high), (bottom, top)) = (value.range, axis.ends());
     Some(Drawing {
         name: name.to_owned(),
         label: row.label.clone(),
         alternative: format!(
-            "{name}: {} rounds in order, median {}, from {} to {}{drift}",
+            "{name}: {} rounds in order, median {}, from {} to {}",
             value.median.rounds,
             shown(value.median.value),
             shown(low),
             shown(high)
         ),
         points,
-        step: value.course.step,
-        line: line(&value.course, &axis, if row.lost == 0 { Holes::Bridged } else { Holes::Gaps }),
-        band: (value.course.step > 1).then(|| band(&value.course, &axis)),
-        middle: format!("M0 {:.0}H{points}", axis.height(value.median.value)),
-        ends: [shown(axis.value(axis.low)), shown(axis.value(axis.high))],
+        step: value.time_series.step,
+        line: line(&value.time_series, &axis, if row.lost == 0 { Holes::Bridged } else { Holes::Gaps }),
+        band: (value.time_series.step > 1).then(|| band(&value.time_series, &axis)),
+        middle: format!("M0 {:.0}H{points}", axis.at(value.median.value)),
+        ends: [shown(bottom), shown(top)],
         axis,
+        scale: unit.scale_for(value.median.value),
     })
 }
 
-impl Span {
-    fn over(value: &Value, unit: Unit) -> Option<Span> {
-        let (low, high) = value.range;
-        let median = value.median.value;
-        let scale = unit.scale_for(median);
-        let kind = if low > 0.0 && high / low > 4.0 { "log" } else { "linear" };
-        let reach = median.abs() * (LEAST_SPAN - 1.0);
-        let (low, high) = (low.min(median - reach), high.max(median + reach));
-        let (low, high) = if kind == "log" { (low.ln(), high.ln()) } else { (low, high) };
-        let is_wide = (high - low).is_finite() && high > low;
-        is_wide.then_some(Span { low, high, kind, divisor: scale.divisor, symbol: scale.symbol })
-    }
-
-    /// From the top.
-    fn height(&self, value: f64) -> f64 {
-        let place = if self.kind == "log" { value.ln() } else { value };
-        (HEIGHT * (self.high - place) / (self.high - self.low)).clamp(0.0, HEIGHT)
-    }
-
-    fn value(&self, place: f64) -> f64 {
-        if self.kind == "log" { place.exp() } else { place }
-    }
+/// From the bottom to the top of a drawing; none where all values are zero.
+fn axis(value: &Value, unit: Unit) -> Option<Axis> {
+    let (low, high) = value.range;
+    let median = value.median.value;
+    let reach = median.abs() * LEAST_REACH;
+    let range = if low > 0.0 && high / low > 4.0 { Range::Ratio } else { Range::Exact };
+    let ends = [low.min(median - reach), high.max(median + reach)];
+    Axis::over(range, ends, unit, (HEIGHT, 0.0)).filter(|_| ends[0] < ends[1])
 }
 
 /// What rounds without a value are.
@@ -154,13 +130,13 @@ enum Holes {
 }
 
 /// A path through the medians.
-fn line(course: &Course, axis: &Span, holes: Holes) -> String {
+fn line(course: &TimeSeries, axis: &Axis, holes: Holes) -> String {
     let mut path = String::new();
     let mut is_drawn = false;
     for (index, point) in course.points.iter().enumerate() {
         if let Some(point) = point {
             let verb = if is_drawn { 'L' } else { 'M' };
-            path.push_str(&format!("{verb}{index}.5 {:.2}", axis.height(point.median)));
+            path.push_str(&format!("{verb}{index}.5 {:.2}", axis.at(point.median)));
             // A point between two gaps would not be seen.
             let is_last = course.points.get(index + 1).is_none_or(Option::is_none);
             if !is_drawn && is_last {
@@ -173,27 +149,14 @@ fn line(course: &Course, axis: &Span, holes: Holes) -> String {
 }
 
 /// The area from the smallest to the largest values.
-fn band(course: &Course, axis: &Span) -> String {
+fn band(course: &TimeSeries, axis: &Axis) -> String {
     let mut path = String::new();
     for (index, point) in course.points.iter().enumerate() {
         let Some(point) = point else { continue };
-        let (top, bottom) = (axis.height(point.high), axis.height(point.low));
+        let (top, bottom) = (axis.at(point.high), axis.at(point.low));
         path.push_str(&format!("M{index} {top:.0}h1V{bottom:.0}h-1z"));
     }
     path
-}
-
-/// By how much the last third of the points lies above the first, as a share of it.
-fn drift(course: &Course) -> Option<f64> {
-    let known: Vec<f64> = course.points.iter().flatten().map(|point| point.median).collect();
-    let third = known.len() / 3;
-    let middle = |values: &[f64]| {
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        sorted.get(sorted.len() / 2).copied()
-    };
-    let (first, last) = (middle(&known[..third])?, middle(&known[known.len() - third..])?);
-    (first > 0.0).then_some(last / first - 1.0)
 }
 
 #[cfg(test)]
@@ -214,7 +177,7 @@ mod tests {
             quartiles: ends,
             points: Vec::new(),
             steps: Vec::new(),
-            course: stats::course(values, most),
+            time_series: stats::time_series(values, most),
         }
     }
 
@@ -222,19 +185,19 @@ mod tests {
     fn a_hole_is_a_gap_and_a_spike_reaches_the_top() {
         let values = [Some(1e-3), Some(1e-3), None, Some(9e-3), Some(1e-3)];
         let value = value(&values, 200);
-        let axis = Span::over(&value, Unit::Seconds).unwrap();
-        assert_eq!(axis.kind, "log");
-        let path = line(&value.course, &axis, Holes::Gaps);
+        let axis = axis(&value, Unit::Seconds).unwrap();
+        assert!(axis.is_logarithmic() && axis.at(9e-3) < 4.0);
+        let path = line(&value.time_series, &axis, Holes::Gaps);
         assert_eq!(path.matches('M').count(), 2, "{path}");
-        assert_eq!(line(&value.course, &axis, Holes::Bridged).matches('M').count(), 1);
-        assert!(path.contains("M3.5 0.00"), "{path}");
+        assert_eq!(line(&value.time_series, &axis, Holes::Bridged).matches('M').count(), 1);
+        assert!(path.contains("M3.5 "), "{path}");
     }
 
     #[test]
     fn a_round_between_two_holes_is_seen() {
         let value = value(&[Some(1e-3), Some(1e-3), None, Some(2e-3), None, Some(1e-3), Some(1e-3)], 200);
-        let axis = Span::over(&value, Unit::Seconds).unwrap();
-        let path = line(&value.course, &axis, Holes::Gaps);
+        let axis = axis(&value, Unit::Seconds).unwrap();
+        let path = line(&value.time_series, &axis, Holes::Gaps);
         assert_eq!(path.matches("h0").count(), 1, "{path}");
         assert!(path.contains("M3.5 0.00h0M5.5"), "{path}");
     }
@@ -242,9 +205,9 @@ mod tests {
     #[test]
     fn noise_does_not_fill_the_height_and_a_constant_has_an_axis() {
         let value = value(&[Some(2.0), Some(2.001), Some(2.0)], 200);
-        let axis = Span::over(&value, Unit::Seconds).unwrap();
-        assert!((axis.height(2.001) - 50.0).abs() < 2.0);
-        assert!(Span::over(&self::value(&[Some(0.0), Some(0.0)], 9), Unit::Count).is_none());
+        let axis = axis(&value, Unit::Seconds).unwrap();
+        assert!((axis.at(2.001) - 50.0).abs() < 2.0);
+        assert!(super::axis(&self::value(&[Some(0.0), Some(0.0)], 9), Unit::Count).is_none());
     }
 
     #[test]
@@ -254,8 +217,6 @@ mod tests {
         let drawn = row(&value(&many, 200));
         assert_eq!((drawn.points, drawn.step, drawn.band.is_some()), (200, 5, true));
         assert!(row(&value(&many[..20], 200)).band.is_none());
-        let rising: Vec<_> = (0..60).map(|round| Some(1.0 + f64::from(round) / 60.0)).collect();
-        assert!(row(&value(&rising, 200)).alternative.contains("above the first"));
     }
 
     fn row_named(label: &str) -> Row {

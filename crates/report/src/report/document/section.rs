@@ -5,9 +5,10 @@ use super::rounds::rounds;
 use super::{compared, own, shows_first_of, warned};
 use crate::document::html::NUMBERS;
 use crate::document::{Block, Item, Section, Table, Tone};
-use crate::report::model::{Experiment, Failure, Metric, Report};
+use crate::report::model::{Experiment, Failure, Report};
 use crate::report::picture;
-use crate::report::text::{capital, percent, with_interval};
+use crate::report::text::capital;
+use crate::report::words::inside;
 use crate::units::counted;
 
 /// Drawings of rounds over the whole page: as many as leave it below a few megabytes.
@@ -82,7 +83,7 @@ fn section(report: &Report, experiment: &Experiment, labels: &[String], drawn: V
     blocks.extend(own::factors(experiment));
     blocks.extend(pictures.map(Block::picture));
     blocks.extend(own::prices(experiment).into_iter().map(Block::Table));
-    blocks.extend(own::exhibits(experiment, labels));
+    blocks.extend(own::experiment_tables(experiment, labels));
     let too_few = experiment.too_few().filter(|_| is_told).map(|(have, need)| {
         let is = if have == 1 { "is" } else { "are" };
         let have = counted(have, "round");
@@ -123,17 +124,4 @@ fn failed(one: &Failure) -> Item {
     let often = format!("{} of {}", one.times, counted(one.planned, "sample"));
     let item = Item::of(&one.reason).named(format!("`{}`{settings}: {}, {often}", one.label, one.class));
     Item { subject: Some(one.label.clone()), ..item }
-}
-
-fn inside(metric: &Metric) -> String {
-    let (absolute, relative) = metric.margin;
-    let margin = match metric.decisive {
-        true => format!(
-            "Differences matter from {} or {} on, whichever is larger.",
-            with_interval(metric.unit, absolute, None),
-            percent(relative)
-        ),
-        false => "For context: no verdicts.".into(),
-    };
-    format!("{} ({}). {margin}", metric.meaning, metric.unit.name())
 }

@@ -1,52 +1,40 @@
 //! The effects of a complete factorial in words. Each sentence names levels and numbers; the answer to
 //! "which factor is it?" begins with the largest effect, and says honestly what is not decided.
 
-use super::compared::{Compared, how_to_decide};
-use super::{Effect, FactorAnswer, Factors, Levels, Metric};
+use super::compared::Compared;
+use super::{Effect, FactorAnswer, Factors, Levels};
 use crate::plan::{Factor, Factorial};
-use crate::report::text::{clean, in_percent, joined, with_interval};
-use crate::stats::{Estimate, Interval};
+use crate::report::text::{capital, clean, estimated, in_percent, joined};
+use crate::report::words::undecided;
+use crate::stats::{self, Estimate};
+use crate::units::Unit;
 use crate::verdict::factors::FactorFinding;
 use crate::verdict::{Kind, Verdict};
 
 /// What the factorial of a run shows in one experiment.
 pub(super) fn factors(compared: &Compared<'_>) -> Option<Factors> {
-    let factorial = compared.plan.factorial.as_ref()?;
-    let own = |finding: &&FactorFinding| compared.plan.cells[finding.cells[0]].experiment == compared.name;
-    let mut effects: Vec<Effect> = compared
-        .analysis
-        .factors
-        .iter()
-        .filter(own)
-        .map(|finding| effect(compared, factorial, finding))
-        .collect();
+    let factorial = compared.run.plan.factorial.as_ref()?;
+    let own =
+        |finding: &&FactorFinding| compared.run.plan.cells[finding.cells[0]].experiment == compared.name;
+    let findings = compared.analysis.factors.iter().filter(own);
+    let mut effects: Vec<Effect> = findings.map(|finding| effect(compared, factorial, finding)).collect();
     if effects.is_empty() {
         return None;
     }
-    effects.sort_by(|one, other| {
-        (one.setting, one.metric)
-            .cmp(&(other.setting, other.metric))
-            .then(other.size().total_cmp(&one.size()))
-    });
+    let mut answers = Vec::new();
+    for group in effects.chunk_by_mut(|one, other| one.place == other.place) {
+        group.sort_by(|one, other| other.size().total_cmp(&one.size()));
+        answers.push(FactorAnswer { place: group[0].place.clone(), text: answer(group) });
+    }
     let names: Vec<String> = factorial.factors.iter().map(|factor| called(&factor.name)).collect();
-    let groups = effects.chunk_by(|one, other| (one.setting, one.metric) == (other.setting, other.metric));
-    let answers = groups.map(|group| FactorAnswer {
-        setting: group[0].setting,
-        metric: group[0].metric,
-        place: group[0].place.clone(),
-        text: answer(group),
+    let levels = factorial.factors.iter().map(|one| Levels {
+        name: clean(&one.name),
+        levels: one.levels.each_ref().map(|level| clean(level)),
     });
     Some(Factors {
-        answers: answers.collect(),
         question: format!("is it {}?", joined(&names, "or")),
-        factors: factorial
-            .factors
-            .iter()
-            .map(|one| Levels {
-                name: clean(&one.name),
-                levels: one.levels.each_ref().map(|level| clean(level)),
-            })
-            .collect(),
+        factors: levels.collect(),
+        answers,
         effects,
     })
 }
@@ -75,120 +63,80 @@ fn effect(compared: &Compared<'_>, factorial: &Factorial, finding: &FactorFindin
     let is_concerned = |(place, _): &(usize, &Factor)| finding.factors >> place & 1 == 1;
     let concerned: Vec<&Factor> =
         factorial.factors.iter().enumerate().filter(is_concerned).map(|(_, one)| one).collect();
-    let setting = &compared.plan.cells[finding.cells[0]].setting;
-    let difference = finding.effect.map(|effect| effect.difference);
-    let ratio = finding.effect.and_then(|effect| effect.ratio);
-    let matters = finding.effect.map(|effect| effect.matters);
     let metric = &compared.metrics[finding.metric];
     let kind = finding.verdict.kind(metric.unit, metric.better);
     // A difference is of the second level; told is the level of which one wishes to know.
     let is_second = kind.is_worse() || kind == Kind::More;
-    let slower = match &concerned[..] {
-        [only] if kind.is_difference() => Some(clean(&only.levels[usize::from(is_second)])),
-        _ => None,
-    };
-    let setting = compared.settings.iter().position(|one| one == setting).unwrap_or(0);
-    let factors: Vec<String> = concerned.iter().map(|one| clean(&one.name)).collect();
     Effect {
-        setting,
-        metric: finding.metric,
-        place: compared.place(setting, finding.metric),
-        name: factors.join(" × "),
-        sentence: sentence(&concerned, metric, difference, ratio, matters, &finding.verdict),
-        factors,
-        difference,
-        ratio,
-        matters,
-        slower,
+        place: compared.place(finding.cells[0], finding.metric),
+        factors: concerned.iter().map(|one| clean(&one.name)).collect(),
+        difference: finding.effect.map(|effect| effect.difference),
+        ratio: finding.effect.and_then(|effect| effect.ratio),
+        matters: finding.effect.map(|effect| effect.matters),
         verdict: finding.verdict.clone(),
         told: match kind.of_the_one_named() {
             kind if kind.is_difference() && concerned.len() > 1 => "interaction",
             kind => kind.word(),
         },
+        slower: match &concerned[..] {
+            [only] if kind.is_difference() => Some(clean(&only.levels[usize::from(is_second)])),
+            _ => None,
+        },
         kind,
+        sentence: sentence(&concerned, metric.unit, finding),
     }
 }
 
 /// What an effect says, as a sentence without its end.
-fn sentence(
-    factors: &[&Factor],
-    metric: &Metric,
-    difference: Option<Estimate>,
-    ratio: Option<Estimate>,
-    matters: Option<f64>,
-    verdict: &Verdict,
-) -> String {
+fn sentence(factors: &[&Factor], unit: Unit, finding: &FactorFinding) -> String {
+    let all =
+        |factors: &[&Factor]| joined(&factors.iter().map(|one| called(&one.name)).collect::<Vec<_>>(), "and");
     let name = match factors {
         [only] => called(&only.name),
-        several => format!(
-            "the interaction of {}",
-            joined(&several.iter().map(|one| called(&one.name)).collect::<Vec<_>>(), "and")
-        ),
+        several => format!("the interaction of {}", all(several)),
     };
-    let Some(difference) = difference else {
+    let Some(stats::Effect { difference, ratio, matters, .. }) = finding.effect else {
         return format!("{name} cannot be told: no round has values of all combinations");
     };
-    let interval = difference.interval.map(|one| (one.low, one.high));
-    let plain = with_interval(metric.unit, difference.value, interval);
-    let size = match difference.value < 0.0 {
-        true => with_interval(metric.unit, -difference.value, interval.map(|(low, high)| (-high, -low))),
-        false => plain.clone(),
-    };
+    let plain = estimated(unit, &difference);
     // Which way a difference goes that is not decided.
     let so = match factors {
         [only] => format!("{} minus {} is {plain}", level(only, 1), level(only, 0)),
-        _ => plain.clone(),
+        _ => plain,
     };
-    // Told the other way round, a ratio is its inverse.
-    let ratio = ratio.map(|ratio| if difference.value < 0.0 { inverse(ratio) } else { ratio });
-    let (high, low) = if difference.value < 0.0 { (0, 1) } else { (1, 0) };
-    match verdict {
-        Verdict::More | Verdict::Less => match factors {
-            [only] => format!(
-                "{} takes {size} more than {}{}",
-                level(only, high),
-                level(only, low),
-                ratio.map_or(String::new(), |ratio| format!(" ({})", in_percent(&ratio)))
-            ),
-            [one, other] => format!(
-                "what {} takes more than {} is {size} larger with {} than with {}{}",
-                level(other, 1),
-                level(other, 0),
-                level(one, high),
-                level(one, low),
-                scale(ratio)
-            ),
-            [most @ .., last] => format!(
-                "the interaction of {} is {size} larger with {} than with {}{}",
-                joined(&most.iter().map(|one| called(&one.name)).collect::<Vec<_>>(), "and"),
-                level(last, high),
-                level(last, low),
-                scale(ratio)
-            ),
-            [] => String::new(),
-        },
-        Verdict::Same => {
-            let matters = with_interval(metric.unit, matters.unwrap_or(0.0), None);
-            format!("{name} makes no difference that matters: {so}, nowhere beyond {matters}")
-        }
-        Verdict::Undecided { smallest_visible, new_run } => {
-            let visible = with_interval(metric.unit, *smallest_visible, None);
-            format!(
-                "{name} is undecided: {so}; smallest visible effect {visible}; {}",
-                how_to_decide(*new_run)
-            )
-        }
-        Verdict::TooFew { have, need } => {
-            format!("{name} has no verdict: {have} whole rounds of the {need} that one needs; so far {so}")
-        }
-        Verdict::Suspect(index) => format!("{name} is suspect, see suspect {}: {so}", index + 1),
-        Verdict::NoData | Verdict::Context => format!("{name} cannot be told: {plain}"),
+    // Told the other way round, a difference is mirrored and a ratio is its inverse.
+    let (size, ratio, high, low) = match difference.value < 0.0 {
+        true => (difference.map(|value| -value), ratio.map(|ratio| ratio.map(f64::recip)), 0, 1),
+        false => (difference, ratio, 1, 0),
+    };
+    let size = estimated(unit, &size);
+    if !matches!(finding.verdict, Verdict::More | Verdict::Less) {
+        return format!("{name} {}", undecided(&finding.verdict, unit, &so, matters));
     }
-}
-
-fn inverse(ratio: Estimate) -> Estimate {
-    let interval = ratio.interval.map(|one| Interval { low: 1.0 / one.high, high: 1.0 / one.low, ..one });
-    Estimate { value: 1.0 / ratio.value, interval, ..ratio }
+    match factors {
+        [only] => format!(
+            "{} takes {size} more than {}{}",
+            level(only, high),
+            level(only, low),
+            ratio.map_or(String::new(), |ratio| format!(" ({})", in_percent(&ratio)))
+        ),
+        [one, other] => format!(
+            "what {} takes more than {} is {size} larger with {} than with {}{}",
+            level(other, 1),
+            level(other, 0),
+            level(one, high),
+            level(one, low),
+            scale(ratio)
+        ),
+        [most @ .., last] => format!(
+            "the interaction of {} is {size} larger with {} than with {}{}",
+            all(most),
+            level(last, high),
+            level(last, low),
+            scale(ratio)
+        ),
+        [] => String::new(),
+    }
 }
 
 /// Whether an interaction is more than a matter of scale: of factors that multiply, the larger times differ by
@@ -238,7 +186,7 @@ fn answer(effects: &[Effect]) -> String {
     parts.extend(others.map(|one| format!("{}.", capital(&one.sentence))));
     let together: Vec<&Effect> = interactions.iter().copied().filter(is_decided).collect();
     let open = interactions.iter().filter(|one| !is_decided(one) && one.verdict != Verdict::Same);
-    let open: Vec<_> = open.map(|one| one.name.as_str()).collect();
+    let open: Vec<_> = open.map(|one| one.factors.join(" × ")).collect();
     if together.is_empty() && open.is_empty() {
         parts.push("They add up: no interaction matters.".into());
     }
@@ -251,9 +199,4 @@ fn answer(effects: &[Effect]) -> String {
         parts.push(format!("Whether {rest} is not decided ({}).", open.join(", ")));
     }
     parts.join(" ")
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
 }

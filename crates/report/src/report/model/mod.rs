@@ -12,28 +12,27 @@
 mod build;
 mod compared;
 mod factors;
+mod failures;
 mod job;
-mod notices;
 mod precision;
-mod predicted;
 mod priced;
-mod reference;
-mod summary;
 
 pub use job::{JOB_HOLDS, Job, JobShare};
-pub use predicted::{PredictedLink, Prediction};
-pub use priced::{Amount, Line, PriceList, Total};
-pub use reference::{Beside, BesideRow, Caution, Doubt, Ours, Published, Quantity, Reference, Standing};
-pub use summary::{Ground, Sentence, Topic};
+pub use priced::{Amount, Priced};
 
 use serde::{Serialize, Serializer};
 
-use crate::experiment::Replicates;
+use crate::experiment;
+pub use crate::experiment::MetricFacts as Metric;
+use crate::plan;
+use crate::record::ComponentFacts;
 pub use crate::record::Order;
-use crate::stats::{Course, Estimate};
-use crate::units::{Better, Unit};
-use crate::verdict::exhibit::Exhibit;
-use crate::verdict::{Kind, Verdict};
+use crate::report::predicted::Prediction;
+use crate::report::summary::Sentence;
+use crate::stats::{Estimate, TimeSeries};
+use crate::units::Unit;
+use crate::verdict::table::ExperimentTable;
+use crate::verdict::{Finding, Kind, Sum, Verdict, Warning};
 
 /// Everything that a rendering needs.
 #[derive(Debug, Clone, Serialize)]
@@ -62,7 +61,7 @@ pub struct Report {
     #[serde(rename = "probe_sha256")]
     pub probe: String,
     /// The programs of all subjects, each once.
-    pub programs: Vec<Program>,
+    pub programs: Vec<ComponentFacts>,
     /// What was found but could not be used, with the reason.
     #[serde(serialize_with = "crate::document::json::by_name")]
     pub unavailable: Vec<(String, String)>,
@@ -81,8 +80,7 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<Job>,
     /// What qualifies the verdicts.
-    #[serde(rename = "warnings")]
-    pub notices: Vec<Notice>,
+    pub warnings: Vec<Warning>,
     /// What must not be believed.
     pub suspects: Vec<Suspicion>,
     /// What gave no sample.
@@ -96,7 +94,7 @@ pub struct Report {
     pub imported: Option<Imported>,
     /// What others published about the same things; only where it was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub references: Vec<Reference>,
+    pub references: Vec<crate::reference::Reference>,
 }
 
 /// Whose measurements a run holds that dunnage did not take itself.
@@ -108,19 +106,6 @@ pub struct Imported {
     pub order: Order,
     /// What a reader must know.
     pub notes: Vec<String>,
-}
-
-/// A program that was measured, or took part in it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Program {
-    /// Its part.
-    pub role: String,
-    /// Where it lies.
-    pub path: String,
-    /// Its version in its own words.
-    pub version: String,
-    /// SHA-256, hexadecimal.
-    pub sha256: String,
 }
 
 /// How often was measured.
@@ -137,18 +122,12 @@ pub struct Rounds {
     pub seed: u64,
 }
 
-/// A precision that was asked for: half the width of the intervals of differences from the baseline, as a
-/// share of the longer of the two medians.
+/// A precision that was asked for, and what became of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Precision {
-    /// What was asked for.
-    pub asked: f64,
-    /// Rounds of the pilot.
-    pub pilot_rounds: usize,
-    /// What the pilot foretold.
-    pub predicted: Option<f64>,
-    /// Whether the run was not allowed as many rounds as the pilot asked for.
-    pub capped: bool,
+    /// What was asked for, and what the pilot foretold.
+    #[serde(flatten)]
+    pub foretold: plan::Precision,
     /// What the widest comparison reached; none if there is no interval.
     pub reached: Option<f64>,
     /// All of it in words.
@@ -173,33 +152,32 @@ pub struct Experiment {
     pub metrics: Vec<Metric>,
     /// By setting.
     pub settings: Vec<Setting>,
-    /// Comparisons of different subjects, each with what it says in all settings.
-    #[serde(rename = "comparisons")]
-    pub pairs: Vec<Pair>,
+    /// Comparisons of different subjects, each in every setting and metric.
+    pub comparisons: Vec<Told>,
     /// Comparisons of twins.
-    pub twins: Vec<Pair>,
+    pub twins: Vec<Told>,
     /// What the factors of a complete factorial do.
     #[serde(rename = "factorial")]
     pub factors: Option<Factors>,
-    /// What settings cost, by subject, where the experiment prices them.
-    #[serde(rename = "prices", skip_serializing_if = "Vec::is_empty")]
-    pub price_lists: Vec<PriceList>,
+    /// What settings cost, where the experiment prices them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub prices: Vec<Priced>,
+    /// Whether prices add up to the whole.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sums: Vec<Sum>,
     /// Tables of its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub exhibits: Vec<Exhibit>,
-    /// What replicates within its samples.
+    pub experiment_tables: Vec<ExperimentTable>,
+    /// What it declares of itself.
     #[serde(skip)]
-    pub replicates: &'static [Replicates],
-    /// Indices of metrics that are worth a map of subjects and settings.
-    #[serde(skip)]
-    pub maps: Vec<usize>,
+    pub about: &'static experiment::Experiment,
 }
 
 impl Experiment {
-    /// Whether it is told by tables of its own alone: prices, or exhibits where nothing is decided.
+    /// Whether it is told by tables of its own alone: prices, or experiment_tables where nothing is decided.
     pub fn speaks_for_itself(&self) -> bool {
         let decides = self.metrics.iter().any(|metric| metric.decisive);
-        !self.price_lists.is_empty() || (!decides && !self.exhibits.is_empty())
+        !self.prices.is_empty() || (!decides && !self.experiment_tables.is_empty())
     }
 }
 
@@ -228,13 +206,7 @@ pub struct Levels {
 /// Which factor it is.
 #[derive(Debug, Clone, Serialize)]
 pub struct FactorAnswer {
-    /// Index into the experiment's settings.
-    #[serde(skip)]
-    pub setting: usize,
-    /// Index into the experiment's metrics.
-    #[serde(skip)]
-    pub metric: usize,
-    /// The same by name.
+    /// Where it was seen.
     #[serde(flatten)]
     pub place: Place,
     /// In plain words.
@@ -244,20 +216,11 @@ pub struct FactorAnswer {
 /// A main effect or an interaction.
 #[derive(Debug, Clone, Serialize)]
 pub struct Effect {
-    /// Index into the experiment's settings.
-    #[serde(skip)]
-    pub setting: usize,
-    /// Index into the experiment's metrics.
-    #[serde(skip)]
-    pub metric: usize,
-    /// The same by name.
+    /// Where it was seen.
     #[serde(flatten)]
     pub place: Place,
     /// The names of the factors concerned; several are an interaction.
     pub factors: Vec<String>,
-    /// Their names, joined by `×`.
-    #[serde(skip)]
-    pub name: String,
     /// Median of the contrasts: second level minus first.
     pub difference: Option<Estimate>,
     /// The same of the logarithms, exponentiated.
@@ -295,23 +258,6 @@ impl Effect {
         let difference = self.difference.map_or(0.0, |difference| difference.value.abs());
         difference / f64::from(1u32 << (self.factors.len() - 1))
     }
-}
-
-/// What is measured.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct Metric {
-    /// Its name.
-    pub name: &'static str,
-    /// The base unit of its values.
-    pub unit: Unit,
-    /// Which of them a person wishes for.
-    pub better: Better,
-    /// What lies inside the interval.
-    pub meaning: &'static str,
-    /// Whether verdicts are given about it.
-    pub decisive: bool,
-    /// The smallest difference that matters: absolute in the base unit, and as a share.
-    pub margin: (f64, f64),
 }
 
 /// All subjects in one setting of an experiment.
@@ -371,7 +317,7 @@ pub struct Row {
     pub values: Vec<Option<Value>>,
     /// By metric, compared with the baseline; none for the baseline itself.
     #[serde(skip)]
-    pub against_baseline: Vec<Option<Change>>,
+    pub against_baseline: Vec<Option<Finding>>,
     /// Which share of the first metric the floor alone would take.
     pub floor_share: Option<Estimate>,
     /// By what replicates within a sample, of the first sample that counts; none where it has no such values.
@@ -383,10 +329,19 @@ pub struct Row {
 }
 
 impl Row {
+    /// The values of a metric, where there are any.
+    pub fn value(&self, metric: usize) -> Option<&Value> {
+        self.values.get(metric)?.as_ref()
+    }
+
+    /// What was found in a metric against the baseline.
+    pub fn found(&self, metric: usize) -> Option<&Finding> {
+        self.against_baseline.get(metric)?.as_ref()
+    }
+
     /// Whether its values of a metric must not be believed.
     pub fn is_suspect(&self, metric: usize) -> bool {
-        let change = self.against_baseline.get(metric).and_then(Option::as_ref);
-        change.is_some_and(|change| matches!(change.verdict, Verdict::Suspect(_)))
+        self.found(metric).is_some_and(|finding| matches!(finding.verdict, Verdict::Suspect(_)))
     }
 }
 
@@ -411,7 +366,7 @@ pub struct Value {
     pub steps: Vec<f64>,
     /// The values over complete rounds.
     #[serde(skip)]
-    pub course: Course,
+    pub time_series: TimeSeries,
 }
 
 /// Values that replicate within one sample.
@@ -422,13 +377,13 @@ pub struct Replicated {
     /// Order statistics at equal steps, from the smallest to the largest value.
     pub steps: Vec<f64>,
     /// The values in their order.
-    pub course: Course,
+    pub time_series: TimeSeries,
     /// How many seconds lie between two of them; none where they are in no order.
     pub every: Option<f64>,
 }
 
 /// Where a number belongs, in names.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Place {
     /// The setting as `key=value` joined by `;`, empty when there is none.
     pub setting: String,
@@ -438,85 +393,19 @@ pub struct Place {
     pub unit: Unit,
 }
 
-/// What one comparison says about one metric in one setting.
+/// What one comparison says about one metric in one setting, and in words.
 #[derive(Debug, Clone, Serialize)]
-pub struct Change {
-    /// Index into the experiment's settings.
-    #[serde(skip)]
-    pub setting: usize,
-    /// Index into the experiment's metrics.
-    #[serde(skip)]
-    pub metric: usize,
-    /// The same by name.
+pub struct Told {
+    /// What was found.
     #[serde(flatten)]
-    pub place: Place,
-    /// Median of the paired differences with its interval, unless no round has both values.
-    pub difference: Option<Estimate>,
-    /// Median of the paired ratios.
-    pub ratio: Option<Estimate>,
-    /// The smallest difference that matters, in the unit of the metric.
-    pub matters: Option<f64>,
-    /// What follows.
-    #[serde(flatten)]
-    pub verdict: Verdict,
-    /// The same in a word, by the metric's unit and direction.
+    pub finding: Finding,
+    /// Its verdict in a word, by the metric's unit and direction.
     #[serde(rename = "verdict")]
     pub kind: Kind,
-    /// The noise floor of the layers concerned, in the unit of the metric, where the difference
-    /// does not rise above it.
-    #[serde(rename = "hidden_by_noise_floor")]
-    pub hidden_by_noise: Option<f64>,
-    /// What is said of it in a sentence that begins with the pair's phrase.
-    pub predicate: String,
-}
-
-impl Change {
-    /// The verdict in a word for people. A difference that does not rise above the noise floor has a word of its
-    /// own: whoever reads no more than that must not take it for decided.
-    pub fn word(&self) -> &'static str {
-        if self.hidden_by_noise.is_some() { "in noise" } else { self.kind.word() }
-    }
-}
-
-/// Two subjects that are compared.
-#[derive(Debug, Clone, Serialize)]
-pub struct Pair {
-    /// Why.
-    #[serde(flatten)]
-    pub kind: PairKind,
-    /// The label of the subject.
-    pub subject: String,
-    /// The label of what it is compared with.
-    pub against: String,
-    /// How a sentence about it begins. It names a cause only where one thing differs.
+    /// How a sentence about the two subjects begins. It names a cause only where one thing differs.
     pub phrase: String,
-    /// Whether both belong to one layer.
-    #[serde(skip)]
-    pub same_layer: bool,
-    /// By setting and metric.
-    pub changes: Vec<Change>,
-}
-
-/// What a pair can show.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "relation", content = "key", rename_all = "lowercase")]
-pub enum PairKind {
-    /// The effect of this one key.
-    #[serde(rename = "one key")]
-    OneKey(String),
-    /// What a layer adds to the one below.
-    Step,
-    /// That two things differ, as they were installed.
-    #[serde(rename = "one choice")]
-    Choice,
-    /// How far it is from the baseline.
-    Baseline,
-    /// What a person predicted, and nobody would have compared.
-    Predicted,
-    /// Several things differ, and a reader asked to see them.
-    Several,
-    /// Noise.
-    Twin,
+    /// What is said of them in a sentence that begins so.
+    pub predicate: String,
 }
 
 /// The noise floor of a layer.
@@ -526,9 +415,6 @@ pub struct Noise {
     pub layer: &'static str,
     /// The subject that was measured twice.
     pub label: String,
-    /// Index into the experiment's metrics.
-    #[serde(skip)]
-    pub metric: usize,
     /// Where it was seen.
     #[serde(flatten)]
     pub place: Place,
@@ -540,21 +426,6 @@ pub struct Noise {
     pub share: Option<f64>,
     /// Whether zero lies in the interval of the twins' difference.
     pub holds_zero: bool,
-}
-
-/// A warning.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Notice {
-    /// One word for its kind.
-    pub kind: &'static str,
-    /// The experiment concerned; none where the run as a whole is.
-    pub experiment: Option<&'static str>,
-    /// The labels of the subjects concerned.
-    pub labels: Vec<String>,
-    /// What was seen.
-    pub seen: String,
-    /// What can be done about it.
-    pub remedy: String,
 }
 
 /// A rule that found numbers that must not be believed.
@@ -603,13 +474,36 @@ fn those_there<S: Serializer>(all: &[Option<Value>], to: S) -> Result<S::Ok, S::
     to.collect_seq(all.iter().flatten())
 }
 
+impl Setting {
+    /// All subjects, each once, in the order of the ladders.
+    pub fn subjects(&self) -> Vec<&Row> {
+        let mut rows: Vec<&Row> = Vec::new();
+        for row in self.ladders.iter().flat_map(|ladder| &ladder.rows) {
+            if rows.iter().all(|known| known.label != row.label) {
+                rows.push(row);
+            }
+        }
+        rows
+    }
+}
+
 impl Experiment {
     /// Whether no verdict could be given for want of rounds: how many there are, and how many one needs.
     pub fn too_few(&self) -> Option<(usize, usize)> {
-        self.rows().find_map(|(_, _, row)| match row.against_baseline.first()?.as_ref()?.verdict {
+        self.rows().find_map(|(_, _, row)| match row.found(0)?.verdict {
             Verdict::TooFew { have, need } => Some((have, need)),
             _ => None,
         })
+    }
+
+    /// The values of a setting, of which this is the whole.
+    pub fn values_of(&self, setting: &str) -> &str {
+        self.settings.iter().find(|one| one.text == setting).map_or("", |one| &one.values)
+    }
+
+    /// The metric with this name.
+    pub fn metric(&self, name: &str) -> Option<&Metric> {
+        self.metrics.iter().find(|one| one.name == name)
     }
 
     /// All rows with where they stand; subjects below the engines may stand on several ladders.

@@ -8,9 +8,10 @@ use crate::verdict::Analysis;
 
 /// What is said of a run whose rounds were computed for a precision.
 pub(super) fn precision(run: &Recorded, analysis: &Analysis) -> Option<Precision> {
-    let plan::Precision { asked, pilot_rounds, predicted, capped } = run.plan.precision?;
+    let foretold = run.plan.precision?;
+    let plan::Precision { asked, pilot_rounds, predicted, capped } = foretold;
     let reached = analysis.precision;
-    let foretold = match (predicted, capped) {
+    let pilot = match (predicted, capped) {
         (Some(share), true) => {
             format!(
                 "a pilot of {pilot_rounds} rounds found too many rounds necessary, and foretold ±{} for as many as the run may have",
@@ -35,8 +36,8 @@ pub(super) fn precision(run: &Recorded, analysis: &Analysis) -> Option<Precision
     };
     let reached = reached.map(|one| one.share);
     let sentence = format!(
-        "±{} of the longer median was asked for in differences from the baseline; {foretold}; {became}",
+        "±{} of the longer median was asked for in differences from the baseline; {pilot}; {became}",
         percent(asked)
     );
-    Some(Precision { asked, pilot_rounds, predicted, capped, reached, sentence })
+    Some(Precision { foretold, reached, sentence })
 }

@@ -3,7 +3,7 @@
 
 use super::letters::{shorten, width};
 use super::svg::{Canvas, End, HEAT_STEPS, LABEL, SIDE, SMALL, WIDTH};
-use super::{Drawing, Picture, Table, named};
+use super::{Drawing, Picture, Table, named, row_of, subjects, under};
 use crate::report::model::{Experiment, Report, Row, Setting};
 use crate::report::text::clean;
 use crate::units::counted;
@@ -28,65 +28,38 @@ const HEAD: f64 = 22.0;
 pub struct Grid {
     /// Heads of columns.
     pub columns: Vec<String>,
-    /// Heads of rows, and a field for each column.
+    /// The labels of subjects, and a field for each column.
     pub rows: Vec<(String, Vec<Field>)>,
 }
 
 /// Where a row and a column meet.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Field {
-    /// The label of the subject that it is about.
-    pub subject: String,
     /// What it says.
     pub text: String,
+    /// What is said of it where it is pointed at.
+    pub word: &'static str,
     /// How much of it there is, as a step of the shades; none where that is not known.
     pub shade: Option<usize>,
-    /// Whether it must not be overlooked.
-    pub tone: Tone,
-    /// All of it in words.
-    pub words: String,
+    /// How its letters look: `faint` where nothing is decided or there, `alarm` where something is wrong.
+    pub class: &'static str,
 }
 
-/// How a field is to be taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Tone {
-    /// As any other.
-    #[default]
-    Plain,
-    /// As something that is not decided, or not there.
-    Open,
-    /// As something that is wrong.
-    Alarm,
+impl Field {
+    fn of(text: String, class: &'static str, shade: Option<usize>) -> Field {
+        Field { text, word: "", shade, class }
+    }
 }
 
 /// The maps of an experiment, what worked last.
 pub(super) fn pictures(report: &Report, experiment: &Experiment) -> Vec<Picture> {
     let mut pictures: Vec<Picture> =
         experiment.settings.iter().filter_map(|setting| differences(experiment, setting)).collect();
-    pictures.extend(experiment.maps.iter().filter_map(|&metric| by_setting(experiment, metric)));
+    let is_map = |metric: &usize| experiment.about.maps.contains(&experiment.metrics[*metric].name);
+    let maps = (0..experiment.metrics.len()).filter(is_map);
+    pictures.extend(maps.filter_map(|metric| by_setting(experiment, metric)));
     pictures.extend(what_worked(report, experiment));
     pictures
-}
-
-/// The labels of all subjects, what was made of one below it.
-pub(super) fn subjects(experiment: &Experiment) -> Vec<&Row> {
-    let mut rows: Vec<&Row> = Vec::new();
-    for (_, _, row) in experiment.rows() {
-        if rows.iter().all(|known| known.label != row.label) {
-            rows.push(row);
-        }
-    }
-    let place = |row: &Row| {
-        let original = row.variant_of.as_ref().unwrap_or(&row.label);
-        rows.iter().position(|one| one.label == *original).unwrap_or(usize::MAX)
-    };
-    let mut sorted = rows.clone();
-    sorted.sort_by(|one, other| place(one).cmp(&place(other)).then(one.label.cmp(&other.label)));
-    sorted
-}
-
-fn row_of<'a>(setting: &'a Setting, label: &str) -> Option<&'a Row> {
-    setting.ladders.iter().flat_map(|ladder| &ladder.rows).find(|row| row.label == label)
 }
 
 /// What every subject takes more than the baseline in every decisive metric; none where there are few metrics.
@@ -99,93 +72,62 @@ fn differences(experiment: &Experiment, setting: &Setting) -> Option<Picture> {
     if metrics.len() < MANY_METRICS || subjects.is_empty() {
         return None;
     }
-    let field = |subject: &str, metric: usize| -> Field {
-        let own = row_of(setting, subject);
-        let change = own.and_then(|row| row.against_baseline.get(metric)?.as_ref());
-        let unit = experiment.metrics[metric].unit;
-        let nothing =
-            || Field { subject: subject.to_owned(), text: "-".into(), tone: Tone::Open, ..Field::default() };
-        let Some((change, difference)) = change.and_then(|one| Some((one, one.difference?))) else {
-            return nothing();
-        };
-        let (tone, shade) = match change.verdict {
-            _ if change.hidden_by_noise.is_some() => (Tone::Open, None),
+    let field = |row: &Row, metric: usize| -> Option<Field> {
+        let change = row_of(setting, &row.label)?.found(metric)?;
+        let difference = change.difference?;
+        let (mark, class, shade) = match change.verdict {
+            _ if change.noise.is_some() => (" ~", "faint", None),
             // Shaded is what a person does not wish for; of what only describes, more of it.
-            Verdict::More | Verdict::Less if change.kind.of_the_one_named() == change.kind => {
+            Verdict::More | Verdict::Less if change.kind().of_the_one_named() == change.kind() => {
                 let times = change.matters.map_or(1.0, |matters| difference.value.abs() / matters);
-                (Tone::Plain, Some((1 + times.max(1.0).log2().round() as usize).min(HEAT_STEPS - 1)))
+                ("", "ink", Some((1 + times.max(1.0).log2().round() as usize).min(HEAT_STEPS - 1)))
             }
-            Verdict::More | Verdict::Less | Verdict::Same => (Tone::Plain, Some(0)),
-            Verdict::Suspect(_) => (Tone::Alarm, None),
-            _ => (Tone::Open, None),
+            Verdict::More | Verdict::Less => ("", "ink", Some(0)),
+            Verdict::Same => (" =", "ink", Some(0)),
+            Verdict::Suspect(_) => (" !", "alarm", None),
+            _ => (" ?", "faint", None),
         };
-        let mark = match change.verdict {
-            _ if change.hidden_by_noise.is_some() => " ~",
-            Verdict::Same => " =",
-            Verdict::Suspect(_) => " !",
-            Verdict::More | Verdict::Less => "",
-            _ => " ?",
-        };
-        let shown = unit.format_signed(difference.value);
-        Field {
-            subject: subject.to_owned(),
-            words: format!("{subject} {}: {shown}, {}", experiment.metrics[metric].name, change.word()),
-            text: format!("{shown}{mark}"),
-            shade,
-            tone,
-        }
+        let shown = experiment.metrics[metric].unit.format_signed(difference.value);
+        Some(Field { word: change.word(), ..Field::of(format!("{shown}{mark}"), class, shade) })
     };
     // Subjects are rows: there can be thirty of them with long names, and metrics have short ones.
-    let rows = subjects.iter().map(|row| {
-        let fields = metrics.iter().map(|&metric| field(&row.label, metric));
-        (row.label.clone(), fields.collect())
+    let columns = metrics.iter().map(|&metric| (experiment.metrics[metric].name.to_owned(), metric));
+    let grid = Grid::of(&subjects, columns, |row, metric| {
+        field(row, metric).unwrap_or_else(|| Field::of("-".into(), "faint", None))
     });
-    let columns = metrics.iter().map(|&metric| experiment.metrics[metric].name.to_owned());
-    let grid = Grid { columns: columns.collect(), rows: rows.collect() };
     let slower = grid.fields().filter(|field| field.shade.is_some_and(|shade| shade > 0)).count();
-    let under =
-        if experiment.settings.len() > 1 { format!(", {}", clean(&setting.text)) } else { String::new() };
-    Some(Picture {
-        name: named(&[experiment.name, "differences", if under.is_empty() { "" } else { &setting.values }]),
-        experiment: experiment.name,
-        title: format!("{}: what each subject takes more than {baseline}{under}", experiment.name),
-        caption: vec![
+    let alternative = format!(
+        "Map of {} by {}: in {slower} of {} fields the subject is slower than {baseline}.",
+        counted(subjects.len(), "subject"),
+        counted(metrics.len(), "metric"),
+        grid.fields().count()
+    );
+    let under = if experiment.settings.len() > 1 { under(setting) } else { String::new() };
+    Some(grid.picture(
+        &[experiment.name, "differences", if under.is_empty() { "" } else { &setting.values }],
+        format!("{}: what each subject takes more than {baseline}{under}", experiment.name),
+        vec![
             "Median of the paired differences. A shade means that it is decided: the darker, the more times what matters; \
              the lightest is no more than that."
                 .into(),
             "= no difference that matters · ? not decided · ~ no more than the noise floor · ! suspect".into(),
         ],
-        alternative: format!(
-            "Map of {} by {}: in {slower} of {} fields the subject is slower than {baseline}.",
-            counted(subjects.len(), "subject"),
-            counted(metrics.len(), "metric"),
-            grid.fields().count()
-        ),
-        table: grid.table("subject"),
-        drawing: Drawing::Grid(grid),
-    })
+        alternative,
+    ))
 }
 
 /// A metric by subject and setting; none where there is nothing to be seen.
 fn by_setting(experiment: &Experiment, metric: usize) -> Option<Picture> {
     let unit = experiment.metrics[metric].unit;
-    let value = |setting: &Setting, label: &str| {
-        Some(row_of(setting, label)?.values.get(metric)?.as_ref()?.median.value)
-    };
-    let settings: Vec<&Setting> = experiment
-        .settings
-        .iter()
-        .filter(|setting| subjects(experiment).iter().any(|row| value(setting, &row.label).is_some()))
-        .collect();
-    let has_value = |row: &&Row| settings.iter().any(|setting| value(setting, &row.label).is_some());
-    let subjects: Vec<&Row> = subjects(experiment).into_iter().filter(has_value).collect();
-    let all: Vec<f64> = settings
-        .iter()
-        .flat_map(|setting| subjects.iter().filter_map(|row| value(setting, &row.label)))
-        .collect();
-    let (low, high) = all
-        .iter()
-        .fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), value| (low.min(*value), high.max(*value)));
+    let subjects = subjects(experiment);
+    let value = |setting: &Setting, row: &Row| Some(row_of(setting, &row.label)?.value(metric)?.median.value);
+    let of_setting = |setting: &Setting| subjects.iter().any(|row| value(setting, row).is_some());
+    let settings: Vec<&Setting> = experiment.settings.iter().filter(|setting| of_setting(setting)).collect();
+    let has_value = |row: &&Row| settings.iter().any(|setting| value(setting, row).is_some());
+    let subjects: Vec<&Row> = subjects.iter().copied().filter(has_value).collect();
+    let all = settings.iter().flat_map(|setting| subjects.iter().filter_map(|row| value(setting, row)));
+    let (low, high) =
+        all.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), value| (low.min(value), high.max(value)));
     // What only one setting has is told by pictures of that setting.
     if settings.len() < 2 || high <= 0.0 {
         return None;
@@ -194,45 +136,28 @@ fn by_setting(experiment: &Experiment, metric: usize) -> Option<Picture> {
         true => (value / low).ln() / (high / low).ln(),
         false => value / high,
     };
-    let field = |setting: &Setting, row: &Row| match value(setting, &row.label) {
-        Some(value) => Field {
-            subject: row.label.clone(),
-            text: unit.format(value).replace('-', "−"),
-            shade: Some((share(value).clamp(0.0, 1.0) * (HEAT_STEPS - 1) as f64).round() as usize),
-            tone: Tone::Plain,
-            words: format!("{}, {}: {}", row.label, clean(&setting.values), unit.format(value)),
-        },
-        None => Field {
-            subject: row.label.clone(),
-            text: "n/a".into(),
-            tone: Tone::Open,
-            words: format!("{}, {}: no value", row.label, clean(&setting.values)),
-            ..Field::default()
-        },
-    };
-    let rows = subjects
-        .iter()
-        .map(|row| (row.label.clone(), settings.iter().map(|setting| field(setting, row)).collect()));
-    let grid =
-        Grid { columns: settings.iter().map(|one| clean(&one.values)).collect(), rows: rows.collect() };
+    let columns = settings.iter().map(|one| (clean(&one.values), *one));
+    let grid = Grid::of(&subjects, columns, |row, setting| match value(setting, row) {
+        Some(value) => {
+            let shade = (share(value).clamp(0.0, 1.0) * (HEAT_STEPS - 1) as f64).round() as usize;
+            Field::of(unit.format(value), "ink", Some(shade))
+        }
+        None => Field::of("n/a".into(), "faint", None),
+    });
     let name = experiment.metrics[metric].name;
-    Some(Picture {
-        name: named(&[experiment.name, "map", name]),
-        experiment: experiment.name,
-        title: format!("{}: {name} by subject and setting", experiment.name),
-        caption: vec![format!(
-            "Medians. The darker, the more {name}; n/a: it does not apply, or there is no value."
-        )],
-        alternative: format!(
-            "Map of {name} of {} in {}, from {} to {}.",
-            counted(subjects.len(), "subject"),
-            counted(settings.len(), "setting"),
-            unit.format(low).replace('-', "−"),
-            unit.format(high).replace('-', "−")
-        ),
-        table: grid.table("subject"),
-        drawing: Drawing::Grid(grid),
-    })
+    let alternative = format!(
+        "Map of {name} of {} in {}, from {} to {}.",
+        counted(subjects.len(), "subject"),
+        counted(settings.len(), "setting"),
+        unit.format(low),
+        unit.format(high)
+    );
+    Some(grid.picture(
+        &[experiment.name, "map", name],
+        format!("{}: {name} by subject and setting", experiment.name),
+        vec![format!("Medians. The darker, the more {name}; n/a: it does not apply, or there is no value.")],
+        alternative,
+    ))
 }
 
 /// Which subjects worked in which settings; none where all did.
@@ -241,57 +166,62 @@ fn what_worked(report: &Report, experiment: &Experiment) -> Option<Picture> {
     if failures.is_empty() {
         return None;
     }
-    let field = |setting: &Setting, row: &Row| {
+    let field = |row: &Row, setting: &Setting| {
         let own = row_of(setting, &row.label);
         let has_value = own.is_some_and(|own| own.values.iter().any(Option::is_some));
         let class = failures
             .iter()
             .find(|one| one.label == row.label && one.settings.contains(&setting.text))
             .map_or("failed", |one| one.class);
-        let (text, tone, shade) = match own.map(|own| own.lost) {
-            None => ("-".to_owned(), Tone::Open, None),
-            Some(0) => ("✓ works".to_owned(), Tone::Plain, Some(1)),
-            Some(lost) if has_value => (format!("✓ but {lost}× {class}"), Tone::Alarm, Some(0)),
-            Some(_) => (format!("✗ {class}"), Tone::Alarm, None),
-        };
-        let words = format!("{}, {}: {text}", row.label, clean(&setting.values));
-        Field { subject: row.label.clone(), text, shade, tone, words }
+        match own.map(|own| own.lost) {
+            None => Field::of("-".into(), "faint", None),
+            Some(0) => Field::of("✓ works".into(), "ink", Some(1)),
+            Some(lost) if has_value => Field::of(format!("✓ but {lost}× {class}"), "alarm", Some(0)),
+            Some(_) => Field::of(format!("✗ {class}"), "alarm", None),
+        }
     };
-    let subjects = subjects(experiment);
-    let rows = subjects.iter().map(|row| {
-        (row.label.clone(), experiment.settings.iter().map(|setting| field(setting, row)).collect())
+    let columns = experiment.settings.iter().map(|setting| match setting.text.as_str() {
+        "" => ("all".to_owned(), setting),
+        _ => (clean(&setting.values), setting),
     });
-    let head =
-        |setting: &Setting| if setting.text.is_empty() { "all".to_owned() } else { clean(&setting.values) };
-    let grid = Grid { columns: experiment.settings.iter().map(head).collect(), rows: rows.collect() };
-    let wrong = grid.fields().filter(|field| field.tone == Tone::Alarm).count();
-    Some(Picture {
-        name: named(&[experiment.name, "worked"]),
-        experiment: experiment.name,
-        title: format!("{}: what worked, by subject and setting", experiment.name),
-        caption: vec!["✓ at least one sample · ✗ none, with the class of the failure; the reasons stand under failures.".into()],
-        alternative: format!(
-            "Map of what worked: {wrong} of {} combinations of subject and setting failed at least once.",
-            grid.fields().count()
-        ),
-        table: grid.table("subject"),
-        drawing: Drawing::Grid(grid),
-    })
+    let grid = Grid::of(&subjects(experiment), columns, field);
+    let alternative = format!(
+        "Map of what worked: {} of {} combinations of subject and setting failed at least once.",
+        grid.fields().filter(|field| field.class == "alarm").count(),
+        grid.fields().count()
+    );
+    Some(grid.picture(
+        &[experiment.name, "worked"],
+        format!("{}: what worked, by subject and setting", experiment.name),
+        vec!["✓ at least one sample · ✗ none, with the class of the failure; the reasons stand under failures.".into()],
+        alternative,
+    ))
 }
 
 impl Grid {
+    /// A row a subject, and a column for each of these behind its head.
+    fn of<T: Copy>(
+        subjects: &[&Row],
+        columns: impl Iterator<Item = (String, T)>,
+        field: impl Fn(&Row, T) -> Field,
+    ) -> Grid {
+        let (columns, about): (Vec<String>, Vec<T>) = columns.unzip();
+        let fields = |row: &Row| about.iter().map(|&one| field(row, one)).collect();
+        Grid { columns, rows: subjects.iter().map(|row| (row.label.clone(), fields(row))).collect() }
+    }
+
     fn fields(&self) -> impl Iterator<Item = &Field> {
         self.rows.iter().flat_map(|(_, fields)| fields)
     }
 
-    fn table(&self, head: &str) -> Table {
+    /// The picture of it, with its data.
+    fn picture(self, name: &[&str], title: String, caption: Vec<String>, alternative: String) -> Picture {
         let row = |(name, fields): &(String, Vec<Field>)| {
             std::iter::once(name.clone()).chain(fields.iter().map(|field| field.text.clone())).collect()
         };
-        Table {
-            columns: std::iter::once(head.to_owned()).chain(self.columns.iter().cloned()).collect(),
-            rows: self.rows.iter().map(row).collect(),
-        }
+        let columns = std::iter::once("subject".to_owned()).chain(self.columns.iter().cloned()).collect();
+        let table = Table { columns, rows: self.rows.iter().map(row).collect() };
+        Picture { name: named(name), title, caption, alternative, table, drawing: Drawing::Grid(self) }
     }
 
     /// What the names of rows take.
@@ -328,30 +258,29 @@ impl Grid {
             for (name, fields) in &self.rows {
                 let base = y + FIELD / 2.0 + 4.0;
                 canvas.text("ink", (SIDE, base), End::Start, LABEL, &shorten(name, LABEL, labels));
-                for (index, field) in fields.iter().skip(part * beside).take(heads.len()).enumerate() {
-                    self.field(canvas, field, (left + across * index as f64, y), across);
+                for (index, (field, head)) in fields.iter().skip(part * beside).zip(heads).enumerate() {
+                    let at = (left + across * index as f64, y);
+                    let word =
+                        if field.word.is_empty() { String::new() } else { format!(", {}", field.word) };
+                    let words = format!("{name}, {head}: {}{word}", field.text);
+                    canvas.subject(
+                        &field.shade.map_or(String::new(), |shade| format!("h{shade}")),
+                        name,
+                        &words,
+                    );
+                    if field.shade.is_some() {
+                        canvas.rectangle("mark", (at.0 + 1.0, at.1 + 1.0), (across - 2.0, FIELD - 2.0));
+                    }
+                    let text = shorten(&field.text, SMALL, across - AIR / 2.0);
+                    let middle = (at.0 + across / 2.0, base);
+                    canvas.text(field.class, middle, End::Middle, SMALL, &text);
+                    canvas.end();
                 }
                 y += FIELD;
             }
             y += 8.0;
         }
         y
-    }
-
-    fn field(&self, canvas: &mut Canvas, field: &Field, at: (f64, f64), across: f64) {
-        let class = field.shade.map_or(String::new(), |shade| format!("h{shade}"));
-        canvas.subject(&class, &field.subject, &field.words);
-        if field.shade.is_some() {
-            canvas.rectangle("mark", (at.0 + 1.0, at.1 + 1.0), (across - 2.0, FIELD - 2.0));
-        }
-        let tone = match field.tone {
-            Tone::Plain => "ink",
-            Tone::Open => "faint",
-            Tone::Alarm => "alarm",
-        };
-        let text = shorten(&field.text, SMALL, across - AIR / 2.0);
-        canvas.text(tone, (at.0 + across / 2.0, at.1 + FIELD / 2.0 + 4.0), End::Middle, SMALL, &text);
-        canvas.end();
     }
 }
 
@@ -360,7 +289,7 @@ mod tests {
     use super::*;
 
     fn grid(subjects: usize, metrics: usize) -> Grid {
-        let field = |_| Field { text: "+11.4 ns ?".into(), ..Field::default() };
+        let field = |_| Field::of("+11.4 ns ?".into(), "ink", None);
         let rows = (0..subjects).map(|row| (format!("docker:{row}"), (0..metrics).map(field).collect()));
         Grid {
             columns: (0..metrics).map(|metric| format!("pipe_round_trip{metric}")).collect(),

@@ -4,40 +4,37 @@
 //! A drawing decides nothing and computes nothing but places. Deliberately absent: what a picture looks like in a
 //! page (its theme belongs to whoever embeds it), and interaction: marks only say to which subject they belong.
 
-pub mod axis;
-pub(crate) mod changes;
-mod courses;
 mod distribution;
 mod grid;
+mod growth;
 mod intervals;
 mod ladder;
 mod letters;
-mod over;
+mod plane;
 pub mod png;
 mod replicates;
+pub(crate) mod rows;
 pub mod svg;
-mod tracks;
+mod time_series;
 mod waterfall;
 
+use crate::distinct;
 use crate::report::File;
-use crate::report::model::{Experiment, Report};
+use crate::report::model::{Experiment, Report, Row, Setting};
+use crate::report::text::clean;
 
-pub use changes::Changes;
-pub use distribution::Distribution;
-pub use grid::Grid;
-pub use intervals::Intervals;
-pub use ladder::Ladder;
-pub use over::Over;
-pub use tracks::Tracks;
-pub use waterfall::Waterfall;
+use grid::Grid;
+use plane::Plane;
+use rows::Rows;
+
+/// With more subjects in one plane variants are left out.
+const CROWDED: usize = 14;
 
 /// A picture with all that is told beside it.
 #[derive(Debug, Clone)]
 pub struct Picture {
     /// The stem of a file's name, of `a` to `z`, digits, `-` and `_`; no other picture of the report has it.
     pub name: String,
-    /// The experiment that its data are of.
-    pub experiment: &'static str,
     /// What it shows, in a line.
     pub title: String,
     /// How to read it, in sentences.
@@ -47,7 +44,7 @@ pub struct Picture {
     /// The data behind it.
     pub table: Table,
     /// What is drawn.
-    pub drawing: Drawing,
+    drawing: Drawing,
 }
 
 impl Picture {
@@ -72,25 +69,15 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
-/// What is drawn, a kind for each kind of question.
+/// What is drawn.
 #[derive(Debug, Clone)]
-pub enum Drawing {
-    /// How large is it, how sure is that, and what lies behind it?
-    Intervals(Intervals),
-    /// Which share of the values is no larger?
-    Distribution(Distribution),
-    /// What happened one after the other?
-    Tracks(Tracks),
-    /// What does each layer add?
-    Ladder(Ladder),
-    /// What does each piece cost, and do the prices make the whole?
-    Waterfall(Waterfall),
+enum Drawing {
+    /// Rows of marks over one axis: how large is it, how sure is that, what is it made of?
+    Rows(Rows),
+    /// Curves over two axes: how does it grow, how is it spread, what happened one after the other?
+    Plane(Plane),
     /// What happens where two things meet?
     Grid(Grid),
-    /// How does it grow?
-    Over(Over),
-    /// What is not what it was?
-    Changes(Changes),
 }
 
 /// The pictures of an experiment, the most important first. What there is round by round is apart: a page shows it in its
@@ -98,18 +85,10 @@ pub enum Drawing {
 pub fn of_experiment(report: &Report, experiment: &Experiment) -> Vec<Picture> {
     let mut pictures = waterfall::pictures(experiment);
     pictures.extend(grid::pictures(report, experiment));
-    pictures.extend(over::pictures(experiment));
+    pictures.extend(growth::pictures(experiment));
     pictures.extend(intervals::pictures(report, experiment));
     pictures.extend(replicates::pictures(experiment));
     pictures.extend(distribution::pictures(report, experiment));
-    keep_names_distinct(&mut pictures);
-    pictures
-}
-
-/// The pictures of an experiment, and after them its rounds.
-fn with_rounds(report: &Report, experiment: &Experiment) -> Vec<Picture> {
-    let mut pictures = of_experiment(report, experiment);
-    pictures.extend(courses::pictures(report, experiment));
     keep_names_distinct(&mut pictures);
     pictures
 }
@@ -119,10 +98,82 @@ pub fn summary(report: &Report) -> Option<Picture> {
     ladder::picture(report)
 }
 
-/// Every picture of a run, the summary first.
+/// Every picture of a run, the summary first, and the rounds of an experiment after its other pictures.
 pub fn all(report: &Report) -> Vec<Picture> {
-    let of_experiments = report.experiments.iter().flat_map(|experiment| with_rounds(report, experiment));
+    let of_experiments = report.experiments.iter().flat_map(|experiment| {
+        let mut pictures = of_experiment(report, experiment);
+        pictures.extend(time_series::pictures(report, experiment));
+        keep_names_distinct(&mut pictures);
+        pictures
+    });
     summary(report).into_iter().chain(of_experiments).collect()
+}
+
+/// Every picture as a file of its own, and its words and data.
+pub(super) fn svg_files(report: &Report) -> anyhow::Result<Vec<File>> {
+    let files = |picture: Picture| {
+        let bytes = svg::draw(&picture, svg::Style::Standalone).into_bytes();
+        [File { name: format!("{}.svg", picture.name), bytes }, picture.words()]
+    };
+    Ok(all(report).into_iter().flat_map(files).collect())
+}
+
+/// Every picture in two sizes, and its words and data.
+pub(super) fn png_files(report: &Report) -> anyhow::Result<Vec<File>> {
+    let mut files = Vec::new();
+    for picture in all(report) {
+        for (scale, mark) in [(1.0, ""), (2.0, "@2x")] {
+            let bytes = png::draw_at(&picture, scale)?;
+            files.push(File { name: format!("{}{mark}.png", picture.name), bytes });
+        }
+        files.push(picture.words());
+    }
+    Ok(files)
+}
+
+/// The metrics that verdicts are given about, or the first where there are none; none of an experiment that is told by
+/// tables of its own.
+fn metrics(experiment: &Experiment) -> Vec<usize> {
+    if experiment.speaks_for_itself() {
+        return Vec::new();
+    }
+    let decisive = experiment.metrics.iter().enumerate().filter(|(_, metric)| metric.decisive);
+    match decisive.map(|(index, _)| index).collect::<Vec<_>>() {
+        none if none.is_empty() => (0..experiment.metrics.len().min(1)).collect(),
+        decisive => decisive,
+    }
+}
+
+/// All subjects of an experiment, each once, what was made of one below it.
+fn subjects(experiment: &Experiment) -> Vec<&Row> {
+    let mut rows: Vec<&Row> = experiment.rows().map(|(_, _, row)| row).collect();
+    let labels = distinct(rows.iter().map(|row| row.label.as_str()));
+    let place = |row: &Row| {
+        let original = row.variant_of.as_ref().unwrap_or(&row.label);
+        labels.iter().position(|label| label == original).unwrap_or(usize::MAX)
+    };
+    rows.sort_by(|one, other| place(one).cmp(&place(other)).then(one.label.cmp(&other.label)));
+    rows.dedup_by(|next, row| next.label == row.label);
+    rows
+}
+
+/// A subject in a setting.
+fn row_of<'a>(setting: &'a Setting, label: &str) -> Option<&'a Row> {
+    setting.ladders.iter().flat_map(|ladder| &ladder.rows).find(|row| row.label == label)
+}
+
+/// The subjects of a setting, each once, for a plane in which all of them are drawn.
+fn drawn(setting: &Setting) -> Vec<&Row> {
+    let mut rows = setting.subjects();
+    if setting.ladders.iter().map(|ladder| ladder.rows.len()).sum::<usize>() > CROWDED {
+        rows.retain(|row| row.variant_of.is_none());
+    }
+    rows
+}
+
+/// A setting at the end of a title.
+fn under(setting: &Setting) -> String {
+    if setting.text.is_empty() { String::new() } else { format!(", {}", clean(&setting.text)) }
 }
 
 /// A name for a file out of words.

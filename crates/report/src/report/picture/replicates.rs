@@ -1,135 +1,101 @@
-//! What replicates within a sample, such as bursts under a limit: over time, a track a subject; and what was waited
+//! What replicates within a sample, such as bursts under a limit: over time, a strip a subject; and what was waited
 //! for also as a distribution.
 
-use super::distribution::{Curve, Told};
-use super::tracks::{Marks, Track, Tracks};
-use super::{Drawing, Picture, Table, distribution, named};
+use super::plane::{Curve, Place, Plane, Shape, Side, Strips, at_share, quantiles};
+use super::{Picture, distribution, row_of, subjects, under};
+use crate::axis::Range;
 use crate::experiment::{Replicates, Shown};
 use crate::report::model::{Experiment, Replicated, Row, Setting};
-use crate::report::text::clean;
+use crate::report::text::capital;
 use crate::units::{Unit, counted};
 
 /// Pictures of every declared series in every setting that has it.
 pub(super) fn pictures(experiment: &Experiment) -> Vec<Picture> {
-    let of_setting = |setting| {
-        let of_series = move |(index, declared): (usize, &'static Replicates)| {
-            let over_time = over_time(experiment, setting, index, declared);
-            let waits = (declared.shown == Shown::Waits).then(|| waits(experiment, setting, index, declared));
-            [over_time, waits.flatten()]
-        };
-        experiment.replicates.iter().enumerate().flat_map(of_series).flatten()
-    };
-    experiment.settings.iter().flat_map(of_setting).collect()
-}
-
-/// Each subject once, with its values, what was made of one below it.
-fn rows<'a>(
-    experiment: &'a Experiment,
-    setting: &'a Setting,
-    index: usize,
-) -> Vec<(&'a Row, &'a Replicated)> {
-    let of_subject = |subject: &Row| {
-        let row =
-            setting.ladders.iter().flat_map(|ladder| &ladder.rows).find(|row| row.label == subject.label)?;
-        Some((row, row.replicates.get(index)?.as_ref()?))
-    };
-    super::grid::subjects(experiment).into_iter().filter_map(of_subject).collect()
-}
-
-fn under(setting: &Setting) -> String {
-    if setting.text.is_empty() { String::new() } else { format!(", {}", clean(&setting.text)) }
+    let mut pictures = Vec::new();
+    for setting in &experiment.settings {
+        for (index, declared) in experiment.about.replicates.iter().enumerate() {
+            let own = |label: &str| {
+                let row = row_of(setting, label)?;
+                Some((row, row.replicates.get(index)?.as_ref()?))
+            };
+            let known: Vec<_> = subjects(experiment).iter().filter_map(|row| own(&row.label)).collect();
+            pictures.extend(over_time(experiment, setting, declared, &known));
+            if declared.shown == Shown::Waits {
+                pictures.extend(waits(experiment, setting, declared, &known));
+            }
+        }
+    }
+    pictures
 }
 
 fn over_time(
     experiment: &Experiment,
     setting: &Setting,
-    index: usize,
-    declared: &'static Replicates,
+    declared: &Replicates,
+    known: &[(&Row, &Replicated)],
 ) -> Option<Picture> {
-    let known: Vec<(&Row, &Replicated)> =
-        rows(experiment, setting, index).into_iter().filter(|(_, own)| own.every.is_some()).collect();
-    let every = known.first()?.1.every?;
-    // Tracks share one axis, so they must be in step.
-    let known: Vec<(&Row, &Replicated)> =
-        known.into_iter().filter(|(_, own)| own.every == Some(every)).collect();
-    let shown = |value: f64| declared.unit.format(value);
-    let track = |(row, own): &(&Row, &Replicated)| Track {
-        label: row.label.clone(),
-        layer: row.layer,
-        course: own.course.clone(),
-        words: format!("{}: {}, {}", row.label, counted(own.count, "value"), ends(declared, own)),
-        notes: [("largest", own.steps.len().saturating_sub(1)), ("median", own.steps.len() / 2)].map(
-            |(name, at)| own.steps.get(at).map_or(String::new(), |value| format!("{name} {}", shown(*value))),
+    let every = known.iter().find_map(|(_, own)| own.every)?;
+    // Strips share one axis, so they must be in step.
+    let known: Vec<_> = known.iter().filter(|(_, own)| own.every == Some(every)).collect();
+    let curve = |(row, own): &&(&Row, &Replicated)| {
+        let shown = |share| declared.unit.format(at_share(&own.steps, share));
+        Curve {
+            label: row.label.clone(),
+            layer: row.layer,
+            places: Place::all(&own.time_series, 0.0, every, 1.0),
+            words: format!(
+                "{}: {} from {} to {}, median {}",
+                row.label,
+                counted(own.count, "value"),
+                shown(0.0),
+                shown(1.0),
+                shown(0.5)
+            ),
+            notes: [format!("largest {}", shown(1.0)), format!("median {}", shown(0.5))],
+        }
+    };
+    let (shape, range, how) = match declared.shown {
+        Shown::Waits => (
+            Shape::Line,
+            Range::Ratio,
+            format!(
+                "Each value stands at its {}; all strips have the same logarithmic axis, and a line that ends early had no \
+                 more values.",
+                declared.along
+            ),
+        ),
+        Shown::Parts => (
+            Shape::Bars,
+            Range::FromZero,
+            "Each bar is one value; all strips have the same axis, from zero.".to_owned(),
         ),
     };
-    let table_row = |(row, own): &(&Row, &Replicated)| {
-        let at = |share: f64| own.steps[(share * (own.steps.len() - 1) as f64).round() as usize];
-        let mut texts = vec![row.label.clone(), own.count.to_string()];
-        texts.extend([0.0, 0.5, 0.95, 1.0].map(|share| shown(at(share))));
-        texts
+    let plane = Plane {
+        across: Side { name: declared.along.to_owned(), unit: Unit::Seconds, range: Range::Exact },
+        up: Side { name: String::new(), unit: declared.unit, range },
+        strips: Strips::Apart,
+        shape,
+        curves: known.iter().map(curve).collect(),
     };
-    let marks = match declared.shown {
-        Shown::Waits => Marks::Line,
-        Shown::Parts => Marks::Bars,
-    };
-    let told: Vec<_> =
-        known.iter().map(|(row, own)| format!("{}: {}", row.label, ends(declared, own))).collect();
-    let columns = ["subject", "values", "smallest", "median", "95 %", "largest"];
-    let mut caption = vec![match marks {
-        Marks::Line => format!(
-            "Each value stands at its {}; all tracks have the same logarithmic axis, and a line that ends early had no more \
-             values.",
-            declared.along
-        ),
-        Marks::Bars => "Each bar is one value; all tracks have the same axis, from zero.".to_owned(),
-    }];
-    caption.push("From the first sample of each subject that counts.".into());
-    Some(Picture {
-        name: named(&[experiment.name, declared.series, "over-time", &setting.values]),
-        experiment: experiment.name,
-        title: format!("{}: {}{}", experiment.name, declared.what, under(setting)),
-        caption,
-        alternative: format!("{} over time. {}.", capital(declared.what), told.join("; ")),
-        table: Table {
-            columns: columns.map(str::to_owned).to_vec(),
-            rows: known.iter().map(table_row).collect(),
-        },
-        drawing: Drawing::Tracks(Tracks {
-            across: (declared.along.to_owned(), Unit::Seconds),
-            unit: declared.unit,
-            marks,
-            step: (every, 0.0),
-            tracks: known.iter().map(track).collect(),
-        }),
-    })
-}
-
-/// From where to where its values reach.
-fn ends(declared: &Replicates, own: &Replicated) -> String {
-    let shown = |value: Option<&f64>| value.map_or("-".to_owned(), |value| declared.unit.format(*value));
-    let middle = own.steps.get(own.steps.len() / 2);
-    format!("{} to {}, median {}", shown(own.steps.first()), shown(own.steps.last()), shown(middle))
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+    let title = format!("{}: {}{}", experiment.name, declared.what, under(setting));
+    let caption = vec![how, "From the first sample of each subject that counts.".into()];
+    let steps = known.iter().map(|(row, own)| (row.label.as_str(), own.steps.as_slice()));
+    let table = quantiles(declared.unit, steps);
+    let file = [experiment.name, declared.series, "over-time", &setting.values];
+    plane.picture(&file, title, caption, &format!("{} over time", capital(declared.what)), table)
 }
 
 fn waits(
     experiment: &Experiment,
     setting: &Setting,
-    index: usize,
-    declared: &'static Replicates,
+    declared: &Replicates,
+    known: &[(&Row, &Replicated)],
 ) -> Option<Picture> {
-    let curve =
-        |(row, own): (&Row, &Replicated)| Curve { label: row.label.clone(), steps: own.steps.clone() };
-    distribution::picture(Told {
-        name: named(&[experiment.name, declared.series, "distribution", &setting.values]),
-        experiment: experiment.name,
-        title: format!("{}: how the {} is distributed{}", experiment.name, declared.what, under(setting)),
-        of: "values",
-        unit: declared.unit,
-        curves: rows(experiment, setting, index).into_iter().map(curve).collect(),
-    })
+    distribution::picture(
+        &[experiment.name, declared.series, "distribution", &setting.values],
+        format!("{}: how the {} is distributed{}", experiment.name, declared.what, under(setting)),
+        "values",
+        Side { name: String::new(), unit: declared.unit, range: Range::Ratio },
+        known.iter().map(|(row, own)| (row.label.clone(), own.steps.clone())).collect(),
+    )
 }

@@ -3,6 +3,8 @@
 //!
 //! Whatever comes from outside is escaped here, in the only two places that write text or an attribute.
 
+use askama::filters::{Html, escape};
+
 use super::letters::{width, wrap};
 use super::{Drawing, Picture};
 
@@ -13,15 +15,6 @@ pub enum Style {
     Standalone,
     /// Part of a page that says title and caption itself and holds [`css`] once.
     Inline,
-}
-
-/// Light or dark.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Theme {
-    /// Dark on white.
-    Light,
-    /// Light on nearly black.
-    Dark,
 }
 
 /// The width of every picture, in its own units.
@@ -54,28 +47,30 @@ const HEATS: [[&str; 7]; 2] = [
 /// How many of them there are.
 pub(super) const HEAT_STEPS: usize = HEATS[0].len();
 
-/// The rules that give a picture its colours in a theme, for pictures inside `scope`, such as `figure` or
-/// `:root[data-theme="dark"] figure`; with an empty one for all.
-pub fn css(theme: Theme, scope: &str) -> String {
-    let index = theme as usize;
-    let [paper, ink, faint, grid, alarm] = match theme {
-        Theme::Light => ["#ffffff", "#222222", "#5f6368", "#e3e5e8", "#b3261e"],
-        Theme::Dark => ["#16181c", "#e8e8e8", "#a4a9b0", "#33373d", "#ff8a80"],
-    };
+/// Paper, ink, what helps reading, grids, and what is wrong.
+const PLAIN: [[&str; 5]; 2] = [
+    ["#ffffff", "#222222", "#5f6368", "#e3e5e8", "#b3261e"],
+    ["#16181c", "#e8e8e8", "#a4a9b0", "#33373d", "#ff8a80"],
+];
+
+/// The rules that give pictures inside `scope` their colours, each made of one on white and one on nearly black ground.
+pub fn css(scope: &str, colour: impl Fn(&str, &str) -> String) -> String {
+    let [paper, ink, faint, grid, alarm] =
+        std::array::from_fn(|index| colour(PLAIN[0][index], PLAIN[1][index]));
     let scope = if scope.is_empty() { String::new() } else { format!("{scope} ") };
     let mut rules = format!(
         "{scope}.paper{{fill:{paper}}}{scope}.ink{{fill:{ink}}}{scope}.faint{{fill:{faint}}}\
-         {scope}.alarm{{fill:{alarm}}}{scope}.grid{{stroke:{grid}}}{scope}.axis{{stroke:{faint}}}\
-         {scope}.halo{{stroke:{paper}}}"
+         {scope}.alarm{{fill:{alarm}}}{scope}.grid{{stroke:{grid}}}{scope}.axis{{stroke:{faint}}}"
     );
-    for (number, colour) in PALETTES[index].iter().enumerate() {
+    for (number, (light, dark)) in PALETTES[0].iter().zip(PALETTES[1]).enumerate() {
+        let colour = colour(light, dark);
         rules.push_str(&format!(
             "{scope}.k{number} .mark{{fill:{colour}}}{scope}.k{number} .line,{scope}.k{number}.hollow .mark{{stroke:{colour}}}"
         ));
     }
-    for (number, colour) in HEATS[index].iter().enumerate() {
+    for (number, (light, dark)) in HEATS[0].iter().zip(HEATS[1]).enumerate() {
         // Dark steps of light ground, and light ones of dark ground, bear letters of the other kind.
-        let letters = if number >= 5 { paper } else { ink };
+        let (colour, letters) = (colour(light, dark), if number >= 5 { &paper } else { &ink });
         rules.push_str(&format!(
             "{scope}.h{number} .mark{{fill:{colour}}}{scope}.h{number} .ink{{fill:{letters}}}"
         ));
@@ -98,7 +93,6 @@ pub fn shapes(scope: &str) -> String {
         ".light .line,.light .mark{opacity:.5}",
         ".light .dots{opacity:.2}",
         ".hollow .mark{fill-opacity:0;stroke-width:1.6}",
-        ".halo{fill:none;stroke-width:4;stroke-linejoin:round}",
         ".d1{stroke-dasharray:7 3}",
         ".d2{stroke-dasharray:2 2.5}",
         ".d3{stroke-dasharray:9 3 2 3}",
@@ -111,7 +105,7 @@ pub fn shapes(scope: &str) -> String {
 /// The whole document.
 pub fn draw(picture: &Picture, style: Style) -> String {
     let width = match (&picture.drawing, style) {
-        (Drawing::Ladder(_), Style::Inline) => NARROW,
+        (Drawing::Rows(rows), Style::Inline) if !rows.legend.is_empty() => NARROW,
         _ => WIDTH,
     };
     let mut canvas = Canvas { body: String::new(), width };
@@ -124,14 +118,9 @@ pub fn draw(picture: &Picture, style: Style) -> String {
         top += 10.0;
     }
     let mut bottom = match &picture.drawing {
-        Drawing::Intervals(drawing) => drawing.draw(&mut canvas, top),
-        Drawing::Distribution(drawing) => drawing.draw(&mut canvas, top),
-        Drawing::Tracks(drawing) => drawing.draw(&mut canvas, top),
-        Drawing::Ladder(drawing) => drawing.draw(&mut canvas, top),
-        Drawing::Waterfall(drawing) => drawing.draw(&mut canvas, top),
+        Drawing::Rows(drawing) => drawing.draw(&mut canvas, top),
+        Drawing::Plane(drawing) => drawing.draw(&mut canvas, top),
         Drawing::Grid(drawing) => drawing.draw(&mut canvas, top),
-        Drawing::Over(drawing) => drawing.draw(&mut canvas, top),
-        Drawing::Changes(drawing) => drawing.draw(&mut canvas, top),
     };
     if style == Style::Standalone {
         bottom += 6.0;
@@ -154,7 +143,7 @@ pub fn draw(picture: &Picture, style: Style) -> String {
          <desc id=\"{name}-desc\">{alternative}</desc>"
     ));
     if style == Style::Standalone {
-        let (light, dark) = (css(Theme::Light, ""), css(Theme::Dark, ""));
+        let (light, dark) = (css("", |light, _| light.to_owned()), css("", |_, dark| dark.to_owned()));
         text.push_str(&format!(
             "<style>{}{light}@media (prefers-color-scheme:dark){{{dark}}}</style>\
              <rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>",
@@ -166,7 +155,7 @@ pub fn draw(picture: &Picture, style: Style) -> String {
 
 /// At which end of a text its place is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     Start,
     Middle,
     Last,
@@ -274,19 +263,7 @@ pub(super) fn short(place: f64) -> String {
 
 /// Text as it may stand in an element or in an attribute.
 pub fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            // What XML has no way to say.
-            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
-            control if control.is_control() => escaped.push(' '),
-            plain => escaped.push(plain),
-        }
-    }
-    escaped
+    // What XML has no way to say.
+    let text = text.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}").replace(char::is_control, " ");
+    escape(text, Html).map_or_else(|never| match never {}, |escaped| escaped.to_string())
 }

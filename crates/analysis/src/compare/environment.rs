@@ -1,0 +1,238 @@
+//! In what do old and new runs differ besides their numbers? Said before any of these, since a change of the
+//! subject and one of the machine cannot be told apart afterwards.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::{Run, Subject};
+use crate::plan::{Cell, Layer};
+use crate::record::ComponentFacts;
+use crate::record::kernel::{HOST, shared_arguments};
+
+/// What a difference between the two sides means for their comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::IntoStaticStr)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Meaning {
+    /// Of another machine or kernel: whatever differs below may come from it.
+    Machine,
+    /// The probe is not the same bits on both sides, or another dunnage took the stamps.
+    Instrument,
+    /// What a subject does is not what it did: found inside, not as asked.
+    Treatment,
+    /// Programs and settings of a subject: perhaps what the comparison is about.
+    Programs,
+    /// The same, started anew: a boot, a daemon.
+    Instance,
+    /// Anything else about the machine.
+    Other,
+}
+
+impl Meaning {
+    /// The word used in files.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// Whether the two sides cannot be compared where this differs.
+    pub fn is_not_comparable(self) -> bool {
+        matches!(self, Meaning::Machine | Meaning::Instrument | Meaning::Treatment)
+    }
+}
+
+/// Something that is not the same on both sides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// What it means.
+    #[serde(rename = "kind")]
+    pub meaning: Meaning,
+    /// What differs; of subjects, with the first label that it is true of.
+    pub what: String,
+    /// The labels of all subjects that it is true of; empty where it is about the machine.
+    pub subjects: Vec<String>,
+    /// What the old runs have, each once; `nothing` where it is not known.
+    pub old: String,
+    /// The same of the new runs.
+    pub new: String,
+}
+
+/// Facts about the machine whose difference makes it another one, beside the mitigations.
+const MACHINE: &str = "kernel kernel_version kernel_command_line architecture cpu cpu_cores cpu_sockets cpu_threads cpu_usable \
+     hypervisor cgroup_mode cgroup_v1_controllers cgroup_v2_controllers clock_source";
+/// Facts that are new with every boot or directory and say nothing about speed.
+const PASSING: [&str; 2] = ["boot_time", "storage_state"];
+/// Notes about an engine that count or age.
+const AGEING: [&str; 2] = ["containers", "daemon uptime"];
+const STARTED: &str = "daemon started";
+
+/// What a fact is about: what a difference means, its name, and the label of the subject; an empty one where it is about the
+/// machine.
+type About = (Meaning, String, String);
+
+/// What a run has. What it cannot tell is none, and then nothing is compared.
+type Facts = BTreeMap<About, Option<String>>;
+
+/// Everything that differs, what weighs most first.
+pub(super) fn differences(old: &[Run<'_>], new: &[Run<'_>], subjects: &[Subject]) -> Vec<Difference> {
+    let everyone = || old.iter().chain(new);
+    let has_pack = everyone().any(is_of_pack);
+    let boots = || everyone().filter_map(booted);
+    // The time of the boot is computed from a clock that is being corrected.
+    let has_booted = boots().max().zip(boots().min()).is_some_and(|(last, first)| last - first > 5);
+    let sides = [old, new].map(|side| -> Vec<(&Run<'_>, Facts)> {
+        let of = |run| {
+            let mut facts = of_machine(run, has_pack);
+            if let Some(at) = booted(run).filter(|_| has_booted) {
+                facts.insert((Meaning::Instance, "boot".into(), String::new()), Some(shown_time(at)));
+            }
+            subjects.iter().for_each(|subject| of_subject(run, subject, &mut facts));
+            (run, facts)
+        };
+        side.iter().map(of).collect()
+    });
+    let known: BTreeSet<&About> = sides.iter().flatten().flat_map(|(_, facts)| facts.keys()).collect();
+    let mut all: Vec<Difference> = Vec::new();
+    for about @ (meaning, what, label) in known {
+        let value = |(run, facts): &(&Run<'_>, Facts)| match facts.get(about) {
+            Some(value) => value.clone(),
+            // What a pack leaves out of the machine says nothing.
+            None => Some("nothing".to_owned()).filter(|_| !label.is_empty() || !is_of_pack(run)),
+        };
+        let values =
+            |side: &[(&Run<'_>, Facts)]| side.iter().map(value).collect::<Option<BTreeSet<String>>>();
+        let [Some(old), Some(new)] = sides.each_ref().map(|side| values(side)) else { continue };
+        // Runs of one side that differ among themselves are worth the same words.
+        if old == new && (old.len() == 1 || *meaning == Meaning::Instance) {
+            continue;
+        }
+        let [old, new] = [old, new].map(|side| side.into_iter().collect::<Vec<_>>().join(", "));
+        let same = |other: &&mut Difference| {
+            !label.is_empty()
+                && (other.meaning, &other.what, &other.old, &other.new) == (*meaning, what, &old, &new)
+        };
+        let own = Some(label.clone()).filter(|label| !label.is_empty());
+        match all.iter_mut().find(same) {
+            Some(other) => other.subjects.extend(own),
+            None => {
+                let (what, subjects) = (what.clone(), own.into_iter().collect());
+                all.push(Difference { meaning: *meaning, what, subjects, old, new });
+            }
+        }
+    }
+    all
+}
+
+/// Whether the run comes from a pack, which names no host.
+fn is_of_pack(run: &Run<'_>) -> bool {
+    run.recorded.environment.host == HOST
+}
+
+/// When the machine booted, in seconds after 1970.
+fn booted(run: &Run<'_>) -> Option<i64> {
+    run.recorded.environment.machine.get("boot_time")?.parse().ok()
+}
+
+/// When a daemon was started, from the kernel's ticks, of which every architecture has a hundred in a second.
+fn started(ticks: &str) -> String {
+    let Ok(ticks) = ticks.parse::<u64>() else { return format!("started at tick {ticks} after the boot") };
+    let (seconds, hundredths) = (ticks / 100, ticks % 100);
+    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+    format!("started {hours}:{minutes:02}:{:02}.{hundredths:02} h after the boot", seconds % 60)
+}
+
+fn shown_time(seconds: i64) -> String {
+    let at = jiff::Timestamp::from_second(seconds);
+    at.map_or_else(|_| seconds.to_string(), |at| at.strftime("%Y-%m-%d %H:%M UTC").to_string())
+}
+
+fn short(hash: &str) -> String {
+    hash.chars().take(12).collect()
+}
+
+fn of_machine(run: &Run<'_>, has_pack: bool) -> Facts {
+    let environment = &run.recorded.environment;
+    let mut all = Facts::new();
+    let mut add = |meaning, what: &str, value: Option<String>| {
+        all.insert((meaning, what.replace('_', " "), String::new()), value);
+    };
+    // A host's name is taken out of what is shared, which makes it no other machine.
+    let host = Some(&environment.host).filter(|host| !host.is_empty() && *host != HOST);
+    add(Meaning::Machine, "host", host.cloned());
+    for (name, fact) in &environment.machine {
+        let meaning = match name.as_str() {
+            one if one.starts_with("mitigation_") => Meaning::Machine,
+            one if MACHINE.split_whitespace().any(|name| name == one) => Meaning::Machine,
+            one if PASSING.contains(&one) => continue,
+            _ => Meaning::Other,
+        };
+        // What is shortened in a pack is compared as it is shortened.
+        let is_shortened = has_pack && name == "kernel_command_line";
+        add(meaning, name, Some(if is_shortened { shared_arguments(fact) } else { fact.clone() }));
+    }
+    add(Meaning::Instrument, "dunnage", Some(environment.dunnage.clone()));
+    add(Meaning::Instrument, "probe (SHA-256)", Some(short(&environment.probe)));
+    all
+}
+
+fn of_subject(run: &Run<'_>, subject: &Subject, all: &mut Facts) {
+    let environment = &run.recorded.environment;
+    let label = subject.label.as_str();
+    let mut add = |meaning, what: &str, value: Option<String>| {
+        all.insert((meaning, what.to_owned(), label.to_owned()), value);
+    };
+    let entry = run.recorded.plan.subjects.iter().find(|entry| entry.label == label);
+    add(Meaning::Programs, "subject", entry.map(|entry| entry.spec.to_string()));
+    if let Some(facts) = environment.subjects.get(label) {
+        let mut programs: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        // Our own executable is told once, as the instrument.
+        for one in facts.components.iter().filter(|one| one.sha256 != environment.probe) {
+            programs.entry(&one.role).or_default().push(program(one));
+        }
+        programs.iter().for_each(|(role, own)| add(Meaning::Programs, role, Some(own.join(" + "))));
+        for (note, text) in facts.notes.iter().filter(|(note, _)| !AGEING.contains(&note.as_str())) {
+            match note.as_str() {
+                STARTED => add(Meaning::Instance, "daemon", Some(started(text))),
+                // A pack has another path in the place of a private one.
+                _ if is_of_pack(run) && text.starts_with("/…/") => add(Meaning::Programs, note, None),
+                _ => add(Meaning::Programs, note, Some(text.clone())),
+            }
+        }
+    }
+    // Of the floor and of runtimes, which are given one that is the run's.
+    let is_given = entry.is_some_and(|entry| {
+        [Layer::Floor, Layer::Runtime].contains(&entry.layer) && entry.spec.get("seccomp") != Some("off")
+    });
+    let filter = environment.filter.as_ref().filter(|_| is_given);
+    add(Meaning::Treatment, "system call filter (SHA-256)", filter.map(|filter| short(&filter.sha256)));
+    for (name, values) in found(run, subject) {
+        let values: Vec<&str> = values.into_iter().collect();
+        add(Meaning::Treatment, &name.replace('_', " "), Some(values.join(" or ")));
+    }
+}
+
+fn program(one: &ComponentFacts) -> String {
+    let version = if one.version.is_empty() { &one.path } else { &one.version };
+    format!("{version} ({})", short(&one.sha256))
+}
+
+/// What the probe found inside a subject in any round of the cells that both sides have.
+fn found<'a>(run: &Run<'a>, subject: &Subject) -> BTreeMap<&'a str, BTreeSet<&'a str>> {
+    let plan = &run.recorded.plan;
+    let is_shared = |cell: &Cell| {
+        plan.subjects[cell.subject].label == subject.label
+            && subject
+                .shared
+                .iter()
+                .any(|(name, setting, _)| (*name, setting) == (cell.experiment, &cell.setting))
+    };
+    let own = plan.cells.iter().zip(&run.recorded.series).filter(|(cell, _)| is_shared(cell));
+    let numbers: BTreeSet<usize> =
+        own.flat_map(|(_, series)| series.treatments.iter().flatten().copied()).collect();
+    let mut all: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (name, fact) in numbers.into_iter().filter_map(|number| run.recorded.treatments.get(number)).flatten()
+    {
+        all.entry(name).or_default().insert(fact);
+    }
+    all
+}

@@ -1,0 +1,125 @@
+//! What does each line of an experiment come to, given what bare and floor did and what a run does by itself? The rules stand in
+//! `stats::runs`; here they meet a line, first each of its settings, then all of them together. The verdicts of an experiment
+//! share one level.
+
+use super::lines::{InSetting, Line, Measured, NO_VALUE, Ready, Scale, Together};
+use super::{Experiment, Key, Subject};
+use crate::experiment::{self, Weight};
+use crate::stats::{self, Estimate, Family, Ruling};
+use crate::verdict::{Kind, in_parallel};
+
+/// What both sides have of an experiment; none where they share no cell of it.
+pub(super) fn experiment(
+    about: &'static experiment::Experiment,
+    sides: &[Vec<Ready<'_>>; 2],
+    subjects: &[Subject],
+) -> Option<Experiment> {
+    let is_own = |(name, ..): &&Key| *name == about.name;
+    let mut own: Vec<(&Subject, Vec<&Key>)> =
+        subjects.iter().map(|one| (one, one.shared.iter().filter(is_own).collect())).collect();
+    own.retain(|(_, keys)| !keys.is_empty());
+    let plan = sides[0].first().filter(|_| !own.is_empty())?.plan();
+    let family = family(about.metrics, &own);
+    let alpha = family.per_comparison();
+    let wanted: Vec<(usize, &(&Subject, Vec<&Key>))> =
+        (0..about.metrics.len()).flat_map(|metric| own.iter().map(move |one| (metric, one))).collect();
+    let mut lines = in_parallel(&wanted, |&(metric, (subject, keys))| {
+        let definition = &about.metrics[metric];
+        let margin = plan.margin_of(about.name, definition);
+        let measured = Measured { sides, keys, metric, margin, alpha };
+        let line = measured.line(subject, definition);
+        let own = measured.own_move(&line.settings);
+        (line, own, keys)
+    });
+    // What only one side can have (the requests of one that is asked over an API) is no gap, nor is what nobody
+    // measured (others' files have a column or two).
+    let is_unmeasured = |one: &InSetting| one.failure.iter().all(|why| why.as_deref() == Some(NO_VALUE));
+    lines.retain(|(line, ..)| match line.verdict {
+        Kind::Context => line.settings.iter().any(|one| one.numbers.is_some()),
+        _ => !line.settings.iter().all(is_unmeasured),
+    });
+    let controls: Vec<Line> =
+        lines.iter().map(|one| &one.0).filter(|line| line.is_control).cloned().collect();
+    for (line, own, keys) in lines.iter_mut().filter(|(line, ..)| line.verdict != Kind::Context) {
+        judge(line, &about.metrics[line.metric], &controls, *own);
+        // What is suspect in a run by itself is suspect here.
+        let suspect = |(key, one): (&&Key, &InSetting)| {
+            let size = one.numbers.map_or(0.0, |numbers| numbers.difference.value.abs());
+            sides.iter().flatten().find_map(|run| run.suspect(key, line.metric, size))
+        };
+        line.suspect = keys.iter().zip(&line.settings).find_map(suspect);
+        if line.suspect.is_some() {
+            line.verdict = Kind::Suspect;
+        }
+    }
+    Some(Experiment {
+        name: about.name,
+        question: about.question,
+        family: family.comparisons,
+        level: alpha,
+        metrics: plan.metric_facts(about),
+        lines: lines.into_iter().map(|(line, ..)| line).collect(),
+    })
+}
+
+/// How many intervals of decisive metrics an experiment gets: one for each setting of a subject, and one over all where there
+/// are several.
+fn family(metrics: &[experiment::Metric], subjects: &[(&Subject, Vec<&Key>)]) -> Family {
+    let decisive = metrics.iter().filter(|metric| metric.weight == Weight::Verdict).count();
+    let of = |(_, keys): &(&Subject, Vec<&Key>)| keys.len() + usize::from(keys.len() > 1);
+    Family::of(decisive * subjects.iter().map(of).sum::<usize>())
+}
+
+/// Applies the rules of two runs to a line.
+fn judge(line: &mut Line, metric: &experiment::Metric, controls: &[Line], own: f64) {
+    let Some(together) = line.together else { return };
+    let is_other = |control: &&Line| !line.is_control && control.metric == line.metric;
+    let others: Vec<&Line> = controls.iter().filter(is_other).collect();
+    // Without logarithms nothing says what a change of the machine would come to here.
+    let own = together.log_matters.map_or(0.0, |_| own);
+    let shift = |all: Together| together.log_matters.and(all.log_matters).map(|_| all.decided.shift);
+    let of_controls: Vec<Estimate> = others.iter().filter_map(|control| shift(control.together?)).collect();
+    let matters = together.log_matters.unwrap_or(together.matters);
+    let ruling = stats::rule(&together.decided, matters, &of_controls, own);
+    for one in &mut line.settings {
+        let same = |control: &&Line| control.settings.iter().find(|own| own.text == one.text)?.logarithm;
+        let of_controls: Vec<Estimate> =
+            others.iter().filter_map(same).map(|(control, _)| control.shift).collect();
+        one.ruling = one.logarithm.map(|(change, matters)| stats::rule(&change, matters, &of_controls, own));
+    }
+    let any = |ruling: Ruling| line.settings.iter().any(|one| one.ruling == Some(ruling));
+    let (up, down) = (any(Ruling::More), any(Ruling::Less));
+    line.verdict = match ruling {
+        // A control that changed is what a changed machine is known by.
+        Ruling::More | Ruling::Less if line.is_control => Kind::Machine,
+        Ruling::More if down => Kind::Mixed,
+        Ruling::Less if up => Kind::Mixed,
+        Ruling::More | Ruling::Less => {
+            Kind::of_difference(ruling == Ruling::More, metric.unit, metric.better)
+        }
+        _ if up && down => Kind::Mixed,
+        Ruling::Same if up || down => Kind::Mixed,
+        Ruling::Same => Kind::Same,
+        Ruling::Machine => Kind::Machine,
+        Ruling::ControlsTooWide(_) | Ruling::Unsteady(_) | Ruling::Undecided { .. } => Kind::Undecided,
+        Ruling::TooFew { .. } => Kind::TooFew,
+    };
+    line.ruling = Some(match ruling {
+        Ruling::ControlsTooWide(bound) => Ruling::ControlsTooWide(told(&together, bound)),
+        Ruling::Unsteady(bound) => Ruling::Unsteady(told(&together, bound)),
+        Ruling::Undecided { smallest_visible, new_run } => {
+            Ruling::Undecided { smallest_visible: told(&together, smallest_visible), new_run }
+        }
+        other => other,
+    });
+}
+
+/// A size on the scale on which a line is decided as its sentence tells it: a share, or units of what matters.
+fn told(together: &Together, size: f64) -> f64 {
+    match (together.log_matters, together.scale) {
+        (None, _) => size,
+        // Where everything matters, a unit is the old median.
+        (Some(least), Scale::Margins) if least > 0.0 => size.exp_m1() / least.exp_m1(),
+        (Some(_), _) => size.exp_m1(),
+    }
+}

@@ -1,0 +1,106 @@
+//! What a reader must know beside the verdicts of a comparison, in sentences without their ends.
+
+use std::collections::BTreeSet;
+
+use super::{Difference, Meaning, Run, Subject};
+use crate::verdict::Warning;
+
+/// All of it, what weighs most first.
+pub(super) fn all(
+    old: &[Run<'_>],
+    new: &[Run<'_>],
+    subjects: &[Subject],
+    differences: &[Difference],
+) -> Vec<String> {
+    let mut all: Vec<String> = not_comparable(differences).into_iter().collect();
+    let restarted = differences.iter().filter(|one| one.meaning == Meaning::Instance);
+    let labels: Vec<String> =
+        restarted.flat_map(|one| &one.subjects).map(|label| format!("`{label}`")).collect();
+    if old.len() == 1 && new.len() == 1 && !labels.is_empty() {
+        all.push(format!(
+            "the daemon of {} was started anew between the runs: a started daemon is one sample of what a start gives",
+            labels.join(", ")
+        ));
+    }
+    for run in old {
+        let name = &run.recorded.run;
+        if new.iter().any(|other| other.recorded.run == *name) {
+            all.push(format!("`{}` stands on both sides: run {name} is compared with itself", run.place));
+        }
+    }
+    all.extend(without_controls(subjects));
+    let runs = || old.iter().chain(new);
+    all.extend(in_blocks(runs()));
+    all.extend(margins(&old[0], runs()));
+    all.extend(runs().flat_map(of_run));
+    all
+}
+
+/// Where nobody shows what the machine does by itself.
+fn without_controls(subjects: &[Subject]) -> Option<String> {
+    let names = |is_meant: fn(&&Subject) -> bool| -> BTreeSet<&str> {
+        subjects.iter().filter(is_meant).flat_map(|one| &one.shared).map(|(name, ..)| *name).collect()
+    };
+    let known = names(|one| one.is_control);
+    let without: Vec<&str> = names(|_| true).difference(&known).copied().collect();
+    let where_ = if known.is_empty() { String::new() } else { format!(" with {}", without.join(", ")) };
+    (!without.is_empty()).then(|| {
+        format!("neither bare nor floor is in all runs{where_}: what the machine did cannot be told from what a subject did")
+    })
+}
+
+/// What makes every change doubtful, and what would help.
+fn not_comparable(differences: &[Difference]) -> Option<String> {
+    let differing: Vec<&Difference> =
+        differences.iter().filter(|one| one.meaning.is_not_comparable()).collect();
+    let names: Vec<&str> = differing.iter().map(|one| one.what.as_str()).collect();
+    let verb = match names.len() {
+        0 => return None,
+        1 => "differs",
+        _ => "differ",
+    };
+    let of_dunnage = differing.iter().all(|one| one.meaning == Meaning::Instrument);
+    let remedy = if of_dunnage { "; one build of dunnage for both sides takes that away" } else { "" };
+    Some(format!(
+        "not comparable: {} {verb}, so a change below may come from that and not from what you changed{remedy}",
+        names.join(", ")
+    ))
+}
+
+/// Margins are fixed before measuring; two plans may have fixed them differently.
+fn margins<'a>(first: &Run<'_>, runs: impl Iterator<Item = &'a Run<'a>> + Clone) -> Vec<String> {
+    let of = |one: &crate::plan::FixedMargin| {
+        let name = (&one.experiment, &one.metric);
+        let differs = |run: &&Run<'_>| {
+            let mut margins = run.recorded.plan.margins.iter();
+            margins.any(|other| (&other.experiment, &other.metric) == name && other.margin != one.margin)
+        };
+        let run = runs.clone().find(differs)?;
+        Some(format!(
+            "`{}` has another margin for {} of {}; the one of `{}` holds here",
+            run.place, one.metric, one.experiment, first.place
+        ))
+    };
+    first.recorded.plan.margins.iter().filter_map(of).collect()
+}
+
+/// What is wrong with a run by itself.
+fn of_run(run: &Run<'_>) -> Vec<String> {
+    let is_told = |one: &&Warning| ["unfinished", "resumed", "damaged", "disturbed"].contains(&one.kind);
+    let warnings = run.quality.warnings.iter().filter(is_told);
+    warnings.map(|warning| format!("`{}`: {}", run.place, warning.seen)).collect()
+}
+
+/// What imported samples lack that were taken one cell after the other; said once of all such runs.
+pub(crate) fn in_blocks<'a>(runs: impl Iterator<Item = &'a Run<'a>>) -> Option<String> {
+    let own: Vec<String> =
+        runs.filter(|run| run.recorded.is_in_blocks()).map(|run| format!("`{}`", run.place)).collect();
+    let were = if own.len() == 1 { "was" } else { "were" };
+    (!own.is_empty()).then(|| {
+        format!(
+            "{} {were} imported, and taken in blocks: every sample of one cell after another, not in shuffled rounds, so that \
+             what the machine did meanwhile is part of what differs between cells",
+            own.join(", ")
+        )
+    })
+}

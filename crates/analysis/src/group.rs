@@ -1,0 +1,17 @@
+//! What belongs together, in the order in which it comes first.
+
+/// Things by what they have in common: each group in the place of its first one.
+pub fn in_groups<T, K: PartialEq>(
+    all: impl IntoIterator<Item = T>,
+    key: impl Fn(&T) -> K,
+) -> Vec<(K, Vec<T>)> {
+    let mut groups: Vec<(K, Vec<T>)> = Vec::new();
+    for one in all {
+        let own = key(&one);
+        match groups.iter_mut().find(|(known, _)| *known == own) {
+            Some((_, group)) => group.push(one),
+            None => groups.push((own, vec![one])),
+        }
+    }
+    groups
+}

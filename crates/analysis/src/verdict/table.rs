@@ -1,0 +1,86 @@
+//! Tables that belong to one experiment: what it wants to show beside the findings that all have. Plain
+//! data, computed once and rendered everywhere.
+
+use serde::{Serialize, Serializer};
+
+use crate::stats::Estimate;
+use crate::units::Unit;
+
+/// A table of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExperimentTable {
+    /// The experiment's name.
+    #[serde(skip)]
+    pub experiment: &'static str,
+    /// Its name in files.
+    pub name: &'static str,
+    /// What it shows, in a line.
+    pub title: String,
+    /// Its columns; the first says what a row is about.
+    pub columns: Vec<Column>,
+    /// Its rows, each with an item for every column.
+    pub rows: Vec<Vec<Item>>,
+    /// What a reader must know to read it, in sentences.
+    pub notes: Vec<String>,
+    /// What it comes to, in a sentence or two, for whoever sees only the end of the report.
+    pub summary: Vec<String>,
+}
+
+impl ExperimentTable {
+    /// A table with neither notes nor a summary.
+    pub fn new(
+        experiment: &'static str,
+        name: &'static str,
+        title: String,
+        columns: Vec<Column>,
+    ) -> ExperimentTable {
+        let (rows, notes, summary) = (Vec::new(), Vec::new(), Vec::new());
+        ExperimentTable { experiment, name, title, columns, rows, notes, summary }
+    }
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// The base unit of its values; none where it holds texts.
+    pub unit: Option<Unit>,
+}
+
+impl Column {
+    /// A column of texts.
+    pub fn of_texts(name: &str) -> Column {
+        Column { name: name.to_owned(), unit: None }
+    }
+
+    /// A column of values.
+    pub fn of_values(name: &str, unit: Unit) -> Column {
+        Column { name: name.to_owned(), unit: Some(unit) }
+    }
+}
+
+/// What stands in a row below a column.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Item {
+    /// Words.
+    Text(String),
+    /// A value in the column's unit.
+    Value(f64),
+    /// A value with its interval.
+    Interval(Estimate),
+    /// Why there is no value: `not applicable`.
+    Nothing(#[serde(serialize_with = "nothing")] String),
+}
+
+impl Item {
+    /// The value, or why there is none.
+    pub fn value(value: Option<f64>, why: &str) -> Item {
+        value.map_or_else(|| Item::Nothing(why.to_owned()), Item::Value)
+    }
+}
+
+fn nothing<S: Serializer>(why: &str, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map([("nothing", why)])
+}

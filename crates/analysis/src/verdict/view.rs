@@ -1,0 +1,95 @@
+//! A run with what follows from it so far, as rules look at it that find suspects and make an experiment's own tables.
+
+use super::{CellSummary, Columns, Finding, Noise, Price, sibling};
+use crate::experiment::Metric;
+use crate::plan::{Cell, Layer, Plan};
+use crate::record::Recorded;
+
+/// What a rule may look at.
+pub struct View<'a> {
+    /// What was recorded.
+    pub run: &'a Recorded,
+    /// The values of every cell and metric by complete round.
+    pub columns: &'a Columns,
+    /// The cells, in the order of the plan.
+    pub cells: &'a [CellSummary],
+    /// What the comparisons came to; for tables, overruled where it is suspect.
+    pub findings: Vec<Finding>,
+    /// What twins show.
+    pub noise: &'a [Noise],
+    /// What settings cost more than their references.
+    pub prices: &'a [Price],
+}
+
+impl<'a> View<'a> {
+    /// The plan of the run.
+    pub fn plan(&self) -> &'a Plan {
+        &self.run.plan
+    }
+
+    /// A cell of the plan.
+    pub fn cell(&self, cell: usize) -> &'a Cell {
+        &self.plan().cells[cell]
+    }
+
+    /// What a cell measures.
+    pub fn metric(&self, cell: usize, metric: usize) -> &'static Metric {
+        &self.plan().metrics(self.cell(cell))[metric]
+    }
+
+    /// Every cell with every one of its metrics.
+    pub fn all(&self) -> impl Iterator<Item = (usize, usize)> {
+        let metrics = |cell: usize| self.cells[cell].metrics.len();
+        (0..self.cells.len()).flat_map(move |cell| (0..metrics(cell)).map(move |metric| (cell, metric)))
+    }
+
+    /// The cells of an experiment.
+    pub fn cells_of(&self, experiment: &'static str) -> impl Iterator<Item = usize> + use<'a> {
+        let cells = self.plan().cells.iter().enumerate();
+        cells.filter(move |(_, cell)| cell.experiment == experiment).map(|(index, _)| index)
+    }
+
+    /// Those of subjects other than the baseline, without twins, each with the baseline's cell in the same setting.
+    pub fn beside_baseline(&self, experiment: &'static str) -> Vec<(usize, usize)> {
+        let plan = self.plan();
+        let baseline = plan.baseline_of(experiment);
+        let beside = |cell: usize| {
+            let subject = plan.cells[cell].subject;
+            let is_other = subject != baseline && plan.subjects[subject].twin_of.is_none();
+            is_other.then(|| Some((cell, sibling(plan, cell, baseline)?)))?
+        };
+        self.cells_of(experiment).filter_map(beside).collect()
+    }
+
+    /// Whether a cell is of a process on the host.
+    pub fn is_bare(&self, cell: usize) -> bool {
+        self.plan().subjects[self.cell(cell).subject].layer == Layer::Bare
+    }
+
+    /// The place of a metric among those of a cell's experiment.
+    pub fn metric_index(&self, cell: usize, name: &str) -> Option<usize> {
+        self.plan().metrics(self.cell(cell)).iter().position(|metric| metric.name == name)
+    }
+
+    /// The label of a cell's subject.
+    pub fn label(&self, cell: usize) -> &'a str {
+        &self.plan().subjects[self.cell(cell).subject].label
+    }
+
+    /// The label of what an experiment's subjects are compared with.
+    pub fn baseline(&self, experiment: &str) -> &'a str {
+        &self.plan().subjects[self.plan().baseline_of(experiment)].label
+    }
+
+    /// A metric of a cell, in words.
+    pub fn named(&self, cell: usize, metric: usize) -> String {
+        let setting = &self.cell(cell).setting;
+        let setting = if setting.0.is_empty() { String::new() } else { format!(" ({setting})") };
+        format!("{} of `{}`{setting}", self.metric(cell, metric).name, self.label(cell))
+    }
+
+    /// The same setting of the baseline.
+    pub fn baseline_cell(&self, cell: usize) -> Option<usize> {
+        sibling(self.plan(), cell, self.plan().baseline_of(self.cell(cell).experiment))
+    }
+}

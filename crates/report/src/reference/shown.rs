@@ -1,0 +1,62 @@
+//! How sources, their numbers, cautions and suspects are told, wherever they stand.
+
+use super::{Caution, Issue, Published, Source, Standing};
+use crate::document::{Block, Cell, Item, Tone};
+
+/// A repetition that stands behind another number.
+const SINGLE: &str = "single value";
+
+/// Where a source is found, and where and how it was measured.
+pub fn facts(source: &Source) -> [(&'static str, String); 7] {
+    let place = match (&source.url, &source.revision) {
+        (Some(url), Some(revision)) => &format!("{url} at {revision}"),
+        (Some(url), None) => url,
+        (None, _) => "not public",
+    };
+    [
+        ("where", place),
+        ("licence", &source.licence),
+        ("language", &source.language),
+        ("machine", &source.hardware),
+        ("kernel", &source.kernel),
+        ("engines", &source.engines),
+        ("method", &source.method),
+    ]
+    .map(|(name, text)| (name, text.to_owned()))
+}
+
+/// What to beware of, and what must not be believed.
+pub fn remarks<'a>(
+    cautions: impl IntoIterator<Item = &'a Caution>,
+    issues: impl IntoIterator<Item = &'a Issue>,
+) -> Block {
+    let caution = |one: &Caution| {
+        let mark = if one.standing == Standing::Guess { "Caution, a guess" } else { "Caution" };
+        let about = if one.about.is_empty() { String::new() } else { format!("{}: ", one.about.join(", ")) };
+        Item::of(format!("{about}{}", one.text)).marked(Tone::Open, mark)
+    };
+    let issue = |one: &Issue| {
+        Item::of(format!("{}: {}", one.experiment, one.evidence))
+            .marked(Tone::Alarm, format!("Suspect, {}", one.rule))
+            .detail(format!("Probably: {}", one.mechanism))
+    };
+    Block::List(cautions.into_iter().map(caution).chain(issues.into_iter().map(issue)).collect())
+}
+
+/// What was published of one quantity, a line each; repetitions behind it.
+pub fn numbers(all: &[Published]) -> Cell {
+    let (single, told): (Vec<&Published>, Vec<&Published>) =
+        all.iter().partition(|one| one.statistic == SINGLE && one.note.is_empty());
+    let values: Vec<_> = single.iter().map(|one| one.printed.as_str()).collect();
+    let detail = match values[..] {
+        [] => String::new(),
+        [only] => format!("{SINGLE}: {only}"),
+        _ => format!("{} {SINGLE}s: {}", values.len(), values.join(", ")),
+    };
+    let line = |one: &Published| {
+        let of = one.repetitions.map(|count| format!(" of {count}")).unwrap_or_default();
+        let note = if one.note.is_empty() { String::new() } else { format!(" ({})", one.note) };
+        format!("{} {}{of}{note}", one.statistic, one.printed)
+    };
+    Cell { detail, ..Cell::lines(told.into_iter().map(line)) }
+}

@@ -1,0 +1,123 @@
+//! How does it grow? A metric over a number that the settings differ in, such as the size of a job: a line a subject
+//! through its medians, in a band of their intervals.
+
+use super::plane::{Curve, Place, Plane, Shape, Side, Strips};
+use super::{Picture, row_of, subjects};
+use crate::axis::Range;
+use crate::report::model::{Experiment, Setting};
+use crate::report::text::{clean, estimated};
+use crate::units::Unit;
+
+/// Two points show no growth.
+const FEWEST: usize = 3;
+/// Numbers further apart than this stand by their ratio.
+const WIDE: f64 = 20.0;
+
+/// A picture for each decisive metric where all settings differ in one number alone.
+pub(super) fn pictures(experiment: &Experiment) -> Vec<Picture> {
+    let texts: Vec<&str> = experiment.settings.iter().map(|setting| setting.text.as_str()).collect();
+    let Some((along, numbers)) = one_number(&texts) else { return Vec::new() };
+    let mut settings: Vec<(f64, &Setting)> = numbers.into_iter().zip(&experiment.settings).collect();
+    settings.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    let decisive = (0..experiment.metrics.len()).filter(|&index| experiment.metrics[index].decisive);
+    decisive.filter_map(|metric| picture(experiment, metric, &along, &settings)).collect()
+}
+
+fn picture(
+    experiment: &Experiment,
+    metric: usize,
+    along: &str,
+    settings: &[(f64, &Setting)],
+) -> Option<Picture> {
+    let unit = experiment.metrics[metric].unit;
+    let curve = |label: &str| {
+        let median = |setting| Some(row_of(setting, label)?.value(metric)?.median);
+        let known: Vec<_> =
+            settings.iter().filter_map(|(number, setting)| Some((*number, median(setting)?))).collect();
+        let place = |(x, median): &(f64, _)| {
+            let median: &crate::stats::Estimate = median;
+            let (low, high) = median.interval.map_or((median.value, median.value), |one| (one.low, one.high));
+            Some(Place { x: *x, low, value: median.value, high })
+        };
+        let words: Vec<_> =
+            known.iter().map(|(number, median)| format!("{} at {number}", estimated(unit, median))).collect();
+        (known.len() >= FEWEST).then(|| Curve {
+            label: label.to_owned(),
+            layer: "",
+            places: known.iter().map(place).collect(),
+            words: format!("{label}: {}", words.join(", ")),
+            notes: Default::default(),
+        })
+    };
+    let asked = subjects(experiment).into_iter().filter(|row| row.variant_of.is_none());
+    let mut curves: Vec<Curve> = asked.filter_map(|row| curve(&row.label)).collect();
+    // The largest at the end stands first, as its line does.
+    let last = |curve: &Curve| curve.places.last().copied().flatten().map_or(0.0, |place| place.value);
+    curves.sort_by(|one, other| last(other).total_cmp(&last(one)));
+    let (low, high) = (settings.first()?.0, settings.last()?.0);
+    let range = if low > 0.0 && high / low > WIDE { Range::Ratio } else { Range::FromZero };
+    let name = experiment.metrics[metric].name;
+    let plane = Plane {
+        across: Side { name: along.to_owned(), unit: Unit::Count, range },
+        up: Side { name: name.to_owned(), unit, range: Range::Ratio },
+        strips: Strips::Together,
+        shape: Shape::Line,
+        curves,
+    };
+    let title = format!("{}: {name} over {along}", experiment.name);
+    let caption = vec!["Lines go through medians; the bands are their intervals at 95 %.".into()];
+    let table = plane.table();
+    plane.picture(
+        &[experiment.name, name, "over", along],
+        title,
+        caption,
+        &format!("{name} over {along}"),
+        table,
+    )
+}
+
+/// The number in which texts differ and nothing else, and what stands before it.
+fn one_number(texts: &[&str]) -> Option<(String, Vec<f64>)> {
+    let (first, rest) = texts.split_first()?;
+    let before =
+        |text: &&str| first.bytes().zip(text.bytes()).take_while(|(one, other)| one == other).count();
+    let after = |text: &&str| {
+        first.bytes().rev().zip(text.bytes().rev()).take_while(|(one, other)| one == other).count()
+    };
+    let is_of_number = |letter: char| letter.is_ascii_digit() || letter == '.';
+    let before = first.get(..rest.iter().map(before).min()?)?.trim_end_matches(is_of_number);
+    let after = first.get(first.len() - rest.iter().map(after).min()?..)?.trim_start_matches(is_of_number);
+    let number =
+        |text: &&str| text.get(before.len()..text.len().checked_sub(after.len())?)?.parse::<f64>().ok();
+    let numbers: Vec<f64> = texts.iter().filter_map(number).filter(|number| number.is_finite()).collect();
+    let mut distinct = numbers.clone();
+    distinct.sort_by(f64::total_cmp);
+    distinct.dedup();
+    let key = before.rsplit(';').next().unwrap_or(before).trim_end_matches('=');
+    let key = key.rsplit('=').next().unwrap_or(key);
+    (numbers.len() == texts.len() && distinct.len() == texts.len() && distinct.len() >= FEWEST)
+        .then(|| (clean(key), numbers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_differ_in_one_number_lie_on_an_axis() {
+        let found = |texts: &[&str]| one_number(texts);
+        let jobs =
+            ["cmd=sort;mode=run;sweep=n=10", "cmd=sort;mode=run;sweep=n=20", "cmd=sort;mode=run;sweep=n=400"];
+        assert_eq!(found(&jobs), Some(("n".into(), vec![10.0, 20.0, 400.0])));
+        // What numbers share at their ends belongs to them.
+        assert_eq!(
+            found(&["w=100ms", "w=200ms", "w=1500ms"]),
+            Some(("w".into(), vec![100.0, 200.0, 1500.0]))
+        );
+        assert_eq!(found(&["w=1ms", "w=2ms"]), None, "two are no course");
+        assert_eq!(found(&["a=1;b=2", "a=2;b=1", "a=3;b=3"]), None);
+        assert_eq!(found(&["prestate=idle", "prestate=primed", "prestate=x"]), None);
+        assert_eq!(found(&["", "", ""]), None);
+        assert_eq!(found(&["é=1", "é=2", "è=3"]), None);
+    }
+}

@@ -1,0 +1,102 @@
+//! Where it matters what is waited for: pairs of one layer and ladder of which one takes less of another metric than
+//! the other does, and yet not less of the first metric, by which the choice was told.
+
+use super::{Decided, Finding, One, Sentence, Topic, group, takes};
+use crate::distinct;
+use crate::experiment::Weight;
+use crate::plan::{Ladder, Layer};
+use crate::report::text::joined;
+use crate::units::Better;
+use crate::verdict::Verdict;
+
+/// What is decided of another metric of a pair, and the finding about the first metric, which orders it otherwise or
+/// not at all.
+type Turned<'a> = (Decided<'a>, &'a Finding);
+
+impl<'a> One<'a> {
+    /// By layer, ladder and metric.
+    pub(super) fn otherwise(&self) -> Vec<Sentence> {
+        let mut all = Vec::new();
+        for layer in [Layer::Runtime, Layer::Engine] {
+            for ladder in [Ladder::AsInstalled, Ladder::Equalised] {
+                let mut turned = self.turned(layer, ladder);
+                let size = |one: &Turned<'_>| one.0.difference.value.abs();
+                turned.sort_by(|one, other| size(other).total_cmp(&size(one)));
+                let mut metrics = distinct(turned.iter().map(|(one, _)| one.finding.metric));
+                metrics.sort_unstable();
+                for metric in metrics {
+                    let own = turned.iter().copied().filter(|(one, _)| one.finding.metric == metric);
+                    all.push(self.told_otherwise(layer, ladder, &own.collect::<Vec<_>>()));
+                }
+            }
+        }
+        all
+    }
+
+    fn turned(&self, layer: Layer, ladder: Ladder) -> Vec<Turned<'a>> {
+        let plan = self.plan;
+        let stands = |subject: usize| {
+            let entry = &plan.subjects[subject];
+            entry.layer == layer && entry.ladder == ladder && plan.is_original(subject)
+        };
+        let of = |finding: &'a Finding| -> Option<Turned<'a>> {
+            let comparison = self.comparison(finding);
+            let metric = plan.metrics(&plan.cells[finding.cell]).get(finding.metric)?;
+            let is_meant = comparison.experiment == self.name
+                && finding.metric > 0
+                && metric.weight == Weight::Verdict
+                && stands(comparison.subject)
+                && stands(comparison.against);
+            let decided = Decided::of(finding).filter(|_| is_meant)?;
+            let kind = finding.kind();
+            let same_pair = |other: &&Finding| {
+                (other.comparison, other.cell, other.metric) == (finding.comparison, finding.cell, 0)
+            };
+            let first = self.analysis.findings.iter().find(same_pair)?;
+            let is_known = matches!(
+                first.verdict,
+                Verdict::More | Verdict::Less | Verdict::Same | Verdict::Undecided { .. }
+            );
+            let is_worse = (first.difference?.value > 0.0) == (self.better == Better::Less);
+            let is_turned = is_worse != kind.is_worse() || first.verdict == Verdict::Same;
+            let is_told = (kind.is_worse() || kind.is_better()) && is_known && is_turned;
+            (is_told && self.better != Better::Neither).then_some((decided, first))
+        };
+        self.analysis.findings.iter().filter_map(of).collect()
+    }
+
+    /// The pair that differs most with its numbers, setting by setting, and the others by name.
+    fn told_otherwise(&self, layer: Layer, ladder: Ladder, turned: &[Turned<'_>]) -> Sentence {
+        let better_and_worse = |(one, _): &Turned<'_>| {
+            let comparison = self.comparison(one.finding);
+            match one.finding.kind().is_worse() {
+                true => [comparison.against, comparison.subject],
+                false => [comparison.subject, comparison.against],
+            }
+        };
+        let pairs = distinct(turned.iter().map(better_and_worse));
+        let named = |pair: &[usize; 2]| self.names(layer, ladder, pair);
+        let (largest, first) = &turned[0];
+        let own = turned.iter().filter(|one| better_and_worse(one) == pairs[0]);
+        let size = |(one, _): &Turned<'_>| {
+            format!("{}{}", one.absolute(), self.in_setting(self.setting_of(one.finding)))
+        };
+        let names = named(&pairs[0]);
+        let mut text = format!(
+            "of the {}, what is waited for decides: {} {} than {} of `{}`, by {}, and of `{}` that is not shown",
+            group(layer, ladder),
+            names[0],
+            takes(largest.finding, "takes less", "has more"),
+            names[1],
+            largest.finding.about.metric,
+            joined(&own.map(size).collect::<Vec<_>>(), "and"),
+            first.about.metric
+        );
+        let others: Vec<String> = pairs[1..].iter().map(|pair| named(pair).join(" and ")).collect();
+        if !others.is_empty() {
+            text.push_str(&format!("; likewise {}", others.join(", ")));
+        }
+        let rests_on = turned.iter().flat_map(|(one, first)| [one.finding, first]).collect();
+        self.sentence(Topic::Choice, text, rests_on)
+    }
+}

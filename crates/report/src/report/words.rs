@@ -1,0 +1,191 @@
+//! What a finding says, as a sentence in two parts: the subjects that are compared, and what came of it. A sentence names a
+//! cause only where exactly one thing differs; all others speak of things as they were installed.
+
+use std::collections::BTreeSet;
+
+use crate::experiment::MetricFacts as Metric;
+use crate::plan::{Entry, Ladder, Layer, Plan, Relation};
+use crate::report::text::{clean, estimated, percent, with_interval};
+use crate::stats::{Goal, NewRun};
+use crate::units::{Better, Unit};
+use crate::verdict::{Finding, HOPELESS, Verdict};
+
+/// How a sentence about a comparison of the plan begins.
+pub(super) fn phrase(plan: &Plan, comparison: usize) -> String {
+    let comparison = &plan.comparisons[comparison];
+    let (subject, against) = (&plan.subjects[comparison.subject], &plan.subjects[comparison.against]);
+    clean(&match &comparison.relation {
+        Relation::OneKey(key) => one_key(key, subject, against),
+        Relation::Step => {
+            format!("the step from {} to {}{}", short(against), short(subject), common_keys(subject, against))
+        }
+        Relation::Baseline | Relation::Predicted | Relation::Several => {
+            format!("{} against {}", subject.label, against.label)
+        }
+        Relation::Choice => {
+            let ground = match subject.ladder {
+                Ladder::AsInstalled => ", as installed".to_owned(),
+                Ladder::Equalised => format!(", equalised{}", common_keys(subject, against)),
+            };
+            let shown = |entry: &Entry| match entry.ladder {
+                Ladder::AsInstalled => entry.label.clone(),
+                Ladder::Equalised => short(entry),
+            };
+            format!("{} against {}{ground}", shown(subject), shown(against))
+        }
+        Relation::Twin => format!("{} against itself", against.label),
+    })
+}
+
+/// The one thing that differs, and under what.
+fn one_key(key: &str, subject: &Entry, against: &Entry) -> String {
+    let unknown = || "the default".to_owned();
+    let runtime = |entry: &Entry| entry.runtime.clone().unwrap_or_else(unknown);
+    let keys = common_keys(subject, against);
+    match key {
+        "runtime" if subject.layer == Layer::Runtime => {
+            format!("choosing {} instead of {}{keys}", short(subject), short(against))
+        }
+        "runtime" => format!(
+            "choosing {} instead of {} under {}{keys}",
+            runtime(subject),
+            runtime(against),
+            subject.spec.name
+        ),
+        "engine" => {
+            let under = subject.runtime.as_ref().map_or(String::new(), |name| format!(" with {name}"));
+            format!("choosing {} instead of {}{under}{keys}", subject.spec.name, against.spec.name)
+        }
+        key => {
+            let value = |entry: &Entry| match entry.spec.get(key) {
+                Some(value) => format!("{key}={value}"),
+                None => format!("the default {key}"),
+            };
+            if is_named(subject) || is_named(against) {
+                let shown = |entry: &Entry| format!("{} ({})", short(entry), value(entry));
+                return format!("choosing {} instead of {}{keys}", shown(subject), shown(against));
+            }
+            let (one, other) = (value(subject), value(against));
+            format!("choosing {one} instead of {other} for {}{keys}", bare_name(subject))
+        }
+    }
+}
+
+/// The subject without its keys.
+fn bare_name(entry: &Entry) -> String {
+    match &entry.spec.runtime {
+        Some(runtime) => format!("{}+{runtime}", entry.spec.name),
+        None => entry.spec.name.clone(),
+    }
+}
+
+/// The label, without keys where it was made of the specification.
+fn short(entry: &Entry) -> String {
+    if is_named(entry) { entry.label.clone() } else { bare_name(entry) }
+}
+
+/// Whether the person gave it a label.
+fn is_named(entry: &Entry) -> bool {
+    entry.label != entry.spec.to_string()
+}
+
+/// The keys in which two subjects agree, in brackets; of a step the keys of the upper one, since
+/// the lower has none.
+fn common_keys(subject: &Entry, against: &Entry) -> String {
+    let same_layer = subject.layer == against.layer;
+    let common = |pair: &&(String, String)| !same_layer || against.spec.keys.contains(pair);
+    let keys: Vec<_> =
+        subject.spec.keys.iter().filter(common).map(|(key, value)| format!("{key}={value}")).collect();
+    if keys.is_empty() { String::new() } else { format!(" ({})", keys.join(", ")) }
+}
+
+/// What is said of a difference where the verdict is not that there is one.
+pub(super) fn undecided(verdict: &Verdict, unit: Unit, shown: &str, matters: f64) -> String {
+    match verdict {
+        Verdict::Same => {
+            let matters = with_interval(unit, matters, None);
+            format!("makes no difference that matters: {shown}, nowhere beyond {matters}")
+        }
+        Verdict::Undecided { smallest_visible, new_run } => {
+            let visible = with_interval(unit, *smallest_visible, None);
+            let need = how_to_decide(*new_run);
+            format!("is undecided: {shown}; smallest visible effect {visible}; {need}")
+        }
+        // How many rounds are wanting is said once, under the ladders.
+        Verdict::TooFew { .. } => format!("has no verdict; so far {shown}"),
+        Verdict::Suspect(index) => format!("is suspect, see suspect {}: {shown}", index + 1),
+        Verdict::NoData => "cannot be compared: no round has values of both".into(),
+        Verdict::More | Verdict::Less | Verdict::Context => format!("differs by {shown}"),
+    }
+}
+
+/// What a new run would need to decide.
+fn how_to_decide(new_run: Option<NewRun>) -> String {
+    match new_run {
+        Some(run) if run.rounds <= HOPELESS => {
+            let goal = match run.goal {
+                Goal::Same => "that it does not matter",
+                Goal::Difference => "that there is a difference",
+            };
+            format!("a new run of {} rounds might show {goal}", run.rounds)
+        }
+        _ => "no number of rounds can be foretold to decide it".into(),
+    }
+}
+
+/// What a finding says, in a sentence that begins with its comparison's phrase.
+pub(super) fn predicate(finding: &Finding) -> String {
+    let unit = finding.about.unit;
+    let Some(difference) = finding.difference else {
+        return match finding.verdict {
+            Verdict::Suspect(index) => format!("is suspect, see suspect {}", index + 1),
+            _ => "cannot be compared: no round has values of both".into(),
+        };
+    };
+    let shown = estimated(unit, &difference);
+    let mirrored = || estimated(unit, &difference.map(|value| -value));
+    let said = match (&finding.verdict, &finding.about.relation) {
+        (Verdict::More, _) if finding.about.better != Better::Less => format!("has {shown} more"),
+        (Verdict::Less, _) if finding.about.better != Better::Less => format!("has {} less", mirrored()),
+        (Verdict::More, Relation::OneKey(_)) => format!("costs {shown}"),
+        (Verdict::Less, Relation::OneKey(_)) => format!("saves {}", mirrored()),
+        (Verdict::More, Relation::Step) => format!("adds {shown}"),
+        (Verdict::Less, Relation::Step) => format!("takes away {}", mirrored()),
+        (Verdict::More, _) => format!("takes {shown} more"),
+        (Verdict::Less, _) => format!("takes {} less", mirrored()),
+        (verdict, _) => undecided(verdict, unit, &shown, finding.matters.unwrap_or(0.0)),
+    };
+    match finding.noise {
+        Some(noise) => {
+            format!("{said}, but not above the noise floor of {}", with_interval(unit, noise, None))
+        }
+        None => said,
+    }
+}
+
+/// The keys that all of these subjects share.
+pub(super) fn shared_keys<'a>(subjects: impl Iterator<Item = &'a Entry>) -> BTreeSet<(String, String)> {
+    let keys = |entry: &Entry| entry.spec.keys.iter().cloned().collect::<BTreeSet<_>>();
+    subjects.map(keys).reduce(|one, other| &one & &other).unwrap_or_default()
+}
+
+/// A label, without keys that are told elsewhere where it was made of the specification.
+pub(super) fn without_keys(entry: &Entry, told: &BTreeSet<(String, String)>) -> String {
+    let mut spec = entry.spec.clone();
+    spec.keys.retain(|pair| !told.contains(pair));
+    clean(&if is_named(entry) { entry.label.clone() } else { spec.to_string() })
+}
+
+/// What lies inside a metric, and from where on differences matter.
+pub(crate) fn inside(metric: &Metric) -> String {
+    let (absolute, relative) = metric.margin;
+    let margin = match metric.decisive {
+        true => format!(
+            "Differences matter from {} or {} on, whichever is larger.",
+            with_interval(metric.unit, absolute, None),
+            percent(relative)
+        ),
+        false => "For context: no verdicts.".into(),
+    };
+    format!("{} ({}). {margin}", metric.meaning, metric.unit.name())
+}
