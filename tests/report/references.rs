@@ -89,8 +89,8 @@ fn every_number_stands_there_as_printed_with_the_cautions_of_its_source() {
             for caution in &source.cautions {
                 says(&caution.text);
             }
-            for doubt in &reference.issues {
-                says(&doubt.evidence);
+            for suspect in &source.suspects {
+                says(&suspect.evidence);
             }
             let rows = reference.tables.iter().flat_map(|table| &table.rows);
             for number in rows.flat_map(|row| &row.published) {

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::document::{Block, Cell, Column, Document, Findings, Look, Section, Table};
 use crate::reference::counterpart::{self, Counterpart};
-use crate::reference::{self, Issue, Number, Published, Source, check, joined, shown};
+use crate::reference::{self, Number, Published, Source, joined, shown};
 use crate::units::counted;
 
 /// What was asked for.
@@ -17,12 +17,11 @@ pub(super) struct Collection {
     is_one: bool,
 }
 
-/// A source with what our rules find in it.
+/// A source with its numbers.
 #[derive(Serialize)]
 struct Examined {
     #[serde(flatten)]
     source: &'static Source,
-    suspects: Vec<Issue>,
     numbers: Vec<Told>,
 }
 
@@ -44,11 +43,8 @@ impl Collection {
             statistic: number.statistic(),
             counterpart: counterpart::of(number),
         };
-        let examined = |source: &'static Source| Examined {
-            source,
-            suspects: check::issues(source),
-            numbers: source.numbers.iter().map(told).collect(),
-        };
+        let examined =
+            |source: &'static Source| Examined { source, numbers: source.numbers.iter().map(told).collect() };
         Collection {
             provenance: reference::provenance(),
             sources: reference::sources().iter().filter(is_wanted).map(examined).collect(),
@@ -112,7 +108,7 @@ impl Collection {
                 one.numbers.len(),
                 one.numbers.iter().filter(has).count(),
                 one.source.cautions.len(),
-                one.suspects.len(),
+                one.source.suspects.len(),
             ];
             let words = [&one.source.title, &one.source.experiments.join(", ")].map(Cell::words);
             let counts = counts.map(|count| Cell::words(count.to_string()).key(count as f64));
@@ -143,7 +139,7 @@ impl Examined {
         document.answer = Block::titled("Cautions about all of it", vec![shown::remarks(general, [])]);
         for (index, name) in source.experiments.iter().enumerate() {
             let own = source.cautions.iter().filter(|one| one.about.contains(name));
-            let suspects = self.suspects.iter().filter(|one| one.experiment == *name);
+            let suspects = source.suspects.iter().filter(|one| one.experiment == *name);
             let mut blocks = vec![shown::remarks(own, suspects)];
             blocks.extend(self.numbers(name));
             let section = Section::of(name, blocks);

@@ -47,8 +47,6 @@ pub mod change;
 
 pub mod quota;
 
-pub mod student;
-
 mod normal;
 
 pub use bimodal::{Bimodal, bimodal};

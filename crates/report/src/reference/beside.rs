@@ -3,7 +3,7 @@
 use dunnage_analysis::group::in_groups;
 
 use super::counterpart::{self, Counterpart, Same};
-use super::{Beside, BesideRow, Number, Ours, Published, Quantity, Reference, Source, check, joined};
+use super::{Beside, BesideRow, Number, Ours, Published, Quantity, Reference, Source, joined};
 use crate::report::Report;
 use crate::report::model::{Experiment, Row};
 use crate::subject::spec::Spec;
@@ -28,12 +28,10 @@ fn one(source: &Source, report: &Report) -> Option<Reference> {
         return None;
     }
     let is_shown = |name: &str| tables.iter().any(|table| table.published_experiment == name);
-    let cautions = source.cautions.iter();
-    let cautions = cautions.filter(|one| one.about.is_empty() || one.about.iter().any(|name| is_shown(name)));
-    let issues = check::issues(source).into_iter().filter(|issue| is_shown(&issue.experiment));
-    let cautions = cautions.cloned().collect();
-    let source = Source { cautions, numbers: Vec::new(), ..source.clone() };
-    Some(Reference { source, issues: issues.collect(), tables })
+    let mut source = Source { numbers: Vec::new(), ..source.clone() };
+    source.cautions.retain(|one| one.about.is_empty() || one.about.iter().any(|name| is_shown(name)));
+    source.suspects.retain(|one| is_shown(&one.experiment));
+    Some(Reference { source, tables })
 }
 
 /// The numbers of one quantity; none where ours have no such unit.

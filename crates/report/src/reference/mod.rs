@@ -5,7 +5,6 @@
 //! they were printed, and said.
 
 pub mod beside;
-pub mod check;
 pub mod counterpart;
 mod read;
 pub mod shown;
@@ -47,6 +46,9 @@ pub struct Source {
     pub method: String,
     /// What is wrong with its numbers.
     pub cautions: Vec<Caution>,
+    /// What the rules for suspect numbers find in them, by experiment.
+    #[serde(skip_deserializing)]
+    pub suspects: Vec<Suspect>,
     /// Its numbers, in the order of its tables.
     #[serde(skip)]
     pub numbers: Vec<Number>,
@@ -103,28 +105,26 @@ pub enum Standing {
 }
 
 /// What a rule found in numbers that others took.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Issue {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Suspect {
     /// The name of the rule.
-    pub rule: &'static str,
+    pub rule: String,
     /// The experiment, in the source's words.
     pub experiment: String,
     /// What was seen.
     pub evidence: String,
     /// What probably made it so.
-    pub mechanism: &'static str,
+    pub mechanism: String,
 }
 
 /// A published source beside a run, as far as it speaks of things that the run measured too. Nothing here is computed from both
 /// sides, no verdict rests on it, and no average holds both.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reference {
-    /// The source, with the cautions about what is shown, and without its numbers.
+    /// The source, with the cautions and suspects that are about what is shown, and without its numbers.
     #[serde(flatten)]
     pub source: Source,
-    /// What the rules for suspect numbers find in them.
-    #[serde(rename = "suspects")]
-    pub issues: Vec<Issue>,
     /// The numbers beside ours.
     pub tables: Vec<Beside>,
 }
@@ -273,12 +273,6 @@ impl Number {
         };
         Some((unit, value * factor))
     }
-
-    /// One step in the last digit that was printed: rounding and cutting move a number by no more.
-    pub fn last_digit(&self) -> f64 {
-        let decimals = self.printed.split_once('.').map_or(0, |(_, decimals)| decimals.len());
-        10f64.powi(-(decimals as i32))
-    }
 }
 
 fn in_words<S: serde::Serializer>(conditions: &[(String, String)], to: S) -> Result<S::Ok, S::Error> {
@@ -295,7 +289,7 @@ pub fn joined(conditions: &[(String, String)]) -> String {
 pub fn sources() -> &'static [Source] {
     static ALL: OnceLock<Vec<Source>> = OnceLock::new();
     ALL.get_or_init(|| {
-        read::sources(read::SOURCES, read::NUMBERS)
+        read::sources(read::SOURCES, read::NUMBERS, read::SUSPECTS)
             .expect("the tables that the program brings are read in its tests")
     })
 }
@@ -393,7 +387,6 @@ mod tests {
         assert_eq!((mean.printed.as_str(), mean.statistic(), mean.repetitions), ("307.8", "mean", Some(10)));
         let (unit, seconds) = mean.in_base_units(mean.value).unwrap();
         assert!(unit == Unit::Seconds && (seconds - 0.3078).abs() < 1e-12);
-        assert!((mean.last_digit() - 0.1).abs() < 1e-12);
         let headline =
             find("opscart").unwrap().numbers.iter().find(|one| one.condition("where").is_some()).unwrap();
         assert!(!headline.is_measured() && headline.is_derived());

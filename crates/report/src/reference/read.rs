@@ -1,17 +1,19 @@
-//! Reads the tables of published results: sources with their cautions (TOML), and one row a number (CSV).
+//! Reads the tables of published results: sources with their cautions and what is suspect (TOML), and one row a number (CSV).
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
-use super::{Caution, Number, Source, Standing};
+use super::{Caution, Number, Source, Standing, Suspect};
 
 /// Where the numbers come from.
 pub const SOURCES: &str = include_str!("../../../../data/reference/sources.toml");
 /// The numbers.
 pub const NUMBERS: &str = include_str!("../../../../data/reference/published.csv");
-/// What a reader of the two must know.
+/// What the rules for suspect numbers find in them: written by the tests, which hold the rules.
+pub const SUSPECTS: &str = include_str!("../../../../data/reference/suspects.toml");
+/// What a reader of them must know.
 pub const PROVENANCE: &str = include_str!("../../../../data/reference/README.md");
 
 #[derive(Debug, Deserialize)]
@@ -31,12 +33,15 @@ struct NumberRow {
 }
 
 /// The sources with their numbers, in the order of the first file.
-pub fn sources(sources: &str, numbers: &str) -> Result<Vec<Source>> {
+pub fn sources(sources: &str, numbers: &str, suspects: &str) -> Result<Vec<Source>> {
     let file: BTreeMap<String, Source> =
         toml::from_str(sources).context("the sources are no table of sources")?;
+    let mut suspects: BTreeMap<String, Vec<Suspect>> =
+        toml::from_str(suspects).context("the suspects are no table of suspects")?;
     let of = |(name, source): (String, Source)| {
         let cautions = source.cautions.iter().map(|one| caution(&one.text, &source.experiments)).collect();
-        Source { name, cautions, ..source }
+        let suspects = suspects.remove(&name).unwrap_or_default();
+        Source { name, cautions, suspects, ..source }
     };
     let mut all: Vec<Source> = file.into_iter().map(of).collect();
     let mut reader = csv::Reader::from_reader(numbers.as_bytes());
@@ -131,7 +136,7 @@ mod tests {
             ("course,start,bare,a=b,m,s,1,x,,,,", "is no number"),
             ("course,start,bare", "row 1"),
         ] {
-            let error = sources(sources_text, &format!("{header}\n{row}\n")).unwrap_err();
+            let error = sources(sources_text, &format!("{header}\n{row}\n"), "").unwrap_err();
             assert!(format!("{error:#}").contains(why), "{error:#}");
         }
     }

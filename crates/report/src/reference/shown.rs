@@ -1,6 +1,6 @@
 //! How sources, their numbers, cautions and suspects are told, wherever they stand.
 
-use super::{Caution, Issue, Published, Source, Standing};
+use super::{Caution, Published, Source, Standing, Suspect};
 use crate::document::{Block, Cell, Item, Tone};
 
 /// A repetition that stands behind another number.
@@ -28,19 +28,19 @@ pub fn facts(source: &Source) -> [(&'static str, String); 7] {
 /// What to beware of, and what must not be believed.
 pub fn remarks<'a>(
     cautions: impl IntoIterator<Item = &'a Caution>,
-    issues: impl IntoIterator<Item = &'a Issue>,
+    suspects: impl IntoIterator<Item = &'a Suspect>,
 ) -> Block {
     let caution = |one: &Caution| {
         let mark = if one.standing == Standing::Guess { "Caution, a guess" } else { "Caution" };
         let about = if one.about.is_empty() { String::new() } else { format!("{}: ", one.about.join(", ")) };
         Item::of(format!("{about}{}", one.text)).marked(Tone::Open, mark)
     };
-    let issue = |one: &Issue| {
+    let suspect = |one: &Suspect| {
         Item::of(format!("{}: {}", one.experiment, one.evidence))
             .marked(Tone::Alarm, format!("Suspect, {}", one.rule))
             .detail(format!("Probably: {}", one.mechanism))
     };
-    Block::List(cautions.into_iter().map(caution).chain(issues.into_iter().map(issue)).collect())
+    Block::List(cautions.into_iter().map(caution).chain(suspects.into_iter().map(suspect)).collect())
 }
 
 /// What was published of one quantity, a line each; repetitions behind it.

@@ -26,7 +26,7 @@ fn source(reference: &Reference) -> Vec<Block> {
     let blocks = [
         Block::title(format!("{}: {}", source.name, source.title)),
         Block::facts(facts.iter().map(|(name, text)| (*name, text.as_str()))),
-        shown::remarks(&source.cautions, &reference.issues),
+        shown::remarks(&source.cautions, &source.suspects),
     ];
     blocks.into_iter().chain(tables).collect()
 }

@@ -2,7 +2,7 @@
 
 use dunnage_analysis::group::in_groups;
 
-use super::{Number, joined};
+use crate::{Number, fired, joined, number};
 
 /// Fewer equal numbers could be chance, or rounding.
 const FEWEST: usize = 5;
@@ -40,57 +40,48 @@ pub fn copies(numbers: &[Number]) -> Vec<(&str, String)> {
     copied.collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::tests::{fired, number};
-    use super::*;
-
-    fn table(columns: &[(&str, [&str; 5])]) -> Vec<Number> {
-        let of = |(name, values): &(&str, [&str; 5])| {
-            let row = |(at, value): (usize, &&str)| {
-                number(&format!("x bare op={at};table={name} wall_time s"), 0, value)
-            };
-            values.iter().enumerate().map(row).collect::<Vec<_>>()
+fn table(columns: &[(&str, [&str; 5])]) -> Vec<Number> {
+    let of = |(name, values): &(&str, [&str; 5])| {
+        let row = |(at, value): (usize, &&str)| {
+            number(&format!("x bare op={at};table={name} wall_time s"), 0, value)
         };
-        columns.iter().flat_map(of).collect()
-    }
+        values.iter().enumerate().map(row).collect::<Vec<_>>()
+    };
+    columns.iter().flat_map(of).collect()
+}
 
-    #[test]
-    fn columns_that_agree_everywhere_are_copies_and_one_digit_saves_them() {
-        let values = ["1.0", "2.0", "3.0", "4.0", "5.0"];
-        let evidence = fired(
+#[test]
+fn columns_that_agree_everywhere_are_copies_and_one_digit_saves_them() {
+    let values = ["1.0", "2.0", "3.0", "4.0", "5.0"];
+    let evidence = fired(
+        "columns that are copies",
+        &table(&[("a", values), ("b", values), ("c", ["1.0", "2.0", "3.0", "4.0", "5.1"])]),
+    );
+    assert_eq!(
+        evidence,
+        ["`bare` (table=a), `bare` (table=b): the same number and interval in each of 5 rows"]
+    );
+    assert_eq!(
+        fired(
             "columns that are copies",
-            &table(&[("a", values), ("b", values), ("c", ["1.0", "2.0", "3.0", "4.0", "5.1"])]),
-        );
-        assert_eq!(
-            evidence,
-            ["`bare` (table=a), `bare` (table=b): the same number and interval in each of 5 rows"]
-        );
-        assert_eq!(
-            fired(
-                "columns that are copies",
-                &table(&[("a", values), ("b", ["1.0", "2.0", "3.0", "4.0", "5.00"])])
-            ),
-            [""; 0]
-        );
-    }
+            &table(&[("a", values), ("b", ["1.0", "2.0", "3.0", "4.0", "5.00"])])
+        ),
+        [""; 0]
+    );
+}
 
-    #[test]
-    fn few_rows_and_rows_that_are_all_alike_show_nothing() {
-        let mut few = table(&[("a", ["1", "2", "3", "4", "5"]), ("b", ["1", "2", "3", "4", "5"])]);
-        few.retain(|one| one.condition("op") != Some("4"));
-        assert_eq!(fired("columns that are copies", &few), [""; 0]);
-        assert_eq!(
-            fired("columns that are copies", &table(&[("a", ["0.3"; 5]), ("b", ["0.3"; 5])])),
-            [""; 0]
-        );
-    }
+#[test]
+fn few_rows_and_rows_that_are_all_alike_show_nothing() {
+    let mut few = table(&[("a", ["1", "2", "3", "4", "5"]), ("b", ["1", "2", "3", "4", "5"])]);
+    few.retain(|one| one.condition("op") != Some("4"));
+    assert_eq!(fired("columns that are copies", &few), [""; 0]);
+    assert_eq!(fired("columns that are copies", &table(&[("a", ["0.3"; 5]), ("b", ["0.3"; 5])])), [""; 0]);
+}
 
-    #[test]
-    fn another_interval_is_another_measurement() {
-        let values = ["1.0", "2.0", "3.0", "4.0", "5.0"];
-        let mut numbers = table(&[("a", values), ("b", values)]);
-        numbers[0].interval = Some([0.9, 1.1]);
-        assert_eq!(fired("columns that are copies", &numbers), [""; 0]);
-    }
+#[test]
+fn another_interval_is_another_measurement() {
+    let values = ["1.0", "2.0", "3.0", "4.0", "5.0"];
+    let mut numbers = table(&[("a", values), ("b", values)]);
+    numbers[0].interval = Some([0.9, 1.1]);
+    assert_eq!(fired("columns that are copies", &numbers), [""; 0]);
 }

@@ -1,7 +1,7 @@
 //! Numbers that cannot be what they are called: below zero, better than the machine itself, outside their own interval, of
 //! another window, or a share of nothing.
 
-use super::{Number, named, range, repetitions, shown, told};
+use crate::{Number, fired, named, number, range, repetitions, series, shown, told};
 
 /// Amounts and times are not below zero; only what is called a difference may be.
 pub fn below_zero(_: &[Number], one: &Number) -> Option<String> {
@@ -112,71 +112,64 @@ pub fn share_of_nothing(numbers: &[Number], one: &Number) -> Option<String> {
     (one.metric == "throttle_rate" && has_none).then(|| format!("{}, and there are 0 periods", told(one)))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::tests::{fired, number, series};
-    use super::*;
+#[test]
+fn less_than_nothing_is_suspect_unless_it_is_a_difference() {
+    let used = |value| [number("memory docker a=1 used_delta MB", 1, value)];
+    assert_eq!(fired("negative", &used("-41")), ["used_delta of `docker` (a=1) is -41 MB"]);
+    assert_eq!(fired("negative", &used("0")), [""; 0]);
+    assert_eq!(fired("negative", &[number("x docker vs=bare overhead_pct %", 0, "-1.1")]), [""; 0]);
+    assert_eq!(fired("negative", &[number("x docker vs=bare difference_pct %", 0, "-20")]), [""; 0]);
+}
 
-    #[test]
-    fn less_than_nothing_is_suspect_unless_it_is_a_difference() {
-        let used = |value| [number("memory docker a=1 used_delta MB", 1, value)];
-        assert_eq!(fired("negative", &used("-41")), ["used_delta of `docker` (a=1) is -41 MB"]);
-        assert_eq!(fired("negative", &used("0")), [""; 0]);
-        assert_eq!(fired("negative", &[number("x docker vs=bare overhead_pct %", 0, "-1.1")]), [""; 0]);
-        assert_eq!(fired("negative", &[number("x docker vs=bare difference_pct %", 0, "-20")]), [""; 0]);
-    }
+#[test]
+fn better_than_bare_by_more_than_bare_differs_from_itself_is_suspect() {
+    let written = |place: &str, values: &[&str]| {
+        let bare = series("disk bare place=host throughput MB/s", &["448", "458", "504"]);
+        [bare, series(&format!("disk podman place={place} throughput MB/s"), values)].concat()
+    };
+    // Bare reaches 504 and differs by 56 from itself.
+    assert_eq!(fired("better than bare", &written("bind", &["560", "600"])), [""; 0]);
+    let evidence = fired("better than bare", &written("rw", &["561", "600"]));
+    assert!(evidence.len() == 1 && evidence[0].contains("561 MB/s at least"), "{evidence:?}");
+    let timed = |value| {
+        let bare = series("run bare work=a wall_time s", &["10.0", "10.5"]);
+        [bare, series("run docker work=a wall_time s", &[value, value])].concat()
+    };
+    assert_eq!(fired("better than bare", &timed("9.5")), [""; 0]);
+    assert_eq!(fired("better than bare", &timed("9.49")).len(), 1);
+    // Other work is no control.
+    let other = [
+        series("run bare work=a wall_time s", &["10.0", "10.5"]),
+        series("run docker work=b wall_time s", &["1", "1"]),
+    ];
+    assert_eq!(fired("better than bare", &other.concat()), [""; 0]);
+}
 
-    #[test]
-    fn better_than_bare_by_more_than_bare_differs_from_itself_is_suspect() {
-        let written = |place: &str, values: &[&str]| {
-            let bare = series("disk bare place=host throughput MB/s", &["448", "458", "504"]);
-            [bare, series(&format!("disk podman place={place} throughput MB/s"), values)].concat()
-        };
-        // Bare reaches 504 and differs by 56 from itself.
-        assert_eq!(fired("better than bare", &written("bind", &["560", "600"])), [""; 0]);
-        let evidence = fired("better than bare", &written("rw", &["561", "600"]));
-        assert!(evidence.len() == 1 && evidence[0].contains("561 MB/s at least"), "{evidence:?}");
-        let timed = |value| {
-            let bare = series("run bare work=a wall_time s", &["10.0", "10.5"]);
-            [bare, series("run docker work=a wall_time s", &[value, value])].concat()
-        };
-        assert_eq!(fired("better than bare", &timed("9.5")), [""; 0]);
-        assert_eq!(fired("better than bare", &timed("9.49")).len(), 1);
-        // Other work is no control.
-        let other = [
-            series("run bare work=a wall_time s", &["10.0", "10.5"]),
-            series("run docker work=b wall_time s", &["1", "1"]),
-        ];
-        assert_eq!(fired("better than bare", &other.concat()), [""; 0]);
-    }
+#[test]
+fn an_interval_holds_its_value() {
+    let with =
+        |low, high| [Number { interval: Some([low, high]), ..number("x docker a=1 wall_time s", 0, "10") }];
+    assert_eq!(fired("outside its interval", &with(10.0, 10.0)), [""; 0]);
+    assert_eq!(fired("outside its interval", &with(10.01, 10.2)).len(), 1);
+    assert_eq!(fired("outside its interval", &with(10.2, 9.8)).len(), 1);
+}
 
-    #[test]
-    fn an_interval_holds_its_value() {
-        let with = |low, high| {
-            [Number { interval: Some([low, high]), ..number("x docker a=1 wall_time s", 0, "10") }]
-        };
-        assert_eq!(fired("outside its interval", &with(10.0, 10.0)), [""; 0]);
-        assert_eq!(fired("outside its interval", &with(10.01, 10.2)).len(), 1);
-        assert_eq!(fired("outside its interval", &with(10.2, 9.8)).len(), 1);
+#[test]
+fn periods_cover_the_window_but_for_its_ends() {
+    let counted = |periods| [number("throttle docker:cpus=1 duration=20s periods count", 1, periods)];
+    for fine in ["0", "198", "202"] {
+        assert_eq!(fired("window and counters disagree", &counted(fine)), [""; 0], "{fine}");
     }
+    assert_eq!(fired("window and counters disagree", &counted("197")).len(), 1);
+    assert_eq!(fired("window and counters disagree", &counted("203")).len(), 1);
+}
 
-    #[test]
-    fn periods_cover_the_window_but_for_its_ends() {
-        let counted = |periods| [number("throttle docker:cpus=1 duration=20s periods count", 1, periods)];
-        for fine in ["0", "198", "202"] {
-            assert_eq!(fired("window and counters disagree", &counted(fine)), [""; 0], "{fine}");
-        }
-        assert_eq!(fired("window and counters disagree", &counted("197")).len(), 1);
-        assert_eq!(fired("window and counters disagree", &counted("203")).len(), 1);
-    }
-
-    #[test]
-    fn nothing_has_no_share() {
-        let counted = |periods| {
-            let rate = number("throttle docker duration=20s throttle_rate %", 1, "0");
-            [rate, number("throttle docker duration=20s periods count", 1, periods)]
-        };
-        assert_eq!(fired("a share of nothing", &counted("0")).len(), 1);
-        assert_eq!(fired("a share of nothing", &counted("1")), [""; 0]);
-    }
+#[test]
+fn nothing_has_no_share() {
+    let counted = |periods| {
+        let rate = number("throttle docker duration=20s throttle_rate %", 1, "0");
+        [rate, number("throttle docker duration=20s periods count", 1, periods)]
+    };
+    assert_eq!(fired("a share of nothing", &counted("0")).len(), 1);
+    assert_eq!(fired("a share of nothing", &counted("1")), [""; 0]);
 }

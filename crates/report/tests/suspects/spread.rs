@@ -3,8 +3,7 @@
 
 use dunnage_analysis::group::in_groups;
 
-use super::{Number, mean, named, repetitions, shown};
-use crate::stats::student;
+use crate::{Number, fired, last_digit, mean, named, number, repetitions, series, shown, student};
 
 /// An interval at 95 % that is narrower than Student's of the repetitions in the table.
 pub fn narrower_than_student(numbers: &[Number], one: &Number) -> Option<String> {
@@ -26,7 +25,7 @@ pub fn narrower_than_student(numbers: &[Number], one: &Number) -> Option<String>
 /// Half the width of an interval. Each end is known up to half a step of its last digit, which is not known better than the
 /// value's.
 fn half_width(one: &Number) -> f64 {
-    one.interval.map_or(0.0, |[low, high]| (high - low) / 2.0 + one.last_digit() / 2.0)
+    one.interval.map_or(0.0, |[low, high]| (high - low) / 2.0 + last_digit(one) / 2.0)
 }
 
 /// What is the same whatever a condition says: in a directory of the host the number of the image's layers changes nothing.
@@ -130,74 +129,68 @@ pub fn single_runs(numbers: &[Number]) -> Vec<(&str, String)> {
     told.collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::tests::{fired, number, series};
-    use super::*;
+#[test]
+fn an_interval_is_as_wide_as_few_repetitions_make_it() {
+    // Half the width is 1.9632 by Student's t with four degrees of freedom, and 1.386 by a normal quantile.
+    let printed = |half: f64| {
+        let mut all = series("x docker a=1 wall_time s", &["1", "2", "3", "4", "5"]);
+        let mean = number("x docker a=1 wall_time s", 0, "3.00");
+        all.push(Number { interval: Some([3.0 - half, 3.0 + half]), repetitions: Some(5), ..mean });
+        fired("interval too narrow", &all).len()
+    };
+    assert_eq!((printed(1.386), printed(1.95), printed(1.96), printed(2.5)), (1, 1, 0, 0));
+}
 
-    #[test]
-    fn an_interval_is_as_wide_as_few_repetitions_make_it() {
-        // Half the width is 1.9632 by Student's t with four degrees of freedom, and 1.386 by a normal quantile.
-        let printed = |half: f64| {
-            let mut all = series("x docker a=1 wall_time s", &["1", "2", "3", "4", "5"]);
-            let mean = number("x docker a=1 wall_time s", 0, "3.00");
-            all.push(Number { interval: Some([3.0 - half, 3.0 + half]), repetitions: Some(5), ..mean });
-            fired("interval too narrow", &all).len()
-        };
-        assert_eq!((printed(1.386), printed(1.95), printed(1.96), printed(2.5)), (1, 1, 0, 0));
-    }
-
-    #[test]
-    fn what_is_measured_twice_leaves_its_intervals_in_one_of_twenty_pairs() {
-        let table = |apart: usize| -> Vec<Number> {
-            let pair = |row: usize| {
-                let of = |layers: u32, value: f64| Number {
-                    interval: Some([value - 0.1, value + 0.1]),
-                    ..number(
-                        &format!("layers docker op={row};place=bind;layers={layers} wall_time s"),
-                        0,
-                        &format!("{value:.3}"),
-                    )
-                };
-                [of(10, 9.0), of(20, if row < apart { 9.15 } else { 9.14 })]
+#[test]
+fn what_is_measured_twice_leaves_its_intervals_in_one_of_twenty_pairs() {
+    let table = |apart: usize| -> Vec<Number> {
+        let pair = |row: usize| {
+            let of = |layers: u32, value: f64| Number {
+                interval: Some([value - 0.1, value + 0.1]),
+                ..number(
+                    &format!("layers docker op={row};place=bind;layers={layers} wall_time s"),
+                    0,
+                    &format!("{value:.3}"),
+                )
             };
-            (0..27).flat_map(pair).collect()
+            [of(10, 9.0), of(20, if row < apart { 9.15 } else { 9.14 })]
         };
-        assert_eq!(fired("interval too narrow", &table(3)), [""; 0]);
-        assert_eq!(fired("interval too narrow", &table(5)).len(), 1);
-        assert!((at_least(5, 27, 0.05) - 0.01002).abs() < 1e-5, "{}", at_least(5, 27, 0.05));
-        assert!((at_least(0, 27, 0.05) - 1.0).abs() < 1e-12);
-    }
+        (0..27).flat_map(pair).collect()
+    };
+    assert_eq!(fired("interval too narrow", &table(3)), [""; 0]);
+    assert_eq!(fired("interval too narrow", &table(5)).len(), 1);
+    assert!((at_least(5, 27, 0.05) - 0.01002).abs() < 1e-5, "{}", at_least(5, 27, 0.05));
+    assert!((at_least(0, 27, 0.05) - 1.0).abs() < 1e-12);
+}
 
-    #[test]
-    fn a_difference_is_known_no_better_than_its_repetitions_allow() {
-        let claim = |values: &[&str]| {
-            let raw = [
-                series("x bare a=1 wall_time s", &["4.82", "4.60", "5.18"]),
-                series("x podman a=1 wall_time s", values),
-            ];
-            fired(
-                "difference within the noise",
-                &[raw.concat(), vec![number("x podman a=1;vs=bare overhead_pct %", 0, "11.4")]].concat(),
-            )
-        };
-        assert!(
-            claim(&["5.32", "5.71", "5.23"])[0].contains("which is 0.5533 s; 3 and 3 repetitions"),
-            "{:?}",
-            claim(&["5.32", "5.71", "5.23"])
-        );
-        assert_eq!(claim(&["6.32", "6.71", "6.23"]), [""; 0]);
-    }
+#[test]
+fn a_difference_is_known_no_better_than_its_repetitions_allow() {
+    let claim = |values: &[&str]| {
+        let raw = [
+            series("x bare a=1 wall_time s", &["4.82", "4.60", "5.18"]),
+            series("x podman a=1 wall_time s", values),
+        ];
+        fired(
+            "difference within the noise",
+            &[raw.concat(), vec![number("x podman a=1;vs=bare overhead_pct %", 0, "11.4")]].concat(),
+        )
+    };
+    assert!(
+        claim(&["5.32", "5.71", "5.23"])[0].contains("which is 0.5533 s; 3 and 3 repetitions"),
+        "{:?}",
+        claim(&["5.32", "5.71", "5.23"])
+    );
+    assert_eq!(claim(&["6.32", "6.71", "6.23"]), [""; 0]);
+}
 
-    #[test]
-    fn one_run_is_one_run() {
-        let once = number("x docker a=1 wall_time s", 1, "3");
-        let twice = series("x podman a=1 wall_time s", &["3", "4"]);
-        let estimate = number("x podman a=1;basis=estimate wall_time s", 1, "3");
-        assert_eq!(
-            fired("a single run", &[vec![once], twice.clone()].concat()),
-            ["1 number rests on one run: wall_time"]
-        );
-        assert_eq!(fired("a single run", &[twice, vec![estimate]].concat()), [""; 0]);
-    }
+#[test]
+fn one_run_is_one_run() {
+    let once = number("x docker a=1 wall_time s", 1, "3");
+    let twice = series("x podman a=1 wall_time s", &["3", "4"]);
+    let estimate = number("x podman a=1;basis=estimate wall_time s", 1, "3");
+    assert_eq!(
+        fired("a single run", &[vec![once], twice.clone()].concat()),
+        ["1 number rests on one run: wall_time"]
+    );
+    assert_eq!(fired("a single run", &[twice, vec![estimate]].concat()), [""; 0]);
 }

@@ -3,7 +3,7 @@
 //! Rounding and cutting move a number by less than one step of its last digit; what is farther off was computed from
 //! something else. Deliberately absent: numbers that quote others (`basis=…`) and have nothing behind them here.
 
-use super::{Number, mean, range, repetitions, shown, told};
+use crate::{Number, fired, last_digit, mean, number, range, repetitions, series, shown, told};
 
 /// Whatever is not what the numbers behind it give.
 pub fn not_given(numbers: &[Number], one: &Number) -> Option<String> {
@@ -138,7 +138,7 @@ fn sides<'a>(
             continue;
         }
         let raw = repetitions(numbers, other, &other.conditions);
-        let half = other.last_digit() / 2.0;
+        let half = last_digit(other) / 2.0;
         all.push(match raw.is_empty() {
             true => Side { of: other, low: other.value - half, high: other.value + half },
             false => Side { of: other, low: mean(&raw), high: mean(&raw) },
@@ -173,125 +173,110 @@ fn baselines<'a>(numbers: &'a [Number], one: &Number, upper: &Number) -> Vec<Sid
 
 /// Whether a printed number is farther than a step of its last digit from everything between the two.
 fn is_off(one: &Number, low: f64, high: f64) -> bool {
-    let step = one.last_digit() * (1.0 + 1e-9);
+    let step = last_digit(one) * (1.0 + 1e-9);
     one.value <= low - step || one.value >= high + step
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::tests::{fired, number, series};
-    use super::*;
+fn against(metric: &str, printed: &str) -> Vec<String> {
+    let raw = [
+        series("run bare w=a wall_time ms", &["1.4", "1.2"]),
+        series("run docker w=a wall_time ms", &["300.0", "312.0"]),
+        vec![number(&format!("run docker w=a;vs=bare {metric} x"), 0, printed)],
+    ];
+    fired("not what its raw data give", &raw.concat())
+}
 
-    fn against(metric: &str, printed: &str) -> Vec<String> {
-        let raw = [
-            series("run bare w=a wall_time ms", &["1.4", "1.2"]),
-            series("run docker w=a wall_time ms", &["300.0", "312.0"]),
-            vec![number(&format!("run docker w=a;vs=bare {metric} x"), 0, printed)],
-        ];
-        fired("not what its raw data give", &raw.concat())
+#[test]
+fn ratios_and_percentages_are_computed_again_from_the_raw_values() {
+    // 306 against 1.3: 235.38.
+    for fine in ["235", "236", "235.4", "235.3"] {
+        assert_eq!(against("ratio", fine), [""; 0], "{fine}");
     }
+    let evidence = against("ratio", "237");
+    assert_eq!(
+        evidence,
+        ["ratio of `docker` (w=a) is 237 x, and wall_time gives 235.4 (`docker` against `bare`)"]
+    );
+    assert_eq!((against("overhead", "304.7").len(), against("overhead", "304.9").len()), (0, 1));
+    assert_eq!((against("overhead_pct", "23438").len(), against("overhead_pct", "25").len()), (0, 1));
+    assert_eq!(
+        (against("share_of_bare_pct", "23538").len(), against("share_of_bare_pct", "23000").len()),
+        (0, 1)
+    );
+}
 
-    #[test]
-    fn ratios_and_percentages_are_computed_again_from_the_raw_values() {
-        // 306 against 1.3: 235.38.
-        for fine in ["235", "236", "235.4", "235.3"] {
-            assert_eq!(against("ratio", fine), [""; 0], "{fine}");
-        }
-        let evidence = against("ratio", "237");
-        assert_eq!(
-            evidence,
-            ["ratio of `docker` (w=a) is 237 x, and wall_time gives 235.4 (`docker` against `bare`)"]
-        );
-        assert_eq!((against("overhead", "304.7").len(), against("overhead", "304.9").len()), (0, 1));
-        assert_eq!((against("overhead_pct", "23438").len(), against("overhead_pct", "25").len()), (0, 1));
-        assert_eq!(
-            (against("share_of_bare_pct", "23538").len(), against("share_of_bare_pct", "23000").len()),
-            (0, 1)
-        );
+#[test]
+fn printed_means_are_known_up_to_their_last_digit() {
+    let claim = |printed| {
+        let (one, other) =
+            (number("m docker c=5 total MB", 0, "124"), number("m podman c=5 total MB", 0, "9.5"));
+        fired(
+            "not what its raw data give",
+            &[one, other, number("m docker c=5;vs=podman ratio ratio", 0, printed)],
+        )
+    };
+    // Between 123.5 / 9.55 and 124.5 / 9.45, a step of the last digit more on either side.
+    for fine in ["13", "12", "14"] {
+        assert_eq!(claim(fine), [""; 0], "{fine}");
     }
+    assert_eq!(claim("15").len(), 1);
+}
 
-    #[test]
-    fn printed_means_are_known_up_to_their_last_digit() {
-        let claim = |printed| {
-            let (one, other) =
-                (number("m docker c=5 total MB", 0, "124"), number("m podman c=5 total MB", 0, "9.5"));
-            fired(
-                "not what its raw data give",
-                &[one, other, number("m docker c=5;vs=podman ratio ratio", 0, printed)],
-            )
-        };
-        // Between 123.5 / 9.55 and 124.5 / 9.45, a step of the last digit more on either side.
-        for fine in ["13", "12", "14"] {
-            assert_eq!(claim(fine), [""; 0], "{fine}");
-        }
-        assert_eq!(claim("15").len(), 1);
-    }
-
-    #[test]
-    fn what_vs_names_is_a_subject_a_place_or_a_condition() {
-        let bind = series("disk docker place=bind throughput MB/s", &["500", "514"]);
-        let layer = series("disk docker place=rw throughput MB/s", &["377", "377"]);
-        let told = |printed| {
-            [
-                bind.clone(),
-                layer.clone(),
-                vec![number("disk docker place=bind;vs=rw ratio ratio", 0, printed)],
-            ]
+#[test]
+fn what_vs_names_is_a_subject_a_place_or_a_condition() {
+    let bind = series("disk docker place=bind throughput MB/s", &["500", "514"]);
+    let layer = series("disk docker place=rw throughput MB/s", &["377", "377"]);
+    let told = |printed| {
+        [bind.clone(), layer.clone(), vec![number("disk docker place=bind;vs=rw ratio ratio", 0, printed)]]
             .concat()
-        };
-        assert_eq!(
-            (
-                fired("not what its raw data give", &told("1.34")),
-                fired("not what its raw data give", &told("1.3")).len()
-            ),
-            (vec![], 0)
-        );
-        assert_eq!(fired("not what its raw data give", &told("1.4")), [""; 0], "cut or rounded from 1.345");
-        assert_eq!(fired("not what its raw data give", &told("1.5")).len(), 1);
-        let kernels = |printed| {
-            let old = number("net docker kernel=5.4;basis=quoted overhead us", 0, "35");
-            let new = number("net docker kernel=6.1;basis=quoted overhead us", 0, "8");
-            [
-                old,
-                new,
-                number(
-                    "net docker vs=kernel-5.4;kernel=6.1;basis=quoted overhead_reduction_pct %",
-                    0,
-                    printed,
-                ),
-            ]
-        };
-        assert_eq!(
-            (
-                fired("not what its raw data give", &kernels("77")),
-                fired("not what its raw data give", &kernels("97")).len()
-            ),
-            (vec![], 1)
-        );
-    }
+    };
+    assert_eq!(
+        (
+            fired("not what its raw data give", &told("1.34")),
+            fired("not what its raw data give", &told("1.3")).len()
+        ),
+        (vec![], 0)
+    );
+    assert_eq!(fired("not what its raw data give", &told("1.4")), [""; 0], "cut or rounded from 1.345");
+    assert_eq!(fired("not what its raw data give", &told("1.5")).len(), 1);
+    let kernels = |printed| {
+        let old = number("net docker kernel=5.4;basis=quoted overhead us", 0, "35");
+        let new = number("net docker kernel=6.1;basis=quoted overhead us", 0, "8");
+        [
+            old,
+            new,
+            number("net docker vs=kernel-5.4;kernel=6.1;basis=quoted overhead_reduction_pct %", 0, printed),
+        ]
+    };
+    assert_eq!(
+        (
+            fired("not what its raw data give", &kernels("77")),
+            fired("not what its raw data give", &kernels("97")).len()
+        ),
+        (vec![], 1)
+    );
+}
 
-    #[test]
-    fn a_claim_without_numbers_is_suspect_and_a_quotation_is_none() {
-        let claim = |conditions: &str| [number(&format!("call docker {conditions} ratio ratio"), 0, "1640")];
-        assert!(
-            fired("no raw data", &claim("op=x;vs=call"))[0]
-                .ends_with("no numbers in the tables are behind it")
-        );
-        assert_eq!(fired("no raw data", &claim("op=x;vs=call;basis=literature")), [""; 0]);
-    }
+#[test]
+fn a_claim_without_numbers_is_suspect_and_a_quotation_is_none() {
+    let claim = |conditions: &str| [number(&format!("call docker {conditions} ratio ratio"), 0, "1640")];
+    assert!(
+        fired("no raw data", &claim("op=x;vs=call"))[0].ends_with("no numbers in the tables are behind it")
+    );
+    assert_eq!(fired("no raw data", &claim("op=x;vs=call;basis=literature")), [""; 0]);
+}
 
-    #[test]
-    fn means_and_extremes_are_those_of_the_repetitions() {
-        let with = |stat: &str, printed| {
-            let mut all = series("http bare e=a rate req/s", &["3.51", "3.46", "3.51"]);
-            all.push(Number {
-                repetitions: Some(3),
-                ..number(&format!("http bare e=a{stat} rate req/s"), 0, printed)
-            });
-            fired("not what its raw data give", &all).len()
-        };
-        assert_eq!((with("", "3.49"), with("", "3.50"), with("", "3.51")), (0, 0, 1));
-        assert_eq!((with(";stat=min", "3.46"), with(";stat=min", "3.48")), (0, 1));
-        assert_eq!((with(";stat=sd", "0.03"), with(";stat=sd", "0.05")), (0, 1));
-    }
+#[test]
+fn means_and_extremes_are_those_of_the_repetitions() {
+    let with = |stat: &str, printed| {
+        let mut all = series("http bare e=a rate req/s", &["3.51", "3.46", "3.51"]);
+        all.push(Number {
+            repetitions: Some(3),
+            ..number(&format!("http bare e=a{stat} rate req/s"), 0, printed)
+        });
+        fired("not what its raw data give", &all).len()
+    };
+    assert_eq!((with("", "3.49"), with("", "3.50"), with("", "3.51")), (0, 0, 1));
+    assert_eq!((with(";stat=min", "3.46"), with(";stat=min", "3.48")), (0, 1));
+    assert_eq!((with(";stat=sd", "0.03"), with(";stat=sd", "0.05")), (0, 1));
 }

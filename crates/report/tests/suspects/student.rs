@@ -59,29 +59,24 @@ fn moments(values: &[f64]) -> Option<[f64; 2]> {
     (values.len() > 1).then(|| [mean, squares / (count - 1.0) / count])
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Any table of the distribution has these.
-    #[test]
-    fn quantiles_are_those_of_the_tables() {
-        for (freedom, t) in
-            [(1.0, 12.706), (2.0, 4.303), (4.0, 2.776), (9.0, 2.262), (30.0, 2.042), (1000.0, 1.962)]
-        {
-            assert!((at_five_percent(freedom) - t).abs() < 6e-4, "{freedom}: {}", at_five_percent(freedom));
-        }
-        assert!((within(1.0, 1.0) - 0.5).abs() < 1e-9);
-        assert_eq!(within(0.0, 3.0), 0.0);
+/// Any table of the distribution has these.
+#[test]
+fn quantiles_are_those_of_the_tables() {
+    for (freedom, t) in
+        [(1.0, 12.706), (2.0, 4.303), (4.0, 2.776), (9.0, 2.262), (30.0, 2.042), (1000.0, 1.962)]
+    {
+        assert!((at_five_percent(freedom) - t).abs() < 6e-4, "{freedom}: {}", at_five_percent(freedom));
     }
+    assert!((within(1.0, 1.0) - 0.5).abs() < 1e-9);
+    assert_eq!(within(0.0, 3.0), 0.0);
+}
 
-    #[test]
-    fn two_means_differ_by_so_much_and_no_more_is_known() {
-        let (difference_of, error) = difference(&[5.0, 6.0, 7.0], &[1.0, 2.0, 3.0]).unwrap();
-        // Equal spreads and sizes: four degrees of freedom, and an error of √(2/3) times 2.776.
-        assert!((difference_of - 4.0).abs() < 1e-12 && (error - 2.2666).abs() < 1e-3, "{error}");
-        assert_eq!(difference(&[1.0], &[1.0, 2.0]), None);
-        assert_eq!(difference(&[1.0, 1.0], &[2.0, 2.0]), None);
-        assert!((half_width(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap() - 1.9632).abs() < 1e-3);
-    }
+#[test]
+fn two_means_differ_by_so_much_and_no_more_is_known() {
+    let (difference_of, error) = difference(&[5.0, 6.0, 7.0], &[1.0, 2.0, 3.0]).unwrap();
+    // Equal spreads and sizes: four degrees of freedom, and an error of √(2/3) times 2.776.
+    assert!((difference_of - 4.0).abs() < 1e-12 && (error - 2.2666).abs() < 1e-3, "{error}");
+    assert_eq!(difference(&[1.0], &[1.0, 2.0]), None);
+    assert_eq!(difference(&[1.0, 1.0], &[2.0, 2.0]), None);
+    assert!((half_width(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap() - 1.9632).abs() < 1e-3);
 }
