@@ -1,10 +1,39 @@
 //! What comparisons of an experiment say, the most telling first.
 
-use super::{Metric, Place, Told};
+use serde::Serialize;
+
+use super::Metric;
 use crate::plan::{Plan, Relation};
 use crate::record::Recorded;
 use crate::report::words::{phrase, predicate};
-use crate::verdict::{Analysis, Finding, Verdict};
+use crate::units::Unit;
+use crate::verdict::{Analysis, Finding, Kind, Verdict};
+
+/// Where a number belongs, in names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// The setting as `key=value` joined by `;`, empty when there is none.
+    pub setting: String,
+    /// The metric's name.
+    pub metric: &'static str,
+    /// The base unit of its values.
+    pub unit: Unit,
+}
+
+/// What one comparison says about one metric in one setting, and in words.
+#[derive(Debug, Clone, Serialize)]
+pub struct Told {
+    /// What was found.
+    #[serde(flatten)]
+    pub finding: Finding,
+    /// Its verdict in a word, by the metric's unit and direction.
+    #[serde(rename = "verdict")]
+    pub kind: Kind,
+    /// How a sentence about the two subjects begins. It names a cause only where one thing differs.
+    pub phrase: String,
+    /// What is said of them in a sentence that begins so.
+    pub predicate: String,
+}
 
 /// One experiment's comparisons, to be put into words.
 pub(super) struct Compared<'a> {

@@ -1,8 +1,9 @@
 //! The effects of a complete factorial in words. Each sentence names levels and numbers; the answer to
 //! "which factor is it?" begins with the largest effect, and says honestly what is not decided.
 
-use super::compared::Compared;
-use super::{Effect, FactorAnswer, Factors, Levels};
+use serde::Serialize;
+
+use super::compared::{Compared, Place};
 use crate::plan::{Factor, Factorial};
 use crate::report::text::{capital, clean, estimated, in_percent, joined};
 use crate::report::words::undecided;
@@ -10,6 +11,85 @@ use crate::stats::{self, Estimate};
 use crate::units::Unit;
 use crate::verdict::factors::FactorFinding;
 use crate::verdict::{Kind, Verdict};
+
+/// What the factors of a complete factorial do.
+#[derive(Debug, Clone, Serialize)]
+pub struct Factors {
+    /// Which factor it is, as a person would ask.
+    pub question: String,
+    /// The factors with their levels.
+    pub factors: Vec<Levels>,
+    /// The answer in each setting and decisive metric.
+    pub answers: Vec<FactorAnswer>,
+    /// Every effect, by setting and metric, the largest first.
+    pub effects: Vec<Effect>,
+}
+
+/// A factor.
+#[derive(Debug, Clone, Serialize)]
+pub struct Levels {
+    /// Its name.
+    pub name: String,
+    /// Its two levels; an effect is the second less the first.
+    pub levels: [String; 2],
+}
+
+/// Which factor it is.
+#[derive(Debug, Clone, Serialize)]
+pub struct FactorAnswer {
+    /// Where it was seen.
+    #[serde(flatten)]
+    pub place: Place,
+    /// In plain words.
+    pub text: String,
+}
+
+/// A main effect or an interaction.
+#[derive(Debug, Clone, Serialize)]
+pub struct Effect {
+    /// Where it was seen.
+    #[serde(flatten)]
+    pub place: Place,
+    /// The names of the factors concerned; several are an interaction.
+    pub factors: Vec<String>,
+    /// Median of the contrasts: second level minus first.
+    pub difference: Option<Estimate>,
+    /// The same of the logarithms, exponentiated.
+    pub ratio: Option<Estimate>,
+    /// The smallest effect that matters, in the unit of the metric.
+    pub matters: Option<f64>,
+    /// What follows.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+    /// The same in a word, by the metric's unit and direction.
+    #[serde(skip)]
+    pub kind: Kind,
+    /// The same, told of the level that is named: `interaction` of several factors that do not simply add up.
+    #[serde(rename = "verdict")]
+    pub told: &'static str,
+    /// Of a main effect that is decided, the level that is slower, worse, or has more.
+    #[serde(rename = "slower_level")]
+    pub slower: Option<String>,
+    /// The same in words.
+    pub sentence: String,
+}
+
+impl Effect {
+    /// What was decided of it in a few words: which level is slower, or that factors interact.
+    pub fn word(&self) -> String {
+        match (&self.slower, &self.verdict) {
+            (Some(level), _) => format!("{level} {}", self.told),
+            (None, Verdict::More | Verdict::Less) => "interact".into(),
+            (None, _) => self.kind.word().into(),
+        }
+    }
+
+    /// By how much it moves a single combination, twice.
+    fn size(&self) -> f64 {
+        let difference = self.difference.map_or(0.0, |difference| difference.value.abs());
+        difference / f64::from(1u32 << (self.factors.len() - 1))
+    }
+}
 
 /// What the factorial of a run shows in one experiment.
 pub(super) fn factors(compared: &Compared<'_>) -> Option<Factors> {

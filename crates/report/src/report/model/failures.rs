@@ -1,13 +1,32 @@
 //! Why cells gave no sample, each reason once.
 
 use dunnage_analysis::group::in_groups;
+use serde::Serialize;
 
-use super::Failure;
 use crate::outcome::FailureClass;
 use crate::plan::Cell;
 use crate::record::{Cause, Recorded};
 use crate::report::text::clean;
 use crate::verdict::Analysis;
+
+/// Cells that gave no sample, for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    /// The experiment.
+    pub experiment: &'static str,
+    /// The subject's label.
+    pub label: String,
+    /// `skipped` or the class of the failure.
+    pub class: &'static str,
+    /// The settings in which it happened.
+    pub settings: Vec<String>,
+    /// How often.
+    pub times: usize,
+    /// Of how many planned samples in those settings.
+    pub planned: usize,
+    /// The first reason, with the engine's own words.
+    pub reason: String,
+}
 
 /// `skipped` or the class of a failure, how often, and the first reason.
 type Reason = (&'static str, usize, String);

@@ -1,10 +1,23 @@
 //! The precision that was asked for and what became of it, in words.
 
-use super::Precision;
+use serde::Serialize;
+
 use crate::plan;
 use crate::record::Recorded;
 use crate::report::text::{clean, percent};
 use crate::verdict::Analysis;
+
+/// A precision that was asked for, and what became of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Precision {
+    /// What was asked for, and what the pilot foretold.
+    #[serde(flatten)]
+    pub foretold: plan::Precision,
+    /// What the widest comparison reached; none if there is no interval.
+    pub reached: Option<f64>,
+    /// All of it in words.
+    pub sentence: String,
+}
 
 /// What is said of a run whose rounds were computed for a precision.
 pub(super) fn precision(run: &Recorded, analysis: &Analysis) -> Option<Precision> {

@@ -5,9 +5,9 @@
 //!
 //! Experiments appear here by what they declare of themselves, none by name.
 
-// long: one function for each kind of sentence.
-
 mod choice;
+mod cost;
+mod open;
 mod otherwise;
 
 use std::collections::BTreeSet;
@@ -19,10 +19,10 @@ use crate::distinct;
 use crate::experiment::{self, Event, Setting, Weight};
 use crate::plan::{Comparison, Ladder, Layer, Plan, Relation};
 use crate::record::Recorded;
-use crate::report::text::{clean, estimated, in_percent, joined, percent};
-use crate::stats::{Alpha, Estimate, Interval};
-use crate::units::{Better, Unit, counted, three_digits};
-use crate::verdict::{About, Analysis, Finding, HOPELESS, Verdict};
+use crate::report::text::{clean, estimated, joined};
+use crate::stats::{Estimate, Interval};
+use crate::units::Better;
+use crate::verdict::{About, Analysis, Finding, Verdict};
 
 /// What findings mean for a decision, in a sentence without its end.
 #[derive(Debug, Clone, Serialize)]
@@ -55,9 +55,6 @@ pub enum Topic {
     /// What was not resolved.
     Open,
 }
-
-/// Pairs that are named as examples of what is open.
-const EXAMPLES: usize = 3;
 
 /// Everything that the findings of a run mean, by experiment in the order of the plan.
 pub fn sentences(run: &Recorded, analysis: &Analysis) -> Vec<Sentence> {
@@ -198,14 +195,6 @@ impl<'a> One<'a> {
         [Layer::Floor, Layer::Runtime, Layer::Engine].into_iter().filter(move |layer| *layer > baseline)
     }
 
-    /// What a layer takes more than the baseline, the least first.
-    fn more(&self, layer: Layer) -> Vec<Decided<'a>> {
-        let decided = self.against_baseline(layer).into_iter().filter_map(Decided::of);
-        let mut more: Vec<_> = decided.filter(|one| one.finding.verdict == Verdict::More).collect();
-        more.sort_by(|one, other| one.difference.value.total_cmp(&other.difference.value));
-        more
-    }
-
     fn label(&self, subject: usize) -> String {
         clean(&self.plan.subjects[subject].label)
     }
@@ -240,115 +229,6 @@ impl<'a> One<'a> {
         }
     }
 
-    fn costs(&self, layer: Layer) -> Option<Sentence> {
-        let more = self.more(layer);
-        let (least, most) = (more.first()?, more.last()?);
-        let told = |one: &Decided<'_>| {
-            format!("{} ({})", estimated(one.finding.about.unit, &one.difference), self.place(one))
-        };
-        let range = match more.len() {
-            1 => told(least),
-            _ => format!("from {} to {}", told(least), told(most)),
-        };
-        let what = match self.event {
-            Event::Once(what) => format!("each {what}"),
-            _ => self.name.to_owned(),
-        };
-        let metric = least.finding.about.metric;
-        let text =
-            format!("{} adds to {what} (`{metric}`), compared with {}: {range}", a(layer), self.baseline());
-        Some(self.sentence(Topic::Cost, text, findings(&more)))
-    }
-
-    /// When what layers take more matters to whoever it happens to. A difference is a share of the time from one event
-    /// to the next. Every interval holds at once, so from the largest upper end on none reaches the share, and up to the
-    /// smallest lower end all exceed it. So all of a layer must be decided: of one that is not, nobody knows from which
-    /// length on it matters.
-    fn matters(&self) -> Option<Sentence> {
-        let metric = &experiment::find(self.name)?.metrics[0];
-        let (_, share) = self.plan.margin_of(self.name, metric).parts();
-        let mut rests_on = Vec::new();
-        let (mut always, mut never) = (Vec::new(), Vec::new());
-        for layer in self.above_the_baseline() {
-            // Of many kinds of calls the first stands for those that do the least.
-            let asked = self.against_baseline(layer).iter().filter(|finding| finding.metric == 0).count();
-            let mut more = self.more(layer);
-            more.retain(|one| one.finding.metric == 0);
-            if more.is_empty() || more.len() < asked {
-                continue;
-            }
-            let low = more.iter().map(|one| one.interval.low).fold(f64::INFINITY, f64::min);
-            let high = more.iter().map(|one| one.interval.high).fold(f64::NEG_INFINITY, f64::max);
-            let told = |end: f64| format!("{} ({})", Unit::Seconds.format(end / share), a(layer));
-            always.push(told(low));
-            never.push(told(high));
-            rests_on.extend(findings(&more));
-        }
-        if share <= 0.0 || always.is_empty() {
-            return None;
-        }
-        let (share, always, never) = (percent(share), always.join(", "), never.join(", "));
-        let text = match self.event {
-            Event::Often(what) => format!(
-                "what a layer adds is more than {share} of the time of a program that makes the first of these {what}s every {always} or more often, and less than {share} where it makes one every {never} or more rarely, as long as the {what} itself is all that changes"
-            ),
-            Event::Once(what) => format!(
-                "what a layer adds is more than {share} of a job of up to {always} for each {what}, and less than {share} of one of {never} and more, as long as jobs wait for each {what}, one after the other, and compute inside as fast as outside"
-            ),
-            Event::Whole | Event::Works => return None,
-        };
-        Some(self.sentence(Topic::Threshold, text, rests_on))
-    }
-
-    /// How a layer compares with the baseline in all decisive metrics.
-    fn ranks(&self, layer: Layer) -> Option<Sentence> {
-        let all = self.against_baseline(layer);
-        let of = |verdict: Verdict| -> Vec<Decided<'_>> {
-            let decided = all.iter().filter_map(|finding| Decided::of(finding));
-            let mut decided: Vec<_> = decided.filter(|one| one.finding.verdict == verdict).collect();
-            let ratio = |one: &Decided<'_>| one.finding.ratio.map_or(0.0, |ratio| ratio.value);
-            decided.sort_by(|one, other| ratio(one).total_cmp(&ratio(other)));
-            decided
-        };
-        let (more, less, same) = (of(Verdict::More), of(Verdict::Less), of(Verdict::Same));
-        let hidden: Vec<&Finding> = all.iter().copied().filter(|finding| is_hidden(finding)).collect();
-        let open: Vec<&Finding> = all.iter().copied().filter(|finding| is_open(finding)).collect();
-        if more.is_empty() && less.is_empty() && same.is_empty() && hidden.is_empty() {
-            return None;
-        }
-        let far = |all: &[Decided<'_>], which: Option<&Decided<'_>>| {
-            let Some(one) = which else { return String::new() };
-            let about = &one.finding.about;
-            let size = match one.finding.ratio {
-                Some(ratio) => in_percent(&ratio),
-                None => estimated(about.unit, &one.difference),
-            };
-            let most = if all.len() > 1 { "at most " } else { "" };
-            format!(" ({most}{size}: `{}`, {})", about.metric, self.place(one))
-        };
-        let parts = [
-            (more.len(), "higher", far(&more, more.last())),
-            (less.len(), "lower", far(&less, less.first())),
-            (same.len(), "without a difference that matters", String::new()),
-            (hidden.len(), "with a difference that does not rise above the noise floor", String::new()),
-            (open.len(), "not decided", String::new()),
-        ];
-        let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
-        let parts: Vec<String> = parts.map(|(count, what, far)| format!("{count} {what}{far}")).collect();
-        let rests_on = [findings(&more), findings(&less), findings(&same), hidden, open].concat();
-        let metrics: BTreeSet<&str> = rests_on.iter().map(|finding| finding.about.metric).collect();
-        let text = format!(
-            "{} compared with {} in {} of {}: of {}, {}",
-            a(layer),
-            self.baseline(),
-            counted(metrics.len(), "metric"),
-            self.name,
-            counted(rests_on.len(), "comparison"),
-            joined(&parts, "and")
-        );
-        Some(self.sentence(Topic::Cost, text, rests_on))
-    }
-
     /// Pairs that differ in one thing, and pairs of the baseline's own layer: what each comes to, by setting.
     fn pairs(&self) -> Vec<Sentence> {
         let baseline = self.plan.baseline_of(self.name);
@@ -375,102 +255,6 @@ impl<'a> One<'a> {
             self.sentence(Topic::Difference, text, findings(&own))
         };
         distinct(decided.iter().map(|one| one.finding.comparison)).into_iter().map(of_pair).collect()
-    }
-
-    /// Of the highest layer that was compared, the cell whose slowest value is farthest from its median. With
-    /// n values, the largest exceeds the quantile q with probability 1 − qⁿ, whatever the distribution.
-    fn tail(&self) -> Option<Sentence> {
-        let layers = [Layer::Engine, Layer::Runtime, Layer::Floor].into_iter();
-        let decided = |layer| self.against_baseline(layer).into_iter().filter_map(Decided::of).collect();
-        let all: Vec<Decided<'_>> = layers.map(decided).find(|all: &Vec<_>| !all.is_empty())?;
-        let tail = |one: &Decided<'a>| {
-            let values = self.analysis.cells[one.finding.cell].metrics[one.finding.metric].as_ref()?;
-            let multiple = values.range.1 / values.median.value;
-            multiple.is_finite().then_some((*one, multiple, values.median.rounds))
-        };
-        let (one, multiple, rounds) =
-            all.iter().filter_map(tail).max_by(|(_, one, _), (_, other, _)| one.total_cmp(other))?;
-        let what = match self.event {
-            Event::Once(what) => what.to_owned(),
-            Event::Whole => "sample".to_owned(),
-            _ => format!("`{}`", one.finding.about.metric),
-        };
-        let text = format!(
-            "the slowest {what} of {} ({}) took {} times the median; these rounds cannot rule out that {} take even longer, at 95 %",
-            counted(rounds, "round"),
-            self.place(&one),
-            three_digits(multiple),
-            percent(1.0 - Alpha::FIVE_PERCENT.get().powf(1.0 / rounds as f64))
-        );
-        Some(self.sentence(Topic::Risk, text, vec![one.finding]))
-    }
-
-    /// That there are too few rounds.
-    fn too_few(&self) -> Option<Sentence> {
-        let few = self.such(|finding| matches!(finding.verdict, Verdict::TooFew { .. }));
-        let Verdict::TooFew { have, need } = few.first()?.verdict else { return None };
-        let have = counted(have, "round");
-        let text =
-            format!("nothing is decided about {}: {have}, and this many comparisons need {need}", self.name);
-        Some(self.sentence(Topic::Open, text, few))
-    }
-
-    /// What was not resolved, the largest differences first.
-    fn open(&self) -> Option<Sentence> {
-        let (mut open, hidden) = (self.such(is_open), self.such(is_hidden));
-        if open.is_empty() && hidden.is_empty() {
-            return None;
-        }
-        let rounds = |finding: &&Finding| match finding.verdict {
-            Verdict::Undecided { new_run, .. } => Some(new_run?.rounds).filter(|one| *one <= HOPELESS),
-            _ => None,
-        };
-        let mut needed: Vec<usize> = open.iter().filter_map(rounds).collect();
-        needed.sort_unstable();
-        let size = |finding: &Finding| finding.difference.map_or(0.0, |one| one.value.abs());
-        open.sort_by(|one, other| size(other).total_cmp(&size(one)));
-        let name = |finding: &&Finding| {
-            let about = &finding.about;
-            let metric = (!self.event.has_one_answer()).then(|| format!("`{}`", about.metric));
-            let place: Vec<String> =
-                metric.into_iter().chain(self.values(self.setting_of(finding))).collect();
-            let place = if place.is_empty() { String::new() } else { format!(" ({})", place.join(", ")) };
-            format!("{} against {}{place}", about.subject, about.against)
-        };
-        let mut text =
-            format!("not resolved in {}, of {}:", self.name, counted(self.findings.len(), "comparison"));
-        if !open.is_empty() {
-            let named: Vec<String> = open.iter().take(EXAMPLES).map(name).collect();
-            let such = if open.len() > EXAMPLES { "such as " } else { "" };
-            text.push_str(&format!(" {} not decided, {such}{}", open.len(), joined(&named, "and")));
-        }
-        // As many as half of them need: what it takes to decide the last one would frighten off.
-        if let Some(rounds) = needed.get(needed.len() / 2) {
-            let decided = match needed.len() / 2 + 1 {
-                all if all == open.len() => "that".to_owned(),
-                some => format!("{some} of them"),
-            };
-            text.push_str(&format!("; a new run of {} might decide {decided}", counted(*rounds, "round")));
-        }
-        if !hidden.is_empty() {
-            let and = if open.is_empty() { "" } else { "; and" };
-            text.push_str(&format!(
-                "{and} {} with a difference that does not rise above the noise floor",
-                hidden.len()
-            ));
-        }
-        Some(self.sentence(Topic::Open, text, [open, hidden].concat()))
-    }
-
-    /// What rests on numbers that must not be believed.
-    fn void(&self) -> Option<Sentence> {
-        let void = self.such(|finding| matches!(finding.verdict, Verdict::Suspect(_)));
-        let many = counted(void.len(), "comparison");
-        let text = format!(
-            "{many} of {} rest on numbers that are suspect, and nothing is concluded from them",
-            self.name
-        );
-        (!void.is_empty()).then(|| self.sentence(Topic::Open, text, void))
     }
 }
 

@@ -1,0 +1,129 @@
+//! What a layer takes more than the baseline, and from when on that matters to a person.
+
+use std::collections::BTreeSet;
+
+use super::{Decided, One, Sentence, Topic, a, findings, is_hidden, is_open};
+use crate::experiment::{self, Event};
+use crate::plan::Layer;
+use crate::report::text::{estimated, in_percent, joined, percent};
+use crate::units::{Unit, counted};
+use crate::verdict::{Finding, Verdict};
+
+impl<'a> One<'a> {
+    /// What a layer takes more than the baseline, the least first.
+    fn more(&self, layer: Layer) -> Vec<Decided<'a>> {
+        let decided = self.against_baseline(layer).into_iter().filter_map(Decided::of);
+        let mut more: Vec<_> = decided.filter(|one| one.finding.verdict == Verdict::More).collect();
+        more.sort_by(|one, other| one.difference.value.total_cmp(&other.difference.value));
+        more
+    }
+
+    pub(super) fn costs(&self, layer: Layer) -> Option<Sentence> {
+        let more = self.more(layer);
+        let (least, most) = (more.first()?, more.last()?);
+        let told = |one: &Decided<'_>| {
+            format!("{} ({})", estimated(one.finding.about.unit, &one.difference), self.place(one))
+        };
+        let range = match more.len() {
+            1 => told(least),
+            _ => format!("from {} to {}", told(least), told(most)),
+        };
+        let what = match self.event {
+            Event::Once(what) => format!("each {what}"),
+            _ => self.name.to_owned(),
+        };
+        let metric = least.finding.about.metric;
+        let text =
+            format!("{} adds to {what} (`{metric}`), compared with {}: {range}", a(layer), self.baseline());
+        Some(self.sentence(Topic::Cost, text, findings(&more)))
+    }
+
+    /// When what layers take more matters to whoever it happens to. A difference is a share of the time from one event
+    /// to the next. Every interval holds at once, so from the largest upper end on none reaches the share, and up to the
+    /// smallest lower end all exceed it. So all of a layer must be decided: of one that is not, nobody knows from which
+    /// length on it matters.
+    pub(super) fn matters(&self) -> Option<Sentence> {
+        let metric = &experiment::find(self.name)?.metrics[0];
+        let (_, share) = self.plan.margin_of(self.name, metric).parts();
+        let mut rests_on = Vec::new();
+        let (mut always, mut never) = (Vec::new(), Vec::new());
+        for layer in self.above_the_baseline() {
+            // Of many kinds of calls the first stands for those that do the least.
+            let asked = self.against_baseline(layer).iter().filter(|finding| finding.metric == 0).count();
+            let mut more = self.more(layer);
+            more.retain(|one| one.finding.metric == 0);
+            if more.is_empty() || more.len() < asked {
+                continue;
+            }
+            let low = more.iter().map(|one| one.interval.low).fold(f64::INFINITY, f64::min);
+            let high = more.iter().map(|one| one.interval.high).fold(f64::NEG_INFINITY, f64::max);
+            let told = |end: f64| format!("{} ({})", Unit::Seconds.format(end / share), a(layer));
+            always.push(told(low));
+            never.push(told(high));
+            rests_on.extend(findings(&more));
+        }
+        if share <= 0.0 || always.is_empty() {
+            return None;
+        }
+        let (share, always, never) = (percent(share), always.join(", "), never.join(", "));
+        let text = match self.event {
+            Event::Often(what) => format!(
+                "what a layer adds is more than {share} of the time of a program that makes the first of these {what}s every {always} or more often, and less than {share} where it makes one every {never} or more rarely, as long as the {what} itself is all that changes"
+            ),
+            Event::Once(what) => format!(
+                "what a layer adds is more than {share} of a job of up to {always} for each {what}, and less than {share} of one of {never} and more, as long as jobs wait for each {what}, one after the other, and compute inside as fast as outside"
+            ),
+            Event::Whole | Event::Works => return None,
+        };
+        Some(self.sentence(Topic::Threshold, text, rests_on))
+    }
+
+    /// How a layer compares with the baseline in all decisive metrics.
+    pub(super) fn ranks(&self, layer: Layer) -> Option<Sentence> {
+        let all = self.against_baseline(layer);
+        let of = |verdict: Verdict| -> Vec<Decided<'_>> {
+            let decided = all.iter().filter_map(|finding| Decided::of(finding));
+            let mut decided: Vec<_> = decided.filter(|one| one.finding.verdict == verdict).collect();
+            let ratio = |one: &Decided<'_>| one.finding.ratio.map_or(0.0, |ratio| ratio.value);
+            decided.sort_by(|one, other| ratio(one).total_cmp(&ratio(other)));
+            decided
+        };
+        let (more, less, same) = (of(Verdict::More), of(Verdict::Less), of(Verdict::Same));
+        let hidden: Vec<&Finding> = all.iter().copied().filter(|finding| is_hidden(finding)).collect();
+        let open: Vec<&Finding> = all.iter().copied().filter(|finding| is_open(finding)).collect();
+        if more.is_empty() && less.is_empty() && same.is_empty() && hidden.is_empty() {
+            return None;
+        }
+        let far = |all: &[Decided<'_>], which: Option<&Decided<'_>>| {
+            let Some(one) = which else { return String::new() };
+            let about = &one.finding.about;
+            let size = match one.finding.ratio {
+                Some(ratio) => in_percent(&ratio),
+                None => estimated(about.unit, &one.difference),
+            };
+            let most = if all.len() > 1 { "at most " } else { "" };
+            format!(" ({most}{size}: `{}`, {})", about.metric, self.place(one))
+        };
+        let parts = [
+            (more.len(), "higher", far(&more, more.last())),
+            (less.len(), "lower", far(&less, less.first())),
+            (same.len(), "without a difference that matters", String::new()),
+            (hidden.len(), "with a difference that does not rise above the noise floor", String::new()),
+            (open.len(), "not decided", String::new()),
+        ];
+        let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
+        let parts: Vec<String> = parts.map(|(count, what, far)| format!("{count} {what}{far}")).collect();
+        let rests_on = [findings(&more), findings(&less), findings(&same), hidden, open].concat();
+        let metrics: BTreeSet<&str> = rests_on.iter().map(|finding| finding.about.metric).collect();
+        let text = format!(
+            "{} compared with {} in {} of {}: of {}, {}",
+            a(layer),
+            self.baseline(),
+            counted(metrics.len(), "metric"),
+            self.name,
+            counted(rests_on.len(), "comparison"),
+            joined(&parts, "and")
+        );
+        Some(self.sentence(Topic::Cost, text, rests_on))
+    }
+}
