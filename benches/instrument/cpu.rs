@@ -82,7 +82,7 @@ fn planted(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     let verdict = |metric: &Metric, side: usize| -> Result<&'static str> {
         let column =
             |side: usize| samples[side].iter().map(|sample| metric.value(sample)).collect::<Vec<_>>();
-        let pairs = Pairs::align(&column(0), &column(side)).map_err(|error| anyhow::anyhow!("{error}"))?;
+        let pairs = Pairs::align(&column(0), &column(side)).context("no round has both values")?;
         Ok(match stats::compare(&pairs, metric.margin, family.per_comparison()).decision {
             Decision::Same => "same",
             Decision::More => "slower",

@@ -119,7 +119,7 @@ fn told(command: &mut Command) -> Result<[f64; 4]> {
 fn row(name: &str, runs: &[[f64; 4]], most: (f64, f64)) -> Result<Row> {
     let median = |column: usize, scale: f64| -> Result<f64> {
         let values: Vec<f64> = runs.iter().map(|run| run[column] / scale).collect();
-        Ok(Values::new(values)?.median())
+        Ok(Values::new(values).context("no run is complete")?.median())
     };
     let (wall, memory) = (median(0, 1e9)?, median(3, 1.0)?);
     let cpu = median(1, 1e9)? + median(2, 1e9)?;

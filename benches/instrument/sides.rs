@@ -1,7 +1,7 @@
 //! Two sides that take turns: the order within each round is drawn from the seed, and each side
 //! measures in the prestate `primed`.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
 use dunnage::stats::{Pairs, Rng};
 
 use crate::bench::Bench;
@@ -43,8 +43,5 @@ pub fn take_turns(
         }
     }
     let [yardstick, instrument] = values;
-    match Pairs::align(&yardstick, &instrument) {
-        Ok(pairs) => Ok(pairs),
-        Err(error) => bail!("no pairs: {error}"),
-    }
+    Pairs::align(&yardstick, &instrument).context("no round has both values")
 }

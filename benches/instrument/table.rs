@@ -76,7 +76,7 @@ impl Row {
                 seconds(pairs.subject.median()),
                 ratio.map_or("-".into(), |ratio| with_interval(&ratio, |value| format!("{value:.3}"))),
                 with_interval(&difference, |value| Unit::Seconds.format_signed(value)),
-                pairs.count().to_string(),
+                pairs.differences.count().to_string(),
                 target.to_string(),
                 reached.word().into(),
             ],

@@ -16,7 +16,7 @@ fn families_with_a_false_alarm(rounds: usize, families: usize, shape: &Shape) ->
             let twins: Vec<_> = (0..20).map(|_| series(rounds, || (shape.draw)(&mut rng))).collect();
             twins.iter().any(|twin| {
                 let pairs = Pairs::align(&baseline, twin).unwrap();
-                let decision = compare(&pairs, Margin::ZERO, alpha).decision;
+                let decision = compare(&pairs, Margin::fixed(0.0, 0.0), alpha).decision;
                 matches!(decision, Decision::Less | Decision::More)
             })
         })
@@ -46,7 +46,7 @@ fn false_alarms_of_a_single_comparison_are_exactly_what_was_promised() {
         let baseline = series(rounds, || rng.standard_normal());
         let twin = series(rounds, || rng.standard_normal());
         let pairs = Pairs::align(&baseline, &twin).unwrap();
-        let comparison = compare(&pairs, Margin::ZERO, Alpha::FIVE_PERCENT);
+        let comparison = compare(&pairs, Margin::fixed(0.0, 0.0), Alpha::FIVE_PERCENT);
         missed = 1.0 - comparison.difference.interval.unwrap().coverage;
         matches!(comparison.decision, Decision::Less | Decision::More)
     });

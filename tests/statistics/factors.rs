@@ -30,7 +30,7 @@ fn factorials_without_effects_raise_few_false_alarms() {
     let (families, mut rng) = (1000, Rng::new(30));
     for rounds in [12, 30] {
         let alarms = (0..families).filter(|_| {
-            let found = effects(&factorial(&mut rng, rounds, |_| 0.0), Margin::ZERO);
+            let found = effects(&factorial(&mut rng, rounds, |_| 0.0), Margin::fixed(0.0, 0.0));
             found.iter().any(|(_, one)| matches!(one, Decision::Less | Decision::More))
         });
         let alarms = alarms.count();

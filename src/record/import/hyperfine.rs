@@ -123,7 +123,7 @@ fn issue(rule: &str, labels: &[&str], evidence: String, mechanism: &str) -> Issu
 
 /// Summaries that the times do not give.
 fn summaries(label: &str, one: &ResultFile, times: &[f64]) -> Option<IssueFacts> {
-    let sample = stats::Sample::new(times).ok()?;
+    let sample = stats::Sample::new(times)?;
     let count = times.len() as f64;
     let mean = times.iter().sum::<f64>() / count;
     let squares: f64 = times.iter().map(|time| (time - mean).powi(2)).sum();

@@ -125,7 +125,7 @@ mod tests {
             margins: vec![FixedMargin {
                 experiment: "start".into(),
                 metric: "gone".into(),
-                margin: Margin::ZERO,
+                margin: Margin::fixed(0.0, 0.0),
             }],
             precision: Some(Precision { asked: 1.0, pilot_rounds: 1, predicted: Some(1.0), capped: false }),
             factorial: Some(Factorial {

@@ -41,14 +41,9 @@ impl Demand {
         self.threads
     }
 
-    /// How long it is, in steps.
-    pub fn len(&self) -> usize {
+    /// In how many steps it is.
+    pub fn steps(&self) -> usize {
         self.steps.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.steps.is_empty()
     }
 
     /// What this thread wants in a step: what is left by those before it, and no more than one CPU gives. The last
@@ -59,7 +54,8 @@ impl Demand {
     }
 
     /// All of it.
-    pub fn total(&self) -> f64 {
+    #[cfg(test)]
+    pub(super) fn total(&self) -> f64 {
         self.steps.iter().sum()
     }
 
@@ -115,7 +111,7 @@ mod tests {
         // It ran for 100 ms without a pause, seen at ticks of 4 ms.
         let usage = every_10_ms([8.0, 12.0, 8.0, 12.0, 12.0, 8.0, 10.0, 8.0, 12.0, 10.0]);
         let demand = Demand::of(&usage, TICK);
-        assert_eq!((demand.threads(), demand.len()), (1, 100));
+        assert_eq!((demand.threads(), demand.steps()), (1, 100));
         assert!((0..100).all(|step| demand.steps[step] <= 1.0001e6), "{demand:?}");
         // Of the 100 ms, 2 must have been used before the first reading.
         assert!((demand.total() - 98e6).abs() < 1.0, "{demand:?}");

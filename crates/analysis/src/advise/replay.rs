@@ -91,7 +91,7 @@ pub struct Replayed {
 
 /// The replays of all phases together.
 pub fn predict(demand: &Demand, limit: Quota, kernel: Kernel) -> Prediction {
-    let phases = (PHASES * ENOUGH as i64 / demand.len().max(1) as i64).clamp(2, PHASES);
+    let phases = (PHASES * ENOUGH as i64 / demand.steps().max(1) as i64).clamp(2, PHASES);
     let phase = |index: i64| Nanos(limit.period.0 * index / phases);
     let all: Vec<[Replayed; 2]> =
         (0..phases).map(|index| replay(demand, limit, kernel, phase(index))).collect();
@@ -173,9 +173,9 @@ pub fn replay(demand: &Demand, limit: Quota, kernel: Kernel, phase: Nanos) -> [R
         Pool { quota: limit.quota.0 as f64, left: limit.quota.0 as f64, active: false, idle: true };
     let steps_of = |time: Nanos| ((time.0 / STEP.0) as usize).max(1);
     let (period, tick, phase) = (steps_of(limit.period), steps_of(kernel.tick), (phase.0 / STEP.0) as usize);
-    [0, demand.len()].map(|begin| {
+    [0, demand.steps()].map(|begin| {
         let mut done = Replayed::default();
-        for step in begin..begin + demand.len() {
+        for step in begin..begin + demand.steps() {
             if (step + phase) % period == 0 {
                 end_period(&mut pool, &mut cpus, &mut done.counted);
             }
@@ -195,7 +195,7 @@ pub fn replay(demand: &Demand, limit: Quota, kernel: Kernel, phase: Nanos) -> [R
         }
         for (came, work) in cpus.iter().flat_map(|cpu| &cpu.queue) {
             done.left += work;
-            note(&mut done.waits, begin + demand.len() - came, *work);
+            note(&mut done.waits, begin + demand.steps() - came, *work);
         }
         done
     })
@@ -368,7 +368,7 @@ mod tests {
         fn no_more_is_given_than_the_quota_allows(used in usage(), cpus in 0.05..1.0f64) {
             let demand = Demand::of(&every_10_ms(used), KERNEL.tick);
             let done = replay(&demand, Quota::of(Cpus(cpus)), KERNEL, Nanos(0))[0].clone();
-            let refills = (demand.len() / 100 + 1) as f64;
+            let refills = (demand.steps() / 100 + 1) as f64;
             // Each CPU may be a tick in debt when it ends.
             let most = refills * cpus * 100e6 + demand.threads() as f64 * KERNEL.tick.0 as f64;
             prop_assert!(done.served <= most + 1e3, "{} {most}", done.served);

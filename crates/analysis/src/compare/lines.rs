@@ -180,7 +180,7 @@ impl Measured<'_> {
             self.sides.each_ref().map(|side| -> Option<Vec<Sample>> {
                 let one = |run: &Ready<'_>| {
                     let values = run.column(key, self.metric).iter().flatten().copied();
-                    Sample::new(values.map(transform).collect::<Vec<_>>()).ok()
+                    Sample::new(values.map(transform))
                 };
                 side.iter().map(one).collect()
             })
@@ -281,7 +281,7 @@ impl Measured<'_> {
             let in_round =
                 |round: usize| columns.iter().map(|column| column[round]).collect::<Option<Vec<f64>>>();
             let values = (0..rounds).filter_map(|round| Some(of_round(&in_round(round)?)));
-            Sample::new(values.filter(|value| value.is_finite()).collect::<Vec<_>>()).ok()
+            Sample::new(values.filter(|value| value.is_finite()))
         };
         side.iter().map(of_run).collect()
     }
@@ -303,5 +303,5 @@ fn mean_logarithm(values: &[f64]) -> f64 {
 
 /// The median of the runs' medians.
 fn middle(runs: &[Sample]) -> Option<f64> {
-    Sample::new(runs.iter().map(Sample::median).collect::<Vec<_>>()).ok().map(|medians| medians.median())
+    Sample::new(runs.iter().map(Sample::median)).map(|medians| medians.median())
 }

@@ -17,6 +17,11 @@ impl Setting {
         self.0.iter().find(|(own, _)| *own == key).map(|(_, value)| *value)
     }
 
+    /// As it stands behind a name: ` (key=value)`, or nothing where there are no keys.
+    pub fn in_brackets(&self) -> String {
+        if self.0.is_empty() { String::new() } else { format!(" ({self})") }
+    }
+
     /// Its values without their keys, joined by `, `.
     pub fn values(&self) -> String {
         let values: Vec<_> = self.0.iter().map(|(_, value)| *value).collect();

@@ -62,6 +62,11 @@ impl Cell {
     pub fn asks(&self) -> &'static Experiment {
         experiment::find(self.experiment).expect("cells are made of known experiments")
     }
+
+    /// Whether another subject's cell is measured in the same way.
+    pub fn is_beside(&self, other: &Cell) -> bool {
+        self.experiment == other.experiment && self.setting == other.setting
+    }
 }
 
 /// A cell as it is read: only its experiment knows which settings there are.

@@ -399,6 +399,16 @@ impl Plan {
         about.metrics.iter().map(facts).collect()
     }
 
+    /// The subject of a cell.
+    pub fn entry(&self, cell: usize) -> &Entry {
+        &self.subjects[self.cells[cell].subject]
+    }
+
+    /// A cell as it is called in a sentence.
+    pub fn named(&self, cell: usize) -> String {
+        format!("`{}`{}", self.entry(cell).label, self.cells[cell].setting.in_brackets())
+    }
+
     /// The metrics of a cell.
     pub fn metrics(&self, cell: &Cell) -> &'static [Metric] {
         cell.asks().metrics

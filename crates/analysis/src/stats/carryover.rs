@@ -59,7 +59,7 @@ impl<G> CarryOver<G> {
 /// None where a value is not finite, or all have the same predecessor, so that there is nothing to compare.
 pub fn carry_over<G: Ord + Clone>(observations: &[(G, f64)], seed: u64) -> Option<CarryOver<G>> {
     let values: Vec<f64> = observations.iter().map(|(_, value)| *value).collect();
-    let sample = Sample::new(values).ok()?;
+    let sample = Sample::new(values)?;
     let mut labels: Vec<&G> = observations.iter().map(|(label, _)| label).collect();
     labels.sort_unstable();
     labels.dedup();
@@ -112,7 +112,7 @@ pub fn carry_over<G: Ord + Clone>(observations: &[(G, f64)], seed: u64) -> Optio
                 .filter(|&(&of, _)| of == group)
                 .map(|(_, &value)| value)
                 .collect();
-            let deviation = Sample::new(members).ok()?.median() - median;
+            let deviation = Sample::new(members)?.median() - median;
             Some(Group { predecessor: label.clone(), count: counts[group], deviation })
         })
         .collect::<Option<Vec<_>>>()?;

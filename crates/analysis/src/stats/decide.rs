@@ -29,9 +29,6 @@ pub struct MarginError {
 }
 
 impl Margin {
-    /// Every difference matters: nothing but equality to the last digit is the same.
-    pub const ZERO: Margin = Margin { absolute: 0.0, relative: 0.0 };
-
     /// `absolute` in the unit of the metric, `relative` as a share of the baseline (0.03 is 3 %).
     pub fn new(absolute: f64, relative: f64) -> Result<Margin, MarginError> {
         let usable = |part: f64| part.is_finite() && part >= 0.0;

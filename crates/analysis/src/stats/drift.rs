@@ -52,7 +52,7 @@ pub fn drift(series: &[Option<f64>]) -> Option<Drift> {
     let slope = theil_sen(&rounds, &values);
     let total = slope * (rounds[rounds.len() - 1] - rounds[0]) as f64;
     let p = mann_kendall(&values);
-    let median = Sample::new(values).ok()?.median();
+    let median = Sample::new(values)?.median();
     let relative = total / median.abs();
     Some(Drift {
         rounds: rounds.len(),

@@ -50,11 +50,11 @@ pub fn effect(
         (0..rounds).filter_map(|round| cells.iter().map(|cell| cell[round]).collect()).collect();
     let contrasts = |scale: fn(f64) -> f64| {
         let of_round = |round: &Vec<f64>| contrast(round, factors, scale);
-        Sample::new(complete.iter().map(of_round).collect::<Vec<_>>()).ok()
+        Sample::new(complete.iter().map(of_round))
     };
     let difference = Estimate::of_median(&contrasts(|value| value)?, alpha);
     let mean = |round: &Vec<f64>| round.iter().sum::<f64>() / round.len() as f64;
-    let middle = Sample::new(complete.iter().map(mean).collect::<Vec<_>>()).ok()?.median();
+    let middle = Sample::new(complete.iter().map(mean))?.median();
     let moved_by = f64::from(1u32 << (factors.count_ones() - 1));
     let matters = margin.at(middle) * moved_by;
     let has_ratio =
@@ -106,7 +106,7 @@ mod tests {
         let mut holed = whole.clone();
         holed[4] = None;
         let judge = |cells: &[&[Option<f64>]], factors| {
-            effect(cells, factors, Margin::ZERO, 0.0, Alpha::FIVE_PERCENT)
+            effect(cells, factors, Margin::fixed(0.0, 0.0), 0.0, Alpha::FIVE_PERCENT)
         };
         assert_eq!(judge(&[&whole, &holed, &whole, &whole], 1).unwrap().difference.rounds, 8);
         assert_eq!(judge(&[&whole, &whole, &whole], 1), None);
@@ -125,7 +125,10 @@ mod tests {
         let cells: Vec<&[Option<f64>]> = cells.iter().map(Vec::as_slice).collect();
         let found: Vec<f64> = (1..8)
             .map(|factors| {
-                effect(&cells, factors, Margin::ZERO, 0.0, Alpha::FIVE_PERCENT).unwrap().difference.value
+                effect(&cells, factors, Margin::fixed(0.0, 0.0), 0.0, Alpha::FIVE_PERCENT)
+                    .unwrap()
+                    .difference
+                    .value
             })
             .collect();
         // An interaction of three moves each combination by an eighth of itself.

@@ -22,17 +22,13 @@ pub struct Pairs {
     pub differences: Sample,
 }
 
-/// Two series cannot be paired: no round has both values, or one of them is not a finite number, or a difference is not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no round has both values")]
-pub struct NoPairs;
-
 impl Pairs {
-    /// Pairs the values of the same round; `None` is a round without a value.
-    pub fn align(baseline: &[Option<f64>], subject: &[Option<f64>]) -> Result<Pairs, NoPairs> {
+    /// Pairs the values of the same round, where `None` is a round without one. None where no round has both values, or
+    /// one of them, or a difference, is not a finite number.
+    pub fn align(baseline: &[Option<f64>], subject: &[Option<f64>]) -> Option<Pairs> {
         let is_finite = |series: &[Option<f64>]| series.iter().flatten().all(|value| value.is_finite());
         if baseline.len() != subject.len() || !is_finite(baseline) || !is_finite(subject) {
-            return Err(NoPairs);
+            return None;
         }
         let mut kept: [Vec<f64>; 3] = Default::default();
         for (baseline, subject) in baseline.iter().zip(subject) {
@@ -42,13 +38,8 @@ impl Pairs {
             }
         }
         // A difference of two finite values may be too large for a number.
-        let [baseline, subject, differences] = kept.map(|series| Sample::new(series).map_err(|_| NoPairs));
-        Ok(Pairs { baseline: baseline?, subject: subject?, differences: differences? })
-    }
-
-    /// How many rounds have both values; at least 1.
-    pub fn count(&self) -> usize {
-        self.differences.count()
+        let [baseline, subject, differences] = kept.map(Sample::new);
+        Some(Pairs { baseline: baseline?, subject: subject?, differences: differences? })
     }
 
     /// The median of the paired differences, in the unit of the values, with its exact interval.
@@ -71,7 +62,7 @@ impl Pairs {
         }
         let both = self.baseline.values().iter().zip(self.subject.values());
         let logs: Vec<f64> = both.map(|(baseline, subject)| subject.ln() - baseline.ln()).collect();
-        let ratio = Estimate::of_median(&Sample::new(logs).ok()?, alpha).map(f64::exp);
+        let ratio = Estimate::of_median(&Sample::new(logs)?, alpha).map(f64::exp);
         let largest = ratio.interval.map_or(ratio.value, |interval| interval.high);
         largest.is_finite().then_some(ratio)
     }
@@ -94,7 +85,7 @@ mod tests {
         let subject = [Some(2.0), Some(9.0), None, None, Some(9.0)];
         let pairs = Pairs::align(&baseline, &subject).unwrap();
         assert_eq!(pairs.differences.values(), [1.0, 4.0]);
-        assert_eq!(pairs.count(), 2);
+        assert_eq!(pairs.differences.count(), 2);
         assert_eq!(pairs.difference(ALPHA).value, 2.5);
     }
 
@@ -102,11 +93,11 @@ mod tests {
     fn series_that_cannot_be_paired_are_refused() {
         let one = full(&[1.0]);
         for (baseline, subject) in [(&one[..], &[][..]), (&one, &[None]), (&[], &[])] {
-            assert_eq!(Pairs::align(baseline, subject), Err(NoPairs));
+            assert_eq!(Pairs::align(baseline, subject), None);
         }
         // A bad value is refused even in a round that would not be paired.
-        assert_eq!(Pairs::align(&[None, Some(1.0)], &[Some(f64::NAN), Some(1.0)]), Err(NoPairs));
-        assert_eq!(Pairs::align(&full(&[-f64::MAX]), &full(&[f64::MAX])), Err(NoPairs));
+        assert_eq!(Pairs::align(&[None, Some(1.0)], &[Some(f64::NAN), Some(1.0)]), None);
+        assert_eq!(Pairs::align(&full(&[-f64::MAX]), &full(&[f64::MAX])), None);
     }
 
     /// The median of differences is not the difference of medians: here 1 against −10.

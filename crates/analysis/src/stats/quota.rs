@@ -68,9 +68,6 @@ pub enum Backlog {
     Grows(f64),
 }
 
-/// The kernel's period where nobody chose another, in nanoseconds.
-pub const USUAL_PERIOD: u64 = 100_000_000;
-
 /// The model is held to one percent; a demand that is nearer to its quota is neither above nor below.
 pub const TOLERANCE: f64 = 0.01;
 

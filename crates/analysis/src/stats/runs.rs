@@ -46,7 +46,7 @@ pub fn between(old: &[Sample], new: &[Sample], alpha: Alpha) -> Option<Between> 
     if let ([old], [new]) = (old, new) {
         return Some(Between { shift: shift(old, new, alpha), basis: Basis::Rounds });
     }
-    let medians = |runs: &[Sample]| Sample::new(runs.iter().map(Sample::median).collect::<Vec<_>>()).ok();
+    let medians = |runs: &[Sample]| Sample::new(runs.iter().map(Sample::median));
     let of_runs = shift(&medians(old)?, &medians(new)?, alpha);
     if of_runs.interval.is_some() {
         return Some(Between { shift: of_runs, basis: Basis::Runs });
@@ -70,7 +70,7 @@ pub fn between(old: &[Sample], new: &[Sample], alpha: Alpha) -> Option<Between> 
 /// at this level.
 pub fn own_move(run: &Sample, alpha: Alpha) -> f64 {
     let (earlier, later) = run.values().split_at(run.count() / 2);
-    let (Ok(earlier), Ok(later)) = (Sample::new(earlier), Sample::new(later)) else { return 0.0 };
+    let (Some(earlier), Some(later)) = (Sample::new(earlier), Sample::new(later)) else { return 0.0 };
     let moved = shift(&earlier, &later, alpha);
     let shown = moved.interval.is_some_and(|interval| !interval.contains(0.0));
     if shown { moved.value.abs() } else { 0.0 }

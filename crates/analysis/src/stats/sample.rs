@@ -4,23 +4,20 @@
 //! total. Deliberately absent: means and standard deviations, because start-up times have heavy
 //! tails and nothing here is decided by them.
 
+use std::borrow::Borrow;
+
 /// At least one finite number, in the order in which they were measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     values: Box<[f64]>,
 }
 
-/// Some numbers are no [`Sample`]: there are none, or one of them is infinite or not a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a sample needs at least one value, and finite ones only")]
-pub struct NoSample;
-
 impl Sample {
-    /// Takes the numbers, if they are some and all of them finite.
-    pub fn new(values: impl Into<Box<[f64]>>) -> Result<Sample, NoSample> {
-        let values = values.into();
+    /// Takes the numbers; none where there are none, or one of them is infinite or not a number.
+    pub fn new(values: impl IntoIterator<Item: Borrow<f64>>) -> Option<Sample> {
+        let values: Box<[f64]> = values.into_iter().map(|value| *value.borrow()).collect();
         let is_one = !values.is_empty() && values.iter().all(|value| value.is_finite());
-        if is_one { Ok(Sample { values }) } else { Err(NoSample) }
+        is_one.then_some(Sample { values })
     }
 
     /// The numbers in the order in which they were given.
@@ -140,9 +137,9 @@ mod tests {
 
     #[test]
     fn nothing_and_what_is_not_finite_are_refused() {
-        assert_eq!(Sample::new(vec![]), Err(NoSample));
-        assert_eq!(Sample::new(vec![1.0, f64::INFINITY]), Err(NoSample));
-        assert_eq!(Sample::new(vec![f64::NAN, 1.0]), Err(NoSample));
+        assert_eq!(Sample::new([0.0; 0]), None);
+        assert_eq!(Sample::new([1.0, f64::INFINITY]), None);
+        assert_eq!(Sample::new([f64::NAN, 1.0]), None);
     }
 
     #[test]

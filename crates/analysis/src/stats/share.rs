@@ -37,7 +37,7 @@ pub fn share(
     let with = rounds.iter().filter(|(difference, _)| *difference > 0.0);
     let shares: Vec<f64> = with.map(|(difference, removed)| removed / difference).collect();
     let without_difference = rounds.len() - shares.len();
-    let sample = Sample::new(shares).ok()?;
+    let sample = Sample::new(shares)?;
     let interval = median_ranks(rounds.len(), alpha).and_then(|ranks| {
         // Rounds without a share are below the lowest for one end and above the highest for the other.
         let lower = ranks.lower.checked_sub(without_difference).filter(|rank| *rank >= 1)?;

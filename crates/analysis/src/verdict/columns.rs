@@ -47,8 +47,14 @@ impl Columns {
 
     /// The same without the holes.
     pub fn sample(&self, cell: usize, metric: usize) -> Option<Sample> {
-        Sample::new(self.get(cell, metric).iter().flatten().copied().collect::<Vec<_>>()).ok()
+        Sample::new(self.get(cell, metric).iter().flatten())
     }
+}
+
+/// What a pure function makes of each cell of a run.
+pub(super) fn by_cell<U: Send>(run: &Recorded, apply: impl Fn(usize) -> U + Sync) -> Vec<U> {
+    let cells: Vec<usize> = (0..run.plan.cells.len()).collect();
+    in_parallel(&cells, |&cell| apply(cell))
 }
 
 pub(super) fn summary(run: &Recorded, columns: &Columns, cell: usize) -> CellSummary {

@@ -189,7 +189,7 @@ pub(super) fn findings(
         let planned = &plan.cells[cell];
         let definition = &plan.metrics(planned)[metric];
         let margin = plan.margin_of(planned.experiment, definition);
-        let pairs = Pairs::align(columns.get(against, metric), columns.get(cell, metric)).ok();
+        let pairs = Pairs::align(columns.get(against, metric), columns.get(cell, metric));
         let role = plan.comparisons[comparison].relation.role();
         let alpha = plan.alpha_for(planned.experiment, role);
         let compared = pairs.as_ref().map(|pairs| stats::compare(pairs, margin, alpha));

@@ -32,8 +32,7 @@ pub use warning::Warning;
 
 use crate::record::Recorded;
 use crate::stats::{self, Alpha, Estimate, Pairs, TimeSeries};
-use columns::summary;
-use finding::findings;
+use columns::by_cell;
 
 /// Everything that can be said about a run.
 #[derive(Debug, Clone)]
@@ -98,29 +97,24 @@ pub struct FloorShare {
 
 /// Says everything that can be said about a run.
 pub fn analyse(run: &Recorded) -> Analysis {
-    let columns = Columns::of(run);
-    let all: Vec<usize> = (0..run.plan.cells.len()).collect();
-    let cells = in_parallel(&all, |&cell| summary(run, &columns, cell));
-    let findings = findings(run, &columns, |_, _| true);
-    let noise = noise::of_twins(&run.plan, &columns, &cells, &findings);
-    let prices = price::all(run, &columns);
-    let mut view = View { run, columns: &columns, cells: &cells, findings, noise: &noise, prices: &prices };
+    let mut view = View::of(run, |_, _| true);
     let suspects = own::suspects(&view);
     for (index, suspect) in suspects.iter().enumerate() {
         suspect.overrule(index, &mut view.findings);
     }
     for finding in &mut view.findings {
-        finding.noise = noise::above(&run.plan, &noise, finding);
+        finding.noise = noise::above(&run.plan, &view.noise, finding);
     }
-    let mut effects = factors::findings(run, &columns);
+    let mut effects = factors::findings(run, &view.columns);
     factors::overrule(&suspects, &mut effects);
-    let (warnings, carry_over_tested) = warning::all(run, &columns, &cells);
+    let (warnings, carry_over_tested) = warning::all(run, &view.columns, &view.cells);
     // What experiments show beside their findings rests on rounds, or on whole samples, and blocks have neither.
     let experiment_tables = match run.is_in_blocks() {
         true => Vec::new(),
         false => own::tables(&view),
     };
-    let (sums, findings) = (own::sums(&view), view.findings);
+    let sums = own::sums(&view);
+    let View { columns, cells, findings, noise, prices, .. } = view;
     Analysis {
         rounds: run.complete_rounds(),
         floor_shares: floor_shares(run, &columns),
@@ -128,7 +122,7 @@ pub fn analyse(run: &Recorded) -> Analysis {
         experiment_tables,
         precision: precision::reached(&run.plan, &columns, &findings),
         sums,
-        shapes: in_parallel(&all, |&cell| shapes(run, &columns, cell)),
+        shapes: by_cell(run, |cell| shapes(run, &columns, cell)),
         prices,
         cells,
         findings,
@@ -161,13 +155,13 @@ fn floor_shares(run: &Recorded, columns: &Columns) -> Vec<FloorShare> {
     let Some(floor) = original("floor") else { return Vec::new() };
     let timer = run.environment.timer.step as f64 / 1e9;
     let share = |cell: usize| {
-        let entry = &plan.subjects[plan.cells[cell].subject];
+        let entry = plan.entry(cell);
         let waited_for = matches!(plan.cells[cell].asks().event, crate::experiment::Event::Once(_));
         if entry.twin_of.is_some() || !waited_for || entry.layer <= crate::plan::Layer::Floor {
             return None;
         }
         let floor = sibling(plan, cell, floor)?;
-        let pairs = Pairs::align(columns.get(cell, 0), columns.get(floor, 0)).ok()?;
+        let pairs = Pairs::align(columns.get(cell, 0), columns.get(floor, 0))?;
         Some(FloorShare { cell, share: pairs.ratio(timer, Alpha::FIVE_PERCENT)? })
     };
     (0..plan.cells.len()).filter_map(share).collect()

@@ -5,7 +5,7 @@
 //! here. Deliberately absent: whether twins differ so much that the control has moved, which is a suspect.
 
 use super::{CellSummary, Columns, Finding, Verdict};
-use crate::plan::{Plan, Relation};
+use crate::plan::{Layer, Plan, Relation};
 use crate::stats::{Alpha, NoiseFloor, Pairs};
 
 /// The noise floor of one metric in one setting: what twins show.
@@ -17,6 +17,15 @@ pub struct Noise {
     pub metric: usize,
     /// What the pair shows.
     pub floor: NoiseFloor,
+}
+
+impl Noise {
+    /// Whether it is of the metric and setting of a finding, and of one of these layers.
+    pub(super) fn is_beside(&self, plan: &Plan, finding: &Finding, layers: &[Layer]) -> bool {
+        self.metric == finding.metric
+            && plan.cells[self.cell].is_beside(&plan.cells[finding.cell])
+            && layers.contains(&plan.entry(self.cell).layer)
+    }
 }
 
 /// What all twins show.
@@ -34,7 +43,7 @@ pub(super) fn of_twins(
     let are_twins = |finding: &&Finding| plan.comparisons[finding.comparison].relation == Relation::Twin;
     let floor = |finding: &Finding| {
         let [one, other] = [finding.against, finding.cell].map(|cell| columns.get(cell, finding.metric));
-        let difference = Pairs::align(one, other).ok()?.difference(Alpha::FIVE_PERCENT);
+        let difference = Pairs::align(one, other)?.difference(Alpha::FIVE_PERCENT);
         let median = cells[finding.against].metrics[finding.metric].as_ref()?.median.value;
         let at_its_level = finding.difference.and_then(|difference| difference.interval);
         // That twins differ is a verdict.
@@ -56,16 +65,8 @@ pub(super) fn above(plan: &Plan, noise: &[Noise], finding: &Finding) -> Option<f
     if !is_difference || plan.comparisons[finding.comparison].relation == Relation::Twin {
         return None;
     }
-    let entry = |cell: usize| &plan.subjects[plan.cells[cell].subject];
-    let layers = [entry(finding.cell).layer, entry(finding.against).layer];
-    let own = &plan.cells[finding.cell];
-    let concerned = noise.iter().filter(|noise| {
-        let cell = &plan.cells[noise.cell];
-        noise.metric == finding.metric
-            && cell.experiment == own.experiment
-            && cell.setting == own.setting
-            && layers.contains(&entry(noise.cell).layer)
-    });
+    let layers = [finding.cell, finding.against].map(|cell| plan.entry(cell).layer);
+    let concerned = noise.iter().filter(|noise| noise.is_beside(plan, finding, &layers));
     let floor = NoiseFloor::widest(concerned.map(|noise| noise.floor))?;
     floor.hides(finding.difference?.value).then_some(floor.units)
 }

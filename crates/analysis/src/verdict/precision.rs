@@ -47,7 +47,7 @@ pub(super) fn reached(plan: &Plan, columns: &Columns, findings: &[Finding]) -> O
         let fits = |one: &Finding| one.cell == cell && one.against == against && one.metric == metric;
         let finding = findings.iter().position(fits)?;
         let interval = findings[finding].difference?.interval?;
-        let pairs = Pairs::align(columns.get(against, metric), columns.get(cell, metric)).ok()?;
+        let pairs = Pairs::align(columns.get(against, metric), columns.get(cell, metric))?;
         let share = interval.half_width() / longer_median(&pairs);
         share.is_finite().then_some(Reached { share, finding })
     };
@@ -61,7 +61,7 @@ pub fn forecast(pilot: &Recorded, asked_for: f64, least: usize, most: usize) -> 
     let plan = &pilot.plan;
     let columns = Columns::of(pilot);
     let spread = |&(cell, against, metric): &Asked| {
-        let pairs = Pairs::align(columns.get(against, metric), columns.get(cell, metric)).ok()?;
+        let pairs = Pairs::align(columns.get(against, metric), columns.get(cell, metric))?;
         let mut spread = Spread::of(&pairs.differences)?;
         spread.deviation /= longer_median(&pairs);
         spread.deviation.is_finite().then_some(spread)

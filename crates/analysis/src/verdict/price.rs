@@ -105,7 +105,7 @@ fn difference(columns: &Columns, cell: usize, reference: Option<usize>, metric: 
             Some(Box::new(move |level| Estimate::of_median(&sample, level)))
         }
         Some(reference) => {
-            let pairs = Pairs::align(columns.get(reference, metric), columns.get(cell, metric)).ok()?;
+            let pairs = Pairs::align(columns.get(reference, metric), columns.get(cell, metric))?;
             Some(Box::new(move |level| pairs.difference(level)))
         }
     }

@@ -2,12 +2,11 @@
 //! must not be believed, and what became of the run. The same as a whole analysis says of it, without the
 //! comparisons within the run, which no other run asks for: reading two runs of a million samples takes longer.
 
-use super::columns::{CellSummary, Columns, in_parallel, summary};
-use super::finding::findings;
+use super::columns::CellSummary;
 use super::suspect::Suspect;
 use super::view::View;
 use super::warning::Warning;
-use super::{noise, own, price, warning};
+use super::{own, warning};
 use crate::experiment::{Metric, Weight};
 use crate::plan::{Comparison, Relation};
 use crate::record::Recorded;
@@ -25,17 +24,10 @@ pub struct Quality {
 
 /// The quality of a run, by the rules of [`super::analyse`].
 pub fn quality(run: &Recorded) -> Quality {
-    let columns = Columns::of(run);
-    let all: Vec<usize> = (0..run.plan.cells.len()).collect();
-    let cells = in_parallel(&all, |&cell| summary(run, &columns, cell));
     // Rules ask who is faster than the baseline, and whether a twin differs; both only where something is decided.
     let is_asked = |comparison: &Comparison, metric: &Metric| {
         matches!(comparison.relation, Relation::Baseline | Relation::Twin) && metric.weight == Weight::Verdict
     };
-    let findings = findings(run, &columns, is_asked);
-    let noise = noise::of_twins(&run.plan, &columns, &cells, &findings);
-    let prices = price::all(run, &columns);
-    let view = View { run, columns: &columns, cells: &cells, findings, noise: &noise, prices: &prices };
-    let suspects = own::suspects(&view);
-    Quality { warnings: warning::of_the_record(run), suspects, cells }
+    let view = View::of(run, is_asked);
+    Quality { warnings: warning::of_the_record(run), suspects: own::suspects(&view), cells: view.cells }
 }

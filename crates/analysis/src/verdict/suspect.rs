@@ -4,7 +4,7 @@
 use super::finding::{Finding, Verdict};
 use super::noise::Noise;
 use super::view::View;
-use crate::plan::Relation;
+use crate::plan::{Layer, Relation};
 use crate::record::{IMPORT_RULES, IssueFacts};
 
 /// A rule that fired.
@@ -37,6 +37,17 @@ impl Suspect {
         Suspect { rule, cells: vec![cell], metric: Some(metric), up_to: None, evidence, mechanism }
     }
 
+    /// A suspect for each metric of a cell in which a rule sees something.
+    pub fn each(
+        view: &View<'_>,
+        rule: &'static str,
+        mechanism: &str,
+        seen: impl Fn(usize, usize) -> Option<String>,
+    ) -> Vec<Suspect> {
+        let one = |(cell, metric)| Some(Suspect::of(rule, (cell, metric), seen(cell, metric)?, mechanism));
+        view.all().filter_map(one).collect()
+    }
+
     /// Whether a difference of this size in a metric of any of these cells rests on the numbers in issue.
     pub(crate) fn concerns(&self, cells: &[usize], metric: usize, size: f64) -> bool {
         cells.iter().any(|cell| self.cells.contains(cell))
@@ -62,10 +73,8 @@ pub(super) fn of_the_import(view: &View<'_>) -> Vec<Suspect> {
     let issues = view.run.environment.origin.iter().flat_map(|origin| &origin.issues);
     let suspect = |issue: &IssueFacts| {
         let rule = IMPORT_RULES.into_iter().find(|rule| *rule == issue.rule)?;
-        let is_concerned = |cell: &usize| {
-            let label = &plan.subjects[plan.cells[*cell].subject].label;
-            issue.labels.is_empty() || issue.labels.contains(label)
-        };
+        let is_concerned =
+            |cell: &usize| issue.labels.is_empty() || issue.labels.contains(&plan.entry(*cell).label);
         let cells: Vec<usize> = (0..plan.cells.len()).filter(is_concerned).collect();
         let metric = issue.metric.as_ref().and_then(|name| view.metric_index(*cells.first()?, name));
         let (evidence, mechanism) = (issue.evidence.clone(), issue.mechanism.clone());
@@ -77,7 +86,8 @@ pub(super) fn of_the_import(view: &View<'_>) -> Vec<Suspect> {
 /// Time does not run backwards and CPU is not given back. A difference of two launches goes below zero by
 /// noise; there the whole interval of the median must lie below.
 pub(super) fn negative(view: &View<'_>) -> Vec<Suspect> {
-    let suspect = |(cell, metric): (usize, usize)| {
+    let mechanism = "a clock that was set, or a difference of two readings of which one is not what it seems";
+    Suspect::each(view, "negative", mechanism, |cell, metric| {
         let values = view.cells[cell].metrics[metric].as_ref()?;
         let known = view.metric(cell, metric);
         let differences = view.cell(cell).asks().differences;
@@ -85,12 +95,9 @@ pub(super) fn negative(view: &View<'_>) -> Vec<Suspect> {
             true => ("has a median of at most", values.median.interval?.high),
             false => ("reaches", values.range.0),
         };
-        let evidence = format!("{} {seen} {}", view.named(cell, metric), known.unit.format_signed(reach));
-        let mechanism =
-            "a clock that was set, or a difference of two readings of which one is not what it seems";
-        (reach < 0.0).then(|| Suspect::of("negative", (cell, metric), evidence, mechanism))
-    };
-    view.all().filter_map(suspect).collect()
+        (reach < 0.0)
+            .then(|| format!("{} {seen} {}", view.named(cell, metric), known.unit.format_signed(reach)))
+    })
 }
 
 /// A container is a process with more to do: beyond the noise it cannot be faster than one.
@@ -101,14 +108,8 @@ pub(super) fn faster_than_bare(view: &View<'_>) -> Vec<Suspect> {
         if *relation != Relation::Baseline || !finding.kind().is_better() || !view.is_bare(finding.against) {
             return None;
         }
-        let own = view.cell(finding.cell);
         let hides = |noise: &Noise| {
-            let cell = view.cell(noise.cell);
-            noise.metric == finding.metric
-                && cell.experiment == own.experiment
-                && cell.setting == own.setting
-                && view.is_bare(noise.cell)
-                && noise.floor.hides(difference)
+            noise.is_beside(view.plan(), finding, &[Layer::Bare]) && noise.floor.hides(difference)
         };
         if view.noise.iter().any(hides) {
             return None;
@@ -165,21 +166,11 @@ pub(super) fn copies(view: &View<'_>) -> Vec<Suspect> {
             if values < FEWEST || constant || one != other {
                 continue;
             }
-            let evidence = format!(
-                "{} and {} have the same value in each of {values} rounds",
-                view.named(first, 0),
-                view.named(second, 0)
-            );
-            found.push(Suspect {
-                cells: vec![first, second],
-                metric: None,
-                ..Suspect::of(
-                    "two columns that are copies",
-                    (first, 0),
-                    evidence,
-                    "one of them was copied, not measured",
-                )
-            });
+            let [own, copy] = [first, second].map(|cell| view.named(cell, 0));
+            let evidence = format!("{own} and {copy} have the same value in each of {values} rounds");
+            let mechanism = "one of them was copied, not measured";
+            let suspect = Suspect::of("two columns that are copies", (first, 0), evidence, mechanism);
+            found.push(Suspect { cells: vec![first, second], metric: None, ..suspect });
         }
     }
     found

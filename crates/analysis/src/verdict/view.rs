@@ -1,8 +1,10 @@
 //! A run with what follows from it so far, as rules look at it that find suspects and make an experiment's own tables.
 
-use super::{CellSummary, Columns, Finding, Noise, Price, sibling};
+use super::columns::{by_cell, summary};
+use super::price::JUDGED;
+use super::{CellSummary, Columns, Finding, Noise, Price, finding, noise, price, sibling};
 use crate::experiment::Metric;
-use crate::plan::{Cell, Layer, Plan};
+use crate::plan::{Cell, Comparison, Layer, Plan};
 use crate::record::Recorded;
 
 /// What a rule may look at.
@@ -10,18 +12,28 @@ pub struct View<'a> {
     /// What was recorded.
     pub run: &'a Recorded,
     /// The values of every cell and metric by complete round.
-    pub columns: &'a Columns,
+    pub columns: Columns,
     /// The cells, in the order of the plan.
-    pub cells: &'a [CellSummary],
+    pub cells: Vec<CellSummary>,
     /// What the comparisons came to; for tables, overruled where it is suspect.
     pub findings: Vec<Finding>,
     /// What twins show.
-    pub noise: &'a [Noise],
+    pub noise: Vec<Noise>,
     /// What settings cost more than their references.
-    pub prices: &'a [Price],
+    pub prices: Vec<Price>,
 }
 
 impl<'a> View<'a> {
+    /// What follows from a run before anything is suspect, with those findings that are wanted.
+    pub(super) fn of(run: &'a Recorded, is_wanted: impl Fn(&Comparison, &Metric) -> bool) -> View<'a> {
+        let columns = Columns::of(run);
+        let cells = by_cell(run, |cell| summary(run, &columns, cell));
+        let findings = finding::findings(run, &columns, is_wanted);
+        let noise = noise::of_twins(&run.plan, &columns, &cells, &findings);
+        let prices = price::all(run, &columns);
+        View { run, columns, cells, findings, noise, prices }
+    }
+
     /// The plan of the run.
     pub fn plan(&self) -> &'a Plan {
         &self.run.plan
@@ -63,7 +75,7 @@ impl<'a> View<'a> {
 
     /// Whether a cell is of a process on the host.
     pub fn is_bare(&self, cell: usize) -> bool {
-        self.plan().subjects[self.cell(cell).subject].layer == Layer::Bare
+        self.plan().entry(cell).layer == Layer::Bare
     }
 
     /// The place of a metric among those of a cell's experiment.
@@ -71,9 +83,19 @@ impl<'a> View<'a> {
         self.plan().metrics(self.cell(cell)).iter().position(|metric| metric.name == name)
     }
 
+    /// The median of a metric in a cell.
+    pub fn median(&self, cell: usize, metric: usize) -> Option<f64> {
+        Some(self.cells[cell].metrics[metric].as_ref()?.median.value)
+    }
+
+    /// What a cell costs, in the metric that prices are judged by.
+    pub fn price(&self, cell: usize) -> Option<&Price> {
+        self.prices.iter().find(|price| price.cell == cell && price.metric == JUDGED)
+    }
+
     /// The label of a cell's subject.
     pub fn label(&self, cell: usize) -> &'a str {
-        &self.plan().subjects[self.cell(cell).subject].label
+        &self.plan().entry(cell).label
     }
 
     /// The label of what an experiment's subjects are compared with.
@@ -83,9 +105,7 @@ impl<'a> View<'a> {
 
     /// A metric of a cell, in words.
     pub fn named(&self, cell: usize, metric: usize) -> String {
-        let setting = &self.cell(cell).setting;
-        let setting = if setting.0.is_empty() { String::new() } else { format!(" ({setting})") };
-        format!("{} of `{}`{setting}", self.metric(cell, metric).name, self.label(cell))
+        format!("{} of {}", self.metric(cell, metric).name, self.plan().named(cell))
     }
 
     /// The same setting of the baseline.

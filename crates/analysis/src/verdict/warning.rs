@@ -4,9 +4,10 @@ mod programs;
 
 use serde::Serialize;
 
+use super::columns::by_cell;
 use super::{CellSummary, Columns};
 use crate::distinct;
-use crate::plan::{Cell, Plan};
+use crate::plan::Plan;
 use crate::record::{Cause, Order, Recorded};
 use crate::stats;
 use crate::text::{clean, number, percent, with_interval};
@@ -33,22 +34,15 @@ pub struct Warning {
 }
 
 impl Warning {
-    fn of_run(kind: &'static str, seen: &str, remedy: &'static str) -> Warning {
-        Warning { kind, experiment: None, labels: Vec::new(), seen: clean(seen), remedy }
+    fn of_run(kind: &'static str, seen: impl AsRef<str>, remedy: &'static str) -> Warning {
+        Warning { kind, experiment: None, labels: Vec::new(), seen: clean(seen.as_ref()), remedy }
     }
 
-    fn of_cell(run: &Recorded, cell: usize, kind: &'static str, seen: &str, remedy: &'static str) -> Warning {
-        let planned = &run.plan.cells[cell];
-        let labels = vec![clean(&run.plan.subjects[planned.subject].label)];
-        Warning { experiment: Some(planned.experiment), labels, ..Warning::of_run(kind, seen, remedy) }
+    /// The same of a cell.
+    fn about(self, plan: &Plan, cell: usize) -> Warning {
+        let labels = vec![clean(&plan.entry(cell).label)];
+        Warning { experiment: Some(plan.cells[cell].experiment), labels, ..self }
     }
-}
-
-/// A cell as it is called in a sentence.
-fn named(run: &Recorded, cell: usize) -> String {
-    let Cell { setting, subject, .. } = &run.plan.cells[cell];
-    let setting = if setting.0.is_empty() { String::new() } else { format!(" ({setting})") };
-    format!("`{}`{setting}", run.plan.subjects[*subject].label)
 }
 
 /// All warnings of a run, and in how many cells carry-over was tested.
@@ -58,13 +52,12 @@ pub(super) fn all(run: &Recorded, columns: &Columns, cells: &[CellSummary]) -> (
     warnings.extend(volatile_roots(run));
     warnings.extend(programs::warnings(run));
     let tests = run.plan.cells.len().max(1) as f64;
-    let looked_at: Vec<usize> = (0..run.plan.cells.len()).collect();
-    let by_cell = super::in_parallel(&looked_at, |&cell| of_values(run, columns, cell, LEVEL / tests));
+    let by_cell = by_cell(run, |cell| of_values(run, columns, cell, LEVEL / tests));
     let tested = by_cell.iter().filter(|(_, tested)| *tested).count();
     warnings.extend(by_cell.into_iter().flat_map(|(warnings, _)| warnings));
     warnings.extend(run.environment.no_cpu_accounting.as_ref().map(|why| {
         let seen = format!("CPU time of whole launches is not known: {why}");
-        Warning::of_run("no cpu accounting", &seen, "`dunnage doctor` says what accounting needs")
+        Warning::of_run("no cpu accounting", seen, "`dunnage doctor` says what accounting needs")
     }));
     (warnings, tested)
 }
@@ -80,7 +73,7 @@ fn imported(run: &Recorded) -> Option<Warning> {
     };
     Some(Warning::of_run(
         "imported",
-        &format!("dunnage did not measure this: {order}{}", origin.notes.join("; ")),
+        format!("dunnage did not measure this: {order}{}", origin.notes.join("; ")),
         "`dunnage run` measures in shuffled rounds, with the treatment read back from inside",
     ))
 }
@@ -91,14 +84,13 @@ pub(super) fn of_the_record(run: &Recorded) -> Vec<Warning> {
     let (have, planned) = (run.complete_rounds(), run.plan.rounds);
     if have < planned {
         let seen = format!("the run ended after {have} of {}", counted(planned, "round"));
-        warnings.push(Warning::of_run("unfinished", &seen, "`dunnage resume` takes the rest"));
+        warnings.push(Warning::of_run("unfinished", seen, "`dunnage resume` takes the rest"));
     }
     if run.resumed {
-        warnings.push(Warning::of_run(
-            "resumed",
-            "the run was interrupted and continued later, on a machine that may have changed meanwhile",
-            "compare within rounds only, or run again in one piece",
-        ));
+        let seen =
+            "the run was interrupted and continued later, on a machine that may have changed meanwhile";
+        let remedy = "compare within rounds only, or run again in one piece";
+        warnings.push(Warning::of_run("resumed", seen, remedy));
     }
     if run.damaged > 0 || run.cut {
         let lines = counted(run.damaged, "line");
@@ -108,57 +100,46 @@ pub(super) fn of_the_record(run: &Recorded) -> Vec<Warning> {
             (_, true) => format!("{lines} of the samples could not be read, and the last was cut"),
         };
         let remedy = "everything else was read; `dunnage resume` takes the rounds that are missing";
-        warnings.push(Warning::of_run("damaged", &seen, remedy));
+        warnings.push(Warning::of_run("damaged", seen, remedy));
     }
     let counted_rounds = run.contexts.iter().skip(run.plan.warmups).flatten();
     let disturbed: Vec<_> = counted_rounds.filter_map(|context| context.disturbed.as_ref()).collect();
     if let Some(first) = disturbed.first() {
         let rounds = counted(disturbed.len(), "round");
-        warnings.push(Warning::of_run(
-            "disturbed",
-            &format!("the machine did other things in {rounds}, first: {first}"),
-            "these rounds are kept and marked; run again when the machine is idle if much is undecided",
-        ));
+        let seen = format!("the machine did other things in {rounds}, first: {first}");
+        let remedy =
+            "these rounds are kept and marked; run again when the machine is idle if much is undecided";
+        warnings.push(Warning::of_run("disturbed", seen, remedy));
     }
     // Why there is no CPU time at all is told once, with the environment.
     let told = run.environment.no_cpu_accounting.as_ref();
     let missing = run.missing.iter().filter(|(_, why)| Some(why) != told);
     warnings.extend(missing.map(|(name, why)| {
         let seen = format!("{name} is missing from samples: {why}");
-        Warning::of_run("missing", &seen, "`dunnage doctor` says what it needs")
+        Warning::of_run("missing", seen, "`dunnage doctor` says what it needs")
     }));
     warnings
 }
 
 fn of_failures(run: &Recorded, cells: &[CellSummary]) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    for (cell, summary) in cells.iter().enumerate() {
-        if let Some((.., first)) = summary.failures.first() {
+    let of_cell = |(cell, summary): (usize, &CellSummary)| {
+        let named = run.plan.named(cell);
+        let failed = summary.failures.first().map(|(.., first)| {
             let rounds = counted(summary.failures.iter().map(|(_, count, _)| count).sum(), "round");
-            warnings.push(Warning::of_cell(
-                run,
-                cell,
-                "failures",
-                &format!("{} failed in {rounds}: {first}", named(run, cell)),
-                "`dunnage check` tries every cell once and says what is wrong",
-            ));
-        }
+            let remedy = "`dunnage check` tries every cell once and says what is wrong";
+            Warning::of_run("failures", format!("{named} failed in {rounds}: {first}"), remedy)
+        });
         let reason = run.failures.iter().find_map(|row| match &row.cause {
             Cause::Skipped(reason) if row.cell == cell => Some(reason),
             _ => None,
         });
-        if let Some(reason) = reason.filter(|_| summary.skipped > 0) {
-            let rounds = counted(summary.skipped, "round");
-            warnings.push(Warning::of_cell(
-                run,
-                cell,
-                "skipped",
-                &format!("{} was left out of {rounds}: {reason}", named(run, cell)),
-                "`dunnage doctor` says what is missing and how to mend it",
-            ));
-        }
-    }
-    warnings
+        let skipped = reason.filter(|_| summary.skipped > 0).map(|reason| {
+            let seen = format!("{named} was left out of {}: {reason}", counted(summary.skipped, "round"));
+            Warning::of_run("skipped", seen, "`dunnage doctor` says what is missing and how to mend it")
+        });
+        failed.into_iter().chain(skipped).map(move |warning| warning.about(&run.plan, cell))
+    };
+    cells.iter().enumerate().flat_map(of_cell).collect()
 }
 
 fn volatile_roots(run: &Recorded) -> Option<Warning> {
@@ -172,7 +153,7 @@ fn volatile_roots(run: &Recorded) -> Option<Warning> {
     let seen =
         format!("the root of {all} is mounted volatile: whatever is synced there, nothing reaches the disk");
     let remedy = "starting is not concerned; do not compare writing there with a disk";
-    (!labels.is_empty()).then(|| Warning { labels, ..Warning::of_run("volatile root", &seen, remedy) })
+    (!labels.is_empty()).then(|| Warning { labels, ..Warning::of_run("volatile root", seen, remedy) })
 }
 
 /// What the values of a cell's first metric show about the way they came about.
@@ -181,10 +162,10 @@ fn of_values(run: &Recorded, columns: &Columns, cell: usize, level: f64) -> (Vec
     let planned = &run.plan.cells[cell];
     let Some(sample) = columns.sample(cell, 0) else { return (warnings, false) };
     let definition = &run.plan.metrics(planned)[0];
-    let what = format!("{} of {}", definition.name, named(run, cell));
+    let what = format!("{} of {}", definition.name, run.plan.named(cell));
     let shown = |value: f64| with_interval(definition.unit, value, None);
     let mut warn = |kind, seen: String, remedy| {
-        warnings.push(Warning::of_cell(run, cell, kind, &seen, remedy));
+        warnings.push(Warning::of_run(kind, seen, remedy).about(&run.plan, cell));
     };
     let resolution =
         if definition.unit == Unit::Seconds { run.environment.timer.step as f64 / 1e9 } else { 0.0 };
@@ -228,12 +209,15 @@ fn of_values(run: &Recorded, columns: &Columns, cell: usize, level: f64) -> (Vec
             "they are kept and hardly move a median; if there are many, find out what else ran",
         );
     }
-    let complete: Vec<usize> = complete_rounds(run);
+    let counted_rounds = run.contexts.iter().skip(run.plan.warmups).enumerate();
+    let complete: Vec<usize> =
+        counted_rounds.filter(|(_, context)| context.is_some()).map(|(round, _)| round).collect();
     let observations: Vec<(&str, f64)> = spread
         .iter()
         .filter_map(|&round| {
             let before = run.series[cell].predecessors[complete[round]]?;
-            Some((kind_of(&run.plan, before), columns.get(cell, 0)[round]?))
+            // By what they are, not by every key: with few rounds, fine groups can show nothing.
+            Some((run.plan.entry(before).spec.name.as_str(), columns.get(cell, 0)[round]?))
         })
         .collect();
     let carried = stats::carry_over(&observations, run.plan.seed);
@@ -255,17 +239,6 @@ fn of_values(run: &Recorded, columns: &Columns, cell: usize, level: f64) -> (Vec
 
 fn probability(p: f64) -> String {
     if p < 0.0001 { "p < 0.0001".into() } else { format!("p = {}", number(p, 4)) }
-}
-
-/// Predecessors are told apart by what they are, not by every key: with few rounds, fine groups
-/// can show nothing.
-fn kind_of(plan: &Plan, cell: usize) -> &str {
-    &plan.subjects[plan.cells[cell].subject].spec.name
-}
-
-fn complete_rounds(run: &Recorded) -> Vec<usize> {
-    let counted = run.contexts.iter().skip(run.plan.warmups).enumerate();
-    counted.filter(|(_, context)| context.is_some()).map(|(round, _)| round).collect()
 }
 
 fn spread_evenly(rounds: usize) -> Vec<usize> {

@@ -3,7 +3,7 @@
 //! the command.
 
 use super::{METRICS, NAME};
-use crate::stats::{self, Alpha, Estimate, Pairs, Rng, Sample};
+use crate::stats::{self, Alpha, Estimate, Pairs, Rng};
 use crate::units::Unit;
 use crate::verdict::View;
 use crate::verdict::table::{Column, ExperimentTable, Item};
@@ -24,8 +24,8 @@ fn metric(name: &str) -> usize {
 fn difference(view: &View<'_>, (cell, against): (usize, usize), name: &str) -> Item {
     let values = |cell| view.columns.get(cell, metric(name));
     match Pairs::align(values(against), values(cell)) {
-        Ok(pairs) => Item::Interval(pairs.difference(Alpha::FIVE_PERCENT)),
-        Err(why) => Item::Nothing(why.to_string()),
+        Some(pairs) => Item::Interval(pairs.difference(Alpha::FIVE_PERCENT)),
+        None => Item::Nothing("no round has both values".into()),
     }
 }
 
@@ -105,9 +105,7 @@ fn points(view: &View<'_>, cells: &[(usize, usize)]) -> Vec<Vec<(f64, f64)>> {
     let rounds = view.columns.get(cells[0].0, 0).len();
     let mut all = vec![Vec::new(); rounds];
     for &(cell, against) in cells {
-        let known: Vec<f64> =
-            view.columns.get(against, metric("command")).iter().flatten().copied().collect();
-        let Ok(known) = Sample::new(known) else { continue };
+        let Some(known) = view.columns.sample(against, metric("command")) else { continue };
         let x = known.median();
         let own = view.columns.get(cell, metric("returned"));
         let others = view.columns.get(against, metric("returned"));

@@ -26,26 +26,27 @@ fn is_too_short(together: &Estimate) -> bool {
 /// All at once cannot be done before one alone.
 pub fn shorter_together(view: &View<'_>) -> Vec<Suspect> {
     let timer = view.run.environment.timer.step as f64 / 1e9;
-    let suspect = |(cell, together): (usize, usize)| {
+    let mechanism = "others were on the CPU while one thread worked, or a part of the work was left out";
+    Suspect::each(view, "shorter together than alone", mechanism, |cell, together| {
         let metric = view.metric(cell, together);
-        let alone = metric.name.strip_suffix(ALL).filter(|_| metric.unit == Unit::Seconds)?;
+        let alone = metric
+            .name
+            .strip_suffix(ALL)
+            .filter(|_| view.cell(cell).experiment == NAME && metric.unit == Unit::Seconds)?;
         let alone = view.metric_index(cell, alone)?;
-        let median = |metric: usize| Some(view.cells[cell].metrics[metric].as_ref()?.median.value);
-        let (one, all) = (median(alone)?, median(together)?);
-        let pairs = Pairs::align(view.columns.get(cell, alone), view.columns.get(cell, together)).ok()?;
+        let (one, all) = (view.median(cell, alone)?, view.median(cell, together)?);
+        let pairs = Pairs::align(view.columns.get(cell, alone), view.columns.get(cell, together))?;
         let share = pairs.ratio(timer, view.plan().alpha(NAME))?;
-        let evidence = format!(
-            "{} is {}, and {} is {}, beyond what the rounds differ, though the same thread does the same in both",
-            view.named(cell, together),
-            Unit::Seconds.format(all),
-            view.named(cell, alone),
-            Unit::Seconds.format(one)
-        );
-        let mechanism = "others were on the CPU while one thread worked, or a part of the work was left out";
-        is_too_short(&share)
-            .then(|| Suspect::of("shorter together than alone", (cell, together), evidence, mechanism))
-    };
-    view.all().filter(|(cell, _)| view.cell(*cell).experiment == NAME).filter_map(suspect).collect()
+        is_too_short(&share).then(|| {
+            format!(
+                "{} is {}, and {} is {}, beyond what the rounds differ, though the same thread does the same in both",
+                view.named(cell, together),
+                Unit::Seconds.format(all),
+                view.named(cell, alone),
+                Unit::Seconds.format(one)
+            )
+        })
+    })
 }
 
 /// The verdicts against the baseline, a row for each subject and width.
@@ -97,8 +98,8 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
 
 fn told(view: &View<'_>, finding: &Finding) -> Item {
     let Some(difference) = finding.difference else { return Item::Nothing("no data".into()) };
-    let baseline = view.cells[finding.against].metrics[finding.metric].as_ref();
-    let Some(baseline) = baseline.map(|one| one.median.value).filter(|value| *value > 0.0) else {
+    let baseline = view.median(finding.against, finding.metric);
+    let Some(baseline) = baseline.filter(|value| *value > 0.0) else {
         return Item::Text(finding.kind().word().into());
     };
     let reach = difference.interval.map(|interval| interval.farthest_end() / baseline * 100.0);
@@ -141,7 +142,7 @@ fn lacked(view: &View<'_>, cell: usize) -> Option<String> {
 
 /// What held its threads up, where that is worth a sentence.
 fn waited(view: &View<'_>, cell: usize) -> Option<String> {
-    let share = view.cells[cell].metrics[view.metric_index(cell, "waiting")?].as_ref()?.median.value;
+    let share = view.median(cell, view.metric_index(cell, "waiting")?)?;
     let label = view.label(cell);
     (share > WAITING).then(|| {
         format!(

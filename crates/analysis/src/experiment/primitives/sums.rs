@@ -8,7 +8,6 @@ use crate::verdict::price::{JUDGED, Sum};
 
 /// For every ladder, whether its rungs add up.
 pub fn sums(view: &View<'_>) -> Vec<Sum> {
-    let price = |cell: usize| view.prices.iter().find(|price| price.cell == cell && price.metric == JUDGED);
     let on_ladder = |cell: &usize| view.cell(*cell).setting.get("way") == Some("ladder");
     let is_last = |cell: &usize| !view.prices.iter().any(|other| other.reference == Some(*cell));
     let last = (0..view.cells.len()).filter(on_ladder).filter(is_last);
@@ -16,7 +15,7 @@ pub fn sums(view: &View<'_>) -> Vec<Sum> {
         let mut rungs = 0.0;
         let mut at = Some(cell);
         while let Some(rung) = at {
-            let price = price(rung)?;
+            let price = view.price(rung)?;
             rungs += price.price.value;
             at = price.reference;
         }
@@ -39,5 +38,5 @@ fn whole(view: &View<'_>, like: usize, prestate: &str) -> Option<Estimate> {
     let values = |name| Some(view.columns.get(cell, view.metric_index(cell, name)?));
     let both = values("returned")?.iter().zip(values("probe_work")?);
     let values: Vec<f64> = both.filter_map(|(returned, work)| Some((*returned)? - (*work)?)).collect();
-    Some(Estimate::of_median(&Sample::new(values).ok()?, Alpha::FIVE_PERCENT))
+    Some(Estimate::of_median(&Sample::new(values)?, Alpha::FIVE_PERCENT))
 }

@@ -5,44 +5,34 @@ use crate::verdict::{Suspect, View};
 
 /// No container starts in less time than the quickest process. What a command of a person's takes may vary by more.
 pub fn shorter_than_a_bare_start(view: &View<'_>) -> Vec<Suspect> {
-    let suspect = |cell: usize| {
-        let launch = view.cell(cell).asks().empty_launch?;
-        let (metric, baseline) = (view.metric_index(cell, launch)?, view.baseline_cell(cell)?);
+    let mechanism = "the command came back before its container had run, or something else was started";
+    Suspect::each(view, "shorter than a bare start", mechanism, |cell, metric| {
+        let is_launch = view.cell(cell).asks().empty_launch == Some(view.metric(cell, metric).name);
+        let baseline = view.baseline_cell(cell).filter(|_| is_launch)?;
         let least = |cell: usize| Some(view.cells[cell].metrics[metric].as_ref()?.range.0);
         let (own, bare) = (least(cell)?, least(baseline)?);
         if view.is_bare(cell) || !view.is_bare(baseline) || own >= bare {
             return None;
         }
-        let evidence = format!(
-            "{} takes {} at least once, and no bare start took less than {}",
-            view.named(cell, metric),
-            Unit::Seconds.format(own),
-            Unit::Seconds.format(bare)
-        );
-        let mechanism = "the command came back before its container had run, or something else was started";
-        Some(Suspect::of("shorter than a bare start", (cell, metric), evidence, mechanism))
-    };
-    (0..view.cells.len()).filter_map(suspect).collect()
+        let (named, [own, bare]) =
+            (view.named(cell, metric), [own, bare].map(|time| Unit::Seconds.format(time)));
+        Some(format!("{named} takes {own} at least once, and no bare start took less than {bare}"))
+    })
 }
 
 /// A part cannot take longer than the whole that holds it.
 pub fn longer_than_the_whole(view: &View<'_>) -> Vec<Suspect> {
     const PARTS: [(&str, &str); 3] =
         [("first_instruction", "returned"), ("returned", "gone"), ("teardown", "gone")];
-    let suspect = |(cell, (part, whole)): (usize, (&str, &str))| {
-        let (part, whole) = (view.metric_index(cell, part)?, view.metric_index(cell, whole)?);
+    let mechanism = "a stamp from inside that is not on the clock of the stamps from outside";
+    Suspect::each(view, "longer than the whole", mechanism, |cell, part| {
+        let (_, whole) = PARTS.into_iter().find(|(own, _)| *own == view.metric(cell, part).name)?;
+        let whole = view.metric_index(cell, whole)?;
         let both = view.columns.get(cell, part).iter().zip(view.columns.get(cell, whole));
         let mut both = both.filter_map(|(part, whole)| Some(((*part)?, (*whole)?)));
         let (took, all) = both.find(|(part, whole)| part > whole)?;
-        let evidence = format!(
-            "{} takes {} in a round where {} takes {}",
-            view.named(cell, part),
-            Unit::Seconds.format(took),
-            view.named(cell, whole),
-            Unit::Seconds.format(all)
-        );
-        let mechanism = "a stamp from inside that is not on the clock of the stamps from outside";
-        Some(Suspect::of("longer than the whole", (cell, part), evidence, mechanism))
-    };
-    (0..view.cells.len()).flat_map(|cell| PARTS.map(|parts| (cell, parts))).filter_map(suspect).collect()
+        let [took, all] = [took, all].map(|time| Unit::Seconds.format(time));
+        let [part, whole] = [part, whole].map(|metric| view.named(cell, metric));
+        Some(format!("{part} takes {took} in a round where {whole} takes {all}"))
+    })
 }

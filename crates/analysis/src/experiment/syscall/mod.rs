@@ -2,7 +2,7 @@
 //! CPU, and timed by the probe; starting the container is no part of it.
 //!
 //! Deliberately absent: how calls are made and timed, which stands in `sys::calls` and `probe::work`, and which
-//! part of a container adds it, which is found by leaving parts out (`verdict::cause`).
+//! part of a container adds it, which is found by leaving parts out (`cause`).
 
 mod cause;
 pub mod suspects;

@@ -1,5 +1,5 @@
 //! The tables of `syscall`: which key takes the difference to the baseline away, and what the kernel does about
-//! filters and speculation inside each subject. Everything is computed in `verdict::cause` or was read
+//! filters and speculation inside each subject. Everything is computed in `cause` or was read
 //! inside; here it gets words.
 
 use super::cause::{self, Cause, Found, Tried};

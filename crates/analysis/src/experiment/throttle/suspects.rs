@@ -21,7 +21,7 @@ pub fn suspects(view: &View<'_>) -> Vec<Suspect> {
             for (rule, mechanism, check) in RULES {
                 let is_known = found.iter().any(|one| one.rule == rule && one.cells == [cell]);
                 if let Some(seen) = check(&measured).filter(|_| !is_known) {
-                    let evidence = format!("`{}` ({}): {seen}", view.label(cell), view.cell(cell).setting);
+                    let evidence = format!("{}: {seen}", view.plan().named(cell));
                     found.push(Suspect { metric: None, ..Suspect::of(rule, (cell, 0), evidence, mechanism) });
                 }
             }

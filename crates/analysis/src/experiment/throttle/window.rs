@@ -176,5 +176,5 @@ impl Measured {
 }
 
 pub fn seconds(nanos: &[u64]) -> Option<stats::Sample> {
-    stats::Sample::new(nanos.iter().map(|nanos| *nanos as f64 / 1e9).collect::<Vec<_>>()).ok()
+    stats::Sample::new(nanos.iter().map(|nanos| *nanos as f64 / 1e9))
 }

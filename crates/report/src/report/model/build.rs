@@ -265,7 +265,7 @@ fn replicated(run: &Recorded, cell: usize) -> Vec<Option<Replicated>> {
         let present: Vec<Option<f64>> = values.iter().copied().map(Some).collect();
         Some(Replicated {
             count: values.len(),
-            steps: stats::steps(&stats::Sample::new(values).ok()?, MOST_STEPS),
+            steps: stats::steps(&stats::Sample::new(values)?, MOST_STEPS),
             time_series: stats::time_series(&present, MOST_POINTS),
             every: (declared.every)(sample),
         })
