@@ -2,15 +2,15 @@
 //! not believe, and that the work is done right, and where it should be, on every real subject.
 
 use crate::dunnage;
+use crate::planted::{cell_of, entry, recorded, request};
 use crate::support;
 
 use ::dunnage::experiment::Weight;
 use ::dunnage::experiment::cpu::CPU;
-use ::dunnage::plan::{self, Entry, Ladder, Layer, Request, Rounds};
-use ::dunnage::record::{Environment, Recorded, RoundContext, Series, Timer};
+use ::dunnage::plan::{self, Layer};
+use ::dunnage::record::Recorded;
 use ::dunnage::stats::Rng;
-use ::dunnage::subject::{Need as Offer, Spec};
-use ::dunnage::units::Nanos;
+use ::dunnage::subject::Spec;
 use ::dunnage::verdict::{Analysis, Verdict, analyse};
 use dunnage::Dunnage;
 use serde_json::Value;
@@ -58,72 +58,31 @@ fn the_number_of_passes_is_checked_before_anything_is_measured() {
 
 /// Computing on two subjects, as the probe would have said, with little noise.
 fn planted() -> Recorded {
-    let entry = |text: &str, layer| Entry {
-        label: text.into(),
-        spec: Spec::parse(text).unwrap(),
-        layer,
-        ladder: Ladder::AsInstalled,
-        twin_of: None,
-        runtime: None,
-        launch: Nanos::from_millis(1),
-        offers: Offer::CONTAINER.to_vec(),
-        only_in: Vec::new(),
-        variant_of: None,
-    };
-    let plan = plan::make(Request {
-        experiments: vec!["cpu"],
-        subjects: vec![entry("bare", Layer::Bare), entry("crun", Layer::Runtime)],
-        chosen: Vec::new(),
-        seed: 3,
-        rounds: Rounds::Fixed(ROUNDS),
-        allowed: plan::ALLOWED,
-        margins: Vec::new(),
-        factorial: None,
-        predictions: Vec::new(),
-    });
-    let series = |cell: usize| {
+    let subjects = vec![entry("bare", Layer::Bare), entry("crun", Layer::Runtime)];
+    let values = |cell: usize| {
         let mut rng = Rng::for_stream(11, cell as u64);
         let column = |metric: usize| {
             let is_time = CPU.metrics[metric].weight == Weight::Verdict;
             let mut value = || if is_time { 1e-4 * (1.0 + 0.001 * rng.standard_normal()) } else { 0.01 };
             (0..ROUNDS).map(|_| value()).collect()
         };
-        Series {
-            values: (0..CPU.metrics.len()).map(column).collect(),
-            predecessors: vec![None; ROUNDS],
-            treatments: vec![Some(0); ROUNDS],
-            samples: Vec::new(),
-        }
+        (0..CPU.metrics.len()).map(column).collect()
     };
-    Recorded {
-        run: "test".into(),
-        environment: Environment { timer: Timer { step: 30, cost: 30 }, ..Environment::default() },
-        series: (0..plan.cells.len()).map(series).collect(),
-        failures: Vec::new(),
-        contexts: vec![Some(RoundContext::default()); plan.warmups + plan.rounds],
-        treatments: vec![vec![("root_durability".into(), "ordinary".into())]],
-        missing: Vec::new(),
-        damaged: 0,
-        cut: false,
-        resumed: false,
-        plan,
-    }
+    recorded(plan::make(request(vec!["cpu"], subjects, ROUNDS)), values)
 }
 
 fn rules(analysis: &Analysis) -> Vec<&'static str> {
-    let mut rules: Vec<_> = analysis.suspects.iter().map(|suspect| suspect.rule).collect();
+    let mut rules = crate::planted::rules(analysis);
     rules.dedup();
     rules
 }
 
-fn crun(run: &Recorded) -> usize {
-    let is_crun = |cell: &plan::Cell| run.plan.subjects[cell.subject].label == "crun";
-    run.plan.cells.iter().position(is_crun).expect("crun has a cell")
-}
-
 /// The verdicts about crun in these metrics.
 fn about_crun(run: &Recorded, analysis: &Analysis, metrics: &[usize]) -> Vec<Verdict> {
-    let own = analysis.findings.iter().filter(|one| one.cell == crun(run) && metrics.contains(&one.metric));
+    let own = analysis
+        .findings
+        .iter()
+        .filter(|one| one.cell == cell_of(run, "crun") && metrics.contains(&one.metric));
     own.filter(|one| run.plan.subjects[run.plan.cells[one.against].subject].label == "bare")
         .map(|one| one.verdict.clone())
         .collect()
@@ -133,7 +92,7 @@ fn about_crun(run: &Recorded, analysis: &Analysis, metrics: &[usize]) -> Vec<Ver
 fn all_at_once_before_one_alone_is_suspect_and_a_tenth_less_is_not() {
     let mut run = planted();
     assert_eq!(rules(&analyse(&run)), [""; 0]);
-    let cell = crun(&run);
+    let cell = cell_of(&run, "crun");
     let shrink = |run: &mut Recorded, share: f64| {
         let alone = run.series[cell].values[HASHING].clone();
         for (all, one) in run.series[cell].values[HASHING_ALL].iter_mut().zip(alone) {
@@ -152,7 +111,7 @@ fn all_at_once_before_one_alone_is_suspect_and_a_tenth_less_is_not() {
 #[test]
 fn two_rounds_cannot_say_that_all_at_once_were_too_fast() {
     let mut run = planted();
-    let cell = crun(&run);
+    let cell = cell_of(&run, "crun");
     run.series[cell].values[HASHING_ALL] = vec![0.89e-4; ROUNDS];
     for values in run.series.iter_mut().flat_map(|series| &mut series.values) {
         values.iter_mut().skip(2).for_each(|value| *value = f64::NAN);
@@ -163,7 +122,7 @@ fn two_rounds_cannot_say_that_all_at_once_were_too_fast() {
 #[test]
 fn a_subject_without_calm_passes_has_no_value_and_no_verdict_and_the_table_says_why() {
     let mut run = planted();
-    let cell = crun(&run);
+    let cell = cell_of(&run, "crun");
     run.series[cell].values[HASHING] = vec![f64::NAN; ROUNDS];
     run.series[cell].values[DISTURBED] = vec![1.0; ROUNDS];
     let analysis = analyse(&run);

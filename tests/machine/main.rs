@@ -10,6 +10,8 @@ mod dunnage;
 mod host;
 #[path = "../support/left.rs"]
 mod left;
+#[path = "../scripted/planted.rs"]
+mod planted;
 #[path = "../support/mod.rs"]
 mod support;
 mod syscall;

@@ -2,14 +2,16 @@
 //! not enough, two that each do are named together, and where there is no difference nothing is. The rules
 //! about what cannot be true of system calls fire here too, and nearly do.
 
-use dunnage::plan::{self, Entry, Ladder, Layer, Request, Rounds};
-use dunnage::record::{Environment, Recorded, RoundContext, Series, Timer};
+use dunnage::plan::{self, Entry, Layer, Request};
+use dunnage::record::Recorded;
 use dunnage::report::summary::sentences;
 use dunnage::stats::Rng;
 use dunnage::subject::{Need, Spec};
 use dunnage::units::Nanos;
 use dunnage::verdict::table::{ExperimentTable, Item};
 use dunnage::verdict::{Analysis, analyse};
+
+use crate::planted::{cell_of, entry, recorded, request, rules};
 
 const ROUNDS: usize = 20;
 /// What a call takes on the host, in seconds.
@@ -18,37 +20,21 @@ const BARE: f64 = 100e-9;
 const NOISE: f64 = 0.3e-9;
 const VARIANTS: [&str; 3] = ["docker:seccomp=off", "docker:pid=host", "docker:net=host"];
 
-fn entry(text: &str) -> Entry {
-    let spec = Spec::parse(text).unwrap();
+fn subject(text: &str) -> Entry {
     Entry {
-        label: text.into(),
-        layer: if text == "bare" { Layer::Bare } else { Layer::Engine },
         variant_of: VARIANTS.contains(&text).then(|| "docker".to_owned()),
-        spec,
-        ladder: Ladder::AsInstalled,
-        twin_of: None,
-        runtime: None,
         launch: Nanos::from_millis(300),
         offers: vec![Need::Launch, Need::Work],
-        only_in: Vec::new(),
+        ..entry(text, if text == "bare" { Layer::Bare } else { Layer::Engine })
     }
 }
 
 /// A run in which every call takes as long on the host, and `more` in each subject, given its spec and
 /// the name of the call. Rounds have a pace of their own, which all cells share.
 fn planted(subjects: &[&str], more: impl Fn(&Spec, &str) -> f64, noise: f64) -> Recorded {
-    let plan = plan::make(Request {
-        experiments: vec!["syscall"],
-        subjects: subjects.iter().map(|text| entry(text)).collect(),
-        chosen: Vec::new(),
-        seed: 5,
-        rounds: Rounds::Fixed(ROUNDS),
-        allowed: plan::ALLOWED,
-        margins: Vec::new(),
-        factorial: None,
-        predictions: Vec::new(),
-    });
-    let series = |cell: usize| {
+    let subjects = subjects.iter().map(|text| subject(text)).collect();
+    let plan = plan::make(Request { seed: 5, ..request(vec!["syscall"], subjects, ROUNDS) });
+    let values = |cell: usize| {
         let planned = &plan.cells[cell];
         let spec = &plan.subjects[planned.subject].spec;
         let mut own = Rng::for_stream(13, cell as u64);
@@ -61,27 +47,12 @@ fn planted(subjects: &[&str], more: impl Fn(&Spec, &str) -> f64, noise: f64) -> 
             };
             (0..ROUNDS).map(&mut value).collect()
         });
-        Series {
-            values: values.collect(),
-            predecessors: vec![None; ROUNDS],
-            treatments: vec![Some(0); ROUNDS],
-            samples: Vec::new(),
-        }
+        values.collect()
     };
-    let series = (0..plan.cells.len()).map(series).collect();
-    Recorded {
-        run: "test".into(),
-        environment: Environment { timer: Timer { step: 1, cost: 30 }, ..Environment::default() },
-        series,
-        failures: Vec::new(),
-        contexts: vec![Some(RoundContext::default()); plan.warmups + plan.rounds],
-        treatments: vec![vec![("store_bypass".into(), "vulnerable".into())]],
-        missing: Vec::new(),
-        damaged: 0,
-        cut: false,
-        resumed: false,
-        plan,
-    }
+    let mut run = recorded(plan.clone(), values);
+    run.environment.timer.step = 1;
+    run.treatments = vec![vec![("store_bypass".into(), "vulnerable".into())]];
+    run
 }
 
 fn with_variants() -> Vec<&'static str> {
@@ -117,10 +88,6 @@ fn asked(spec: &Spec, key: &str) -> bool {
 
 fn in_a_container(spec: &Spec, time: f64) -> f64 {
     if spec.name == "bare" { 0.0 } else { time }
-}
-
-fn rules(analysis: &Analysis) -> Vec<&'static str> {
-    analysis.suspects.iter().map(|suspect| suspect.rule).collect()
 }
 
 #[test]
@@ -196,8 +163,8 @@ fn that_no_call_is_slower_is_said_only_where_every_one_was_decided() {
     assert_eq!(causes(&analyse(&few)).notes, [format!("{all}too few: 12")]);
 
     let mut gone = planted(&with_variants(), |_, _| 0.0, NOISE);
-    let docker = gone.plan.cells.iter().position(|cell| gone.plan.subjects[cell.subject].label == "docker");
-    gone.series[docker.unwrap()].values[3].fill(f64::NAN);
+    let docker = cell_of(&gone, "docker");
+    gone.series[docker].values[3].fill(f64::NAN);
     assert_eq!(causes(&analyse(&gone)).notes, [format!("{all}no data: 1")]);
 
     let noisy = causes(&analyse(&planted(&with_variants(), |_, _| 0.0, 30e-9))).notes.clone();
@@ -211,8 +178,8 @@ fn what_was_not_decided_is_counted_beside_what_is_slower() {
     };
     let mut run = planted(&with_variants(), filter, NOISE);
     assert!(causes(&analyse(&run)).notes.iter().all(|note| note.starts_with("a key is named")));
-    let docker = run.plan.cells.iter().position(|cell| run.plan.subjects[cell.subject].label == "docker");
-    run.series[docker.unwrap()].values[3].fill(f64::NAN);
+    let docker = cell_of(&run, "docker");
+    run.series[docker].values[3].fill(f64::NAN);
     let expected = "not every call was decided; of 12 comparisons with the baseline: no data: 1";
     assert_eq!(causes(&analyse(&run)).notes.last().map(String::as_str), Some(expected));
 }
@@ -269,11 +236,7 @@ fn a_call_that_is_cheaper_inside_than_on_the_host_is_suspect_and_within_the_nois
 #[test]
 fn calls_that_agree_to_the_last_digit_are_suspect_and_one_other_value_clears_them() {
     let mut run = planted(&["bare", "docker"], |_, _| 0.0, NOISE);
-    let cell = |label: &str| {
-        let of = |cell: &dunnage::plan::Cell| run.plan.subjects[cell.subject].label == label;
-        run.plan.cells.iter().position(of).unwrap()
-    };
-    let (bare, docker) = (cell("bare"), cell("docker"));
+    let (bare, docker) = (cell_of(&run, "bare"), cell_of(&run, "docker"));
     run.series[docker].values[0] = run.series[bare].values[0].clone();
     assert_eq!(rules(&analyse(&run)), ["two columns that are copies"]);
     run.series[docker].values[0][3] += 1e-12;
@@ -286,9 +249,7 @@ fn what_twins_differ_by_too_has_no_cause_and_no_sentence() {
         if call == "getppid" && !asked(spec, "seccomp") { in_a_container(spec, 40e-9) } else { 0.0 }
     };
     let mut run = planted(&with_variants(), filter, NOISE);
-    let twin =
-        run.plan.cells.iter().position(|cell| run.plan.subjects[cell.subject].label == "docker (twin)");
-    let twin = twin.expect("docker has a twin");
+    let twin = cell_of(&run, "docker (twin)");
     let metrics = run.plan.metrics(&run.plan.cells[twin]);
     let getppid = metrics.iter().position(|metric| metric.name == "getppid").unwrap();
 

@@ -10,6 +10,7 @@ mod history;
 mod import;
 mod pack;
 mod pipeline;
+mod planted;
 mod prices;
 mod strangers;
 #[path = "../support/mod.rs"]

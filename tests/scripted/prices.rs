@@ -4,13 +4,15 @@
 use dunnage::document;
 use dunnage::experiment::{self, Setting};
 use dunnage::outcome::{Failure, FailureClass};
-use dunnage::plan::{self, Entry, Ladder, Layer, Plan, Request, Rounds};
-use dunnage::record::{Cause, Environment, FailureRow, Recorded, RoundContext, Series, Timer};
+use dunnage::plan::{self, Entry, Layer, Plan, Request};
+use dunnage::record::{Cause, FailureRow, Recorded};
 use dunnage::report::{Look, Report};
 use dunnage::stats::Rng;
-use dunnage::subject::{Need, Spec};
+use dunnage::subject::Need;
 use dunnage::units::Nanos;
 use dunnage::verdict::{Analysis, Price, analyse};
+
+use crate::planted::{entry, recorded, request};
 
 const ROUNDS: usize = 16;
 /// What a launch without anything takes, in seconds.
@@ -32,49 +34,21 @@ fn takes(setting: &Setting) -> f64 {
 /// A run of `start` and `primitives` on the floor and on bare; rounds have a pace of their own, which all
 /// cells share and which is larger than any price.
 fn planted(prestate: &str) -> Recorded {
-    let entry = |text: &str, layer, offers: &[Need]| Entry {
-        label: text.into(),
-        spec: Spec::parse(text).unwrap(),
-        layer,
-        ladder: Ladder::AsInstalled,
-        twin_of: None,
-        runtime: None,
+    let subject = |text: &str, layer, offers: &[Need]| Entry {
         launch: Nanos::from_millis(2),
         offers: offers.to_vec(),
-        only_in: Vec::new(),
-        variant_of: None,
+        ..entry(text, layer)
     };
-    let plan = plan::make(Request {
-        experiments: vec!["start", "primitives"],
-        subjects: vec![
-            entry("bare", Layer::Bare, &[Need::Launch]),
-            entry("floor", Layer::Floor, &[Need::Launch, Need::Pieces]),
-        ],
-        chosen: vec![("prestate".into(), vec![prestate.into()])],
-        seed: 3,
-        rounds: Rounds::Fixed(ROUNDS),
-        allowed: plan::ALLOWED,
-        margins: Vec::new(),
-        factorial: None,
-        predictions: Vec::new(),
-    });
-    let series = (0..plan.cells.len()).map(|cell| series(&plan, cell)).collect();
-    Recorded {
-        run: "test".into(),
-        environment: Environment { timer: Timer { step: 30, cost: 30 }, ..Environment::default() },
-        series,
-        failures: Vec::new(),
-        contexts: vec![Some(RoundContext::default()); plan.warmups + plan.rounds],
-        treatments: vec![vec![("root_durability".into(), "ordinary".into())]],
-        missing: Vec::new(),
-        damaged: 0,
-        cut: false,
-        resumed: false,
-        plan,
-    }
+    let subjects = vec![
+        subject("bare", Layer::Bare, &[Need::Launch]),
+        subject("floor", Layer::Floor, &[Need::Launch, Need::Pieces]),
+    ];
+    let chosen = vec![("prestate".into(), vec![prestate.into()])];
+    let plan = plan::make(Request { chosen, ..request(vec!["start", "primitives"], subjects, ROUNDS) });
+    recorded(plan.clone(), |cell| values(&plan, cell))
 }
 
-fn series(plan: &Plan, cell: usize) -> Series {
+fn values(plan: &Plan, cell: usize) -> Vec<Vec<f64>> {
     let planned = &plan.cells[cell];
     let mut own = Rng::for_stream(11, cell as u64);
     let mut values = vec![vec![f64::NAN; ROUNDS]; plan.metrics(planned).len()];
@@ -96,12 +70,7 @@ fn series(plan: &Plan, cell: usize) -> Series {
             values[work][round] = 200e-6;
         }
     }
-    Series {
-        values,
-        predecessors: vec![None; ROUNDS],
-        treatments: vec![Some(0); ROUNDS],
-        samples: Vec::new(),
-    }
+    values
 }
 
 fn cell(run: &Recorded, way: &str, piece: &str) -> usize {

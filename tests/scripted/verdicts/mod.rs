@@ -1,0 +1,125 @@
+//! Verdicts on planted data whose truth is known. Each rule about suspects and each warning has a case in which it
+//! fires and a near miss in which it must not.
+
+mod family;
+mod predictions;
+mod sentences;
+mod suspects;
+mod warnings;
+
+use dunnage::plan::{self, Layer, Relation, Request};
+use dunnage::record::Recorded;
+use dunnage::stats::Rng;
+use dunnage::verdict::{Analysis, Verdict, analyse};
+
+use crate::planted::{cell_of, entry, recorded, request, rules};
+
+const ROUNDS: usize = 20;
+/// Positions of the metrics of `start`.
+const RETURNED: usize = 0;
+const FIRST: usize = 1;
+const GONE: usize = 2;
+
+/// What is asked for: `start`, idle, of these subjects.
+fn asked(subjects: &[(&str, Layer, f64)]) -> Request {
+    let subjects = subjects.iter().map(|(name, layer, _)| entry(name, *layer)).collect();
+    let chosen = vec![("prestate".into(), vec!["idle".into()])];
+    Request { chosen, ..request(vec!["start"], subjects, ROUNDS) }
+}
+
+/// A run of it in which every subject takes about this many milliseconds.
+fn planted(subjects: &[(&str, Layer, f64)], noise: f64) -> Recorded {
+    let plan = plan::make(asked(subjects));
+    let values = |cell: usize| {
+        let planned = &plan.cells[cell];
+        let original = plan.subjects[planned.subject].twin_of.unwrap_or(planned.subject);
+        let mut rng = Rng::for_stream(11, cell as u64);
+        let mut values = vec![vec![f64::NAN; ROUNDS]; plan.metrics(planned).len()];
+        for round in 0..ROUNDS {
+            let returned = subjects[original].2 * 1e-3 * (noise * rng.standard_normal()).exp();
+            let shares = [1.0, 0.6, 1.1, 0.3, 0.1, 0.4, 0.02, 0.02];
+            for (column, share) in values.iter_mut().zip(shares) {
+                column[round] = returned * share;
+            }
+        }
+        values
+    };
+    let mut run = recorded(plan.clone(), values);
+    for round in 0..ROUNDS {
+        for pair in plan.order(plan.warmups + round).windows(2) {
+            run.series[pair[1]].predecessors[round] = Some(pair[0]);
+        }
+    }
+    run
+}
+
+fn ladder() -> Recorded {
+    let subjects = [("bare", Layer::Bare, 1.0), ("floor", Layer::Floor, 3.0), ("crun", Layer::Runtime, 20.0)];
+    planted(&subjects, 0.01)
+}
+
+fn verdict<'a>(run: &Recorded, analysis: &'a Analysis, label: &str, against: &str) -> &'a Verdict {
+    let (cell, other) = (cell_of(run, label), cell_of(run, against));
+    let found = analysis
+        .findings
+        .iter()
+        .find(|one| one.cell == cell && one.against == other && one.metric == RETURNED);
+    &found.unwrap().verdict
+}
+
+fn change(run: &mut Recorded, label: &str, metric: usize, round: usize, value: f64) {
+    let cell = cell_of(run, label);
+    run.series[cell].values[metric][round] = value;
+}
+
+/// Whether there is a warning of this kind that says so.
+fn warns(analysis: &Analysis, kind: &str, words: &str) -> bool {
+    analysis.warnings.iter().any(|one| one.kind == kind && one.seen.contains(words))
+}
+
+#[test]
+fn planted_differences_are_found_and_nothing_is_suspect() {
+    let run = ladder();
+    let analysis = analyse(&run);
+    assert_eq!(verdict(&run, &analysis, "crun", "bare"), &Verdict::More);
+    assert_eq!(verdict(&run, &analysis, "crun", "floor"), &Verdict::More);
+    assert_eq!(verdict(&run, &analysis, "bare (twin)", "bare"), &Verdict::Same);
+    assert_eq!(rules(&analysis), [""; 0]);
+    assert_eq!(analysis.rounds, ROUNDS);
+}
+
+#[test]
+fn subjects_that_are_equal_are_the_same_and_a_small_difference_in_much_noise_is_undecided() {
+    let equal = planted(&[("bare", Layer::Bare, 10.0), ("crun", Layer::Runtime, 10.0)], 0.005);
+    assert_eq!(verdict(&equal, &analyse(&equal), "crun", "bare"), &Verdict::Same);
+    let noisy = planted(&[("bare", Layer::Bare, 10.0), ("crun", Layer::Runtime, 10.4)], 0.3);
+    let Verdict::Undecided { smallest_visible, new_run } = *verdict(&noisy, &analyse(&noisy), "crun", "bare")
+    else {
+        panic!("decided");
+    };
+    assert!(smallest_visible > 0.0 && new_run.is_none_or(|new| new.rounds > ROUNDS));
+}
+
+#[test]
+fn too_few_rounds_give_no_verdict() {
+    let mut run = ladder();
+    run.contexts.truncate(run.plan.warmups + 5);
+    run.contexts.resize(run.plan.warmups + ROUNDS, None);
+    let analysis = analyse(&run);
+    assert!(matches!(verdict(&run, &analysis, "crun", "bare"), Verdict::TooFew { have: 5, .. }));
+    assert!(warns(&analysis, "unfinished", &format!("the run ended after 5 of {ROUNDS} rounds")));
+}
+
+#[test]
+fn the_floor_explains_its_share_of_what_stands_above_it() {
+    let run = ladder();
+    let analysis = analyse(&run);
+    let share = analysis.floor_shares.iter().find(|share| share.cell == cell_of(&run, "crun")).unwrap();
+    assert!((share.share.value - 0.15).abs() < 0.005, "{share:?}");
+}
+
+#[test]
+fn comparisons_with_a_cause_differ_in_one_thing() {
+    let run = ladder();
+    assert!(run.plan.comparisons.iter().all(|one| !matches!(one.relation, Relation::OneKey(_))));
+}

@@ -1,0 +1,50 @@
+//! What planted findings mean for a decision, in sentences.
+
+use dunnage::plan::Layer;
+use dunnage::report::summary::{Topic, sentences};
+use dunnage::verdict::analyse;
+
+use super::planted;
+
+#[test]
+fn when_a_layer_matters_is_told_only_where_all_of_it_is_decided() {
+    let layers = |other: f64| -> Vec<Layer> {
+        let run = planted(
+            &[
+                ("bare", Layer::Bare, 20.0),
+                ("floor", Layer::Floor, 30.0),
+                ("crun", Layer::Runtime, 60.0),
+                ("other=crun", Layer::Runtime, other),
+            ],
+            0.002,
+        );
+        let all = sentences(&run, &analyse(&run));
+        let told = all.iter().find(|one| one.topic == Topic::Threshold).expect("a threshold");
+        let names = [(Layer::Floor, "(the floor)"), (Layer::Runtime, "(a runtime)")];
+        names.into_iter().filter(|(_, name)| told.text.contains(name)).map(|(layer, _)| layer).collect()
+    };
+    assert_eq!(layers(70.0), [Layer::Floor, Layer::Runtime]);
+    assert_eq!(layers(20.1), [Layer::Floor], "one of the runtimes adds nothing that matters");
+}
+
+/// Engines with a runtime of one's choice are not all compared with each other, and yet one of them takes the least.
+#[test]
+fn the_least_is_shown_by_comparisons_or_by_way_of_the_baseline() {
+    let choice = |docker_with_crun: f64| {
+        let engines =
+            [("docker", 245.0), ("docker+crun", docker_with_crun), ("podman", 180.0), ("podman+runc", 190.0)];
+        let engines = engines.map(|(name, millis)| (name, Layer::Engine, millis));
+        let run = planted(&[&[("bare", Layer::Bare, 1.0)], &engines[..]].concat(), 0.005);
+        let analysis = analyse(&run);
+        sentences(&run, &analysis).into_iter().find(|one| one.topic == Topic::Choice).expect("a choice")
+    };
+    let least = choice(231.0);
+    assert!(least.text.starts_with("of the engines as installed, podman takes the least"), "{}", least.text);
+    // docker and podman+runc in comparisons of their own, docker+crun by its difference from bare and podman's.
+    assert_eq!(least.rests_on.len(), 4);
+    // Less than matters apart: nobody knows which.
+    let open = choice(181.0).text;
+    assert!(open.contains("which of docker+crun and podman takes the least is not decided"), "{open}");
+    let other = choice(150.0).text;
+    assert!(other.contains(", docker+crun takes the least"), "{other}");
+}

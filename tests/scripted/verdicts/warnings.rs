@@ -1,0 +1,100 @@
+//! What qualifies verdicts: each warning fires on what was planted, and none on clean data.
+
+use dunnage::outcome::{Failure, FailureClass};
+use dunnage::plan::Layer;
+use dunnage::record::{Cause, FailureRow};
+use dunnage::verdict::{Warning, analyse};
+
+use super::{RETURNED, ROUNDS, change, ladder, planted, warns};
+use crate::planted::cell_of;
+
+#[test]
+fn warnings_fire_on_what_was_planted_and_not_on_clean_data() {
+    let clean = analyse(&ladder());
+    assert_eq!(clean.warnings, []);
+    assert_eq!(clean.carry_over_tested, 6);
+
+    let mut drifting = ladder();
+    let cell = cell_of(&drifting, "crun");
+    let column = &mut drifting.series[cell].values[RETURNED];
+    column.iter_mut().enumerate().for_each(|(round, value)| *value *= 1.0 + 0.02 * round as f64);
+    assert!(warns(&analyse(&drifting), "drift", "returned of `crun`"));
+
+    let mut spiky = ladder();
+    change(&mut spiky, "crun", RETURNED, 9, 0.2);
+    assert!(warns(&analyse(&spiky), "outliers", "has 1 value far from the others"));
+
+    let mut heaped = ladder();
+    for round in (0..ROUNDS).step_by(2) {
+        change(&mut heaped, "crun", RETURNED, round, 0.04 + 1e-5 * round as f64);
+    }
+    assert!(warns(&analyse(&heaped), "bimodal", "`crun`"));
+
+    let mut volatile = ladder();
+    volatile.treatments[0][0].1 = "volatile".into();
+    assert!(warns(&analyse(&volatile), "volatile root", "nothing reaches the disk"));
+}
+
+#[test]
+fn another_file_under_the_same_name_is_warned_of() {
+    let mut run = ladder();
+    let (other, hosts) = ("other program", "the host's program");
+    let clean = analyse(&run);
+    assert!(!warns(&clean, other, "") && !warns(&clean, hosts, ""));
+    let file = |sum: &str| {
+        [("program", "/bin/x"), ("program_sha256", sum)].map(|(a, b)| (a.to_owned(), b.to_owned()))
+    };
+    // Everybody executes the same file, which on the host is its own.
+    run.treatments[0].extend(file("1234"));
+    let analysis = analyse(&run);
+    assert!(warns(&analysis, hosts, "/bin/x") && !warns(&analysis, other, ""));
+    // One subject executes another.
+    let mut treatment = run.treatments[0].clone();
+    treatment.last_mut().unwrap().1 = "5678".into();
+    run.treatments.push(treatment);
+    let cell = cell_of(&run, "crun");
+    let last = run.treatments.len() - 1;
+    run.series[cell].treatments.iter_mut().for_each(|number| *number = Some(last));
+    assert!(warns(&analyse(&run), other, "5678… by crun"));
+}
+
+#[test]
+fn carry_over_is_found_where_a_predecessor_makes_a_difference() {
+    let mut run = planted(
+        &[("bare", Layer::Bare, 1.0), ("floor", Layer::Floor, 3.0), ("crun", Layer::Runtime, 20.0)],
+        0.002,
+    );
+    let cell = cell_of(&run, "crun");
+    for round in 0..ROUNDS {
+        let Some(before) = run.series[cell].predecessors[round] else { continue };
+        if run.plan.subjects[run.plan.cells[before].subject].spec.name == "bare" {
+            run.series[cell].values[RETURNED][round] *= 1.3;
+        }
+    }
+    let analysis = analyse(&run);
+    let is_told = |one: &&Warning| one.kind == "carry-over" && one.labels == ["crun"];
+    let seen = &analysis.warnings.iter().find(is_told).expect("carry-over").seen;
+    assert!(seen.contains(" right after bare ") && !seen.contains('−'), "{seen}");
+}
+
+#[test]
+fn failures_are_counted_by_class_and_leave_holes_not_numbers() {
+    let mut run = ladder();
+    let cell = cell_of(&run, "crun");
+    for round in [2, 5] {
+        for column in &mut run.series[cell].values {
+            column[round] = f64::NAN;
+        }
+        let failure = Failure::new(FailureClass::Crash, "boom");
+        run.failures.push(FailureRow {
+            cell,
+            round: run.plan.warmups + round,
+            cause: Cause::Failed(failure),
+        });
+    }
+    let analysis = analyse(&run);
+    assert_eq!(analysis.cells[cell].failures, [(FailureClass::Crash, 2, "crash: boom".to_owned())]);
+    let finding = analysis.findings.iter().find(|one| one.cell == cell && one.metric == RETURNED).unwrap();
+    assert_eq!(finding.difference.unwrap().rounds, ROUNDS - 2);
+    assert!(warns(&analysis, "failures", "failed in 2 rounds: crash: boom"));
+}
