@@ -40,6 +40,11 @@ pub fn usage(text: impl Into<String>) -> anyhow::Error {
     Special::Usage(text.into()).into()
 }
 
+/// Nothing can be measured, for this reason.
+pub fn nothing(text: impl Into<String>) -> anyhow::Error {
+    Special::Nothing(text.into()).into()
+}
+
 /// The exit code of an error, found anywhere in its chain.
 pub fn code_of(error: &anyhow::Error) -> i32 {
     match error.chain().find_map(|cause| cause.downcast_ref::<Special>()) {

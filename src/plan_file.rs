@@ -13,7 +13,8 @@ pub use write::{settings, write};
 
 use anyhow::{Context, Result};
 
-use crate::exit::Special;
+use crate::exit::usage;
+use crate::report::text::quoted;
 
 /// A word that a person wrote, on the command line or in a plan file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +37,7 @@ impl Typed {
             Some(place) => format!("{place}: {why}"),
             None => why.to_string(),
         };
-        Special::Usage(text).into()
+        usage(text)
     }
 }
 
@@ -108,15 +109,13 @@ pub fn open(name: &str) -> Result<PlanFile> {
     if name.contains('/') || name.ends_with(".toml") {
         let text =
             std::fs::read_to_string(name).with_context(|| format!("cannot read the plan file `{name}`"));
-        return parse(name, &text.map_err(|error| Special::Usage(format!("{error:#}")))?);
+        return parse(name, &text.map_err(|error| usage(format!("{error:#}")))?);
     }
     let Some(found) = shipped::find(name) else {
-        let valid: Vec<_> = shipped::ALL.iter().map(|one| format!("`{}`", one.name)).collect();
-        return Err(Special::Usage(format!(
-            "there is no plan `{name}`\n\nhint: shipped plans are {}; a file is named by a path with a `/`, or ends in `.toml`",
-            valid.join(", ")
-        ))
-        .into());
+        let valid = quoted(shipped::ALL.iter().map(|one| one.name));
+        return Err(usage(format!(
+            "there is no plan `{name}`\n\nhint: shipped plans are {valid}; a file is named by a path with a `/`, or ends in `.toml`"
+        )));
     };
     parse(found.name, found.text)
 }

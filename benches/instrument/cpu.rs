@@ -10,7 +10,7 @@ use dunnage::experiment::cpu::CPU;
 use dunnage::experiment::{Metric, Weight};
 use dunnage::measure::{self, work_sample, worked};
 use dunnage::outcome::Sample;
-use dunnage::stats::{self, Decision, Family, Pairs, Rng};
+use dunnage::stats::{self, Alpha, Decision, Pairs, Rng};
 use dunnage::units::{Nanos, Unit};
 
 use crate::bench::{Bench, DUNNAGE, explained};
@@ -78,12 +78,12 @@ fn planted(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
     }
     let took = Nanos::from_seconds(began.elapsed().as_secs_f64());
     let decisive = || CPU.metrics.iter().filter(|metric| metric.weight == Weight::Verdict);
-    let family = Family::of(2 * decisive().count());
+    let level = Alpha::shared_by(2 * decisive().count());
     let verdict = |metric: &Metric, side: usize| -> Result<&'static str> {
         let column =
             |side: usize| samples[side].iter().map(|sample| metric.value(sample)).collect::<Vec<_>>();
         let pairs = Pairs::align(&column(0), &column(side)).context("no round has both values")?;
-        Ok(match stats::compare(&pairs, metric.margin, family.per_comparison()).decision {
+        Ok(match stats::compare(&pairs, metric.margin, level).decision {
             Decision::Same => "same",
             Decision::More => "slower",
             Decision::Less => "faster",

@@ -7,8 +7,9 @@ use anyhow::{Context, Result, bail};
 use super::show::{self, Output, show};
 use crate::cli::Compare;
 use crate::compare::{self, Comparison, Experiment, Line, Run, sentence};
-use crate::exit::{self, Special};
+use crate::exit::{self, usage};
 use crate::record::{self, Recorded};
+use crate::report::text::listed;
 use crate::units::{counted, parse_percent};
 use crate::verdict::{self, Quality};
 
@@ -38,7 +39,7 @@ fn outcome(comparison: &Comparison, fail_on: Option<f64>) -> Result<i32> {
     }
     let Some(least) = fail_on else { return Ok(exit::FINE) };
     let told = |lines: Vec<(&Experiment, &Line)>| {
-        lines.iter().map(|(one, line)| sentence(one, &[line])).collect::<Vec<_>>().join("; ")
+        listed(lines.iter().map(|(one, line)| sentence(one, &[line])), "; ")
     };
     let failing = comparison.failing(least);
     if !failing.is_empty() {
@@ -62,17 +63,15 @@ fn fail_on(text: &str) -> Result<f64> {
         _ => None,
     };
     share.ok_or_else(|| {
-        let text = format!(
+        usage(format!(
             "`--fail-on {text}` is not possible\n\nhint: the form is `--fail-on slower` or `--fail-on slower=5%`"
-        );
-        Special::Usage(text).into()
+        ))
     })
 }
 
 /// The runs of both sides: run directories and packs. A directory that is no run stands for the runs in it, in the order of
 /// their names.
 fn sides(options: &Compare) -> Result<[Vec<PathBuf>; 2]> {
-    let usage = |text: String| anyhow::Error::from(Special::Usage(text));
     const HINT: &str =
         "hint: `dunnage compare OLD NEW`, or with several on a side `dunnage compare OLD… -- NEW…`";
     let sides = match (options.runs.as_slice(), options.new.as_slice()) {

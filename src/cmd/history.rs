@@ -8,8 +8,9 @@ use super::compare::{Loaded, load, runs_in, runs_of};
 use super::show::{self, Output, show};
 use super::tell;
 use crate::cli::History;
-use crate::exit::{self, Special};
+use crate::exit::{self, usage};
 use crate::history::{self, Histories, Problem, Wish};
+use crate::report::text::listed;
 
 /// Runs the verb.
 pub fn run(options: &History) -> Result<i32> {
@@ -24,7 +25,7 @@ pub fn run(options: &History) -> Result<i32> {
     };
     let told = |problem: Problem| match problem {
         Problem::OneRun | Problem::NothingShared => anyhow::Error::from(problem),
-        usage => Special::Usage(usage.to_string()).into(),
+        wrong => usage(wrong.to_string()),
     };
     let histories = Histories { histories: history::of(&runs_of(&loaded), &wish).map_err(told)? };
     let output = Output { file: options.output.as_deref(), runs: &own };
@@ -40,8 +41,7 @@ fn readable(paths: &[PathBuf]) -> Result<Vec<Loaded>> {
         return errors.swap_remove(0).map(|_| Vec::new());
     }
     for error in errors.into_iter().filter_map(Result::err) {
-        let causes: Vec<String> = error.chain().map(ToString::to_string).collect();
-        let text = causes.join(": ");
+        let text = listed(error.chain(), ": ");
         tell(&format!("left out: {}", text.split("\n\n").next().unwrap_or_default()));
     }
     Ok(loaded)

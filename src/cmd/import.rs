@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use crate::exit::{self, Special};
+use crate::exit::{self, usage};
 use crate::record::import;
 use crate::report::text::clean;
 use crate::units::counted;
@@ -41,7 +41,7 @@ pub fn run(file: &Path, output: Option<&Path>, tags: &[String]) -> Result<i32> {
 fn named_after(file: &Path) -> Result<PathBuf> {
     let unnamed = || {
         let shown = file.display();
-        Special::Usage(format!("`{shown}` has no name of a file\n\nhint: choose a directory with `-o`"))
+        usage(format!("`{shown}` has no name of a file\n\nhint: choose a directory with `-o`"))
     };
     let mut name = file.file_stem().filter(|stem| !stem.is_empty()).ok_or_else(unnamed)?.to_owned();
     name.push("-run");

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use dunnage_analysis::distinct;
 
 use super::guard::refuse_files_of_runs;
 use super::tell;
@@ -11,7 +12,7 @@ use crate::cli;
 use crate::exit::{self, usage};
 use crate::host::private::Private;
 use crate::record::pack::{self, Contents, Listed, Options, Present};
-use crate::report::text::{clean, shorten, wrap};
+use crate::report::text::{clean, listed, shorten, wrap};
 use crate::units::{Unit, counted};
 
 /// How many texts of a kind are shown where the person did not ask for all.
@@ -75,20 +76,16 @@ fn show(contents: &Contents, most: usize) {
     let (run, plan) = (&contents.environment, &contents.plan);
     let machine =
         ["cpu", "kernel", "distribution"].map(|name| run.machine.get(name).map_or("unknown", |fact| fact));
-    let labels: Vec<&str> = plan.subjects.iter().map(|entry| entry.label.as_str()).collect();
-    let mut experiments: Vec<&str> = plan.cells.iter().map(|cell| cell.experiment).collect();
-    experiments.dedup();
-    let tags: Vec<String> = run.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let experiments = distinct(plan.cells.iter().map(|cell| cell.experiment));
     let file = |one: &Listed| format!("{} {}", one.name, Unit::Bytes.format(one.bytes as f64));
-    let files: Vec<String> = contents.files.iter().map(file).collect();
     tell("in the pack:");
     for (name, text) in [
         ("run", format!("{} of {}, dunnage {}", run.run, run.started, run.dunnage)),
         ("machine", machine.join(", ")),
-        ("tags", tags.join(", ")),
+        ("tags", listed(run.tags.iter().map(|(key, value)| format!("{key}={value}")), ", ")),
         ("measured", format!("{} in {}", experiments.join(", "), counted(plan.rounds, "round"))),
-        ("subjects", labels.join(", ")),
-        ("files", files.join(", ")),
+        ("subjects", listed(plan.subjects.iter().map(|entry| &entry.label), ", ")),
+        ("files", listed(contents.files.iter().map(file), ", ")),
     ] {
         if !text.is_empty() {
             wrap(&format!("  {name:<10}"), &clean(&text), WIDTH).iter().for_each(|line| tell(line));

@@ -9,9 +9,9 @@ use dunnage_analysis::distinct;
 use super::request::{self, Asked};
 use crate::cli;
 use crate::exit::{self, usage};
-use crate::plan::{self, Plan, Relation, Rounds};
+use crate::plan::{self, Factor, Plan, Relation, Rounds};
 use crate::plan_file;
-use crate::report::text::percent;
+use crate::report::text::{listed, percent};
 use crate::session::Found;
 use crate::subject::by_cause;
 use crate::units::counted;
@@ -99,14 +99,10 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
         }
     }
     if let Some(factorial) = &plan.factorial {
-        let factors: Vec<_> = factorial
-            .factors
-            .iter()
-            .map(|one| format!("{} ({}, {})", one.name, one.levels[0], one.levels[1]))
-            .collect();
+        let factor = |one: &Factor| format!("{} ({}, {})", one.name, one.levels[0], one.levels[1]);
         line(format_args!(
             "factors      {}: all {} combinations, {} in each setting, counted among the verdicts",
-            factors.join(", "),
+            listed(factorial.factors.iter().map(factor), ", "),
             factorial.subjects.len(),
             counted(factorial.effects().len(), "effect")
         ));
@@ -156,6 +152,6 @@ fn settings(plan: &Plan, name: &str) -> String {
         return all.join(", ");
     }
     let keys = plan_file::settings(own.into_iter());
-    let keys: Vec<_> = keys.iter().map(|(key, values)| format!("{key}={}", values.join("|"))).collect();
-    format!("{} of {}", all.len(), keys.join(";"))
+    let keys = keys.iter().map(|(key, values)| format!("{key}={}", values.join("|")));
+    format!("{} of {}", all.len(), listed(keys, ";"))
 }

@@ -6,9 +6,10 @@ use anyhow::{Context, Result};
 
 use super::guard::refuse_files_of_runs;
 use super::show::{self, Output, show};
-use crate::exit::{self, Special};
+use crate::exit::{self, nothing, usage};
 use crate::record::{self, Recorded, Series};
 use crate::reference::{self, beside};
+use crate::report::text::quoted;
 use crate::report::{self, File, Rendering, Report};
 use crate::subject::spec::parse_duration;
 use crate::units::counted;
@@ -28,10 +29,9 @@ pub struct Extras<'a> {
 /// The length of a job, as a person gives it.
 pub fn job(text: &str) -> Result<f64> {
     parse_duration(text).filter(|length| *length > 0.0 && length.is_finite()).ok_or_else(|| {
-        let text = format!(
+        usage(format!(
             "`{text}` is no length of a job\n\nhint: write a time with its unit, as in `2s` or `350ms`"
-        );
-        Special::Usage(text).into()
+        ))
     })
 }
 
@@ -58,20 +58,16 @@ pub fn run(directory: &Path, format: &str, output: Option<&Path>, extras: Extras
         })?,
         Some(Rendering::Files(render)) => {
             let Some(path) = output else {
-                let text = format!(
+                return Err(usage(format!(
                     "`{format}` makes several files\n\nhint: name a directory for them, such as `-o {format}`"
-                );
-                return Err(Special::Usage(text).into());
+                )));
             };
             let files = render(&built(&recorded, extras))?;
             if files.is_empty() {
-                let text = format!(
-                    "`{}` holds nothing that could be drawn, so `{}` was not written\n\nhint: `dunnage report {}` says why",
-                    directory.display(),
-                    path.display(),
-                    directory.display()
-                );
-                return Err(Special::Nothing(text).into());
+                let (run, path) = (directory.display(), path.display());
+                return Err(nothing(format!(
+                    "`{run}` holds nothing that could be drawn, so `{path}` was not written\n\nhint: `dunnage report {run}` says why"
+                )));
             }
             write_files(directory, path, &files)?;
         }
@@ -87,16 +83,12 @@ pub fn is_measured<'a>(cells: impl IntoIterator<Item = &'a Series>) -> bool {
 /// Sets pairs of subjects beside each other that the plan does not compare.
 fn describe(recorded: &mut Recorded, pairs: &[String]) -> Result<()> {
     for pair in pairs.chunks_exact(2) {
-        if pair[0] == pair[1] || recorded.plan.describe(&pair[0], &pair[1]) == 0 {
-            let labels: Vec<_> =
-                recorded.plan.subjects.iter().map(|one| format!("`{}`", one.label)).collect();
-            let text = format!(
-                "no experiment of this run has both `{}` and `{}`\n\nhint: its subjects are {}",
-                pair[0],
-                pair[1],
-                labels.join(", ")
-            );
-            return Err(Special::Usage(text).into());
+        let (one, other) = (&pair[0], &pair[1]);
+        if one == other || recorded.plan.describe(one, other) == 0 {
+            let labels = quoted(recorded.plan.subjects.iter().map(|one| &one.label));
+            return Err(usage(format!(
+                "no experiment of this run has both `{one}` and `{other}`\n\nhint: its subjects are {labels}"
+            )));
         }
     }
     Ok(())
@@ -110,10 +102,9 @@ fn refuse_extras(format: &str, extras: Extras<'_>) -> Result<()> {
         (extras.job.is_some(), "--job"),
     ];
     let Some((_, option)) = asked.iter().find(|(is_asked, _)| *is_asked) else { return Ok(()) };
-    let text = format!(
+    Err(usage(format!(
         "`{format}` holds what the run measured and nothing else\n\nhint: leave `{option}` out, or take another format"
-    );
-    Err(Special::Usage(text).into())
+    )))
 }
 
 /// Writes files into a directory, which is made where there is none; what it holds under other names stays.

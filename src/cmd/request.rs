@@ -12,10 +12,11 @@ use dunnage_analysis::distinct;
 
 use self::words::{CACHE, Caches};
 use crate::cli::Selection;
-use crate::exit::{Special, usage};
+use crate::exit::{nothing, usage};
 use crate::experiment::{self, Experiment, Setting};
 use crate::plan::{self, Entry, Ladder, Plan, Relation, Request, Rounds};
 use crate::plan_file::{self, Length, PlanFile, Typed, Variants};
+use crate::report::text::listed;
 use crate::session::{self, Found, Session, Trial, Wanted};
 use crate::subject::{Unavailable, by_cause, context};
 use crate::sys::{filesystem, page_cache};
@@ -243,7 +244,7 @@ fn factorial(asked: &Asked, found: &Found) -> Result<Option<plan::Factorial>> {
     // What was asked for is complete, so what is missing now is what does not work here.
     let complete = plan::factors::complete(&asked.factors, &subjects).map_err(|_| {
         let what = "a factorial needs every combination, and not all are available";
-        Special::Nothing(format!("{what}: {}", reasons(&found.unavailable)))
+        nothing(format!("{what}: {}", reasons(&found.unavailable)))
     })?;
     Ok(Some(complete))
 }
@@ -255,9 +256,9 @@ fn reasons(unavailable: &[(String, Unavailable)]) -> String {
     if hints.is_empty() {
         hints.push("`dunnage doctor` says more");
     }
-    let reasons: Vec<_> = reasons.iter().map(|told| format!("{}: {}", told.names, told.reason)).collect();
+    let reasons = listed(reasons.iter().map(|told| format!("{}: {}", told.names, told.reason)), "; ");
     let hints: String = hints.iter().map(|hint| format!("\n\nhint: {hint}")).collect();
-    format!("{}{hints}", reasons.join("; "))
+    reasons + &hints
 }
 
 /// Refuses values that cannot be had together: where no setting has all of them, and where one that has
@@ -283,7 +284,7 @@ fn some_settings(experiments: &[&'static str], chosen: &[(String, Vec<String>)])
 pub fn plan(asked: &Asked, found: &Found) -> Result<(Plan, Vec<String>)> {
     if found.entries.is_empty() {
         let what = "nothing can be measured, since no subject works here";
-        return Err(Special::Nothing(format!("{what}: {}", reasons(&found.unavailable))).into());
+        return Err(nothing(format!("{what}: {}", reasons(&found.unavailable))));
     }
     let factorial = factorial(asked, found)?;
     let mut entries: Vec<Entry> = found.entries.clone();
@@ -296,12 +297,9 @@ pub fn plan(asked: &Asked, found: &Found) -> Result<(Plan, Vec<String>)> {
         });
         let fits = plan.predicted() <= QUICK_TIME || asked.named;
         if plan.cells.is_empty() {
-            let lacking: Vec<_> = plan
-                .lacking(&asked.request.experiments)
-                .map(|(experiment, label, why)| format!("{experiment} of `{label}`: {why}"))
-                .collect();
-            let text = format!("nothing can be measured: {}", lacking.join("; "));
-            return Err(Special::Nothing(text).into());
+            let lacking = plan.lacking(&asked.request.experiments);
+            let lacking = lacking.map(|(experiment, label, why)| format!("{experiment} of `{label}`: {why}"));
+            return Err(nothing(format!("nothing can be measured: {}", listed(lacking, "; "))));
         }
         if matches!(asked.request.rounds, Rounds::Precise(_))
             && plan.comparisons.iter().all(|one| one.relation == Relation::Twin)

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use super::carry_out::{carry_out, progress};
 use super::run::conclude;
 use crate::cli::Events;
-use crate::exit::{Special, usage};
+use crate::exit::{nothing, usage};
 use crate::plan::Entry;
 use crate::record;
 use crate::session::{Origin, Session, Trial, Wanted};
@@ -47,8 +47,7 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
     });
     session.find(wanted.collect(), Trial::Twice)?;
     if let Some((name, why)) = session.found.unavailable.first() {
-        let text = format!("cannot go on: `{name}` is no longer available: {}", why.in_short());
-        return Err(Special::Nothing(text).into());
+        return Err(nothing(format!("cannot go on: `{name}` is no longer available: {}", why.in_short())));
     }
     let changed = session.environment().differences(&recorded.environment);
     if !changed.is_empty() {

@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use super::guard::refuse_files_of_runs;
 use crate::document::{self, Findings, Glyphs, Look, Style};
 use crate::exit::usage;
+use crate::report::text::quoted;
 
 /// The names of the formats of some findings.
 pub(super) fn names<F: Findings>() -> impl Iterator<Item = &'static str> {
@@ -20,8 +21,7 @@ pub(super) fn known<F: Findings>(format: &str) -> Result<()> {
     if names::<F>().any(|name| name == format) {
         return Ok(());
     }
-    let valid: Vec<_> = names::<F>().map(|name| format!("`{name}`")).collect();
-    Err(usage(format!("there is no format `{format}`\n\nhint: formats are {}", valid.join(", "))))
+    Err(usage(format!("there is no format `{format}`\n\nhint: formats are {}", quoted(names::<F>()))))
 }
 
 /// Where what was found goes.

@@ -18,6 +18,8 @@ pub use measured::{Measured, Moves};
 pub(crate) use view::planted;
 pub use view::{StateDirectory, View};
 
+use std::fmt;
+
 use serde::Serialize;
 
 use crate::report::text::clean;
@@ -39,16 +41,10 @@ pub enum State {
     Problem,
 }
 
-impl State {
-    /// The word for it in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            State::NotApplicable => "n/a",
-            State::Ok => "ok",
-            State::Note => "note",
-            State::Warning => "warning",
-            State::Problem => "problem",
-        }
+/// By its word.
+impl fmt::Display for State {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(out)
     }
 }
 
@@ -115,6 +111,11 @@ impl Finding {
     /// Does not arise.
     pub fn not_applicable(what: impl Into<String>) -> Finding {
         Finding::new(State::NotApplicable, what)
+    }
+
+    /// This, unless all is fine; then what is so.
+    fn unless(self, is_fine: bool, fine: impl Into<String>) -> Option<Finding> {
+        Some(if is_fine { Finding::ok(fine) } else { self })
     }
 
     /// With a command that mends it.

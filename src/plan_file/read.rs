@@ -1,6 +1,7 @@
 //! From TOML to what a plan file says. Strict: an unknown key, a value of another kind, or a thing
 //! said twice is a usage error with its line, and names what is valid.
 
+use std::borrow::Cow;
 use std::ops::{Range, RangeInclusive};
 
 use anyhow::Result;
@@ -8,27 +9,14 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{GivenMargin, Length, PlanFile, Typed, Variants};
-use crate::exit::Special;
+use crate::exit::usage;
+use crate::report::text::quoted;
 
-const KEYS: [&str; 14] = [
-    "about",
-    "experiments",
-    "subjects",
-    "factors",
-    "settings",
-    "rounds",
-    "precision",
-    "quick",
-    "vary",
-    "seed",
-    "timeout",
-    "tags",
-    "predictions",
-    "margins",
-];
+const KEYS: &str = "about experiments subjects factors settings rounds precision quick vary seed timeout tags predictions \
+    margins";
 /// The keys that say how long to measure; one is enough.
 const LENGTHS: [&str; 3] = ["rounds", "precision", "quick"];
-const MARGIN_KEYS: [&str; 2] = ["absolute", "relative"];
+const MARGIN_KEYS: &str = "absolute relative";
 /// As on the command line.
 const MOST_ROUNDS: u64 = 1_000_000;
 const LONGEST_TIMEOUT: u64 = 3600;
@@ -40,15 +28,15 @@ pub fn parse(name: &str, text: &str) -> Result<PlanFile> {
         .map_err(|error| source.wrong(error.span().unwrap_or(0..0), error.message().to_owned()))?;
     let mut file = PlanFile::default();
     for (key, value) in document.get_ref() {
-        match source.known(key, &KEYS)? {
+        match source.known(key, KEYS)? {
             "about" => file.about = Some(source.text(key.get_ref(), value)?.text),
             "experiments" => file.experiments = source.texts(key.get_ref(), value)?,
             "subjects" => file.subjects = source.texts(key.get_ref(), value)?,
             "factors" => file.factors = source.texts(key.get_ref(), value)?,
             "settings" => file.settings = pairs(&source, "settings", value)?,
             "rounds" => {
-                let rounds = source.whole(key.get_ref(), value, 1..=MOST_ROUNDS)?;
-                file.length = Some(Length::Rounds(rounds as u32));
+                file.length =
+                    Some(Length::Rounds(source.whole(key.get_ref(), value, 1..=MOST_ROUNDS)? as u32));
             }
             "precision" => file.length = Some(Length::Precision(source.text(key.get_ref(), value)?)),
             "vary" if !source.truth(key.get_ref(), value)? => file.variants = Variants::None,
@@ -68,10 +56,8 @@ pub fn parse(name: &str, text: &str) -> Result<PlanFile> {
     let lengths: Vec<&str> = LENGTHS.into_iter().filter(said).collect();
     if let [first, second, ..] = lengths[..] {
         let place = document.get_ref().get(second).map_or(0..0, Spanned::span);
-        return Err(source.wrong(
-            place,
-            format!("`{first}` and `{second}` both say how long to measure\n\nhint: keep one of them"),
-        ));
+        let why = format!("`{first}` and `{second}` both say how long to measure\n\nhint: keep one of them");
+        return Err(source.wrong(place, why));
     }
     Ok(file)
 }
@@ -104,16 +90,16 @@ fn margins(source: &Source<'_>, value: &Spanned<DeValue<'_>>) -> Result<Vec<Give
                 relative: None,
             };
             for (key, value) in source.table("margins.EXPERIMENT.METRIC", value)? {
-                match source.known(key, &MARGIN_KEYS)? {
+                match source.known(key, MARGIN_KEYS)? {
                     "absolute" => margin.absolute = Some(source.text_or_number(key.get_ref(), value)?),
                     _ => margin.relative = Some(source.text(key.get_ref(), value)?),
                 }
             }
             if margin.absolute.is_none() && margin.relative.is_none() {
-                return Err(source.wrong(
-                    metric.span(),
-                    format!("the margin of `{}` says nothing\n\nhint: as in `{} = {{ absolute = \"1ms\", relative = \"5%\" }}`", metric.get_ref(), metric.get_ref()),
-                ));
+                let example = "{ absolute = \"1ms\", relative = \"5%\" }";
+                let name = metric.get_ref();
+                let why = format!("the margin of `{name}` says nothing\n\nhint: as in `{name} = {example}`");
+                return Err(source.wrong(metric.span(), why));
             }
             all.push(margin);
         }
@@ -135,7 +121,7 @@ impl Source<'_> {
     }
 
     fn wrong(&self, span: Range<usize>, why: String) -> anyhow::Error {
-        Special::Usage(format!("{}: {why}", self.place(&span))).into()
+        usage(format!("{}: {why}", self.place(&span)))
     }
 
     fn typed(&self, span: Range<usize>, text: &str) -> Typed {
@@ -143,12 +129,10 @@ impl Source<'_> {
     }
 
     /// The same key, if it is one of these.
-    fn known<'k>(&self, key: &Spanned<std::borrow::Cow<'_, str>>, valid: &[&'k str]) -> Result<&'k str> {
-        let found = valid.iter().find(|one| *one == key.get_ref());
-        found.copied().ok_or_else(|| {
-            let valid: Vec<_> = valid.iter().map(|one| format!("`{one}`")).collect();
-            let why = format!("there is no key `{}`\n\nhint: keys are {}", key.get_ref(), valid.join(", "));
-            self.wrong(key.span(), why)
+    fn known<'k>(&self, key: &Spanned<Cow<'_, str>>, valid: &'k str) -> Result<&'k str> {
+        valid.split_whitespace().find(|one| one == key.get_ref()).ok_or_else(|| {
+            let (own, valid) = (key.get_ref(), quoted(valid.split_whitespace()));
+            self.wrong(key.span(), format!("there is no key `{own}`\n\nhint: keys are {valid}"))
         })
     }
 
@@ -157,10 +141,8 @@ impl Source<'_> {
     }
 
     fn text(&self, key: &str, value: &Spanned<DeValue<'_>>) -> Result<Typed> {
-        match value.get_ref().as_str() {
-            Some(text) => Ok(self.typed(value.span(), text)),
-            None => Err(self.not_a(key, value, "a text in quotes")),
-        }
+        let text = value.get_ref().as_str().ok_or_else(|| self.not_a(key, value, "a text in quotes"))?;
+        Ok(self.typed(value.span(), text))
     }
 
     fn truth(&self, key: &str, value: &Spanned<DeValue<'_>>) -> Result<bool> {

@@ -9,6 +9,7 @@ use toml::Value;
 
 use super::Variants;
 use crate::plan::{Cell, Plan, Request, Rounds};
+use crate::report::text::listed;
 use crate::subject::Spec;
 
 /// The text of the plan file: of the plan, of what was asked for, with experiments in which no subject takes part and
@@ -84,8 +85,7 @@ fn quote(text: &str) -> String {
 }
 
 fn list<'a>(all: impl IntoIterator<Item = &'a str>) -> String {
-    let all: Vec<_> = all.into_iter().map(quote).collect();
-    format!("[{}]", all.join(", "))
+    format!("[{}]", listed(all.into_iter().map(quote), ", "))
 }
 
 /// The values of each key that the cells have, in the order of the plan.

@@ -10,7 +10,8 @@ use anyhow::{Result, anyhow};
 use serde_json::Value;
 
 use super::group::{Group, Lacking};
-use crate::exit::Special;
+use crate::exit::{nothing, usage};
+use crate::report::text::listed;
 use crate::subject::component::ask;
 use crate::subject::unavailable::remedy_for_docker;
 use crate::subject::{Unavailable, docker, on_path};
@@ -80,7 +81,7 @@ pub fn find(wanted: &str, engine: Option<Engine>) -> Result<Target> {
     if wanted.is_empty() {
         let text =
             "the name of the container is empty\n\nhint: `docker ps` and `podman ps` list those that run";
-        return Err(Special::Usage(text.to_owned()).into());
+        return Err(usage(text));
     }
     if wanted.contains('/') {
         let group = Group::at(wanted).map_err(|why| of_group(why, wanted))?;
@@ -115,10 +116,9 @@ pub fn find(wanted: &str, engine: Option<Engine>) -> Result<Target> {
 fn chosen(wanted: &str, answers: Vec<(Engine, Answer)>) -> Result<Container> {
     if answers.is_empty() {
         let text = "neither docker nor podman is installed\n\nhint: give the path of a cgroup, such as `/sys/fs/cgroup/system.slice/NAME.service`";
-        return Err(Special::Nothing(text.to_owned()).into());
+        return Err(nothing(text));
     }
-    let asked: Vec<&str> = answers.iter().map(|(engine, _)| engine.name()).collect();
-    let asked = asked.join(" or ");
+    let asked = listed(answers.iter().map(|(engine, _)| engine.name()), " or ");
     let (mut found, mut silent, mut has_several) = (Vec::<Container>::new(), Vec::new(), false);
     for (engine, answer) in answers {
         match answer {
@@ -134,9 +134,8 @@ fn chosen(wanted: &str, answers: Vec<(Engine, Answer)>) -> Result<Container> {
     if found.len() > 1 && found.iter().filter(|one| one.status == "running").count() == 1 {
         found.retain(|one| one.status == "running");
     }
-    let usage = |text: String| Err(Special::Usage(text).into());
-    match (found.len(), silent.is_empty()) {
-        (1, _) if !has_several => Ok(found.remove(0)),
+    Err(match (found.len(), silent.is_empty()) {
+        (1, _) if !has_several => return Ok(found.remove(0)),
         (2.., _) => usage(format!(
             "both docker and podman have a container `{wanted}`\n\nhint: say which with `--engine`"
         )),
@@ -147,14 +146,13 @@ fn chosen(wanted: &str, answers: Vec<(Engine, Answer)>) -> Result<Container> {
             "there is no container `{wanted}` of {asked}\n\nhint: `docker ps` and `podman ps` list those that run; of podman each user has their own"
         )),
         _ => {
-            let reasons: Vec<String> =
-                silent.iter().map(|(engine, why)| format!("{}: {}", engine.name(), why.reason)).collect();
+            let reason = |(engine, why): &(Engine, Unavailable)| format!("{}: {}", engine.name(), why.reason);
+            let reasons = listed(silent.iter().map(reason), "; ");
             let hints = silent.iter().filter_map(|(_, why)| why.remedy.as_ref());
             let hints: String = hints.map(|remedy| format!("\n\nhint: {remedy}")).collect();
-            let text = format!("cannot look for the container `{wanted}`: {}{hints}", reasons.join("; "));
-            Err(Special::Nothing(text).into())
+            nothing(format!("cannot look for the container `{wanted}`: {reasons}{hints}"))
         }
-    }
+    })
 }
 
 fn asked(engine: Engine, wanted: &str) -> Answer {
@@ -241,11 +239,10 @@ fn described(engine: Engine, answer: &str) -> Answer {
 /// The engine works in another machine, or in a view of this one that is not ours.
 fn elsewhere(container: &Container, why: &str) -> anyhow::Error {
     let Container { engine, name, pid, .. } = container;
-    let text = format!(
+    nothing(format!(
         "{} says that `{name}` is process {pid}, which is not so on this machine: {why}\n\nhint: run dunnage on the machine, and outside of containers, where the engine runs; a container without a cgroup of its own cannot be watched",
         engine.name()
-    );
-    Special::Nothing(text).into()
+    ))
 }
 
 fn of_group(why: Lacking, wanted: &str) -> anyhow::Error {
@@ -255,14 +252,13 @@ fn of_group(why: Lacking, wanted: &str) -> anyhow::Error {
         }
         Lacking::Hidden(_) | Lacking::Stranger { .. } => "run dunnage outside of containers",
         Lacking::NoSuchGroup(_) => {
-            let text = format!(
+            return usage(format!(
                 "{why}\n\nhint: `{wanted}` is taken for the path of a cgroup, as in `/proc/PID/cgroup`; a container is given by its name or id"
-            );
-            return Special::Usage(text).into();
+            ));
         }
         Lacking::Unreadable { .. } => "run dunnage as root",
     };
-    Special::Nothing(format!("cannot read what `{wanted}` uses: {why}\n\nhint: {hint}")).into()
+    nothing(format!("cannot read what `{wanted}` uses: {why}\n\nhint: {hint}"))
 }
 
 #[cfg(test)]

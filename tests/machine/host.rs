@@ -8,7 +8,7 @@ fn every_finding_on_this_machine_is_one_line_and_says_how_to_mend() {
     let view = View::gather(&std::env::temp_dir(), Nanos::from_millis(1000));
     println!("{view:#?}");
     for (_, check, finding) in checks::run(&view) {
-        println!("{:8} {:20} {}", finding.state.name(), check.name, finding.what);
+        println!("{:8} {:20} {}", finding.state.to_string(), check.name, finding.what);
         if let Some(fix) = &finding.fix {
             let (Fix::Command(fix) | Fix::Advice(fix)) = fix;
             println!("{:29} fix: {fix}", "");

@@ -1,6 +1,6 @@
 //! Are equal subjects called different no more often than the level allows?
 
-use dunnage::stats::{Alpha, Decision, Family, Margin, Pairs, Rng, compare};
+use dunnage::stats::{Alpha, Decision, Margin, Pairs, Rng, compare};
 
 use crate::bounds::{assert_at_least, assert_at_most};
 use crate::shapes::{LOG_NORMAL, NORMAL, Shape, series};
@@ -8,7 +8,7 @@ use crate::shapes::{LOG_NORMAL, NORMAL, Shape, series};
 /// Twenty subjects that are the baseline under other names, in rounds that share it. A family
 /// counts when any of them is called less or more although every difference matters.
 fn families_with_a_false_alarm(rounds: usize, families: usize, shape: &Shape) -> usize {
-    let alpha = Family::of(20).per_comparison();
+    let alpha = Alpha::shared_by(20);
     let mut rng = Rng::for_stream(21, rounds as u64);
     (0..families)
         .filter(|_| {

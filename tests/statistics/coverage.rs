@@ -1,6 +1,6 @@
 //! Do intervals hold the truth as often as they say?
 
-use dunnage::stats::{Alpha, Estimate, Family, Pairs, Rng, Sample};
+use dunnage::stats::{Alpha, Estimate, Pairs, Rng, Sample};
 
 use crate::bounds::{assert_at_least, assert_at_most};
 use crate::shapes::{BIMODAL, COARSE, LOG_NORMAL, NORMAL, Shape};
@@ -46,7 +46,7 @@ fn intervals_of_coarse_values_hold_the_median_at_least_as_often() {
 
 #[test]
 fn intervals_keep_the_level_of_a_large_family() {
-    let alpha = Family::of(20).per_comparison();
+    let alpha = Alpha::shared_by(20);
     for rounds in [10, 15, 30] {
         let (held, promised) = coverage(&LOG_NORMAL, rounds, 4000, alpha);
         assert_at_least(promised, held, 4000, &format!("{rounds} rounds"));

@@ -1,6 +1,6 @@
 //! Do factorials name the factors that were planted, and no others?
 
-use dunnage::stats::{Alpha, Decision, Family, Margin, Rng, effect};
+use dunnage::stats::{Alpha, Decision, Margin, Rng, effect};
 
 use crate::bounds::{assert_at_least, assert_at_most};
 use crate::power::share;
@@ -21,7 +21,7 @@ fn factorial(rng: &mut Rng, rounds: usize, planted: fn(usize) -> f64) -> Vec<Vec
 /// The decisions about all seven effects, in a family of seven.
 fn effects(cells: &[Vec<Option<f64>>], margin: Margin) -> Vec<(usize, Decision)> {
     let cells: Vec<&[Option<f64>]> = cells.iter().map(Vec::as_slice).collect();
-    let alpha = Family::of(7).per_comparison();
+    let alpha = Alpha::shared_by(7);
     (1..8).map(|factors| (factors, effect(&cells, factors, margin, 0.0, alpha).unwrap().decision)).collect()
 }
 

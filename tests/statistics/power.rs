@@ -1,13 +1,13 @@
 //! Is what was planted found, and is equality shown only where it holds?
 
-use dunnage::stats::{Decision, Family, Margin, Pairs, Rng, compare};
+use dunnage::stats::{Alpha, Decision, Margin, Pairs, Rng, compare};
 
 use crate::bounds::{assert_at_least, assert_at_most};
 
 /// Decisions, each as one of `m`, about a subject that differs from the baseline by `effect`. Each
 /// value has its own noise of 3 %, and a whole round shares a load of 10 %.
 pub fn decisions(effect: f64, margin: Margin, rounds: usize, trials: usize, m: usize) -> Vec<Decision> {
-    let alpha = Family::of(m).per_comparison();
+    let alpha = Alpha::shared_by(m);
     let mut rng = Rng::for_stream(23, rounds as u64);
     (0..trials)
         .map(|_| {

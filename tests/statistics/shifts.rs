@@ -1,6 +1,6 @@
 //! Do two runs of the same subject differ by nothing as often as promised?
 
-use dunnage::stats::{Alpha, Family, Rng, Sample, shift};
+use dunnage::stats::{Alpha, Rng, Sample, shift};
 
 use crate::bounds::{assert_at_least, assert_at_most};
 use crate::shapes::{BIMODAL, COARSE, LOG_NORMAL, NORMAL};
@@ -75,7 +75,7 @@ fn shifts_of_unequal_widths_lose_little() {
         assert_at_least(promised, held, 2000, &format!("{old} and {new}, the new ones wider"));
     }
     // At the level of one of 27 intervals, two, six and ten times as many misses as promised, and seldom more.
-    let level = Family::of(27).per_comparison();
+    let level = Alpha::shared_by(27);
     for (old, new, times) in [(30, 30, 2.0), (30, 15, 6.0), (60, 15, 10.5)] {
         let (held, _) = shifts_at(level, (old, 1.0), (new, 3.0), 3000, NORMAL.draw);
         assert_at_least(1.0 - times * level.get(), held, 3000, &format!("{old} and {new} at {level:?}"));

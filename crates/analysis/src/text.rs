@@ -1,6 +1,8 @@
 //! Text as all renderings need it: cleaned of what a terminal or a reader could be fooled with,
 //! measured in columns, shortened, wrapped; and numbers with three significant digits.
 
+use std::fmt::Display;
+
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::stats::{Alpha, Estimate};
@@ -261,6 +263,16 @@ pub fn percent(share: f64) -> String {
 pub fn confidence(level: Alpha) -> String {
     let shown = format!("{:.4}", (1.0 - level.get()) * 100.0);
     format!("{} %", shown.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// Things in a row, with this between them.
+pub fn listed<T: ToString>(all: impl IntoIterator<Item = T>, between: &str) -> String {
+    all.into_iter().map(|one| one.to_string()).collect::<Vec<_>>().join(between)
+}
+
+/// Names in a row, each as a person would type it.
+pub fn quoted<T: Display>(names: impl IntoIterator<Item = T>) -> String {
+    listed(names.into_iter().map(|name| format!("`{name}`")), ", ")
 }
 
 /// Names in a row: `a, b or c`.

@@ -13,7 +13,7 @@ use super::show::{self, Output, show};
 use crate::advise::recommend::{self, Watched};
 use crate::advise::{Cpus, Quota};
 use crate::cli;
-use crate::exit::{self, Special, usage};
+use crate::exit::{self, Special, nothing, usage};
 use crate::subject::spec::parse_duration;
 use crate::sys::signals::Interrupts;
 use crate::units::Nanos;
@@ -54,12 +54,11 @@ pub fn run(options: &cli::Advise) -> Result<i32> {
         return Err(Special::Interrupted.into());
     }
     if seen.usage.total() == Nanos(0) {
-        let text = format!(
+        return Err(nothing(format!(
             "`{}` used no CPU time in {}\n\nhint: watch it while it has something to do",
             target.name,
             seen.usage.duration()
-        );
-        return Err(Special::Nothing(text).into());
+        )));
     }
     let watched = Watched {
         usage: seen.usage.clone(),

@@ -58,7 +58,7 @@ fn point(row: &Row) -> Item {
         State::Ok => Tone::Good,
         State::Note | State::NotApplicable => Tone::Faint,
     };
-    Item::of(&row.finding.what).named(&row.name).marked(tone, row.finding.state.name())
+    Item::of(&row.finding.what).named(&row.name).marked(tone, row.finding.state.to_string())
 }
 
 fn fixed(item: Item, row: &Row) -> Item {

@@ -8,8 +8,9 @@ use anyhow::Result;
 
 use self::document::Collection;
 use super::show::{self, Output, show};
-use crate::exit::{self, Special};
+use crate::exit::{self, usage};
 use crate::reference::{self, Source};
+use crate::report::text::quoted;
 
 /// Runs the verb.
 pub fn run(name: Option<&str>, format: &str) -> Result<i32> {
@@ -21,8 +22,8 @@ pub fn run(name: Option<&str>, format: &str) -> Result<i32> {
 
 fn source_named(name: &str) -> Result<&'static Source> {
     let unknown = || {
-        let names: Vec<_> = reference::sources().iter().map(|one| format!("`{}`", one.name)).collect();
-        Special::Usage(format!("there is no source `{name}`\n\nhint: sources are {}", names.join(", ")))
+        let names = quoted(reference::sources().iter().map(|one| &one.name));
+        usage(format!("there is no source `{name}`\n\nhint: sources are {names}"))
     };
-    Ok(reference::find(name).ok_or_else(unknown)?)
+    reference::find(name).ok_or_else(unknown)
 }

@@ -9,6 +9,7 @@ use crate::experiment;
 use crate::plan::prediction::{FORM, Written};
 use crate::plan::{self, Prediction};
 use crate::plan_file::Typed;
+use crate::report::text::quoted;
 use crate::session::Wanted;
 
 /// The predictions, each once, with the subjects by their labels.
@@ -56,29 +57,26 @@ fn has_setting(prediction: &Prediction, chosen: &[(String, Vec<String>)]) -> Res
     if settings.iter().any(|setting| prediction.is_about(setting)) {
         return Ok(());
     }
-    let valid: Vec<_> = settings.iter().map(|setting| format!("`{setting}`")).collect();
+    let valid = match settings.iter().all(|setting| setting.0.is_empty()) {
+        true => "none".to_owned(),
+        false => quoted(&settings),
+    };
     Err(format!(
-        "the prediction `{prediction}` is about a setting that this run does not have\n\nhint: settings of `{}` are {}",
-        prediction.experiment,
-        if settings.iter().all(|setting| setting.0.is_empty()) {
-            "none".to_owned()
-        } else {
-            valid.join(", ")
-        }
+        "the prediction `{prediction}` is about a setting that this run does not have\n\nhint: settings of `{}` are {valid}",
+        prediction.experiment
     ))
 }
 
 fn has_subject(prediction: &Prediction, label: &str, subjects: &[Wanted]) -> Result<(), String> {
     let takes_part =
         |wanted: &&Wanted| wanted.only_in.is_empty() || wanted.only_in.contains(&prediction.experiment);
-    if subjects.iter().filter(takes_part).any(|wanted| wanted.spec.shown() == label) {
+    let valid: Vec<String> = subjects.iter().filter(takes_part).map(|wanted| wanted.spec.shown()).collect();
+    if valid.iter().any(|own| own == label) {
         return Ok(());
     }
-    let valid: Vec<_> =
-        subjects.iter().filter(takes_part).map(|wanted| format!("`{}`", wanted.spec.shown())).collect();
     Err(format!(
         "the prediction speaks of `{label}`, which is no subject of `{}` in this run\n\nhint: subjects are {}",
         prediction.experiment,
-        valid.join(", ")
+        quoted(valid)
     ))
 }

@@ -11,6 +11,7 @@ use crate::exit::usage;
 use crate::experiment::{self, Experiment};
 use crate::plan::{FixedMargin, Ladder, again};
 use crate::plan_file::{GivenMargin, Typed};
+use crate::report::text::quoted;
 use crate::session::{Origin, Wanted};
 use crate::stats::Margin;
 use crate::subject::spec::parse_duration;
@@ -37,10 +38,6 @@ fn experiment_named(name: &Typed) -> Result<&'static Experiment> {
             "there is no experiment `{text}`\n\nhint: experiments are {valid}; `all` means every one"
         ))
     })
-}
-
-fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// The subjects, each checked against what its kind declares.
@@ -105,7 +102,7 @@ pub fn settings(
             let names: BTreeSet<_> = keys().map(|key| key.name).collect();
             let hint = match names.is_empty() {
                 true => format!("{} has no settings", experiments.join(", ")),
-                false => format!("settings are {}", quoted(names.into_iter())),
+                false => format!("settings are {}", quoted(names)),
             };
             return Err(pair.wrong(format!("there is no setting `{key}`\n\nhint: {hint}")));
         };
@@ -204,7 +201,7 @@ fn margin(given: &GivenMargin) -> Result<FixedMargin> {
     })?;
     let margin = Margin::new(absolute, relative).map_err(|error| match &given.absolute {
         Some(typed) => typed.wrong(error),
-        None => usage(error.to_string()),
+        None => usage(error),
     })?;
     Ok(FixedMargin { experiment: experiment.name.to_owned(), metric: name.clone(), margin })
 }

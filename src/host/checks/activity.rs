@@ -37,27 +37,21 @@ pub(super) const CHECKS: &[Check] = &[
     check("steal", "what the hypervisor gives to others is missing from every duration", |view| {
         let Some(share) = view.context.steal else { return Some(Finding::not_applicable(TOO_SHORT)) };
         let shown = percent(share);
-        Some(match share > STEAL_LIMIT {
-            true => Finding::warning(format!("the hypervisor gives {shown} of the CPU time to others"))
-                .advice("measure at another time, or on a guest with CPUs of its own"),
-            false => Finding::ok(format!("{shown} of the CPU time")),
-        })
+        Finding::warning(format!("the hypervisor gives {shown} of the CPU time to others"))
+            .advice("measure at another time, or on a guest with CPUs of its own")
+            .unless(share <= STEAL_LIMIT, format!("{shown} of the CPU time"))
     }),
     check("busy", "a start often meets somebody else's work on its CPU", |view| {
         let Some(share) = view.context.busy else { return Some(Finding::not_applicable(TOO_SHORT)) };
         let shown = percent(share);
-        Some(match share > BUSY_LIMIT {
-            true => Finding::warning(format!("the CPUs are busy for {shown} of the time")).advice(WHO_RUNS),
-            false => Finding::ok(format!("{shown} of the CPU time is in use")),
-        })
+        let busy = Finding::warning(format!("the CPUs are busy for {shown} of the time")).advice(WHO_RUNS);
+        busy.unless(share <= BUSY_LIMIT, format!("{shown} of the CPU time is in use"))
     }),
     check("load", "a start needs at least two CPUs that are free, its client's and its engine's", |view| {
         let (load, cpus) = (view.context.load?, view.facts.cpu.threads?);
         let what = format!("{load:.2} on {cpus} CPUs over the last minute");
-        Some(match load > f64::from(cpus) * LOAD_PER_CPU {
-            true => Finding::warning(what).advice(format!("wait a minute, or {WHO_RUNS}")),
-            false => Finding::ok(what),
-        })
+        let high = Finding::warning(&what).advice(format!("wait a minute, or {WHO_RUNS}"));
+        high.unless(load <= f64::from(cpus) * LOAD_PER_CPU, what)
     }),
     check("pressure", "each wait for CPU or disk is longer than many steps that are measured", |view| {
         if view.facts.kernel.release.is_some() && !view.tree.has("/proc/pressure/cpu") {
@@ -68,10 +62,7 @@ pub(super) const CHECKS: &[Check] = &[
         };
         let what =
             format!("tasks wait for CPU in {} and for I/O in {} of the time", percent(cpu), percent(io));
-        Some(match cpu > PRESSURE_LIMIT || io > PRESSURE_LIMIT {
-            true => Finding::warning(what).advice(WHO_RUNS),
-            false => Finding::ok(what),
-        })
+        Finding::warning(&what).advice(WHO_RUNS).unless(cpu.max(io) <= PRESSURE_LIMIT, what)
     }),
     check("memory", "without room the kernel takes pages back while a container starts", |view| {
         let bytes = view.context.available_memory?;
@@ -86,22 +77,16 @@ pub(super) const CHECKS: &[Check] = &[
     check("swap", "a start may wait until pages of its engine are read back", |view| {
         let bytes = view.tree.memory("SwapTotal")?.saturating_sub(view.tree.memory("SwapFree")?);
         let what = format!("{} MiB are swapped out", bytes >> 20);
-        Some(match bytes > SWAPPED_LIMIT {
-            true => {
-                Finding::warning(format!("{what}: a start may wait until pages of its engine are read back"))
-                    .command("sudo swapoff -a && sudo swapon -a")
-            }
-            false => Finding::ok(what),
-        })
+        Finding::warning(format!("{what}: a start may wait until pages of its engine are read back"))
+            .command("sudo swapoff -a && sudo swapon -a")
+            .unless(bytes <= SWAPPED_LIMIT, what)
     }),
     check("inotify", "daemons and dunnage itself wait for events through it", |view| {
         let most: u64 = view.tree.number("/proc/sys/fs/inotify/max_user_instances")?;
         let what = format!("{most} instances for each user");
-        Some(match most < INSTANCES_WANTED {
-            true => Finding::warning(format!("only {what}: daemons and dunnage may find none left"))
-                .command("sudo sysctl -w fs.inotify.max_user_instances=128"),
-            false => Finding::ok(what),
-        })
+        Finding::warning(format!("only {what}: daemons and dunnage may find none left"))
+            .command("sudo sysctl -w fs.inotify.max_user_instances=128")
+            .unless(most >= INSTANCES_WANTED, what)
     }),
 ];
 

@@ -70,14 +70,11 @@ pub(super) const CHECKS: &[Check] = &[
         };
         let (quiet, soon) = (moves.quiet, moves.soon);
         let what = format!("a move takes {quiet} after a quiet moment and {soon} right after another");
-        Some(match quiet > QUIET_LIMIT && quiet.0 > soon.0 * QUIET_FACTOR {
-            true => Finding::note(format!("{what}: compare idle starts with idle ones, primed with primed"))
-                .advice(
-                    "nothing to mend: keep both values of `prestate`; `favordynmods` would take it away, and \
-                         change the machine",
-                ),
-            false => Finding::ok(what),
-        })
+        let advice = "nothing to mend: keep both values of `prestate`; `favordynmods` would take it away, and change the \
+             machine";
+        Finding::note(format!("{what}: compare idle starts with idle ones, primed with primed"))
+            .advice(advice)
+            .unless(quiet <= QUIET_LIMIT || quiet.0 <= soon.0 * QUIET_FACTOR, what)
     }),
 ];
 

@@ -22,11 +22,10 @@ pub(super) const CHECKS: &[Check] = &[
                 Finding::warning(what).advice("boot without `ipv6.disable=1`, with the module `ipv6`"),
             );
         }
-        Some(match view.tree.switch("/proc/sys/net/ipv6/conf/all/disable_ipv6")? {
-            true => Finding::warning("switched off: interfaces of bridges do less than on a default machine")
-                .command("sudo sysctl -w net.ipv6.conf.all.disable_ipv6=0"),
-            false => Finding::ok("on, as by default"),
-        })
+        let is_off = view.tree.switch("/proc/sys/net/ipv6/conf/all/disable_ipv6")?;
+        Finding::warning("switched off: interfaces of bridges do less than on a default machine")
+            .command("sudo sysctl -w net.ipv6.conf.all.disable_ipv6=0")
+            .unless(!is_off, "on, as by default")
     }),
     check("audit", "with audit on, each system call of most tasks takes the slow way", |view| {
         Some(match view.measured.audit {

@@ -139,20 +139,14 @@ pub(super) const CHECKS: &[Check] = &[
         })
     }),
     check("no-new-privileges", "rootless engines map users through set-user-id helpers", |view| {
-        Some(match view.facts.own.no_new_privileges? {
-            true => Finding::warning("`no_new_privs` is set: `newuidmap` and `sudo` give nothing")
-                .advice("start dunnage from a session without it"),
-            false => Finding::ok("not set"),
-        })
+        Finding::warning("`no_new_privs` is set: `newuidmap` and `sudo` give nothing")
+            .advice("start dunnage from a session without it")
+            .unless(!view.facts.own.no_new_privileges?, "not set")
     }),
     check("seccomp", "a filter on dunnage lies on `bare` too: the baseline would pay for it", |view| {
-        Some(match view.facts.own.seccomp_filtered? {
-            true => Finding::warning("a seccomp filter lies on dunnage itself: `bare` pays for it too")
-                .advice(
-                    "run dunnage outside of the sandbox; in a container: `--security-opt seccomp=unconfined`",
-                ),
-            false => Finding::ok("no filter on dunnage itself"),
-        })
+        Finding::warning("a seccomp filter lies on dunnage itself: `bare` pays for it too")
+            .advice("run dunnage outside of the sandbox; in a container: `--security-opt seccomp=unconfined`")
+            .unless(!view.facts.own.seccomp_filtered?, "no filter on dunnage itself")
     }),
     check("container", "inside a container `bare` is not bare", |view| match &view.facts.containment {
         Containment::Inside(kind) => {
@@ -163,13 +157,9 @@ pub(super) const CHECKS: &[Check] = &[
         Containment::Unknown => None,
     }),
     check("time-namespace", "stamps compare only within one; daemons use the machine's", |view| {
-        Some(match view.facts.own.initial_time_namespace? {
-            true => Finding::ok("the machine's own"),
-            false => {
-                let what = "not the machine's time namespace: stamps of daemons' containers differ";
-                Finding::warning(what).advice("run it as `sudo nsenter --target 1 --time dunnage …`")
-            }
-        })
+        Finding::warning("not the machine's time namespace: stamps of daemons' containers differ")
+            .advice("run it as `sudo nsenter --target 1 --time dunnage …`")
+            .unless(view.facts.own.initial_time_namespace?, "the machine's own")
     }),
     check("dev-net-tun", "slirp4netns and pasta make networks of rootless containers through it", |view| {
         device(view, "/dev/net/tun", "slirp4netns and pasta cannot make a network")

@@ -1,6 +1,9 @@
 //! Are there enough processors, of steady speed, with a clock that is cheap to read?
 
+use std::collections::BTreeSet;
+
 use super::{Check, Finding, check};
+use crate::report::text::listed;
 use crate::units::Nanos;
 
 const CPUS: &str = "/sys/devices/system/cpu";
@@ -24,13 +27,11 @@ pub(super) const CHECKS: &[Check] = &[
     }),
     check("cpu-limit", "a limit on us holds for `bare`, `floor` and runtimes, not for daemons", |view| {
         let (usable, threads) = (view.facts.cpu.usable?, view.facts.cpu.threads?);
-        Some(match usable < threads {
-            true => Finding::warning(format!(
-                "dunnage may use {usable} of {threads} CPUs; containers of daemons are not limited so"
-            ))
-            .advice("run it without `taskset`, outside of a control group with a CPU limit"),
-            false => Finding::ok(format!("dunnage may use all {threads} CPUs")),
-        })
+        let less =
+            format!("dunnage may use {usable} of {threads} CPUs; containers of daemons are not limited so");
+        Finding::warning(less)
+            .advice("run it without `taskset`, outside of a control group with a CPU limit")
+            .unless(usable >= threads, format!("dunnage may use all {threads} CPUs"))
     }),
     check("smt", "threads of one core slow each other down", |view| {
         let cpu = &view.facts.cpu;
@@ -50,10 +51,7 @@ pub(super) const CHECKS: &[Check] = &[
         let policies = view.tree.names(format!("{CPUS}/cpufreq")).into_iter();
         let policies = policies.filter(|name| name.starts_with("policy"));
         let governor = |name: String| view.tree.line(format!("{CPUS}/cpufreq/{name}/scaling_governor"));
-        let mut governors: Vec<_> = policies.filter_map(governor).collect();
-        governors.sort();
-        governors.dedup();
-        let governors = governors.join(", ");
+        let governors = listed(policies.filter_map(governor).collect::<BTreeSet<_>>(), ", ");
         Some(match governors.as_str() {
             "" => Finding::not_applicable("the kernel does not govern the clock rate here"),
             "performance" => Finding::ok("performance"),
@@ -82,11 +80,9 @@ pub(super) const CHECKS: &[Check] = &[
         let kilohertz: Option<f64> = view.tree.number(format!("{CPUS}/cpu0/cpufreq/cpuinfo_max_freq"));
         let Some(most) = kilohertz.map(|rate| rate * 1e3) else { return Some(Finding::ok(now)) };
         let what = format!("{now} of at most {:.2} GHz", most / 1e9);
-        Some(match rate < most * RATE_SHARE {
-            true => Finding::note(format!("{what} at this moment"))
-                .advice("with the governor `performance` the rate stays at its highest; see `governor`"),
-            false => Finding::ok(what),
-        })
+        Finding::note(format!("{what} at this moment"))
+            .advice("with the governor `performance` the rate stays at its highest; see `governor`")
+            .unless(rate >= most * RATE_SHARE, what)
     }),
     check("clock-source", "dear clocks cost a system call for every stamp", |view| {
         let source = view.tree.line(format!("{CLOCKS}/current_clocksource"))?;
@@ -105,20 +101,16 @@ pub(super) const CHECKS: &[Check] = &[
     check("timer-floor", "no difference below a step can be seen, and each stamp costs a reading", |view| {
         let floor = view.measured.timer?;
         let what = format!("steps of {}, {} a reading", floor.step, floor.cost);
-        Some(match floor.step > STEP_LIMIT || floor.cost > COST_LIMIT {
-            true => Finding::warning(format!("{what}: the shortest primitives drown in it"))
-                .advice("see `clock-source`; on a busy machine, look again when it is quiet"),
-            false => Finding::ok(what),
-        })
+        Finding::warning(format!("{what}: the shortest primitives drown in it"))
+            .advice("see `clock-source`; on a busy machine, look again when it is quiet")
+            .unless(floor.step <= STEP_LIMIT && floor.cost <= COST_LIMIT, what)
     }),
     // Nothing to mend; but figures of a guest hold for guests.
     check("virtualisation", "entering the kernel, page tables and interrupts cost more in a guest", |view| {
         let found = &view.facts.virtualisation;
         let hypervisor = found.hypervisor.as_deref().unwrap_or("an unknown hypervisor");
-        Some(match found.guest? {
-            true => Finding::note(format!("a guest of {hypervisor}; figures hold for guests")),
-            false => Finding::ok("no hypervisor makes itself known"),
-        })
+        Finding::note(format!("a guest of {hypervisor}; figures hold for guests"))
+            .unless(!found.guest?, "no hypervisor makes itself known")
     }),
 ];
 

@@ -29,22 +29,16 @@ pub(super) const CHECKS: &[Check] = &[
     }),
     check("state-writable", "runs, bundles and the cleanup journal are written there", |view| {
         let path = view.state.path.display();
-        Some(match view.state.writable? {
-            true => Finding::ok(format!("`{path}`")),
-            false => Finding::problem(format!("`{path}` cannot be written to"))
-                .command(format!("sudo mkdir -p '{path}' && sudo chown \"$(id -u)\" '{path}'")),
-        })
+        Finding::problem(format!("`{path}` cannot be written to"))
+            .command(format!("sudo mkdir -p '{path}' && sudo chown \"$(id -u)\" '{path}'"))
+            .unless(view.state.writable?, format!("`{path}`"))
     }),
     check("state-exec", "the probe is executed from there", |view| {
         let mount = &view.facts.storage.as_ref()?.mount;
         let point = mount.point.display();
-        Some(match mount.has("noexec") {
-            true => {
-                let what = format!("`{point}` is mounted `noexec`: the probe cannot be started there");
-                Finding::problem(what).command(format!("sudo mount -o remount,exec '{point}'"))
-            }
-            false => Finding::ok(format!("programs can be started on `{point}`")),
-        })
+        Finding::problem(format!("`{point}` is mounted `noexec`: the probe cannot be started there"))
+            .command(format!("sudo mount -o remount,exec '{point}'"))
+            .unless(!mount.has("noexec"), format!("programs can be started on `{point}`"))
     }),
     check("state-space", "a disk that fills up during a run loses samples", |view| {
         let left = view.state.left?;

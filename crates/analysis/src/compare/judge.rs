@@ -5,7 +5,7 @@
 use super::lines::{InSetting, Line, Measured, NO_VALUE, Ready, Scale, Together};
 use super::{Experiment, Key, Subject};
 use crate::experiment::{self, Weight};
-use crate::stats::{self, Estimate, Family, Ruling};
+use crate::stats::{self, Alpha, Estimate, Ruling};
 use crate::verdict::{Kind, in_parallel};
 
 /// What both sides have of an experiment; none where they share no cell of it.
@@ -20,7 +20,7 @@ pub(super) fn experiment(
     own.retain(|(_, keys)| !keys.is_empty());
     let plan = sides[0].first().filter(|_| !own.is_empty())?.plan();
     let family = family(about.metrics, &own);
-    let alpha = family.per_comparison();
+    let alpha = Alpha::shared_by(family);
     let wanted: Vec<(usize, &(&Subject, Vec<&Key>))> =
         (0..about.metrics.len()).flat_map(|metric| own.iter().map(move |one| (metric, one))).collect();
     let mut lines = in_parallel(&wanted, |&(metric, (subject, keys))| {
@@ -55,7 +55,7 @@ pub(super) fn experiment(
     Some(Experiment {
         name: about.name,
         question: about.question,
-        family: family.comparisons,
+        family,
         level: alpha,
         metrics: plan.metric_facts(about),
         lines: lines.into_iter().map(|(line, ..)| line).collect(),
@@ -64,10 +64,10 @@ pub(super) fn experiment(
 
 /// How many intervals of decisive metrics an experiment gets: one for each setting of a subject, and one over all where there
 /// are several.
-fn family(metrics: &[experiment::Metric], subjects: &[(&Subject, Vec<&Key>)]) -> Family {
+fn family(metrics: &[experiment::Metric], subjects: &[(&Subject, Vec<&Key>)]) -> usize {
     let decisive = metrics.iter().filter(|metric| metric.weight == Weight::Verdict).count();
     let of = |(_, keys): &(&Subject, Vec<&Key>)| keys.len() + usize::from(keys.len() > 1);
-    Family::of(decisive * subjects.iter().map(of).sum::<usize>())
+    decisive * subjects.iter().map(of).sum::<usize>()
 }
 
 /// Applies the rules of two runs to a line.

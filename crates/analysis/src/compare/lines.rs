@@ -242,15 +242,8 @@ impl Measured<'_> {
         let shares: Option<Vec<f64>> = usable.iter().map(|(_, one, _)| Some(one.logarithm?.1)).collect();
         let Some(shares) = shares.filter(|all| !all.is_empty()) else {
             let decided = in_margins().filter(|_| !usable.is_empty())?;
-            let (change, basis) = (decided.shift, decided.basis);
-            return Some(Together {
-                change,
-                matters,
-                scale: Scale::Margins,
-                basis,
-                decided,
-                log_matters: None,
-            });
+            let (change, basis, scale, log_matters) = (decided.shift, decided.basis, Scale::Margins, None);
+            return Some(Together { change, matters, scale, basis, decided, log_matters });
         };
         let decided = between(&mean_logarithm)?;
         let log_matters = shares.iter().sum::<f64>() / count;

@@ -26,7 +26,7 @@ use crate::group::in_groups;
 use crate::plan::{Entry, Layer};
 use crate::record::Recorded;
 use crate::stats::{Alpha, Basis};
-use crate::text::clean;
+use crate::text::{clean, quoted};
 use crate::units::counted;
 use crate::verdict::{Kind, Quality};
 
@@ -230,9 +230,8 @@ fn alone(own: &[Run<'_>], others: &[Run<'_>]) -> Vec<String> {
     let all: BTreeSet<Key> = own.iter().flat_map(|run| keys(run).into_keys()).collect();
     let missing = all.iter().filter(|key| !others.iter().all(|keys| keys.contains_key(key)));
     let told = in_groups(missing, |(name, ..)| *name).into_iter().map(|(name, cells)| {
-        let labels: BTreeSet<String> = cells.iter().map(|(_, _, label)| format!("`{label}`")).collect();
-        let labels: Vec<String> = labels.into_iter().collect();
-        format!("{name} of {} ({})", labels.join(", "), counted(cells.len(), "cell"))
+        let labels: BTreeSet<&String> = cells.iter().map(|(_, _, label)| label).collect();
+        format!("{name} of {} ({})", quoted(labels), counted(cells.len(), "cell"))
     });
     told.collect()
 }

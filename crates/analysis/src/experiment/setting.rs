@@ -7,6 +7,8 @@ use std::sync::Mutex;
 
 use serde::{Serialize, Serializer};
 
+use crate::text::listed;
+
 /// The conditions that an experiment itself chooses in one cell, as `key=value` in a fixed order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Setting(pub Vec<(&'static str, &'static str)>);
@@ -24,8 +26,7 @@ impl Setting {
 
     /// Its values without their keys, joined by `, `.
     pub fn values(&self) -> String {
-        let values: Vec<_> = self.0.iter().map(|(_, value)| *value).collect();
-        values.join(", ")
+        listed(self.0.iter().map(|(_, value)| value), ", ")
     }
 }
 
@@ -97,6 +98,11 @@ pub fn unquoted(text: &str, quote: char) -> Option<(String, &str)> {
 
 /// Why a value is none.
 pub type Check = fn(&str) -> Result<(), String>;
+
+/// What a check has against a value: nothing where it fits, else what does.
+pub(super) fn fits(fits: bool, what: &str) -> Result<(), String> {
+    if fits { Ok(()) } else { Err(what.to_owned()) }
+}
 
 /// A key that an experiment's settings vary, with the values it can take.
 #[derive(Debug)]

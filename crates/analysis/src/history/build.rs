@@ -8,7 +8,8 @@ use crate::compare::{self, Key};
 use crate::experiment::{self, Experiment, Metric, Weight};
 use crate::group::in_groups;
 use crate::record::Order;
-use crate::stats::{self, Alpha, Family, Rng, Sample};
+use crate::stats::{self, Alpha, Rng, Sample};
+use crate::text::{listed, quoted};
 use crate::units::counted;
 use crate::verdict::Kind;
 
@@ -70,7 +71,7 @@ pub fn of(runs: &[Run<'_>], wish: &Wish) -> Result<Vec<History>, Problem> {
     if tested == 0 {
         return Err(Problem::NothingShared);
     }
-    let level = Family::of(tested).per_comparison();
+    let level = Alpha::shared_by(tested);
     let all = groups.into_iter().zip(series);
     Ok(all.map(|((machine, runs), own)| history(machine, &runs, own, wish, level, notices.clone())).collect())
 }
@@ -97,11 +98,7 @@ fn machine(run: &Run<'_>, wish: &Wish) -> String {
     let fact = |name: &str| environment.machine.get(name).cloned();
     let cpus = fact("cpu_usable").map(|count| format!("{count} CPUs"));
     let parts = [Some(environment.host.clone()), fact("cpu"), cpus].into_iter().flatten();
-    parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
-}
-
-fn quoted<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+    listed(parts.filter(|part| !part.is_empty()), " · ")
 }
 
 /// The metrics that are wished for, as experiments and indices.
@@ -121,8 +118,7 @@ fn metrics(runs: &[Run<'_>], wish: &Wish) -> Result<Vec<(&'static Experiment, us
         .flat_map(|one| one.metrics.iter().enumerate().map(move |(at, metric)| (*one, at, metric.name)))
         .map(|(one, at, name)| (format!("{}.{name}", one.name), (one, at)))
         .collect();
-    let unknown =
-        |wanted: &String| Problem::NoMetric(wanted.clone(), quoted(names.keys().map(String::as_str)));
+    let unknown = |wanted: &String| Problem::NoMetric(wanted.clone(), quoted(names.keys()));
     wish.metrics.iter().map(|wanted| names.get(wanted).copied().ok_or_else(|| unknown(wanted))).collect()
 }
 

@@ -10,6 +10,7 @@ use super::pairs::{are_alike, declared, in_force};
 use super::{Layer, Plan};
 use crate::experiment::Weight;
 use crate::subject::Spec;
+use crate::text::{listed, quoted};
 
 /// Something that has two levels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,9 +134,8 @@ fn factor(name: &str, layer: Layer, members: &[(usize, &Spec)]) -> Result<Factor
         let keys: BTreeSet<&str> =
             members.iter().flat_map(|(_, spec)| declared(spec)).map(|key| key.name).collect();
         let keys = keys.into_iter().filter(|key| !NO_FACTORS.contains(key));
-        let valid: Vec<_> =
-            ["engine", "runtime"].into_iter().chain(keys).map(|key| format!("`{key}`")).collect();
-        return Err(format!("there is no factor `{name}` here\n\nhint: factors are {}", valid.join(", ")));
+        let valid = quoted(["engine", "runtime"].into_iter().chain(keys));
+        return Err(format!("there is no factor `{name}` here\n\nhint: factors are {valid}"));
     }
     let mut levels: Vec<String> = Vec::new();
     for (_, spec) in members {
@@ -166,7 +166,7 @@ fn combination(factors: &[Factor], place: usize) -> String {
     let level = |(position, factor): (usize, &Factor)| {
         format!("{}={}", factor.name, factor.levels[place >> position & 1])
     };
-    factors.iter().enumerate().map(level).collect::<Vec<_>>().join(", ")
+    listed(factors.iter().enumerate().map(level), ", ")
 }
 
 /// A difference that is no factor would be taken for an effect of one.

@@ -20,7 +20,7 @@ pub use self::cells::{Cell, Entry, Ladder};
 pub use self::factors::{Factor, Factorial};
 pub use self::prediction::Prediction;
 use crate::experiment::{self, Experiment, ExperimentName, Metric, MetricFacts, Setting, SettingKey, Weight};
-use crate::stats::{Alpha, Family, Margin, Rng};
+use crate::stats::{Alpha, Margin, Rng, min_rounds};
 pub use crate::subject::Layer;
 use crate::units::{self, Nanos};
 use parts::{baseline_among, members};
@@ -338,15 +338,15 @@ impl Plan {
     pub fn alpha_for(&self, experiment: &str, role: Role) -> Alpha {
         let own = self.verdicts_of(experiment);
         let shared = own.map_or(0, |one| if role == Role::Control { one.controls } else { one.asked });
-        Family::of(shared).per_comparison()
+        Alpha::shared_by(shared)
     }
 
     /// The fewest rounds that leave room for the verdicts of every experiment that is in all of them.
     pub fn rounds_for_verdicts(&self) -> usize {
         let in_all = |one: &&Verdicts| self.quotas.iter().all(|quota| quota.experiment != one.experiment);
-        let needed = |one: &Verdicts| Family::of(one.asked.max(one.controls)).min_rounds();
+        let needed = |one: &Verdicts| min_rounds(Alpha::shared_by(one.asked.max(one.controls)));
         let most = self.verdicts.iter().filter(in_all).map(needed).max();
-        most.unwrap_or_else(|| Family::of(0).min_rounds()) + SPARE_ROUNDS
+        most.unwrap_or_else(|| min_rounds(Alpha::shared_by(0))) + SPARE_ROUNDS
     }
 
     /// The time that a round with all cells takes.

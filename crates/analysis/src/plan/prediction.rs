@@ -14,6 +14,7 @@ use serde::{Serialize, Serializer};
 use super::Plan;
 use crate::experiment::setting::{escaped, pairs_until, unquoted};
 use crate::experiment::{self, Setting, Weight};
+use crate::text::{listed, quoted};
 
 /// How relations are written: the first subject has less of it, differs by nothing that matters, has more of it.
 const RELATIONS: [(Ordering, &str); 3] =
@@ -92,7 +93,7 @@ impl fmt::Display for Written {
         out.write_str(&self.metric)?;
         if !self.setting.is_empty() {
             let one = |(key, value): &(String, String)| format!("{key}={}", quoted_value(value));
-            write!(out, "[{}]", self.setting.iter().map(one).collect::<Vec<_>>().join(";"))?;
+            write!(out, "[{}]", listed(self.setting.iter().map(one), ";"))?;
         }
         write!(out, ": {}", quoted_subject(&self.subjects[0]))?;
         for (order, subject) in self.relations.iter().zip(&self.subjects[1..]) {
@@ -195,8 +196,6 @@ impl fmt::Display for Link<'_> {
 impl Prediction {
     /// What is written, if one of these experiments decides about the metric; else why not, with a hint.
     pub fn of(written: &Written, experiments: &[&'static str]) -> Result<Prediction, String> {
-        let quoted =
-            |names: Vec<String>| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
         let decisive = |name: &'static str| {
             let metrics = experiment::find(name).map_or(&[][..], |one| one.metrics);
             let decided = metrics.iter().enumerate().filter(|(_, metric)| metric.weight == Weight::Verdict);
@@ -206,7 +205,7 @@ impl Prediction {
             |name: &&'static str| written.experiment.as_deref().is_none_or(|experiment| experiment == *name);
         let asked: Vec<&'static str> = experiments.iter().copied().filter(own).collect();
         if let (Some(experiment), []) = (&written.experiment, &asked[..]) {
-            let valid = quoted(experiments.iter().map(|name| (*name).to_owned()).collect());
+            let valid = quoted(experiments);
             return Err(format!(
                 "`{experiment}` is no experiment of this run\n\nhint: its experiments are {valid}"
             ));
@@ -221,7 +220,7 @@ impl Prediction {
                 written: Written { experiment: Some(experiment.to_owned()), ..written.clone() },
             }),
             [] => {
-                let valid = quoted(known.iter().map(full).collect());
+                let valid = quoted(known.iter().map(full));
                 let valid = if valid.is_empty() { "none here".to_owned() } else { valid };
                 Err(format!(
                     "nothing is decided about a metric `{}`\n\nhint: metrics with verdicts are {valid}",
@@ -229,7 +228,7 @@ impl Prediction {
                 ))
             }
             _ => {
-                let which = quoted(found.into_iter().map(full).collect());
+                let which = quoted(found.into_iter().map(full));
                 Err(format!(
                     "several experiments have a metric `{}`\n\nhint: say which: {which}",
                     written.metric

@@ -141,7 +141,7 @@ fn every_verdict_counts_in_the_family_of_its_experiment_and_twins_in_one_of_thei
     assert_eq!(both.verdicts.len(), 2);
     assert_eq!(both.verdicts_of("start"), Some(own));
     assert_eq!(both.alpha("start"), alone.alpha("start"));
-    let needed = both.verdicts.iter().map(|one| Family::of(one.asked).min_rounds()).max().unwrap();
+    let needed = both.verdicts.iter().map(|one| min_rounds(Alpha::shared_by(one.asked))).max().unwrap();
     assert_eq!(both.rounds_for_verdicts(), needed + SPARE_ROUNDS);
 }
 

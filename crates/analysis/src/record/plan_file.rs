@@ -1,7 +1,7 @@
 //! `plan.json`: the plan as it was before the first measurement. Its fields are those of the plan; here stands what a reader
 //! must check, since anybody can have written the file.
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Factorial, Plan};
@@ -63,7 +63,7 @@ pub fn read(file: &[u8]) -> Result<Plan> {
     }
     for fixed in &plan.margins {
         let (absolute, relative) = fixed.margin.parts();
-        Margin::new(absolute, relative)?;
+        Margin::new(absolute, relative).map_err(Error::msg)?;
     }
     if plan.factorial.as_ref().is_some_and(|factorial| !is_complete(factorial, count)) {
         bail!("the plan's factorial is not complete");

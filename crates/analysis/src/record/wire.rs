@@ -1,5 +1,6 @@
 //! The lines of `samples.jsonl` as they are written and read.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{MapAccess, Visitor};
@@ -52,8 +53,10 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Pairs<T> {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut pairs = Vec::with_capacity(map.size_hint().unwrap_or(8));
-                while let Some((Key(key), value)) = map.next_entry()? {
-                    pairs.push((key, value));
+                while let Some((Text(key), value)) = map.next_entry()? {
+                    // Those that experiments use are borrowed, so that a million lines make no million copies of them.
+                    let known = NAMES.into_iter().find(|known| *known == key).map(Name::Borrowed);
+                    pairs.push((known.unwrap_or_else(|| Name::Owned(key.into_owned())), value));
                 }
                 Ok(Pairs(pairs))
             }
@@ -62,27 +65,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Pairs<T> {
     }
 }
 
-/// A name. Those that experiments use are borrowed, so that a million lines make no million copies of them.
-struct Key(Name);
-
-impl<'de> Deserialize<'de> for Key {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct KeyVisitor;
-        impl Visitor<'_> for KeyVisitor {
-            type Value = Key;
-
-            fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("a text")
-            }
-
-            fn visit_str<E>(self, text: &str) -> Result<Key, E> {
-                let known = NAMES.into_iter().find(|known| *known == text);
-                Ok(Key(known.map_or_else(|| text.to_owned().into(), Name::Borrowed)))
-            }
-        }
-        deserializer.deserialize_str(KeyVisitor)
-    }
-}
+/// A name, borrowed from the line where nothing in it is escaped.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 const NAMES: [&str; 19] = [
     "spawn",

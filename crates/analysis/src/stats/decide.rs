@@ -18,25 +18,14 @@ pub struct Margin {
     relative: f64,
 }
 
-/// A margin that is negative or not a finite number.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-#[error(
-    "a margin of {absolute} or {relative} of the baseline is not possible: both must be finite and not negative"
-)]
-pub struct MarginError {
-    absolute: f64,
-    relative: f64,
-}
-
 impl Margin {
-    /// `absolute` in the unit of the metric, `relative` as a share of the baseline (0.03 is 3 %).
-    pub fn new(absolute: f64, relative: f64) -> Result<Margin, MarginError> {
+    /// `absolute` in the unit of the metric, `relative` as a share of the baseline (0.03 is 3 %); both must be finite and
+    /// not negative.
+    pub fn new(absolute: f64, relative: f64) -> Result<Margin, String> {
         let usable = |part: f64| part.is_finite() && part >= 0.0;
-        if usable(absolute) && usable(relative) {
-            Ok(Margin { absolute, relative })
-        } else {
-            Err(MarginError { absolute, relative })
-        }
+        (usable(absolute) && usable(relative)).then_some(Margin { absolute, relative }).ok_or_else(|| {
+            format!("a margin of {absolute} or {relative} of the baseline is not possible: both must be finite and not negative")
+        })
     }
 
     /// A margin that is known when the program is built.

@@ -112,7 +112,7 @@ fn sort_counting_inversions(values: &mut [f64]) -> u64 {
 fn theil_sen(rounds: &[usize], values: &[f64]) -> f64 {
     let n = values.len();
     let slope = |i: usize, j: usize| (values[j] - values[i]) / (rounds[j] as f64 - rounds[i] as f64);
-    let mut slopes: Vec<f64> = if n <= ALL_PAIRS {
+    let slopes: Vec<f64> = if n <= ALL_PAIRS {
         (0..n).flat_map(|j| (0..j).map(move |i| (i, j))).map(|(i, j)| slope(i, j)).collect()
     } else {
         // A fixed seed: the same data give the same slope. Two different rounds each time, by
@@ -127,15 +127,7 @@ fn theil_sen(rounds: &[usize], values: &[f64]) -> f64 {
             })
             .collect()
     };
-    let middle = slopes.len() / 2;
-    let even = slopes.len().is_multiple_of(2);
-    let (below, &mut upper, _) = slopes.select_nth_unstable_by(middle, f64::total_cmp);
-    if even {
-        let lower = below.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        lower.midpoint(upper)
-    } else {
-        upper
-    }
+    Sample::new(slopes).map_or(f64::NAN, |slopes| slopes.median())
 }
 
 #[cfg(test)]

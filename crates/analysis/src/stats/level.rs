@@ -17,37 +17,15 @@ impl Alpha {
         (alpha > 0.0 && alpha < 1.0).then_some(Alpha(alpha))
     }
 
+    /// What each of so many comparisons may use, so that 5 % is the probability that any of them goes wrong when nothing
+    /// differs; 0 counts as 1.
+    pub fn shared_by(comparisons: usize) -> Alpha {
+        Alpha(Alpha::FIVE_PERCENT.0 / comparisons.max(1) as f64)
+    }
+
     /// The probability as a number.
     pub fn get(self) -> f64 {
         self.0
-    }
-}
-
-/// The comparisons that are judged together.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Family {
-    /// How many there are; 0 counts as 1.
-    pub comparisons: usize,
-    /// The probability that any of them goes wrong when nothing differs.
-    pub level: Alpha,
-}
-
-impl Family {
-    /// A family at the usual level of 5 %.
-    pub fn of(comparisons: usize) -> Family {
-        Family { comparisons, level: Alpha::FIVE_PERCENT }
-    }
-
-    /// What each comparison may use of the level: level ÷ comparisons.
-    pub fn per_comparison(&self) -> Alpha {
-        let share = self.level.0 / self.comparisons.max(1) as f64;
-        // Dividing the smallest numbers could give zero, which is no level.
-        Alpha(share.max(f64::MIN_POSITIVE))
-    }
-
-    /// The fewest rounds with which any comparison of the family can be decided.
-    pub fn min_rounds(&self) -> usize {
-        min_rounds(self.per_comparison())
     }
 }
 
@@ -69,11 +47,9 @@ mod tests {
 
     #[test]
     fn rounds_needed_are_those_of_the_methodology() {
-        assert_eq!(Family::of(1).min_rounds(), 6);
-        assert_eq!(Family::of(20).min_rounds(), 10);
-        assert_eq!(Family::of(100).min_rounds(), 12);
-        assert_eq!(Family::of(0), Family { comparisons: 0, level: Alpha::FIVE_PERCENT });
-        assert_eq!(Family::of(0).min_rounds(), 6);
+        let needed = |comparisons| min_rounds(Alpha::shared_by(comparisons));
+        assert_eq!([0, 1, 20, 100].map(needed), [6, 6, 10, 12]);
+        assert_eq!(Alpha::shared_by(0), Alpha::FIVE_PERCENT);
     }
 
     #[test]
@@ -86,7 +62,6 @@ mod tests {
 
     #[test]
     fn the_shares_add_up_to_the_level() {
-        let family = Family::of(40);
-        assert!((family.per_comparison().get() * 40.0 - 0.05).abs() < 1e-15);
+        assert!((Alpha::shared_by(40).get() * 40.0 - 0.05).abs() < 1e-15);
     }
 }

@@ -3,6 +3,7 @@
 
 use super::Layer;
 use super::spec::{Key, Spec, SpecError, Values};
+use crate::text::listed;
 
 /// What can be said of a kind of subject without a machine.
 #[derive(Debug)]
@@ -35,8 +36,7 @@ pub fn shown() -> impl Iterator<Item = &'static Kind> {
 /// The kind of a specification, after checking its name, runtime and keys.
 pub fn of(spec: &Spec) -> Result<&'static Kind, SpecError> {
     let Some(kind) = ALL.into_iter().find(|kind| kind.name == spec.name) else {
-        let names: Vec<_> = shown().map(|kind| kind.name).collect();
-        let (name, valid) = (&spec.name, names.join(", "));
+        let (name, valid) = (&spec.name, listed(shown().map(|kind| kind.name), ", "));
         return Err(SpecError(format!("there is no subject `{name}`\n\nhint: subjects are {valid}")));
     };
     if let (Some(runtime), false) = (&spec.runtime, kind.layer == Layer::Engine) {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::columns::Columns;
 use crate::plan::Plan;
 use crate::record::Recorded;
-use crate::stats::{Alpha, Estimate, Family, Pairs};
+use crate::stats::{Alpha, Estimate, Pairs};
 
 /// The metric that prices are judged by: the first, the time itself.
 pub const JUDGED: usize = 0;
@@ -79,7 +79,7 @@ pub(super) fn all(run: &Recorded, columns: &Columns) -> Vec<Price> {
     for (cell, planned) in plan.cells.iter().enumerate() {
         let shared = match told(planned.experiment) {
             0 => continue,
-            all => Family::of(all).per_comparison(),
+            all => Alpha::shared_by(all),
         };
         for metric in 0..plan.metrics(planned).len() {
             let sample = difference(columns, cell, references[cell], metric);

@@ -4,7 +4,7 @@ use super::model::{Order, Report};
 use super::text::confidence;
 use crate::distinct;
 use crate::record::ComponentFacts;
-use crate::stats::Family;
+use crate::stats::Alpha;
 use crate::units::counted;
 
 /// How a fact reads.
@@ -88,7 +88,7 @@ fn own_rounds(report: &Report) -> String {
 /// How many verdicts each experiment gives, and at which level each of them stands.
 fn families(report: &Report) -> String {
     let asked = report.experiments.iter().filter(|one| one.verdicts_in_family > 0).map(|one| {
-        let level = confidence(Family::of(one.verdicts_in_family).per_comparison());
+        let level = confidence(Alpha::shared_by(one.verdicts_in_family));
         format!("{} of {} at {level}", counted(one.verdicts_in_family, "verdict"), one.name)
     });
     match asked.collect::<Vec<_>>() {

@@ -10,7 +10,7 @@ pub mod line;
 pub mod tables;
 
 use super::question::{Event, Experiment, Metric, nanos};
-use super::setting::{Setting, SettingKey};
+use super::setting::{Setting, SettingKey, fits};
 use crate::stats::Margin;
 use crate::subject::{Mount, Need};
 use crate::units::{Nanos, Unit};
@@ -104,16 +104,13 @@ pub static COMMAND: Experiment = Experiment {
             })
             .meaning("the command, split into words as a shell would do it, and executed without one"),
         SettingKey::of("mode", &["run"])
-            .or(|text| if text == "exec" { Ok(()) } else { Err("run, exec".to_owned()) })
+            .or(|text| fits(text == "exec", "run, exec"))
             .meaning("`run` (default): in a container of its own; `exec`: inside one that runs already"),
     ],
     guarded: &[
         SettingKey::of("shell", &["yes"]).meaning("whether `/bin/sh -c` of the image runs the command"),
         SettingKey::of("workdir", &[])
-            .or(|text| match text.starts_with('/') {
-                true => Ok(()),
-                false => Err("an absolute path".to_owned()),
-            })
+            .or(|text| fits(text.starts_with('/'), "an absolute path"))
             .meaning("the directory inside in which the command starts; the image's own unless given"),
         SettingKey::of("env", &[])
             .or(|text| line::split(text)?.iter().try_for_each(|one| line::variable(one)))

@@ -4,6 +4,7 @@
 use super::NAME;
 use crate::experiment::Metric;
 use crate::stats::{Estimate, Pairs};
+use crate::text::listed;
 use crate::units::{Unit, counted};
 use crate::verdict::finding::{Finding, Verdict};
 use crate::verdict::table::{Column, ExperimentTable, Item};
@@ -85,13 +86,13 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
     ];
     notes.extend(view.cells_of(NAME).filter_map(|cell| waited(view, cell)));
     notes.extend(view.cells_of(NAME).filter_map(|cell| lacked(view, cell)));
-    let counted: Vec<_> = counts.iter().map(|(word, count)| format!("{count} {word}")).collect();
+    let counted = listed(counts.iter().map(|(word, count)| format!("{count} {word}")), ", ");
     let baseline = view.baseline(NAME);
     let title = format!("computing, once started, against {baseline}");
     vec![ExperimentTable {
         rows,
         notes,
-        summary: vec![format!("computing against {baseline}: {}", counted.join(", "))],
+        summary: vec![format!("computing against {baseline}: {counted}")],
         ..ExperimentTable::new(NAME, "verdicts", title, names.map(Column::of_texts).collect())
     }]
 }

@@ -9,7 +9,7 @@ pub mod suspects;
 pub mod tables;
 
 use super::question::{Event, Experiment, Metric, Scope, Variation};
-use super::setting::{Setting, SettingKey};
+use super::setting::{Setting, SettingKey, fits};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
@@ -78,7 +78,7 @@ static KEYS: [SettingKey; 1] = [SettingKey::of("window", &["10ms"]).or(takes_a_w
 
 fn takes_a_window(value: &str) -> Result<(), String> {
     let is_one = parse_duration(value).is_some_and(|seconds| (0.001..=10.0).contains(&seconds));
-    if is_one { Ok(()) } else { Err("a time from 1ms to 10s, such as 200ms".into()) }
+    fits(is_one, "a time from 1ms to 10s, such as 200ms")
 }
 
 /// For how long each call is made.

@@ -3,6 +3,7 @@
 //! inside; here it gets words.
 
 use super::cause::{self, Cause, Found, Tried};
+use crate::text::listed;
 use crate::units::{Unit, counted};
 use crate::verdict::View;
 use crate::verdict::kind::Kind;
@@ -108,10 +109,10 @@ fn summary(view: &View<'_>, found: &[Cause]) -> Vec<String> {
         let (hidden, above): (Vec<&Cause>, Vec<_>) = own.partition(|cause| is_below_noise(cause));
         let mut by_cause = std::collections::BTreeMap::<String, usize>::new();
         above.iter().for_each(|cause| *by_cause.entry(named(cause).0).or_default() += 1);
-        let told: Vec<_> = by_cause.iter().map(|(cause, count)| format!("{cause} {count}")).collect();
+        let told = listed(by_cause.iter().map(|(cause, count)| format!("{cause} {count}")), ", ");
         let slower = match above.len() {
             0 => "no call slower than the baseline by more than the noise floor".to_owned(),
-            calls => format!("{} slower than the baseline: {}", counted(calls, "call"), told.join(", ")),
+            calls => format!("{} slower than the baseline: {told}", counted(calls, "call")),
         };
         let below = match hidden.len() {
             0 => String::new(),

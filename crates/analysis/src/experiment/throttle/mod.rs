@@ -14,8 +14,10 @@ pub mod tables;
 mod tests;
 mod window;
 
+use std::ops::RangeInclusive;
+
 use super::question::{Experiment, Metric, Replicates, Scope, Shown, Variation, nanos};
-use super::setting::{Setting, SettingKey};
+use super::setting::{Setting, SettingKey, fits};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
@@ -145,29 +147,25 @@ static GUARDED: [SettingKey; 4] = [
         .or(a_duration)
         .meaning("time from one intended start of a burst to the next"),
     SettingKey::of("threads", &["1"])
-        .or(some_threads)
+        .or(|value| fits(is_within(value, 1..=64), "a whole number from 1 to 64"))
         .meaning("how many threads carry the load, each all of it"),
-    SettingKey::of("seconds", &["10"]).or(some_seconds).meaning("length of the window"),
+    SettingKey::of("seconds", &["10"])
+        .or(|value| fits(is_within(value, 1..=300), "whole seconds from 1 to 300"))
+        .meaning("length of the window"),
 ];
 
 fn a_load(value: &str) -> Result<(), String> {
-    (value == ALTERNATING).then_some(()).ok_or(format!("{}, {ALTERNATING}", LOADS.join(", ")))
+    fits(value == ALTERNATING, &format!("{}, {ALTERNATING}", LOADS.join(", ")))
 }
 
 fn a_duration(value: &str) -> Result<(), String> {
     let nanos = parse_duration(value).map(|seconds| Nanos::from_seconds(seconds).0);
-    let fits = nanos.is_some_and(|nanos| (100_000..=60_000_000_000).contains(&nanos));
-    fits.then_some(()).ok_or("a duration from 100us to 60s, such as 50ms".into())
+    let is_one = nanos.is_some_and(|nanos| (100_000..=60_000_000_000).contains(&nanos));
+    fits(is_one, "a duration from 100us to 60s, such as 50ms")
 }
 
-fn some_threads(value: &str) -> Result<(), String> {
-    let fits = value.parse().is_ok_and(|threads: u64| (1..=64).contains(&threads));
-    fits.then_some(()).ok_or("a whole number from 1 to 64".into())
-}
-
-fn some_seconds(value: &str) -> Result<(), String> {
-    let fits = value.parse().is_ok_and(|seconds: u64| (1..=300).contains(&seconds));
-    fits.then_some(()).ok_or("whole seconds from 1 to 300".into())
+fn is_within(value: &str, range: RangeInclusive<u64>) -> bool {
+    value.parse().is_ok_and(|number| range.contains(&number))
 }
 
 /// The value of a key that may be left out.

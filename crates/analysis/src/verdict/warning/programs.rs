@@ -4,7 +4,7 @@
 use super::Warning;
 use crate::group::in_groups;
 use crate::record::Recorded;
-use crate::text::clean;
+use crate::text::{clean, listed};
 
 /// The warnings of every setting in which subjects said which file they executed.
 pub(super) fn warnings(run: &Recorded) -> Vec<Warning> {
@@ -32,15 +32,14 @@ fn different(run: &Recorded, cells: &[usize]) -> Option<Warning> {
     let known = cells.iter().filter_map(|&cell| Some((fact(run, cell, "program_sha256")?, cell)));
     let files = in_groups(known, |(sum, _)| *sum);
     let told = |(sum, own): &(&str, Vec<(&str, usize)>)| {
-        let labels: Vec<String> = own.iter().map(|(_, cell)| label(run, *cell)).collect();
-        format!("{}… by {}", sum.get(..12).unwrap_or(sum), labels.join(", "))
+        let labels = listed(own.iter().map(|(_, cell)| label(run, *cell)), ", ");
+        format!("{}… by {labels}", sum.get(..12).unwrap_or(sum))
     };
-    let told: Vec<String> = files.iter().map(told).collect();
-    let setting = &run.plan.cells[cells[0]].setting;
-    let seen = format!("not the same file is executed everywhere ({setting}): {}", told.join("; "));
+    let (told, setting) = (listed(files.iter().map(told), "; "), &run.plan.cells[cells[0]].setting);
+    let seen = format!("not the same file is executed everywhere ({setting}): {told}");
     let remedy = "differences may be those of the builds; give every subject the same image, `bare` too";
     let concerned: Vec<usize> = files.iter().flat_map(|(_, own)| own).map(|(_, cell)| *cell).collect();
-    (told.len() > 1).then(|| of(run, "other program", &concerned, seen, remedy))
+    (files.len() > 1).then(|| of(run, "other program", &concerned, seen, remedy))
 }
 
 fn of_the_host(run: &Recorded, cells: &[usize]) -> Option<Warning> {
@@ -50,8 +49,8 @@ fn of_the_host(run: &Recorded, cells: &[usize]) -> Option<Warning> {
     };
     let hosts: Vec<usize> = cells.iter().filter(is_the_hosts).copied().collect();
     let path = fact(run, *hosts.first()?, "program")?;
-    let labels: Vec<String> = hosts.iter().map(|&cell| label(run, cell)).collect();
-    let (all, setting) = (labels.join(", "), &run.plan.cells[cells[0]].setting);
+    let all = listed(hosts.iter().map(|&cell| label(run, cell)), ", ");
+    let setting = &run.plan.cells[cells[0]].setting;
     let seen = format!("{all} executes the host's own `{path}`, with the host's libraries ({setting})");
     let remedy =
         "name the image for it too, as in `bare:image=REF`: then it runs from the image's unpacked root";

@@ -11,7 +11,7 @@ use crate::record::{ComponentFacts, Recorded};
 use crate::report::text::clean;
 use crate::report::words::{shared_keys, without_keys};
 use crate::report::{predicted, summary};
-use crate::stats::{self, Family};
+use crate::stats::{self, Alpha};
 use crate::verdict::table::{ExperimentTable, Item};
 use crate::verdict::{self, Analysis, MOST_POINTS, MOST_STEPS, MetricSummary, Shape, Suspect};
 
@@ -126,7 +126,7 @@ fn one_experiment(run: &Recorded, analysis: &Analysis, name: &'static str) -> Op
         name,
         question: about.question,
         verdicts_in_family: family,
-        verdict_level: Family::of(family).per_comparison().get(),
+        verdict_level: Alpha::shared_by(family).get(),
         rounds: Some(run.plan.rounds_of(name)).filter(|rounds| *rounds < run.plan.rounds),
         settings,
         comparisons,
