@@ -198,7 +198,8 @@ fn a_process_in_the_cgroup_needs_no_token() {
     if !is_root(TEST) {
         return;
     }
-    let group = Cgroups::new(&token("member"));
+    let mark = token("member");
+    let group = Cgroups::new(&mark);
     let mut member = process("nothing", "0.12");
     let pid = member.id();
     let joined: Vec<PathBuf> = group
@@ -213,7 +214,7 @@ fn a_process_in_the_cgroup_needs_no_token() {
         member.wait().unwrap();
         return;
     };
-    let tokens = Tokens::new([] as [String; 0]).unwrap().cgroups([exact.clone()]);
+    let tokens = tokens(&mark);
     let end = thread::spawn(move || {
         member.wait().unwrap();
         let before = clock::now();
@@ -234,11 +235,8 @@ fn a_process_in_the_cgroup_needs_no_token() {
 #[test]
 fn what_outlives_the_deadline_is_named() {
     let mark = token("deadline");
-    let directory = tempfile::tempdir().unwrap();
-    let state = directory.path().join("state");
-    fs::create_dir(&state).unwrap();
-    let mut ours = process(&mark, "5");
-    let tokens = tokens(&mark).paths([state.clone()]);
+    let mut ours = [process(&mark, "5"), process(&mark, "5.5")];
+    let tokens = tokens(&mark);
     let begin = clock::now();
     let deadline = Stamp(begin.0 + 100_000_000);
     let error = Remains::new().watch(&tokens, begin, deadline).unwrap_err();
@@ -246,15 +244,13 @@ fn what_outlives_the_deadline_is_named() {
     assert!(end >= deadline && end.0 < deadline.0 + WAKING * 3);
     let NotGone::StillThere(items) = &error else { panic!("{error}") };
     assert_eq!(items.len(), 2, "{error}");
-    assert!(
-        error.to_string().contains(&mark) && error.to_string().contains(state.to_str().unwrap()),
-        "{error}"
-    );
+    assert!(ours.iter().all(|one| error.to_string().contains(&format!("{}: {mark}", one.id()))), "{error}");
     assert_eq!(remains::find(&tokens).unwrap().len(), 2);
-    assert!(ours.try_wait().unwrap().is_none() && state.is_dir(), "looking touches nothing");
-    ours.kill().unwrap();
-    ours.wait().unwrap();
-    fs::remove_dir(state).unwrap();
+    assert!(ours.iter_mut().all(|one| one.try_wait().unwrap().is_none()), "looking touches nothing");
+    for one in &mut ours {
+        one.kill().unwrap();
+        one.wait().unwrap();
+    }
     assert_eq!(remains::find(&tokens).unwrap(), []);
 }
 

@@ -25,7 +25,7 @@ pub fn look(tokens: &Tokens, ourselves: &HashSet<i32>) -> io::Result<Vec<Found>>
     let cgroups = cgroups(tokens)?;
     let mut seen = HashSet::new();
     for group in &cgroups {
-        let Place::Path(path) = &group.place else {
+        let Place::Cgroup(path) = &group.place else {
             continue;
         };
         // A directory that is just being removed has no list any more.
@@ -39,7 +39,6 @@ pub fn look(tokens: &Tokens, ourselves: &HashSet<i32>) -> io::Result<Vec<Found>>
         }
     }
     found.extend(cgroups);
-    found.extend(paths(tokens));
     for process in processes(tokens, ourselves)? {
         if !matches!(process.place, Place::Process(pid) if !seen.insert(pid)) {
             found.push(process);
@@ -64,8 +63,8 @@ pub enum Place {
     Process(i32),
     /// A line of the mount table.
     Mount,
-    /// A cgroup directory or another path.
-    Path(PathBuf),
+    /// A cgroup directory.
+    Cgroup(PathBuf),
 }
 
 impl Found {
@@ -75,10 +74,10 @@ impl Found {
         Found { item: Item { kind: Kind::Process, name }, place: Place::Process(pid) }
     }
 
-    fn path(kind: Kind, path: &Path) -> Found {
+    fn cgroup(path: PathBuf) -> Found {
         Found {
-            item: Item { kind, name: path.display().to_string() },
-            place: Place::Path(path.to_path_buf()),
+            item: Item { kind: Kind::Cgroup, name: path.display().to_string() },
+            place: Place::Cgroup(path),
         }
     }
 }
@@ -185,21 +184,10 @@ pub fn mounts(tokens: &Tokens, table: &[u8]) -> Vec<Found> {
     ours.map(|name| Found { item: Item { kind: Kind::Mount, name }, place: Place::Mount }).collect()
 }
 
-fn paths(tokens: &Tokens) -> Vec<Found> {
-    let there = tokens.paths.iter().filter(|path| path.symlink_metadata().is_ok());
-    there.map(|path| Found::path(Kind::Path, path)).collect()
-}
-
 fn cgroups(tokens: &Tokens) -> io::Result<Vec<Found>> {
     let mut found = Vec::new();
     for hierarchy in cgroup::mounted()? {
         descend(&hierarchy.mount, CGROUP_DEPTH, tokens, &mut found);
-    }
-    for path in tokens.cgroups.iter().filter(|path| path.is_dir()) {
-        let group = Found::path(Kind::Cgroup, path);
-        if !found.contains(&group) {
-            found.push(group);
-        }
     }
     Ok(found)
 }
@@ -220,7 +208,7 @@ fn descend(directory: &Path, depth: usize, tokens: &Tokens, found: &mut Vec<Foun
         }
         if tokens.match_bytes(entry.file_name().as_bytes()) {
             // What is below can only be away sooner.
-            found.push(Found::path(Kind::Cgroup, &entry.path()));
+            found.push(Found::cgroup(entry.path()));
         } else {
             descend(&entry.path(), depth - 1, tokens, found);
         }

@@ -12,7 +12,6 @@ mod wait;
 
 use std::collections::HashSet;
 use std::io;
-use std::path::PathBuf;
 
 use self::wait::Watch;
 use super::clock;
@@ -26,8 +25,6 @@ pub const SHORTEST_TOKEN: usize = 12;
 pub struct Tokens {
     parts: Vec<String>,
     network_namespace: Option<u64>,
-    cgroups: Vec<PathBuf>,
-    paths: Vec<PathBuf>,
 }
 
 /// A token that would, or might, match something foreign.
@@ -49,7 +46,7 @@ impl Tokens {
         };
         match parts.iter().find(bad) {
             Some(part) => Err(BadToken(part.clone())),
-            None => Ok(Tokens { parts, network_namespace: None, cgroups: Vec::new(), paths: Vec::new() }),
+            None => Ok(Tokens { parts, network_namespace: None }),
         }
     }
 
@@ -57,20 +54,6 @@ impl Tokens {
     #[must_use]
     pub fn network_namespace(mut self, inode: u64) -> Tokens {
         self.network_namespace = Some(inode);
-        self
-    }
-
-    /// Also exactly these cgroup directories, with the processes in them.
-    #[must_use]
-    pub fn cgroups(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Tokens {
-        self.cgroups.extend(paths);
-        self
-    }
-
-    /// Also exactly these paths.
-    #[must_use]
-    pub fn paths(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Tokens {
-        self.paths.extend(paths);
         self
     }
 
@@ -88,8 +71,6 @@ pub enum Kind {
     Mount,
     /// A cgroup directory, v1 or v2.
     Cgroup,
-    /// A path that was asked for.
-    Path,
 }
 
 /// Something that is left.
@@ -107,7 +88,6 @@ impl std::fmt::Display for Item {
             Kind::Process => "process",
             Kind::Mount => "mount",
             Kind::Cgroup => "cgroup",
-            Kind::Path => "path",
         };
         write!(formatter, "{kind} `{}`", self.name)
     }

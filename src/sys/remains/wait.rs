@@ -1,5 +1,5 @@
 //! Waiting for what a look has found to go away, by events only: a pidfd per process, the mount table's own
-//! notification, and inotify on the parent of a cgroup or path (cgroupfs tells of a removed directory there).
+//! notification, and inotify on the parent of a cgroup (cgroupfs tells of a removed directory there).
 //!
 //! Deliberately absent: any sleep, any interval.
 
@@ -21,7 +21,7 @@ use crate::units::{Nanos, Stamp};
 pub struct Watch {
     processes: Vec<(Item, OwnedFd)>,
     mounts: Vec<Item>,
-    paths: Vec<(Item, PathBuf)>,
+    cgroups: Vec<(Item, PathBuf)>,
     mount_table: File,
     inotify: File,
 }
@@ -31,13 +31,13 @@ impl Watch {
     pub fn new() -> io::Result<Watch> {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?.into();
         let mount_table = File::open("/proc/self/mountinfo")?;
-        Ok(Watch { processes: Vec::new(), mounts: Vec::new(), paths: Vec::new(), mount_table, inotify })
+        Ok(Watch { processes: Vec::new(), mounts: Vec::new(), cgroups: Vec::new(), mount_table, inotify })
     }
 
     /// Begins to watch what a look has found, unless it is already gone.
     pub fn add(&mut self, found: Vec<Found>, tokens: &Tokens) -> io::Result<()> {
         self.mounts.clear();
-        let mut paths = Vec::new();
+        let mut cgroups = Vec::new();
         for Found { item, place } in found {
             match place {
                 Place::Process(pid) => {
@@ -46,30 +46,30 @@ impl Watch {
                     }
                 }
                 Place::Mount => self.mounts.push(item),
-                Place::Path(path) => {
+                Place::Cgroup(path) => {
                     if watch_parent(&self.inotify, &path)? {
-                        paths.push((item, path));
+                        cgroups.push((item, path));
                     }
                 }
             }
         }
-        self.paths = paths;
+        self.cgroups = cgroups;
         // Whatever went between the look and now has left no event behind.
         self.refresh_mounts(tokens)?;
-        self.refresh_paths();
+        self.refresh_cgroups();
         Ok(())
     }
 
     /// Nothing is left of what was found.
     pub fn is_empty(&self) -> bool {
-        self.processes.is_empty() && self.mounts.is_empty() && self.paths.is_empty()
+        self.processes.is_empty() && self.mounts.is_empty() && self.cgroups.is_empty()
     }
 
     /// What is left.
     pub fn items(&self) -> Vec<Item> {
         let processes = self.processes.iter().map(|(item, _)| item);
-        let paths = self.paths.iter().map(|(item, _)| item);
-        processes.chain(&self.mounts).chain(paths).cloned().collect()
+        let cgroups = self.cgroups.iter().map(|(item, _)| item);
+        processes.chain(&self.mounts).chain(cgroups).cloned().collect()
     }
 
     /// Waits for the next event and strikes out what it took away. The stamp is that of the waking; `None` when `until`
@@ -90,7 +90,7 @@ impl Watch {
         }
         if happened[1] {
             drain(&mut self.inotify);
-            self.refresh_paths();
+            self.refresh_cgroups();
         }
         Ok(Some(woken))
     }
@@ -101,8 +101,8 @@ impl Watch {
         Ok(())
     }
 
-    fn refresh_paths(&mut self) {
-        self.paths.retain(|(_, path)| path.symlink_metadata().is_ok());
+    fn refresh_cgroups(&mut self) {
+        self.cgroups.retain(|(_, path)| path.symlink_metadata().is_ok());
     }
 }
 
