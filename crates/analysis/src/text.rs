@@ -284,6 +284,16 @@ pub fn joined(names: &[String], word: &str) -> String {
     }
 }
 
+/// What stands in brackets behind a name, such as its setting; nothing where there is none.
+pub fn in_brackets(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(" ({text})") }
+}
+
+/// The same behind a comma.
+pub fn after_comma(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(", {text}") }
+}
+
 /// A sentence, beginning with a capital letter.
 pub fn capital(text: &str) -> String {
     let mut letters = text.chars();

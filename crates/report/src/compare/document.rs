@@ -9,7 +9,7 @@ use super::{picture, words};
 use crate::document::{Block, Cell, Column, Document, Findings, Item, Look, Section, Table, Tone};
 use crate::report::head;
 use crate::report::model::Metric;
-use crate::report::text::{capital, clean, confidence, in_percent};
+use crate::report::text::{capital, clean, confidence, in_brackets, in_percent};
 use crate::report::words::inside;
 use crate::units::counted;
 use crate::verdict::Kind;
@@ -133,7 +133,7 @@ fn table(experiment: &Experiment, index: usize, metric: &Metric) -> Table {
         Column::numbers("new ÷ old"),
         Column::words("verdict"),
     ]);
-    let named = given.filter(|text| !text.is_empty()).map_or(String::new(), |text| format!(" ({text})"));
+    let named = in_brackets(given.unwrap_or_default());
     let mut table = Table::of(format!("{} of {}{named}", metric.name, experiment.name), columns.collect());
     for line in lines {
         let verdict = Some(line.verdict).filter(|kind| *kind != Kind::Context);

@@ -8,7 +8,7 @@ use crate::axis::Range;
 use crate::report::picture::Picture;
 use crate::report::picture::rows::{Layout, Mark, Panel, Row, Rows};
 use crate::report::picture::svg::End;
-use crate::report::text::clean;
+use crate::report::text::{clean, in_brackets};
 use crate::units::Unit;
 use crate::verdict::Kind;
 
@@ -48,8 +48,7 @@ fn panels(experiment: &Experiment) -> Vec<Panel> {
     let mut all = Vec::new();
     for (index, metric) in experiment.metrics.iter().enumerate().filter(|(_, metric)| metric.decisive) {
         let lines: Vec<&Line> = experiment.lines.iter().filter(|line| line.metric == index).collect();
-        let given = words::one_setting(&lines).filter(|text| !text.is_empty());
-        let given = given.map_or(String::new(), |text| format!(" ({text})"));
+        let given = in_brackets(words::one_setting(&lines).unwrap_or_default());
         for (scale, unit, what) in [
             (Scale::Ratio, Unit::Share, "change"),
             (Scale::Margins, Unit::Count, "change in times of what matters"),

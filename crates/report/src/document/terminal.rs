@@ -9,7 +9,7 @@ use super::page::Page;
 use super::{
     Block, Cell, Cells, Column, Detail, Document, Drawn, Item, Look, Measured, Need, Row, Shown, Table, Tone,
 };
-use crate::report::text::{align_points, left, right, width, wrap};
+use crate::report::text::{align_points, in_brackets, left, right, width, wrap};
 
 /// Lines that are in sight at once.
 const SCREEN: usize = 40;
@@ -237,8 +237,7 @@ impl Laid {
 /// A cell in one line, with everything that it says.
 fn told(cell: &Cell) -> String {
     let alarm = cell.alarm.map_or(String::new(), |number| format!(" {number}"));
-    let detail = if cell.detail.is_empty() { String::new() } else { format!(" ({})", cell.detail) };
-    format!("{}{alarm}{detail}", cell.joined())
+    format!("{}{alarm}{}", cell.joined(), in_brackets(&cell.detail))
 }
 
 /// What columns beside each other take.

@@ -6,7 +6,7 @@ use super::{csv, words};
 use crate::document::{
     Block, Cell, Column, Document, Drawn, Findings, Item, Look, Row, Section, Table, Tone,
 };
-use crate::report::text::{confidence, number};
+use crate::report::text::{confidence, in_brackets, number};
 use crate::units::counted;
 use crate::verdict::Kind;
 use dunnage_analysis::history::{History, Series, Value};
@@ -87,8 +87,7 @@ fn how(history: &History) -> String {
 
 /// The course of each subject in one metric and setting.
 fn courses(history: &History, group: &[Series]) -> Table {
-    let setting =
-        if group[0].setting.is_empty() { String::new() } else { format!(" ({})", group[0].setting) };
+    let setting = in_brackets(&group[0].setting);
     let columns = vec![
         Column::words("subject"),
         Column::numbers("first"),

@@ -2,13 +2,13 @@
 
 use dunnage_analysis::history::{Change, Point, Series};
 
-use crate::report::text::percent;
+use crate::report::text::{in_brackets, percent};
 use crate::units::counted;
 use crate::verdict::Kind;
 
 /// The cell of a series in words.
 pub(super) fn cell(series: &Series) -> String {
-    let setting = if series.setting.is_empty() { String::new() } else { format!(" ({})", series.setting) };
+    let setting = in_brackets(&series.setting);
     format!("{}.{} of {}{setting}", series.experiment, series.metric, series.label)
 }
 

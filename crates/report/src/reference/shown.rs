@@ -2,6 +2,7 @@
 
 use super::{Caution, Published, Source, Standing, Suspect};
 use crate::document::{Block, Cell, Item, Tone};
+use crate::report::text::in_brackets;
 
 /// A repetition that stands behind another number.
 const SINGLE: &str = "single value";
@@ -55,8 +56,7 @@ pub fn numbers(all: &[Published]) -> Cell {
     };
     let line = |one: &Published| {
         let of = one.repetitions.map(|count| format!(" of {count}")).unwrap_or_default();
-        let note = if one.note.is_empty() { String::new() } else { format!(" ({})", one.note) };
-        format!("{} {}{of}{note}", one.statistic, one.printed)
+        format!("{} {}{of}{}", one.statistic, one.printed, in_brackets(&one.note))
     };
     Cell { detail, ..Cell::lines(told.into_iter().map(line)) }
 }

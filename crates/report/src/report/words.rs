@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::experiment::MetricFacts as Metric;
 use crate::plan::{Entry, Ladder, Layer, Plan, Relation};
-use crate::report::text::{clean, estimated, percent, with_interval};
+use crate::report::text::{clean, estimated, in_brackets, percent, with_interval};
 use crate::stats::{Goal, NewRun};
 use crate::units::{Better, Unit};
 use crate::verdict::{Finding, HOPELESS, Verdict};
@@ -96,7 +96,7 @@ fn common_keys(subject: &Entry, against: &Entry) -> String {
     let common = |pair: &&(String, String)| !same_layer || against.spec.keys.contains(pair);
     let keys: Vec<_> =
         subject.spec.keys.iter().filter(common).map(|(key, value)| format!("{key}={value}")).collect();
-    if keys.is_empty() { String::new() } else { format!(" ({})", keys.join(", ")) }
+    in_brackets(&keys.join(", "))
 }
 
 /// What is said of a difference where the verdict is not that there is one.

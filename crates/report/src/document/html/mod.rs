@@ -24,8 +24,8 @@ const SCRIPT: &str = include_str!("page.js");
 
 /// The document as a page: light, or dark where the system or the reader asks for it, though not on paper.
 pub(super) fn render(document: &Document, _: &Look) -> String {
-    let pictures = svg::css("figure", |light, dark| format!("light-dark({light},{dark})"));
-    let style = format!("{STYLE}{}{pictures}", svg::shapes("figure"));
+    let colours = svg::css(|light, dark| format!("light-dark({light},{dark})"));
+    let style = format!("{STYLE}figure{{{}{colours}}}", svg::SHAPES);
     Page { document, style }.render().expect("a string takes any text")
 }
 

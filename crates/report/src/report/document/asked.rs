@@ -6,6 +6,7 @@ use crate::distinct;
 use crate::document::{Block, Cell, Column, Item, Row, Table, Tone};
 use crate::report::model::{JOB_HOLDS, JobShare, Report};
 use crate::report::predicted::{Came, PredictedLink, Prediction};
+use crate::report::text::in_brackets;
 use crate::stats::Estimate;
 use crate::units::{Unit, counted};
 use crate::verdict::Finding;
@@ -41,7 +42,7 @@ fn outcome(prediction: &Prediction) -> Item {
     let item =
         Item::of(format!("`{}`", prediction.text)).marked(tone(prediction.came), prediction.came.words());
     let item = told.iter().take(REASONS).fold(item, |item, link| {
-        let setting = if link.values.is_empty() { String::new() } else { format!(" ({})", link.values) };
+        let setting = in_brackets(&link.values);
         item.detail(format!("`{}`{setting} {}: {}", link.text, link.came.words(), link.because))
     });
     match told.len().saturating_sub(REASONS) {

@@ -5,7 +5,7 @@ use crate::document::{Block, Cell, Cells, Column, Drawn, Item, Row as Line, Tabl
 use crate::plan::Relation;
 use crate::report::model::{Experiment, Job, JobShare, Row, Told};
 use crate::report::ranking::{Place, places};
-use crate::report::text::{decimals, in_percent, number, percent, with_interval};
+use crate::report::text::{after_comma, decimals, in_percent, number, percent, with_interval};
 use crate::stats::Estimate;
 use crate::units::Unit;
 use crate::verdict::{Finding, Kind, Verdict};
@@ -113,8 +113,7 @@ pub(super) fn verdicts(experiment: &Experiment, setting: usize, metric: usize) -
     let differences: Vec<_> =
         rows.iter().map(|row| row.found(metric).and_then(|found| found.difference)).collect();
     let base = baseline(experiment);
-    let text = &experiment.settings[setting].text;
-    let named = if text.is_empty() { String::new() } else { format!(", {text}") };
+    let named = after_comma(&experiment.settings[setting].text);
     let mut table = of_subjects(format!("{} {}{named}", experiment.name, definition.name), &rows);
     table.add(layers(&rows));
     let places = places(experiment, setting, metric);
@@ -190,8 +189,7 @@ pub(super) fn context(experiment: &Experiment, setting: usize, metrics: &[usize]
     let has = |row: &Row, metric: usize| row.value(metric).is_some();
     let rows: Vec<&Row> =
         rows.into_iter().filter(|row| metrics.iter().any(|&metric| has(row, metric))).collect();
-    let text = &experiment.settings[setting].text;
-    let named = if text.is_empty() { String::new() } else { format!(", {text}") };
+    let named = after_comma(&experiment.settings[setting].text);
     let names: Vec<_> = metrics.iter().map(|&metric| experiment.metrics[metric].name).collect();
     let mut table =
         of_subjects(format!("{}, for context: {}{named}", experiment.name, names.join(", ")), &rows);
@@ -210,8 +208,7 @@ pub(super) fn floor_shares(experiment: &Experiment, setting: usize) -> Option<Bl
         .filter(|row| !row.is_suspect(0))
         .filter_map(|row| Some(format!("{} {}", row.label, percent(row.floor_share?.value))));
     let told: Vec<String> = told.collect();
-    let values = &experiment.settings[setting].values;
-    let named = if values.is_empty() { String::new() } else { format!(", {values}") };
+    let named = after_comma(&experiment.settings[setting].values);
     let item = Item::of(told.join(", ")).named(format!("kernel's share (floor){named}"));
     (!told.is_empty()).then(|| Block::List(vec![item]))
 }

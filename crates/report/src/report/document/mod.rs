@@ -15,7 +15,7 @@ use dunnage_analysis::group::in_groups;
 
 use crate::distinct;
 use crate::document::{Block, Document, Item, Look, Section, Tone};
-use crate::report::text::{capital, clean, percent, with_interval};
+use crate::report::text::{capital, clean, in_brackets, percent, with_interval};
 use crate::units::counted;
 use crate::verdict::Warning;
 
@@ -196,7 +196,7 @@ fn in_short(report: &Report, experiment: &Experiment) -> Vec<String> {
             Some(format!("{} {}{mark}", row.short, with_interval(metric.unit, value.median.value, None)))
         });
         let told: Vec<_> = told.collect();
-        let named = if setting.values.is_empty() { String::new() } else { format!(" ({})", setting.values) };
+        let named = in_brackets(&setting.values);
         if !told.is_empty() {
             sentences.push(format!("{}{named}: {}", metric.name, told.join(", ")));
         }

@@ -3,7 +3,7 @@
 
 use crate::document::{Block, Cell, Column, Section, Table};
 use crate::reference::{Beside, BesideRow, Ours, Quantity, Reference, shown};
-use crate::report::text::estimated;
+use crate::report::text::{estimated, in_brackets};
 use crate::units::Unit;
 
 /// Every source that was asked for; none where none was.
@@ -60,6 +60,6 @@ fn cells(table: &Beside, row: &BesideRow) -> Vec<Cell> {
 }
 
 fn own(unit: Unit, one: &Ours) -> String {
-    let setting = if one.setting.is_empty() { String::new() } else { format!(" ({})", one.setting) };
-    format!("{}: median {} of {}{setting}", one.label, estimated(unit, &one.estimate), one.estimate.rounds)
+    let (median, setting) = (estimated(unit, &one.estimate), in_brackets(&one.setting));
+    format!("{}: median {median} of {}{setting}", one.label, one.estimate.rounds)
 }

@@ -4,7 +4,7 @@
 use crate::axis::{Axis, Range};
 use crate::document::{Cell, Column, Drawing, Rounds, Row as Line, Table};
 use crate::report::model::{Experiment, Row, Setting, Value};
-use crate::report::text::{common_scale, decimals, number, with_interval};
+use crate::report::text::{after_comma, common_scale, decimals, number, with_interval};
 use crate::stats::TimeSeries;
 use crate::units::Unit;
 
@@ -36,8 +36,8 @@ pub(super) fn rounds(experiment: &Experiment, metric: usize) -> Vec<(Rounds, Tab
         .collect();
     }
     let of_setting = |(setting, members): (&Setting, Vec<Member>)| {
-        let named = if setting.text.is_empty() { String::new() } else { format!(", {}", setting.text) };
-        group(format!("{}{named}", definition.name), definition.unit, &members)
+        let title = format!("{}{}", definition.name, after_comma(&setting.text));
+        group(title, definition.unit, &members)
     };
     settings.into_iter().filter_map(of_setting).collect()
 }

@@ -39,8 +39,7 @@ pub(super) fn precision(run: &Recorded, analysis: &Analysis) -> Option<Precision
         Some(reached) => {
             let finding = &analysis.findings[reached.finding];
             let cell = &run.plan.cells[finding.cell];
-            let setting =
-                if cell.setting.0.is_empty() { String::new() } else { format!(" ({})", cell.setting) };
+            let setting = cell.setting.in_brackets();
             let metric = run.plan.metrics(cell)[finding.metric].name;
             let label = clean(&run.plan.subjects[cell.subject].label);
             let verb = if reached.share <= asked { "reached" } else { "not reached, but" };

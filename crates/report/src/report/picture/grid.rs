@@ -5,7 +5,7 @@ use super::letters::{shorten, width};
 use super::svg::{Canvas, End, HEAT_STEPS, LABEL, SIDE, SMALL, WIDTH};
 use super::{Drawing, Picture, Table, named, row_of, subjects, under};
 use crate::report::model::{Experiment, Report, Row, Setting};
-use crate::report::text::clean;
+use crate::report::text::{after_comma, clean};
 use crate::units::counted;
 use crate::verdict::Verdict;
 
@@ -260,9 +260,7 @@ impl Grid {
                 canvas.text("ink", (SIDE, base), End::Start, LABEL, &shorten(name, LABEL, labels));
                 for (index, (field, head)) in fields.iter().skip(part * beside).zip(heads).enumerate() {
                     let at = (left + across * index as f64, y);
-                    let word =
-                        if field.word.is_empty() { String::new() } else { format!(", {}", field.word) };
-                    let words = format!("{name}, {head}: {}{word}", field.text);
+                    let words = format!("{name}, {head}: {}{}", field.text, after_comma(field.word));
                     canvas.subject(
                         &field.shade.map_or(String::new(), |shade| format!("h{shade}")),
                         name,

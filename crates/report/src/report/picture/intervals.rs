@@ -6,7 +6,7 @@ use super::svg::End;
 use super::{Picture, colour_of_layer, metrics};
 use crate::axis::Range;
 use crate::report::model::{Experiment, Ladder, Metric, Report, Row as Subject, Setting};
-use crate::report::text::{clean, decimals, estimated, number};
+use crate::report::text::{clean, decimals, estimated, in_brackets, number};
 use crate::units::counted;
 use crate::verdict::{Finding, Verdict};
 
@@ -66,9 +66,7 @@ fn title_of(experiment: &Experiment, setting: &Setting, ladder: &Ladder, metric:
         parts.push(clean(&setting.text));
     }
     if ladder.equalised || setting.ladders.len() > 1 {
-        let keys =
-            if ladder.shared_keys.is_empty() { String::new() } else { format!(" ({})", ladder.shared_keys) };
-        parts.push(format!("{}{keys}", ladder.name));
+        parts.push(format!("{}{}", ladder.name, in_brackets(&ladder.shared_keys)));
     }
     parts.join(", ")
 }

@@ -7,7 +7,7 @@ use super::svg::End;
 use crate::axis::Range;
 use crate::distinct;
 use crate::report::model::{Experiment, Metric, Report, Row as Subject, Setting};
-use crate::report::text::{clean, estimated, joined};
+use crate::report::text::{clean, estimated, in_brackets, joined};
 use crate::stats::Estimate;
 use crate::units::{Unit, counted};
 
@@ -116,7 +116,7 @@ fn only_as_installed<'a>(bars: impl Iterator<Item = &'a Bar<'a>>) -> Vec<String>
 fn leaves_out(settings: &[(String, Vec<Bar<'_>>)], unit: Unit) -> Option<String> {
     let mut all: Vec<String> = Vec::new();
     for (title, bars) in settings {
-        let when = if title.is_empty() { String::new() } else { format!(" ({title})") };
+        let when = in_brackets(title);
         all.extend(bars.iter().filter_map(|bar| {
             let (even, value) = bar.even?;
             let [own, value] = [bar.whole.value, value].map(|value| unit.format(value));

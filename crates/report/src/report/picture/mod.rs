@@ -21,7 +21,7 @@ mod waterfall;
 use crate::distinct;
 use crate::report::File;
 use crate::report::model::{Experiment, Report, Row, Setting};
-use crate::report::text::clean;
+use crate::report::text::{after_comma, clean};
 
 use grid::Grid;
 use plane::Plane;
@@ -173,7 +173,7 @@ fn drawn(setting: &Setting) -> Vec<&Row> {
 
 /// A setting at the end of a title.
 fn under(setting: &Setting) -> String {
-    if setting.text.is_empty() { String::new() } else { format!(", {}", clean(&setting.text)) }
+    after_comma(&clean(&setting.text))
 }
 
 /// A name for a file out of words.

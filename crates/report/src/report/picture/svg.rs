@@ -53,54 +53,43 @@ const PLAIN: [[&str; 5]; 2] = [
     ["#16181c", "#e8e8e8", "#a4a9b0", "#33373d", "#ff8a80"],
 ];
 
-/// The rules that give pictures inside `scope` their colours, each made of one on white and one on nearly black ground.
-pub fn css(scope: &str, colour: impl Fn(&str, &str) -> String) -> String {
+/// The rules that give pictures their colours, each made of one on white and one on nearly black ground.
+pub fn css(colour: impl Fn(&str, &str) -> String) -> String {
     let [paper, ink, faint, grid, alarm] =
         std::array::from_fn(|index| colour(PLAIN[0][index], PLAIN[1][index]));
-    let scope = if scope.is_empty() { String::new() } else { format!("{scope} ") };
     let mut rules = format!(
-        "{scope}.paper{{fill:{paper}}}{scope}.ink{{fill:{ink}}}{scope}.faint{{fill:{faint}}}\
-         {scope}.alarm{{fill:{alarm}}}{scope}.grid{{stroke:{grid}}}{scope}.axis{{stroke:{faint}}}"
+        ".paper{{fill:{paper}}}.ink{{fill:{ink}}}.faint{{fill:{faint}}}.alarm{{fill:{alarm}}}\
+         .grid{{stroke:{grid}}}.axis{{stroke:{faint}}}"
     );
     for (number, (light, dark)) in PALETTES[0].iter().zip(PALETTES[1]).enumerate() {
         let colour = colour(light, dark);
         rules.push_str(&format!(
-            "{scope}.k{number} .mark{{fill:{colour}}}{scope}.k{number} .line,{scope}.k{number}.hollow .mark{{stroke:{colour}}}"
+            ".k{number} .mark{{fill:{colour}}}.k{number} .line,.k{number}.hollow .mark{{stroke:{colour}}}"
         ));
     }
     for (number, (light, dark)) in HEATS[0].iter().zip(HEATS[1]).enumerate() {
         // Dark steps of light ground, and light ones of dark ground, bear letters of the other kind.
         let (colour, letters) = (colour(light, dark), if number >= 5 { &paper } else { &ink });
-        rules.push_str(&format!(
-            "{scope}.h{number} .mark{{fill:{colour}}}{scope}.h{number} .ink{{fill:{letters}}}"
-        ));
+        rules.push_str(&format!(".h{number} .mark{{fill:{colour}}}.h{number} .ink{{fill:{letters}}}"));
     }
     rules
 }
 
 /// What holds in every theme: shapes of lines and letters.
-pub fn shapes(scope: &str) -> String {
-    let scope = if scope.is_empty() { String::new() } else { format!("{scope} ") };
-    let rules = [
-        "text{font-family:\"DejaVu Sans\",Verdana,system-ui,sans-serif}",
-        ".title{font-weight:bold}",
-        ".grid,.axis{fill:none;stroke-width:1}",
-        ".line{fill:none;stroke-width:2;stroke-linejoin:round}",
-        ".thin{stroke-width:1.4}",
-        ".points{stroke-width:4;stroke-linecap:round}",
-        ".dots{fill:none;stroke-width:3.4;stroke-linecap:round;opacity:.38}",
-        ".band{fill-opacity:.16}",
-        ".light .line,.light .mark{opacity:.5}",
-        ".light .dots{opacity:.2}",
-        ".hollow .mark{fill-opacity:0;stroke-width:1.6}",
-        ".d1{stroke-dasharray:7 3}",
-        ".d2{stroke-dasharray:2 2.5}",
-        ".d3{stroke-dasharray:9 3 2 3}",
-    ];
-    rules
-        .map(|rule| rule.split(',').map(|one| format!("{scope}{one}")).collect::<Vec<_>>().join(","))
-        .concat()
-}
+pub const SHAPES: &str = "text{font-family:\"DejaVu Sans\",Verdana,system-ui,sans-serif}\
+    .title{font-weight:bold}\
+    .grid,.axis{fill:none;stroke-width:1}\
+    .line{fill:none;stroke-width:2;stroke-linejoin:round}\
+    .thin{stroke-width:1.4}\
+    .points{stroke-width:4;stroke-linecap:round}\
+    .dots{fill:none;stroke-width:3.4;stroke-linecap:round;opacity:.38}\
+    .band{fill-opacity:.16}\
+    .light .line,.light .mark{opacity:.5}\
+    .light .dots{opacity:.2}\
+    .hollow .mark{fill-opacity:0;stroke-width:1.6}\
+    .d1{stroke-dasharray:7 3}\
+    .d2{stroke-dasharray:2 2.5}\
+    .d3{stroke-dasharray:9 3 2 3}";
 
 /// The whole document.
 pub fn draw(picture: &Picture, style: Style) -> String {
@@ -143,11 +132,10 @@ pub fn draw(picture: &Picture, style: Style) -> String {
          <desc id=\"{name}-desc\">{alternative}</desc>"
     ));
     if style == Style::Standalone {
-        let (light, dark) = (css("", |light, _| light.to_owned()), css("", |_, dark| dark.to_owned()));
+        let (light, dark) = (css(|light, _| light.to_owned()), css(|_, dark| dark.to_owned()));
         text.push_str(&format!(
-            "<style>{}{light}@media (prefers-color-scheme:dark){{{dark}}}</style>\
-             <rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>",
-            shapes("")
+            "<style>{SHAPES}{light}@media (prefers-color-scheme:dark){{{dark}}}</style>\
+             <rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>"
         ));
     }
     text + &canvas.body + "</svg>\n"

@@ -3,7 +3,7 @@
 use super::{Decided, One, Sentence, Topic, is_hidden, is_open};
 use crate::experiment::Event;
 use crate::plan::Layer;
-use crate::report::text::{joined, percent};
+use crate::report::text::{in_brackets, joined, percent};
 use crate::stats::Alpha;
 use crate::units::{counted, three_digits};
 use crate::verdict::{Finding, HOPELESS, Verdict};
@@ -69,8 +69,7 @@ impl<'a> One<'a> {
             let metric = (!self.event.has_one_answer()).then(|| format!("`{}`", about.metric));
             let place: Vec<String> =
                 metric.into_iter().chain(self.values(self.setting_of(finding))).collect();
-            let place = if place.is_empty() { String::new() } else { format!(" ({})", place.join(", ")) };
-            format!("{} against {}{place}", about.subject, about.against)
+            format!("{} against {}{}", about.subject, about.against, in_brackets(&place.join(", ")))
         };
         let mut text =
             format!("not resolved in {}, of {}:", self.name, counted(self.findings.len(), "comparison"));
