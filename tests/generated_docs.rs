@@ -1,8 +1,8 @@
 //! Do the generated documents say what the program says?
 //!
-//! `docs/command-line.md` is the help of every verb as the program prints it; `docs/metrics.md` and
-//! `docs/subjects.md` are tables of the lists from which the program itself works; `docs/man` holds a
-//! manual page of the program and one of each verb. To write them anew:
+//! `docs/command-line.md` is the help of every verb as the program prints it; `docs/metrics.md`,
+//! `docs/subjects.md` and `docs/doctor.md` are tables of the lists from which the program itself works; `docs/man`
+//! holds a manual page of the program and one of each verb. To write them anew:
 //! `DUNNAGE_BLESS=1 cargo test --test generated_docs`.
 
 #[path = "support/mod.rs"]

@@ -1,4 +1,4 @@
-//! A plan carried out, for whichever verb: its rounds measured, written down, and shown.
+//! A plan carried out, for every verb that measures: its rounds measured, written down, and shown.
 
 use anyhow::Result;
 

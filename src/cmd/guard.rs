@@ -1,5 +1,4 @@
-//! Would a file that is to be written take something from a run? Whoever mistypes a name must not lose what was
-//! measured.
+//! Would a file that is to be written overwrite part of a run? A mistyped name must not destroy what was measured.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

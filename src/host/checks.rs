@@ -1,4 +1,4 @@
-//! What on this machine would distort measuring or prevent it, and how to mend it?
+//! What on this machine would distort measuring or prevent it, and how is it fixed?
 //!
 //! One explicit list, of a slice for each group. A check is a function of a [`View`], which holds what it takes more than
 //! reading one file to know, and where to read the rest; so every check is tested on planted machines. Checks change nothing:

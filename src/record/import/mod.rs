@@ -2,7 +2,7 @@
 //!
 //! What a file says is taken as it is: values stand in the samples as *given*, by the name of the metric that means the same.
 //! What it does not say is said to be unknown. Samples that were not taken in rounds stand in a round of their own each, so
-//! that nothing can pair them. Deliberately absent: guessing an engine from a command line, and mending numbers.
+//! that nothing can pair them. Deliberately absent: guessing an engine from a command line, and correcting numbers.
 
 mod critest;
 mod foreign;

@@ -1,4 +1,4 @@
-//! Habits of engines that are nobody's fault and still make figures differ.
+//! Habits of engines that are no fault and still make figures differ.
 
 use super::{Asked, Programs, numbers};
 use crate::host::checks::{Finding, View};

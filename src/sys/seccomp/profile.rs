@@ -2,13 +2,13 @@
 //!
 //! [`Profile::from_oci`] reads what an engine hands to its runtime. [`built_in`] is Docker's default profile in the same
 //! form, for machines without an engine: the facts are those of moby/profiles `seccomp/v0.2.3` (May 2026), reduced the way
-//! the daemon reduces them for a container started without any option, on x86_64 and a kernel of 4.8 or younger:
+//! the daemon reduces them for a container started without any option, on x86_64 and Linux 4.8 or newer:
 //!
 //! - Capabilities held: CHOWN, DAC_OVERRIDE, FSETID, FOWNER, MKNOD, NET_RAW, SETGID, SETUID,
 //!   SETFCAP, SETPCAP, NET_BIND_SERVICE, SYS_CHROOT, KILL, AUDIT_WRITE. Of the blocks that hang on
 //!   a capability only SYS_CHROOT's (`chroot`) applies. SYS_ADMIN is not held, hence the
 //!   restricted `clone` and the `clone3` that answers ENOSYS, so that libc falls back to `clone`.
-//! - Kernel 4.8 or younger: `ptrace` and its like are allowed.
+//! - Linux 4.8 or newer: `ptrace` and its like are allowed.
 //! - x86: `arch_prctl` and `modify_ldt` are allowed.
 //! - Sockets of all address families but AF_ALG (38) and AF_VSOCK (40), and five personalities. The mask of `clone` holds
 //!   the flags that make a namespace but CLONE_NEWTIME, whose bit belongs to the exit signal there.

@@ -2,7 +2,7 @@
 //!
 //! The data stand in `data/syscalls.txt`. Their source is the kernel's own user space headers
 //! (`asm/unistd_64.h`, `asm/unistd_32.h` and `asm/unistd_x32.h`) of Linux 6.12, with the four calls that 6.13 added
-//! (`setxattrat` to `removexattrat`, 466). Younger calls are deliberately absent: a filter answers their numbers as
+//! (`setxattrat` to `removexattrat`, 466). Newer calls are deliberately absent: a filter answers their numbers as
 //! "newer than the profile".
 
 use std::sync::LazyLock;

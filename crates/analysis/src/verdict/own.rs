@@ -1,5 +1,5 @@
 //! What a question makes of its samples beside what is made of all: tables of its own, what cannot be true of its
-//! metrics, sums of its prices. One list; a question that has nothing of its own stands not in it.
+//! metrics, sums of its prices. One list; a question that has nothing of its own is not in it.
 
 use super::price::Sum;
 use super::suspect::{self, Suspect};

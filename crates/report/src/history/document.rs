@@ -1,4 +1,4 @@
-//! Histories for people: where levels changed, the course of each cell, and which runs these are.
+//! Histories for people: where levels changed, the values of each cell from run to run, and which runs these are.
 
 use serde::Serialize;
 

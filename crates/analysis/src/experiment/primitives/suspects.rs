@@ -1,4 +1,4 @@
-//! What cannot be a price, at a level that all prices of a run share.
+//! What cannot be a price, at a level that all prices of the experiment share.
 
 use crate::stats::{Alpha, Estimate, Pairs};
 use crate::verdict::price::{JUDGED, below_zero};

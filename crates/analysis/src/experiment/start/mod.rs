@@ -1,5 +1,5 @@
 //! How long from the command to the first instruction inside, to the client's return, until all
-//! is gone? And how much CPU does that take, whoever's it is?
+//! is gone? And how much CPU time does that take, in the client and in daemons?
 
 pub mod suspects;
 

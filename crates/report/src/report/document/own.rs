@@ -1,4 +1,4 @@
-//! The tables that experiments have of their own: price lists, experiment_tables, and the effects of a factorial.
+//! The tables that experiments have of their own: price lists, tables of results, and the effects of a factorial.
 
 use super::compared::verdict;
 use crate::distinct;

@@ -1,4 +1,4 @@
-//! What was a metric like over the rounds? A strip a subject, each as a multiple of its own median, so that spikes and
+//! How did a metric go over the rounds? A strip a subject, each as a multiple of its own median, so that spikes and
 //! drift of quick and slow subjects show alike.
 
 use super::plane::{Curve, Place, Plane, Shape, Side, Strips};
