@@ -29,7 +29,7 @@ pub struct Cli {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Say what can be measured here, what would distort it, and how to mend it.
+    /// Say what can be measured here, what would distort it, and how to fix it.
     Doctor {
         /// Output format: terminal, html, md or json.
         #[arg(long, default_value = "terminal")]
@@ -230,7 +230,8 @@ pub struct Selection {
 /// What the experiment `command` runs: each becomes a setting, kept with the run.
 #[derive(Debug, Args, Default)]
 pub struct CommandOptions {
-    /// The command that `command` runs, split into words as a shell would do it; no shell runs it.
+    /// The command that `command` runs, split into words as a shell does it: a word that begins with `#` starts a comment
+    /// unless it is quoted. No shell runs it.
     #[arg(long, value_name = "COMMAND")]
     pub cmd: Option<String>,
     /// Have `/bin/sh -c` of the image run the command.

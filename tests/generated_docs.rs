@@ -67,7 +67,7 @@ fn subjects_and_keys_are_documented_as_they_are() {
 #[test]
 fn checks_are_documented_as_they_are() {
     let mut text = preface("What the doctor looks at", "the program's own lists of checks");
-    text.push_str("`dunnage doctor` says what it found of each, and how to mend what can be mended.\n");
+    text.push_str("`dunnage doctor` says what it found of each, and how to fix what can be fixed.\n");
     let machine = dunnage::host::checks::CHECKS.iter();
     let machine = machine
         .map(|(group, all)| (*group, all.iter().map(|one| (one.name, one.matters)).collect::<Vec<_>>()));

@@ -249,7 +249,7 @@ fn factorial(asked: &Asked, found: &Found) -> Result<Option<plan::Factorial>> {
     Ok(Some(complete))
 }
 
-/// Why these do not work, each reason once, and as hints what would mend it.
+/// Why these do not work, each reason once, and as hints what would fix it.
 fn reasons(unavailable: &[(String, Unavailable)]) -> String {
     let reasons = by_cause(unavailable);
     let mut hints = distinct(reasons.iter().flat_map(|told| told.remedies.iter().copied()));

@@ -48,11 +48,11 @@ impl fmt::Display for State {
     }
 }
 
-/// How to mend what was found.
+/// How to fix what was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fix {
-    /// Typed as it stands, it mends it.
+    /// Typed as it stands, it fixes it.
     Command(String),
     /// What a person has to do or to decide.
     Advice(String),
@@ -118,7 +118,7 @@ impl Finding {
         Some(if is_fine { Finding::ok(fine) } else { self })
     }
 
-    /// With a command that mends it.
+    /// With a command that fixes it.
     pub fn command(self, command: impl Into<String>) -> Finding {
         Finding { fix: Some(Fix::Command(command.into())), ..self }
     }

@@ -1,4 +1,4 @@
-//! Why a subject cannot be used here, and what would mend it.
+//! Why a subject cannot be used here, and what would fix it.
 //!
 //! What code decides by is the cause; the words are for people. Words of programs are looked through for one thing
 //! only: a remedy for what we have met before.
@@ -29,7 +29,7 @@ pub struct Unavailable {
     pub reason: String,
     /// The same in one line, where the words are a program's output, and the line of it that names the cause.
     short: Option<(String, String)>,
-    /// What would mend it.
+    /// What would fix it.
     pub remedy: Option<String>,
 }
 
@@ -106,7 +106,7 @@ pub(crate) struct Told<'a> {
     pub names: String,
     /// In one line.
     pub reason: &'a str,
-    /// What would mend it, each once.
+    /// What would fix it, each once.
     pub remedies: Vec<&'a str>,
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn by_cause(unavailable: &[(String, Unavailable)]) -> Vec<Told<'_>> {
     all.into_iter().map(|(_, told)| told).collect()
 }
 
-/// What mends docker's silence at this address, by what the kernel says of connecting to its socket: clients
+/// What fixes docker's silence at this address, by what the kernel says of connecting to its socket: clients
 /// of each version say it in other words. Nothing where somebody listens there, or where it is no socket of
 /// this machine.
 pub(crate) fn remedy_for_docker(address: &str) -> Option<&'static str> {
@@ -141,7 +141,7 @@ pub(crate) fn remedy_for_docker(address: &str) -> Option<&'static str> {
     }
 }
 
-/// Why docker at this address cannot be used, with what mends that, where the socket tells.
+/// Why docker at this address cannot be used, with what fixes that, where the socket tells.
 pub(super) fn silent_docker(address: &str, why: Unavailable) -> Unavailable {
     match remedy_for_docker(address) {
         Some(remedy) => why.with_remedy(remedy),

@@ -1,4 +1,4 @@
-//! Is this a hybrid cgroup host that crun refuses, and can it be mended?
+//! Is this a hybrid cgroup host that crun refuses, and can that be changed?
 //!
 //! crun wants a host where version 1 hierarchies are mounted to have no controller left in the
 //! version 2 hierarchy ("drop all controllers from cgroupv2"). Mounting each leftover one as

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// What the set-up may do.
 pub enum Machine {
-    /// Root on Debian or Ubuntu: install, start, mend.
+    /// Root on Debian or Ubuntu: install, start, repair.
     Ours,
     /// Anything else, with the reason in words: touch nothing.
     Foreign(String),

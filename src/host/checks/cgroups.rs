@@ -25,7 +25,7 @@ pub(super) const CHECKS: &[Check] = &[
             CgroupMode::V1 | CgroupMode::V2 => Finding::ok(view.facts.cgroups.mode.name()),
         })
     }),
-    // Not to be mended: it is how the machine is. But what is measured differs by it.
+    // Nothing to fix: the machine is like this. But what is measured depends on it.
     check("cgroup-version", "what a limit costs and what can be read differs between the versions", |view| {
         Some(match mounted(view)? {
             CgroupMode::V2 => Finding::ok("version 2: containers can start inside their group"),

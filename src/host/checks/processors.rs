@@ -105,7 +105,7 @@ pub(super) const CHECKS: &[Check] = &[
             .advice("see `clock-source`; on a busy machine, look again when it is quiet")
             .unless(floor.step <= STEP_LIMIT && floor.cost <= COST_LIMIT, what)
     }),
-    // Nothing to mend; but figures of a guest hold for guests.
+    // Nothing to fix, but figures of a guest hold for guests.
     check("virtualisation", "entering the kernel, page tables and interrupts cost more in a guest", |view| {
         let found = &view.facts.virtualisation;
         let hypervisor = found.hypervisor.as_deref().unwrap_or("an unknown hypervisor");

@@ -69,7 +69,7 @@ pub(super) fn silent() -> View {
     }
 }
 
-/// A quiet, ordinary machine on which nothing is to be mended; tests change one thing in it.
+/// A quiet, ordinary machine on which nothing needs fixing; tests change one thing in it.
 #[cfg(test)]
 pub(crate) fn planted() -> View {
     use crate::host::cgroups::{CgroupMode, Cgroups, Hierarchy};

@@ -102,7 +102,10 @@ pub static COMMAND: Experiment = Experiment {
                 }
                 split => split.map(drop).map_err(|why| format!("a command, and in this one {why}")),
             })
-            .meaning("the command, split into words as a shell would do it, and executed without one"),
+            .meaning(
+                "the command, split into words as a shell does it (a word that begins with `#` starts a comment unless \
+                 it is quoted), and executed without a shell",
+            ),
         SettingKey::of("mode", &["run"])
             .or(|text| fits(text == "exec", "run, exec"))
             .meaning("`run` (default): in a container of its own; `exec`: inside one that runs already"),
