@@ -1,5 +1,5 @@
-//! Is the quota the cause of the waiting? It is where the same load under a quota that it cannot meet does what
-//! the model says, nothing of it being throttled, and under a smaller one what the model says of that.
+//! Is the quota the cause of the waiting? It is where the same load does what the model says twice: under a quota above
+//! what it wants, with nothing throttled, and under one below that.
 //! Deliberately absent: a control without a quota, which cannot be throttled and so proves nothing.
 
 use super::rows::{Row, quota_in_words};
