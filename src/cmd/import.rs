@@ -21,19 +21,15 @@ pub fn run(file: &Path, output: Option<&Path>, tags: &[String]) -> Result<i32> {
         0 => String::new(),
         many => format!(" and {}", counted(many, "failure")),
     };
-    super::tell(&format!(
-        "imported {}{failures} from {} into `{}`",
-        counted(imported.samples, "sample"),
-        imported.origin.format,
-        directory.display()
-    ));
+    let (samples, shown) = (counted(imported.samples, "sample"), directory.display());
+    super::tell(&format!("imported {samples}{failures} from {} into `{shown}`", imported.origin.format));
     for note in &imported.origin.notes {
         super::tell(&format!("note: {}", clean(note)));
     }
     for one in &imported.origin.issues {
         super::tell(&format!("suspect: {}: {}", one.rule, clean(&one.evidence)));
     }
-    super::tell(&format!("`dunnage report {}` shows it", directory.display()));
+    super::tell(&format!("`dunnage report {shown}` shows it"));
     Ok(if imported.samples > 0 { exit::FINE } else { exit::NOTHING })
 }
 

@@ -31,11 +31,8 @@ pub(super) fn fix_rounds(
     // An order of its own, or the run would repeat the pilot's.
     let seed = Rng::for_stream(plan.seed, u64::MAX).next_u64();
     let pilot = Plan { rounds: PILOT_ROUNDS, seed, ..plan.clone() };
-    super::tell(&format!(
-        "a pilot of {PILOT_ROUNDS} rounds, about {}, finds the rounds for ±{}",
-        pilot.predicted(),
-        percent(asked)
-    ));
+    let (time, share) = (pilot.predicted(), percent(asked));
+    super::tell(&format!("a pilot of {PILOT_ROUNDS} rounds, about {time}, finds the rounds for ±{share}"));
     let place = directory.join(record::PILOT);
     let was_there = directory.exists();
     let ended = (|| {
@@ -58,19 +55,16 @@ pub(super) fn fix_rounds(
     let (rounds, precision) = forecast(&record::load(&place)?, asked, plan.rounds_for_verdicts(), most);
     plan.rounds = rounds;
     plan.precision = Some(precision);
+    let rounds = counted(rounds, "round");
     let foretold = match precision.predicted {
-        Some(share) => format!("{}, which should reach ±{}", counted(rounds, "round"), percent(share)),
-        None => format!(
-            "{}; the pilot gave too few samples to foretell what they reach",
-            counted(rounds, "round")
-        ),
+        Some(share) => format!("{rounds}, which should reach ±{}", percent(share)),
+        None => format!("{rounds}; the pilot gave too few samples to foretell what they reach"),
     };
-    let asked = percent(asked);
     super::tell(&match precision.capped {
         true => format!(
-            "the pilot finds no number of rounds within an hour, or up to {MOST_PRECISE_ROUNDS}, that reaches ±{asked}: {foretold}"
+            "the pilot finds no number of rounds within an hour, or up to {MOST_PRECISE_ROUNDS}, that reaches ±{share}: {foretold}"
         ),
-        false => format!("the pilot finds {foretold}, for the ±{asked} asked for"),
+        false => format!("the pilot finds {foretold}, for the ±{share} asked for"),
     });
     Ok(Ending::Complete)
 }

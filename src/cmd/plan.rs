@@ -9,7 +9,7 @@ use dunnage_analysis::distinct;
 use super::request::{self, Asked};
 use crate::cli;
 use crate::exit::{self, usage};
-use crate::plan::{self, Factor, Plan, Relation, Rounds};
+use crate::plan::{Factor, MOST_PRECISE_ROUNDS, PILOT_ROUNDS, PRECISE_TIME, Plan, Relation, Rounds};
 use crate::plan_file;
 use crate::report::text::{listed, percent};
 use crate::session::Found;
@@ -118,21 +118,16 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
     };
     line(format_args!("rounds       {} and {} to warm up{need}", plan.rounds, plan.warmups));
     if let Rounds::Precise(share) = asked.request.rounds {
+        let (share, most) = (percent(share), plan.rounds_within(PRECISE_TIME, MOST_PRECISE_ROUNDS));
         line(format_args!(
-            "             at least; for ±{}, a pilot of {} rounds finds how many, up to {}",
-            percent(share),
-            plan::PILOT_ROUNDS,
-            plan.rounds_within(plan::PRECISE_TIME, plan::MOST_PRECISE_ROUNDS)
+            "             at least; for ±{share}, a pilot of {PILOT_ROUNDS} rounds finds how many, up to {most}"
         ));
     }
     for quota in plan.quotas.iter().filter(|quota| quota.rounds < plan.rounds) {
         line(format_args!("             {} of them with {}", quota.rounds, quota.experiment));
     }
-    line(format_args!(
-        "time         {} a round, {} in all, and the trials before",
-        plan.round_time(),
-        plan.predicted()
-    ));
+    let (round, all) = (plan.round_time(), plan.predicted());
+    line(format_args!("time         {round} a round, {all} in all, and the trials before"));
     text
 }
 

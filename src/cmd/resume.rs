@@ -16,17 +16,17 @@ use crate::subject::Spec;
 /// Runs the verb. The round that was interrupted is begun anew: half a round is none.
 pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
     let recorded = record::load(directory)?;
+    let shown = directory.display();
     if let Some(origin) = &recorded.environment.origin {
         return Err(usage(format!(
-            "`{}` was imported from {}: there is nothing to go on with\n\nhint: `dunnage run` measures anew",
-            directory.display(),
+            "`{shown}` was imported from {}: there is nothing to go on with\n\nhint: `dunnage run` measures anew",
             origin.format
         )));
     }
     let plan = recorded.plan;
     let first = recorded.contexts.iter().position(Option::is_none);
     let Some(first) = first else {
-        super::tell(&format!("`{}` is complete", directory.display()));
+        super::tell(&format!("`{shown}` is complete"));
         return conclude(Ok(crate::runner::Ending::Complete), directory, events);
     };
     if plan.cells.iter().any(|cell| cell.setting.get("cache") == Some("cold")) {
@@ -36,8 +36,7 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
     session.run.allowed = plan.allowed;
     if session.run.place.digest != recorded.environment.probe {
         bail!(
-            "`{}` was measured with another build of dunnage, so its samples and new ones would not be of the same bits\n\nhint: go on with the dunnage that began it, or begin a new run",
-            directory.display()
+            "`{shown}` was measured with another build of dunnage, so its samples and new ones would not be of the same bits\n\nhint: go on with the dunnage that began it, or begin a new run"
         );
     }
     let originals: Vec<&Entry> = plan.subjects.iter().filter(|entry| entry.twin_of.is_none()).collect();
@@ -52,13 +51,11 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
     let changed = session.environment().differences(&recorded.environment);
     if !changed.is_empty() {
         bail!(
-            "`{}` cannot be continued, since one run is one state of things and this changed: {}\n\nhint: begin a new run",
-            directory.display(),
+            "`{shown}` cannot be continued, since one run is one state of things and this changed: {}\n\nhint: begin a new run",
             changed.join("; ")
         );
     }
-    let mut writer =
-        record::reopen(directory).with_context(|| format!("cannot go on with `{}`", directory.display()))?;
+    let mut writer = record::reopen(directory).with_context(|| format!("cannot go on with `{shown}`"))?;
     let twins = session.add_twins(&plan);
     let ending = twins
         .and_then(|()| carry_out(&plan, first, &mut session, &mut writer, progress(events, &plan, first)));

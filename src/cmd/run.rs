@@ -11,6 +11,7 @@ use crate::cli::{self, Events};
 use crate::exit::{self, Special};
 use crate::plan::{Cell, Plan, Rounds};
 use crate::record::{self, Environment, Recorded};
+use crate::report::text::quoted;
 use crate::runner::Ending;
 use crate::session::Session;
 use crate::subject::by_cause;
@@ -32,13 +33,10 @@ pub fn run(options: &cli::Run) -> Result<i32> {
     let (mut plan, left_out) = request::plan(&asked, &session.found)?;
     let named = asked.by_name();
     let lost = session.found.unavailable.iter().filter(|(name, _)| named.contains(name));
-    let lost: Vec<String> = lost.map(|(name, _)| format!("`{name}`")).collect();
+    let (lost, code) = (quoted(lost.map(|(name, _)| name)), exit::INCOMPLETE);
     if !lost.is_empty() {
-        super::tell(&format!(
-            "asked for, but not available: {}; the rest is measured (exit code {})",
-            lost.join(", "),
-            exit::INCOMPLETE
-        ));
+        let rest = format!("the rest is measured (exit code {code})");
+        super::tell(&format!("asked for, but not available: {lost}; {rest}"));
     }
     for prediction in &plan.predictions {
         for label in plan.not_there(prediction) {
@@ -91,13 +89,10 @@ fn carry_out_new(
     let mut writer = record::create(directory, &session.run.id, environment, plan)?;
     let rare = plan.quotas.iter().filter(|quota| quota.rounds < plan.rounds);
     let rare: String = rare.map(|quota| format!(" ({} with {})", quota.rounds, quota.experiment)).collect();
+    let (cells, rounds) = (counted(plan.cells.len(), "cell"), counted(plan.rounds, "round"));
+    let (warmups, time, shown) = (plan.warmups, plan.predicted(), directory.display());
     super::tell(&format!(
-        "{}, {}{rare} and {} to warm up: about {} (results in `{}`)",
-        counted(plan.cells.len(), "cell"),
-        counted(plan.rounds, "round"),
-        plan.warmups,
-        plan.predicted(),
-        directory.display()
+        "{cells}, {rounds}{rare} and {warmups} to warm up: about {time} (results in `{shown}`)"
     ));
     let progress = progress(options.events, plan, 0);
     let began = clock::now();
@@ -130,10 +125,8 @@ pub(super) fn conclude(ending: Result<Ending>, directory: &Path, events: Option<
         Err(_) => exit::ERROR,
     };
     if code == exit::INTERRUPTED {
-        super::tell(&format!(
-            "interrupted; the samples are kept, and `dunnage resume {}` goes on",
-            directory.display()
-        ));
+        let shown = directory.display();
+        super::tell(&format!("interrupted; the samples are kept, and `dunnage resume {shown}` goes on"));
     } else {
         ending?;
     }
@@ -151,17 +144,17 @@ pub(super) fn conclude(ending: Result<Ending>, directory: &Path, events: Option<
     if missing.is_empty() {
         return Ok(exit::FINE);
     }
-    super::tell(&format!("asked for, but not measured: {}", missing.join(", ")));
+    super::tell(&format!("asked for, but not measured: {missing}"));
     Ok(exit::INCOMPLETE)
 }
 
 /// The subjects that were asked for by name and gave no value: they could not be used, or failed in every cell.
-fn missing(recorded: &Recorded) -> Vec<String> {
+fn missing(recorded: &Recorded) -> String {
     let Recorded { plan, series, environment, .. } = recorded;
     let is_missing = |name: &&String| {
         let of_it = |(cell, _): &(&Cell, _)| plan.subjects[cell.subject].label == **name;
         let own = plan.cells.iter().zip(series).filter(of_it).map(|(_, series)| series).collect::<Vec<_>>();
         environment.unavailable.contains_key(*name) || !own.is_empty() && !report::is_measured(own)
     };
-    environment.asked.iter().filter(is_missing).map(|name| format!("`{name}`")).collect()
+    quoted(environment.asked.iter().filter(is_missing))
 }

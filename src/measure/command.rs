@@ -87,10 +87,9 @@ fn complete(mut sample: Sample, start: Nanos, found: &Done) -> Sample {
     match (sample.counter("most_memory"), sample.counter("own_memory")) {
         (Some(most), Some(own)) if most > own => sample.counters.push(("peak_memory".into(), most)),
         (most, own) => {
+            let (most, own) = (most.unwrap_or(0), own.unwrap_or(0));
             let reason = format!(
-                "{} bytes are not more than a child of the probe has before it executes anything ({})",
-                most.unwrap_or(0),
-                own.unwrap_or(0)
+                "{most} bytes are not more than a child of the probe has before it executes anything ({own})"
             );
             sample.missing.push(("peak_memory".into(), reason));
         }

@@ -31,17 +31,12 @@ pub fn work(passes: usize, more: u32) -> Work {
 
 /// Refuses a sample whose work came to something else than it should.
 fn check(sample: &Sample) -> Result<(), Failure> {
-    match sample.counter("wrong") {
-        Some(0) => Ok(()),
-        Some(wrong) => {
-            let reason = format!("{wrong} passes came to another result than they should");
-            Err(Failure::new(FailureClass::WrongOutput, reason))
-        }
-        None => Err(Failure::new(
-            FailureClass::WrongOutput,
-            "the work does not say whether its results were right",
-        )),
-    }
+    let reason = match sample.counter("wrong") {
+        Some(0) => return Ok(()),
+        Some(wrong) => format!("{wrong} passes came to another result than they should"),
+        None => "the work does not say whether its results were right".to_owned(),
+    };
+    Err(Failure::new(FailureClass::WrongOutput, reason))
 }
 
 #[cfg(test)]

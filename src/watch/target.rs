@@ -95,13 +95,10 @@ pub fn find(wanted: &str, engine: Option<Engine>) -> Result<Target> {
     let container = chosen(wanted, answers)?;
     let name = container.name.clone();
     if container.status != "running" {
-        let hint = match container.status.as_str() {
-            "paused" => format!("`{} unpause {name}`", container.engine.name()),
-            _ => format!("`{} start {name}`", container.engine.name()),
-        };
-        let status = &container.status;
+        let (engine, status) = (container.engine.name(), &container.status);
+        let verb = if status == "paused" { "unpause" } else { "start" };
         return Err(anyhow!(
-            "the container `{name}` is not running but {status}\n\nhint: {hint}, then watch it"
+            "the container `{name}` is not running but {status}\n\nhint: `{engine} {verb} {name}`, then watch it"
         ));
     }
     let process = pidfd::open(container.pid).map_err(|error| elsewhere(&container, &error.to_string()))?;

@@ -5,9 +5,10 @@ use serde_json::json;
 
 use crate::advise::demand::STEP;
 use crate::advise::recommend::{Advice, HEALTHY, HEAVY, Origin, Recommendation, Tried};
+use crate::advise::usage::Quantiles;
 use crate::advise::{Cpus, Quota, Throttling};
 use crate::document::{Block, Cell, Column, Document, Findings, Item, Look, Section, Table, Tone};
-use crate::report::text::clean;
+use crate::report::text::{clean, listed};
 use crate::sys::cgroup::Version;
 use crate::units::{Nanos, counted};
 use crate::watch::sampler::{End, Pace, Seen};
@@ -101,14 +102,9 @@ impl Findings for Advised {
         document
             .fact("watched", &format!("{seconds}, {readings} readings, one every {every}{missed}{early}"));
         document.fact("limit", &self.in_force());
-        let [p50, p95, p99, max, mean] = [
-            advice.quantiles.p50,
-            advice.quantiles.p95,
-            advice.quantiles.p99,
-            advice.quantiles.max,
-            seen.usage.mean(),
-        ]
-        .map(|cpus| format!("{:.3}", cpus.0));
+        let Quantiles { p50, p95, p99, max } = advice.quantiles;
+        let usage = [p50, p95, p99, max, seen.usage.mean()].map(|cpus| format!("{:.3}", cpus.0));
+        let [p50, p95, p99, max, mean] = usage;
         let window = Quota::USUAL_PERIOD;
         document.fact(
             "usage",
@@ -198,8 +194,8 @@ impl Advised {
                  was seen is less than what was wanted. A smaller one would hold back more."
             ),
             Recommendation::None => {
-                "No limit: any below the number of CPUs of this machine would have throttled 1 % of \
-                                     the periods or more."
+                "No limit: any below the number of CPUs of this machine would have throttled 1 % of the \
+                 periods or more."
                     .into()
             }
         };
@@ -224,7 +220,6 @@ impl Advised {
 }
 
 fn row(tried: &Tried) -> Vec<Cell> {
-    let words: Vec<&str> = tried.origins.iter().filter_map(|origin| word(*origin)).collect();
     let cpus = Cell::words(tried.cpus.to_string()).key(tried.cpus.0);
     let Some(found) = &tried.prediction else {
         let unknown = Cell::words("what the limit in force held back is not known");
@@ -248,17 +243,12 @@ fn row(tried: &Tried) -> Vec<Cell> {
         };
         Cell::words(shown).key(time.seconds())
     };
-    let behind = if is_behind { vec![format!("falls behind by {}", found.behind)] } else { Vec::new() };
-    let words: Vec<String> = behind.into_iter().chain(words.into_iter().map(str::to_owned)).collect();
+    let behind = is_behind.then(|| format!("falls behind by {}", found.behind));
+    let origins = tried.origins.iter().filter_map(|origin| word(*origin)).map(str::to_owned);
+    let words = Cell::words(listed(behind.into_iter().chain(origins), ", "));
     let throttled = Cell::words(percent(share)).key(share).tone(tone);
-    vec![
-        cpus,
-        throttled,
-        wait(found.wait.p50),
-        wait(found.wait.p99),
-        wait(found.wait.max),
-        Cell::words(words.join(", ")),
-    ]
+    let [p50, p99, max] = [found.wait.p50, found.wait.p99, found.wait.max].map(wait);
+    vec![cpus, throttled, p50, p99, max, words]
 }
 
 fn word(origin: Origin) -> Option<&'static str> {

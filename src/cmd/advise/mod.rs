@@ -46,18 +46,15 @@ pub fn run(options: &cli::Advise) -> Result<i32> {
     ));
     let seen = sampler::watch(&target.group, target.process.as_ref(), pace, &interrupts)
         .map_err(|lost| of_lost(&target, lost))?;
-    if seen.end == End::Asked && seen.usage.duration() < LEAST {
-        super::tell(&format!(
-            "only {} were seen, and {LEAST} are the least that says something",
-            seen.usage.duration()
-        ));
+    let time = seen.usage.duration();
+    if seen.end == End::Asked && time < LEAST {
+        super::tell(&format!("only {time} were seen, and {LEAST} are the least that says something"));
         return Err(Special::Interrupted.into());
     }
     if seen.usage.total() == Nanos(0) {
         return Err(nothing(format!(
-            "`{}` used no CPU time in {}\n\nhint: watch it while it has something to do",
-            target.name,
-            seen.usage.duration()
+            "`{}` used no CPU time in {time}\n\nhint: watch it while it has something to do",
+            target.name
         )));
     }
     let watched = Watched {

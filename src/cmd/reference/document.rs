@@ -93,12 +93,8 @@ impl Findings for Collection {
 
 impl Collection {
     fn list(&self) -> Document {
-        let numbers = self.sources.iter().map(|one| one.numbers.len()).sum();
-        let title = format!(
-            "Published results: {}, {}",
-            counted(self.sources.len(), "source"),
-            counted(numbers, "number")
-        );
+        let numbers = counted(self.sources.iter().map(|one| one.numbers.len()).sum(), "number");
+        let title = format!("Published results: {}, {numbers}", counted(self.sources.len(), "source"));
         let columns = ["source", "title", "experiments"].map(Column::words).into_iter();
         let counts = ["numbers", "with a counterpart", "cautions", "suspect"].map(Column::numbers);
         let mut table = Table::of("", columns.chain(counts).collect());

@@ -110,13 +110,9 @@ impl Usage {
         windows.sort_by(|a, b| a.0.total_cmp(&b.0));
         // The smallest value that at least this share of the windows does not exceed: always one that was seen.
         let rank = |share: f64| ((windows.len() as f64 * share).ceil() as usize).clamp(1, windows.len()) - 1;
-        let last = *windows.last()?;
-        Some(Quantiles {
-            p50: windows[rank(0.5)],
-            p95: windows[rank(0.95)],
-            p99: windows[rank(0.99)],
-            max: last,
-        })
+        let max = *windows.last()?;
+        let [p50, p95, p99] = [0.5, 0.95, 0.99].map(|share| windows[rank(share)]);
+        Some(Quantiles { p50, p95, p99, max })
     }
 }
 

@@ -90,11 +90,9 @@ pub fn complete(names: &[String], subjects: &[(&Spec, Layer)]) -> Result<Factori
         .filter(|(_, (_, layer))| Some(*layer) == highest)
         .map(|(index, (spec, _))| (index, *spec))
         .collect();
-    let factors: Vec<Factor> = names
-        .iter()
-        .map(|name| factor(name, highest.unwrap_or(Layer::Engine), &members))
-        .collect::<Result<_, _>>()?;
     let layer = highest.unwrap_or(Layer::Engine);
+    let factors = names.iter().map(|name| factor(name, layer, &members));
+    let factors: Vec<Factor> = factors.collect::<Result<_, _>>()?;
     let mut places: Vec<Option<usize>> = vec![None; 1 << factors.len()];
     for (index, spec) in &members {
         let bit = |(position, factor): (usize, &Factor)| {
@@ -102,20 +100,15 @@ pub fn complete(names: &[String], subjects: &[(&Spec, Layer)]) -> Result<Factori
         };
         let place = factors.iter().enumerate().map(bit).sum::<usize>();
         if let Some(other) = places[place].replace(*index) {
-            return Err(format!(
-                "`{}` and `{}` are the same combination ({})",
-                subjects[other].0.shown(),
-                spec.shown(),
-                combination(&factors, place)
-            ));
+            let (one, other) = (subjects[other].0.shown(), spec.shown());
+            let shared = combination(&factors, place);
+            return Err(format!("`{one}` and `{other}` are the same combination ({shared})"));
         }
     }
     if let Some(missing) = places.iter().position(Option::is_none) {
+        let (missing, factors, subjects) = (combination(&factors, missing), factors.len(), places.len());
         return Err(format!(
-            "no subject is {}; a complete factorial of {} factors has {} subjects in its layer, every combination once",
-            combination(&factors, missing),
-            factors.len(),
-            places.len()
+            "no subject is {missing}; a complete factorial of {factors} factors has {subjects} subjects in its layer, every combination once"
         ));
     }
     nothing_else_differs(&factors, &members)?;
@@ -174,13 +167,9 @@ fn nothing_else_differs(factors: &[Factor], members: &[(usize, &Spec)]) -> Resul
     let is_factor = |name: &str| factors.iter().any(|factor| factor.name == name);
     let (_, first) = members[0];
     for (_, spec) in members {
-        let refused = |what: &str| {
-            Err(format!(
-                "`{}` and `{}` differ in {what} too, which is no factor",
-                first.shown(),
-                spec.shown()
-            ))
-        };
+        let (one, other) = (first.shown(), spec.shown());
+        let refused =
+            |what: &str| Err(format!("`{one}` and `{other}` differ in {what} too, which is no factor"));
         let is_named = is_factor("engine") || (is_factor("runtime") && spec.runtime.is_none());
         if spec.name != first.name && !is_named {
             return refused("what they are");
@@ -207,10 +196,7 @@ fn nothing_else_differs(factors: &[Factor], members: &[(usize, &Spec)]) -> Resul
         // What engines do by themselves cannot be told beforehand, so where the engine is a factor it is said.
         let unsaid = ["net", "log", "seccomp"].into_iter().find(|key| in_force(spec, key).is_none());
         if let (true, Some(key)) = (is_factor("engine"), unsaid) {
-            return Err(format!(
-                "`{}` does not say its `{key}`, in which engines differ by themselves",
-                spec.shown()
-            ));
+            return Err(format!("`{other}` does not say its `{key}`, in which engines differ by themselves"));
         }
     }
     Ok(())

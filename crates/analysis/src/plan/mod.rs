@@ -254,10 +254,7 @@ pub fn make(request: Request) -> Plan {
         predictions: request.predictions,
         ..Plan::default()
     };
-    let predicted = prediction::pairs_wanted(&plan).into_iter().map(|(experiment, subject, against)| {
-        Comparison { experiment, subject, against, relation: Relation::Predicted }
-    });
-    let predicted: Vec<_> = predicted.collect();
+    let predicted = prediction::comparisons_wanted(&plan);
     plan.comparisons.extend(predicted);
     plan.verdicts = plan.count_verdicts();
     plan.quotas = rounds::quotas(&plan, request.rounds);

@@ -11,7 +11,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::{Serialize, Serializer};
 
-use super::Plan;
+use super::{Cell, Comparison, Plan, Relation};
 use crate::experiment::setting::{escaped, pairs_until, unquoted};
 use crate::experiment::{self, Setting, Weight};
 use crate::text::{listed, quoted};
@@ -283,7 +283,7 @@ impl Plan {
     /// The subject of this label, if it takes part in the experiment.
     fn measured_as(&self, experiment: &str, label: &str) -> Option<usize> {
         let subject = self.subjects.iter().position(|one| one.label == label && one.twin_of.is_none())?;
-        let has_a_cell = |cell: &super::Cell| cell.subject == subject && cell.experiment == experiment;
+        let has_a_cell = |cell: &Cell| cell.subject == subject && cell.experiment == experiment;
         self.cells.iter().any(has_a_cell).then_some(subject)
     }
 
@@ -298,12 +298,8 @@ impl Plan {
             let (Some(subject), Some(against)) = both else { continue };
             found += 1;
             if self.comparison_of(experiment, first, second).is_none() {
-                self.comparisons.push(super::Comparison {
-                    experiment,
-                    subject,
-                    against,
-                    relation: super::Relation::Several,
-                });
+                let relation = Relation::Several;
+                self.comparisons.push(Comparison { experiment, subject, against, relation });
             }
         }
         found
@@ -312,8 +308,8 @@ impl Plan {
     /// The comparison of two subjects in an experiment, by their labels, and whether the first is its subject.
     pub fn comparison_of(&self, experiment: &str, first: &str, second: &str) -> Option<(usize, bool)> {
         let (first, second) = (self.measured_as(experiment, first)?, self.measured_as(experiment, second)?);
-        let ends = |one: &super::Comparison| (one.subject, one.against);
-        let fits = |one: &super::Comparison| {
+        let ends = |one: &Comparison| (one.subject, one.against);
+        let fits = |one: &Comparison| {
             one.experiment == experiment && [(first, second), (second, first)].contains(&ends(one))
         };
         let found = self.comparisons.iter().position(fits)?;
@@ -321,16 +317,16 @@ impl Plan {
     }
 }
 
-/// Pairs of subjects, by index, that are predicted about in an experiment and that nobody compares otherwise.
-pub(super) fn pairs_wanted(plan: &Plan) -> Vec<(&'static str, usize, usize)> {
-    let mut wanted: Vec<(&'static str, usize, usize)> = Vec::new();
+/// The comparisons of what is predicted about and what nobody compares otherwise.
+pub(super) fn comparisons_wanted(plan: &Plan) -> Vec<Comparison> {
+    let mut wanted: Vec<Comparison> = Vec::new();
     for prediction in &plan.predictions {
         for link in prediction.links() {
             let find = |label| plan.measured_as(prediction.experiment, label);
             let (Some(one), Some(other)) = (find(link.first), find(link.second)) else { continue };
-            let (subject, against) = (one.max(other), one.min(other));
-            let is_known = plan.comparison_of(prediction.experiment, link.first, link.second).is_some();
-            let pair = (prediction.experiment, subject, against);
+            let (subject, against, experiment) = (one.max(other), one.min(other), prediction.experiment);
+            let is_known = plan.comparison_of(experiment, link.first, link.second).is_some();
+            let pair = Comparison { experiment, subject, against, relation: Relation::Predicted };
             if !is_known && one != other && !wanted.contains(&pair) {
                 wanted.push(pair);
             }

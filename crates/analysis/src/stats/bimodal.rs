@@ -6,7 +6,7 @@
 //! farther apart than the halves of any ordinary single mode do. Deliberately absent: three modes
 //! or more, and modes of less than a fifth of the values, which are outliers to this program.
 
-use super::sample::Sample;
+use super::sample::{Sample, middle};
 
 /// A mode has at least this share of all values.
 const SMALLEST_SHARE: f64 = 0.2;
@@ -62,7 +62,7 @@ pub fn bimodal(sample: &Sample, resolution: f64) -> Option<Bimodal> {
     let needed = 4.5 + 20.0 / n as f64;
     (separation > needed).then(|| Bimodal {
         counts: [lower, n - lower],
-        medians: [median(&sorted[..lower]), median(&sorted[lower..])],
+        medians: [middle(&sorted[..lower]), middle(&sorted[lower..])],
         separation,
     })
 }
@@ -91,11 +91,6 @@ fn tightest_split(sorted: &[f64]) -> Option<(usize, f64)> {
         }
     }
     best
-}
-
-/// The median of numbers in ascending order.
-fn median(sorted: &[f64]) -> f64 {
-    sorted[(sorted.len() - 1) / 2].midpoint(sorted[sorted.len() / 2])
 }
 
 #[cfg(test)]

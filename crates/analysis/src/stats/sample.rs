@@ -98,6 +98,11 @@ impl Sample {
     }
 }
 
+/// The median of numbers in ascending order.
+pub(super) fn middle(sorted: &[f64]) -> f64 {
+    sorted[(sorted.len() - 1) / 2].midpoint(sorted[sorted.len() / 2])
+}
+
 /// Writes the values at ascending `positions` (from 0) of the sorted `data` into `found`.
 ///
 /// The outermost two positions are selected first: what is left between them is usually small.

@@ -19,7 +19,7 @@
 
 use super::level::Alpha;
 use super::order::{Estimate, Interval};
-use super::sample::Sample;
+use super::sample::{Sample, middle};
 
 /// So many values of a sample stand for themselves, and longer samples are told by so many blocks at most. With
 /// 60 against 60 the numbers of arrangements, up to C(120, 60), are whole numbers of 128 bits.
@@ -35,7 +35,6 @@ pub fn shift(old: &Sample, new: &Sample, alpha: Alpha) -> Estimate {
     // Two numbers near the largest possible differ by infinity; as an order statistic that does no harm.
     all.iter_mut().for_each(|one| *one = one.clamp(f64::MIN, f64::MAX));
     all.sort_unstable_by(f64::total_cmp);
-    let middle = all[(all.len() - 1) / 2].midpoint(all[all.len() / 2]);
     // Two values against many would have an interval too, which unequal widths would mislead most.
     let enough = old.len().min(new.len()) >= fewest_each(alpha);
     let interval = rank(old.len(), new.len(), alpha).filter(|_| enough).map(|(rank, coverage)| Interval {
@@ -43,7 +42,7 @@ pub fn shift(old: &Sample, new: &Sample, alpha: Alpha) -> Estimate {
         high: all[all.len() - rank],
         coverage,
     });
-    Estimate { value: middle, interval, rounds, alpha }
+    Estimate { value: middle(&all), interval, rounds, alpha }
 }
 
 /// The fewest values on each side that give an interval: the smallest n with 2 ÷ C(2n, n) ≤ alpha, when even

@@ -120,39 +120,24 @@ impl Key {
     }
 }
 
-fn split_number(text: &str) -> Option<(f64, &str)> {
+/// A number with one of these units, in what they stand for.
+fn in_units(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    Some((text[..end].parse().ok()?, &text[end..]))
+    let (_, factor) = units.iter().find(|(unit, _)| *unit == &text[end..])?;
+    Some(text[..end].parse::<f64>().ok()? * factor)
 }
 
 /// A number of bytes with an optional binary or decimal unit; none below 1 or beyond 2⁵³.
 pub fn parse_size(text: &str) -> Option<u64> {
-    let (number, unit) = split_number(text)?;
-    let factor: f64 = match unit {
-        "" | "B" => 1.0,
-        "KiB" => 1024.0,
-        "MiB" => 1048576.0,
-        "GiB" => 1073741824.0,
-        "kB" => 1e3,
-        "MB" => 1e6,
-        "GB" => 1e9,
-        _ => return None,
-    };
-    let bytes = number * factor;
+    const BINARY: [(&str, f64); 3] = [("KiB", 1024.0), ("MiB", 1048576.0), ("GiB", 1073741824.0)];
+    const DECIMAL: [(&str, f64); 5] = [("", 1.0), ("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9)];
+    let bytes = in_units(text, &BINARY).or_else(|| in_units(text, &DECIMAL))?;
     (1.0..9e15).contains(&bytes).then_some(bytes as u64)
 }
 
 /// A duration with its unit, in seconds.
 pub fn parse_duration(text: &str) -> Option<f64> {
-    let (number, unit) = split_number(text)?;
-    let factor = match unit {
-        "ns" => 1e-9,
-        "us" | "µs" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        _ => return None,
-    };
-    Some(number * factor)
+    in_units(text, &[("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0)])
 }
 
 fn is_word(text: &str) -> bool {

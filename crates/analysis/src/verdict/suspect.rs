@@ -114,11 +114,8 @@ pub(super) fn faster_than_bare(view: &View<'_>) -> Vec<Suspect> {
         if view.noise.iter().any(hides) {
             return None;
         }
-        let evidence = format!(
-            "{} is {} from a bare process",
-            view.named(finding.cell, finding.metric),
-            view.metric(finding.cell, finding.metric).unit.format_signed(difference)
-        );
+        let less = finding.about.unit.format_signed(difference);
+        let evidence = format!("{} is {less} from a bare process", view.named(finding.cell, finding.metric));
         let mechanism = "other bits on the two sides, or a part of the work that was left out";
         Some(Suspect::of("faster than bare", (finding.cell, finding.metric), evidence, mechanism))
     };
@@ -133,11 +130,9 @@ pub(super) fn control_moved(view: &View<'_>) -> Vec<Suspect> {
         if !is_control || !matches!(finding.verdict, Verdict::More | Verdict::Less) {
             return None;
         }
-        let evidence = format!(
-            "{} differs by {} from the same subject under its own label",
-            view.named(finding.cell, finding.metric),
-            view.metric(finding.cell, finding.metric).unit.format_signed(difference.value)
-        );
+        let named = view.named(finding.cell, finding.metric);
+        let by = finding.about.unit.format_signed(difference.value);
+        let evidence = format!("{named} differs by {by} from the same subject under its own label");
         let mechanism =
             "the order within rounds, or state that one label's launches leave and the other's find";
         Some(Suspect {

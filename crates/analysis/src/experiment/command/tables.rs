@@ -73,11 +73,9 @@ fn split(view: &View<'_>) -> Option<ExperimentTable> {
                 all.rounds
             ));
         }
+        let [all, start, rest] = [all, start, rest].map(told);
         Some(format!(
-            "{label} less `{baseline}` for the same command: {}; of it {} by its start, and {} that are not explained",
-            told(all),
-            told(start),
-            told(rest)
+            "{label} less `{baseline}` for the same command: {all}; of it {start} by its start, and {rest} that are not explained"
         ))
     };
     // Of many settings the table says enough.

@@ -38,14 +38,10 @@ pub fn shorter_together(view: &View<'_>) -> Vec<Suspect> {
         let (one, all) = (view.median(cell, alone)?, view.median(cell, together)?);
         let pairs = Pairs::align(view.columns.get(cell, alone), view.columns.get(cell, together))?;
         let share = pairs.ratio(timer, view.plan().alpha(NAME))?;
+        let told = |metric, time| format!("{} is {}", view.named(cell, metric), Unit::Seconds.format(time));
+        let (together, alone) = (told(together, all), told(alone, one));
         is_too_short(&share).then(|| {
-            format!(
-                "{} is {}, and {} is {}, beyond what the rounds differ, though the same thread does the same in both",
-                view.named(cell, together),
-                Unit::Seconds.format(all),
-                view.named(cell, alone),
-                Unit::Seconds.format(one)
-            )
+            format!("{together}, and {alone}, beyond what the rounds differ, though the same thread does the same in both")
         })
     })
 }
@@ -134,8 +130,7 @@ fn lacked(view: &View<'_>, cell: usize) -> Option<String> {
     let label = view.label(cell);
     (rounds > 0).then(|| {
         format!(
-            "`{label}` has no value of some kind in {} of {}: fewer than three passes of it were calm",
-            rounds,
+            "`{label}` has no value of some kind in {rounds} of {}: fewer than three passes of it were calm",
             counted(measured, "round")
         )
     })

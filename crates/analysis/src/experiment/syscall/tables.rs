@@ -153,10 +153,7 @@ fn named(cause: &Cause) -> (String, Item) {
 
 /// What else was left out: shares worth a word, the largest first; that there were none where others were tried.
 fn others(cause: &Cause) -> String {
-    let is_named = |index: &usize| match &cause.found {
-        Found::One(one) => one == index,
-        _ => false,
-    };
+    let is_named = |index: &usize| matches!(&cause.found, Found::One(one) if one == index);
     let all = (0..cause.tried.len()).filter(|index| !is_named(index)).map(|index| &cause.tried[index]);
     let (known, unknown): (Vec<_>, Vec<_>) = all.partition(|tried| tried.share.is_some());
     let value = |tried: &Tried| tried.share.map_or(0.0, |share| share.removed.value);

@@ -60,36 +60,25 @@ fn above(measured: &Measured) -> Option<String> {
 fn too_many(measured: &Measured) -> Option<String> {
     let ([periods, throttled, _], quota) = (measured.throttling?, measured.quota?);
     let most = measured.window / quota.period + 2;
-    (throttled > periods || periods > most).then(|| {
-        format!(
-            "{throttled} throttled of {periods} periods in a window of {}",
-            Unit::Seconds.format(measured.window as f64 / 1e9)
-        )
-    })
+    let window = Unit::Seconds.format(measured.window as f64 / 1e9);
+    (throttled > periods || periods > most)
+        .then(|| format!("{throttled} throttled of {periods} periods in a window of {window}"))
 }
 
 fn too_long(measured: &Measured) -> Option<String> {
     let ([_, throttled, time], quota) = (measured.throttling?, measured.quota?);
     // Waiting that had begun before the window is added when it ends.
     let most = (measured.demand.queues() * (throttled + 1)).saturating_mul(quota.period);
-    (time > most).then(|| {
-        format!(
-            "{} of waiting in {throttled} throttled periods of {}",
-            Unit::Seconds.format(time as f64 / 1e9),
-            Unit::Seconds.format(quota.period as f64 / 1e9)
-        )
-    })
+    let [shown, period] = [time, quota.period].map(|nanos| Unit::Seconds.format(nanos as f64 / 1e9));
+    (time > most).then(|| format!("{shown} of waiting in {throttled} throttled periods of {period}"))
 }
 
 fn control_throttled(measured: &Measured) -> Option<String> {
     let share = measured.throttled_share().filter(|_| measured.is_control())?;
     (Health::of_share(share) > Health::Clear).then(|| {
-        let wanted = Unit::Share.format(measured.demand.cpus_wanted());
+        let [share, wanted] = [share, measured.demand.cpus_wanted()].map(|share| Unit::Share.format(share));
         let quota = quota_in_words(measured.quota);
-        format!(
-            "{} of its periods are throttled, though it wants {wanted} of a CPU of {quota}",
-            Unit::Share.format(share)
-        )
+        format!("{share} of its periods are throttled, though it wants {wanted} of a CPU of {quota}")
     })
 }
 
