@@ -3,7 +3,7 @@
 use dunnage_analysis::group::in_groups;
 use serde::Serialize;
 
-use crate::document::{Block, Cell, Column, Document, Findings, Look, Section, Table};
+use crate::document::{Block, Cell, Column, Document, Findings, Look, Section, Table, csv};
 use crate::reference::counterpart::{self, Counterpart};
 use crate::reference::{self, Number, Published, Source, joined, shown};
 use crate::units::counted;
@@ -72,22 +72,18 @@ impl Findings for Collection {
 
     /// One row a number, in the columns of the collection and one more.
     fn further(&self, _: &str) -> Option<String> {
-        let mut writer = csv::Writer::from_writer(Vec::new());
         const HEAD: &str =
             "source,experiment,subject,params,metric,unit,rep,value,ci_low,ci_high,n,note,counterpart";
-        writer.write_record(HEAD.split(',')).ok()?;
-        for (source, Told { number: one, counterpart, .. }) in
-            self.sources.iter().flat_map(|source| source.numbers.iter().map(move |one| (source, one)))
-        {
+        let all = self.sources.iter().flat_map(|one| one.numbers.iter().map(move |told| (one.source, told)));
+        let row = |(source, Told { number: one, counterpart, .. }): (&'static Source, &Told)| {
             let end = |at: usize| one.interval.map(|ends| ends[at].to_string());
-            let row = (
-                (&source.source.name, &one.experiment, &one.subject, one.conditions_in_words()),
+            (
+                (&source.name, &one.experiment, &one.subject, one.conditions_in_words()),
                 (&one.metric, &one.unit, one.repetition, &one.printed, end(0), end(1)),
                 (one.repetitions, &one.note, in_words(counterpart)),
-            );
-            writer.serialize(row).ok()?;
-        }
-        String::from_utf8(writer.into_inner().ok()?).ok()
+            )
+        };
+        csv(HEAD, all.map(row))
     }
 }
 

@@ -1,11 +1,21 @@
 //! The list of formats that every verb has, each with its renderer.
 
+use serde::Serialize;
+
 use super::{Document, Findings, Look, html, json, markdown, terminal};
 
 /// What was found, in the format with this name; none where there is no such format of it.
 pub fn shown<F: Findings>(findings: &F, format: &str, look: &Look) -> Option<String> {
     let common = FORMATS.iter().find(|one| one.name == format);
     common.map(|one| one.render(findings, look)).or_else(|| findings.further(format))
+}
+
+/// A table for other programs, as RFC 4180 quotes it: its head, whose columns have commas between them, and its rows.
+pub fn csv<R: Serialize>(head: &str, rows: impl IntoIterator<Item = R>) -> Option<String> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(head.split(',')).ok()?;
+    rows.into_iter().try_for_each(|row| writer.serialize(row)).ok()?;
+    String::from_utf8(writer.into_inner().ok()?).ok()
 }
 
 /// A format in which every verb can show what it found.

@@ -9,7 +9,7 @@
 use std::fmt::Write as _;
 
 use super::{Block, Cell, Cells, Detail, Document, Folded, Item, Look, Table, Tone};
-use crate::report::text::{in_brackets, left, right, width};
+use crate::report::text::{left, right, width};
 use crate::units::counted;
 
 /// What GitHub takes in one comment, in characters.
@@ -173,8 +173,7 @@ fn cell(cell: &Cell) -> String {
         }
         _ => cell.joined(),
     };
-    let alarm = cell.alarm.map_or(String::new(), |number| format!(" {number}"));
-    let text = escaped(&format!("{text}{alarm}{}", in_brackets(&cell.detail)).replace('\n', "; "));
+    let text = escaped(&cell.told(&text).replace('\n', "; "));
     match cell.tone {
         Tone::Alarm | Tone::Strong if !text.is_empty() => format!("**{text}**"),
         _ => text,

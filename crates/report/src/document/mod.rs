@@ -26,7 +26,7 @@ mod table;
 pub(crate) mod terminal;
 
 pub use findings::{Findings, Glyphs, Look, Style};
-pub use format::{FORMATS, Format, shown};
+pub use format::{FORMATS, Format, csv, shown};
 pub use rounds::{Drawing, Rounds};
 pub use table::{Cell, Cells, Column, Drawn, Measured, Need, Row, Table};
 

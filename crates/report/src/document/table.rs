@@ -2,7 +2,7 @@
 //! intervals.
 
 use super::Tone;
-use crate::report::text::{bound, clean, common_scale, decimals, number, with_interval};
+use crate::report::text::{bound, clean, common_scale, decimals, in_brackets, number, with_interval};
 use crate::stats::Estimate;
 use crate::units::Unit;
 use crate::verdict::Kind;
@@ -222,6 +222,12 @@ impl Cell {
     /// A verdict in its word.
     pub fn verdict(kind: Kind) -> Cell {
         Cell::words(kind.word()).tone(Tone::of(kind))
+    }
+
+    /// What it says, or a text in its place, with the number of the alarm and what is said beside it.
+    pub(super) fn told(&self, text: &str) -> String {
+        let alarm = self.alarm.map_or(String::new(), |number| format!(" {number}"));
+        format!("{text}{alarm}{}", in_brackets(&self.detail))
     }
 
     /// The value and its interval together, as they stand in a line.

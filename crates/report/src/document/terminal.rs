@@ -9,7 +9,7 @@ use super::page::Page;
 use super::{
     Block, Cell, Cells, Column, Detail, Document, Drawn, Item, Look, Measured, Need, Row, Shown, Table, Tone,
 };
-use crate::report::text::{align_points, in_brackets, left, right, width, wrap};
+use crate::report::text::{align_points, left, right, width, wrap};
 
 /// Lines that are in sight at once.
 const SCREEN: usize = 40;
@@ -145,7 +145,7 @@ impl Laid {
                 let values = align_points(&own.iter().map(|cell| cell.text.clone()).collect::<Vec<_>>());
                 values.iter().zip(&own).map(|(text, cell)| format!("{text} {}", cell.interval)).collect()
             }
-            _ => own.iter().map(|cell| told(cell)).collect(),
+            _ => own.iter().map(|cell| cell.told(&cell.joined())).collect(),
         };
         let cells: Vec<String> = cells.iter().map(|text| text.trim_end().to_owned()).collect();
         let lines = || cells.iter().flat_map(|text| text.lines());
@@ -232,12 +232,6 @@ impl Laid {
             _ => left(text, self.width + GAP),
         }
     }
-}
-
-/// A cell in one line, with everything that it says.
-fn told(cell: &Cell) -> String {
-    let alarm = cell.alarm.map_or(String::new(), |number| format!(" {number}"));
-    format!("{}{alarm}{}", cell.joined(), in_brackets(&cell.detail))
 }
 
 /// What columns beside each other take.

@@ -121,11 +121,12 @@ pub fn carry_over(report: &Report) -> String {
 /// What to type to measure the same again, and the same in the same order.
 pub fn repeat(report: &Report) -> Vec<String> {
     let command = report.command.trim();
-    let seeded = command.split(' ').any(|word| word == "--seed" || word.starts_with("--seed="));
-    let is_run = command.split(' ').any(|word| word == "run");
-    match (command.is_empty(), is_run && !seeded) {
-        (true, _) => Vec::new(),
-        (false, true) => vec![command.to_owned(), format!("{command} --seed {}", report.rounds.seed)],
-        (false, false) => vec![command.to_owned()],
+    let has = |is_it: fn(&str) -> bool| command.split(' ').any(is_it);
+    let is_seeded = has(|word| word == "--seed" || word.starts_with("--seed="));
+    let mut all = vec![command.to_owned()];
+    if has(|word| word == "run") && !is_seeded {
+        all.push(format!("{command} --seed {}", report.rounds.seed));
     }
+    all.retain(|line| !line.is_empty());
+    all
 }
