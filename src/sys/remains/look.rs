@@ -1,4 +1,4 @@
-//! One look at what is there: processes, mounts, cgroups and paths that bear a token.
+//! One look at what is there: processes, mounts and cgroups that bear a token.
 //!
 //! Only reads. Deliberately absent: waiting (`wait`), and removing anything.
 

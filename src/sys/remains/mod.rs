@@ -1,4 +1,4 @@
-//! "Gone": when the last process, mount, cgroup and path of one container is away.
+//! "Gone": when the last process, mount and cgroup of one container is gone.
 //!
 //! Everything is recognised by tokens that only this container bears (its 64-digit id, a name with the run's id in it):
 //! in command lines (conmon, containerd-shim, the runtime, network helpers), in our mount table, in the names of cgroups.
