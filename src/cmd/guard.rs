@@ -16,10 +16,8 @@ pub fn refuse_files_of_runs(runs: &[PathBuf], path: &Path) -> Result<()> {
     let directories = runs.iter().flat_map(|run| [run.clone(), run.join(record::PILOT)]);
     let mut own = directories.chain(beside).flat_map(|run| record::files(&run)).chain(runs.iter().cloned());
     if own.any(|file| identity(&file) == Some(target)) {
-        return Err(usage(format!(
-            "`{}` belongs to a run itself\n\nhint: choose another file",
-            path.display()
-        )));
+        let shown = path.display();
+        return Err(usage(format!("`{shown}` belongs to a run itself\n\nhint: choose another file")));
     }
     Ok(())
 }

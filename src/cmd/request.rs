@@ -14,7 +14,7 @@ use self::words::{CACHE, Caches};
 use crate::cli::Selection;
 use crate::exit::{nothing, usage};
 use crate::experiment::{self, Experiment, Setting};
-use crate::plan::{self, Entry, Ladder, Plan, Relation, Request, Rounds};
+use crate::plan::{self, Chosen, Entry, Ladder, Plan, Relation, Request, Rounds};
 use crate::plan_file::{self, Length, PlanFile, Typed, Variants};
 use crate::report::text::listed;
 use crate::session::{self, Found, Session, Trial, Wanted};
@@ -179,7 +179,7 @@ fn key_by_key(own: Vec<Typed>, files: &[Typed]) -> Vec<Typed> {
 
 /// With `--drop-caches` every value of the setting that it guards, unless some were chosen; and whether
 /// caches can be dropped here at all, before anything is measured.
-fn choose_caches(experiments: &[&'static str], chosen: &mut Vec<(String, Vec<String>)>) -> Result<()> {
+fn choose_caches(experiments: &[&'static str], chosen: &mut Vec<Chosen>) -> Result<()> {
     let mut guarded = named(experiments).flat_map(|one| one.guarded);
     let Some(key) = guarded.find(|key| key.name == CACHE) else {
         return Err(usage(format!(
@@ -189,9 +189,7 @@ fn choose_caches(experiments: &[&'static str], chosen: &mut Vec<(String, Vec<Str
     if chosen.iter().all(|(own, _)| own != CACHE) {
         chosen.push((CACHE.to_owned(), key.values.iter().map(|value| (*value).to_owned()).collect()));
     }
-    let cold = |(own, values): &(String, Vec<String>)| {
-        own == CACHE && values.iter().any(|value| value != key.values[0])
-    };
+    let cold = |(own, values): &Chosen| own == CACHE && values.iter().any(|value| value != key.values[0]);
     if chosen.iter().any(cold) { may_empty_caches() } else { Ok(()) }
 }
 
@@ -216,7 +214,7 @@ pub fn may_empty_caches() -> Result<()> {
 }
 
 /// Where nothing was chosen, a quick run takes few values of each setting.
-fn choose_quick_values(experiments: &[&'static str], chosen: &mut Vec<(String, Vec<String>)>) {
+fn choose_quick_values(experiments: &[&'static str], chosen: &mut Vec<Chosen>) {
     for experiment in named(experiments) {
         for key in experiment.keys {
             if chosen.iter().all(|(own, _)| own != key.name) {
@@ -263,7 +261,7 @@ fn reasons(unavailable: &[(String, Unavailable)]) -> String {
 
 /// Refuses values that cannot be had together: where no setting has all of them, and where one that has
 /// cannot be measured.
-fn some_settings(experiments: &[&'static str], chosen: &[(String, Vec<String>)]) -> Result<()> {
+fn some_settings(experiments: &[&'static str], chosen: &[Chosen]) -> Result<()> {
     for experiment in named(experiments) {
         let (name, settings) = (experiment.name, plan::settings(experiment, chosen));
         let refused = |setting: &Setting| Some((setting.to_string(), (experiment.refuses)(setting)?));

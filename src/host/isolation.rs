@@ -106,10 +106,7 @@ impl Containment {
 
     /// The kind of the container that we are in.
     pub fn kind(&self) -> Option<&str> {
-        match self {
-            Containment::Inside(kind) => Some(kind),
-            Containment::Host | Containment::Unknown => None,
-        }
+        if let Containment::Inside(kind) = self { Some(kind) } else { None }
     }
 }
 

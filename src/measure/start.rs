@@ -10,10 +10,7 @@ use crate::units::Stamp;
 
 /// Takes a sample.
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
-    let dropped = match is_cold(setting) && subject.has_a_clock() {
-        true => Some(empty_the_cache(run)?),
-        false => None,
-    };
+    let dropped = if is_cold(setting) && subject.has_a_clock() { Some(empty_the_cache(run)?) } else { None };
     if setting.get("prestate") == Some("primed") {
         subject.launch(run)?;
     } else if subject.has_a_clock() {

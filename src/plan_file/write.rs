@@ -8,9 +8,8 @@ use dunnage_analysis::group::in_groups;
 use toml::Value;
 
 use super::Variants;
-use crate::plan::{Cell, Plan, Request, Rounds};
+use crate::plan::{Cell, Entry, Plan, Request, Rounds};
 use crate::report::text::listed;
-use crate::subject::Spec;
 
 /// The text of the plan file: of the plan, of what was asked for, with experiments in which no subject takes part and
 /// with a precision from which a pilot will find the rounds, and of the labels of the run.
@@ -20,15 +19,11 @@ pub fn write(plan: &Plan, asked: &Request, tags: &[(String, String)], variants: 
     // Variants are made again of what they vary.
     let originals =
         plan.subjects.iter().filter(|entry| entry.twin_of.is_none() && entry.variant_of.is_none());
-    let subject = |entry: &crate::plan::Entry| {
-        let is_derived = entry.label == entry.spec.to_string();
-        let label = (!is_derived).then(|| entry.label.clone());
-        let spec = Spec { label: None, ..entry.spec.clone() };
-        label.map_or_else(|| spec.to_string(), |label| format!("{label}={spec}"))
+    let subject = |entry: &Entry| {
+        let (label, spec) = (&entry.label, entry.spec.to_string());
+        if *label == spec { spec } else { format!("{label}={spec}") }
     };
-    let subjects: Vec<String> = originals.map(subject).collect();
-    let quoted: String = subjects.iter().map(|one| format!("    {},\n", quote(one))).collect();
-    line(&mut text, "subjects", &format!("[\n{quoted}]"));
+    line(&mut text, "subjects", &one_a_line(originals.map(subject)));
     if let Some(factorial) = &plan.factorial {
         line(&mut text, "factors", &list(factorial.factors.iter().map(|factor| factor.name.as_str())));
     }
@@ -42,9 +37,7 @@ pub fn write(plan: &Plan, asked: &Request, tags: &[(String, String)], variants: 
     line(&mut text, "seed", &plan.seed.to_string());
     line(&mut text, "timeout", &(plan.allowed.0 / 1_000_000_000).to_string());
     if !plan.predictions.is_empty() {
-        let all: String =
-            plan.predictions.iter().map(|one| format!("    {},\n", quote(&one.to_string()))).collect();
-        line(&mut text, "predictions", &format!("[\n{all}]"));
+        line(&mut text, "predictions", &one_a_line(plan.predictions.iter().map(ToString::to_string)));
     }
     let settings = settings(plan.cells.iter());
     if !settings.is_empty() {
@@ -82,6 +75,10 @@ fn percent(share: f64) -> String {
 
 fn quote(text: &str) -> String {
     Value::String(text.to_owned()).to_string()
+}
+
+fn one_a_line(all: impl Iterator<Item = String>) -> String {
+    format!("[\n{}]", all.map(|one| format!("    {},\n", quote(&one))).collect::<String>())
 }
 
 fn list<'a>(all: impl IntoIterator<Item = &'a str>) -> String {

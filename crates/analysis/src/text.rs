@@ -234,10 +234,7 @@ pub fn estimated(unit: Unit, one: &Estimate) -> String {
 
 /// The number of decimals with which a size has two significant digits; at most six.
 fn decimals_of_two_digits(size: f64) -> usize {
-    if size <= 0.0 || !size.is_finite() {
-        return 0;
-    }
-    (1 - size.log10().floor() as i32).clamp(0, 6) as usize
+    if size <= 0.0 || !size.is_finite() { 0 } else { (1 - size.log10().floor() as i32).clamp(0, 6) as usize }
 }
 
 /// A number with this many decimals, or with one digit that counts where it would read as zero and is not.

@@ -40,10 +40,8 @@ pub fn run(options: &cli::Advise) -> Result<i32> {
     if interrupts.asked() {
         return Err(Special::Interrupted.into());
     }
-    super::tell(&format!(
-        "watching `{}` for {}, every {}; Ctrl-C ends it early",
-        target.name, pace.duration, pace.every
-    ));
+    let (name, Pace { duration, every }) = (&target.name, pace);
+    super::tell(&format!("watching `{name}` for {duration}, every {every}; Ctrl-C ends it early"));
     let seen = sampler::watch(&target.group, target.process.as_ref(), pace, &interrupts)
         .map_err(|lost| of_lost(&target, lost))?;
     let time = seen.usage.duration();
@@ -53,8 +51,7 @@ pub fn run(options: &cli::Advise) -> Result<i32> {
     }
     if seen.usage.total() == Nanos(0) {
         return Err(nothing(format!(
-            "`{}` used no CPU time in {time}\n\nhint: watch it while it has something to do",
-            target.name
+            "`{name}` used no CPU time in {time}\n\nhint: watch it while it has something to do"
         )));
     }
     let watched = Watched {

@@ -71,14 +71,10 @@ fn fixed(item: Item, row: &Row) -> Item {
 
 fn summary(rows: &[Row]) -> String {
     let count = |state| rows.iter().filter(|row| row.finding.state == state).count();
-    format!(
-        "{}, {}, {}; {} ok, {} not applicable",
-        counted(count(State::Problem), "problem"),
-        counted(count(State::Warning), "warning"),
-        counted(count(State::Note), "note"),
-        count(State::Ok),
-        count(State::NotApplicable)
-    )
+    let told = |state: State| counted(count(state), &state.to_string());
+    let [problems, warnings, notes] = [State::Problem, State::Warning, State::Note].map(told);
+    let [ok, not_applicable] = [State::Ok, State::NotApplicable].map(count);
+    format!("{problems}, {warnings}, {notes}; {ok} ok, {not_applicable} not applicable")
 }
 
 #[cfg(test)]

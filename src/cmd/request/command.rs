@@ -6,24 +6,17 @@ use anyhow::Result;
 use crate::cli::CommandOptions;
 use crate::exit::usage;
 use crate::experiment::command::{NAME, line};
+use crate::plan::Chosen;
 use crate::plan_file::Typed;
 
 /// The settings that the options ask for, as `key=value`.
 pub fn settings(options: &CommandOptions, experiments: &[&'static str]) -> Result<Vec<Typed>> {
     let mut pairs = Vec::new();
     let mut add = |key: &str, value: &str| pairs.push(format!("{key}={value}"));
-    if let Some(cmd) = &options.cmd {
-        add("cmd", cmd);
-    }
-    if options.shell {
-        add("shell", "yes");
-    }
-    for mode in &options.mode {
-        add("mode", mode);
-    }
-    if let Some(directory) = &options.workdir {
-        add("workdir", directory);
-    }
+    options.cmd.iter().for_each(|cmd| add("cmd", cmd));
+    options.shell.then(|| add("shell", "yes"));
+    options.mode.iter().for_each(|mode| add("mode", mode));
+    options.workdir.iter().for_each(|directory| add("workdir", directory));
     for (key, option, words, check) in [
         ("env", "--env", &options.env, line::variable as fn(&str) -> Result<(), String>),
         ("mount", "--mount", &options.mount, |text| line::mount(text).map(drop)),
@@ -49,7 +42,7 @@ pub fn settings(options: &CommandOptions, experiments: &[&'static str]) -> Resul
 }
 
 /// An error where what is to be mounted is not there: every launch would fail.
-pub fn mounts_are_there(chosen: &[(String, Vec<String>)]) -> Result<()> {
+pub fn mounts_are_there(chosen: &[Chosen]) -> Result<()> {
     let given = chosen.iter().filter(|(key, _)| key == "mount").flat_map(|(_, values)| values);
     for word in given.filter_map(|text| line::split(text).ok()).flatten() {
         let Ok(mount) = line::mount(&word) else { continue };
@@ -105,7 +98,7 @@ fn combinations(sweeps: &[String], command: Option<&str>) -> Result<Vec<Vec<Stri
 pub fn with_a_command(
     mut experiments: Vec<&'static str>,
     named: &[Typed],
-    chosen: &[(String, Vec<String>)],
+    chosen: &[Chosen],
 ) -> Result<Vec<&'static str>> {
     if !experiments.contains(&NAME) || chosen.iter().any(|(key, _)| key == "cmd") {
         return Ok(experiments);

@@ -7,7 +7,7 @@ use dunnage_analysis::distinct;
 use super::words;
 use crate::experiment;
 use crate::plan::prediction::{FORM, Written};
-use crate::plan::{self, Prediction};
+use crate::plan::{self, Chosen, Prediction};
 use crate::plan_file::Typed;
 use crate::report::text::quoted;
 use crate::session::Wanted;
@@ -16,7 +16,7 @@ use crate::session::Wanted;
 pub fn checked(
     typed: &[Typed],
     experiments: &[&'static str],
-    chosen: &[(String, Vec<String>)],
+    chosen: &[Chosen],
     subjects: &[Wanted],
 ) -> Result<Vec<Prediction>> {
     let check = |one: &Typed| check(&one.text, experiments, chosen, subjects).map_err(|why| one.wrong(why));
@@ -26,7 +26,7 @@ pub fn checked(
 fn check(
     text: &str,
     experiments: &[&'static str],
-    chosen: &[(String, Vec<String>)],
+    chosen: &[Chosen],
     subjects: &[Wanted],
 ) -> Result<Prediction, String> {
     let mut written =
@@ -51,7 +51,7 @@ fn check(
     Ok(prediction)
 }
 
-fn has_setting(prediction: &Prediction, chosen: &[(String, Vec<String>)]) -> Result<(), String> {
+fn has_setting(prediction: &Prediction, chosen: &[Chosen]) -> Result<(), String> {
     let Some(experiment) = experiment::find(prediction.experiment) else { return Ok(()) };
     let settings = plan::settings(experiment, chosen);
     if settings.iter().any(|setting| prediction.is_about(setting)) {

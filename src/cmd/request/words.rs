@@ -9,7 +9,7 @@ use dunnage_analysis::distinct;
 use super::named;
 use crate::exit::usage;
 use crate::experiment::{self, Experiment};
-use crate::plan::{FixedMargin, Ladder, again};
+use crate::plan::{Chosen, FixedMargin, Ladder, again};
 use crate::plan_file::{GivenMargin, Typed};
 use crate::report::text::quoted;
 use crate::session::{Origin, Wanted};
@@ -84,12 +84,8 @@ pub fn is_setting_of(pair: &str, experiments: &[&'static str]) -> bool {
 
 /// `key=value` pairs, checked against the keys of the experiments; one key can be given several
 /// times.
-pub fn settings(
-    pairs: &[Typed],
-    experiments: &[&'static str],
-    caches: Caches,
-) -> Result<Vec<(String, Vec<String>)>> {
-    let mut chosen: Vec<(String, Vec<String>)> = Vec::new();
+pub fn settings(pairs: &[Typed], experiments: &[&'static str], caches: Caches) -> Result<Vec<Chosen>> {
+    let mut chosen: Vec<Chosen> = Vec::new();
     for pair in pairs {
         let Some((key, value)) = pair.text.split_once('=') else {
             let text = &pair.text;

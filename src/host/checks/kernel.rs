@@ -1,6 +1,7 @@
 //! Is the kernel set as kernels usually are? What is not makes figures incomparable with others.
 
 use super::{Check, Finding, View, check};
+use crate::report::text::listed;
 
 pub(super) const CHECKS: &[Check] = &[
     check("rcu", "mounts, namespaces and control groups wait for readers (RCU) when taken apart", |view| {
@@ -55,11 +56,9 @@ pub(super) const CHECKS: &[Check] = &[
             return Some(Finding::warning(what).advice("boot without `mitigations=off`"));
         }
         let open = kernel.mitigations.iter().filter(|(_, state)| state.starts_with("Vulnerable"));
-        let open: Vec<_> = open.map(|(name, _)| name.as_str()).collect();
-        Some(Finding::ok(match open.is_empty() {
-            true => "not switched off".to_owned(),
-            false => format!("not switched off; none for {}", open.join(", ")),
-        }))
+        let open = listed(open.map(|(name, _)| name), ", ");
+        let none = if open.is_empty() { String::new() } else { format!("; none for {open}") };
+        Some(Finding::ok(format!("not switched off{none}")))
     }),
     // Kernels before 5.16, and later ones that are told so, switch speculative features off for every task with a
     // filter. Part of what a filter seems to cost is then not the filter's.

@@ -171,10 +171,7 @@ fn smallest_healthy(cpus: usize, try_it: impl Fn(Cpus) -> Prediction) -> Recomme
         found.throttled.unwrap_or(0.0) < HEALTHY && !found.falls_behind()
     };
     let first = steps.partition_point(|&cpus| !is_healthy(cpus));
-    match steps.get(first) {
-        Some(cpus) => Recommendation::Limit { cpus: *cpus },
-        None => Recommendation::None,
-    }
+    steps.get(first).map_or(Recommendation::None, |cpus| Recommendation::Limit { cpus: *cpus })
 }
 
 /// Each limit once, with all its origins, in rising order.

@@ -16,6 +16,7 @@ use crate::experiment::{self, Weight};
 use crate::plan::Plan;
 use crate::stats::paired::RATIO_FLOORS;
 use crate::stats::{self, Alpha, Basis, Between, Estimate, Margin, Ruling, Sample};
+use crate::text::listed;
 use crate::verdict::{Columns, Kind, Numbers};
 
 /// A subject in a metric.
@@ -202,11 +203,10 @@ impl Measured<'_> {
             let empty = |run: &&Ready<'_>| run.column(key, self.metric).iter().all(Option::is_none);
             self.sides[side].iter().find(empty).map(|run| run.failure(key))
         };
-        let values: Vec<&str> = key.1.0.iter().map(|(_, value)| *value).collect();
         let share = matters / medians[0].unwrap_or(f64::INFINITY);
         InSetting {
             text: key.1.to_string(),
-            values: values.join(" "),
+            values: listed(key.1.0.iter().map(|(_, value)| value), " "),
             medians,
             numbers,
             failure: [failure(0), failure(1)],

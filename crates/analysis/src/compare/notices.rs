@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Difference, Meaning, Run, Subject};
+use crate::text::{listed, quoted};
 use crate::verdict::Warning;
 
 /// All of it, what weighs most first.
@@ -14,12 +15,10 @@ pub(super) fn all(
 ) -> Vec<String> {
     let mut all: Vec<String> = not_comparable(differences).into_iter().collect();
     let restarted = differences.iter().filter(|one| one.meaning == Meaning::Instance);
-    let labels: Vec<String> =
-        restarted.flat_map(|one| &one.subjects).map(|label| format!("`{label}`")).collect();
+    let labels = quoted(restarted.flat_map(|one| &one.subjects));
     if old.len() == 1 && new.len() == 1 && !labels.is_empty() {
         all.push(format!(
-            "the daemon of {} was started anew between the runs: a started daemon is one sample of what a start gives",
-            labels.join(", ")
+            "the daemon of {labels} was started anew between the runs: a started daemon is one sample of what a start gives"
         ));
     }
     for run in old {
@@ -53,8 +52,8 @@ fn without_controls(subjects: &[Subject]) -> Option<String> {
 fn not_comparable(differences: &[Difference]) -> Option<String> {
     let differing: Vec<&Difference> =
         differences.iter().filter(|one| one.meaning.is_not_comparable()).collect();
-    let names: Vec<&str> = differing.iter().map(|one| one.what.as_str()).collect();
-    let verb = match names.len() {
+    let names = listed(differing.iter().map(|one| &one.what), ", ");
+    let verb = match differing.len() {
         0 => return None,
         1 => "differs",
         _ => "differ",
@@ -62,8 +61,7 @@ fn not_comparable(differences: &[Difference]) -> Option<String> {
     let of_dunnage = differing.iter().all(|one| one.meaning == Meaning::Instrument);
     let remedy = if of_dunnage { "; one build of dunnage for both sides takes that away" } else { "" };
     Some(format!(
-        "not comparable: {} {verb}, so a change below may come from that and not from what you changed{remedy}",
-        names.join(", ")
+        "not comparable: {names} {verb}, so a change below may come from that and not from what you changed{remedy}"
     ))
 }
 
@@ -93,14 +91,13 @@ fn of_run(run: &Run<'_>) -> Vec<String> {
 
 /// What imported samples lack that were taken one cell after the other; said once of all such runs.
 pub(crate) fn in_blocks<'a>(runs: impl Iterator<Item = &'a Run<'a>>) -> Option<String> {
-    let own: Vec<String> =
-        runs.filter(|run| run.recorded.is_in_blocks()).map(|run| format!("`{}`", run.place)).collect();
+    let own: Vec<&str> = runs.filter(|run| run.recorded.is_in_blocks()).map(|run| run.place).collect();
     let were = if own.len() == 1 { "was" } else { "were" };
     (!own.is_empty()).then(|| {
         format!(
             "{} {were} imported, and taken in blocks: every sample of one cell after another, not in shuffled rounds, so that \
              what the machine did meanwhile is part of what differs between cells",
-            own.join(", ")
+            quoted(&own)
         )
     })
 }

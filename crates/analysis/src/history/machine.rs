@@ -9,9 +9,8 @@ use crate::stats::{self, Alpha, Rng, Sample};
 /// Whether a control moved in the same way at the same run: its values on both sides of the change, over the runs of
 /// both levels, are as different as few orders make them.
 pub(super) fn moved(control: &Series, values: &[Option<Value>], change: &Change) -> bool {
-    let shown = both_sides(control, values, change)
-        .map(|(runs, cut)| in_its_way(&scaled(&control.values, &runs), cut, change));
-    shown.is_some_and(|by| by.is_some())
+    both_sides(control, values, change)
+        .is_some_and(|(runs, cut)| in_its_way(&scaled(&control.values, &runs), cut, change).is_some())
 }
 
 /// Whether the subject moved further than a control that moved the same way: what it takes as a multiple of what the control

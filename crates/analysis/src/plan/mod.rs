@@ -176,6 +176,9 @@ pub struct FixedMargin {
     pub margin: Margin,
 }
 
+/// A key of experiments with the values that were chosen for it.
+pub type Chosen = (String, Vec<String>);
+
 /// What a plan is made of.
 #[derive(Debug, Clone)]
 pub struct Request {
@@ -184,7 +187,7 @@ pub struct Request {
     /// The subjects, without twins.
     pub subjects: Vec<Entry>,
     /// Values chosen for keys of experiments, by key or `experiment.key`; others take all of theirs.
-    pub chosen: Vec<(String, Vec<String>)>,
+    pub chosen: Vec<Chosen>,
     /// The seed.
     pub seed: u64,
     /// How many rounds.
@@ -437,7 +440,7 @@ fn margins(experiments: &[&'static Experiment], given: Vec<FixedMargin>) -> Vec<
 
 /// The settings of an experiment with these values chosen: by key, or by `experiment.key` where they
 /// are meant for one experiment only. A guarded key is part of them only where values were chosen.
-pub fn settings(experiment: &Experiment, chosen: &[(String, Vec<String>)]) -> Vec<Setting> {
+pub fn settings(experiment: &Experiment, chosen: &[Chosen]) -> Vec<Setting> {
     experiment::settings_of(experiment, |key| {
         let by = |name: &str| chosen.iter().find(|(own, _)| own == name);
         let own = by(&key_of(experiment, key)).or_else(|| by(key.name));

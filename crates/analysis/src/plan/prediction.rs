@@ -112,10 +112,7 @@ fn bracketed(text: &str) -> Option<(Vec<(String, String)>, &str)> {
 }
 
 fn quoted_value(value: &str) -> String {
-    match value.contains([';', ']', '"', '\\']) {
-        true => escaped(value, '"'),
-        false => value.to_owned(),
-    }
+    if value.contains([';', ']', '"', '\\']) { escaped(value, '"') } else { value.to_owned() }
 }
 
 /// A subject with blanks outside of its double quotes, or one that looks like something else, stands in single quotes.

@@ -58,8 +58,7 @@ impl<G> CarryOver<G> {
 ///
 /// None where a value is not finite, or all have the same predecessor, so that there is nothing to compare.
 pub fn carry_over<G: Ord + Clone>(observations: &[(G, f64)], seed: u64) -> Option<CarryOver<G>> {
-    let values: Vec<f64> = observations.iter().map(|(_, value)| *value).collect();
-    let sample = Sample::new(values)?;
+    let sample = Sample::new(observations.iter().map(|(_, value)| value))?;
     let mut labels: Vec<&G> = observations.iter().map(|(label, _)| label).collect();
     labels.sort_unstable();
     labels.dedup();
@@ -106,13 +105,8 @@ pub fn carry_over<G: Ord + Clone>(observations: &[(G, f64)], seed: u64) -> Optio
         .iter()
         .enumerate()
         .map(|(group, &label)| {
-            let members: Vec<f64> = group_of
-                .iter()
-                .zip(sample.values())
-                .filter(|&(&of, _)| of == group)
-                .map(|(_, &value)| value)
-                .collect();
-            let deviation = Sample::new(members)?.median() - median;
+            let own = group_of.iter().zip(sample.values()).filter(|&(&of, _)| of == group);
+            let deviation = Sample::new(own.map(|(_, value)| value))?.median() - median;
             Some(Group { predecessor: label.clone(), count: counts[group], deviation })
         })
         .collect::<Option<Vec<_>>>()?;

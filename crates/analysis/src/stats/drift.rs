@@ -76,10 +76,7 @@ fn mann_kendall(values: &[f64]) -> f64 {
     let deviation = (variance(values.len()) - ties().map(variance).sum::<f64>()).sqrt();
     // S moves in steps of 2 (Kendall's correction by 1), and 0 is as likely as can be.
     let beyond = rising_minus_falling.abs() - 1.0;
-    if beyond <= 0.0 || deviation == 0.0 {
-        return 1.0;
-    }
-    normal::two_sided(beyond / deviation)
+    if beyond <= 0.0 || deviation == 0.0 { 1.0 } else { normal::two_sided(beyond / deviation) }
 }
 
 /// Sorts by merging and counts the pairs that stood in descending order (Knight 1966).

@@ -183,7 +183,7 @@ pub(super) fn findings(
         wanted.map(move |(metric, _)| (index, cell, against, metric)).collect::<Vec<_>>()
     };
     let wanted: Vec<_> = plan.compared().flat_map(metrics).collect();
-    let [host, name] = [&run.environment.host, &run.run].map(|text| Arc::<str>::from(clean(text)));
+    let names = [&run.environment.host, &run.run].map(|text| Arc::<str>::from(clean(text)));
     let timer = run.environment.timer.step as f64 / 1e9;
     let one = |&(comparison, cell, against, metric): &(usize, usize, usize, usize)| {
         let planned = &plan.cells[cell];
@@ -195,7 +195,7 @@ pub(super) fn findings(
         let compared = pairs.as_ref().map(|pairs| stats::compare(pairs, margin, alpha));
         let is_context = definition.weight == Weight::Context || role == Role::Described;
         Finding {
-            about: about(run, &host, &name, (comparison, cell, metric)),
+            about: about(run, &names, (comparison, cell, metric)),
             comparison,
             cell,
             against,
@@ -219,18 +219,14 @@ pub(super) fn findings(
     findings
 }
 
-fn about(
-    run: &Recorded,
-    host: &Arc<str>,
-    name: &Arc<str>,
-    (comparison, cell, metric): (usize, usize, usize),
-) -> About {
+fn about(run: &Recorded, names: &[Arc<str>; 2], (comparison, cell, metric): (usize, usize, usize)) -> About {
+    let [host, name] = names.clone();
     let (plan, cell) = (&run.plan, &run.plan.cells[cell]);
     let comparison = &plan.comparisons[comparison];
     let metric = &plan.metrics(cell)[metric];
     About {
-        host: Arc::clone(host),
-        run: Arc::clone(name),
+        host,
+        run: name,
         experiment: cell.experiment,
         setting: cell.setting.to_string(),
         subject: clean(&plan.subjects[comparison.subject].label),

@@ -1,12 +1,15 @@
 //! The words of verdicts: one home for what a run says of its cells and what a comparison says of runs, so that
 //! a word means the same wherever it stands.
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::units::{Better, Unit};
 
-/// A verdict without what it is about; what changed comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::EnumIter, strum::IntoStaticStr)]
+/// A verdict without what it is about; what changed comes first. In files it stands by its word.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::EnumIter, strum::IntoStaticStr,
+)]
+#[serde(into = "&'static str")]
 #[strum(serialize_all = "lowercase")]
 pub enum Kind {
     /// Of a time or a rate: the slower one.
@@ -40,13 +43,6 @@ pub enum Kind {
     NoData,
     /// Shown with its interval; nothing is decided.
     Context,
-}
-
-/// By its word.
-impl Serialize for Kind {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(self.word())
-    }
 }
 
 impl Kind {

@@ -109,10 +109,7 @@ pub fn analyse(run: &Recorded) -> Analysis {
     factors::overrule(&suspects, &mut effects);
     let (warnings, carry_over_tested) = warning::all(run, &view.columns, &view.cells);
     // What experiments show beside their findings rests on rounds, or on whole samples, and blocks have neither.
-    let experiment_tables = match run.is_in_blocks() {
-        true => Vec::new(),
-        false => own::tables(&view),
-    };
+    let experiment_tables = if run.is_in_blocks() { Vec::new() } else { own::tables(&view) };
     let sums = own::sums(&view);
     let View { columns, cells, findings, noise, prices, .. } = view;
     Analysis {

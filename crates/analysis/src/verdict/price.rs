@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::columns::Columns;
 use crate::plan::Plan;
 use crate::record::Recorded;
-use crate::stats::{Alpha, Estimate, Pairs};
+use crate::stats::{Alpha, Estimate, Pairs, Sample};
 
 /// The metric that prices are judged by: the first, the time itself.
 pub const JUDGED: usize = 0;
@@ -82,39 +82,26 @@ pub(super) fn all(run: &Recorded, columns: &Columns) -> Vec<Price> {
             all => Alpha::shared_by(all),
         };
         for metric in 0..plan.metrics(planned).len() {
-            let sample = difference(columns, cell, references[cell], metric);
-            prices.extend(sample.map(|sample| Price {
-                cell,
-                reference: references[cell],
-                metric,
-                price: sample(Alpha::FIVE_PERCENT),
-                shared: sample(shared),
+            let reference = references[cell];
+            let at = |level, sample: &Sample| Estimate::of_median(sample, level);
+            prices.extend(difference(columns, cell, reference, metric).map(|sample| {
+                let (price, shared) = (at(Alpha::FIVE_PERCENT, &sample), at(shared, &sample));
+                Price { cell, reference, metric, price, shared }
             }));
         }
     }
     prices
 }
 
-type AtLevel = Box<dyn Fn(Alpha) -> Estimate>;
-
-/// The estimate of a price at any level, if any round has it.
-fn difference(columns: &Columns, cell: usize, reference: Option<usize>, metric: usize) -> Option<AtLevel> {
-    match reference {
-        None => {
-            let sample = columns.sample(cell, metric)?;
-            Some(Box::new(move |level| Estimate::of_median(&sample, level)))
-        }
-        Some(reference) => {
-            let pairs = Pairs::align(columns.get(reference, metric), columns.get(cell, metric))?;
-            Some(Box::new(move |level| pairs.difference(level)))
-        }
-    }
+/// What a cell costs in each round that has it, if any has.
+fn difference(columns: &Columns, cell: usize, reference: Option<usize>, metric: usize) -> Option<Sample> {
+    let Some(reference) = reference else { return columns.sample(cell, metric) };
+    Some(Pairs::align(columns.get(reference, metric), columns.get(cell, metric))?.differences)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Sample;
 
     #[test]
     fn only_an_interval_below_zero_is_below_zero() {

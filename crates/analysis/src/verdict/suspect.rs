@@ -27,13 +27,8 @@ pub struct Suspect {
 
 impl Suspect {
     /// One metric of a cell is suspect, however large a difference is.
-    pub fn of(
-        rule: &'static str,
-        (cell, metric): (usize, usize),
-        evidence: String,
-        mechanism: &str,
-    ) -> Suspect {
-        let mechanism = mechanism.to_owned();
+    pub fn of(rule: &'static str, at: (usize, usize), evidence: String, mechanism: &str) -> Suspect {
+        let ((cell, metric), mechanism) = (at, mechanism.to_owned());
         Suspect { rule, cells: vec![cell], metric: Some(metric), up_to: None, evidence, mechanism }
     }
 

@@ -37,6 +37,6 @@ fn whole(view: &View<'_>, like: usize, prestate: &str) -> Option<Estimate> {
     let cell = view.cells_of(START.name).find(fits)?;
     let values = |name| Some(view.columns.get(cell, view.metric_index(cell, name)?));
     let both = values("returned")?.iter().zip(values("probe_work")?);
-    let values: Vec<f64> = both.filter_map(|(returned, work)| Some((*returned)? - (*work)?)).collect();
+    let values = both.filter_map(|(returned, work)| Some((*returned)? - (*work)?));
     Some(Estimate::of_median(&Sample::new(values)?, Alpha::FIVE_PERCENT))
 }

@@ -1,6 +1,7 @@
 //! The cells of a run with what their windows hold, and how a quota is told.
 
 use super::window::Measured;
+use crate::advise::Cpus;
 use crate::outcome::Sample;
 use crate::record::Recorded;
 use crate::stats::quota::Quota;
@@ -63,8 +64,7 @@ pub fn rows(view: &View<'_>) -> Vec<Row> {
 /// `0.5 CPUs`, or `no quota`.
 pub fn quota_in_words(quota: Option<Quota>) -> String {
     let Some(quota) = quota else { return "no quota".into() };
-    let share = format!("{:.3}", quota.each as f64 / quota.period as f64);
-    let share = share.trim_end_matches('0').trim_end_matches('.');
+    let share = Cpus(quota.each as f64 / quota.period as f64).to_string();
     let noun = if share == "1" { "CPU" } else { "CPUs" };
     match quota.burst {
         0 => format!("{share} {noun}"),
