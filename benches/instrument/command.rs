@@ -39,12 +39,12 @@ pub fn against_hyperfine(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
         }
     };
     let label = format!("{RUN_LABEL}={}", bench.run.id);
-    let mut words = engine.global.clone();
+    let mut words = engine.client.global.clone();
     words.extend(["run", "--rm", "--label", &label].map(str::to_owned));
     words.extend(engine.always.iter().cloned());
     let image = bench.run.place.reference.clone();
     words.extend(["--entrypoint", EXECUTABLE, &image, PROBE, WORK, "-", "spin", MILLIS].map(str::to_owned));
-    let program = Program::new(&engine.client, words)?;
+    let program = Program::new(&engine.client.path, words)?;
     let whole = compare(bench, rounds, "docker", &program, |sample| sample.seconds("spawn", "returned"))?;
     rows.push(Row::of_pairs(
         "command in docker run --rm / hyperfine -N",

@@ -48,7 +48,7 @@ pub fn engine(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>> 
     let engine = found.map_err(|why| anyhow!("{}", why.reason))?;
     let mut subject = bench.subject(name)?;
     let container = bench.run.next_name();
-    let command = Program::new(&engine.client, arguments(&engine, bench, &container))?;
+    let command = Program::new(&engine.client.path, arguments(&engine, bench, &container))?;
     let row = compare(bench, rounds, name, subject.as_mut(), &container, &command.shown());
     let target = Target::Either(0.93, 1.07, 0.010);
     row.map(|pairs| vec![Row::of_pairs(&format!("{name} run --rm / hyperfine"), bench, &pairs, &target)])
@@ -92,7 +92,7 @@ pub fn exec(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>> {
 /// As the subject without keys puts them together.
 fn arguments(engine: &Engine, bench: &Bench, container: &str) -> Vec<String> {
     let label = format!("{RUN_LABEL}={}", bench.run.id);
-    let mut all = engine.global.clone();
+    let mut all = engine.client.global.clone();
     all.extend(["run", "--name", container, "--label", &label, "--rm"].map(str::to_owned));
     all.extend(engine.always.iter().cloned());
     all.extend([bench.run.place.reference.clone(), Task::Start.argument().to_owned()]);

@@ -49,64 +49,65 @@ pub(super) fn components(
     parts: impl IntoIterator<Item = (&'static str, Option<PathBuf>)>,
 ) -> Result<Vec<Component>, Unavailable> {
     let there = parts.into_iter().filter_map(|(role, path)| Some((role, path?)));
-    there.map(|(role, path)| Asking { path: &path, login }.component(role)).collect()
+    there.map(|(role, path)| Client { login: login.cloned(), ..Client::of(path) }.component(role)).collect()
 }
 
-/// A program that is asked about itself, and as whom it is started.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Asking<'a> {
-    pub path: &'a Path,
-    pub login: Option<&'a Login>,
+/// A program as it is asked for anything.
+#[derive(Debug, Clone)]
+pub struct Client {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Arguments before every verb.
+    pub global: Vec<String>,
+    /// The user as whom it is started, where that is not the one we are.
+    pub login: Option<Login>,
 }
 
-impl<'a> Asking<'a> {
-    /// As whoever we are.
-    pub fn of(path: &'a Path) -> Asking<'a> {
-        Asking { path, login: None }
+impl Client {
+    /// As whoever we are, with nothing before the verb.
+    pub(crate) fn of(path: impl Into<PathBuf>) -> Client {
+        Client { path: path.into(), global: Vec::new(), login: None }
     }
 
-    /// The program with these arguments.
-    pub fn program(self, arguments: &[&str]) -> Result<Program, Unavailable> {
-        let program = Program::new(self.path, arguments);
-        let dressed = match self.login {
-            Some(login) => program.and_then(|program| login.dress(program)),
-            None => program,
-        };
-        dressed.map_err(|error| Unavailable::because(error.to_string()))
+    /// The program with a verb and its arguments.
+    pub(super) fn program(&self, words: &[impl AsRef<str>]) -> Result<Program, Unavailable> {
+        let words = words.iter().map(AsRef::as_ref);
+        let program = Program::new(&self.path, self.global.iter().map(String::as_str).chain(words));
+        let dressed = program.and_then(|program| match &self.login {
+            Some(login) => login.dress(program),
+            None => Ok(program),
+        });
+        dressed
+            .map_err(|error| Unavailable::because(format!("cannot start `{}`: {error}", self.path.display())))
     }
 
     /// What it answers on standard output to these arguments; its own words where it fails. Ends
     /// at once when the person wants to stop.
-    pub fn ask(self, arguments: &[&str]) -> Result<String, Unavailable> {
-        run_within(answer_time(), &self.program(arguments)?).map(|ended| text(&ended.stdout))
+    pub(crate) fn ask(&self, words: &[impl AsRef<str>]) -> Result<String, Unavailable> {
+        run_within(answer_time(), &self.program(words)?).map(|ended| text(&ended.stdout))
     }
 
     /// The same for what must be done even while stopping: removing things.
-    pub fn insist(self, arguments: &[&str]) -> Result<String, Unavailable> {
-        run(answer_time(), &self.program(arguments)?, None).map(|ended| text(&ended.stdout))
+    pub(super) fn insist(&self, words: &[impl AsRef<str>]) -> Result<String, Unavailable> {
+        run(answer_time(), &self.program(words)?, None).map(|ended| text(&ended.stdout))
     }
 
     /// The answer, with what the program says on standard error although it did well.
-    pub fn words(self, arguments: &[&str]) -> Result<(String, String), Unavailable> {
-        let ended = run_within(answer_time(), &self.program(arguments)?)?;
+    pub(super) fn words(&self, words: &[&str]) -> Result<(String, String), Unavailable> {
+        let ended = run_within(answer_time(), &self.program(words)?)?;
         Ok((text(&ended.stdout), text(&ended.stderr).trim().to_owned()))
     }
 
     /// The first line of what it says when asked with `--version`.
-    pub fn version(self) -> Result<String, Unavailable> {
+    pub(super) fn version(&self) -> Result<String, Unavailable> {
         let answer = self.ask(&["--version"])?;
         Ok(answer.lines().next().unwrap_or_default().trim().to_owned())
     }
 
     /// As a part of a subject.
-    pub fn component(self, role: &str) -> Result<Component, Unavailable> {
-        identified(role, self.path, &self.version()?)
+    pub(super) fn component(&self, role: &str) -> Result<Component, Unavailable> {
+        identified(role, &self.path, &self.version()?)
     }
-}
-
-/// What a program answers to these arguments.
-pub(crate) fn ask(path: &Path, arguments: &[&str]) -> Result<String, Unavailable> {
-    Asking::of(path).ask(arguments)
 }
 
 /// Runs a program that may take this long, unless the person wants to stop.

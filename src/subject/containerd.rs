@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use self::ctr::{Ctr, NAMESPACE};
 use self::verbs::OfContainerd;
 use super::client::{self, Call, Holds, Terminal};
-use super::component::{ask, components, identified, program};
+use super::component::{Client, components, identified, program};
 use super::container::{Draft, Found, Verbs, recorded};
 use super::engine::Engine;
 use super::limits::Limits;
@@ -31,7 +31,7 @@ use crate::image::{EXECUTABLE, Image};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE};
-use crate::resource::{Held, command};
+use crate::resource::Held;
 use crate::sys::process;
 
 /// Where containerd listens: the system's own, then the one that a dockerd started for itself.
@@ -64,23 +64,23 @@ fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
 /// Finds `ctr` and asks its daemon what it is.
 fn find(spec: &Spec) -> Result<Containerd, Unavailable> {
     let client = program(spec, "ctr", "install the package `containerd`")?;
-    let ctr = Ctr::new(client, address(spec.get("host"))?);
+    let address = address(spec.get("host"))?;
+    let ctr = Ctr::new(client, &address);
     let runtime = runtime(spec.runtime.as_deref())?;
     let version = ctr.ask(&["version"])?;
     let server = version.split_once("Server:").and_then(|(_, server)| line_after(server, "Version:"));
 
-    let socket = Path::new(ctr.address());
-    let daemon = process::listening_on(socket).and_then(process::read);
+    let daemon = process::listening_on(address.as_ref()).and_then(process::read);
     let daemon = daemon.filter(|one| one.name == "containerd");
     let executable = daemon.as_ref().and_then(|daemon| daemon.executable.clone());
     let shim = executable.as_deref().map(shim).transpose()?.flatten();
-    let parts = [("client", Some(ctr.program().to_owned())), ("daemon", executable)];
+    let parts = [("client", Some(ctr.path.clone())), ("daemon", executable)];
     let mut components = components(None, parts.into_iter().chain([("runtime", runtime.clone())]))?;
     components.extend(shim);
     let started_by = daemon.as_ref().and_then(|daemon| process::read(daemon.parent));
     let notes = [
         ("server", server),
-        ("socket", Some(ctr.address().to_owned())),
+        ("socket", Some(address)),
         ("namespace", Some(NAMESPACE.to_owned())),
         ("snapshotter", Some(spec.get("snapshotter").unwrap_or("overlayfs").to_owned())),
         ("daemon started by", started_by.map(|parent| parent.name)),
@@ -150,7 +150,7 @@ fn shim(daemon: &Path) -> Result<Option<Component>, Unavailable> {
     let name = "containerd-shim-runc-v2";
     let beside = daemon.parent().map(|directory| directory.join(name)).filter(|path| path.is_file());
     let Some(path) = beside.or_else(|| on_path(name)) else { return Ok(None) };
-    let version = line_after(&ask(&path, &["-v"])?, "Version:").unwrap_or_default();
+    let version = line_after(&Client::of(&*path).ask(&["-v"])?, "Version:").unwrap_or_default();
     identified("shim", &path, &version).map(Some)
 }
 
@@ -170,9 +170,10 @@ impl Containerd {
     /// The arguments of a verb that makes a container, from the verb to the probe's order.
     fn making(&self, verb: &[&str], run: &RunContext, name: &str, order: Order<'_>) -> Vec<String> {
         let image = self.image.as_deref().expect("`prepare` provides the image before any launch");
-        let mut all = self.ctr.arguments(verb);
+        let mut all = Vec::new();
         let mut add = |words: &[&str]| all.extend(words.iter().map(|word| (*word).to_owned()));
         let [id, state] = &Engine::labels(run);
+        add(verb);
         add(&[id, state]);
         if self.key("net") == Some("host") {
             add(&["--net-host"]);
@@ -309,8 +310,7 @@ impl Subject for Containerd {
 
     fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
         let name = run.next_name();
-        let program =
-            command::program(self.ctr.program(), &self.making(&["run", "--rm"], run, &name, order))?;
+        let program = self.ctr.program(&self.making(&["run", "--rm"], run, &name, order))?;
         let call = Call {
             name: &name,
             daemons: self.daemons.as_deref().map_err(String::as_str),

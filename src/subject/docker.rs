@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::api;
-use super::component::{Asking, ask, components, program};
+use super::component::{Client, components, program};
 use super::engine::{self, Engine};
 use super::unavailable::silent_docker;
 use super::{Component, Facts, Kind, Place, Spec, Subject, Unavailable, kinds, on_path};
@@ -39,30 +39,23 @@ fn over_api(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable>
         .with_remedy("leave `bin` away, or choose `client=cli`"));
     }
     api::of_daemon(("docker", &address(spec.get("host"))), place, |info, client| {
-        of_info(spec, info, place.executable.clone(), Vec::new(), client)
+        of_info(spec, info, Client::of(&*place.executable), client)
     })
 }
 
 /// Finds the client and asks its daemon what it is.
 pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
-    let client = program(spec, "docker", "install the package `docker.io` or Docker's own")?;
-    let mut global = Vec::new();
+    let mut client = Client::of(program(spec, "docker", "install the package `docker.io` or Docker's own")?);
     if let Some(host) = spec.get("host") {
-        global.extend(["--host".to_owned(), host.to_owned()]);
+        client.global.extend(["--host", host].map(str::to_owned));
     }
-    let info = info(&client, &global)?;
-    let component = Asking::of(&client).component("client")?;
-    of_info(spec, &info, client, global, component)
+    let info = info(&client)?;
+    let component = client.component("client")?;
+    of_info(spec, &info, client, component)
 }
 
 /// Docker as its daemon describes it, whichever client asked.
-fn of_info(
-    spec: &Spec,
-    info: &Value,
-    client: PathBuf,
-    global: Vec<String>,
-    component: Component,
-) -> Result<Engine, Unavailable> {
+fn of_info(spec: &Spec, info: &Value, client: Client, component: Component) -> Result<Engine, Unavailable> {
     let text = |key: &str| info[key].as_str().unwrap_or_default().to_owned();
     let runtime = spec.runtime.clone().unwrap_or_else(|| text("DefaultRuntime"));
     let Some(known) = info["Runtimes"].get(&runtime) else {
@@ -97,8 +90,6 @@ fn of_info(
     Ok(Engine {
         spec: spec.clone(),
         client,
-        login: None,
-        global,
         always,
         daemons: match daemons.is_empty() {
             false => Ok(daemons.iter().map(|daemon| daemon.pid).collect()),
@@ -113,12 +104,10 @@ fn of_info(
 }
 
 /// What the daemon says of itself.
-pub fn info(client: &Path, global: &[String]) -> Result<Value, Unavailable> {
-    let mut arguments: Vec<&str> = global.iter().map(String::as_str).collect();
-    arguments.extend(["info", "--format", "{{json .}}"]);
+pub(super) fn info(client: &Client) -> Result<Value, Unavailable> {
     // Some clients exit with 1 when the daemon is silent, others with 0 and the error in their answer.
-    let silent = |why| silent_docker(&address(global.last().map(String::as_str)), why);
-    let answer = ask(client, &arguments).map_err(silent)?;
+    let silent = |why| silent_docker(&address(client.global.last().map(String::as_str)), why);
+    let answer = client.ask(&["info", "--format", "{{json .}}"]).map_err(silent)?;
     let info: Value = serde_json::from_str(&answer)
         .map_err(|error| Unavailable::because(format!("`docker info` answered nonsense: {error}")))?;
     let errors: Vec<_> =

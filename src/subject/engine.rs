@@ -12,10 +12,9 @@ use std::path::PathBuf;
 pub use self::image::users_with_images;
 use self::verbs::OfEngine;
 use super::client::{self, Call, Holds, Terminal};
-use super::component::Asking;
+use super::component::Client;
 use super::container::{Draft, Found, Verbs, recorded};
 use super::limits::Limits;
-use super::login::Login;
 use super::resources::{Made, Offer, Wish};
 use super::treatment::{Cgroup, Expected, Network, Own};
 use super::{Access, Facts, Launch, Need, Order, OtherRuns, RunContext, Spec, Subject, Unavailable, context};
@@ -25,7 +24,6 @@ use crate::probe::PROBE;
 use crate::probe::message::Inside;
 use crate::resource::Held;
 use crate::sys::raw;
-use crate::sys::spawn::Program;
 
 /// The label that every container of ours carries; its value is the run.
 pub const RUN_LABEL: &str = "dunnage.run";
@@ -37,12 +35,8 @@ pub const STATE_LABEL: &str = "dunnage.state";
 pub struct Engine {
     /// What was asked for.
     pub spec: Spec,
-    /// The client program.
-    pub client: PathBuf,
-    /// The user as whom the client is started, where that is not the one we are.
-    pub login: Option<Login>,
-    /// Arguments before the verb.
-    pub global: Vec<String>,
+    /// Its command line.
+    pub client: Client,
     /// Arguments after `run` that this host makes necessary, whatever is asked for.
     pub always: Vec<String>,
     /// The daemons that work for the client; why they are not known, where there are some that are
@@ -61,31 +55,9 @@ pub struct Engine {
 }
 
 impl Engine {
-    fn arguments<'a>(&'a self, verb: &[&'a str]) -> Vec<&'a str> {
-        self.global.iter().map(String::as_str).chain(verb.iter().copied()).collect()
-    }
-
-    fn asking(&self) -> Asking<'_> {
-        Asking { path: &self.client, login: self.login.as_ref() }
-    }
-
-    fn insist(&self, verb: &[&str]) -> Result<String, Unavailable> {
-        self.asking().insist(&self.arguments(verb))
-    }
-
-    fn ask(&self, verb: &[&str]) -> Result<String, Unavailable> {
-        self.asking().ask(&self.arguments(verb))
-    }
-
-    /// The client with these arguments (the global ones among them), as whoever starts it.
-    fn program(&self, arguments: &[String]) -> Result<Program, Failure> {
-        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        Ok(self.asking().program(&words)?)
-    }
-
     /// Whether the engine works without root's privileges.
     fn is_rootless(&self) -> bool {
-        self.spec.name == "podman" && (self.login.is_some() || raw::user_and_group().0 != 0)
+        self.spec.name == "podman" && (self.client.login.is_some() || raw::user_and_group().0 != 0)
     }
 
     /// The arguments of `run`.
@@ -102,7 +74,7 @@ impl Engine {
         (name, image): (&str, &str),
         order: Order<'_>,
     ) -> Vec<String> {
-        let mut all = self.global.clone();
+        let mut all = Vec::new();
         let mut add = |words: &[&str]| all.extend(words.iter().map(|word| (*word).to_owned()));
         add(verb);
         let labels = Engine::labels(run);
@@ -153,7 +125,7 @@ impl Engine {
 
     /// Removes a container by force; an engine names what it has removed.
     pub(super) fn rm(&self, name: &str) -> Result<Found, Failure> {
-        match self.insist(&["rm", "--force", "--volumes", name]) {
+        match self.client.insist(&["rm", "--force", "--volumes", name]) {
             Ok(words) if words.is_empty() => Ok(Found::No),
             Ok(_) => Ok(Found::Yes),
             Err(why) if is_about_nothing(&why.reason) => Ok(Found::No),
@@ -229,7 +201,7 @@ impl Engine {
 
     /// Checks that root inside is the user who was asked for.
     fn check_mapping(&self, inside: &Inside) -> Result<(), Failure> {
-        let Some(login) = &self.login else { return Ok(()) };
+        let Some(login) = &self.client.login else { return Ok(()) };
         let root = format!("0 {} 1", login.user());
         // Root of `userns=auto` is one of the user's subordinate ids.
         if self.spec.get("userns") == Some("auto") || inside.uid_map.first() == Some(&root) {
@@ -243,7 +215,7 @@ impl Engine {
     /// The launch with its user mapping among the facts, where that was asked for.
     fn with_mapping(&self, mut launch: Launch) -> Result<Launch, Abort> {
         self.check_mapping(&launch.message.inside)?;
-        if self.login.is_some() {
+        if self.client.login.is_some() {
             launch.treatment.push(("user_mapping", launch.message.inside.uid_map.join(",")));
         }
         Ok(launch)
@@ -282,7 +254,7 @@ impl Subject for Engine {
 
     fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
         let name = run.next_name();
-        let program = self.program(&self.run_arguments(run, &name, self.image(), order))?;
+        let program = self.client.program(&self.run_arguments(run, &name, self.image(), order))?;
         let call = Call {
             name: &name,
             daemons: self.daemons.as_deref().map_err(String::as_str),
@@ -338,7 +310,8 @@ pub(super) fn sweep(found: Result<Engine, Unavailable>, others: OtherRuns) -> Ve
     let mut told = Vec::new();
     let format = format!("{{{{.Names}}}} {{{{.Label \"{RUN_LABEL}\"}}}} {{{{.Label \"{STATE_LABEL}\"}}}}");
     let filter = format!("label={RUN_LABEL}");
-    let listed = engine.ask(&["ps", "--all", "--filter", &filter, "--format", &format]).unwrap_or_default();
+    let listed =
+        engine.client.ask(&["ps", "--all", "--filter", &filter, "--format", &format]).unwrap_or_default();
     for line in listed.lines() {
         let words: Vec<_> = line.splitn(3, ' ').map(str::trim).collect();
         let [container, run, state] = words[..] else { continue };
@@ -353,8 +326,8 @@ pub(super) fn sweep(found: Result<Engine, Unavailable>, others: OtherRuns) -> Ve
     if others == OtherRuns::Some {
         return told;
     }
-    for image in engine.ask(&OUR_IMAGES).unwrap_or_default().lines() {
-        told.push(match engine.ask(&["rmi", image]) {
+    for image in engine.client.ask(&OUR_IMAGES).unwrap_or_default().lines() {
+        told.push(match engine.client.ask(&["rmi", image]) {
             Ok(_) => format!("removed image `{image}` from {name}"),
             Err(why) => format!("could not remove image `{image}` from {name}: {}", why.reason),
         });

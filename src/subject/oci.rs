@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use self::verbs::OfRuntime;
 use super::client::{self, Call, Holds, Terminal};
-use super::component::{Asking, program};
+use super::component::{Client, program};
 use super::container::{Draft, Found, Verbs, recorded};
 use super::filter;
 use super::limits::{self, Limits};
@@ -22,7 +22,7 @@ use crate::image::bundle::Bundle;
 use crate::image::spec as config;
 use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::probe::{LIMITS, Task};
-use crate::resource::{Held, command};
+use crate::resource::Held;
 use crate::sys::cgroup::CpuLimit;
 use crate::sys::raw;
 
@@ -56,11 +56,9 @@ fn remedy(runtime: &str) -> String {
 
 struct Oci {
     spec: Spec,
-    binary: PathBuf,
+    /// An ordinary user's runtime keeps its notes in our own directory, since its default one is root's.
+    client: Client,
     facts: Facts,
-    /// Arguments before the verb: an ordinary user's runtime keeps its notes in our own directory,
-    /// since its default one is root's.
-    global: Vec<String>,
     expected: Expected,
     limit: Option<CpuLimit>,
     /// The bundle of launches.
@@ -80,7 +78,7 @@ impl Drop for Oci {
 }
 
 fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
-    let binary = program(spec, &spec.name, &remedy(&spec.name))?;
+    let mut client = Client::of(program(spec, &spec.name, &remedy(&spec.name))?);
     let rootless = raw::user_and_group().0 != 0;
     let limit = limits::cpu_limit(spec)?;
     if rootless && limit.is_some() {
@@ -90,7 +88,7 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         )
         .with_remedy("run as root"));
     }
-    let component = Asking::of(&binary).component("runtime")?;
+    let component = client.component("runtime")?;
     let facts = Facts { components: vec![component], runtime: Some(spec.name.clone()), notes: Vec::new() };
     let is_gvisor = spec.name == "runsc";
     let expected = Expected {
@@ -105,18 +103,16 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         ..Expected::container()
     };
     let notes = rootless.then(|| place.state.join(&spec.name));
-    let mut global = Vec::new();
     if let Some(notes) = &notes {
-        global.extend(["--root".to_owned(), notes.display().to_string()]);
+        client.global.extend(["--root".to_owned(), notes.display().to_string()]);
     }
     if is_gvisor {
-        global.extend(gvisor_options(rootless));
+        client.global.extend(gvisor_options(rootless));
     }
     Ok(Box::new(Oci {
         spec: spec.clone(),
-        binary,
+        client,
         facts,
-        global,
         expected,
         limit,
         bundle: None,
@@ -153,10 +149,6 @@ fn name_of(directory: &Path) -> String {
 }
 
 impl Oci {
-    fn arguments<'a>(&'a self, verb: &[&'a str]) -> Vec<&'a str> {
-        self.global.iter().map(String::as_str).chain(verb.iter().copied()).collect()
-    }
-
     /// The bundle's description; `name` is the cgroup's and the host's. With somebody else's image, it holds what that asks
     /// for, and the probe is laid into it.
     fn config(&self, run: &RunContext, name: &str, order: Order<'_>) -> Value {
@@ -287,8 +279,7 @@ impl Subject for Oci {
         };
         let name = run.next_name();
         let (bundle_name, directory) = (name_of(bundle.directory()), bundle.directory().to_string_lossy());
-        let program =
-            command::program(&self.binary, &self.arguments(&["run", "--bundle", &directory, &name]))?;
+        let program = self.client.program(&["run", "--bundle", &directory, &name])?;
         // youki begins to listen for the end of the container after it has started it, and waits for ever
         // for one that was quicker.
         let program = if self.spec.name == "youki" { program.keeping_ends_of_children() } else { program };
@@ -312,7 +303,7 @@ impl Subject for Oci {
     }
 
     fn remove(&self, name: &str) -> Result<(), Failure> {
-        match Asking::of(&self.binary).insist(&self.arguments(&["delete", "--force", name])) {
+        match self.client.insist(&["delete", "--force", name]) {
             Err(why)
                 if !["does not exist", "No such file"].iter().any(|words| why.reason.contains(words)) =>
             {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::api;
-use super::component::{Asking, components, program};
+use super::component::{Client, components, program};
 use super::engine::{self, Engine};
 use super::login::Login;
 use super::{Facts, Kind, OtherRuns, Place, Spec, Subject, Unavailable, kinds, on_path};
@@ -56,19 +56,16 @@ fn sweep(place: &Place, others: OtherRuns) -> Vec<String> {
 
 /// Finds podman and asks it what it is.
 pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
-    let client = program(spec, "podman", "install the package `podman`")?;
-    let login = spec.get("rootless").map(Login::of).transpose()?.flatten();
-    let login = login.as_ref();
-    let asking = Asking { path: &client, login };
-    let mut global = Vec::new();
+    let mut client = Client::of(program(spec, "podman", "install the package `podman`")?);
+    client.login = spec.get("rootless").map(Login::of).transpose()?.flatten();
     if let Some(runtime) = &spec.runtime {
         if on_path(runtime).is_none() {
             return Err(Unavailable::not_installed(format!("the runtime `{runtime}` is not installed"))
                 .with_remedy(format!("install the package `{runtime}`")));
         }
-        global.extend(["--runtime".to_owned(), runtime.clone()]);
+        client.global.extend(["--runtime".to_owned(), runtime.clone()]);
     }
-    let (info, words) = info(asking, &global)?;
+    let (info, words) = info(&client)?;
     if let Some(user) = spec.get("rootless") {
         check_mapping(user, &info, &words)?;
     }
@@ -77,13 +74,13 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
 
     let backend = text("/host/networkBackend");
     let parts = [
-        ("client", Some(client.clone())),
+        ("client", Some(client.path.clone())),
         ("runtime", runtime_path.clone()),
         ("monitor", Some(PathBuf::from(text("/host/conmon/path")))),
         ("network", on_path(&backend).or_else(|| library_program(&backend))),
     ];
     let parts = parts.map(|(role, path)| (role, path.filter(|path| path.is_file())));
-    let components = components(login, parts)?;
+    let components = components(client.login.as_ref(), parts)?;
     let notes = [
         ("storage driver", text("/store/graphDriverName")),
         ("cgroup manager", text("/host/cgroupManager")),
@@ -91,14 +88,13 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
         ("graph root", text("/store/graphRoot")),
         ("rootless", info.pointer("/host/security/rootless").map(Value::to_string).unwrap_or_default()),
     ];
-    let notes = notes.into_iter().chain(login.map(Login::notes).into_iter().flatten()).collect();
+    let notes =
+        notes.into_iter().chain(client.login.as_ref().map(Login::notes).into_iter().flatten()).collect();
     let driver = text("/store/graphDriverName");
     Ok(Engine {
         spec: spec.clone(),
+        always: if client.login.is_some() { Vec::new() } else { as_options(&limits_to_ask_for()) },
         client,
-        always: if login.is_some() { Vec::new() } else { as_options(&limits_to_ask_for()) },
-        login: login.cloned(),
-        global,
         daemons: Ok(Vec::new()),
         runtime: runtime_path,
         seccomp_by_default: info.pointer("/host/security/seccompEnabled") == Some(&Value::Bool(true)),
@@ -109,13 +105,12 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
 }
 
 /// What podman says of itself, and what it complains about meanwhile.
-pub(super) fn info(asking: Asking<'_>, global: &[String]) -> Result<(Value, String), Unavailable> {
-    let mut arguments: Vec<&str> = global.iter().map(String::as_str).collect();
-    arguments.extend(["info", "--format", "json"]);
-    let (answer, words) = asking.words(&arguments).map_err(|why| match std::env::var("HOME") {
-        Ok(home) if asking.login.is_none() => with_remedy_for_home(why, &home),
-        _ => why,
-    })?;
+pub(super) fn info(client: &Client) -> Result<(Value, String), Unavailable> {
+    let (answer, words) =
+        client.words(&["info", "--format", "json"]).map_err(|why| match std::env::var("HOME") {
+            Ok(home) if client.login.is_none() => with_remedy_for_home(why, &home),
+            _ => why,
+        })?;
     let info = serde_json::from_str(&answer)
         .map_err(|error| Unavailable::because(format!("`podman info` answered nonsense: {error}")))?;
     Ok((info, words))

@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::component::{Asking, run_within};
+use super::component::{Client, run_within};
 use super::{RunContext, Spec, docker, on_path, podman};
 use crate::image::export::{Config, Export};
 use crate::image::{Image, PATH_VARIABLE, fat};
@@ -179,7 +179,7 @@ fn copy(root: &Path, to: &Path) -> Result<(), Failure> {
     let program = on_path("cp").ok_or("`cp` is not installed".to_owned());
     let copied = program.and_then(|program| {
         let paths = [root.to_string_lossy(), to.to_string_lossy()];
-        let program = Asking::of(&program).program(&["-a", &paths[0], &paths[1]]);
+        let program = Client::of(program).program(&["-a", &paths[0], &paths[1]]);
         program.and_then(|program| run_within(COPYING, &program)).map_err(|why| why.reason)
     });
     copied.or_environment(format_args!("cannot copy `{}` to `{}`", root.display(), to.display()))?;

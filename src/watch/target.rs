@@ -4,7 +4,6 @@
 //! Deliberately absent: containers of other users' podman, and engines on other machines, whose usage no file here shows.
 
 use std::os::fd::OwnedFd;
-use std::path::Path;
 
 use anyhow::{Result, anyhow};
 use serde_json::Value;
@@ -12,7 +11,7 @@ use serde_json::Value;
 use super::group::{Group, Lacking};
 use crate::exit::{nothing, usage};
 use crate::report::text::listed;
-use crate::subject::component::ask;
+use crate::subject::component::Client;
 use crate::subject::unavailable::remedy_for_docker;
 use crate::subject::{Unavailable, docker, on_path};
 use crate::sys::pidfd;
@@ -153,14 +152,14 @@ fn chosen(wanted: &str, answers: Vec<(Engine, Answer)>) -> Result<Container> {
 }
 
 fn asked(engine: Engine, wanted: &str) -> Answer {
-    let Some(client) = on_path(engine.name()) else {
+    let Some(client) = on_path(engine.name()).map(Client::of) else {
         return Answer::Silent(
             Unavailable::not_installed("not installed").with_remedy(format!("install {}", engine.name())),
         );
     };
     let mut socket = None;
     if engine == Engine::Docker {
-        let context = ask(&client, &["context", "inspect", "--format", "{{.Endpoints.docker.Host}}"]).ok();
+        let context = client.ask(&["context", "inspect", "--format", "{{.Endpoints.docker.Host}}"]).ok();
         let context = context.map(|answer| answer.trim().to_owned());
         let address = std::env::var("DOCKER_HOST").ok().filter(|host| !host.is_empty()).or(context);
         let address = address.filter(|address| !address.is_empty());
@@ -169,7 +168,7 @@ fn asked(engine: Engine, wanted: &str) -> Answer {
         }
         socket = Some(address.unwrap_or_else(|| docker::address(None)));
     }
-    match ask(&client, &["container", "inspect", "--", wanted]) {
+    match client.ask(&["container", "inspect", "--", wanted]) {
         Ok(answer) => described(engine, &answer),
         Err(why) => match of_words(why) {
             // The client may have said it in the words of any version: the kernel says it in one.
@@ -184,13 +183,14 @@ fn asked(engine: Engine, wanted: &str) -> Answer {
 }
 
 /// Of several containers whose ids begin alike, the only one that runs.
-fn the_one_that_runs(engine: Engine, client: &Path, wanted: &str) -> Answer {
-    let Ok(listed) = ask(client, &["ps", "--no-trunc", "--format", "{{.ID}}"]) else {
+fn the_one_that_runs(engine: Engine, client: &Client, wanted: &str) -> Answer {
+    let Ok(listed) = client.ask(&["ps", "--no-trunc", "--format", "{{.ID}}"]) else {
         return Answer::HasSeveral;
     };
     let running: Vec<&str> = listed.lines().map(str::trim).filter(|id| id.starts_with(wanted)).collect();
     let [id] = running[..] else { return Answer::HasSeveral };
-    ask(client, &["container", "inspect", "--", id])
+    client
+        .ask(&["container", "inspect", "--", id])
         .map_or(Answer::HasSeveral, |answer| described(engine, &answer))
 }
 

@@ -210,8 +210,9 @@ impl Api {
     fn serve(&mut self, run: &RunContext) -> Result<(), Abort> {
         let Server::Own(service @ None) = &mut self.server else { return Ok(()) };
         let verb = ["system", "service", "--time=0"].map(str::to_owned);
-        let arguments = [self.engine.global.as_slice(), &verb].concat();
-        let served = serve(&run.owner, &run.interrupts, &self.engine.client, &arguments)?;
+        let client = &self.engine.client;
+        let arguments = [client.global.as_slice(), &verb].concat();
+        let served = serve(&run.owner, &run.interrupts, &client.path, &arguments)?;
         let start_up = service.insert(served).ready.start_up.to_string();
         let address = self.address();
         let mut patience = Patience::new(ANSWER, Some(&run.interrupts));

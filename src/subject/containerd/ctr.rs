@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::super::Unavailable;
-use super::super::component::Asking;
+use super::super::component::Client;
 use super::super::container::Found;
 use crate::image::archive::IMAGE_LABEL;
 use crate::outcome::Failure;
@@ -17,45 +17,23 @@ pub const NAMESPACE: &str = "dunnage";
 /// Where `ctr` makes the pipes of its containers.
 const PIPES: &str = "/run/containerd/fifo";
 
-/// `ctr`, and the daemon that it asks.
+/// `ctr`, which asks one daemon, in our own namespace.
 #[derive(Debug)]
-pub struct Ctr {
-    program: PathBuf,
-    address: String,
+pub struct Ctr(Client);
+
+impl std::ops::Deref for Ctr {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.0
+    }
 }
 
 impl Ctr {
     /// `ctr` at this path, for the daemon that listens on this socket.
-    pub fn new(program: PathBuf, address: String) -> Ctr {
-        Ctr { program, address }
-    }
-
-    /// The executable.
-    pub fn program(&self) -> &Path {
-        &self.program
-    }
-
-    /// The socket.
-    pub fn address(&self) -> &str {
-        &self.address
-    }
-
-    /// The arguments before a verb, and the verb.
-    pub fn arguments(&self, verb: &[&str]) -> Vec<String> {
-        let global = ["--address", &self.address, "--namespace", NAMESPACE];
-        global.iter().chain(verb).map(|word| (*word).to_owned()).collect()
-    }
-
-    /// What it answers; ends at once when the person wants to stop.
-    pub fn ask(&self, verb: &[&str]) -> Result<String, Unavailable> {
-        let arguments = self.arguments(verb);
-        Asking::of(&self.program).ask(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
-    }
-
-    /// The same for what must be done even while stopping.
-    pub fn insist(&self, verb: &[&str]) -> Result<String, Unavailable> {
-        let arguments = self.arguments(verb);
-        Asking::of(&self.program).insist(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+    pub fn new(program: PathBuf, address: &str) -> Ctr {
+        let global = ["--address", address, "--namespace", NAMESPACE].map(str::to_owned).to_vec();
+        Ctr(Client { global, ..Client::of(program) })
     }
 
     /// The lines that it answers.

@@ -24,7 +24,7 @@ pub fn sweep(others: OtherRuns) -> Vec<String> {
     addresses.dedup();
     let mut told = Vec::new();
     for address in addresses.iter().filter_map(|socket| address(Some(socket)).ok()) {
-        let ctr = Ctr::new(program.clone(), address);
+        let ctr = Ctr::new(program.clone(), &address);
         let swept = one(&ctr, others);
         told.extend(swept.unwrap_or_else(|why| vec![format!("could not sweep containerd: {}", why.reason)]));
     }

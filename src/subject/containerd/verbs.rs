@@ -12,9 +12,8 @@ use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure};
 use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE};
-use crate::resource::command;
 use crate::subject::container::{Draft, Entered, First, Found, Span, Verbs, nothing_runs};
-use crate::subject::{Need, Order};
+use crate::subject::{Need, Order, Unavailable};
 use crate::sys::spawn::Program;
 
 /// How often containerd may be asked whether it has noticed an end.
@@ -45,18 +44,10 @@ impl Containerd {
 }
 
 impl OfContainerd<'_> {
-    fn program_of(&self, arguments: &[String]) -> Result<Program, Failure> {
-        command::program(self.containerd.ctr.program(), arguments)
-    }
-
-    fn program(&self, words: &[&str]) -> Result<Program, Failure> {
-        self.program_of(&self.containerd.ctr.arguments(words))
-    }
-
     /// The program of a verb that makes the container.
-    fn making(&self, verb: &[&str]) -> Result<Program, Failure> {
+    fn making(&self, verb: &[&str]) -> Result<Program, Unavailable> {
         let Draft { run, name, .. } = &self.draft;
-        self.program_of(&self.containerd.making(verb, run, name, self.draft.order()))
+        self.containerd.ctr.program(&self.containerd.making(verb, run, name, self.draft.order()))
     }
 
     /// Asks until containerd has noticed the end of the program: it refuses to delete before.
@@ -89,7 +80,10 @@ impl Verbs for OfContainerd<'_> {
         let path = file.to_string_lossy();
         let detached = ["--detach", "--null-io", "--pid-file", &*path];
         let program = match self.containerd.is_created_apart() {
-            true => self.program(&[&["tasks", "start"], &detached[..], &[&self.draft.name]].concat()),
+            true => self
+                .containerd
+                .ctr
+                .program(&[&["tasks", "start"], &detached[..], &[&self.draft.name]].concat()),
             false => self.making(&[&["run"], &detached[..]].concat()),
         };
         let ended = self.draft.carry_out(&program?)?;
@@ -103,20 +97,21 @@ impl Verbs for OfContainerd<'_> {
         let own = order.words(self.containerd.limits().map(|_| LIMITS));
         let mut words = vec!["tasks", "exec", "--exec-id", &id, &self.draft.name, EXECUTABLE, PROBE];
         words.extend(own.iter().map(String::as_str));
-        self.draft.enter(&self.program(&words)?, order, Terminal::No)
+        self.draft.enter(&self.containerd.ctr.program(&words)?, order, Terminal::No)
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {
         let first = self.first.as_ref().ok_or_else(nothing_runs)?;
-        let program = self.program(&["tasks", "kill", "--signal", "SIGTERM", &self.draft.name])?;
+        let program =
+            self.containerd.ctr.program(&["tasks", "kill", "--signal", "SIGTERM", &self.draft.name])?;
         let span = self.draft.stop(&program, first)?;
         self.until_noticed()?;
         Ok(span)
     }
 
     fn remove(&mut self) -> Result<Span, Abort> {
-        let task = self.program(&["tasks", "delete", &self.draft.name])?;
-        let container = self.program(&["containers", "delete", &self.draft.name])?;
+        let task = self.containerd.ctr.program(&["tasks", "delete", &self.draft.name])?;
+        let container = self.containerd.ctr.program(&["containers", "delete", &self.draft.name])?;
         let first = self.draft.carry_out(&task)?;
         let second = self.draft.carry_out(&container)?;
         Ok(Span { began: first.spawned, ended: second.returned })

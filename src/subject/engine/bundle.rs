@@ -17,7 +17,8 @@ impl Engine {
         container.start()?;
         let path = match self.spec.name.as_str() {
             "podman" => {
-                let said = self.ask(&["inspect", "--format", "{{.OCIConfigPath}}", container.name()])?;
+                let said =
+                    self.client.ask(&["inspect", "--format", "{{.OCIConfigPath}}", container.name()])?;
                 PathBuf::from(said.trim())
             }
             _ => beside_the_shim(container.first_process()?)?,

@@ -15,7 +15,7 @@ const EXPORTING: Nanos = Nanos::from_millis(600_000);
 impl Engine {
     /// What an image says of itself, if the engine holds it; else the engine's own words.
     pub(in crate::subject) fn image_config(&self, reference: &str) -> Result<Config, String> {
-        let said = self.ask(&["image", "inspect", reference]).map_err(|why| why.reason)?;
+        let said = self.client.ask(&["image", "inspect", reference]).map_err(|why| why.reason)?;
         let parsed: serde_json::Value = serde_json::from_str(&said)
             .map_err(|error| format!("`{} image inspect` answered nonsense: {error}", self.spec.name))?;
         config_in(&parsed[0])
@@ -66,7 +66,7 @@ impl Engine {
         let path = tar.to_string_lossy();
         let make = ["create", "--name", name, run, state, &config.id, "/dunnage"];
         for words in [&make[..], &["export", "--output", &path, name]] {
-            let program = self.asking().program(&self.arguments(words));
+            let program = self.client.program(words);
             program
                 .and_then(|program| run_within(EXPORTING, &program))
                 .map_err(|why| why.reason)

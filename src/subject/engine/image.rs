@@ -22,7 +22,9 @@ pub(super) const LOADING_LARGE: Nanos = Nanos::from_millis(600_000);
 impl Engine {
     /// Writes down for `sweep` whose storage holds images of ours.
     fn remember_user(&self, run: &RunContext) -> Result<(), Failure> {
-        let Some(user) = self.spec.get("rootless").filter(|_| self.login.is_some()) else { return Ok(()) };
+        let Some(user) = self.spec.get("rootless").filter(|_| self.client.login.is_some()) else {
+            return Ok(());
+        };
         let path = users_with_images(&run.place.state).join(user);
         let written = std::fs::create_dir_all(users_with_images(&run.place.state));
         written
@@ -33,13 +35,13 @@ impl Engine {
     /// Hands an archive over. Another user gets it opened, since the way to it may be closed to them.
     pub(super) fn load(&self, archive: &Path, allowed: Nanos) -> Result<(), String> {
         let path = archive.to_string_lossy();
-        let program = match &self.login {
-            None => self.asking().program(&self.arguments(&["load", "--input", &path])),
+        let program = match &self.client.login {
+            None => self.client.program(&["load", "--input", &path]),
             Some(_) => {
                 let opened = std::fs::set_permissions(archive, Permissions::from_mode(0o644))
                     .and_then(|()| std::fs::File::open(archive))
                     .map_err(|error| format!("cannot read `{path}`: {error}"))?;
-                let program = self.asking().program(&self.arguments(&["load", "--input", "/dev/stdin"]));
+                let program = self.client.program(&["load", "--input", "/dev/stdin"]);
                 program.map(|program| program.reading(opened.into()))
             }
         };
@@ -50,7 +52,7 @@ impl Engine {
     /// The image to run, loaded if it is ours and not there yet.
     pub(in crate::subject) fn provide_image(&self, run: &RunContext) -> Result<String, Abort> {
         let holds = |reference: &str| {
-            let asked = self.ask(&["image", "inspect", "--format", "{{.Id}}", reference]);
+            let asked = self.client.ask(&["image", "inspect", "--format", "{{.Id}}", reference]);
             asked.map(drop).map_err(|why| why.reason)
         };
         let allowed = if fat::is_named(self.spec.get("image")) { LOADING_LARGE } else { LOADING };
@@ -66,7 +68,9 @@ impl Engine {
     ) -> Result<String, Abort> {
         if !self.own_image() {
             let reference = self.spec.get("image").expect("an image that is not ours was named");
-            if let Some(login) = self.login.as_ref().filter(|login| !login.may_read(&run.place.executable)) {
+            if let Some(login) =
+                self.client.login.as_ref().filter(|login| !login.may_read(&run.place.executable))
+            {
                 return Err(Failure::new(
                     FailureClass::Permission,
                     format!(

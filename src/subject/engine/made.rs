@@ -24,7 +24,7 @@ impl Engine {
                 }
                 None => {
                     let [run, state] = &Engine::labels(run);
-                    self.ask(&[offer.name(), "create", run, state, &name])?;
+                    self.client.ask(&[offer.name(), "create", run, state, &name])?;
                 }
             }
             Ok(match offer {
@@ -42,10 +42,10 @@ impl Engine {
             }
             Offer::Image => &OUR_IMAGES,
         };
-        if self.insist(list)?.lines().all(|line| line != name) {
+        if self.client.insist(list)?.lines().all(|line| line != name) {
             return Ok(());
         }
-        match self.insist(&[offer.name(), "rm", name]) {
+        match self.client.insist(&[offer.name(), "rm", name]) {
             Err(why) if !is_about_nothing(&why.reason) => Err(why.into()),
             _ => Ok(()),
         }

@@ -9,7 +9,6 @@ use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE};
 use crate::subject::Order;
 use crate::subject::container::{Draft, Entered, Found, Published, Span, Verbs};
-use crate::sys::spawn::Program;
 
 /// A container of an engine.
 pub(super) struct OfEngine<'a> {
@@ -18,13 +17,8 @@ pub(super) struct OfEngine<'a> {
 }
 
 impl OfEngine<'_> {
-    fn program(&self, words: &[&str]) -> Result<Program, Failure> {
-        let all: Vec<_> = self.engine.arguments(words).into_iter().map(str::to_owned).collect();
-        self.engine.program(&all)
-    }
-
     fn verb(&self, verb: &str) -> Result<Span, Abort> {
-        let program = self.program(&[verb, &self.draft.name])?;
+        let program = self.engine.client.program(&[verb, &self.draft.name])?;
         Ok(Span::of(&self.draft.carry_out(&program)?))
     }
 }
@@ -34,7 +28,7 @@ impl Verbs for OfEngine<'_> {
         let Draft { run, name, .. } = &self.draft;
         let names = (name.as_str(), self.engine.image());
         let arguments = self.engine.making_arguments(&["create"], run, names, self.draft.order());
-        Ok(Span::of(&self.draft.carry_out(&self.engine.program(&arguments)?)?))
+        Ok(Span::of(&self.draft.carry_out(&self.engine.client.program(&arguments)?)?))
     }
 
     fn start(&mut self) -> Result<Span, Abort> {
@@ -47,7 +41,8 @@ impl Verbs for OfEngine<'_> {
         let words = order.words(engine.limits().map(|_| LIMITS));
         let verb = if terminal == Terminal::Yes { &["exec", "--tty"][..] } else { &["exec"] };
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let program = self.program(&[verb, &[&self.draft.name, EXECUTABLE, PROBE], &words].concat())?;
+        let program =
+            self.engine.client.program(&[verb, &[&self.draft.name, EXECUTABLE, PROBE], &words].concat())?;
         self.draft.enter(&program, order, terminal)
     }
 
@@ -61,7 +56,7 @@ impl Verbs for OfEngine<'_> {
 
     fn first_process(&mut self) -> Result<i32, Failure> {
         let words = ["inspect", "--format", "{{.State.Pid}}", &self.draft.name];
-        let pid = self.engine.ask(&words)?.trim().parse();
+        let pid = self.engine.client.ask(&words)?.trim().parse();
         let runs = pid.ok().filter(|pid| *pid > 0);
         runs.ok_or_else(|| Failure::environment(format!("`{}` does not run", self.draft.name)))
     }
@@ -75,11 +70,11 @@ impl Verbs for OfEngine<'_> {
         if self.draft.request.ports.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(self.engine.ask(&["port", &self.draft.name])?.lines().filter_map(published).collect())
+        Ok(self.engine.client.ask(&["port", &self.draft.name])?.lines().filter_map(published).collect())
     }
 
     fn output(&mut self) -> String {
-        let said = self.engine.insist(&["logs", &self.draft.name]);
+        let said = self.engine.client.insist(&["logs", &self.draft.name]);
         said.unwrap_or_else(|why| why.reason)
     }
 

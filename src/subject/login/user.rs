@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Login;
-use crate::subject::component::{Asking, ask};
+use crate::subject::component::Client;
 use crate::subject::{Unavailable, on_path};
 use crate::sys::identity::{Identity, Limit, limits_in};
 use crate::sys::raw;
@@ -36,7 +36,7 @@ impl Account {
     /// Asks the databases that the machine is set up with; without the program for that, its file.
     fn find(name: &str) -> Option<Account> {
         let text = match on_path("getent") {
-            Some(getent) => ask(&getent, &["passwd", name]).unwrap_or_default(),
+            Some(getent) => Client::of(getent).ask(&["passwd", name]).unwrap_or_default(),
             None => std::fs::read_to_string("/etc/passwd").unwrap_or_default(),
         };
         text.lines().filter_map(Account::parse).find(|account| account.name == name)
@@ -68,7 +68,8 @@ impl Account {
     }
 
     fn groups(&self) -> Vec<u32> {
-        let listed = on_path("id").and_then(|id| ask(&id, &["-G", &self.name]).ok()).unwrap_or_default();
+        let listed =
+            on_path("id").and_then(|id| Client::of(id).ask(&["-G", &self.name]).ok()).unwrap_or_default();
         let mut groups: Vec<u32> = listed.split_whitespace().filter_map(|group| group.parse().ok()).collect();
         if !groups.contains(&self.group) {
             groups.push(self.group);
@@ -155,7 +156,7 @@ impl Login {
     /// Whether this user may read a file, the way to it included.
     pub fn may_read(&self, path: &Path) -> bool {
         let Some(test) = on_path("test") else { return true };
-        Asking { path: &test, login: Some(self) }.ask(&["-r", &path.to_string_lossy()]).is_ok()
+        Client { login: Some(self.clone()), ..Client::of(test) }.ask(&["-r", &path.to_string_lossy()]).is_ok()
     }
 }
 
@@ -163,7 +164,7 @@ impl Login {
 fn asked_of_a_login(name: &str) -> Result<(Vec<Limit>, u32), String> {
     let runuser = on_path("runuser").ok_or("`runuser` is not installed")?;
     let arguments = ["-u", name, "--", "cat", "/proc/self/limits", "/proc/self/status"];
-    let said = ask(&runuser, &arguments).map_err(|why| why.reason)?;
+    let said = Client::of(runuser).ask(&arguments).map_err(|why| why.reason)?;
     let limits = limits_in(&said).ok_or("`/proc/self/limits` is not as known")?;
     let mask = said.lines().find_map(|line| line.strip_prefix("Umask:"));
     let mask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022);

@@ -8,11 +8,9 @@ use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure};
 use crate::probe::message::Inside;
 use crate::probe::{LIMITS, PROBE};
-use crate::resource::command;
 use crate::subject::Order;
 use crate::subject::container::{Draft, Entered, First, Found, Span, Verbs, nothing_runs};
 use crate::subject::limits::Limits;
-use crate::sys::spawn::Program;
 
 /// A container of a runtime.
 pub(super) struct OfRuntime<'a> {
@@ -23,24 +21,18 @@ pub(super) struct OfRuntime<'a> {
     pub first: Option<First>,
 }
 
-impl OfRuntime<'_> {
-    fn program(&self, words: &[&str]) -> Result<Program, Failure> {
-        command::program(&self.oci.binary, &self.oci.arguments(words))
-    }
-}
-
 impl Verbs for OfRuntime<'_> {
     fn create(&mut self) -> Result<Span, Abort> {
         let bundle = self.bundle.directory().to_string_lossy();
         let file = self.draft.directory.join("first.pid");
         let words = ["create", "--bundle", &bundle, "--pid-file", &file.to_string_lossy(), &self.draft.name];
-        let ended = self.draft.carry_out(&self.program(&words)?)?;
+        let ended = self.draft.carry_out(&self.oci.client.program(&words)?)?;
         self.first = Some(First::of_file(&file, &self.oci.spec.name)?);
         Ok(Span::of(&ended))
     }
 
     fn start(&mut self) -> Result<Span, Abort> {
-        Ok(Span::of(&self.draft.carry_out(&self.program(&["start", &self.draft.name])?)?))
+        Ok(Span::of(&self.draft.carry_out(&self.oci.client.program(&["start", &self.draft.name])?)?))
     }
 
     fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
@@ -48,19 +40,20 @@ impl Verbs for OfRuntime<'_> {
         let own = if self.oci.spec.name == "crun" { &["exec", "--no-new-privs"][..] } else { &["exec"] };
         let words = order.words(Limits::of(&self.oci.spec).map(|_| LIMITS));
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let program = self.program(&[own, &[&self.draft.name, EXECUTABLE, PROBE], &words].concat())?;
+        let program =
+            self.oci.client.program(&[own, &[&self.draft.name, EXECUTABLE, PROBE], &words].concat())?;
         self.draft.enter(&program, order, Terminal::No)
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {
         let first = self.first.as_ref().ok_or_else(nothing_runs)?;
-        self.draft.stop(&self.program(&["kill", &self.draft.name, "TERM"])?, first)
+        self.draft.stop(&self.oci.client.program(&["kill", &self.draft.name, "TERM"])?, first)
     }
 
     fn remove(&mut self) -> Result<Span, Abort> {
         // runsc counts a sandbox as running until somebody has reaped it.
         let own = if self.oci.spec.name == "runsc" { &["delete", "--force"][..] } else { &["delete"] };
-        let program = self.program(&[own, &[&self.draft.name]].concat())?;
+        let program = self.oci.client.program(&[own, &[&self.draft.name]].concat())?;
         Ok(Span::of(&self.draft.carry_out(&program)?))
     }
 

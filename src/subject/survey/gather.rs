@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Daemon, Engine, Program, Programs, Root, Socket};
 use crate::host::mounts::{self, Storage};
-use crate::subject::component::{Asking, ask};
+use crate::subject::component::Client;
 use crate::subject::{Unavailable, docker, on_path, podman};
 use crate::sys::{cgroup, filesystem, process};
 
@@ -55,7 +55,7 @@ fn program(name: &'static str, how: Ask) -> Option<Program> {
     let path = on_path(name)?;
     let version = match how {
         Ask::Nothing => Ok(String::new()),
-        _ => Asking::of(&path).version().map_err(|why| why.reason),
+        _ => Client::of(&*path).version().map_err(|why| why.reason),
     };
     let cgroups = match how {
         Ask::Features if version.is_ok() => features(&path),
@@ -66,13 +66,13 @@ fn program(name: &'static str, how: Ask) -> Option<Program> {
 
 /// What a runtime says of control groups; older ones know no such question.
 fn features(path: &Path) -> Option<(bool, bool)> {
-    let answer: Value = serde_json::from_str(&ask(path, &["features"]).ok()?).ok()?;
+    let answer: Value = serde_json::from_str(&Client::of(path).ask(&["features"]).ok()?).ok()?;
     let has = |version: &str| answer.pointer("/linux/cgroup")?.get(version)?.as_bool();
     Some((has("v1")?, has("v2")?))
 }
 
 fn ask_docker(client: &Path) -> Result<Engine, Unavailable> {
-    let info = docker::info(client, &[])?;
+    let info = docker::info(&Client::of(client))?;
     let runtimes = info["Runtimes"].as_object().into_iter().flatten().map(|(name, _)| name.clone());
     Ok(Engine {
         // But the daemon's own names for what containerd brings along.
@@ -82,7 +82,7 @@ fn ask_docker(client: &Path) -> Result<Engine, Unavailable> {
 }
 
 fn ask_podman(client: &Path) -> Result<Engine, Unavailable> {
-    let (info, _) = podman::info(Asking::of(client), &[])?;
+    let (info, _) = podman::info(&Client::of(client))?;
     Ok(engine(&info, ["/version/Version", "/store/graphDriverName", "/store/graphRoot"]))
 }
 
