@@ -181,7 +181,7 @@ impl Session {
                     continue;
                 }
             };
-            let runtime = subject.facts().runtime.clone();
+            let runtime = subject.about().facts.runtime.clone();
             if origin == Origin::Default && is_default_runtime(&spec, found) {
                 continue;
             }
@@ -192,7 +192,7 @@ impl Session {
             };
             match tried {
                 Ok(launch) => {
-                    let (offers, layer) = (subject.offers().to_vec(), kind.layer);
+                    let (offers, layer) = (subject.about().offers.to_vec(), kind.layer);
                     subjects.push(subject);
                     found.entries.push(Entry {
                         label,
@@ -239,7 +239,7 @@ impl Session {
     pub fn environment(&self) -> Environment {
         let Session { run, found, subjects } = self;
         let labels = found.entries.iter().map(|entry| entry.label.clone());
-        let subjects = labels.zip(subjects.iter().map(|subject| facts_of(subject.facts())));
+        let subjects = labels.zip(subjects.iter().map(|subject| facts_of(&subject.about().facts)));
         let unavailable = found.unavailable.iter().map(|(name, why)| {
             let remedy = why.remedy.as_ref().map(|remedy| format!(" (remedy: {remedy})")).unwrap_or_default();
             (name.clone(), format!("{}{remedy}", why.in_short()))

@@ -48,7 +48,7 @@ fn compare(
     name: &str,
     time: Time,
 ) -> Result<Row> {
-    let note = subject.facts().notes.iter().find(|(name, _)| *name == "api version");
+    let note = subject.about().facts.notes.iter().find(|(name, _)| *name == "api version");
     let version = note.context("the subject does not say which version it speaks")?.1.clone();
     let address = docker::address(None);
     let socket = address.strip_prefix("unix://").context("the daemon listens on no socket")?;
@@ -84,7 +84,7 @@ fn create_body(bench: &Bench) -> Result<String> {
         spec: &Spec::parse(SUBJECT)?,
         image: &bench.run.place.reference,
         executable: None,
-        reads_limits: false,
+        detail: None,
         ulimits: &[],
         stop_timeout: None,
         run: &bench.run.id,

@@ -106,7 +106,7 @@ fn subject(kind: &subject::Kind, place: &Place) -> (Value, Item) {
     let mut data = json!({"name": kind.name, "layer": kind.layer.name(), "meaning": kind.meaning});
     let mut found = SubjectFacts::default();
     match (kind.build)(&Spec::plain(kind.name), place) {
-        Ok(subject) => found = session::facts_of(subject.facts()),
+        Ok(subject) => found = session::facts_of(&subject.about().facts),
         Err(why) => {
             item = item.marked(Tone::Open, "not available").detail(&why.reason);
             data["unavailable"] = json!(why.reason);

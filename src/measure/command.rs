@@ -63,7 +63,7 @@ fn launched(subject: &mut dyn Subject, wanted: &Wanted, run: &RunContext) -> Res
 /// Inside a container that runs already.
 fn entered(subject: &mut dyn Subject, wanted: &Wanted, run: &RunContext) -> Result<Sample, Abort> {
     let [identify, nothing, whole] = works(wanted);
-    if !subject.offers().contains(&Need::Exec) {
+    if !subject.about().offers.contains(&Need::Exec) {
         return Err(Failure::new(FailureClass::Unsupported, Need::Exec.lacking()).into());
     }
     let mut container =

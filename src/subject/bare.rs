@@ -14,13 +14,17 @@ use self::confined::Confinement;
 use super::client::{self, Call, Holds, Terminal};
 use super::component::identified;
 use super::container::{Draft, Entered, Found, Span, Verbs, nothing_runs, recorded};
+use super::limits::Limits;
 use super::roots::{self, Copied};
 use super::treatment::{Expected, Own};
-use super::{Facts, Kind, Launch, Mount, Need, Order, Place, RunContext, Spec, Subject, Unavailable, kinds};
+use super::{
+    Description, Facts, Kind, Launch, Mount, Need, Order, Place, RunContext, Spec, Subject, Unavailable,
+    kinds,
+};
 use crate::image::fat;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::{CgroupInUse, Inside};
-use crate::probe::{CGROUP_DIRECTORIES, LIMITS, PROBE};
+use crate::probe::{CGROUP_DIRECTORIES, PROBE};
 use crate::resource::{Held, command};
 use crate::sys::spawn::{self, Child, Program};
 use crate::sys::{clock, network, raw};
@@ -35,11 +39,11 @@ pub static KIND: Kind = Kind {
     sweep: super::leaves_nothing,
 };
 
+const OFFERS: &[Need] = &[Need::Launch, Need::Exec, Need::Work, Need::Network];
+
 struct Bare {
-    spec: Spec,
+    about: Description,
     executable: PathBuf,
-    facts: Facts,
-    expected: Expected,
     /// The root of an image, where one is asked for.
     copied: Option<Held<Copied>>,
     confinement: Option<Confinement>,
@@ -58,13 +62,16 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
             .with_remedy("run dunnage as root, or take `floor` with this image"));
     }
     let component = identified("probe", &place.executable, env!("CARGO_PKG_VERSION"))?;
-    Ok(Box::new(Bare {
-        spec: spec.clone(),
-        facts: Facts { components: vec![component], ..Facts::default() },
-        // Its mounts are its own; nothing else of it is a container's.
-        expected: Expected { mount: if has_image { Own::Private } else { Own::Host }, ..Expected::bare() },
-        confinement: Confinement::of(spec)?,
-        ..Bare::plain(place)
+    let facts = Facts { components: vec![component], ..Facts::default() };
+    // Its mounts are its own; nothing else of it is a container's.
+    let mount = if has_image { Own::Private } else { Own::Host };
+    let expected = Expected { mount, limits: Limits::of(spec), ..Expected::bare() };
+    let confinement = Confinement::of(spec)?;
+    let about = Description::new(spec, facts, expected);
+    Ok(Box::new(match confinement {
+        // The cgroup is there while its process is, so there is none to enter.
+        Some(_) => Bare { about, confinement, ..Bare::plain(place) },
+        None => Bare { about: Description { offers: OFFERS, ..about }, ..Bare::plain(place) },
     }))
 }
 
@@ -77,10 +84,11 @@ pub fn peer(place: &Place) -> impl Subject {
 impl Bare {
     fn plain(place: &Place) -> Bare {
         Bare {
-            spec: Spec::plain("bare"),
+            about: Description {
+                offers: OFFERS,
+                ..Description::new(&Spec::plain("bare"), Facts::default(), Expected::bare())
+            },
             executable: place.executable.clone(),
-            facts: Facts::default(),
-            expected: Expected::bare(),
             copied: None,
             confinement: None,
         }
@@ -100,7 +108,7 @@ impl Bare {
             );
             return Err(Failure::new(FailureClass::Unsupported, reason));
         }
-        words.extend(order.words(self.confinement.as_ref().map(|_| LIMITS)));
+        words.extend(order.words(self.about.expected.detail()));
         let program = Program::new(&self.executable, words);
         let program = match &self.copied {
             Some(copied) => program.and_then(|own| own.with_environment(&copied.image.environment())),
@@ -142,7 +150,7 @@ impl Verbs for OfHost<'_> {
 
     fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
         let program = self.bare.program(order, &self.draft.request.mounts)?;
-        self.draft.enter(&program, order, Terminal::No)
+        self.draft.enter_by(&program, order, Terminal::No)
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {
@@ -162,10 +170,6 @@ impl Verbs for OfHost<'_> {
         self.child.as_ref().map(|child| child.pid).ok_or_else(nothing_runs)
     }
 
-    fn check(&self, inside: &Inside) -> Result<(), Failure> {
-        self.draft.check(inside, &self.bare.expected, None)
-    }
-
     fn output(&mut self) -> String {
         self.child.as_mut().map_or_else(String::new, Child::output)
     }
@@ -180,16 +184,8 @@ impl Verbs for OfHost<'_> {
 }
 
 impl Subject for Bare {
-    fn offers(&self) -> &'static [Need] {
-        match self.confinement {
-            None => &[Need::Launch, Need::Exec, Need::Work, Need::Network],
-            // The cgroup is there while its process is, so there is none to enter.
-            Some(_) => &[Need::Launch, Need::Work],
-        }
-    }
-
-    fn spec(&self) -> &Spec {
-        &self.spec
+    fn about(&self) -> &Description {
+        &self.about
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
@@ -213,35 +209,26 @@ impl Subject for Bare {
     }
 
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
-        if roots::foreign(&self.spec).is_some() {
-            self.copied = Some(Copied::of(&self.spec, run)?);
+        if roots::foreign(&self.about.spec).is_some() {
+            self.copied = Some(Copied::of(&self.about.spec, run)?);
         }
         Ok(self.confinement.as_ref().map_or(Ok(()), Confinement::prepare)?)
     }
 
     fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
         let name = run.next_name();
-        let confinement = self.confinement.as_ref();
         let program = self.program(order, order.mounts())?;
-        let call = Call {
-            name: &name,
-            daemons: Ok(&[]),
-            expected: &self.expected,
-            runtime: None,
-            terminal: Terminal::No,
-            holds: Holds::OneProcess,
-            bundle: None,
-            allowed: order.allowed(run),
-            limits: confinement.map(|it| it.asked),
-        };
-        let Some(confinement) = confinement else { return client::launch(run, &program, &call) };
+        let call =
+            Call { holds: Holds::OneProcess, ..Call::new(&name, &self.about.expected, order.allowed(run)) };
+        let Some(confinement) = &self.confinement else { return client::launch(run, &program, &call) };
         let program = program.in_cgroups(&confinement.plan, &name);
         let launch = || {
             confinement.make(&name)?;
-            client::launch(run, &program, &call)
+            let launched = client::launch(run, &program, &call)?;
+            confinement.remove(&name)?;
+            Ok(launched)
         };
-        let remove = |_: &Result<Launch, Abort>| confinement.remove(&name).map(|()| Found::Yes);
-        recorded(run, &self.spec, &name, launch, remove)
+        recorded(run, &self.about.spec, &name, launch, || confinement.remove(&name).map(|()| Found::Yes))
     }
 
     fn remove(&self, name: &str) -> Result<(), Failure> {
@@ -252,10 +239,6 @@ impl Subject for Bare {
                 Err(Failure::new(FailureClass::Unsupported, reason))
             }
         }
-    }
-
-    fn facts(&self) -> &Facts {
-        &self.facts
     }
 }
 

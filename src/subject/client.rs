@@ -5,7 +5,6 @@
 use std::path::Path;
 
 use super::account::Account;
-use super::limits::Limits;
 use super::treatment::{self, Expected, Network};
 use super::{Cpu, Launch, RunContext};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
@@ -37,8 +36,14 @@ pub struct Call<'a> {
     pub bundle: Option<&'a str>,
     /// How long it may take.
     pub allowed: Nanos,
-    /// The limits that must be found inside, where any were asked for.
-    pub limits: Option<Limits>,
+}
+
+impl<'a> Call<'a> {
+    /// One of a client that makes the container by itself.
+    pub fn new(name: &'a str, expected: &'a Expected, allowed: Nanos) -> Call<'a> {
+        let (terminal, holds) = (Terminal::No, Holds::More);
+        Call { name, daemons: Ok(&[]), expected, runtime: None, terminal, holds, bundle: None, allowed }
+    }
 }
 
 /// What a launch consists of.
@@ -97,8 +102,9 @@ pub(super) fn concluded(
         return Err(Failure::new(FailureClass::Treatment, reason).into());
     }
     call.expected.check(&message.inside, &run.host)?;
-    if let Some(limits) = &call.limits {
-        limits.check(&message.inside)?;
+    let mut treatment = treatment::facts(&message.inside, &run.host);
+    if call.expected.user_map.is_some() {
+        treatment.push(("user_mapping", message.inside.uid_map.join(",")));
     }
     Ok(Launch {
         parts: Vec::new(),
@@ -106,7 +112,7 @@ pub(super) fn concluded(
         returned,
         gone: gone.at,
         look: gone.look,
-        treatment: treatment::facts(&message.inside, &run.host),
+        treatment,
         message,
         cpu,
     })

@@ -11,14 +11,17 @@ use std::path::{Path, PathBuf};
 
 use super::channel::{self, Awaited, Channel};
 use super::client::{self, Terminal};
-use super::limits::Limits;
+use super::component::Client;
 use super::resources;
 use super::treatment::{self, Expected, Network};
 use super::{
-    Access, ContainerRequest, Launch, Mount, Order, Resident, RunContext, Spec, Subject, Work, addresses,
+    Access, ContainerRequest, Joint, Launch, Mount, Offer, Order, Resident, RunContext, Spec, Subject, Work,
+    addresses,
 };
+use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
-use crate::probe::message::{Answer, Inside, Message};
+use crate::probe::PROBE;
+use crate::probe::message::{Answer, Message};
 use crate::resource::command;
 use crate::resource::journal::Entry;
 use crate::sys::signals;
@@ -39,11 +42,6 @@ impl Span {
     /// How long it took.
     pub fn took(self) -> Nanos {
         self.ended.since(self.began)
-    }
-
-    /// Of a command.
-    pub(super) fn of(ended: &Ended) -> Span {
-        Span { began: ended.spawned, ended: ended.returned }
     }
 
     /// Of a verb for which there is nothing to do.
@@ -95,6 +93,8 @@ pub struct Draft<'a> {
     pub request: ContainerRequest,
     /// The run that it belongs to.
     pub run: &'a RunContext,
+    /// What must be found inside.
+    pub expected: Expected,
 }
 
 /// What a kind of subject does for each verb of one container. They come in the order of their declaration, `exec` as often as
@@ -112,8 +112,6 @@ pub trait Verbs: Send {
     fn remove(&mut self) -> Result<Span, Abort>;
     /// The id of its first process, as the host sees it.
     fn first_process(&mut self) -> Result<i32, Failure>;
-    /// Checks the treatment that a probe found inside.
-    fn check(&self, inside: &Inside) -> Result<(), Failure>;
     /// Where its own ports can be reached; none where nothing was published.
     fn ports(&mut self) -> Result<Vec<Published>, Failure> {
         Ok(Vec::new())
@@ -131,6 +129,7 @@ pub struct Container<'a> {
     name: String,
     directory: PathBuf,
     run: &'a RunContext,
+    expected: Expected,
     verbs: Box<dyn Verbs + 'a>,
     entry: Option<Entry>,
     /// Whether a verb was given up in the middle: then what it asked for may still come.
@@ -155,16 +154,28 @@ impl<'a> Container<'a> {
         request: &ContainerRequest,
         run: &'a RunContext,
     ) -> Result<Container<'a>, Abort> {
-        if !request.ports.is_empty() && !subject.publishes_ports() {
-            let reason = format!("`{}` publishes no ports", subject.spec());
+        let about = subject.about();
+        if !request.ports.is_empty() && !about.publishes_ports {
+            let reason = format!("`{}` publishes no ports", about.spec);
             return Err(Failure::new(FailureClass::Unsupported, reason).into());
         }
         let name = run.next_name();
         let directory = run.workspace().join(&name);
         std::fs::create_dir_all(&directory)
             .or_environment(format_args!("cannot make `{}`", directory.display()))?;
-        let mut draft =
-            Draft { name: name.clone(), directory: directory.clone(), request: request.clone(), run };
+        let mut expected = about.expected.clone();
+        // What an engine keeps is no network for processes of the host.
+        let is_joined = |joint: &Joint| joint.bridge.is_some() || about.makes.contains(&Offer::Network);
+        if request.network.as_ref().is_some_and(is_joined) {
+            expected.network = Network::Connected;
+        }
+        let mut draft = Draft {
+            name: name.clone(),
+            directory: directory.clone(),
+            request: request.clone(),
+            run,
+            expected: expected.clone(),
+        };
         let service = match request.program {
             Resident::Waits => None,
             Resident::Serves => {
@@ -176,11 +187,12 @@ impl<'a> Container<'a> {
             }
         };
         let verbs = subject.verbs(draft)?;
-        let entry = run.note(resources::container(subject.spec(), &name))?;
+        let entry = run.note(resources::container(&about.spec, &name))?;
         let mut made = Container {
             name,
             directory,
             run,
+            expected,
             verbs,
             entry: Some(entry),
             cut_short: false,
@@ -218,7 +230,7 @@ impl<'a> Container<'a> {
     pub fn exec<'b>(&mut self, order: impl Into<Order<'b>>) -> Result<Entered, Abort> {
         let order = order.into();
         let entered = self.carry_out(|verbs| verbs.exec(order))?;
-        self.verbs.check(&entered.message.inside)?;
+        self.expected.check(&entered.message.inside, &self.run.host)?;
         Ok(entered)
     }
 
@@ -227,7 +239,7 @@ impl<'a> Container<'a> {
         if let Some(Service::Awaited(awaited)) = &self.service {
             let called = awaited.ready(self.run, &mut || self.verbs.first_process());
             let (channel, hello) = called.map_err(|abort| self.with_output(abort))?;
-            self.verbs.check(&hello.inside)?;
+            self.expected.check(&hello.inside, &self.run.host)?;
             self.service = Some(Service::Ready { channel, hello: Box::new(hello), orders: VecDeque::new() });
         }
         match &self.service {
@@ -366,23 +378,20 @@ pub(super) fn is_over(cut_short: bool, removed: &Result<Found, Failure>) -> bool
     }
 }
 
-/// Carries one launch out under its line in the journal. `remove` removes what it left, as far as it does not do that itself.
+/// Carries one launch out under its line in the journal. Of one that failed `discard` removes what it left.
 pub(super) fn recorded(
     run: &RunContext,
     spec: &Spec,
     name: &str,
     launch: impl FnOnce() -> Result<Launch, Abort>,
-    remove: impl FnOnce(&Result<Launch, Abort>) -> Result<Found, Failure>,
+    discard: impl FnOnce() -> Result<Found, Failure>,
 ) -> Result<Launch, Abort> {
     let entry = run.note(resources::container(spec, name))?;
     let launched = launch();
-    let removed = remove(&launched);
-    if is_over(launched.as_ref().is_err_and(is_cut_short), &removed) {
+    if launched.as_ref().err().is_none_or(|abort| is_over(is_cut_short(abort), &discard())) {
         run.cross_out(entry);
     }
-    let launched = launched?;
-    removed?;
-    Ok(launched)
+    launched
 }
 
 impl Draft<'_> {
@@ -392,12 +401,27 @@ impl Draft<'_> {
     }
 
     /// Carries out one command; one that fails is a failure in its own words.
-    pub(super) fn carry_out(&self, program: &Program) -> Result<Ended, Abort> {
-        command::carry_out(program, self.run.allowed, &self.run.interrupts)
+    pub(super) fn carry_out(&self, client: &Client, words: &[impl AsRef<str>]) -> Result<Span, Abort> {
+        let ended = command::carry_out(&client.program(words)?, self.run.allowed, &self.run.interrupts)?;
+        Ok(Span { began: ended.spawned, ended: ended.returned })
     }
 
-    /// Carries out a command that runs the probe with this order inside.
+    /// Has a client run the probe with this order inside, by this verb.
     pub(super) fn enter(
+        &self,
+        client: &Client,
+        verb: &[&str],
+        order: Order<'_>,
+        terminal: Terminal,
+    ) -> Result<Entered, Abort> {
+        let order_words = order.words(self.expected.detail());
+        let words = [&self.name, EXECUTABLE, PROBE].into_iter().chain(order_words.iter().map(String::as_str));
+        let words: Vec<&str> = verb.iter().copied().chain(words).collect();
+        self.enter_by(&client.program(&words)?, order, terminal)
+    }
+
+    /// The same by a command that is whole.
+    pub(super) fn enter_by(
         &self,
         program: &Program,
         order: Order<'_>,
@@ -414,32 +438,18 @@ impl Draft<'_> {
         Ok(Entered { spawned: ended.spawned, returned: ended.returned, message, treatment })
     }
 
-    /// Compares what a probe found with what was asked for.
-    pub(super) fn check(
-        &self,
-        inside: &Inside,
-        expected: &Expected,
-        limits: Option<Limits>,
-    ) -> Result<(), Failure> {
-        match self.request.network {
-            None => expected.check(inside, &self.run.host)?,
-            Some(_) => {
-                Expected { network: Network::Connected, ..expected.clone() }.check(inside, &self.run.host)?
-            }
-        }
-        limits.map_or(Ok(()), |limits| limits.check(inside))
-    }
-
     /// Waits for the end of the first process, after this command has sent it SIGTERM.
-    pub(super) fn stop(&self, program: &Program, first: &First) -> Result<Span, Abort> {
-        let ended = self.carry_out(program)?;
+    pub(super) fn stop(&self, client: &Client, words: &[&str], first: &First) -> Result<Span, Abort> {
+        let sent = self.carry_out(client, words)?;
         let allowed = self.run.allowed;
         match self.run.interrupts.await_end(Some(&first.process), allowed) {
-            signals::Awaited::Ended => Ok(Span { began: ended.spawned, ended: clock::now() }),
+            signals::Awaited::Ended => Ok(Span { ended: clock::now(), ..sent }),
             signals::Awaited::Interrupted => Err(Abort::Interrupted),
             signals::Awaited::TimedOut => {
-                let reason =
-                    format!("the container did not end within {allowed} after `{}`", program.shown());
+                let reason = format!(
+                    "the container did not end within {allowed} after `{}`",
+                    client.program(words)?.shown()
+                );
                 Err(Failure { took: allowed, ..Failure::new(FailureClass::Timeout, reason) }.into())
             }
         }

@@ -15,22 +15,21 @@ use std::path::{Path, PathBuf};
 
 use self::ctr::{Ctr, NAMESPACE};
 use self::verbs::OfContainerd;
-use super::client::{self, Call, Holds, Terminal};
+use super::client::{self, Call};
 use super::component::{Client, components, identified, program};
-use super::container::{Draft, Found, Verbs, recorded};
+use super::container::{Draft, Verbs, recorded};
 use super::engine::Engine;
 use super::limits::Limits;
 use super::resources::{self, Made, Offer, Wish};
 use super::spec::parse_size;
 use super::treatment::{Expected, Network};
 use super::{
-    Component, Facts, Kind, Launch, Need, Order, Place, RunContext, Spec, Subject, Unavailable, kinds,
-    on_path,
+    Component, Description, Facts, Kind, Launch, Need, Order, Place, RunContext, Spec, Subject, Unavailable,
+    kinds, on_path,
 };
 use crate::image::{EXECUTABLE, Image};
-use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
-use crate::probe::message::Inside;
-use crate::probe::{LIMITS, PROBE};
+use crate::outcome::{Abort, Failure, OrEnvironment};
+use crate::probe::PROBE;
 use crate::resource::Held;
 use crate::sys::process;
 
@@ -49,11 +48,10 @@ pub static KIND: Kind = Kind {
 
 /// containerd as it was found, ready to start containers.
 struct Containerd {
-    spec: Spec,
+    about: Description,
     ctr: Ctr,
     daemons: Result<Vec<i32>, String>,
     runtime: Option<PathBuf>,
-    facts: Facts,
     image: Option<String>,
 }
 
@@ -88,21 +86,36 @@ fn find(spec: &Spec) -> Result<Containerd, Unavailable> {
         ("daemon uptime", daemon.as_ref().map(|daemon| daemon.uptime().to_string())),
     ];
     let known = |(key, value): (&'static str, Option<String>)| Some((key, value?));
+    let facts = Facts {
+        components,
+        runtime: Some(spec.runtime.clone().unwrap_or_else(|| "runc".into())),
+        notes: notes.into_iter().filter_map(known).collect(),
+    };
     Ok(Containerd {
-        spec: spec.clone(),
+        about: description(spec, facts),
         ctr,
         daemons: match &daemon {
             Some(daemon) => Ok(vec![daemon.pid]),
             None => Err("it is not known which process is the daemon".into()),
         },
         runtime,
-        facts: Facts {
-            components,
-            runtime: Some(spec.runtime.clone().unwrap_or_else(|| "runc".into())),
-            notes: notes.into_iter().filter_map(known).collect(),
-        },
         image: None,
     })
+}
+
+fn description(spec: &Spec, facts: Facts) -> Description {
+    let expected = Expected {
+        network: if spec.get("net") == Some("host") { Network::Host } else { Network::Loopback },
+        seccomp: Some(if spec.get("seccomp") == Some("default") { 2 } else { 0 }),
+        root: if spec.get("snapshotter") == Some("native") { &[] } else { &["overlay"] },
+        snapshotter: spec.get("snapshotter").map(str::to_owned),
+        // Its cgroup is seen only where that is mounted, which `ctr` does for limits alone.
+        limits: Limits::of(spec),
+        ..Expected::container()
+    };
+    let is_entered = &[Need::Launch, Need::Exec, Need::Work];
+    let offers = if verbs::is_created_apart(spec) { &Need::CONTAINER[..] } else { is_entered };
+    Description { offers, makes: &[Offer::Image], ..Description::new(spec, facts, expected) }
 }
 
 /// The socket to ask: the one named, else `$CONTAINERD_ADDRESS` as `ctr` itself takes it, else the
@@ -160,11 +173,7 @@ fn line_after(text: &str, word: &str) -> Option<String> {
 
 impl Containerd {
     fn key(&self, key: &str) -> Option<&str> {
-        self.spec.get(key)
-    }
-
-    fn limits(&self) -> Option<Limits> {
-        Limits::of(&self.spec)
+        self.about.spec.get(key)
     }
 
     /// The arguments of a verb that makes a container, from the verb to the probe's order.
@@ -190,10 +199,10 @@ impl Containerd {
         if let Some(snapshotter) = self.key("snapshotter") {
             add(&["--snapshotter", snapshotter]);
         }
-        if let (Some(_), Some(path)) = (&self.spec.runtime, &self.runtime) {
+        if let (Some(_), Some(path)) = (&self.about.spec.runtime, &self.runtime) {
             add(&["--runc-binary", &path.to_string_lossy()]);
         }
-        if self.limits().is_some() {
+        if self.about.expected.limits.is_some() {
             // Limits are read back from the cgroup itself, which `ctr` mounts for nobody.
             add(&["--mount", "type=cgroup,src=cgroup,dst=/sys/fs/cgroup,options=ro:nosuid:noexec:nodev"]);
         }
@@ -207,35 +216,8 @@ impl Containerd {
             add(&["--mount", &format!("type=bind,src={host},dst={inside},options=rbind:{access}")]);
         }
         add(&[image, name, EXECUTABLE, PROBE]);
-        all.extend(order.words(self.limits().map(|_| LIMITS)));
+        all.extend(order.words(self.about.expected.detail()));
         all
-    }
-
-    fn expected(&self) -> Expected {
-        let native = self.key("snapshotter") == Some("native");
-        Expected {
-            network: if self.key("net") == Some("host") { Network::Host } else { Network::Loopback },
-            seccomp: Some(if self.key("seccomp") == Some("default") { 2 } else { 0 }),
-            root: if native { &[] } else { &["overlay"] },
-            // Its cgroup is seen only where that is mounted, which `ctr` does for limits alone.
-            ..Expected::container()
-        }
-    }
-
-    /// Whether the snapshotter that was asked for made the root: its name stands in the path from which
-    /// the root is mounted.
-    fn check_snapshotter(&self, inside: &Inside) -> Result<(), Failure> {
-        let Some(asked) = self.key("snapshotter") else { return Ok(()) };
-        let root = inside.mounts.iter().rfind(|line| line.split(' ').nth(4) == Some("/"));
-        match root {
-            Some(line) if line.contains(&format!("snapshotter.v1.{asked}/")) => Ok(()),
-            _ => {
-                let found = root.map_or("nothing that is known", String::as_str);
-                let reason =
-                    format!("not as asked: the snapshotter {asked} was asked for and the root is `{found}`");
-                Err(Failure::new(FailureClass::Treatment, reason))
-            }
-        }
     }
 
     /// The image to run, imported if it is ours and not there yet.
@@ -262,30 +244,22 @@ impl Containerd {
 
     fn import(&self, image: &Image<'_>, run: &RunContext) -> Result<(), Abort> {
         let import = |archive: &Path| self.ctr.import(archive, &image.reference, self.key("snapshotter"));
-        resources::load_image(image, &self.spec, run, import)
+        resources::load_image(image, &self.about.spec, run, import)
     }
 }
 
 impl Subject for Containerd {
-    fn offers(&self) -> &'static [Need] {
-        self.offered()
-    }
-
-    fn spec(&self) -> &Spec {
-        &self.spec
-    }
-
-    fn makes(&self) -> &'static [Offer] {
-        &[Offer::Image]
+    fn about(&self) -> &Description {
+        &self.about
     }
 
     fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
         let Wish::Image(executable, layers) = wish else {
-            return Err(resources::not_made(&self.spec, wish.offer()).into());
+            return Err(resources::not_made(&self.about.spec, wish.offer()).into());
         };
         let image = resources::layered(executable, layers, run);
         let name = image.reference.clone();
-        let record = resources::of_subject(Offer::Image.kind(), &self.spec, &name);
+        let record = resources::of_subject(Offer::Image.kind(), &self.about.spec, &name);
         run.owner.make(Offer::Image.kind(), record, || {
             self.import(&image, run)?;
             Ok(Made::Named(name.clone()))
@@ -312,30 +286,15 @@ impl Subject for Containerd {
         let name = run.next_name();
         let program = self.ctr.program(&self.making(&["run", "--rm"], run, &name, order))?;
         let call = Call {
-            name: &name,
             daemons: self.daemons.as_deref().map_err(String::as_str),
-            expected: &self.expected(),
             runtime: self.runtime.as_deref(),
-            terminal: Terminal::No,
-            holds: Holds::More,
-            bundle: None,
-            allowed: order.allowed(run),
-            limits: self.limits(),
+            ..Call::new(&name, &self.about.expected, order.allowed(run))
         };
-        let remove = |launched: &Result<Launch, Abort>| match launched {
-            Ok(_) => Ok(Found::Yes),
-            Err(_) => self.ctr.remove(&name, self.key("snapshotter")),
-        };
-        let launched = recorded(run, &self.spec, &name, || client::launch(run, &program, &call), remove)?;
-        self.check_snapshotter(&launched.message.inside)?;
-        Ok(launched)
+        let discard = || self.ctr.remove(&name, self.key("snapshotter"));
+        recorded(run, &self.about.spec, &name, || client::launch(run, &program, &call), discard)
     }
 
     fn remove(&self, name: &str) -> Result<(), Failure> {
         self.ctr.remove(name, self.key("snapshotter")).map(drop)
-    }
-
-    fn facts(&self) -> &Facts {
-        &self.facts
     }
 }

@@ -84,11 +84,12 @@ fn of_info(spec: &Spec, info: &Value, client: Client, component: Component) -> R
         ("daemon started", daemons.first().map(|daemon| daemon.started().to_string()).unwrap_or_default()),
         ("daemon uptime", daemons.first().map(|daemon| daemon.uptime().to_string()).unwrap_or_default()),
     ];
-    let seccomp_by_default = info["SecurityOptions"].as_array().is_some_and(|all| {
-        all.iter().filter_map(Value::as_str).any(|option| option.starts_with("name=seccomp"))
-    });
+    let mut options = info["SecurityOptions"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let filter = options.any(|option| option.starts_with("name=seccomp")).then_some(2);
+    let root: &[_] = if text("Driver").starts_with("overlay") { &["overlay"] } else { &[] };
+    let facts = Facts { components, runtime: Some(runtime), notes: notes.to_vec() };
     Ok(Engine {
-        spec: spec.clone(),
+        about: Engine::description(spec, &client, facts, filter, root),
         client,
         always,
         daemons: match daemons.is_empty() {
@@ -96,9 +97,6 @@ fn of_info(spec: &Spec, info: &Value, client: Client, component: Component) -> R
             true => Err("it is not known which process is the daemon".into()),
         },
         runtime: runtime_path,
-        seccomp_by_default,
-        root: if text("Driver").starts_with("overlay") { &["overlay"] } else { &[] },
-        facts: Facts { components, runtime: Some(runtime), notes: notes.to_vec() },
         image: None,
     })
 }

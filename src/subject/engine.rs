@@ -11,17 +11,19 @@ use std::path::PathBuf;
 
 pub use self::image::users_with_images;
 use self::verbs::OfEngine;
-use super::client::{self, Call, Holds, Terminal};
+use super::client::{self, Call, Terminal};
 use super::component::Client;
 use super::container::{Draft, Found, Verbs, recorded};
 use super::limits::Limits;
 use super::resources::{Made, Offer, Wish};
 use super::treatment::{Cgroup, Expected, Network, Own};
-use super::{Access, Facts, Launch, Need, Order, OtherRuns, RunContext, Spec, Subject, Unavailable, context};
+use super::{
+    Access, Description, Facts, Launch, Need, Order, OtherRuns, RunContext, Spec, Subject, Unavailable,
+    context,
+};
 use crate::image::fat;
-use crate::outcome::{Abort, Failure, FailureClass};
+use crate::outcome::{Abort, Failure};
 use crate::probe::PROBE;
-use crate::probe::message::Inside;
 use crate::resource::Held;
 use crate::sys::raw;
 
@@ -33,8 +35,8 @@ pub const STATE_LABEL: &str = "dunnage.state";
 /// An engine as it was found, ready to start containers.
 #[derive(Debug)]
 pub struct Engine {
-    /// What was asked for.
-    pub spec: Spec,
+    /// What can be said of it.
+    pub about: Description,
     /// Its command line.
     pub client: Client,
     /// Arguments after `run` that this host makes necessary, whatever is asked for.
@@ -44,25 +46,15 @@ pub struct Engine {
     pub daemons: Result<Vec<i32>, String>,
     /// The runtime's executable, where it is known.
     pub runtime: Option<PathBuf>,
-    /// Whether the engine filters system calls unless told otherwise.
-    pub seccomp_by_default: bool,
-    /// Filesystem types that a container's root can have.
-    pub root: &'static [&'static str],
-    /// What it is made of.
-    pub facts: Facts,
     /// The image to run, once `prepare` has found or loaded it.
     pub image: Option<String>,
 }
 
 impl Engine {
-    /// Whether the engine works without root's privileges.
-    fn is_rootless(&self) -> bool {
-        self.spec.name == "podman" && (self.client.login.is_some() || raw::user_and_group().0 != 0)
-    }
-
     /// The arguments of `run`.
     fn run_arguments(&self, run: &RunContext, name: &str, image: &str, order: Order<'_>) -> Vec<String> {
-        let rm: &[&str] = if self.spec.get("rm") == Some("false") { &["run"] } else { &["run", "--rm"] };
+        let rm: &[&str] =
+            if self.about.spec.get("rm") == Some("false") { &["run"] } else { &["run", "--rm"] };
         self.making_arguments(rm, run, (name, image), order)
     }
 
@@ -88,12 +80,13 @@ impl Engine {
         }
         for (key, option) in [("net", "--network"), ("cpus", "--cpus"), ("userns", "--userns")] {
             let instead = key == "net" && joined.is_some();
-            let asked = self.spec.get(key).filter(|value| (key, *value) != ("cpus", "none") && !instead);
+            let asked =
+                self.about.spec.get(key).filter(|value| (key, *value) != ("cpus", "none") && !instead);
             if let Some(value) = asked {
                 add(&[option, value]);
             }
         }
-        if let Some(bytes) = self.spec.get("memory").and_then(super::spec::parse_size) {
+        if let Some(bytes) = self.about.spec.get("memory").and_then(super::spec::parse_size) {
             add(&["--memory", &bytes.to_string()]);
         }
         let switches: [(&str, &str, &[&str]); 4] = [
@@ -104,7 +97,7 @@ impl Engine {
         ];
         switches
             .iter()
-            .filter(|(key, value, _)| self.spec.get(key) == Some(*value))
+            .filter(|(key, value, _)| self.about.spec.get(key) == Some(*value))
             .for_each(|(.., words)| add(words));
         add(&self.always.iter().map(String::as_str).collect::<Vec<_>>());
         for mount in order.mounts() {
@@ -119,7 +112,7 @@ impl Engine {
             let mount = format!("{}:/dunnage:ro", run.place.executable.display());
             add(&["--volume", &mount, "--entrypoint", "/dunnage", image, PROBE]);
         }
-        all.extend(order.words(self.limits().map(|_| crate::probe::LIMITS)));
+        all.extend(order.words(self.about.expected.detail()));
         all
     }
 
@@ -142,19 +135,26 @@ impl Engine {
     }
 
     pub(super) fn terminal(&self) -> Terminal {
-        if self.spec.get("tty") == Some("true") { Terminal::Yes } else { Terminal::No }
+        if self.about.spec.get("tty") == Some("true") { Terminal::Yes } else { Terminal::No }
     }
 
-    /// Removes a container by force where its launch did not do that.
-    pub(super) fn clear(
+    /// Carries a launch out, and removes a container that is not to be removed by the launch.
+    pub(super) fn recorded(
         &self,
-        launched: &Result<Launch, Abort>,
-        rm: impl FnOnce() -> Result<Found, Failure>,
-    ) -> Result<Found, Failure> {
-        match (launched, self.spec.get("rm")) {
-            (Ok(_), Some("false")) | (Err(_), _) => rm(),
-            _ => Ok(Found::Yes),
-        }
+        run: &RunContext,
+        name: &str,
+        launch: impl FnOnce() -> Result<Launch, Abort>,
+        rm: impl Fn() -> Result<Found, Failure>,
+    ) -> Result<Launch, Abort> {
+        let keeps = self.about.spec.get("rm") == Some("false");
+        let launch = || {
+            let launched = launch()?;
+            if keeps {
+                rm()?;
+            }
+            Ok(launched)
+        };
+        recorded(run, &self.about.spec, name, launch, &rm)
     }
 
     /// The image to run.
@@ -163,76 +163,62 @@ impl Engine {
     }
 
     pub(super) fn own_image(&self) -> bool {
-        matches!(self.spec.get("image"), None | Some("small" | fat::NAME))
+        matches!(self.about.spec.get("image"), None | Some("small" | fat::NAME))
     }
 
-    pub(super) fn limits(&self) -> Option<Limits> {
-        Limits::of(&self.spec)
-    }
-
-    pub(super) fn expected(&self) -> Expected {
-        let seccomp = match self.spec.get("seccomp") {
-            Some("off") => Some(0),
-            Some(_) => Some(2),
-            None if self.seccomp_by_default => Some(2),
-            None => None,
-        };
-        Expected {
-            network: match self.spec.get("net") {
+    /// What can be said of an engine that is made of this. `filter` is the mode of seccomp where nothing is asked for, `root`
+    /// are the filesystem types that a container's root can have.
+    pub(super) fn description(
+        spec: &Spec,
+        client: &Client,
+        facts: Facts,
+        filter: Option<u64>,
+        root: &'static [&'static str],
+    ) -> Description {
+        let is_rootless = spec.name == "podman" && (client.login.is_some() || raw::user_and_group().0 != 0);
+        let userns = spec.get("userns");
+        let expected = Expected {
+            network: match spec.get("net") {
                 Some("host") => Network::Host,
                 Some("none") => Network::Loopback,
                 _ => Network::Connected,
             },
-            pid: if self.spec.get("pid") == Some("host") { Own::Host } else { Own::Private },
-            user: match self.spec.get("userns") {
+            pid: if spec.get("pid") == Some("host") { Own::Host } else { Own::Private },
+            user: match userns {
                 // The engine itself lives in one; to its containers that is the host's.
-                _ if self.is_rootless() => Own::Private,
+                _ if is_rootless => Own::Private,
                 Some("auto") => Own::Private,
                 Some("host") => Own::Host,
                 _ => Own::Any,
             },
+            // Root inside is the user who was asked for, and of `userns=auto` one of the user's subordinate ids.
+            user_map: client.login.as_ref().map(|login| match userns {
+                Some("auto") => String::new(),
+                _ => format!("0 {} 1", login.user()),
+            }),
             // Without delegation an ordinary user can make none.
-            cgroup: if self.is_rootless() { Cgroup::Any } else { Cgroup::Own },
-            seccomp,
-            root: self.root,
+            cgroup: if is_rootless { Cgroup::Any } else { Cgroup::Own },
+            seccomp: match spec.get("seccomp") {
+                Some("off") => Some(0),
+                Some(_) => Some(2),
+                None => filter,
+            },
+            root,
+            limits: Limits::of(spec),
             ..Expected::container()
+        };
+        Description {
+            offers: &Need::JOINED,
+            makes: &[Offer::Network, Offer::Volume, Offer::Image],
+            publishes_ports: true,
+            ..Description::new(spec, facts, expected)
         }
-    }
-
-    /// Checks that root inside is the user who was asked for.
-    fn check_mapping(&self, inside: &Inside) -> Result<(), Failure> {
-        let Some(login) = &self.client.login else { return Ok(()) };
-        let root = format!("0 {} 1", login.user());
-        // Root of `userns=auto` is one of the user's subordinate ids.
-        if self.spec.get("userns") == Some("auto") || inside.uid_map.first() == Some(&root) {
-            return Ok(());
-        }
-        let map = &inside.uid_map;
-        let reason = format!("not as asked: `{root}` should begin its user mapping, which is {map:?}");
-        Err(Failure::new(FailureClass::Treatment, reason))
-    }
-
-    /// The launch with its user mapping among the facts, where that was asked for.
-    fn with_mapping(&self, mut launch: Launch) -> Result<Launch, Abort> {
-        self.check_mapping(&launch.message.inside)?;
-        if self.client.login.is_some() {
-            launch.treatment.push(("user_mapping", launch.message.inside.uid_map.join(",")));
-        }
-        Ok(launch)
     }
 }
 
 impl Subject for Engine {
-    fn offers(&self) -> &'static [Need] {
-        &Need::JOINED
-    }
-
-    fn spec(&self) -> &Spec {
-        &self.spec
-    }
-
-    fn makes(&self) -> &'static [Offer] {
-        &[Offer::Network, Offer::Volume, Offer::Image]
+    fn about(&self) -> &Description {
+        &self.about
     }
 
     fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
@@ -256,30 +242,16 @@ impl Subject for Engine {
         let name = run.next_name();
         let program = self.client.program(&self.run_arguments(run, &name, self.image(), order))?;
         let call = Call {
-            name: &name,
             daemons: self.daemons.as_deref().map_err(String::as_str),
-            expected: &self.expected(),
             runtime: self.runtime.as_deref(),
             terminal: self.terminal(),
-            holds: Holds::More,
-            bundle: None,
-            allowed: order.allowed(run),
-            limits: self.limits(),
+            ..Call::new(&name, &self.about.expected, order.allowed(run))
         };
-        let launch = || client::launch(run, &program, &call).and_then(|launch| self.with_mapping(launch));
-        recorded(run, &self.spec, &name, launch, |launched| self.clear(launched, || self.rm(&name)))
-    }
-
-    fn publishes_ports(&self) -> bool {
-        true
+        self.recorded(run, &name, || client::launch(run, &program, &call), || self.rm(&name))
     }
 
     fn remove(&self, name: &str) -> Result<(), Failure> {
         self.rm(name).map(drop)
-    }
-
-    fn facts(&self) -> &Facts {
-        &self.facts
     }
 }
 
@@ -306,7 +278,7 @@ const OUR_IMAGES: [&str; 5] =
 /// images. An image that is in use by somebody's container stays, and that is told.
 pub(super) fn sweep(found: Result<Engine, Unavailable>, others: OtherRuns) -> Vec<String> {
     let Ok(engine) = found else { return Vec::new() };
-    let name = engine.spec.to_string();
+    let name = engine.about.spec.to_string();
     let mut told = Vec::new();
     let format = format!("{{{{.Names}}}} {{{{.Label \"{RUN_LABEL}\"}}}} {{{{.Label \"{STATE_LABEL}\"}}}}");
     let filter = format!("label={RUN_LABEL}");

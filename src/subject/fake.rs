@@ -7,7 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::container::{Draft, Entered, Found, Span, Verbs};
 use super::spec::parse_duration;
-use super::{Cpu, Facts, Kind, Launch, Need, Order, Place, RunContext, Spec, Subject, Unavailable, kinds};
+use super::treatment::Expected;
+use super::{
+    Cpu, Description, Facts, Kind, Launch, Need, Order, Place, RunContext, Spec, Subject, Unavailable, kinds,
+};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::{Done, Inside, Message};
 use crate::stats::Rng;
@@ -32,9 +35,8 @@ struct Fake {
     hang: u64,
     wrong: bool,
     label: String,
-    spec: Spec,
+    about: Description,
     script: Mutex<Script>,
-    facts: Facts,
 }
 
 /// Where in its script it is.
@@ -68,9 +70,15 @@ fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         hang: whole("hang"),
         wrong: spec.get("treatment").is_some(),
         label: spec.shown(),
-        spec: spec.clone(),
+        about: Description {
+            offers: &[Need::Launch, Need::Lifecycle, Need::Exec, Need::Work],
+            ..Description::new(
+                spec,
+                Facts { runtime: spec.runtime.clone(), ..Facts::default() },
+                Expected::anything(),
+            )
+        },
         script: Mutex::default(),
-        facts: Facts { runtime: spec.runtime.clone(), ..Facts::default() },
     }))
 }
 
@@ -167,22 +175,14 @@ impl Verbs for OfScript<'_> {
         Err(Failure::new(FailureClass::Unsupported, "a script has no processes"))
     }
 
-    fn check(&self, _: &Inside) -> Result<(), Failure> {
-        Ok(())
-    }
-
     fn discard(&mut self) -> Result<Found, Failure> {
         Ok(Found::Yes)
     }
 }
 
 impl Subject for Fake {
-    fn offers(&self) -> &'static [Need] {
-        &[Need::Launch, Need::Lifecycle, Need::Exec, Need::Work]
-    }
-
-    fn spec(&self) -> &Spec {
-        &self.spec
+    fn about(&self) -> &Description {
+        &self.about
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
@@ -220,10 +220,6 @@ impl Subject for Fake {
 
     fn remove(&self, _: &str) -> Result<(), Failure> {
         Ok(())
-    }
-
-    fn facts(&self) -> &Facts {
-        &self.facts
     }
 
     fn has_a_clock(&self) -> bool {

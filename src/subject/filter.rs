@@ -63,7 +63,7 @@ fn plain(name: &str) -> Spec {
 fn find_docker() -> Found {
     on_path("docker").filter(|_| remedy_for_docker(&docker::address(None)).is_none())?;
     Some(docker::find(&plain("docker")).map(|engine| {
-        let server = engine.facts().notes.iter().find(|(name, _)| *name == "server");
+        let server = engine.about.facts.notes.iter().find(|(name, _)| *name == "server");
         let version = format!("docker {}", server.map_or("", |(_, version)| version));
         (engine, version)
     }))
@@ -72,7 +72,7 @@ fn find_docker() -> Found {
 fn find_podman() -> Found {
     on_path("podman")?;
     Some(podman::find(&plain("podman")).map(|engine| {
-        let version = engine.facts().components.first().map(|one| one.version.clone());
+        let version = engine.about.facts.components.first().map(|one| one.version.clone());
         (engine, version.unwrap_or_default())
     }))
 }
@@ -81,7 +81,8 @@ fn find_podman() -> Found {
 fn read(mut engine: Engine, run: &RunContext) -> Result<Value, Abort> {
     let read = engine.prepare(run).and_then(|()| engine.bundle(run));
     let profile = read?.pointer("/linux/seccomp").cloned();
-    let none = || Failure::new(FailureClass::Unsupported, format!("{} filters no system calls", engine.spec));
+    let none =
+        || Failure::new(FailureClass::Unsupported, format!("{} filters no system calls", engine.about.spec));
     Ok(profile.filter(Value::is_object).ok_or_else(none)?)
 }
 

@@ -14,18 +14,17 @@ use super::client;
 use super::component::identified;
 use super::container::{Draft, Verbs};
 use super::filter;
-use super::limits::{self, Limits};
+use super::limits;
 use super::resources::{self, Made, Offer, Wish};
 use super::roots;
 use super::treatment::{self, Cgroup, Expected};
 use super::{
-    Apart, Cpu, Facts, Joint, Kind, Launch, Need, Order, OtherRuns, Place, RunContext, Spec, Subject,
+    Apart, Cpu, Description, Facts, Joint, Kind, Launch, Order, OtherRuns, Place, RunContext, Spec, Subject,
     Unavailable, Work, kinds,
 };
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
-use crate::probe::message::Inside;
-use crate::probe::{LIMITS, PROBE, Task};
+use crate::probe::{PROBE, Task};
 use crate::resource::Held;
 use crate::subject::resources::container;
 use crate::sys::bridge::Bridge;
@@ -40,9 +39,7 @@ pub static KIND: Kind =
     Kind { declared: &kinds::FLOOR, as_installed: &["floor"], equalised: &[], build, sweep };
 
 struct Floor {
-    spec: Spec,
-    facts: Facts,
-    expected: Expected,
+    about: Description,
     limit: Option<CpuLimit>,
     /// In a scratch directory that goes with it.
     prepared: Option<Held<Prepared>>,
@@ -75,12 +72,14 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         Ok(plan) if !plan.places.is_empty() && plan.refused.is_empty() => Cgroup::Own,
         _ => Cgroup::Any,
     };
-    let expected = keys::expected(spec, cgroup);
     let facts = Facts { components: vec![component], ..Facts::default() };
+    let about = Description {
+        offers: keys::offers(spec),
+        makes: &[Offer::Network, Offer::Image],
+        ..Description::new(spec, facts, keys::expected(spec, cgroup))
+    };
     Ok(Box::new(Floor {
-        spec: spec.clone(),
-        facts,
-        expected,
+        about,
         limit,
         prepared: None,
         variants: Vec::new(),
@@ -129,13 +128,13 @@ const NOWHERE: &str = "/nonexistent";
 
 impl Floor {
     fn make_network(&self, run: &RunContext) -> Result<Held<Made>, Abort> {
-        let pieces = keys::pieces(&self.spec);
+        let pieces = keys::pieces(&self.about.spec);
         if !container::is_privileged() || pieces.has(Piece::User) || !pieces.has(Piece::Network) {
             let reason = "the floor joins containers as root, without `userns=private` and `net=host`";
             return Err(Failure::new(FailureClass::Unsupported, reason).into());
         }
         let name = run.next_name();
-        let record = resources::of_subject(Offer::Network.kind(), &self.spec, &name);
+        let record = resources::of_subject(Offer::Network.kind(), &self.about.spec, &name);
         run.owner.make(Offer::Network.kind(), record, || {
             let bridge = Bridge::new().or_environment("cannot make a bridge")?;
             Ok(Made::Network(Joint { name, bridge: Some(Arc::new(bridge)) }))
@@ -150,7 +149,7 @@ impl Floor {
         order: Order<'_>,
     ) -> Result<Prepared, Failure> {
         let root = self.root.clone().unwrap_or_else(|| roots::Root::Ours(run.place.rootfs.clone()));
-        let pieces = keys::pieces(&self.spec);
+        let pieces = keys::pieces(&self.about.spec);
         let is_whole = pieces.has(Piece::Mounts) && pieces.has(Piece::Overlay);
         if !is_whole && (!order.mounts().is_empty() || matches!(root, roots::Root::Foreign(_))) {
             let reason = "mounts and images of others need a root of its own: leave `mounts` and `overlay` as they are";
@@ -159,7 +158,7 @@ impl Floor {
         let additions = additions(&root, order.mounts(), run)?;
         let cgroups = cgroups()?;
         cgroups.establish().map_err(|error| Failure::environment(error.to_string()))?;
-        let filter = match self.spec.get("seccomp") {
+        let filter = match self.about.spec.get("seccomp") {
             Some("off") => None,
             _ => {
                 let chosen = run.filter().expect("`prepare` chooses it");
@@ -168,9 +167,9 @@ impl Floor {
         };
         std::fs::create_dir_all(scratch)
             .or_environment(format_args!("cannot make `{}`", scratch.display()))?;
-        let words = order.words(self.limit.map(|_| LIMITS));
+        let words = order.words(self.about.expected.detail());
         // Mount points are made in a root that is no overlay, and the image is to stay what it is.
-        let is_plain = pieces.has(Piece::Mounts) && !pieces.has(Piece::Overlay) && is_small(&self.spec);
+        let is_plain = pieces.has(Piece::Mounts) && !pieces.has(Piece::Overlay) && is_small(&self.about.spec);
         let rootfs = if is_plain { own_root(root.path(), scratch)? } else { root.path().to_owned() };
         container::prepare(container::Spec {
             rootfs,
@@ -251,7 +250,7 @@ fn program_in(pieces: Pieces, on_the_host: &std::path::Path) -> &std::path::Path
 fn launch_prepared(
     spec: &Spec,
     prepared: &mut Prepared,
-    check: impl Fn(&Inside, &Inside) -> Result<(), Failure>,
+    expected: &Expected,
     class_of: impl Fn(&LaunchFailed) -> FailureClass,
     allowed: Nanos,
     run: &RunContext,
@@ -282,7 +281,7 @@ fn launch_prepared(
     })?;
     let message = client::message_in("the probe inside", &ended, client::Terminal::No)?;
     let (cpu, _) = account.finish(pid, None);
-    check(&message.inside, &run.host)?;
+    expected.check(&message.inside, &run.host)?;
     Ok(Launch {
         spawned: ended.spawned,
         returned: gone.returned,
@@ -298,23 +297,15 @@ fn launch_prepared(
 }
 
 impl Subject for Floor {
-    fn offers(&self) -> &'static [Need] {
-        keys::offers(&self.spec)
-    }
-
-    fn spec(&self) -> &Spec {
-        &self.spec
-    }
-
-    fn makes(&self) -> &'static [Offer] {
-        &[Offer::Network, Offer::Image]
+    fn about(&self) -> &Description {
+        &self.about
     }
 
     fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
         match wish {
             Wish::Image(executable, layers) => resources::unpacked(executable, layers, run),
             Wish::Network => self.make_network(run),
-            Wish::Volume => Err(resources::not_made(&self.spec, Offer::Volume).into()),
+            Wish::Volume => Err(resources::not_made(&self.about.spec, Offer::Volume).into()),
         }
     }
 
@@ -332,11 +323,11 @@ impl Subject for Floor {
     }
 
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
-        if self.spec.get("seccomp") != Some("off") {
+        if self.about.spec.get("seccomp") != Some("off") {
             filter::choose(run)?;
         }
-        if !is_small(&self.spec) {
-            self.root = Some(roots::root(&self.spec, run)?);
+        if !is_small(&self.about.spec) {
+            self.root = Some(roots::root(&self.about.spec, run)?);
         }
         let made = run.owner.directory(|scratch| Ok(self.container(run, scratch, Task::Start.into())?))?;
         self.prepared = Some(made);
@@ -357,20 +348,10 @@ impl Subject for Floor {
             }
         };
         let prepared = prepared.expect("`prepare` comes before any launch, and works are made above");
-        let limits = Limits::of(&self.spec);
-        let check = |inside: &Inside, host: &Inside| {
-            self.expected.check(inside, host)?;
-            limits.map_or(Ok(()), |limits| limits.check(inside))
-        };
         let instructions = prepared.filter_instructions();
-        let mut launch = launch_prepared(
-            &self.spec,
-            prepared,
-            check,
-            |_| FailureClass::Environment,
-            order.allowed(run),
-            run,
-        )?;
+        let Description { spec, expected, .. } = &self.about;
+        let class_of = |_: &LaunchFailed| FailureClass::Environment;
+        let mut launch = launch_prepared(spec, prepared, expected, class_of, order.allowed(run), run)?;
         if let Order::Work(_) = order {
             launch.treatment.push(("seccomp_instructions", instructions.to_string()));
         }
@@ -382,9 +363,5 @@ impl Subject for Floor {
         let scratch = self.prepared.as_ref().map_or(NOWHERE, |prepared| prepared.id());
         let left = container::leftovers(scratch.as_ref(), name, &cgroups()?);
         container::undo(&left).map_err(|error| Failure::environment(format!("{error:#}")))
-    }
-
-    fn facts(&self) -> &Facts {
-        &self.facts
     }
 }

@@ -4,7 +4,7 @@
 use super::Unavailable;
 use super::spec::{Spec, parse_duration, parse_size};
 use crate::outcome::{Failure, FailureClass};
-use crate::probe::message::{self, Inside};
+use crate::probe::message;
 use crate::sys::cgroup::{CgroupPlan, CpuLimit, NoLimit};
 use crate::sys::steps::StepError;
 use crate::units::Nanos;
@@ -32,16 +32,8 @@ impl Limits {
         any.then_some(Limits { cpus, burst, memory })
     }
 
-    /// Compares with the limits of the probe's own cgroup, as it sees them.
-    pub fn check(&self, inside: &Inside) -> Result<(), Failure> {
-        let found = inside.limits();
-        match self.fault(&found) {
-            Some(fault) => Err(Failure::new(FailureClass::Treatment, format!("not as asked: {fault}"))),
-            None => Ok(()),
-        }
-    }
-
-    fn fault(&self, found: &message::Limits) -> Option<String> {
+    /// What differs from the limits of the probe's own cgroup, as it sees them.
+    pub(super) fn fault(&self, found: &message::Limits) -> Option<String> {
         let told = |what: &str, asked: &dyn std::fmt::Display, found: Option<String>| {
             let found = found.unwrap_or("none".into());
             Some(format!("a {what} of {asked} was asked for and {found} is in force"))

@@ -42,6 +42,7 @@ pub use unavailable::{Cause, Unavailable};
 pub use work::{ContainerRequest, Order, Resident, Work};
 
 use self::container::{Draft, Verbs};
+use self::treatment::Expected;
 use crate::outcome::{Abort, Failure};
 use crate::probe::Task;
 use crate::probe::message::Message;
@@ -93,14 +94,35 @@ pub struct Facts {
     pub notes: Vec<(&'static str, String)>,
 }
 
+/// What can be said of a subject once its programs are found.
+#[derive(Debug, Clone)]
+pub struct Description {
+    /// What it was asked to be.
+    pub spec: Spec,
+    /// What it is made of.
+    pub facts: Facts,
+    /// What it can do.
+    pub offers: &'static [Need],
+    /// What it can make beside containers.
+    pub makes: &'static [Offer],
+    /// Whether ports of its containers can be had at the host.
+    pub publishes_ports: bool,
+    /// What the probe must find inside.
+    pub expected: Expected,
+}
+
+impl Description {
+    /// Of a subject that starts containers, one launch each, and makes nothing else.
+    fn new(spec: &Spec, facts: Facts, expected: Expected) -> Description {
+        let offers = &[Need::Launch, Need::Work];
+        Description { spec: spec.clone(), facts, offers, makes: &[], publishes_ports: false, expected }
+    }
+}
+
 /// Something that can start a container, or stands in for one.
 pub trait Subject: Send + Sync {
-    /// What it can do.
-    fn offers(&self) -> &'static [Need] {
-        &[Need::Launch, Need::Work]
-    }
-    /// What it was asked to be.
-    fn spec(&self) -> &Spec;
+    /// What can be said of it.
+    fn about(&self) -> &Description;
     /// The verbs of a container that is about to be made, for [`Container::create`].
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort>;
     /// Its pieces, for subjects that offer them.
@@ -121,28 +143,18 @@ pub trait Subject: Send + Sync {
     fn work(&mut self, work: &Work, run: &RunContext) -> Result<Launch, Abort> {
         self.fulfil(work.into(), run)
     }
-    /// Whether ports of its containers can be had at the host.
-    fn publishes_ports(&self) -> bool {
-        false
-    }
-    /// What it can make beside containers.
-    fn makes(&self) -> &'static [Offer] {
-        &[]
-    }
     /// Makes one of these for this run, which holds it.
     fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
         let _ = run;
-        Err(resources::not_made(self.spec(), wish.offer()).into())
+        Err(resources::not_made(&self.about().spec, wish.offer()).into())
     }
     /// Removes one that it made for a run, as after a kill; fine where that has none of this name.
     fn unmake(&self, offer: Offer, name: &str, run: &str) -> Result<(), Failure> {
         let _ = (name, run);
-        Err(resources::not_made(self.spec(), offer))
+        Err(resources::not_made(&self.about().spec, offer))
     }
     /// Removes the instance with this name and whatever is left of it, as after a kill.
     fn remove(&self, name: &str) -> Result<(), Failure>;
-    /// What it is made of.
-    fn facts(&self) -> &Facts;
     /// Whether its time passes on the kernel's clock; scripted ones have their own.
     fn has_a_clock(&self) -> bool {
         true

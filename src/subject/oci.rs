@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use self::verbs::OfRuntime;
-use super::client::{self, Call, Holds, Terminal};
+use super::client::{self, Call};
 use super::component::{Client, program};
 use super::container::{Draft, Found, Verbs, recorded};
 use super::filter;
@@ -16,12 +16,15 @@ use super::limits::{self, Limits};
 use super::resources::{self, Made, Offer, Wish};
 use super::roots;
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
-use super::{Facts, Kind, Launch, Mount, Need, Order, Place, RunContext, Spec, Subject, Unavailable, kinds};
+use super::{
+    Description, Facts, Kind, Launch, Mount, Need, Order, Place, RunContext, Spec, Subject, Unavailable,
+    kinds,
+};
 use crate::image::EXECUTABLE;
 use crate::image::bundle::Bundle;
 use crate::image::spec as config;
 use crate::outcome::{Abort, Failure, OrEnvironment};
-use crate::probe::{LIMITS, Task};
+use crate::probe::Task;
 use crate::resource::Held;
 use crate::sys::cgroup::CpuLimit;
 use crate::sys::raw;
@@ -55,11 +58,9 @@ fn remedy(runtime: &str) -> String {
 }
 
 struct Oci {
-    spec: Spec,
+    about: Description,
     /// An ordinary user's runtime keeps its notes in our own directory, since its default one is root's.
     client: Client,
-    facts: Facts,
-    expected: Expected,
     limit: Option<CpuLimit>,
     /// The bundle of launches.
     bundle: Option<Held<Bundle>>,
@@ -100,8 +101,14 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         no_new_privs: Some(1),
         seccomp: Some(if spec.get("seccomp") == Some("off") { 0 } else { 2 }),
         capabilities: Some(raw::DOCKER_CAPABILITIES),
+        limits: Limits::of(spec),
         ..Expected::container()
     };
+    // gVisor and youki filter the system calls of the first process only, so one that enters is not
+    // treated as asked.
+    let enters_unfiltered = ["runsc", "youki"].contains(&&*spec.name) && spec.get("seccomp") != Some("off");
+    let offers = if enters_unfiltered { &[Need::Launch, Need::Work][..] } else { &Need::CONTAINER };
+    let makes = &[Offer::Image];
     let notes = rootless.then(|| place.state.join(&spec.name));
     if let Some(notes) = &notes {
         client.global.extend(["--root".to_owned(), notes.display().to_string()]);
@@ -110,10 +117,8 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         client.global.extend(gvisor_options(rootless));
     }
     Ok(Box::new(Oci {
-        spec: spec.clone(),
+        about: Description { offers, makes, ..Description::new(spec, facts, expected) },
         client,
-        facts,
-        expected,
         limit,
         bundle: None,
         copied: None,
@@ -152,7 +157,7 @@ impl Oci {
     /// The bundle's description; `name` is the cgroup's and the host's. With somebody else's image, it holds what that asks
     /// for, and the probe is laid into it.
     fn config(&self, run: &RunContext, name: &str, order: Order<'_>) -> Value {
-        let arguments = order.words(self.limit.map(|_| LIMITS));
+        let arguments = order.words(self.about.expected.detail());
         let mut all = config::like_docker(&arguments, "dunnage", &format!("/dunnage/{name}"));
         if let Some(CpuLimit { quota_us, period_us, burst_us }) = self.limit {
             all["linux"]["resources"]["cpu"] = json!({ "quota": quota_us, "period": period_us });
@@ -161,12 +166,12 @@ impl Oci {
             }
         }
         for (key, kind) in [("net", "network"), ("pid", "pid")] {
-            if self.spec.get(key) == Some("host") {
+            if self.about.spec.get(key) == Some("host") {
                 config::share_namespace(&mut all, kind);
             }
         }
         order.mounts().iter().for_each(|mount| config::add_bind(&mut all, mount));
-        if let Some(filter) = run.filter().filter(|_| self.spec.get("seccomp") != Some("off")) {
+        if let Some(filter) = run.filter().filter(|_| self.about.spec.get("seccomp") != Some("off")) {
             all["linux"]["seccomp"] = filter.oci.clone();
         }
         let (user, group) = raw::user_and_group();
@@ -215,27 +220,14 @@ impl Oci {
 }
 
 impl Subject for Oci {
-    fn offers(&self) -> &'static [Need] {
-        // gVisor and youki filter the system calls of the first process only, so one that enters is not
-        // treated as asked.
-        if ["runsc", "youki"].contains(&self.spec.name.as_str()) && self.spec.get("seccomp") != Some("off") {
-            return &[Need::Launch, Need::Work];
-        }
-        &Need::CONTAINER
-    }
-
-    fn spec(&self) -> &Spec {
-        &self.spec
-    }
-
-    fn makes(&self) -> &'static [Offer] {
-        &[Offer::Image]
+    fn about(&self) -> &Description {
+        &self.about
     }
 
     fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
         match wish {
             Wish::Image(executable, layers) => resources::unpacked(executable, layers, run),
-            other => Err(resources::not_made(&self.spec, other.offer()).into()),
+            other => Err(resources::not_made(&self.about.spec, other.offer()).into()),
         }
     }
 
@@ -246,11 +238,11 @@ impl Subject for Oci {
     }
 
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
-        if self.spec.get("seccomp") != Some("off") {
+        if self.about.spec.get("seccomp") != Some("off") {
             filter::choose(run)?;
         }
-        if roots::foreign(&self.spec).is_some() {
-            self.copied = Some(roots::Copied::of(&self.spec, run)?);
+        if roots::foreign(&self.about.spec).is_some() {
+            self.copied = Some(roots::Copied::of(&self.about.spec, run)?);
         }
         let order = Task::Start.into();
         let bundle = run.owner.directory(|directory| {
@@ -258,7 +250,7 @@ impl Subject for Oci {
             if self.copied.is_some() {
                 return Ok(self.bundle_around(directory, &name, run, order)?);
             }
-            let root = roots::root(&self.spec, run)?;
+            let root = roots::root(&self.about.spec, run)?;
             let made = Bundle::write(directory, root.path(), &self.config(run, &name, order));
             Ok(made.or_environment("cannot make a bundle")?)
         })?;
@@ -282,24 +274,13 @@ impl Subject for Oci {
         let program = self.client.program(&["run", "--bundle", &directory, &name])?;
         // youki begins to listen for the end of the container after it has started it, and waits for ever
         // for one that was quicker.
-        let program = if self.spec.name == "youki" { program.keeping_ends_of_children() } else { program };
-        let call = Call {
-            name: &name,
-            daemons: Ok(&[]),
-            expected: &self.expected,
-            // It is started here by its path; an own build may be a script around the program.
-            runtime: None,
-            terminal: Terminal::No,
-            holds: Holds::More,
-            bundle: Some(&bundle_name),
-            allowed: order.allowed(run),
-            limits: Limits::of(&self.spec),
-        };
-        let remove = |launched: &Result<Launch, Abort>| match launched {
-            Ok(_) => Ok(Found::Yes),
-            Err(_) => self.discard(&name, &bundle_name),
-        };
-        recorded(run, &self.spec, &name, || client::launch(run, &program, &call), remove)
+        let program =
+            if self.about.spec.name == "youki" { program.keeping_ends_of_children() } else { program };
+        // It is started here by its path; an own build may be a script around the program.
+        let expected = &self.about.expected;
+        let call = Call { bundle: Some(&bundle_name), ..Call::new(&name, expected, order.allowed(run)) };
+        let launch = || client::launch(run, &program, &call);
+        recorded(run, &self.about.spec, &name, launch, || self.discard(&name, &bundle_name))
     }
 
     fn remove(&self, name: &str) -> Result<(), Failure> {
@@ -311,9 +292,5 @@ impl Subject for Oci {
             }
             _ => Ok(()),
         }
-    }
-
-    fn facts(&self) -> &Facts {
-        &self.facts
     }
 }

@@ -91,15 +91,15 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
     let notes =
         notes.into_iter().chain(client.login.as_ref().map(Login::notes).into_iter().flatten()).collect();
     let driver = text("/store/graphDriverName");
+    let filter = (info.pointer("/host/security/seccompEnabled") == Some(&Value::Bool(true))).then_some(2);
+    let root: &[_] = if driver == "overlay" { &["overlay", "fuse.fuse-overlayfs", "fuse"] } else { &[] };
+    let facts = Facts { components, runtime: Some(text("/host/ociRuntime/name")), notes };
     Ok(Engine {
-        spec: spec.clone(),
+        about: Engine::description(spec, &client, facts, filter, root),
         always: if client.login.is_some() { Vec::new() } else { as_options(&limits_to_ask_for()) },
         client,
         daemons: Ok(Vec::new()),
         runtime: runtime_path,
-        seccomp_by_default: info.pointer("/host/security/seccompEnabled") == Some(&Value::Bool(true)),
-        root: if driver == "overlay" { &["overlay", "fuse.fuse-overlayfs", "fuse"] } else { &[] },
-        facts: Facts { components, runtime: Some(text("/host/ociRuntime/name")), notes },
         image: None,
     })
 }

@@ -102,7 +102,7 @@ static CONTAINER: Kind = Kind {
     look,
     undo: |record, scope| {
         let built = subject(record, scope)?;
-        for client in built.facts().components.iter().take(1) {
+        for client in built.about().facts.components.iter().take(1) {
             process::kill_clients(client.path.as_ref(), &record.id);
         }
         match built.remove(&record.id) {

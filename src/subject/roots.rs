@@ -125,8 +125,8 @@ fn exported(spec: &Spec, reference: &str, run: &RunContext) -> Result<Export, Ab
         (run.tell)(&format!(
             "`{}` runs the image `{reference}` of {}, and {} holds another one under that name",
             spec.shown(),
-            engine.spec,
-            other.spec
+            engine.about.spec,
+            other.about.spec
         ));
     }
     suits(spec, reference, config)?;

@@ -1,7 +1,9 @@
 //! Was the subject given what it was asked to give? Compares what the probe read back from inside
 //! with what was asked for, and condenses it into a few facts that are recorded.
 
+use super::limits::Limits;
 use crate::outcome::{Failure, FailureClass};
+use crate::probe::LIMITS;
 use crate::probe::message::{CgroupInUse, Inside};
 
 /// Whether a namespace is to be the subject's own.
@@ -48,7 +50,7 @@ pub enum Cgroup {
 }
 
 /// What the probe must find inside.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Expected {
     /// The network.
     pub network: Network,
@@ -62,6 +64,8 @@ pub struct Expected {
     pub ipc: Own,
     /// The namespace of host names.
     pub uts: Own,
+    /// The time namespace; stamps of another one cannot be compared.
+    pub time: Own,
     /// The cgroup.
     pub cgroup: Cgroup,
     /// `PR_GET_NO_NEW_PRIVS`, where it is asked for.
@@ -74,9 +78,37 @@ pub struct Expected {
     pub kernel: Kernel,
     /// Filesystem types that the root may have; empty for any.
     pub root: &'static [&'static str],
+    /// The line with which its user mapping begins, where the mapping is asked for; empty for any.
+    pub user_map: Option<String>,
+    /// The snapshotter that makes its root, where one is asked for.
+    pub snapshotter: Option<String>,
+    /// Limits, where any are asked for.
+    pub limits: Option<Limits>,
 }
 
 impl Expected {
+    /// Whatever comes.
+    pub fn anything() -> Expected {
+        Expected {
+            network: Network::Any,
+            pid: Own::Any,
+            user: Own::Any,
+            mount: Own::Any,
+            ipc: Own::Any,
+            uts: Own::Any,
+            time: Own::Any,
+            cgroup: Cgroup::Any,
+            no_new_privs: None,
+            seccomp: None,
+            capabilities: None,
+            kernel: Kernel::Hosts,
+            root: &[],
+            user_map: None,
+            snapshotter: None,
+            limits: None,
+        }
+    }
+
     /// A process that nothing is done to.
     pub fn bare() -> Expected {
         Expected {
@@ -86,12 +118,8 @@ impl Expected {
             mount: Own::Host,
             ipc: Own::Host,
             uts: Own::Host,
-            cgroup: Cgroup::Any,
-            no_new_privs: None,
-            seccomp: None,
-            capabilities: None,
-            kernel: Kernel::Hosts,
-            root: &[],
+            time: Own::Host,
+            ..Expected::anything()
         }
     }
 
@@ -106,6 +134,11 @@ impl Expected {
             cgroup: Cgroup::Own,
             ..Expected::bare()
         }
+    }
+
+    /// What the probe is to read back beside what it always does.
+    pub fn detail(&self) -> Option<&'static str> {
+        self.limits.map(|_| LIMITS)
     }
 
     /// Says what is not as asked, with both values; `host` is what a bare process sees.
@@ -141,6 +174,14 @@ impl Expected {
             None if !self.root.is_empty() => wrong.push("its root is not among its mounts".into()),
             _ => {}
         }
+        let map = &inside.uid_map;
+        if let Some(asked) =
+            self.user_map.iter().find(|asked| !asked.is_empty() && map.first() != Some(asked))
+        {
+            wrong.push(format!("`{asked}` should begin its user mapping, which is {map:?}"));
+        }
+        wrong.extend(self.snapshotter.as_ref().and_then(|asked| snapshotter_fault(asked, inside)));
+        wrong.extend(self.limits.and_then(|asked| asked.fault(&inside.limits())));
         if wrong.is_empty() {
             return Ok(());
         }
@@ -149,24 +190,26 @@ impl Expected {
 
     fn namespace_faults(&self, inside: &Inside, host: &Inside) -> Vec<String> {
         let mut wrong = Vec::new();
-        let namespace = |name: &str| inside.namespaces.get(name).copied();
         let namespaces = [
             ("pid", self.pid),
             ("user", self.user),
             ("mnt", self.mount),
             ("ipc", self.ipc),
             ("uts", self.uts),
+            ("time", self.time),
         ];
         for (name, asked) in namespaces {
-            let same = namespace(name) == host.namespaces.get(name).copied();
+            let same = inside.namespaces.get(name) == host.namespaces.get(name);
             match (asked, same) {
                 (Own::Private, true) => wrong.push(format!("its {name} namespace is the host's")),
+                (Own::Host, false) if name == "time" => {
+                    wrong.push(
+                        "its time namespace is not the host's, so its stamps cannot be compared".into(),
+                    );
+                }
                 (Own::Host, false) => wrong.push(format!("its {name} namespace is not the host's")),
                 _ => {}
             }
-        }
-        if namespace("time") != host.namespaces.get("time").copied() {
-            wrong.push("its time namespace is not the host's, so its stamps cannot be compared".into());
         }
         wrong
     }
@@ -186,6 +229,14 @@ impl Expected {
             _ => None,
         }
     }
+}
+
+/// The snapshotter's name stands in the path from which the root is mounted.
+fn snapshotter_fault(asked: &str, inside: &Inside) -> Option<String> {
+    let root = inside.mounts.iter().rfind(|line| line.split(' ').nth(4) == Some("/"));
+    let found = root.map_or("nothing that is known", String::as_str);
+    (!found.contains(&format!("snapshotter.v1.{asked}/")))
+        .then(|| format!("the snapshotter {asked} was asked for and the root is `{found}`"))
 }
 
 /// Whether nothing ran in its cgroup before it; unknown where it sees none, and where the host's are not
@@ -296,8 +347,8 @@ mod tests {
             no_new_privs: Some(1),
             seccomp: Some(2),
             capabilities: None,
-            kernel: Kernel::Hosts,
             root: &["overlay"],
+            ..Expected::bare()
         }
     }
 

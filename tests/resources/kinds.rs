@@ -82,7 +82,7 @@ pub fn subject(spec: &str, run: &RunContext) -> Box<dyn Subject> {
 
 fn made(spec: &str, wish: Wish<'_>, run: &RunContext) -> Result<Box<dyn Finish>, Abort> {
     let subject = subject(spec, run);
-    assert!(subject.makes().contains(&wish.offer()), "{spec} offers what it makes");
+    assert!(subject.about().makes.contains(&wish.offer()), "{spec} offers what it makes");
     subject.make(wish, run).map(boxed)
 }
 

@@ -10,7 +10,7 @@ use super::{Address, Api};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::resource::command;
 use crate::subject::account::Account;
-use crate::subject::client::{self, Call, Holds, Terminal};
+use crate::subject::client::{self, Call, Terminal};
 use crate::subject::{Launch, Order, RunContext};
 use crate::sys::clock;
 use crate::sys::remains::Remains;
@@ -40,14 +40,13 @@ struct Answered {
 
 /// Carries a launch out. What it leaves behind when it fails is the caller's to remove.
 pub(super) fn launch(run: &RunContext, api: &Api, name: &str, order: Order<'_>) -> Result<Launch, Abort> {
-    let image = api.engine.image.as_deref().expect("`prepare` provides the image before any launch");
     let container = Container::named(&api.version, name);
     let requests = Requests {
-        create: container.create(&api.wish(run, image).body(order)),
+        create: container.create(&api.wish(run, api.engine.image()).body(order)),
         attach: container.attach(),
         start: container.request("POST", "/start"),
         wait: container.request("POST", "/wait"),
-        remove: (api.engine.spec.get("rm") != Some("false")).then(|| container.remove()),
+        remove: (api.engine.about.spec.get("rm") != Some("false")).then(|| container.remove()),
     };
     let address = api.address();
     let remains = Remains::new();
@@ -62,15 +61,10 @@ pub(super) fn launch(run: &RunContext, api: &Api, name: &str, order: Order<'_>) 
     let ended = ended((spawned, returned), answered.status, outputs);
     let message = client::message_in(&requests.start.shown, &ended, terminal)?;
     let call = Call {
-        name,
         daemons: api.daemons(),
-        expected: &api.engine.expected(),
         runtime: api.engine.runtime.as_deref(),
         terminal,
-        holds: Holds::More,
-        bundle: None,
-        allowed: order.allowed(run),
-        limits: api.engine.limits(),
+        ..Call::new(name, &api.engine.about.expected, order.allowed(run))
     };
     let shown = &requests.remove.as_ref().unwrap_or(&requests.wait).shown;
     let count = || account.finish_alone(answered.own_cpu, call.runtime);

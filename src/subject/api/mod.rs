@@ -17,13 +17,12 @@ use self::client::{Address, ask_once, parsed, refused};
 use self::http::Request;
 use self::requests::{Container, Wish as Described};
 use self::verbs::OfApi;
-use super::container::{Draft, Found, Verbs, recorded};
+use super::container::{Draft, Found, Verbs};
 use super::engine::{Engine, RUN_LABEL, STATE_LABEL, is_about_nothing};
 use super::resources::{Joint, Made, not_made, of_subject};
 use super::unavailable::silent_docker;
 use super::{
-    Component, Facts, Launch, Need, Offer, Order, Place, RunContext, Spec, Subject, Unavailable, Wish,
-    component,
+    Component, Description, Launch, Offer, Order, Place, RunContext, Subject, Unavailable, Wish, component,
 };
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::resource::Held;
@@ -43,6 +42,9 @@ const PODMANS_PATIENCE: u32 = 10;
 const ANSWER: Nanos = Nanos::from_millis(20_000);
 /// How long it may take to load an image, of which some are large.
 const LOADING: Nanos = Nanos::from_millis(600_000);
+
+/// What is made by requests beside containers.
+const MADE: &[Offer] = &[Offer::Network];
 
 /// Who answers.
 #[derive(Debug)]
@@ -83,7 +85,8 @@ pub(super) fn of_daemon(
         return Err(Unavailable::because("the daemon did not say what it is"));
     }
     let mut engine = describe(&info, own_component(place)?)?;
-    engine.facts.notes.push(("api version", version.clone()));
+    engine.about.facts.notes.push(("api version", version.clone()));
+    engine.about.makes = MADE;
     Ok(Box::new(Api { engine, server: Server::Daemon(address), version, ulimits: Vec::new() }))
 }
 
@@ -93,12 +96,13 @@ pub(super) fn of_program(
     place: &Place,
     ulimits: Vec<(&'static str, u64)>,
 ) -> Result<Box<dyn Subject>, Unavailable> {
-    for component in &mut engine.facts.components {
+    for component in &mut engine.about.facts.components {
         if component.role == "client" {
             component.role = "daemon".into();
         }
     }
-    engine.facts.components.insert(0, own_component(place)?);
+    engine.about.facts.components.insert(0, own_component(place)?);
+    engine.about.makes = MADE;
     Ok(Box::new(Api { engine, server: Server::Own(None), version: String::new(), ulimits }))
 }
 
@@ -192,10 +196,10 @@ impl Api {
 
     fn wish<'a>(&'a self, run: &'a RunContext, image: &'a str) -> Described<'a> {
         Described {
-            spec: &self.engine.spec,
+            spec: &self.engine.about.spec,
             image,
             executable: (!self.engine.own_image()).then_some(&run.place.executable),
-            reads_limits: self.engine.limits().is_some(),
+            detail: self.engine.about.expected.detail(),
             ulimits: &self.ulimits,
             stop_timeout: match self.server {
                 Server::Daemon(_) => None,
@@ -217,7 +221,7 @@ impl Api {
         let address = self.address();
         let mut patience = Patience::new(ANSWER, Some(&run.interrupts));
         self.version = negotiated(&address, &mut patience)?;
-        let notes = &mut self.engine.facts.notes;
+        let notes = &mut self.engine.about.facts.notes;
         notes.push(("service start-up", start_up));
         notes.push(("api version", self.version.clone()));
         Ok(())
@@ -264,12 +268,8 @@ impl Api {
 }
 
 impl Subject for Api {
-    fn offers(&self) -> &'static [Need] {
-        &Need::JOINED
-    }
-
-    fn spec(&self) -> &Spec {
-        &self.engine.spec
+    fn about(&self) -> &Description {
+        &self.engine.about
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
@@ -284,29 +284,20 @@ impl Subject for Api {
 
     fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
         let name = run.next_name();
-        let remove = |launched: &Result<Launch, Abort>| self.engine.clear(launched, || self.rm(&name));
         let launch = || launch::launch(run, self, &name, order);
-        let launched = recorded(run, &self.engine.spec, &name, launch, remove);
+        let launched = self.engine.recorded(run, &name, launch, || self.rm(&name));
         if let Server::Own(Some(service)) = &mut self.server {
             service.ready.drain();
         }
         launched
     }
 
-    fn publishes_ports(&self) -> bool {
-        true
-    }
-
-    fn makes(&self) -> &'static [Offer] {
-        &[Offer::Network]
-    }
-
     fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
         let Wish::Network = wish else {
-            return Err(not_made(&self.engine.spec, wish.offer()).into());
+            return Err(not_made(&self.engine.about.spec, wish.offer()).into());
         };
         let name = run.next_name();
-        let record = of_subject(Offer::Network.kind(), &self.engine.spec, &name);
+        let record = of_subject(Offer::Network.kind(), &self.engine.about.spec, &name);
         run.owner.make(Offer::Network.kind(), record, || {
             let target = format!("/v{}/networks/create", self.version);
             let labels = json!({ RUN_LABEL: run.id, STATE_LABEL: run.place.state.to_string_lossy() });
@@ -327,10 +318,6 @@ impl Subject for Api {
 
     fn remove(&self, name: &str) -> Result<(), Failure> {
         self.rm(name).map(drop)
-    }
-
-    fn facts(&self) -> &Facts {
-        &self.engine.facts
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::http::Request;
-use crate::probe::{LIMITS, PROBE};
+use crate::probe::PROBE;
 use crate::subject::engine::{RUN_LABEL, STATE_LABEL};
 use crate::subject::{Order, Spec, spec};
 
@@ -22,8 +22,8 @@ pub struct Wish<'a> {
     pub image: &'a str,
     /// The executable to lay into an image that is not ours.
     pub executable: Option<&'a Path>,
-    /// Whether the probe is to read its limits back.
-    pub reads_limits: bool,
+    /// What the probe is to read back beside what it always does.
+    pub detail: Option<&'static str>,
     /// Limits of the kernel's own, soft and hard alike, where the engine must be told.
     pub ulimits: &'a [(&'static str, u64)],
     /// Seconds that it has between SIGTERM and SIGKILL, where the engine must be told what its own
@@ -38,7 +38,7 @@ pub struct Wish<'a> {
 impl Wish<'_> {
     /// The body of the request that makes the container.
     pub fn body(&self, order: Order<'_>) -> Value {
-        let mut arguments = order.words(self.reads_limits.then_some(LIMITS));
+        let mut arguments = order.words(self.detail);
         if self.executable.is_some() {
             arguments.insert(0, PROBE.to_owned());
         }
@@ -156,7 +156,7 @@ impl Container {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::Task;
+    use crate::probe::{LIMITS, Task};
 
     fn body(text: &str, executable: Option<&Path>) -> Value {
         let spec = Spec::parse(text).unwrap();
@@ -164,7 +164,7 @@ mod tests {
             spec: &spec,
             image: "image:tag",
             executable,
-            reads_limits: spec.get("memory").is_some(),
+            detail: spec.get("memory").map(|_| LIMITS),
             ulimits: &[("nofile", 1024)],
             stop_timeout: Some(10),
             run: "12345678",

@@ -10,8 +10,7 @@ use super::launch::{ended, streams, taking};
 use super::requests::Container;
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::probe::message::Inside;
-use crate::probe::{LIMITS, PROBE};
+use crate::probe::PROBE;
 use crate::subject::Order;
 use crate::subject::client::Terminal;
 use crate::subject::container::{Draft, Entered, Found, Published, Span, Verbs};
@@ -55,7 +54,7 @@ impl OfApi<'_> {
     /// Ends the monitors of processes that entered a container which is removed: podman's service has
     /// them wait five minutes for somebody who asks once more how such a process ended.
     fn end_monitors(&self) {
-        for monitor in self.api.engine.facts.components.iter().filter(|one| one.role == "monitor") {
+        for monitor in self.api.engine.about.facts.components.iter().filter(|one| one.role == "monitor") {
             process::kill_clients(monitor.path.as_ref(), &self.draft.name);
         }
     }
@@ -111,7 +110,7 @@ impl Verbs for OfApi<'_> {
         let (engine, run) = (&self.api.engine, self.draft.run);
         let terminal = engine.terminal();
         let tty = terminal == Terminal::Yes;
-        let words = order.words(engine.limits().map(|_| LIMITS));
+        let words = order.words(self.draft.expected.detail());
         let mut command = vec![EXECUTABLE, PROBE];
         command.extend(words.iter().map(String::as_str));
         let make = self
@@ -153,10 +152,6 @@ impl Verbs for OfApi<'_> {
             Some(Published { inside, host: host.parse().ok()? })
         };
         Ok(own.filter_map(published).collect())
-    }
-
-    fn check(&self, inside: &Inside) -> Result<(), Failure> {
-        self.draft.check(inside, &self.api.engine.expected(), self.api.engine.limits())
     }
 
     fn discard(&mut self) -> Result<Found, Failure> {

@@ -3,14 +3,12 @@
 //! process on the host; what the limit does to the process is what is left to see.
 
 use crate::outcome::{Failure, OrEnvironment};
-use crate::subject::limits::{self, Limits};
+use crate::subject::limits;
 use crate::subject::{Spec, Unavailable};
 use crate::sys::cgroup::{CgroupPlan, CpuLimit};
 
 /// What a process is confined by.
 pub(super) struct Confinement {
-    /// What was asked for.
-    pub asked: Limits,
     limit: CpuLimit,
     /// Where its cgroups go.
     pub plan: CgroupPlan,
@@ -19,10 +17,8 @@ pub(super) struct Confinement {
 impl Confinement {
     /// The one that this subject asks for, where it asks for one.
     pub fn of(spec: &Spec) -> Result<Option<Confinement>, Unavailable> {
-        let (Some(limit), Some(asked)) = (limits::cpu_limit(spec)?, Limits::of(spec)) else {
-            return Ok(None);
-        };
-        Ok(Some(Confinement { asked, limit, plan: limits::cpu_cgroups()? }))
+        let Some(limit) = limits::cpu_limit(spec)? else { return Ok(None) };
+        Ok(Some(Confinement { limit, plan: limits::cpu_cgroups()? }))
     }
 
     /// Makes what the cgroups of all processes share.

@@ -8,13 +8,10 @@
 
 use super::super::client::Terminal;
 use super::Containerd;
-use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure};
-use crate::probe::message::Inside;
-use crate::probe::{LIMITS, PROBE};
 use crate::subject::container::{Draft, Entered, First, Found, Span, Verbs, nothing_runs};
-use crate::subject::{Need, Order, Unavailable};
-use crate::sys::spawn::Program;
+use crate::subject::limits::Limits;
+use crate::subject::{Order, Spec};
 
 /// How often containerd may be asked whether it has noticed an end.
 const LOOKS: usize = 100;
@@ -29,25 +26,23 @@ pub(super) struct OfContainerd<'a> {
     pub entries: u64,
 }
 
-impl Containerd {
-    /// Whether `containers create` can be asked for all that the subject is.
-    fn is_created_apart(&self) -> bool {
-        let by_run_only =
-            self.key("seccomp") == Some("default") || self.limits().is_some_and(|asked| asked.cpus.is_some());
-        !by_run_only && self.spec.runtime.is_none()
-    }
-
-    /// What it offers.
-    pub(super) fn offered(&self) -> &'static [Need] {
-        if self.is_created_apart() { &Need::CONTAINER } else { &[Need::Launch, Need::Exec, Need::Work] }
-    }
+/// Whether `containers create` can be asked for all that a subject is.
+pub(super) fn is_created_apart(spec: &Spec) -> bool {
+    let by_run_only =
+        spec.get("seccomp") == Some("default") || Limits::of(spec).is_some_and(|asked| asked.cpus.is_some());
+    !by_run_only && spec.runtime.is_none()
 }
 
 impl OfContainerd<'_> {
-    /// The program of a verb that makes the container.
-    fn making(&self, verb: &[&str]) -> Result<Program, Unavailable> {
+    fn is_created_apart(&self) -> bool {
+        is_created_apart(&self.containerd.about.spec)
+    }
+
+    /// A verb that makes the container.
+    fn make(&self, verb: &[&str]) -> Result<Span, Abort> {
         let Draft { run, name, .. } = &self.draft;
-        self.containerd.ctr.program(&self.containerd.making(verb, run, name, self.draft.order()))
+        let words = self.containerd.making(verb, run, name, self.draft.order());
+        self.draft.carry_out(&self.containerd.ctr, &words)
     }
 
     /// Asks until containerd has noticed the end of the program: it refuses to delete before.
@@ -69,61 +64,50 @@ impl OfContainerd<'_> {
 
 impl Verbs for OfContainerd<'_> {
     fn create(&mut self) -> Result<Span, Abort> {
-        if !self.containerd.is_created_apart() {
+        if !self.is_created_apart() {
             return Ok(Span::none());
         }
-        Ok(Span::of(&self.draft.carry_out(&self.making(&["containers", "create"])?)?))
+        self.make(&["containers", "create"])
     }
 
     fn start(&mut self) -> Result<Span, Abort> {
         let file = self.draft.directory.join("first.pid");
         let path = file.to_string_lossy();
         let detached = ["--detach", "--null-io", "--pid-file", &*path];
-        let program = match self.containerd.is_created_apart() {
-            true => self
-                .containerd
-                .ctr
-                .program(&[&["tasks", "start"], &detached[..], &[&self.draft.name]].concat()),
-            false => self.making(&[&["run"], &detached[..]].concat()),
+        let span = match self.is_created_apart() {
+            true => {
+                let words = [&["tasks", "start"], &detached[..], &[&self.draft.name]].concat();
+                self.draft.carry_out(&self.containerd.ctr, &words)?
+            }
+            false => self.make(&[&["run"], &detached[..]].concat())?,
         };
-        let ended = self.draft.carry_out(&program?)?;
         self.first = Some(First::of_file(&file, "ctr")?);
-        Ok(Span::of(&ended))
+        Ok(span)
     }
 
     fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
         self.entries += 1;
         let id = format!("entry-{}", self.entries);
-        let own = order.words(self.containerd.limits().map(|_| LIMITS));
-        let mut words = vec!["tasks", "exec", "--exec-id", &id, &self.draft.name, EXECUTABLE, PROBE];
-        words.extend(own.iter().map(String::as_str));
-        self.draft.enter(&self.containerd.ctr.program(&words)?, order, Terminal::No)
+        self.draft.enter(&self.containerd.ctr, &["tasks", "exec", "--exec-id", &id], order, Terminal::No)
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {
         let first = self.first.as_ref().ok_or_else(nothing_runs)?;
-        let program =
-            self.containerd.ctr.program(&["tasks", "kill", "--signal", "SIGTERM", &self.draft.name])?;
-        let span = self.draft.stop(&program, first)?;
+        let words = ["tasks", "kill", "--signal", "SIGTERM", &self.draft.name];
+        let span = self.draft.stop(&self.containerd.ctr, &words, first)?;
         self.until_noticed()?;
         Ok(span)
     }
 
     fn remove(&mut self) -> Result<Span, Abort> {
-        let task = self.containerd.ctr.program(&["tasks", "delete", &self.draft.name])?;
-        let container = self.containerd.ctr.program(&["containers", "delete", &self.draft.name])?;
-        let first = self.draft.carry_out(&task)?;
-        let second = self.draft.carry_out(&container)?;
-        Ok(Span { began: first.spawned, ended: second.returned })
+        let first = self.draft.carry_out(&self.containerd.ctr, &["tasks", "delete", &self.draft.name])?;
+        let words = ["containers", "delete", &self.draft.name];
+        let second = self.draft.carry_out(&self.containerd.ctr, &words)?;
+        Ok(Span { began: first.began, ended: second.ended })
     }
 
     fn first_process(&mut self) -> Result<i32, Failure> {
         self.first.as_ref().map(|first| first.pid).ok_or_else(nothing_runs)
-    }
-
-    fn check(&self, inside: &Inside) -> Result<(), Failure> {
-        self.draft.check(inside, &self.containerd.expected(), self.containerd.limits())?;
-        self.containerd.check_snapshotter(inside)
     }
 
     fn discard(&mut self) -> Result<Found, Failure> {

@@ -15,7 +15,7 @@ impl Engine {
     pub(in crate::subject) fn bundle(&self, run: &RunContext) -> Result<Value, Abort> {
         let mut container = Container::create(self, &ContainerRequest::default(), run)?;
         container.start()?;
-        let path = match self.spec.name.as_str() {
+        let path = match self.about.spec.name.as_str() {
             "podman" => {
                 let said =
                     self.client.ask(&["inspect", "--format", "{{.OCIConfigPath}}", container.name()])?;

@@ -16,10 +16,11 @@ impl Engine {
     /// What an image says of itself, if the engine holds it; else the engine's own words.
     pub(in crate::subject) fn image_config(&self, reference: &str) -> Result<Config, String> {
         let said = self.client.ask(&["image", "inspect", reference]).map_err(|why| why.reason)?;
-        let parsed: serde_json::Value = serde_json::from_str(&said)
-            .map_err(|error| format!("`{} image inspect` answered nonsense: {error}", self.spec.name))?;
+        let parsed: serde_json::Value = serde_json::from_str(&said).map_err(|error| {
+            format!("`{} image inspect` answered nonsense: {error}", self.about.spec.name)
+        })?;
         config_in(&parsed[0])
-            .ok_or_else(|| format!("`{} image inspect` does not say what the image is", self.spec.name))
+            .ok_or_else(|| format!("`{} image inspect` does not say what the image is", self.about.spec.name))
     }
 
     /// The root of an image that the engine holds, unpacked if it is not there yet. What of it could not
@@ -31,14 +32,14 @@ impl Engine {
         }
         (run.tell)(&format!(
             "unpacking an image of {}: once, into the state directory, where it stays until `dunnage sweep`",
-            self.spec
+            self.about.spec
         ));
         let held = run.owner.directory(|directory| {
             std::fs::create_dir(directory)
                 .or_environment(format_args!("cannot make `{}`", directory.display()))?;
             let tar = directory.join("export.tar");
             let name = run.next_name();
-            let entry = run.note(container(&self.spec, &name))?;
+            let entry = run.note(container(&self.about.spec, &name))?;
             let written = self.write_tar(run, &name, config, &tar);
             if self.rm(&name).is_ok() {
                 run.cross_out(entry);
@@ -70,7 +71,7 @@ impl Engine {
             program
                 .and_then(|program| run_within(EXPORTING, &program))
                 .map_err(|why| why.reason)
-                .or_environment(format_args!("{} does not give the image out", self.spec))?;
+                .or_environment(format_args!("{} does not give the image out", self.about.spec))?;
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ pub(super) const LOADING_LARGE: Nanos = Nanos::from_millis(600_000);
 impl Engine {
     /// Writes down for `sweep` whose storage holds images of ours.
     fn remember_user(&self, run: &RunContext) -> Result<(), Failure> {
-        let Some(user) = self.spec.get("rootless").filter(|_| self.client.login.is_some()) else {
+        let Some(user) = self.about.spec.get("rootless").filter(|_| self.client.login.is_some()) else {
             return Ok(());
         };
         let path = users_with_images(&run.place.state).join(user);
@@ -55,7 +55,7 @@ impl Engine {
             let asked = self.client.ask(&["image", "inspect", "--format", "{{.Id}}", reference]);
             asked.map(drop).map_err(|why| why.reason)
         };
-        let allowed = if fat::is_named(self.spec.get("image")) { LOADING_LARGE } else { LOADING };
+        let allowed = if fat::is_named(self.about.spec.get("image")) { LOADING_LARGE } else { LOADING };
         self.provide_image_by(run, &holds, &|archive| self.load(archive, allowed))
     }
 
@@ -67,7 +67,7 @@ impl Engine {
         load: &dyn Fn(&Path) -> Result<(), String>,
     ) -> Result<String, Abort> {
         if !self.own_image() {
-            let reference = self.spec.get("image").expect("an image that is not ours was named");
+            let reference = self.about.spec.get("image").expect("an image that is not ours was named");
             if let Some(login) =
                 self.client.login.as_ref().filter(|login| !login.may_read(&run.place.executable))
             {
@@ -84,19 +84,19 @@ impl Engine {
             let held = holds(reference).map_err(|why| {
                 format!("{why}; dunnage pulls nothing, since a download is no part of a start")
             });
-            held.or_environment(format_args!("{} has no image `{reference}`", self.spec.name))?;
+            held.or_environment(format_args!("{} has no image `{reference}`", self.about.spec.name))?;
             return Ok(reference.to_owned());
         }
         let bytes = std::fs::read(&run.place.executable)
             .or_environment(format_args!("cannot read `{}`", run.place.executable.display()))?;
-        let is_fat = fat::is_named(self.spec.get("image"));
+        let is_fat = fat::is_named(self.about.spec.get("image"));
         let image = if is_fat { fat::image(&bytes) } else { Image::small(&bytes) };
         self.remember_user(run)?;
         if holds(&image.reference).is_err() {
             if is_fat {
                 self.check_space(&image, run).map_err(|error| Failure::environment(format!("{error:#}")))?;
             }
-            load_image(&image, &self.spec, run, load)?;
+            load_image(&image, &self.about.spec, run, load)?;
         }
         Ok(image.reference.clone())
     }
@@ -105,7 +105,7 @@ impl Engine {
     fn check_space(&self, image: &Image<'_>, run: &RunContext) -> anyhow::Result<()> {
         image.check_space(&run.place.state)?;
         let note = |name: &str| {
-            let found = self.facts.notes.iter().find(|(own, _)| *own == name);
+            let found = self.about.facts.notes.iter().find(|(own, _)| *own == name);
             found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
         };
         let Some(storage) = note("data root").or_else(|| note("graph root")).map(Path::new) else {

@@ -16,11 +16,11 @@ impl Engine {
             Wish::Network | Wish::Volume => None,
         };
         let name = image.as_ref().map_or_else(|| run.next_name(), |image| image.reference.clone());
-        let record = of_subject(offer.kind(), &self.spec, &name);
+        let record = of_subject(offer.kind(), &self.about.spec, &name);
         run.owner.make(offer.kind(), record, || {
             match &image {
                 Some(image) => {
-                    load_image(image, &self.spec, run, |archive| self.load(archive, LOADING_LARGE))?
+                    load_image(image, &self.about.spec, run, |archive| self.load(archive, LOADING_LARGE))?
                 }
                 None => {
                     let [run, state] = &Engine::labels(run);

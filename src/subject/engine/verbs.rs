@@ -3,10 +3,7 @@
 
 use super::super::client::Terminal;
 use super::Engine;
-use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure};
-use crate::probe::message::Inside;
-use crate::probe::{LIMITS, PROBE};
 use crate::subject::Order;
 use crate::subject::container::{Draft, Entered, Found, Published, Span, Verbs};
 
@@ -18,8 +15,7 @@ pub(super) struct OfEngine<'a> {
 
 impl OfEngine<'_> {
     fn verb(&self, verb: &str) -> Result<Span, Abort> {
-        let program = self.engine.client.program(&[verb, &self.draft.name])?;
-        Ok(Span::of(&self.draft.carry_out(&program)?))
+        self.draft.carry_out(&self.engine.client, &[verb, &self.draft.name])
     }
 }
 
@@ -28,7 +24,7 @@ impl Verbs for OfEngine<'_> {
         let Draft { run, name, .. } = &self.draft;
         let names = (name.as_str(), self.engine.image());
         let arguments = self.engine.making_arguments(&["create"], run, names, self.draft.order());
-        Ok(Span::of(&self.draft.carry_out(&self.engine.client.program(&arguments)?)?))
+        self.draft.carry_out(&self.engine.client, &arguments)
     }
 
     fn start(&mut self) -> Result<Span, Abort> {
@@ -36,14 +32,9 @@ impl Verbs for OfEngine<'_> {
     }
 
     fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
-        let engine = self.engine;
-        let terminal = engine.terminal();
-        let words = order.words(engine.limits().map(|_| LIMITS));
+        let terminal = self.engine.terminal();
         let verb = if terminal == Terminal::Yes { &["exec", "--tty"][..] } else { &["exec"] };
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let program =
-            self.engine.client.program(&[verb, &[&self.draft.name, EXECUTABLE, PROBE], &words].concat())?;
-        self.draft.enter(&program, order, terminal)
+        self.draft.enter(&self.engine.client, verb, order, terminal)
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {
@@ -59,11 +50,6 @@ impl Verbs for OfEngine<'_> {
         let pid = self.engine.client.ask(&words)?.trim().parse();
         let runs = pid.ok().filter(|pid| *pid > 0);
         runs.ok_or_else(|| Failure::environment(format!("`{}` does not run", self.draft.name)))
-    }
-
-    fn check(&self, inside: &Inside) -> Result<(), Failure> {
-        self.draft.check(inside, &self.engine.expected(), self.engine.limits())?;
-        self.engine.check_mapping(inside)
     }
 
     fn ports(&mut self) -> Result<Vec<Published>, Failure> {

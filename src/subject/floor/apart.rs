@@ -2,7 +2,6 @@
 
 use super::{Floor, launch_prepared, program_in};
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::probe::message::Inside;
 use crate::subject::pieces::{Apart, Piece, Pieces, Primitive, Timed};
 use crate::subject::resources::container;
 use crate::subject::treatment::{Cgroup, Expected, Network, Own};
@@ -36,22 +35,19 @@ impl Apart for Floor {
 
     fn launch_with(&mut self, pieces: Pieces, run: &RunContext) -> Result<Launch, Abort> {
         self.get_ready(pieces)?;
-        let expected = expected_of(pieces);
         let own = self.prepared.as_deref_mut().into_iter();
         let variants = self.variants.iter_mut().map(|(_, variant)| variant);
         let mut all = own.chain(variants);
         let prepared = all.find(|one| one.pieces() == pieces).expect("`get_ready` has made it");
         let blind = pieces.has(Piece::Mounts) && !pieces.has(Piece::Filesystems);
-        let check = |inside: &Inside, host: &Inside| match blind {
-            true => without_a_view(&expected).check(&as_if_seen(inside, host), host),
-            false => expected.check(inside, host),
-        };
-        launch_prepared(&self.spec, prepared, check, class_of, run.allowed, run)
+        let expected = expected_of(pieces);
+        let expected = if blind { without_a_view(&expected) } else { expected };
+        launch_prepared(&self.about.spec, prepared, &expected, class_of, run.allowed, run)
     }
 
     fn time(&mut self, primitive: Primitive, run: &RunContext) -> Result<Timed, Abort> {
         let name = run.next_name();
-        let entry = run.note(container(&self.spec, &name))?;
+        let entry = run.note(container(&self.about.spec, &name))?;
         let prepared = self.prepared.as_mut().expect("`prepare` comes before any launch");
         let timed = prepared.time(primitive, &name);
         let clean = timed.as_ref().err().is_none_or(|failed| failed.cleanup.is_none());
@@ -88,23 +84,8 @@ pub(super) fn expected_of(pieces: Pieces) -> Expected {
 /// In a root without `/proc` the probe sees what system calls tell it, and nothing of namespaces and
 /// mounts.
 fn without_a_view(expected: &Expected) -> Expected {
-    Expected {
-        network: Network::Any,
-        pid: Own::Any,
-        user: Own::Any,
-        mount: Own::Any,
-        ipc: Own::Any,
-        uts: Own::Any,
-        root: &[],
-        ..expected.clone()
-    }
-}
-
-/// The floor makes no time namespace, so its stamps are the host's also where nobody can look.
-fn as_if_seen(inside: &Inside, host: &Inside) -> Inside {
-    let mut inside = inside.clone();
-    inside.namespaces.extend(host.namespaces.get_key_value("time").map(|(name, own)| (name.clone(), *own)));
-    inside
+    let Expected { no_new_privs, seccomp, capabilities, .. } = *expected;
+    Expected { no_new_privs, seccomp, capabilities, ..Expected::anything() }
 }
 
 /// Why a piece could not be made.

@@ -1,5 +1,6 @@
 //! What a person can have the floor leave out, and which pieces are made then.
 
+use super::super::limits::Limits;
 use super::super::spec::Spec;
 use super::super::treatment::{Cgroup, Expected};
 use super::apart::expected_of;
@@ -47,6 +48,7 @@ pub(super) fn expected(spec: &Spec, cgroup: Cgroup) -> Expected {
         no_new_privs: Some(u64::from(pieces.has(Piece::NoNewPrivileges))),
         seccomp: Some(if spec.get("seccomp") == Some("off") { 0 } else { 2 }),
         capabilities: pieces.has(Piece::Capabilities).then_some(raw::DOCKER_CAPABILITIES),
+        limits: Limits::of(spec),
         ..expected_of(made)
     }
 }

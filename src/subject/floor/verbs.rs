@@ -8,11 +8,9 @@ use super::super::client::Terminal;
 use super::{Floor, cannot_make};
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
-use crate::probe::message::Inside;
-use crate::probe::{LIMITS, PROBE};
+use crate::probe::PROBE;
 use crate::subject::Order;
 use crate::subject::container::{Draft, Entered, Found, Span, Verbs, nothing_runs};
-use crate::subject::limits::Limits;
 use crate::sys::clock;
 use crate::sys::container::{Entrance, LaunchError, Made, Prepared, Running};
 use crate::sys::spawn::Unfinished;
@@ -20,7 +18,6 @@ use crate::units::Nanos;
 
 /// A container of the floor.
 pub(super) struct OfFloor<'a> {
-    floor: &'a Floor,
     draft: Draft<'a>,
     prepared: Prepared,
     made: Option<Made>,
@@ -42,12 +39,12 @@ fn unfinished(why: Unfinished) -> Abort {
 
 impl<'a> OfFloor<'a> {
     /// What is made ready before the first verb.
-    pub fn new(floor: &'a Floor, draft: Draft<'a>) -> Result<OfFloor<'a>, Failure> {
+    pub fn new(floor: &Floor, draft: Draft<'a>) -> Result<OfFloor<'a>, Failure> {
         let mut prepared = floor.container(draft.run, &draft.directory, draft.order())?;
         if let Some(bridge) = draft.request.network.as_ref().and_then(|joint| joint.bridge.as_ref()) {
             prepared.join(bridge.port().or_environment("cannot join a network")?);
         }
-        Ok(OfFloor { floor, draft, prepared, made: None, running: None, entrances: Vec::new() })
+        Ok(OfFloor { draft, prepared, made: None, running: None, entrances: Vec::new() })
     }
 
     /// The way in for a probe with these words, made when it is first wanted.
@@ -81,7 +78,7 @@ impl Verbs for OfFloor<'_> {
     }
 
     fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
-        let at = self.entrance(order.words(self.floor.limit.map(|_| LIMITS)))?;
+        let at = self.entrance(order.words(self.draft.expected.detail()))?;
         let (Some(made), Some(running)) = (&self.made, &self.running) else {
             return Err(nothing_runs().into());
         };
@@ -113,10 +110,6 @@ impl Verbs for OfFloor<'_> {
 
     fn first_process(&mut self) -> Result<i32, Failure> {
         self.running.as_ref().map(|running| running.child.pid).ok_or_else(nothing_runs)
-    }
-
-    fn check(&self, inside: &Inside) -> Result<(), Failure> {
-        self.draft.check(inside, &self.floor.expected, Limits::of(&self.floor.spec))
     }
 
     fn output(&mut self) -> String {

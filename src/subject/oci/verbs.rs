@@ -4,13 +4,9 @@
 
 use super::super::client::Terminal;
 use super::{Bundle, Oci};
-use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure};
-use crate::probe::message::Inside;
-use crate::probe::{LIMITS, PROBE};
 use crate::subject::Order;
 use crate::subject::container::{Draft, Entered, First, Found, Span, Verbs, nothing_runs};
-use crate::subject::limits::Limits;
 
 /// A container of a runtime.
 pub(super) struct OfRuntime<'a> {
@@ -26,43 +22,35 @@ impl Verbs for OfRuntime<'_> {
         let bundle = self.bundle.directory().to_string_lossy();
         let file = self.draft.directory.join("first.pid");
         let words = ["create", "--bundle", &bundle, "--pid-file", &file.to_string_lossy(), &self.draft.name];
-        let ended = self.draft.carry_out(&self.oci.client.program(&words)?)?;
-        self.first = Some(First::of_file(&file, &self.oci.spec.name)?);
-        Ok(Span::of(&ended))
+        let span = self.draft.carry_out(&self.oci.client, &words)?;
+        self.first = Some(First::of_file(&file, &self.oci.about.spec.name)?);
+        Ok(span)
     }
 
     fn start(&mut self) -> Result<Span, Abort> {
-        Ok(Span::of(&self.draft.carry_out(&self.oci.client.program(&["start", &self.draft.name])?)?))
+        self.draft.carry_out(&self.oci.client, &["start", &self.draft.name])
     }
 
     fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
         // runc takes it from the container's configuration, crun only from its own option.
-        let own = if self.oci.spec.name == "crun" { &["exec", "--no-new-privs"][..] } else { &["exec"] };
-        let words = order.words(Limits::of(&self.oci.spec).map(|_| LIMITS));
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let program =
-            self.oci.client.program(&[own, &[&self.draft.name, EXECUTABLE, PROBE], &words].concat())?;
-        self.draft.enter(&program, order, Terminal::No)
+        let own =
+            if self.oci.about.spec.name == "crun" { &["exec", "--no-new-privs"][..] } else { &["exec"] };
+        self.draft.enter(&self.oci.client, own, order, Terminal::No)
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {
         let first = self.first.as_ref().ok_or_else(nothing_runs)?;
-        self.draft.stop(&self.oci.client.program(&["kill", &self.draft.name, "TERM"])?, first)
+        self.draft.stop(&self.oci.client, &["kill", &self.draft.name, "TERM"], first)
     }
 
     fn remove(&mut self) -> Result<Span, Abort> {
         // runsc counts a sandbox as running until somebody has reaped it.
-        let own = if self.oci.spec.name == "runsc" { &["delete", "--force"][..] } else { &["delete"] };
-        let program = self.oci.client.program(&[own, &[&self.draft.name]].concat())?;
-        Ok(Span::of(&self.draft.carry_out(&program)?))
+        let own = if self.oci.about.spec.name == "runsc" { &["delete", "--force"][..] } else { &["delete"] };
+        self.draft.carry_out(&self.oci.client, &[own, &[&self.draft.name]].concat())
     }
 
     fn first_process(&mut self) -> Result<i32, Failure> {
         self.first.as_ref().map(|first| first.pid).ok_or_else(nothing_runs)
-    }
-
-    fn check(&self, inside: &Inside) -> Result<(), Failure> {
-        self.draft.check(inside, &self.oci.expected, Limits::of(&self.oci.spec))
     }
 
     fn discard(&mut self) -> Result<Found, Failure> {
