@@ -11,37 +11,19 @@ use crate::subject::component::Client;
 use crate::subject::{Unavailable, docker, on_path, podman};
 use crate::sys::{cgroup, filesystem, process};
 
-/// Programs that are looked for, and how each is asked for its version; those without an answer of
-/// their own are only looked for.
-const WANTED: [(&str, Ask); 11] = [
-    ("docker", Ask::Version),
-    ("podman", Ask::Version),
-    ("ctr", Ask::Version),
-    ("containerd", Ask::Version),
-    ("crun", Ask::Features),
-    ("runc", Ask::Features),
-    ("youki", Ask::Features),
-    ("runsc", Ask::Version),
-    ("newuidmap", Ask::Nothing),
-    ("newgidmap", Ask::Nothing),
-    ("slirp4netns", Ask::Nothing),
-];
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ask {
-    Nothing,
-    Version,
-    /// The version, and the runtime's features (`features` of the OCI runtime specification).
-    Features,
-}
+/// Programs that are asked for their versions.
+const ASKED: [&str; 8] = ["docker", "podman", "ctr", "containerd", "crun", "runc", "youki", "runsc"];
+/// Those of them that are asked for their features too (`features` of the OCI runtime specification).
+const FEATURED: [&str; 3] = ["crun", "runc", "youki"];
+/// Programs that are only looked for.
+const SOUGHT: [&str; 4] = ["newuidmap", "newgidmap", "slirp4netns", "pasta"];
 
 pub(super) fn programs() -> Programs {
-    let mut found: Vec<Program> = WANTED.iter().filter_map(|(name, how)| program(name, *how)).collect();
-    found.extend(program("pasta", Ask::Nothing));
-    let path = |name: &str| found.iter().find(|one: &&Program| one.name == name).map(|one| one.path.clone());
+    let found: Vec<Program> = ASKED.into_iter().chain(SOUGHT).filter_map(program).collect();
+    let client = |name: &str| found.iter().find(|one| one.name == name).map(|one| Client::of(&*one.path));
     Programs {
-        docker: path("docker").map(|client| ask_docker(&client)),
-        podman: path("podman").map(|client| ask_podman(&client)),
+        docker: client("docker").map(ask_docker),
+        podman: client("podman").map(ask_podman),
         daemons: process::named(&["dockerd"]).iter().map(|one| daemon(one.pid)).collect(),
         bridge: interfaces().map(|names| names.iter().any(|name| name == "docker0")),
         network: network("self"),
@@ -51,28 +33,26 @@ pub(super) fn programs() -> Programs {
     }
 }
 
-fn program(name: &'static str, how: Ask) -> Option<Program> {
-    let path = on_path(name)?;
-    let version = match how {
-        Ask::Nothing => Ok(String::new()),
-        _ => Client::of(&*path).version().map_err(|why| why.reason),
+fn program(name: &'static str) -> Option<Program> {
+    let client = Client::of(on_path(name)?);
+    let version = match SOUGHT.contains(&name) {
+        true => Ok(String::new()),
+        false => client.version().map_err(|why| why.reason),
     };
-    let cgroups = match how {
-        Ask::Features if version.is_ok() => features(&path),
-        _ => None,
-    };
-    Some(Program { name, path, version, cgroups })
+    let is_featured = FEATURED.contains(&name) && version.is_ok();
+    let cgroups = is_featured.then(|| features(&client)).flatten();
+    Some(Program { name, path: client.path, version, cgroups })
 }
 
 /// What a runtime says of control groups; older ones know no such question.
-fn features(path: &Path) -> Option<(bool, bool)> {
-    let answer: Value = serde_json::from_str(&Client::of(path).ask(&["features"]).ok()?).ok()?;
+fn features(runtime: &Client) -> Option<(bool, bool)> {
+    let answer: Value = serde_json::from_str(&runtime.ask(&["features"]).ok()?).ok()?;
     let has = |version: &str| answer.pointer("/linux/cgroup")?.get(version)?.as_bool();
     Some((has("v1")?, has("v2")?))
 }
 
-fn ask_docker(client: &Path) -> Result<Engine, Unavailable> {
-    let info = docker::info(&Client::of(client))?;
+fn ask_docker(client: Client) -> Result<Engine, Unavailable> {
+    let info = docker::info(&client)?;
     let runtimes = info["Runtimes"].as_object().into_iter().flatten().map(|(name, _)| name.clone());
     Ok(Engine {
         // But the daemon's own names for what containerd brings along.
@@ -81,8 +61,8 @@ fn ask_docker(client: &Path) -> Result<Engine, Unavailable> {
     })
 }
 
-fn ask_podman(client: &Path) -> Result<Engine, Unavailable> {
-    let (info, _) = podman::info(&Client::of(client))?;
+fn ask_podman(client: Client) -> Result<Engine, Unavailable> {
+    let (info, _) = podman::info(&client)?;
     Ok(engine(&info, ["/version/Version", "/store/graphDriverName", "/store/graphRoot"]))
 }
 
@@ -183,6 +163,6 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_is_no_program() {
-        assert_eq!(program("dunnage-has-no-such-program", Ask::Version), None);
+        assert_eq!(program("dunnage-has-no-such-program"), None);
     }
 }

@@ -1,21 +1,23 @@
 //! OCI runtimes: there, answering, and fit for this machine's control groups?
 
-use super::Programs;
+use super::{Program, Programs};
 use crate::host::cgroups::CgroupMode;
 use crate::host::checks::{Finding, View};
 
-/// What holds for every runtime; `Err` is the answer, `Ok` what it says of itself.
-fn fit(view: &View, programs: &Programs, name: &str) -> Result<String, Finding> {
-    let Some(program) = programs.find(name) else {
-        return Err(Finding::not_applicable("not installed"));
-    };
+/// What holds for every runtime; of one that is fit `further` answers, by what it says of itself.
+fn answer(
+    view: &View,
+    programs: &Programs,
+    name: &str,
+    further: impl FnOnce(String, &Program) -> Finding,
+) -> Finding {
+    let Some(program) = programs.find(name) else { return Finding::not_applicable("not installed") };
     let path = program.path.display();
     let version = match &program.version {
         Ok(version) => version,
         Err(why) => {
-            return Err(
-                Finding::problem(why.clone()).advice(format!("install `{name}` anew, or remove `{path}`"))
-            );
+            return Finding::problem(why.clone())
+                .advice(format!("install `{name}` anew, or remove `{path}`"));
         }
     };
     let mode = view.facts.cgroups.mode;
@@ -25,64 +27,51 @@ fn fit(view: &View, programs: &Programs, name: &str) -> Result<String, Finding> 
         _ => None,
     };
     if let Some(lacks) = lacks {
-        return Err(Finding::problem(format!(
+        return Finding::problem(format!(
             "{version} (`{path}`) was built without version {lacks} of control groups, which this machine has"
         ))
-        .advice(format!("use a build with it, as in `-s {name}:bin=PATH`")));
+        .advice(format!("use a build with it, as in `-s {name}:bin=PATH`"));
     }
-    Ok(format!("{version} (`{path}`)"))
+    further(format!("{version} (`{path}`)"), program)
 }
 
 pub(super) fn crun(view: &View, programs: &Programs) -> Finding {
-    let found = match fit(view, programs, "crun") {
-        Ok(found) => found,
-        Err(finding) => return finding,
-    };
-    let left = view.facts.cgroups.left_on_v2();
-    if !left.is_empty() {
-        return Finding::problem(format!(
+    answer(view, programs, "crun", |found, _| match view.facts.cgroups.left_on_v2() {
+        left if left.is_empty() => Finding::ok(found),
+        left => Finding::problem(format!(
             "{found} refuses this hybrid host, since version 2 still has {}",
             left.join(", ")
         ))
-        .advice("see `cgroup-mode`: mount what is left as version 1");
-    }
-    Finding::ok(found)
+        .advice("see `cgroup-mode`: mount what is left as version 1"),
+    })
 }
 
 pub(super) fn runc(view: &View, programs: &Programs) -> Finding {
-    fit(view, programs, "runc").map_or_else(|finding| finding, Finding::ok)
+    answer(view, programs, "runc", |found, _| Finding::ok(found))
 }
 
 /// Its first releases with version 1 did not say so; what is not said is not assumed.
 pub(super) fn youki(view: &View, programs: &Programs) -> Finding {
-    let found = match fit(view, programs, "youki") {
-        Ok(found) => found,
-        Err(finding) => return finding,
-    };
     let old = matches!(view.facts.cgroups.mode, CgroupMode::V1 | CgroupMode::Hybrid);
-    let said = programs.find("youki").and_then(|program| program.cgroups);
-    if old && said.is_none() {
-        return Finding::note(format!("{found} does not say whether it has version 1 of control groups"))
-            .advice("if it fails, build it with the feature `v1`");
-    }
-    Finding::ok(found)
+    answer(view, programs, "youki", |found, program| match program.cgroups {
+        None if old => {
+            Finding::note(format!("{found} does not say whether it has version 1 of control groups"))
+                .advice("if it fails, build it with the feature `v1`")
+        }
+        _ => Finding::ok(found),
+    })
 }
 
 pub(super) fn runsc(view: &View, programs: &Programs) -> Finding {
-    let found = match fit(view, programs, "runsc") {
-        Ok(found) => found,
-        Err(finding) => return finding,
-    };
-    let path = programs.find("runsc").map(|program| program.path.clone()).unwrap_or_default();
-    if path.starts_with("/tmp") {
-        return Finding::problem(format!(
+    answer(view, programs, "runsc", |found, Program { path, .. }| match path.starts_with("/tmp") {
+        true => Finding::problem(format!(
             "{found} lies under `/tmp`, over which gVisor mounts a tmpfs while it sets up"
         ))
-        .command(format!("sudo install {} /usr/local/bin/runsc", path.display()));
-    }
-    Finding::note(format!(
-        "{found}: its clocks begin at zero in each sandbox, so stamps from inside count only when they fit between those of the host"
-    ))
+        .command(format!("sudo install {} /usr/local/bin/runsc", path.display())),
+        false => Finding::note(format!(
+            "{found}: its clocks begin at zero in each sandbox, so stamps from inside count only when they fit between those of the host"
+        )),
+    })
 }
 
 #[cfg(test)]
