@@ -65,7 +65,7 @@ fn of_info(spec: &Spec, info: &Value, client: Client, component: Component) -> R
     let runtime_path =
         if runtime_path.contains('/') { Some(PathBuf::from(runtime_path)) } else { on_path(runtime_path) };
 
-    let daemons = daemons(spec.get("host"));
+    let daemons = daemons(spec.get("host"), &text("DockerRootDir"));
     let role = |daemon: &Process| if daemon.name == "dockerd" { "daemon" } else { "containerd" };
     let parts = daemons.iter().map(|daemon| (role(daemon), daemon.executable.clone()));
     let mut components = components(None, parts.chain([("runtime", runtime_path.clone())]))?;
@@ -135,18 +135,18 @@ pub fn address(host: Option<&str>) -> String {
 
 /// The daemons that work for the client: the dockerd that listens on its socket, and the containerd
 /// that it started or that the system runs. Where somebody else holds the socket for the daemon
-/// (systemd does), the only dockerd there is; with several, none, rather than a wrong one.
-fn daemons(host: Option<&str>) -> Vec<Process> {
+/// (systemd does, or a proxy), the only dockerd there is; of several the one that holds files open below its data root.
+fn daemons(host: Option<&str>, root: &str) -> Vec<Process> {
     let address = address(host);
     let Some(socket) = address.strip_prefix("unix://") else { return Vec::new() };
     let all = process::named(&["dockerd", "containerd"]);
     let dockerds: Vec<_> = all.iter().filter(|one| one.name == "dockerd").collect();
-    let listener = process::listening_on(Path::new(socket));
-    let own = dockerds.iter().find(|one| Some(one.pid) == listener).or(match dockerds[..] {
-        [_] => dockerds.first(),
-        _ => None,
+    let of_id = |id| dockerds.iter().copied().find(|one| one.pid == id);
+    let own = process::listening_on(Path::new(socket)).and_then(of_id).or_else(|| match dockerds[..] {
+        [only] => Some(only),
+        _ => process::holding(&|path| !root.is_empty() && path.starts_with(root)).find_map(of_id),
     });
     let Some(own) = own else { return Vec::new() };
     let below = |one: &&Process| one.name == "containerd" && (one.parent == own.pid || one.parent == 1);
-    std::iter::once((*own).clone()).chain(all.iter().filter(below).cloned()).collect()
+    std::iter::once(own.clone()).chain(all.iter().filter(below).cloned()).collect()
 }
