@@ -80,7 +80,7 @@ pub fn daemon(
         };
         write("containerd.toml", CONTAINERD_CONFIG)?;
         write("daemon.json", "{}")?;
-        let below = Launch { program: &containerd, directory: &directory, interrupts };
+        let start = |program: &Path, words: &[&str]| start(program, words, &directory, interrupts);
         let (config, address) = (within("containerd.toml"), within("containerd.sock"));
         let (root, state) = (within("containerd"), within("c"));
         let mut arguments =
@@ -88,7 +88,7 @@ pub fn daemon(
         let more = if dockerd.is_some() { &[] } else { options };
         arguments.extend(more);
         let both = || -> Result<Daemon, Abort> {
-            let first = below.start(&arguments)?;
+            let first = start(&containerd, &arguments)?;
             let Some(dockerd) = &dockerd else {
                 return Ok(Daemon {
                     socket: address.clone().into(),
@@ -103,7 +103,7 @@ pub fn daemon(
             arguments.extend(["--pidfile", &own[2], "--config-file", &own[3], "--containerd", &address]);
             arguments.extend(["--shutdown-timeout", "5"]);
             arguments.extend(options);
-            let second = Launch { program: dockerd, ..below }.start(&arguments)?;
+            let second = start(dockerd, &arguments)?;
             let start_up = Nanos(first.start_up.0 + second.start_up.0);
             Ok(Daemon { socket, start_up, _programs: vec![second, first] })
         };
@@ -111,26 +111,21 @@ pub fn daemon(
     })
 }
 
-#[derive(Clone, Copy)]
-struct Launch<'a> {
-    program: &'a Path,
-    directory: &'a Path,
-    interrupts: &'a Interrupts,
-}
-
-impl Launch<'_> {
-    /// Starts the program with its words going to a file, since nobody would empty a pipe.
-    fn start(self, arguments: &[&str]) -> Result<Ready, Abort> {
-        let name = self.program.file_name().unwrap_or_default().to_string_lossy();
-        let log = self.directory.join(format!("{name}.log"));
-        let (program, path) = (self.program.to_string_lossy(), log.to_string_lossy());
-        let script = ["-c", "exec 2>\"$0\" >&2 \"$@\"", &path, &program];
-        let words = script.iter().chain(arguments);
-        let program = Program::new(Path::new("/bin/sh"), words)
-            .or_environment(format_args!("cannot start `{program}`"))?;
-        let said = || last_lines(&fs::read_to_string(&log).unwrap_or_default()).into_bytes();
-        ready::start(program, &self.directory.join("ready"), &said, self.interrupts)
-    }
+/// Starts a daemon's program with its words going to a file, since nobody would empty a pipe.
+fn start(
+    program: &Path,
+    arguments: &[&str],
+    directory: &Path,
+    interrupts: &Interrupts,
+) -> Result<Ready, Abort> {
+    let log = directory.join(format!("{}.log", program.file_name().unwrap_or_default().to_string_lossy()));
+    let (program, path) = (program.to_string_lossy(), log.to_string_lossy());
+    let script = ["-c", "exec 2>\"$0\" >&2 \"$@\"", &path, &program];
+    let words = script.iter().chain(arguments);
+    let program =
+        Program::new(Path::new("/bin/sh"), words).or_environment(format_args!("cannot start `{program}`"))?;
+    let said = || last_lines(&fs::read_to_string(&log).unwrap_or_default()).into_bytes();
+    ready::start(program, &directory.join("ready"), &said, interrupts)
 }
 
 fn last_lines(log: &str) -> String {

@@ -14,17 +14,19 @@ use crate::outcome::{Abort, Failure, OrEnvironment};
 /// Whose resources they are: a run, with its journal. Its threads share it.
 #[derive(Debug)]
 pub struct Owner {
-    place: Place,
-    run: String,
+    /// Eight letters and digits that tell the run from all others.
+    pub id: String,
+    /// Where things are kept.
+    pub place: Place,
     journal: Journal,
     instances: AtomicU64,
 }
 
 impl Owner {
     /// Begins the journal of a run, named by eight letters and digits that no other run has.
-    pub fn begin(place: Place, run: String) -> Result<Arc<Owner>> {
-        let journal = Journal::begin(&journals(&place.state), &run)?;
-        Ok(Arc::new(Owner { place, run, journal, instances: AtomicU64::new(0) }))
+    pub fn begin(place: Place, id: String) -> Result<Arc<Owner>> {
+        let journal = Journal::begin(&journals(&place.state), &id)?;
+        Ok(Arc::new(Owner { id, place, journal, instances: AtomicU64::new(0) }))
     }
 
     /// The number of the next thing that this run makes.
@@ -35,22 +37,12 @@ impl Owner {
     /// A name for the next thing, which nobody else uses and which is no part of another one:
     /// `dunnage-RUN-NUMBER`, with six digits at least.
     pub fn next_name(&self) -> String {
-        format!("dunnage-{}-{:06}", self.run, self.next_number())
-    }
-
-    /// The run.
-    pub fn run(&self) -> &str {
-        &self.run
-    }
-
-    /// Where things are kept.
-    pub fn place(&self) -> &Place {
-        &self.place
+        format!("dunnage-{}-{:06}", self.id, self.next_number())
     }
 
     /// A directory for what this run makes and removes again.
     pub fn workspace(&self) -> PathBuf {
-        workspace(&self.place.state, &self.run)
+        workspace(&self.place.state, &self.id)
     }
 
     /// Writes a resource into the journal, before it is made.
@@ -137,7 +129,7 @@ impl<T> Held<T> {
 impl Guard {
     fn undo(&mut self) -> Result<(), String> {
         let Some(entry) = self.entry.take() else { return Ok(()) };
-        undo(&[self.kind], &self.record, &Scope { place: &self.owner.place, run: &self.owner.run })?;
+        undo(&[self.kind], &self.record, &Scope { place: &self.owner.place, run: &self.owner.id })?;
         self.owner.cross_out(entry);
         Ok(())
     }

@@ -54,31 +54,21 @@ pub(super) fn start(
     let mailbox = UnixDatagram::bind(ready)
         .and_then(|mailbox| mailbox.set_nonblocking(true).map(|()| mailbox))
         .or_environment(format_args!("cannot listen at `{}`", ready.display()))?;
-    let started = begin(program, ready, &mailbox, log, interrupts);
+    let program = program.with_variable("NOTIFY_SOCKET", ready.as_os_str());
+    let program = program.or_environment("cannot start a program")?;
+    let started = begin(&program, &mailbox, log, interrupts);
     let _ = std::fs::remove_file(ready);
     started
 }
 
 fn begin(
-    program: Program,
-    ready: &Path,
+    program: &Program,
     mailbox: &UnixDatagram,
     log: &dyn Fn() -> Vec<u8>,
     interrupts: &Interrupts,
 ) -> Result<Ready, Abort> {
     let shown = program.shown();
-    let entries = std::env::vars_os().filter(|(name, _)| name != "NOTIFY_SOCKET").map(|(name, value)| {
-        let mut entry = name;
-        entry.push("=");
-        entry.push(value);
-        entry
-    });
-    let mut notify = std::ffi::OsString::from("NOTIFY_SOCKET=");
-    notify.push(ready);
-    let entries: Vec<_> = entries.chain([notify]).collect();
-    let broken = |error: std::io::Error| Failure::environment(format!("cannot start `{shown}`: {error}"));
-    let program = program.with_environment(&entries).map_err(broken)?;
-    let child = spawn::start(&program).map_err(broken)?;
+    let child = spawn::start(program).or_environment(format_args!("cannot start `{shown}`"))?;
     let mut patience = Patience::new(START, Some(interrupts));
     let (waited, message) = loop {
         let waited = patience.wait_for_either(mailbox, &child);

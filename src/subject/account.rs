@@ -27,19 +27,17 @@ impl<'a> Account<'a> {
         }))
     }
 
-    /// CPU time since then, and whether the runtime's executable was seen to run; `pid` is the client's.
-    pub fn finish(self, pid: i32, runtime: Option<&Path>) -> (Result<Cpu, String>, Option<bool>) {
-        match self.0 {
-            Ok(mut listener) => accounted(listener.finish(Some(pid)), runtime),
-            Err(why) => (Err(why), None),
-        }
-    }
-
-    /// The same where dunnage is the client itself, which used `own` of its thread's time.
-    pub fn finish_alone(self, own: Nanos, runtime: Option<&Path>) -> (Result<Cpu, String>, Option<bool>) {
+    /// CPU time since then, and whether the runtime's executable was seen to run. The client is a child of ours, or this thread;
+    /// `own` of its time counts too.
+    pub fn finish(
+        self,
+        child: Option<i32>,
+        own: Nanos,
+        runtime: Option<&Path>,
+    ) -> (Result<Cpu, String>, Option<bool>) {
         match self.0 {
             Ok(mut listener) => {
-                let (cpu, ran) = accounted(listener.finish(None), runtime);
+                let (cpu, ran) = accounted(listener.finish(child), runtime);
                 (cpu.map(|cpu| Cpu { client: cpu.client + own, ..cpu }), ran)
             }
             Err(why) => (Err(why), None),

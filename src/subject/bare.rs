@@ -243,10 +243,10 @@ impl Subject for Bare {
 }
 
 /// What a process on the host sees of itself, with which every container is compared.
-pub fn view(run: &mut RunContext) -> Result<Inside, Abort> {
+pub fn view(run: &RunContext) -> Result<Inside, Abort> {
     let mut bare = Bare::plain(&run.place);
-    // Nothing to compare with yet: the first look is the host's own.
-    run.host = read_own_namespaces();
+    // Nothing to compare with yet.
+    bare.about.expected = Expected::anything();
     let mut seen = bare.launch(run)?.message.inside;
     seen.cgroups_in_use = cgroups_in_use();
     Ok(seen)
@@ -276,15 +276,4 @@ fn cgroups_in_use() -> BTreeSet<CgroupInUse> {
         }
     }
     in_use
-}
-
-/// The namespaces of this process, which a bare child shares.
-fn read_own_namespaces() -> Inside {
-    let read = |name: &str| {
-        let link = std::fs::read_link(format!("/proc/self/ns/{name}")).ok()?;
-        let digits: String = link.to_str()?.chars().filter(char::is_ascii_digit).collect();
-        Some((name.to_owned(), digits.parse().ok()?))
-    };
-    let names = ["cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"];
-    Inside { namespaces: names.into_iter().filter_map(read).collect(), ..Inside::default() }
 }

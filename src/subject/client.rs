@@ -75,7 +75,7 @@ pub fn launch(run: &RunContext, program: &Program, call: &Call<'_>) -> Result<La
         .wait(call.allowed, Some(&run.interrupts))
         .map_err(|why| command::unfinished(call.allowed, program, why))?;
     let message = message_in(&program.shown(), &ended, call.terminal)?;
-    let count = || account.finish(pid, call.runtime);
+    let count = || account.finish(Some(pid), Nanos(0), call.runtime);
     concluded(run, call, &program.shown(), (ended.spawned, ended.returned), message, remains, count)
 }
 

@@ -21,10 +21,6 @@ use crate::units::{Nanos, Stamp};
 /// The context of a run.
 #[derive(Debug)]
 pub struct RunContext {
-    /// Eight characters that tell this run from all others.
-    pub id: String,
-    /// Where things are kept.
-    pub place: Place,
     /// The person's wish to stop.
     pub interrupts: Interrupts,
     /// Counts CPU time of whole launches, or says why it cannot.
@@ -67,12 +63,9 @@ pub fn may_be_alive(state: &Path, run: &str) -> bool {
 impl RunContext {
     /// Begins a run in this place.
     pub fn begin(place: Place, interrupts: Interrupts, id: String, seed: u64) -> Result<RunContext> {
-        let owner = Owner::begin(place.clone(), id.clone())?;
         Ok(RunContext {
-            owner,
+            owner: Owner::begin(place, id)?,
             listener: Listener::open().map(Mutex::new).map_err(|error| error.to_string()),
-            id,
-            place,
             interrupts,
             host: Inside::default(),
             allowed: Nanos::from_millis(60_000),

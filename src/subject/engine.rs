@@ -19,7 +19,7 @@ use super::resources::{Made, Offer, Wish};
 use super::treatment::{Cgroup, Expected, Network, Own};
 use super::{
     Access, Description, Facts, Launch, Need, Order, OtherRuns, RunContext, Spec, Subject, Unavailable,
-    context,
+    context, swept,
 };
 use crate::image::fat;
 use crate::outcome::{Abort, Failure};
@@ -51,21 +51,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// The arguments of `run`.
-    fn run_arguments(&self, run: &RunContext, name: &str, image: &str, order: Order<'_>) -> Vec<String> {
-        let rm: &[&str] =
-            if self.about.spec.get("rm") == Some("false") { &["run"] } else { &["run", "--rm"] };
-        self.making_arguments(rm, run, (name, image), order)
-    }
-
     /// The arguments of a verb that makes a container, from the verb to the probe's order.
-    fn making_arguments(
-        &self,
-        verb: &[&str],
-        run: &RunContext,
-        (name, image): (&str, &str),
-        order: Order<'_>,
-    ) -> Vec<String> {
+    fn making_arguments(&self, verb: &[&str], run: &RunContext, name: &str, order: Order<'_>) -> Vec<String> {
         let mut all = Vec::new();
         let mut add = |words: &[&str]| all.extend(words.iter().map(|word| (*word).to_owned()));
         add(verb);
@@ -106,6 +93,7 @@ impl Engine {
             let (host, inside) = (mount.host.display(), mount.inside.display());
             add(&["--mount", &format!("type=bind,source={host},target={inside}{access}")]);
         }
+        let image = self.image();
         if self.own_image() {
             add(&[image]);
         } else {
@@ -138,6 +126,11 @@ impl Engine {
         if self.about.spec.get("tty") == Some("true") { Terminal::Yes } else { Terminal::No }
     }
 
+    /// Whether a launch leaves its container.
+    pub(super) fn keeps(&self) -> bool {
+        self.about.spec.get("rm") == Some("false")
+    }
+
     /// Carries a launch out, and removes a container that is not to be removed by the launch.
     pub(super) fn recorded(
         &self,
@@ -146,10 +139,9 @@ impl Engine {
         launch: impl FnOnce() -> Result<Launch, Abort>,
         rm: impl Fn() -> Result<Found, Failure>,
     ) -> Result<Launch, Abort> {
-        let keeps = self.about.spec.get("rm") == Some("false");
         let launch = || {
             let launched = launch()?;
-            if keeps {
+            if self.keeps() {
                 rm()?;
             }
             Ok(launched)
@@ -240,7 +232,8 @@ impl Subject for Engine {
 
     fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
         let name = run.next_name();
-        let program = self.client.program(&self.run_arguments(run, &name, self.image(), order))?;
+        let verb: &[&str] = if self.keeps() { &["run"] } else { &["run", "--rm"] };
+        let program = self.client.program(&self.making_arguments(verb, run, &name, order))?;
         let call = Call {
             daemons: self.daemons.as_deref().map_err(String::as_str),
             runtime: self.runtime.as_deref(),
@@ -290,19 +283,14 @@ pub(super) fn sweep(found: Result<Engine, Unavailable>, others: OtherRuns) -> Ve
         if context::may_be_alive(state.as_ref(), run) {
             continue;
         }
-        told.push(match engine.remove(container) {
-            Ok(()) => format!("removed container `{container}` from {name}"),
-            Err(failure) => format!("could not remove container `{container}` from {name}: {failure}"),
-        });
+        told.push(swept("container", container, &name, engine.remove(container)));
     }
     if others == OtherRuns::Some {
         return told;
     }
     for image in engine.client.ask(&OUR_IMAGES).unwrap_or_default().lines() {
-        told.push(match engine.client.ask(&["rmi", image]) {
-            Ok(_) => format!("removed image `{image}` from {name}"),
-            Err(why) => format!("could not remove image `{image}` from {name}: {}", why.reason),
-        });
+        let done = engine.client.ask(&["rmi", image]).map(drop).map_err(|why| why.reason);
+        told.push(swept("image", image, &name, done));
     }
     told
 }

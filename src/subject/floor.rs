@@ -19,7 +19,7 @@ use super::resources::{self, Made, Offer, Wish};
 use super::roots;
 use super::treatment::{self, Cgroup, Expected};
 use super::{
-    Apart, Cpu, Description, Facts, Joint, Kind, Launch, Order, OtherRuns, Place, RunContext, Spec, Subject,
+    Apart, Description, Facts, Joint, Kind, Launch, Order, OtherRuns, Place, RunContext, Spec, Subject,
     Unavailable, Work, kinds,
 };
 use crate::image::EXECUTABLE;
@@ -31,7 +31,6 @@ use crate::sys::bridge::Bridge;
 use crate::sys::cgroup::{self, CgroupPlan, CpuLimit};
 use crate::sys::container::{self, LaunchError, LaunchFailed, Piece, Pieces, Prepared};
 use crate::sys::seccomp;
-use crate::sys::spawn::Unfinished;
 use crate::units::Nanos;
 
 /// The kind `floor`.
@@ -275,12 +274,9 @@ fn launch_prepared(
         return Err(Failure::environment(format!("a container was left behind: {why}")).into());
     }
     run.cross_out(entry);
-    let ended = gone.end.map_err(|why| match why {
-        Unfinished::Interrupted => Abort::Interrupted,
-        why => Failure::new(FailureClass::Timeout, format!("the probe inside did not end: {why:?}")).into(),
-    })?;
+    let ended = gone.end.map_err(verbs::unfinished)?;
     let message = client::message_in("the probe inside", &ended, client::Terminal::No)?;
-    let (cpu, _) = account.finish(pid, None);
+    let (cpu, _) = account.finish(Some(pid), gone.own_cpu, None);
     expected.check(&message.inside, &run.host)?;
     Ok(Launch {
         spawned: ended.spawned,
@@ -292,7 +288,7 @@ fn launch_prepared(
         parts: Vec::new(),
         treatment: treatment::facts(&message.inside, &run.host),
         message,
-        cpu: cpu.map(|cpu| Cpu { client: cpu.client + gone.own_cpu, ..cpu }),
+        cpu,
     })
 }
 

@@ -204,6 +204,14 @@ fn leaves_nothing(_: &Place, _: OtherRuns) -> Vec<String> {
     Vec::new()
 }
 
+/// What a sweep says of something of an engine's that it removed, or could not remove.
+fn swept(what: &str, name: &str, engine: &str, done: Result<(), impl std::fmt::Display>) -> String {
+    match done {
+        Ok(()) => format!("removed {what} `{name}` from {engine}"),
+        Err(why) => format!("could not remove {what} `{name}` from {engine}: {why}"),
+    }
+}
+
 /// Every kind of subject, the nearest to the kernel first.
 pub static KINDS: &[&Kind] = &[
     &bare::KIND,

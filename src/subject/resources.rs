@@ -169,7 +169,7 @@ pub(super) fn layered<'a>(
     layers: &[Vec<(String, u64)>],
     run: &RunContext,
 ) -> Image<'a> {
-    let tag = format!("{}-{}", run.owner.run(), run.owner.next_number());
+    let tag = format!("{}-{}", run.id, run.owner.next_number());
     Image::of_layers(executable, &tag, layers)
 }
 

@@ -5,7 +5,6 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 
 use super::command;
-use crate::units::Nanos;
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,15 +25,13 @@ impl std::fmt::Display for Status {
 }
 
 /// Waits for the end of a child.
-pub(in crate::sys) fn reap(pid: i32) -> io::Result<(Status, Nanos)> {
+pub(in crate::sys) fn reap(pid: i32) -> io::Result<Status> {
     let ended =
         command::reap(pid, 0).map_err(io::Error::from_raw_os_error)?.ok_or(io::ErrorKind::NotFound)?;
-    let status = if libc::WIFEXITED(ended.status) {
-        Status::Exited(libc::WEXITSTATUS(ended.status))
-    } else {
-        Status::Killed(libc::WTERMSIG(ended.status))
-    };
-    Ok((status, Nanos((ended.user + ended.system) * 1000)))
+    Ok(match libc::WIFEXITED(ended.status) {
+        true => Status::Exited(libc::WEXITSTATUS(ended.status)),
+        false => Status::Killed(libc::WTERMSIG(ended.status)),
+    })
 }
 
 /// A C string of any text without zero bytes.

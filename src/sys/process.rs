@@ -33,9 +33,14 @@ pub fn named(names: &[&str]) -> Vec<Process> {
     found
 }
 
-fn all() -> impl Iterator<Item = Process> {
+/// The ids of all processes.
+fn ids() -> impl Iterator<Item = i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?))
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn all() -> impl Iterator<Item = Process> {
+    ids().filter_map(read)
 }
 
 /// The processes that hold a file open whose path is one of these, as far as we may know.
@@ -44,8 +49,7 @@ pub fn holding(is_wanted: &dyn Fn(&Path) -> bool) -> impl Iterator<Item = i32> {
         let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
         files.filter_map(|file| fs::read_link(file.path()).ok()).any(|path| is_wanted(&path))
     };
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(holds)
+    ids().filter(holds)
 }
 
 /// The process that listens on a Unix socket, as the kernel remembers it from the call to `listen`.

@@ -46,7 +46,7 @@ pub(super) fn launch(run: &RunContext, api: &Api, name: &str, order: Order<'_>) 
         attach: container.attach(),
         start: container.request("POST", "/start"),
         wait: container.request("POST", "/wait"),
-        remove: (api.engine.about.spec.get("rm") != Some("false")).then(|| container.remove()),
+        remove: (!api.engine.keeps()).then(|| container.remove()),
     };
     let address = api.address();
     let remains = Remains::new();
@@ -57,8 +57,8 @@ pub(super) fn launch(run: &RunContext, api: &Api, name: &str, order: Order<'_>) 
         .map_err(|abort| taking(abort, clock::now().since(spawned)))?;
     let returned = answered.parts.last().map_or(spawned, |(_, at)| *at);
     let terminal = api.engine.terminal();
-    let outputs = streams(answered.output, terminal, &requests.attach)?;
-    let ended = ended((spawned, returned), answered.status, outputs);
+    let (span, output) = ((spawned, returned), answered.output);
+    let ended = ended(span, answered.status, output, terminal, &requests.attach)?;
     let message = client::message_in(&requests.start.shown, &ended, terminal)?;
     let call = Call {
         daemons: api.daemons(),
@@ -67,7 +67,7 @@ pub(super) fn launch(run: &RunContext, api: &Api, name: &str, order: Order<'_>) 
         ..Call::new(name, &api.engine.about.expected, order.allowed(run))
     };
     let shown = &requests.remove.as_ref().unwrap_or(&requests.wait).shown;
-    let count = || account.finish_alone(answered.own_cpu, call.runtime);
+    let count = || account.finish(None, answered.own_cpu, call.runtime);
     let launch = client::concluded(run, &call, shown, (spawned, returned), message, Some(remains), count)?;
     Ok(Launch { parts: answered.parts, ..launch })
 }
@@ -126,28 +126,21 @@ pub(super) fn endless(stopped: Stopped, request: &Request) -> Abort {
     }
 }
 
-/// Standard output and standard error out of a stream; of a terminal's they are one.
-pub(super) fn streams(
-    output: Vec<u8>,
-    terminal: Terminal,
-    request: &Request,
-) -> Result<[Vec<u8>; 2], Failure> {
-    if terminal == Terminal::Yes {
-        return Ok([output, Vec::new()]);
-    }
-    let (stdout, stderr) = demultiplexed(&output).ok_or_else(|| {
-        let reason = format!("the stream of `{}` does not say what is which", request.shown);
-        Failure::new(FailureClass::WrongOutput, reason).with_words(&output)
-    })?;
-    Ok([stdout, stderr])
-}
-
-/// A process of the engine's as if it had been one of ours.
+/// A process of the engine's as if it had been one of ours. Of a terminal's stream standard output and standard error are one.
 pub(super) fn ended(
     (spawned, returned): (Stamp, Stamp),
     status: i64,
-    [stdout, stderr]: [Vec<u8>; 2],
-) -> Ended {
+    output: Vec<u8>,
+    terminal: Terminal,
+    request: &Request,
+) -> Result<Ended, Failure> {
+    let (stdout, stderr) = match terminal {
+        Terminal::Yes => (output, Vec::new()),
+        Terminal::No => demultiplexed(&output).ok_or_else(|| {
+            let reason = format!("the stream of `{}` does not say what is which", request.shown);
+            Failure::new(FailureClass::WrongOutput, reason).with_words(&output)
+        })?,
+    };
     let status = Status::Exited(i32::try_from(status).unwrap_or(-1));
-    Ended { spawned, returned, status, waited_cpu: Nanos(0), stdout, stderr }
+    Ok(Ended { spawned, returned, status, stdout, stderr })
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::Api;
 use super::client::{Address, Client, parsed};
 use super::http::Request;
-use super::launch::{ended, streams, taking};
+use super::launch::{ended, taking};
 use super::requests::Container;
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
@@ -61,19 +61,13 @@ impl OfApi<'_> {
 }
 
 /// What a second process wrote, how it ended, and when that was known.
-struct Visit {
-    output: Vec<u8>,
-    status: i64,
-    returned: Stamp,
-}
-
 fn visit(
     address: &Address,
     container: &Container,
     make: &Request,
     tty: bool,
     patience: &mut Patience<'_>,
-) -> Result<Visit, Abort> {
+) -> Result<(Vec<u8>, i64, Stamp), Abort> {
     let mut client = Client::begin(address, patience)?;
     let made = parsed(&client.ask(make, patience, None)?, make)?;
     let Some(id) = made["Id"].as_str() else {
@@ -88,7 +82,7 @@ fn visit(
     let returned = clock::now();
     let told = parsed(&told, &inspect)?;
     match told["ExitCode"].as_i64() {
-        Some(status) => Ok(Visit { output, status, returned }),
+        Some(status) => Ok((output, status, returned)),
         None => {
             let reason = format!("the answer to `{}` does not say how the process ended", inspect.shown);
             Err(Failure::new(FailureClass::WrongOutput, reason).into())
@@ -118,10 +112,10 @@ impl Verbs for OfApi<'_> {
             .make_exec(&json!({ "AttachStdout": true, "AttachStderr": true, "Tty": tty, "Cmd": command }));
         let mut patience = Patience::new(order.allowed(run), Some(&run.interrupts));
         let spawned = clock::now();
-        let visited = visit(&self.api.address(), &self.container, &make, tty, &mut patience)
-            .map_err(|abort| taking(abort, clock::now().since(spawned)))?;
-        let outputs = streams(visited.output, terminal, &make)?;
-        let ended = ended((spawned, visited.returned), visited.status, outputs);
+        let (output, status, returned) =
+            visit(&self.api.address(), &self.container, &make, tty, &mut patience)
+                .map_err(|abort| taking(abort, clock::now().since(spawned)))?;
+        let ended = ended((spawned, returned), status, output, terminal, &make)?;
         Ok(self.draft.entered(&make.shown, &ended, terminal)?)
     }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::container::Found;
 use super::super::engine::{RUN_LABEL, STATE_LABEL};
-use super::super::{OtherRuns, Unavailable, context, on_path};
+use super::super::{OtherRuns, Unavailable, context, on_path, swept};
 use super::ctr::{Ctr, NAMESPACE};
 use super::{SOCKETS, address};
 use crate::image::archive::IMAGE_LABEL;
@@ -25,8 +25,10 @@ pub fn sweep(others: OtherRuns) -> Vec<String> {
     let mut told = Vec::new();
     for address in addresses.iter().filter_map(|socket| address(Some(socket)).ok()) {
         let ctr = Ctr::new(program.clone(), &address);
-        let swept = one(&ctr, others);
-        told.extend(swept.unwrap_or_else(|why| vec![format!("could not sweep containerd: {}", why.reason)]));
+        told.extend(
+            one(&ctr, others)
+                .unwrap_or_else(|why| vec![format!("could not sweep containerd: {}", why.reason)]),
+        );
     }
     told
 }
@@ -42,7 +44,7 @@ fn one(ctr: &Ctr, others: OtherRuns) -> Result<Vec<String>, Unavailable> {
             // A name of ours alone is not enough; somebody may have chosen the same one.
             None => staying.push(container),
             Some((state, run)) if context::may_be_alive(state.as_ref(), &run) => staying.push(container),
-            Some(_) => told.push(told_of("container", &container, removed(ctr, &container))),
+            Some(_) => told.push(swept("container", &container, "containerd", removed(ctr, &container))),
         }
     }
     if others == OtherRuns::Some {
@@ -65,13 +67,6 @@ fn one(ctr: &Ctr, others: OtherRuns) -> Result<Vec<String>, Unavailable> {
         }
     }
     Ok(told)
-}
-
-fn told_of(what: &str, name: &str, done: Result<(), String>) -> String {
-    match done {
-        Ok(()) => format!("removed {what} `{name}` from containerd"),
-        Err(why) => format!("could not remove {what} `{name}` from containerd: {why}"),
-    }
 }
 
 /// The state directory and the run of a container of ours.
@@ -104,7 +99,7 @@ fn loose_ends(ctr: &Ctr) -> Result<Vec<String>, Unavailable> {
     }
     for lease in ctr.lines(&["leases", "ls", "--quiet"])? {
         let done = ctr.insist(&["leases", "delete", &lease]).map(drop).map_err(|why| why.reason);
-        told.push(told_of("lease", &lease, done));
+        told.push(swept("lease", &lease, "containerd", done));
     }
     Ok(told)
 }
@@ -115,7 +110,7 @@ fn images(ctr: &Ctr) -> Result<Vec<String>, Unavailable> {
     let filter = format!("labels.\"{label}\"=={value}");
     let removed = ctr.lines(&["images", "ls", "--quiet", &filter])?.into_iter().map(|image| {
         let done = ctr.insist(&["images", "delete", "--sync", &image]).map(drop).map_err(|why| why.reason);
-        told_of("image", &image, done)
+        swept("image", &image, "containerd", done)
     });
     Ok(removed.collect())
 }

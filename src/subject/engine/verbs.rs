@@ -22,8 +22,7 @@ impl OfEngine<'_> {
 impl Verbs for OfEngine<'_> {
     fn create(&mut self) -> Result<Span, Abort> {
         let Draft { run, name, .. } = &self.draft;
-        let names = (name.as_str(), self.engine.image());
-        let arguments = self.engine.making_arguments(&["create"], run, names, self.draft.order());
+        let arguments = self.engine.making_arguments(&["create"], run, name, self.draft.order());
         self.draft.carry_out(&self.engine.client, &arguments)
     }
 

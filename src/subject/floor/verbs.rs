@@ -30,7 +30,7 @@ fn refused(error: LaunchError) -> Failure {
     Failure::environment(format!("cannot make a container: {:#}", anyhow::Error::new(error)))
 }
 
-fn unfinished(why: Unfinished) -> Abort {
+pub(super) fn unfinished(why: Unfinished) -> Abort {
     match why {
         Unfinished::Interrupted => Abort::Interrupted,
         why => Failure::new(FailureClass::Timeout, format!("the probe inside did not end: {why:?}")).into(),

@@ -123,8 +123,8 @@ impl Prepared {
             lists.inside.append(&mut lists.undoing);
             lists.inside.push(Step::call("end", NOTHING, libc::SYS_exit_group, [number(0usize)]));
             let ended = self.live(lists.namespaces, &lists.inside).and_then(|pid| match spawn::reap(pid) {
-                Ok((Status::Exited(0), _)) => Ok(()),
-                Ok((status, _)) => Err(LaunchError::Impossible(format!("the child ended with {status}"))),
+                Ok(Status::Exited(0)) => Ok(()),
+                Ok(status) => Err(LaunchError::Impossible(format!("the child ended with {status}"))),
                 Err(error) => Err(LaunchError::Setup(error)),
             });
             if let Err(error) = ended {
