@@ -151,7 +151,7 @@ impl Session {
         }
         let mut run = RunContext::begin(place, interrupts, run_name()?, seed)?;
         run.tell = tell;
-        run.host = subject::bare::view(&mut run).map_err(|abort| match abort {
+        run.host = subject::bare::view(&run).map_err(|abort| match abort {
             Abort::Failed(failure) => {
                 anyhow::anyhow!("the probe does not work on the host itself: {failure}")
             }

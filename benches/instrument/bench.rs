@@ -40,7 +40,7 @@ impl Bench {
         }
         let id = format!("{:08x}", session::random_seed()?);
         let mut run = RunContext::begin(place, Interrupts::install()?, id, seed)?;
-        run.host = subject::bare::view(&mut run).map_err(explained)?;
+        run.host = subject::bare::view(&run).map_err(explained)?;
         Ok(Bench {
             run,
             seed,

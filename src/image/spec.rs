@@ -9,6 +9,7 @@ use dunnage_analysis::subject::Mount;
 use serde_json::{Value, json};
 
 use super::{ENTRYPOINT, PATH_VARIABLE};
+use crate::sys::container::{MASKED_PATHS, READ_ONLY_PATHS};
 
 /// Docker's default capabilities, in the order in which Docker writes them, with their bits (linux/capability.h).
 pub const DEFAULT_CAPABILITIES: [(&str, u32); 14] = [
@@ -27,24 +28,6 @@ pub const DEFAULT_CAPABILITIES: [(&str, u32); 14] = [
     ("CAP_KILL", 5),
     ("CAP_AUDIT_WRITE", 29),
 ];
-
-/// What Docker hides: a directory under an empty tmpfs, a file under `/dev/null`. Each one that
-/// exists costs a mount. This is the list of Docker 20.10; later ones add paths to it.
-const MASKED_PATHS: [&str; 10] = [
-    "/proc/asound",
-    "/proc/acpi",
-    "/proc/kcore",
-    "/proc/keys",
-    "/proc/latency_stats",
-    "/proc/timer_list",
-    "/proc/timer_stats",
-    "/proc/sched_debug",
-    "/proc/scsi",
-    "/sys/firmware",
-];
-
-/// What Docker makes read-only. Each one that exists costs two mount calls.
-const READONLY_PATHS: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
 /// What Docker asks for by default, without a filter and without privileges to gain: its capabilities, mounts, hidden
 /// paths, devices, and all six namespaces new. `arguments` follow the image's entry point. The root is the bundle's.
@@ -70,7 +53,7 @@ pub fn like_docker(arguments: &[String], hostname: &str, cgroups_path: &str) -> 
             "namespaces": namespaces,
             "resources": { "devices": docker_devices() },
             "maskedPaths": MASKED_PATHS,
-            "readonlyPaths": READONLY_PATHS,
+            "readonlyPaths": READ_ONLY_PATHS,
         },
     })
 }

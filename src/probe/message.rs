@@ -97,7 +97,7 @@ pub struct CgroupInUse {
     pub inode: u64,
 }
 
-/// The limits of the probe's own cgroup.
+/// Limits that a subject asks for, or that the probe's own cgroup sets.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Limits {
     /// CPUs.

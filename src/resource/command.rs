@@ -9,15 +9,15 @@ use crate::units::Nanos;
 pub(crate) fn until_it_ends(
     program: &Program,
     allowed: Nanos,
-    interrupts: &Interrupts,
+    interrupts: Option<&Interrupts>,
 ) -> Result<Ended, Abort> {
     let child = spawn::start(program).map_err(|error| cannot_start(program, &error))?;
-    child.wait(allowed, Some(interrupts)).map_err(|why| unfinished(allowed, program, why))
+    child.wait(allowed, interrupts).map_err(|why| unfinished(allowed, program, why))
 }
 
 /// The same, which must end well.
 pub(crate) fn carry_out(program: &Program, allowed: Nanos, interrupts: &Interrupts) -> Result<Ended, Abort> {
-    let ended = until_it_ends(program, allowed, interrupts)?;
+    let ended = until_it_ends(program, allowed, Some(interrupts))?;
     ended_well(&program.shown(), &ended)?;
     Ok(ended)
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::tool;
-use super::{Goes, Held, Kind, Look, Owner, Record, mounts};
+use super::{Goes, Held, Kind, Look, Owner, Record, mounts, unless_gone};
 use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::sys::loop_device::{self, LoopDevice};
 use crate::sys::signals::Interrupts;
@@ -29,10 +29,7 @@ pub(crate) static KIND: Kind = Kind {
                 .map_err(|error| format!("cannot detach `{}`: {error}", device.display()))?;
         }
         let _ = std::fs::remove_dir(point);
-        match std::fs::remove_file(file) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.to_string()),
-            _ => Ok(()),
-        }
+        unless_gone(std::fs::remove_file(file))
     },
 };
 

@@ -156,7 +156,12 @@ pub(crate) fn remove_tree(directory: &Path) -> Result<(), String> {
     if let Some(point) = mounts::below(directory)?.last() {
         return Err(format!("something is mounted on `{}`", point.display()));
     }
-    match std::fs::remove_dir_all(directory) {
+    unless_gone(std::fs::remove_dir_all(directory))
+}
+
+/// What came of a removal; what was not there is removed.
+fn unless_gone(removed: std::io::Result<()>) -> Result<(), String> {
+    match removed {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.to_string()),
         _ => Ok(()),
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustix::mount::{MountFlags, UnmountFlags};
 
-use super::{Goes, Held, Kind, Owner, Record};
+use super::{Goes, Held, Kind, Owner, Record, unless_gone};
 use crate::host::mounts;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 
@@ -17,10 +17,7 @@ pub(crate) static KIND: Kind = Kind {
     undo: |record, _| {
         let point = Path::new(&record.id);
         unmount(point)?;
-        match std::fs::remove_dir(point) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.to_string()),
-            _ => Ok(()),
-        }
+        unless_gone(std::fs::remove_dir(point))
     },
 };
 

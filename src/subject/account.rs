@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{MutexGuard, TryLockError};
 
 use super::{Cpu, RunContext};
-use crate::sys::accounting::{LaunchCpu, Listener};
+use crate::sys::accounting::Listener;
 use crate::units::Nanos;
 
 /// A launch that is being listened to, or why it is not.
@@ -35,28 +35,16 @@ impl<'a> Account<'a> {
         own: Nanos,
         runtime: Option<&Path>,
     ) -> (Result<Cpu, String>, Option<bool>) {
-        match self.0 {
-            Ok(mut listener) => {
-                let (cpu, ran) = accounted(listener.finish(child), runtime);
-                (cpu.map(|cpu| Cpu { client: cpu.client + own, ..cpu }), ran)
-            }
-            Err(why) => (Err(why), None),
-        }
+        let finished = self.0.and_then(|mut listener| listener.finish(child).map_err(|why| why.to_string()));
+        let all = match finished {
+            Ok(all) => all,
+            Err(why) => return (Err(why), None),
+        };
+        let processes = (all.client.processes.len() + all.daemons.processes.len()) as i64;
+        let ran = runtime.and_then(|path| {
+            let file = path.metadata().ok()?;
+            Some(all.client.ran(file.dev(), file.ino()) || all.daemons.ran(file.dev(), file.ino()))
+        });
+        (Ok(Cpu { client: all.client.cpu() + own, engine: all.daemons.cpu(), processes }), ran)
     }
-}
-
-fn accounted(
-    finished: anyhow::Result<LaunchCpu>,
-    runtime: Option<&Path>,
-) -> (Result<Cpu, String>, Option<bool>) {
-    let all = match finished {
-        Ok(all) => all,
-        Err(why) => return (Err(why.to_string()), None),
-    };
-    let processes = (all.client.processes.len() + all.daemons.processes.len()) as i64;
-    let ran = runtime.and_then(|path| {
-        let file = path.metadata().ok()?;
-        Some(all.client.ran(file.dev(), file.ino()) || all.daemons.ran(file.dev(), file.ino()))
-    });
-    (Ok(Cpu { client: all.client.cpu(), engine: all.daemons.cpu(), processes }), ran)
 }

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use super::login::Login;
 use super::{Component, Spec, Unavailable, on_path};
 use crate::image::Digest;
+use crate::outcome::{Abort, Failure, FailureClass};
+use crate::resource::command;
 use crate::sys::signals::Interrupts;
-use crate::sys::spawn::{self, Ended, Program, Status, Unfinished};
+use crate::sys::spawn::{Ended, Program, Status};
 use crate::units::Nanos;
 
-/// How a program is described that hangs when it is asked.
-pub(super) const NO_ANSWER: &str = "gave no answer";
 /// How long a program may take to answer a question about itself, in nanoseconds.
 static ANSWER: AtomicI64 = AtomicI64::new(20_000_000_000);
 
@@ -116,20 +116,24 @@ pub(super) fn run_within(allowed: Nanos, program: &Program) -> Result<Ended, Una
 }
 
 fn run(allowed: Nanos, program: &Program, interrupts: Option<&Interrupts>) -> Result<Ended, Unavailable> {
-    let shown = program.shown();
-    let started = spawn::start(program);
-    let child = started.map_err(|error| Unavailable::because(format!("cannot start `{shown}`: {error}")))?;
-    match child.wait(allowed, interrupts) {
-        Ok(ended) if ended.status == Status::Exited(0) => Ok(ended),
-        Ok(ended) => {
-            let words = if ended.stderr.is_empty() { &ended.stdout } else { &ended.stderr };
-            Err(Unavailable::in_words(&format!("`{shown}` ended with {}", ended.status), &text(words)))
+    let ended = command::until_it_ends(program, allowed, interrupts).map_err(unavailable)?;
+    if ended.status == Status::Exited(0) {
+        return Ok(ended);
+    }
+    let words = if ended.stderr.is_empty() { &ended.stdout } else { &ended.stderr };
+    Err(Unavailable::in_words(&format!("`{}` ended with {}", program.shown(), ended.status), &text(words)))
+}
+
+/// What an engine that did not answer says of itself.
+pub(super) fn unavailable(abort: Abort) -> Unavailable {
+    match abort {
+        Abort::Interrupted => Unavailable::because("interrupted"),
+        Abort::Failed(failure) if failure.class == FailureClass::Timeout => {
+            Unavailable::no_answer(format!("gave no answer ({failure})"))
         }
-        Err(Unfinished::TimedOut { .. }) => {
-            Err(Unavailable::no_answer(format!("`{shown}` {NO_ANSWER} within {allowed}")))
+        Abort::Failed(Failure { reason, words, .. }) => {
+            Unavailable::in_words(&reason, &words.unwrap_or_default())
         }
-        Err(Unfinished::Interrupted) => Err(Unavailable::because("interrupted")),
-        Err(why) => Err(Unavailable::because(format!("`{shown}`: {why:?}"))),
     }
 }
 

@@ -427,7 +427,7 @@ impl Draft<'_> {
         order: Order<'_>,
         terminal: Terminal,
     ) -> Result<Entered, Abort> {
-        let ended = command::until_it_ends(program, order.allowed(self.run), &self.run.interrupts)?;
+        let ended = command::until_it_ends(program, order.allowed(self.run), Some(&self.run.interrupts))?;
         Ok(self.entered(&program.shown(), &ended, terminal)?)
     }
 

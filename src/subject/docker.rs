@@ -19,16 +19,9 @@ pub static KIND: Kind = Kind {
     declared: &kinds::DOCKER,
     as_installed: &["docker", "docker+crun"],
     equalised: &["docker:log=none,net=none", "docker+crun:log=none,net=none"],
-    build,
+    build: |spec, place| engine::build(spec, place, find, over_api),
     sweep: |_, others| engine::sweep(find(&Spec::plain("docker")), others),
 };
-
-fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
-    if spec.get("client") == Some("api") {
-        return over_api(spec, place);
-    }
-    find(spec).map(|engine| Box::new(engine) as Box<dyn Subject>)
-}
 
 /// The daemon, asked by dunnage itself.
 fn over_api(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {

@@ -18,8 +18,8 @@ use super::limits::Limits;
 use super::resources::{Made, Offer, Wish};
 use super::treatment::{Cgroup, Expected, Network, Own};
 use super::{
-    Access, Description, Facts, Launch, Need, Order, OtherRuns, RunContext, Spec, Subject, Unavailable,
-    context, swept,
+    Access, Build, Description, Facts, Launch, Need, Order, OtherRuns, Place, RunContext, Spec, Subject,
+    Unavailable, context, swept,
 };
 use crate::image::fat;
 use crate::outcome::{Abort, Failure};
@@ -245,6 +245,19 @@ impl Subject for Engine {
 
     fn remove(&self, name: &str) -> Result<(), Failure> {
         self.rm(name).map(drop)
+    }
+}
+
+/// The subject that one specification asks for: the engine by its command line, or over its API.
+pub(super) fn build(
+    spec: &Spec,
+    place: &Place,
+    find: fn(&Spec) -> Result<Engine, Unavailable>,
+    over_api: Build,
+) -> Result<Box<dyn Subject>, Unavailable> {
+    match spec.get("client") {
+        Some("api") => over_api(spec, place),
+        _ => Ok(Box::new(find(spec)?)),
     }
 }
 

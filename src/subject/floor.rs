@@ -19,8 +19,8 @@ use super::resources::{self, Made, Offer, Wish};
 use super::roots;
 use super::treatment::{self, Cgroup, Expected};
 use super::{
-    Apart, Description, Facts, Joint, Kind, Launch, Order, OtherRuns, Place, RunContext, Spec, Subject,
-    Unavailable, Work, kinds,
+    Apart, Description, Facts, Joint, Kind, Launch, Mount, Order, OtherRuns, Place, RunContext, Spec,
+    Subject, Unavailable, Work, kinds,
 };
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
@@ -147,10 +147,10 @@ impl Floor {
         scratch: &std::path::Path,
         order: Order<'_>,
     ) -> Result<Prepared, Failure> {
-        let root = self.root.clone().unwrap_or_else(|| roots::Root::Ours(run.place.rootfs.clone()));
+        let root = self.root.clone().unwrap_or_else(|| roots::Root::ours(run.place.rootfs.clone()));
         let pieces = keys::pieces(&self.about.spec);
         let is_whole = pieces.has(Piece::Mounts) && pieces.has(Piece::Overlay);
-        if !is_whole && (!order.mounts().is_empty() || matches!(root, roots::Root::Foreign(_))) {
+        if !is_whole && (!order.mounts().is_empty() || root.config.is_some()) {
             let reason = "mounts and images of others need a root of its own: leave `mounts` and `overlay` as they are";
             return Err(Failure::new(FailureClass::Unsupported, reason));
         }
@@ -169,7 +169,7 @@ impl Floor {
         let words = order.words(self.about.expected.detail());
         // Mount points are made in a root that is no overlay, and the image is to stay what it is.
         let is_plain = pieces.has(Piece::Mounts) && !pieces.has(Piece::Overlay) && is_small(&self.about.spec);
-        let rootfs = if is_plain { own_root(root.path(), scratch)? } else { root.path().to_owned() };
+        let rootfs = if is_plain { own_root(&root.path, scratch)? } else { root.path.clone() };
         container::prepare(container::Spec {
             rootfs,
             scratch: scratch.to_owned(),
@@ -203,23 +203,17 @@ fn cannot_make(failed: LaunchFailed, class: FailureClass) -> Failure {
 /// that it asks to begin in, and mounts.
 fn additions(
     root: &roots::Root,
-    mounts: &[super::Mount],
+    mounts: &[Mount],
     run: &RunContext,
 ) -> Result<container::Additions, Failure> {
-    let is_foreign = matches!(root, roots::Root::Foreign(_));
+    let is_foreign = root.config.is_some();
     let probe =
         is_foreign.then(|| (run.place.executable.clone(), EXECUTABLE.trim_start_matches('/').to_owned()));
-    let bind = |mount: &super::Mount| -> Result<container::Bind, Failure> {
-        Ok(container::Bind {
-            host: mount.host.clone(),
-            inside: roots::inside(root.path(), mount)?,
-            is_read_only: mount.access == super::Access::ReadOnly,
-        })
-    };
+    let bind = |mount: &Mount| Ok(Mount { inside: roots::inside(&root.path, mount)?, ..mount.clone() });
     Ok(container::Additions {
         directory: is_foreign.then(|| root.directory().into()),
         files: probe.into_iter().collect(),
-        binds: mounts.iter().map(bind).collect::<Result<_, _>>()?,
+        binds: mounts.iter().map(bind).collect::<Result<_, Failure>>()?,
     })
 }
 

@@ -4,21 +4,10 @@
 use super::Unavailable;
 use super::spec::{Spec, parse_duration, parse_size};
 use crate::outcome::{Failure, FailureClass};
-use crate::probe::message;
+pub use crate::probe::message::Limits;
 use crate::sys::cgroup::{CgroupPlan, CpuLimit, NoLimit};
 use crate::sys::steps::StepError;
 use crate::units::Nanos;
-
-/// Limits that were asked for.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Limits {
-    /// CPUs.
-    pub cpus: Option<f64>,
-    /// CPU time that may be saved up.
-    pub burst: Option<Nanos>,
-    /// Bytes of memory.
-    pub memory: Option<u64>,
-}
 
 impl Limits {
     /// What this subject asks for, where it asks for anything.
@@ -33,7 +22,7 @@ impl Limits {
     }
 
     /// What differs from the limits of the probe's own cgroup, as it sees them.
-    pub(super) fn fault(&self, found: &message::Limits) -> Option<String> {
+    pub(super) fn fault(&self, found: &Limits) -> Option<String> {
         let told = |what: &str, asked: &dyn std::fmt::Display, found: Option<String>| {
             let found = found.unwrap_or("none".into());
             Some(format!("a {what} of {asked} was asked for and {found} is in force"))
@@ -127,7 +116,7 @@ mod tests {
         Limits::of(&Spec::parse(text).unwrap())
     }
 
-    fn fault(text: &str, found: message::Limits) -> Option<String> {
+    fn fault(text: &str, found: Limits) -> Option<String> {
         asked(text).unwrap().fault(&found)
     }
 
@@ -140,21 +129,21 @@ mod tests {
 
     #[test]
     fn what_is_in_force_is_compared_with_what_was_asked_for() {
-        let burst = |nanos| message::Limits { cpus: Some(0.5), burst: Some(Nanos(nanos)), memory: None };
+        let burst = |nanos| Limits { cpus: Some(0.5), burst: Some(Nanos(nanos)), memory: None };
         assert_eq!(fault("x:cpus=0.5", burst(0)), None);
         assert_eq!(fault("x:cpus=0.5,burst=20ms", burst(20_000_000)), None);
         let told = |text: &str, found| fault(text, found).unwrap();
-        let none = message::Limits::default();
+        let none = Limits::default();
         let nothing = told("x:cpus=0.5", none);
         assert!(nothing.starts_with("a CPU limit of 0.5 was asked for and none is in force: "), "{nothing}");
         assert!(nothing.contains("`Delegate=cpu`"), "{nothing}");
         assert!(told("x:cpus=0.4", burst(0)).ends_with("0.5 is in force"));
         let left_out = told("x:cpus=0.5,burst=20ms", burst(0));
         assert!(left_out.contains("none is in force: the runtime left it out"), "{left_out}");
-        let lacks = message::Limits { burst: None, ..burst(0) };
+        let lacks = Limits { burst: None, ..burst(0) };
         assert!(told("x:cpus=0.5,burst=20ms", lacks).contains("5.14"));
         assert!(told("x:memory=64MiB", none).contains("memory limit of 67108864"));
-        assert_eq!(fault("x:memory=64MiB", message::Limits { memory: Some(64 << 20), ..none }), None);
+        assert_eq!(fault("x:memory=64MiB", Limits { memory: Some(64 << 20), ..none }), None);
     }
 
     #[test]

@@ -201,7 +201,7 @@ impl Oci {
         run: &RunContext,
         order: Order<'_>,
     ) -> Result<Bundle, Failure> {
-        let root = self.copied.as_ref().map_or_else(|| self.prepared().root(), |own| own.path().to_owned());
+        let root = self.copied.as_ref().map_or_else(|| self.prepared().root(), |own| own.path.clone());
         Bundle::around(directory, &root, &self.config(run, name, order))
             .or_environment("cannot make a bundle")
     }
@@ -251,7 +251,7 @@ impl Subject for Oci {
                 return Ok(self.bundle_around(directory, &name, run, order)?);
             }
             let root = roots::root(&self.about.spec, run)?;
-            let made = Bundle::write(directory, root.path(), &self.config(run, &name, order));
+            let made = Bundle::write(directory, &root.path, &self.config(run, &name, order));
             Ok(made.or_environment("cannot make a bundle")?)
         })?;
         self.bundle = Some(bundle);

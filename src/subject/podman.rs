@@ -16,16 +16,9 @@ pub static KIND: Kind = Kind {
     declared: &kinds::PODMAN,
     as_installed: &["podman", "podman+runc"],
     equalised: &["podman:log=none,net=none", "podman+runc:log=none,net=none"],
-    build,
+    build: |spec, place| engine::build(spec, place, find, over_api),
     sweep,
 };
-
-fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
-    if spec.get("client") == Some("api") {
-        return over_api(spec, place);
-    }
-    find(spec).map(|engine| Box::new(engine) as Box<dyn Subject>)
-}
 
 /// Podman's own service, asked by dunnage itself.
 fn over_api(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {

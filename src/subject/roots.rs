@@ -21,49 +21,37 @@ const COPYING: Nanos = Nanos::from_millis(600_000);
 
 /// A root on disk. Leave it as it is.
 #[derive(Debug, Clone)]
-pub enum Root {
-    /// One of our images, with the probe in it.
-    Ours(PathBuf),
-    /// Somebody else's.
-    Foreign(Export),
+pub struct Root {
+    /// The directory.
+    pub path: PathBuf,
+    /// What somebody else's image says of itself; nothing of one of ours, with the probe in it.
+    pub config: Option<Config>,
 }
 
 impl Root {
-    /// The directory.
-    pub fn path(&self) -> &Path {
-        match self {
-            Root::Ours(path) => path,
-            Root::Foreign(export) => &export.root,
-        }
+    /// Of one of our images.
+    pub fn ours(path: PathBuf) -> Root {
+        Root { path, config: None }
     }
 
-    /// The environment that programs in it get, as engines give it.
+    /// The environment that programs in it get: the image's own, with the search path and the home directory that engines add.
     pub fn environment(&self) -> Vec<String> {
-        match self {
-            Root::Ours(_) => vec![PATH_VARIABLE.to_owned()],
-            Root::Foreign(export) => environment(&export.config),
+        let Some(config) = &self.config else { return vec![PATH_VARIABLE.to_owned()] };
+        let mut all = config.environment.clone();
+        for usual in [PATH_VARIABLE, "HOME=/root"] {
+            let name = usual.split_inclusive('=').next().unwrap_or_default();
+            if !all.iter().any(|entry| entry.starts_with(name)) {
+                all.push(usual.to_owned());
+            }
         }
+        all
     }
 
     /// Where programs in it start.
     pub fn directory(&self) -> &str {
-        match self {
-            Root::Foreign(export) if !export.config.directory.is_empty() => &export.config.directory,
-            _ => "/",
-        }
+        let own = self.config.as_ref().map(|config| config.directory.as_str());
+        own.filter(|directory| !directory.is_empty()).unwrap_or("/")
     }
-}
-
-/// An image's own environment, with the search path and the home directory that engines add.
-fn environment(config: &Config) -> Vec<String> {
-    let mut all = config.environment.clone();
-    for usual in [PATH_VARIABLE, "HOME=/root"] {
-        let name = usual.split_inclusive('=').next().unwrap_or_default();
-        if !all.iter().any(|entry| entry.starts_with(name)) {
-            all.push(usual.to_owned());
-        }
-    }
-    all
 }
 
 /// Somebody else's image, where one is asked for.
@@ -74,9 +62,9 @@ pub fn foreign(spec: &Spec) -> Option<&str> {
 /// The root that a subject asks for, made if it is not there.
 pub fn root(spec: &Spec, run: &RunContext) -> Result<Root, Abort> {
     if let Some(reference) = foreign(spec) {
-        return exported(spec, reference, run).map(Root::Foreign);
+        return exported(spec, reference, run);
     }
-    ours(spec, run).map(Root::Ours).map_err(|error| Failure::environment(format!("{error:#}")).into())
+    ours(spec, run).map(Root::ours).map_err(|error| Failure::environment(format!("{error:#}")).into())
 }
 
 fn ours(spec: &Spec, run: &RunContext) -> anyhow::Result<PathBuf> {
@@ -99,7 +87,7 @@ fn ours(spec: &Spec, run: &RunContext) -> anyhow::Result<PathBuf> {
 
 /// The root of an image that an engine holds. Docker is asked first; where podman holds another one under
 /// the same name, that is told.
-fn exported(spec: &Spec, reference: &str, run: &RunContext) -> Result<Export, Abort> {
+fn exported(spec: &Spec, reference: &str, run: &RunContext) -> Result<Root, Abort> {
     let engines = [docker::find(&Spec::plain("docker")), podman::find(&Spec::plain("podman"))];
     let mut lacking = Vec::new();
     let mut holding = Vec::new();
@@ -130,7 +118,8 @@ fn exported(spec: &Spec, reference: &str, run: &RunContext) -> Result<Export, Ab
         ));
     }
     suits(spec, reference, config)?;
-    engine.export(run, config)
+    let Export { root: path, config } = engine.export(run, config)?;
+    Ok(Root { path, config: Some(config) })
 }
 
 /// Refuses what would not run as the engine would run it.
@@ -154,7 +143,8 @@ fn suits(spec: &Spec, reference: &str, config: &Config) -> Result<(), Failure> {
 pub struct Copied {
     /// What was copied.
     pub image: Root,
-    path: PathBuf,
+    /// Where the copy lies.
+    pub path: PathBuf,
 }
 
 impl Copied {
@@ -162,14 +152,9 @@ impl Copied {
     pub fn of(spec: &Spec, run: &RunContext) -> Result<Held<Copied>, Abort> {
         run.owner.directory(|path| {
             let image = root(spec, run)?;
-            copy(image.path(), path)?;
+            copy(&image.path, path)?;
             Ok(Copied { image, path: path.to_owned() })
         })
-    }
-
-    /// The directory.
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 }
 
@@ -210,9 +195,10 @@ mod tests {
             environment: own.iter().map(|entry| (*entry).to_owned()).collect(),
             ..Config::default()
         };
-        assert_eq!(environment(&config(&[])), [PATH_VARIABLE, "HOME=/root"]);
+        let environment = |config| Root { path: PathBuf::new(), config: Some(config) }.environment();
+        assert_eq!(environment(config(&[])), [PATH_VARIABLE, "HOME=/root"]);
         let own = ["PATH=/opt", "HOMES=2", "HOME=/srv"];
-        assert_eq!(environment(&config(&own)), own);
+        assert_eq!(environment(config(&own)), own);
     }
 
     #[test]

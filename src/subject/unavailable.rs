@@ -142,7 +142,7 @@ pub(crate) fn remedy_for_docker(address: &str) -> Option<&'static str> {
 }
 
 /// Why docker at this address cannot be used, with what fixes that, where the socket tells.
-pub(super) fn silent_docker(address: &str, why: Unavailable) -> Unavailable {
+pub(crate) fn silent_docker(address: &str, why: Unavailable) -> Unavailable {
     match remedy_for_docker(address) {
         Some(remedy) => why.with_remedy(remedy),
         None => why,

@@ -12,7 +12,7 @@ use super::group::{Group, Lacking};
 use crate::exit::{nothing, usage};
 use crate::report::text::listed;
 use crate::subject::component::Client;
-use crate::subject::unavailable::remedy_for_docker;
+use crate::subject::unavailable::silent_docker;
 use crate::subject::{Unavailable, docker, on_path};
 use crate::sys::pidfd;
 
@@ -172,8 +172,8 @@ fn asked(engine: Engine, wanted: &str) -> Answer {
         Ok(answer) => described(engine, &answer),
         Err(why) => match of_words(why) {
             // The client may have said it in the words of any version: the kernel says it in one.
-            Answer::Silent(why) => Answer::Silent(match socket.as_deref().and_then(remedy_for_docker) {
-                Some(remedy) => why.with_remedy(remedy),
+            Answer::Silent(why) => Answer::Silent(match &socket {
+                Some(address) => silent_docker(address, why),
                 None => why,
             }),
             Answer::HasSeveral => the_one_that_runs(engine, &client, wanted),

@@ -30,7 +30,7 @@ fn run_in(state: &Path) -> RunContext {
     let place = ::dunnage::session::place_in(state, &bytes).unwrap();
     let id = format!("{:08x}", ::dunnage::session::random_seed().unwrap());
     let mut run = RunContext::begin(place, Interrupts::install().unwrap(), id, 1).unwrap();
-    run.host = subject::bare::view(&mut run).unwrap();
+    run.host = subject::bare::view(&run).unwrap();
     run.allowed = Nanos::from_millis(30_000);
     run
 }

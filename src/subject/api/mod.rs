@@ -17,13 +17,12 @@ use self::client::{Address, ask_once, parsed, refused};
 use self::http::Request;
 use self::requests::{Container, Wish as Described};
 use self::verbs::OfApi;
+use super::component::{identified, unavailable};
 use super::container::{Draft, Found, Verbs};
 use super::engine::{Engine, RUN_LABEL, STATE_LABEL, is_about_nothing};
 use super::resources::{Joint, Made, not_made, of_subject};
 use super::unavailable::silent_docker;
-use super::{
-    Component, Description, Launch, Offer, Order, Place, RunContext, Subject, Unavailable, Wish, component,
-};
+use super::{Component, Description, Launch, Offer, Order, Place, RunContext, Subject, Unavailable, Wish};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::resource::Held;
 use crate::resource::service::{Service, serve};
@@ -109,7 +108,7 @@ pub(super) fn of_program(
 /// This program, which is the client.
 fn own_component(place: &Place) -> Result<Component, Unavailable> {
     let version = concat!("dunnage ", env!("CARGO_PKG_VERSION"));
-    component::identified("client", &place.executable, version)
+    identified("client", &place.executable, version)
 }
 
 fn socket_of(address: &str) -> Result<PathBuf, Unavailable> {
@@ -119,18 +118,6 @@ fn socket_of(address: &str) -> Result<PathBuf, Unavailable> {
             .with_remedy("name a socket, as in `host=\"unix:///run/docker.sock\"`, or choose `client=cli`"));
     };
     Ok(PathBuf::from(path))
-}
-
-fn unavailable(abort: Abort) -> Unavailable {
-    match abort {
-        Abort::Interrupted => Unavailable::because("interrupted"),
-        Abort::Failed(failure) if failure.class == FailureClass::Timeout => {
-            Unavailable::no_answer(format!("{} ({failure})", component::NO_ANSWER))
-        }
-        Abort::Failed(Failure { reason, words, .. }) => {
-            Unavailable::in_words(&reason, &words.unwrap_or_default())
-        }
-    }
 }
 
 /// The newest version of the API that both sides speak.

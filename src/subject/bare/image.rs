@@ -17,7 +17,7 @@ pub(super) fn inside_words(copied: &Copied, mounts: &[Mount]) -> Result<Vec<Stri
         host("/dev", Access::ReadOnly),
         host("/sys", Access::ReadOnly),
     ];
-    let root = copied.path();
+    let root = &copied.path;
     let all = of_host.iter().chain(mounts);
     let mut words = vec![
         INSIDE.to_owned(),

@@ -37,7 +37,7 @@ fn answer(
 
 pub(super) fn crun(view: &View, programs: &Programs) -> Finding {
     answer(view, programs, "crun", |found, _| match view.facts.cgroups.left_on_v2() {
-        left if left.is_empty() => Finding::ok(found),
+        [] => Finding::ok(found),
         left => Finding::problem(format!(
             "{found} refuses this hybrid host, since version 2 still has {}",
             left.join(", ")

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use dunnage_analysis::subject::Mount;
 
 use super::Spec;
 use super::pieces::Piece;
@@ -16,19 +17,8 @@ pub struct Additions {
     /// Files of the host that lie over the image, each under its name in the root directory. Only with an
     /// overlay.
     pub files: Vec<(PathBuf, String)>,
-    /// Places of the host that are bound into it.
-    pub binds: Vec<Bind>,
-}
-
-/// A place of the host that is bound into a container.
-#[derive(Debug, Clone)]
-pub struct Bind {
-    /// Its absolute path on the host.
-    pub host: PathBuf,
-    /// The path in the root, without links on the way.
-    pub inside: PathBuf,
-    /// Whether it is all that may be done with it to read.
-    pub is_read_only: bool,
+    /// Places of the host that are bound into it: absolute paths there, and paths in the root without links on the way.
+    pub binds: Vec<Mount>,
 }
 
 /// Mount points and files that the image lacks: a layer of their own under an overlay; else they are made in
@@ -76,7 +66,7 @@ fn is_missing(rootfs: &Path, inside: &Path) -> bool {
 
 /// A file for a file and a directory for a directory; directories on the way keep the image's modes, which
 /// those of the upper layer would hide.
-fn make_mount_point(spec: &Spec, layer: &Path, bind: &Bind) -> Result<()> {
+fn make_mount_point(spec: &Spec, layer: &Path, bind: &Mount) -> Result<()> {
     let mut own = PathBuf::new();
     let mut parts = bind.inside.components().peekable();
     while let Some(part) = parts.next() {

@@ -5,24 +5,30 @@ use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::path::Path;
 
+use dunnage_analysis::subject::{Access, Mount};
+
 use super::super::cgroup::{Hierarchy, Version};
 use super::super::steps::Step;
 use super::pieces::Piece;
-use super::{Bind, Facts, NOTHING, Names, Spec};
+use super::{Facts, NOTHING, Names, Spec};
 
-const MASKED_PATHS: [&str; 10] = [
-    "proc/asound",
-    "proc/acpi",
-    "proc/kcore",
-    "proc/keys",
-    "proc/latency_stats",
-    "proc/timer_list",
-    "proc/timer_stats",
-    "proc/sched_debug",
-    "proc/scsi",
-    "sys/firmware",
+/// What Docker hides: a directory under an empty tmpfs, a file under `/dev/null`. Each one that
+/// exists costs a mount. This is the list of Docker 20.10; later ones add paths to it.
+pub const MASKED_PATHS: [&str; 10] = [
+    "/proc/asound",
+    "/proc/acpi",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/sys/firmware",
 ];
-const READ_ONLY_PATHS: [&str; 5] = ["proc/bus", "proc/fs", "proc/irq", "proc/sys", "proc/sysrq-trigger"];
+/// What Docker makes read-only. Each one that exists costs two mount calls.
+pub const READ_ONLY_PATHS: [&str; 5] =
+    ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 const DEVICES: [(&str, u32, u32); 6] =
     [("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("tty", 5, 0), ("random", 1, 8), ("urandom", 1, 9)];
 const DEVICE_LINKS: [(&str, &str); 6] = [
@@ -136,11 +142,11 @@ fn read_only_bind(path: &Path) -> [Step; 2] {
 }
 
 /// A place of the host, with all that is mounted below it.
-pub(super) fn bound(bind: &Bind) -> Vec<Step> {
+pub(super) fn bound(bind: &Mount) -> Vec<Step> {
     let flags = libc::MS_BIND | libc::MS_REC;
     let target = bind.inside.as_path();
     let mut steps = vec![Step::mount("bind", (bind.host.as_os_str(), target), None, flags, None)];
-    if bind.is_read_only {
+    if bind.access == Access::ReadOnly {
         let flags = libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY;
         steps.push(Step::mount("make read-only", (NOTHING, target), None, flags, None));
     }
@@ -177,7 +183,8 @@ pub enum Mask {
 /// The masked paths that this kernel has.
 pub fn masks() -> Vec<Mask> {
     let mask = |path: &'static str| {
-        let found = std::fs::symlink_metadata(Path::new("/").join(path)).ok()?;
+        let found = std::fs::symlink_metadata(path).ok()?;
+        let path = path.trim_start_matches('/');
         Some(if found.is_dir() { Mask::Directory(path) } else { Mask::File(path) })
     };
     MASKED_PATHS.into_iter().filter_map(mask).collect()
@@ -195,6 +202,6 @@ fn masked(mask: &Mask) -> Step {
 
 /// The paths that Docker makes read-only and that this kernel has.
 pub fn read_only_paths() -> Vec<&'static str> {
-    let exists = |path: &&str| Path::new("/").join(path).exists();
-    READ_ONLY_PATHS.into_iter().filter(exists).collect()
+    let there = READ_ONLY_PATHS.into_iter().filter(|path| Path::new(path).exists());
+    there.map(|path| path.trim_start_matches('/')).collect()
 }

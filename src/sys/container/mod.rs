@@ -50,7 +50,8 @@ struct Names<'a> {
 }
 
 pub use super::raw::DOCKER_CAPABILITIES;
-pub use additions::{Additions, Bind};
+pub use additions::Additions;
+pub use filesystems::{MASKED_PATHS, READ_ONLY_PATHS};
 pub use life::{Entrance, Made};
 pub use pieces::{ALL, Piece, Pieces};
 pub use primitive::{PRIMITIVES, Primitive, Timed};
