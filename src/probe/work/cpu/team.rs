@@ -151,17 +151,24 @@ fn live<B: Body>(mut own: B, tasks: &Receiver<B::Task>, tell: &Sender<Told>, beg
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
-    struct Adder(u64);
+    /// A sum, and how long each preparation takes: for each thread something else, so that those who did not wait for each
+    /// other would not overlap.
+    struct Adder(u64, Duration);
+
+    static MADE: AtomicU32 = AtomicU32::new(0);
 
     impl Body for Adder {
         type Task = u32;
 
         fn new() -> std::io::Result<Adder> {
-            Ok(Adder(0))
+            Ok(Adder(0, Duration::from_millis(3) * MADE.fetch_add(1, Ordering::Relaxed)))
         }
         fn prepare(&mut self, task: u32) {
+            thread::sleep(self.1);
             self.0 += u64::from(task);
         }
         fn pass(&mut self, _: u32) -> u64 {
@@ -178,21 +185,27 @@ mod tests {
         let done = std::thread::spawn(|| {
             let led = lead(|team: &mut Team<'_, Adder>| {
                 assert!(team.alone(1).is_right);
-                let mut heard = Vec::new();
-                for task in [1, 2, 13] {
-                    heard.clear();
-                    team.together(task, |told| heard.push(told));
-                    let is_right = task != 13;
-                    assert!(heard.iter().all(|told| told.is_right == is_right), "{heard:?}");
-                }
-                heard
+                // Where others want the CPUs too, a thread may get its own late; it does not each time.
+                let tries = (0..30).map(|number| if number % 3 == 2 { 13 } else { number });
+                tries
+                    .map(|task| {
+                        let mut heard = Vec::new();
+                        team.together(task, |told| heard.push(told));
+                        let is_right = task != 13;
+                        assert!(heard.iter().all(|told| told.is_right == is_right), "{heard:?}");
+                        heard
+                    })
+                    .collect::<Vec<_>>()
             });
             led.unwrap()
         });
         let heard = done.join().unwrap();
-        assert_eq!(heard.len(), affinity::allowed().unwrap().len());
-        let last_began = heard.iter().map(|told| told.span[0]).max();
-        let first_ended = heard.iter().map(|told| told.span[1]).min();
-        assert!(last_began <= first_ended, "{heard:?}");
+        let threads = affinity::allowed().unwrap().len();
+        assert!(heard.iter().all(|heard| heard.len() == threads));
+        let overlap = |heard: &Vec<Told>| {
+            let last_began = heard.iter().map(|told| told.span[0]).max();
+            last_began <= heard.iter().map(|told| told.span[1]).min()
+        };
+        assert!(heard.iter().any(overlap), "{heard:?}");
     }
 }
