@@ -79,7 +79,9 @@ impl Prepared {
             // What another run took away since is made again, before the interval begins anew.
             if !std::mem::replace(&mut is_there, false) {
                 let _ = made.removal.run();
-                let _ = run_all(&this.making(&made.name, &this.spec.scratch.join(&made.name)));
+                run_all(&this.making(&made.name, &this.spec.scratch.join(&made.name)))
+                    .1
+                    .map_err(LaunchError::Step)?;
             }
             this.attempt(&made.name, Vec::new(), Removal::new(Vec::new(), None))
         });
