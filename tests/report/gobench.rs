@@ -9,7 +9,7 @@ use dunnage::record::{Recorded, Row};
 use dunnage::report::gobench::{header, lines};
 
 use crate::compare;
-use crate::scripted::{crash, full_ladder, plan, run, sample};
+use crate::scripted::{crash, full_ladder, plan, plan_of, run, sample};
 
 fn row(cell: usize, round: usize, outcome: Outcome) -> Row<'static> {
     Row { cell, round, position: 2, predecessor: None, started: 0, outcome: Cow::Owned(outcome) }
@@ -70,6 +70,17 @@ fn every_line_follows_the_grammar_and_has_every_number() {
     assert_eq!((results[0].0, results[0].1[0].1), ("Start/subject=bare/prestate=idle-2", "sec/op"));
     assert!(results[0].1[1..].iter().all(|(_, unit)| unit.ends_with("-sec/op")));
     compare("gobench.txt", &text);
+}
+
+/// Benchstat would call a change of what describes a gain or a loss.
+#[test]
+fn a_unit_has_a_direction_where_its_metric_has_one() {
+    let text = header(&run(plan_of(vec!["throttle"], full_ladder()[..3].to_vec(), 3)));
+    let directed: Vec<&str> = text.lines().filter(|line| line.starts_with("Unit ")).collect();
+    let metrics = dunnage::experiment::find("throttle").expect("it is there").metrics;
+    let expected = metrics.iter().filter(|one| one.better != dunnage::units::Better::Neither).count();
+    assert!(0 < expected && expected < metrics.len() && directed.len() <= expected, "{text}");
+    assert!(!text.contains("usage-"), "{text}");
 }
 
 #[test]

@@ -32,8 +32,11 @@ pub fn header(run: &Recorded) -> String {
     }
     let all = run.plan.cells.iter().flat_map(|cell| run.plan.metrics(cell).iter().enumerate());
     for (unit, better) in distinct(all.map(|(index, metric)| (unit(index, metric), metric.better))) {
-        let better = if better == Better::More { "higher" } else { "lower" };
-        let _ = writeln!(text, "Unit {unit} better={better}");
+        let _ = match better {
+            Better::Less => writeln!(text, "Unit {unit} better=lower"),
+            Better::More => writeln!(text, "Unit {unit} better=higher"),
+            Better::Neither => Ok(()),
+        };
     }
     text
 }
