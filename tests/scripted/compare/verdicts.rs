@@ -317,6 +317,18 @@ fn a_run_that_is_named_again_is_no_further_run() {
 }
 
 #[test]
+fn a_run_without_a_complete_round_is_left_out_where_a_side_has_others() {
+    let mut empty = run(3, 30, plain);
+    empty.contexts.iter_mut().for_each(|context| *context = None);
+    empty.run = "empty".into();
+    let comparison = compared(&[empty.clone(), run(1, 30, docker(1.0))], &[run(2, 30, docker(1.5))]);
+    assert_eq!(word(&comparison, "docker"), "slower");
+    let told = "`before` has no complete round and is left out";
+    assert!(comparison.notices.iter().any(|one| one == told), "{:?}", comparison.notices);
+    assert_eq!(compared(&[empty], &[run(2, 30, plain)]).sides[0].len(), 1);
+}
+
+#[test]
 fn only_shared_cells_are_compared_and_the_others_named() {
     let mut more = ladder();
     more.push(entry("podman", Layer::Engine, Ladder::AsInstalled, Some("crun")));

@@ -119,8 +119,17 @@ pub(crate) struct Subject {
 
 /// Compares old runs with new ones; none where they share no cell. Neither side may be empty.
 pub fn compare(old: &[Run<'_>], new: &[Run<'_>]) -> Option<Comparison> {
-    let mut twice = Vec::new();
-    let [old, new] = &[old, new].map(|side| each_once(side, &mut twice));
+    let mut left_out = Vec::new();
+    let [old, new] = &[old, new].map(|side| {
+        let mut runs = each_once(side, &mut left_out);
+        let has_rounds = |run: &Run<'_>| run.recorded.complete_rounds() > 0;
+        if runs.iter().any(has_rounds) {
+            let empty = runs.extract_if(.., |run| !has_rounds(run));
+            left_out
+                .extend(empty.map(|run| format!("`{}` has no complete round and is left out", run.place)));
+        }
+        runs
+    });
     let runs = [old.as_slice(), new].concat();
     let subjects = subjects(&runs);
     if old.is_empty() || new.is_empty() || subjects.is_empty() {
@@ -133,7 +142,7 @@ pub fn compare(old: &[Run<'_>], new: &[Run<'_>]) -> Option<Comparison> {
     Some(Comparison {
         sides: [old, new].map(|side| side.iter().map(facts).collect()),
         scope: scope(runs.len(), &experiments),
-        notices: [notices::all(old, new, &subjects, &differences), twice].concat(),
+        notices: [notices::all(old, new, &subjects, &differences), left_out].concat(),
         differences,
         alone: [(old, new), (new, old)].map(|(own, others)| alone(own, others)),
         experiments,
