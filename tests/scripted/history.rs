@@ -140,3 +140,23 @@ fn too_few_runs_and_bad_ones_are_told() {
     let ran = dunnage.run("history DIR/02");
     assert!(ran.code == 1 && ran.stderr.contains("version 9"), "{ran}");
 }
+
+/// What holds of all runs is said once, and what a machine has nothing of has no title.
+#[test]
+fn two_machines_share_their_notices() {
+    let dunnage = Dunnage::new();
+    runs(&dunnage, 4, |_| "-s still=fake:time=20ms".to_owned());
+    for day in 3..=4 {
+        let path = dunnage.directory().join(format!("{day:02}/env.json"));
+        let text = fs::read_to_string(&path).unwrap();
+        let mut environment: serde_json::Value = serde_json::from_str(&text).unwrap();
+        environment["machine"]["cpu"] = "another".into();
+        fs::write(&path, environment.to_string()).unwrap();
+    }
+    let again = dunnage.directory().join("01");
+    let ran = dunnage.run(&format!("history DIR {} --format html", again.display()));
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(ran.stdout.matches("counts once").count(), 1, "{ran}");
+    assert!(!ran.stdout.contains("id=\"changes-"), "{ran}");
+    assert!(ran.stdout.contains("id=\"subjects\" hidden"), "{ran}");
+}

@@ -11,6 +11,7 @@ use super::{Layer, Plan};
 use crate::experiment::Weight;
 use crate::subject::Spec;
 use crate::text::{listed, quoted};
+use crate::units::counted;
 
 /// Something that has two levels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,7 +79,10 @@ impl Plan {
 /// layer are its combinations, those below are controls. Else why there is none.
 pub fn complete(names: &[String], subjects: &[(&Spec, Layer)]) -> Result<Factorial, String> {
     if !(FEWEST..=MOST).contains(&names.len()) {
-        return Err(format!("{} factors are declared; a factorial has {FEWEST} to {MOST}", names.len()));
+        return Err(format!(
+            "{} declared; a factorial has {FEWEST} to {MOST}",
+            counted(names.len(), "factor")
+        ));
     }
     if let Some(twice) = names.iter().enumerate().find(|(index, name)| names[..*index].contains(name)) {
         return Err(format!("the factor `{}` is named twice", twice.1));
@@ -241,7 +245,7 @@ mod tests {
         other_level[4] = "podman+youki:log=none,net=none";
         let unsaid = FOUR.map(|text| text.split(',').next().unwrap());
         for (names, subjects, words) in [
-            ("engine", &FOUR[..], "1 factors are declared; a factorial has 2 to 4"),
+            ("engine", &FOUR[..], "1 factor declared; a factorial has 2 to 4"),
             ("engine engine", &FOUR[..], "the factor `engine` is named twice"),
             (
                 "engine nett",

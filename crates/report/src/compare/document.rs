@@ -43,7 +43,7 @@ impl Findings for Comparison {
         document.fact("how", &format!("{}, so that all of an experiment hold at 95 %", levels.join(", ")));
         let labels = in_groups(self.lines(), |(_, line)| clean(&line.label));
         document.subjects = labels.into_iter().map(|(label, _)| label).collect();
-        let notices = self.notices.iter().map(|notice| Item::of(capital(notice)).marked(Tone::Open, "!"));
+        let notices = self.notices.iter().map(|notice| Item::of(capital(notice)).named("note"));
         document.answer.push(Block::List(notices.collect()));
         document.answer.push(Block::sentences(summary(self).iter().map(|text| capital(text))));
         let mut sections = vec![Section {

@@ -43,8 +43,10 @@ impl Findings for Histories {
             document.fact("how", &how(history));
             let of =
                 if self.histories.len() > 1 { format!(" on {}", history.machine) } else { String::new() };
-            let notices = history.notices.iter().map(|notice| Item::of(notice).marked(Tone::Open, "!"));
-            document.answer.push(Block::List(notices.collect()));
+            // What was left out of all runs is told with the first machine.
+            let before = || self.histories[..index].iter().flat_map(|one| &one.notices);
+            let notices = history.notices.iter().filter(|notice| before().all(|told| told != *notice));
+            document.answer.push(Block::List(notices.map(|text| Item::of(text).named("note")).collect()));
             let same = |one: &Series, other: &Series| {
                 (one.experiment, one.metric, &one.setting) == (other.experiment, other.metric, &other.setting)
             };
@@ -52,7 +54,9 @@ impl Findings for Histories {
             document.answer.extend(tables);
             let mut section = |name: &str, blocks: Vec<Block>| {
                 let title = format!("{name}{of}");
-                document.sections.push(Section { name: format!("{name}-{}", index + 1), title, blocks });
+                if blocks.iter().any(|block| !block.is_empty()) {
+                    document.sections.push(Section { name: format!("{name}-{}", index + 1), title, blocks });
+                }
             };
             let changes =
                 history.series.iter().flat_map(|one| one.changes.iter().map(move |change| (one, change)));
