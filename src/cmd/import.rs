@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::exit::{self, usage};
 use crate::record::import;
-use crate::report::text::clean;
+use crate::report::text::{clean, in_shell};
 use crate::units::counted;
 
 /// Runs the verb. Results go where `-o` says, else beside nobody's files: into a directory named after the file.
@@ -21,7 +21,7 @@ pub fn run(file: &Path, output: Option<&Path>, tags: &[String]) -> Result<i32> {
         0 => String::new(),
         many => format!(" and {}", counted(many, "failure")),
     };
-    let (samples, shown) = (counted(imported.samples, "sample"), directory.display());
+    let (samples, shown) = (counted(imported.samples, "sample"), in_shell([directory.to_string_lossy()]));
     super::tell(&format!("imported {samples}{failures} from {} into `{shown}`", imported.origin.format));
     for note in &imported.origin.notes {
         super::tell(&format!("note: {}", clean(note)));

@@ -12,7 +12,7 @@ use crate::cli;
 use crate::exit::{self, usage};
 use crate::host::private::Private;
 use crate::record::pack::{self, Contents, Listed, Options, Present};
-use crate::report::text::{clean, listed, shorten, wrap};
+use crate::report::text::{clean, in_shell, listed, shorten, wrap};
 use crate::units::{Unit, counted};
 
 /// How many texts of a kind are shown where the person did not ask for all.
@@ -27,7 +27,7 @@ pub fn run(options: &cli::Pack) -> Result<i32> {
     };
     let present = if options.force { Present::Replace } else { Present::Keep };
     if let Some(found) = path.symlink_metadata().ok().filter(|_| !options.dry_run) {
-        let shown = path.display();
+        let shown = in_shell([path.to_string_lossy()]);
         // Its place is taken by renaming: a device, a pipe or a link would be gone.
         if !found.is_file() {
             return Err(usage(format!(

@@ -11,7 +11,7 @@ use crate::cli;
 use crate::exit::{self, usage};
 use crate::plan::{Factor, MOST_PRECISE_ROUNDS, PILOT_ROUNDS, PRECISE_TIME, Plan, Relation, Rounds};
 use crate::plan_file;
-use crate::report::text::{listed, percent};
+use crate::report::text::{in_shell, listed, percent};
 use crate::session::Found;
 use crate::subject::by_cause;
 use crate::units::counted;
@@ -32,7 +32,10 @@ pub fn run(options: &cli::Plan) -> Result<i32> {
         std::fs::File::create_new(path)
             .and_then(|mut file| file.write_all(written.as_bytes()))
             .with_context(|| format!("cannot write the plan file `{}`", path.display()))?;
-        super::tell(&format!("written to `{0}`; `dunnage run --plan {0}` measures it", path.display()));
+        super::tell(&format!(
+            "written to `{0}`; `dunnage run --plan {0}` measures it",
+            in_shell([path.to_string_lossy()])
+        ));
     }
     Ok(exit::FINE)
 }

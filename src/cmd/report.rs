@@ -9,7 +9,7 @@ use super::show::{self, Output, show};
 use crate::exit::{self, nothing, usage};
 use crate::record::{self, Recorded, Series};
 use crate::reference::{self, beside};
-use crate::report::text::quoted;
+use crate::report::text::{in_shell, quoted};
 use crate::report::{self, File, Rendering, Report};
 use crate::subject::spec::parse_duration;
 use crate::units::counted;
@@ -64,7 +64,7 @@ pub fn run(directory: &Path, format: &str, output: Option<&Path>, extras: Extras
             };
             let files = render(&built(&recorded, extras))?;
             if files.is_empty() {
-                let (run, path) = (directory.display(), path.display());
+                let (run, path) = (in_shell([directory.to_string_lossy()]), path.display());
                 return Err(nothing(format!(
                     "`{run}` holds nothing that could be drawn, so `{path}` was not written\n\nhint: `dunnage report {run}` says why"
                 )));
@@ -84,11 +84,18 @@ pub fn is_measured<'a>(cells: impl IntoIterator<Item = &'a Series>) -> bool {
 fn describe(recorded: &mut Recorded, pairs: &[String]) -> Result<()> {
     for pair in pairs.chunks_exact(2) {
         let (one, other) = (&pair[0], &pair[1]);
-        if one == other || recorded.plan.describe(one, other) == 0 {
+        if one == other {
+            return Err(usage(format!("`--between` needs two subjects, and `{one}` is named twice")));
+        }
+        let before = recorded.plan.comparisons.len();
+        if recorded.plan.describe(one, other) == 0 {
             let labels = quoted(recorded.plan.subjects.iter().map(|one| &one.label));
             return Err(usage(format!(
                 "no experiment of this run has both `{one}` and `{other}`\n\nhint: its subjects are {labels}"
             )));
+        }
+        if recorded.plan.comparisons.len() == before {
+            super::tell(&format!("`{one}` and `{other}` are compared without `--between` too"));
         }
     }
     Ok(())

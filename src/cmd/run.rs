@@ -11,7 +11,7 @@ use crate::cli::{self, Events};
 use crate::exit::{self, Special};
 use crate::plan::{Cell, Plan, Rounds};
 use crate::record::{self, Environment, Recorded};
-use crate::report::text::quoted;
+use crate::report::text::{in_shell, quoted};
 use crate::runner::Ending;
 use crate::session::Session;
 use crate::subject::by_cause;
@@ -113,7 +113,7 @@ fn named_after_the_date() -> PathBuf {
 /// Shows what came out of a run, and says how it ended.
 pub(super) fn conclude(ending: Result<Ending>, directory: &Path, events: Option<Events>) -> Result<i32> {
     let ending = ending.with_context(|| {
-        let directory = directory.display();
+        let directory = in_shell([directory.to_string_lossy()]);
         format!("the run stopped; what was measured before is in `{directory}`\n\nhint: with the cause mended, `dunnage resume {directory}` goes on")
     });
     let code = match &ending {
@@ -125,7 +125,7 @@ pub(super) fn conclude(ending: Result<Ending>, directory: &Path, events: Option<
         Err(_) => exit::ERROR,
     };
     if code == exit::INTERRUPTED {
-        let shown = directory.display();
+        let shown = in_shell([directory.to_string_lossy()]);
         super::tell(&format!("interrupted; the samples are kept, and `dunnage resume {shown}` goes on"));
     } else {
         ending?;

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use super::tell;
 use crate::exit::{self, usage};
 use crate::record::{self, pack};
+use crate::report::text::in_shell;
 
 /// Runs the verb. What was unpacked is read once, so that a run that nobody can analyse is told at once.
 pub fn run(file: &Path, output: Option<&Path>) -> Result<i32> {
@@ -16,7 +17,7 @@ pub fn run(file: &Path, output: Option<&Path>) -> Result<i32> {
     let own = file.file_stem().context("a pack has a name")?;
     let directory = output.unwrap_or(Path::new(own));
     pack::unpack(file, directory)?;
-    let shown = directory.display();
+    let shown = in_shell([directory.to_string_lossy()]);
     let run =
         record::load(directory).with_context(|| format!("`{shown}` was unpacked, and cannot be analysed"))?;
     tell(&format!(

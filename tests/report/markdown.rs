@@ -56,6 +56,16 @@ fn hostile() -> Recorded {
 }
 
 #[test]
+fn the_command_line_can_be_pasted() {
+    let mut run = run(plan(full_ladder()[..3].to_vec(), 6));
+    let words = ["dunnage", "run", "command", "--cmd", "grep --seed < /etc/hosts"];
+    run.environment.command = words.map(str::to_owned).into();
+    let markdown = shown(&report(&run));
+    let line = "dunnage run command --cmd 'grep --seed < /etc/hosts'";
+    assert!(markdown.contains(&format!("\n{line}\n{line} --seed 7\n")), "{markdown}");
+}
+
+#[test]
 fn text_from_outside_is_text() {
     let markdown = shown(&report(&hostile()));
     let mut text = String::new();

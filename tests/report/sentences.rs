@@ -21,6 +21,19 @@ fn unsure() -> Recorded {
     run
 }
 
+/// A pair that a reader wants to see beside each other has no verdict, and so leaves none open.
+#[test]
+fn what_is_described_is_not_counted_as_compared() {
+    let open = |run: &Recorded| {
+        let sentences = report(run).sentences;
+        sentences.into_iter().find(|one| one.topic == Topic::Open).expect("something is open").text
+    };
+    let mut run = unsure();
+    let before = open(&run);
+    assert!(run.plan.describe("podman+runc", "docker+crun") > 0);
+    assert_eq!(open(&run), before);
+}
+
 #[test]
 fn what_is_open_is_said_once() {
     let report = report(&unsure());

@@ -272,6 +272,16 @@ pub fn quoted<T: Display>(names: impl IntoIterator<Item = T>) -> String {
     listed(names.into_iter().map(|name| format!("`{name}`")), ", ")
 }
 
+/// Words as a person types them into a shell: what it would read as more or less than that word stands in quotes.
+pub fn in_shell<T: AsRef<str>>(words: impl IntoIterator<Item = T>) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "%+,-./:=@_".contains(letter);
+    let typed = |word: T| match word.as_ref() {
+        word if !word.is_empty() && word.chars().all(is_plain) => word.to_owned(),
+        word => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    listed(words.into_iter().map(typed), " ")
+}
+
 /// Names in a row: `a, b or c`.
 pub fn joined(names: &[String], word: &str) -> String {
     match names {
@@ -341,6 +351,15 @@ pub fn align_points(numbers: &[String]) -> Vec<String> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_shell_takes_a_line_apart_into_the_words_that_it_was_made_of() {
+        let words =
+            ["run", "--cmd", "sleep 0.05", "a<b", "it's", "", "-s", "docker:net=none,log=none", "~", "$x"];
+        let line = in_shell(words);
+        assert_eq!(shlex::split(&line).unwrap(), words);
+        assert_eq!(line, r"run --cmd 'sleep 0.05' 'a<b' 'it'\''s' '' -s docker:net=none,log=none '~' '$x'");
+    }
 
     #[test]
     fn what_could_fool_a_terminal_is_taken_out() {

@@ -22,6 +22,7 @@ use crate::exit::Special;
 use crate::image::Digest;
 use crate::plan::{Entry, again};
 use crate::report::csv::{COLUMNS, instant};
+use crate::report::text::in_shell;
 use crate::subject::{self, Layer, Spec};
 use crate::units::Nanos;
 
@@ -70,7 +71,8 @@ pub fn import(path: &Path, directory: &Path, tags: BTreeMap<String, String>) -> 
     if !facts.is_file() {
         return Err(Special::Usage(match facts.is_dir() {
             true => format!(
-                "`{shown}` is a directory\n\nhint: a run directory needs no import; `dunnage report {shown}` shows it"
+                "`{shown}` is a directory\n\nhint: a run directory needs no import; `dunnage report {}` shows it",
+                in_shell([path.to_string_lossy()])
             ),
             false => format!(
                 "`{shown}` is no file that can be read twice\n\nhint: save what comes from a pipe in a file first"

@@ -297,6 +297,20 @@ fn a_table_of_imported_commands_goes_there_and_back() {
     assert_eq!(medians(&report), medians(&other));
 }
 
+/// Of what others measured, nobody here knows the order, the machine or the clock.
+#[test]
+fn a_report_of_an_import_claims_nothing_that_nobody_measured() {
+    let (case, _) = imported("bench.json", HYPERFINE);
+    let report = case.dunnage.run("report DIR --format md").stdout;
+    assert!(
+        report.starts_with("## What containers cost, imported from hyperfine's JSON bench.json"),
+        "{report}"
+    );
+    for claim in ["Seed", "same order", "One machine", "smallest step", "repeat it", "on unknown"] {
+        assert!(!report.contains(claim), "{claim}: {report}");
+    }
+}
+
 #[test]
 fn a_run_is_named_after_its_file_and_tagged() {
     let case = Case::new("bench.json", HYPERFINE);

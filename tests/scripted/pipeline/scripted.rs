@@ -155,3 +155,14 @@ fn without_clock(directory: &Path) -> Vec<serde_json::Value> {
         })
         .collect()
 }
+
+#[test]
+fn between_says_what_it_cannot_add() {
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run("run start -s a=fake -s b=fake --rounds 6 --seed 7 -o DIR");
+    assert_eq!(ran.code, 0, "{ran}");
+    let twice = dunnage.run("report DIR --between a a");
+    assert!(twice.code == 2 && twice.stderr.contains("`a` is named twice"), "{twice}");
+    let known = dunnage.run("report DIR --between a b");
+    assert!(known.code == 0 && known.stderr.contains("are compared without `--between` too"), "{known}");
+}

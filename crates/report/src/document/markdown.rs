@@ -90,6 +90,8 @@ fn blocks<'a>(page: &mut Page, all: &'a [Block], of: &'a str, later: &mut Vec<(&
             Block::Copy(lines) => page.code(lines),
             Block::Beside(all) => blocks(page, all, of, later),
             Block::Picture(_) | Block::Rounds(_) => {}
+            // What explains drawings goes with them.
+            Block::Folded(folded) if folded.blocks.iter().any(|one| matches!(one, Block::Rounds(_))) => {}
             Block::Folded(folded) => later.push((of, folded)),
         }
     }
@@ -97,15 +99,13 @@ fn blocks<'a>(page: &mut Page, all: &'a [Block], of: &'a str, later: &mut Vec<(&
 
 fn item(item: &Item) -> String {
     let name: Vec<&str> = [&*item.mark, &*item.name].into_iter().filter(|text| !text.is_empty()).collect();
-    let name = if name.is_empty() { String::new() } else { format!("**{}**: ", sentence(&name.join(" "))) };
-    let mut text = format!("{name}{}", sentence(&item.text));
-    for detail in &item.details {
-        match detail {
-            Detail::Words(words) => text += &format!(" _({})_", sentence(words)),
-            Detail::Copy(what, line) => text += &format!(" _({what}:_ {})", in_code(line)),
-        }
-    }
-    text
+    let name = if name.is_empty() { String::new() } else { format!("**{}**:", sentence(&name.join(" "))) };
+    let details = item.details.iter().map(|detail| match detail {
+        Detail::Words(words) => format!("_({})_", sentence(words)),
+        Detail::Copy(what, line) => format!("({what}: {})", in_code(line)),
+    });
+    let parts = [name, sentence(&item.text)].into_iter().chain(details).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(" ")
 }
 
 /// The longest row of backticks in a text.
@@ -204,12 +204,12 @@ impl Page {
         }
     }
 
-    /// What may be copied into a shell. Nothing in it is markup, so nothing is escaped: only the fence must be longer
+    /// What may be copied, into a shell or a file. Nothing in it is markup, so nothing is escaped: only the fence must be longer
     /// than any in the text.
     fn code(&mut self, lines: &[String]) {
         let text = lines.join("\n");
         let fence = "`".repeat(3.max(backticks(&text) + 1));
-        let _ = writeln!(self.text, "{fence}sh\n{text}\n{fence}\n");
+        let _ = writeln!(self.text, "{fence}\n{text}\n{fence}\n");
     }
 }
 
@@ -308,7 +308,14 @@ mod tests {
     fn a_fence_is_longer_than_any_in_the_text() {
         let mut page = Page { text: String::new(), limit: usize::MAX, left_out: 0 };
         page.code(&["a ```` b".into(), "c".into()]);
-        assert_eq!(page.text, "`````sh\na ```` b\nc\n`````\n\n");
+        assert_eq!(page.text, "`````\na ```` b\nc\n`````\n\n");
+    }
+
+    #[test]
+    fn a_point_that_is_nothing_but_lines_to_copy_begins_with_the_first() {
+        let one = Item::default().copy("docker", "docker run --cpus 2").copy("podman", "podman run --cpus 2");
+        assert_eq!(item(&one), "(docker: `docker run --cpus 2`) (podman: `podman run --cpus 2`)");
+        assert_eq!(item(&Item::of("a").named("b").detail("c")), "**b**: a _(c)_");
     }
 
     #[test]

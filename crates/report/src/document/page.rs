@@ -24,12 +24,15 @@ pub struct Page {
     pub width: usize,
     style: Style,
     glyphs: Glyphs,
+    /// The columns of tables of which it was said that there is no room for them.
+    pub left_out: Vec<String>,
 }
 
 impl Page {
     /// An empty page.
     pub fn new(look: &Look) -> Page {
-        Page { text: String::new(), width: look.width.max(80), style: look.style, glyphs: look.glyphs }
+        let (text, left_out) = (String::new(), Vec::new());
+        Page { text, width: look.width.max(80), style: look.style, glyphs: look.glyphs, left_out }
     }
 
     /// Adds a line of pieces; what does not fit is cut.

@@ -9,8 +9,10 @@ use super::page::Page;
 use super::{
     Block, Cell, Cells, Column, Detail, Document, Drawn, Item, Look, Measured, Need, Row, Shown, Table, Tone,
 };
-use crate::report::text::{align_points, left, right, width, wrap};
+use crate::report::text::{align_points, joined, left, right, width, wrap};
 
+/// No terminal is taken for wider: longer lines are hard to read.
+pub const WIDEST: usize = 160;
 /// Lines that are in sight at once.
 const SCREEN: usize = 40;
 /// Between two columns.
@@ -247,10 +249,12 @@ fn table(page: &mut Page, table: &Table) {
     let mut columns: Vec<Laid> = (0..table.columns.len()).map(|index| Laid::of(index, table)).collect();
     // A drawing tells more than what can be left out.
     let drawing = if table.drawn.is_some() { DRAWING.0 + GAP } else { 0 };
+    let wide = taken(&columns, |one| one.width) + drawing;
+    let mut left_out = Vec::new();
     while taken(&columns, |one| one.width) + drawing > page.width
         && let Some(at) = columns.iter().rposition(|one| one.need == Need::WithRoom)
     {
-        columns.remove(at);
+        left_out.insert(0, format!("`{}`", columns.remove(at).head.split(',').next().unwrap_or_default()));
     }
     // What does not fit beside each other even with its words wrapped is shown in parts that each begin with the first.
     let mut part: Vec<Laid> = Vec::new();
@@ -265,6 +269,12 @@ fn table(page: &mut Page, table: &Table) {
     shown(page, table, part);
     for note in &table.notes {
         page.paragraph(Tone::Faint, "", note);
+    }
+    let left_out = joined(&left_out, "and");
+    if !left_out.is_empty() && !page.left_out.contains(&left_out) {
+        let shown = if wide > WIDEST { "--format html".into() } else { format!("COLUMNS={wide}") };
+        page.outdented(Tone::Faint, &format!("No room for {left_out}: `{shown}` shows all."));
+        page.left_out.push(left_out);
     }
     page.gap();
 }

@@ -1,7 +1,7 @@
 //! What was measured on what, and how, in the words that every format for people begins with.
 
 use super::model::{Order, Report};
-use super::text::confidence;
+use super::text::{confidence, in_shell};
 use crate::distinct;
 use crate::record::ComponentFacts;
 use crate::stats::Alpha;
@@ -120,13 +120,9 @@ pub fn carry_over(report: &Report) -> String {
 
 /// What to type to measure the same again, and the same in the same order.
 pub fn repeat(report: &Report) -> Vec<String> {
-    let command = report.command.trim();
-    let has = |is_it: fn(&str) -> bool| command.split(' ').any(is_it);
-    let is_seeded = has(|word| word == "--seed" || word.starts_with("--seed="));
-    let mut all = vec![command.to_owned()];
-    if has(|word| word == "run") && !is_seeded {
-        all.push(format!("{command} --seed {}", report.rounds.seed));
-    }
-    all.retain(|line| !line.is_empty());
-    all
+    let has = |is_it: fn(&str) -> bool| report.command.iter().any(|word| is_it(word));
+    let command = in_shell(&report.command);
+    let seeded = (has(|word| word == "run") && !has(|word| word == "--seed" || word.starts_with("--seed=")))
+        .then(|| format!("{command} --seed {}", report.rounds.seed));
+    [command].into_iter().filter(|line| !line.is_empty()).chain(seeded).collect()
 }

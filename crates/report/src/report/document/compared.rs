@@ -187,16 +187,16 @@ pub(super) fn at_a_glance(
 pub(super) fn context(experiment: &Experiment, setting: usize, metrics: &[usize]) -> Table {
     let rows = experiment.settings[setting].subjects();
     let has = |row: &Row, metric: usize| row.value(metric).is_some();
+    let metrics = metrics.iter().copied().filter(|metric| rows.iter().any(|row| has(row, *metric)));
+    let metrics: Vec<usize> = metrics.collect();
     let rows: Vec<&Row> =
-        rows.into_iter().filter(|row| metrics.iter().any(|&metric| has(row, metric))).collect();
+        rows.iter().copied().filter(|row| metrics.iter().any(|&metric| has(row, metric))).collect();
     let named = after_comma(&experiment.settings[setting].text);
     let names: Vec<_> = metrics.iter().map(|&metric| experiment.metrics[metric].name).collect();
     let mut table =
         of_subjects(format!("{}, for context: {}{named}", experiment.name, names.join(", ")), &rows);
     table.add(layers(&rows));
-    for &metric in metrics.iter().filter(|metric| rows.iter().any(|row| has(row, **metric))) {
-        table.add(medians(experiment, &rows, metric));
-    }
+    metrics.into_iter().for_each(|metric| table.add(medians(experiment, &rows, metric)));
     table
 }
 

@@ -15,7 +15,7 @@ use dunnage_analysis::group::in_groups;
 
 use crate::distinct;
 use crate::document::{Block, Document, Item, Look, Section, Tone};
-use crate::report::text::{capital, clean, in_brackets, percent, with_interval};
+use crate::report::text::{capital, clean, in_brackets, in_shell, percent, with_interval};
 use crate::units::counted;
 use crate::verdict::Warning;
 
@@ -30,7 +30,10 @@ const SHORT: usize = 12;
 
 /// The report as a document.
 pub(super) fn document(report: &Report, look: &Look) -> Document {
-    let mut document = Document::titled(&format!("What containers cost on {}", report.host));
+    let mut document = Document::titled(&match &report.imported {
+        Some(imported) => format!("What containers cost, imported from {}", imported.from.replace('`', "")),
+        None => format!("What containers cost on {}", report.host),
+    });
     document.about = [
         format!("dunnage {}", report.dunnage),
         format!("run {}", report.run),
@@ -88,8 +91,9 @@ fn answer(report: &Report) -> Vec<Block> {
     let lead = lead(report);
     let mut blocks = Vec::new();
     if !report.suspects.is_empty() {
-        let many =
-            format!("{} at the top: read them first", counted(report.suspects.len(), "suspect finding"));
+        let them = if report.suspects.len() == 1 { "it" } else { "them" };
+        let many = counted(report.suspects.len(), "suspect finding");
+        let many = format!("{many} at the top: read {them} first");
         blocks.push(Block::Words(Tone::Alarm, many));
     }
     if report.samples == 0 {
@@ -223,6 +227,7 @@ fn warned(report: &Report, experiment: Option<&str>) -> Vec<Item> {
 /// Where, with what, and how to repeat it.
 fn run(report: &Report, look: &Look) -> Section {
     let place = clean(&look.place);
+    let typed = in_shell([&place]);
     let unusable = in_groups(&report.unavailable, |(_, why)| why).into_iter().map(|(why, all)| {
         let names: Vec<String> = all.iter().map(|(name, _)| format!("`{name}`")).collect();
         Item::of(why).named(names.join(", "))
@@ -250,19 +255,26 @@ fn run(report: &Report, look: &Look) -> Section {
     }
     let mut blocks = Block::titled("Warnings about the run", vec![Block::List(warned(report, None))]);
     blocks.extend(Block::titled("Found, but not usable", vec![Block::List(unusable.collect())]));
+    let samples = format!(
+        "{} samples lie in `{place}`; all of them: `dunnage report {typed} --format csv`; every verdict with its interval: \
+         `dunnage report {typed} --format json`.",
+        report.samples
+    );
+    // Of what others measured, nothing is known but the samples.
+    blocks.extend(match report.imported {
+        Some(_) => [Block::title("The samples"), Block::words(samples)],
+        None => [
+            Block::title("How to repeat it"),
+            Block::words(format!(
+                "Seed {} gives the same order of cells. {samples} One machine, one boot, and one daemon of each engine: n = 1 \
+                 in each of these. The clock's smallest step is {} ns; {}.",
+                report.rounds.seed,
+                report.timer_step * 1e9,
+                head::carry_over(report)
+            )),
+        ],
+    });
     blocks.extend([
-        Block::title("How to repeat it"),
-        Block::words(format!(
-            "Seed {} gives the same order of cells. {} samples lie in `{place}`; all of them: `dunnage report {place} \
-             --format csv`; every verdict with its interval: `dunnage report {place} --format json`.",
-            report.rounds.seed, report.samples
-        )),
-        Block::words(format!(
-            "One machine, one boot, and one daemon of each engine: n = 1 in each of these. The clock's smallest step is {} \
-             ns; {}.",
-            report.timer_step * 1e9,
-            head::carry_over(report)
-        )),
         Block::hidden("Command lines", vec![Block::copy(head::repeat(report))]),
         Block::hidden("Environment", vec![Block::facts(facts)]),
         Block::hidden("Mitigations of the CPU", vec![Block::facts(mitigations)]),

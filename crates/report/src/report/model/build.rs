@@ -21,12 +21,11 @@ impl Report {
         let environment = &run.environment;
         let plan = &run.plan;
         let pairs = |(name, fact): (&String, &String)| (clean(name), clean(fact));
-        let command: Vec<_> = environment.command.iter().map(|word| clean(word)).collect();
         Report {
             run: clean(&run.run),
             dunnage: clean(&environment.dunnage),
             started: clean(&environment.started),
-            command: command.join(" "),
+            command: environment.command.iter().map(|word| clean(word)).collect(),
             tags: environment.tags.iter().map(pairs).collect(),
             host: clean(&environment.host),
             machine: environment.machine.iter().map(pairs).collect(),

@@ -32,6 +32,7 @@ use crate::record::ComponentFacts;
 pub use crate::record::Order;
 use crate::report::predicted::Prediction;
 use crate::report::summary::Sentence;
+use crate::report::text::in_shell;
 use crate::verdict::table::ExperimentTable;
 use crate::verdict::{Sum, Verdict, Warning};
 
@@ -45,8 +46,9 @@ pub struct Report {
     pub dunnage: String,
     /// When it began, RFC 3339, in UTC.
     pub started: String,
-    /// The command line that began it.
-    pub command: String,
+    /// The words of the command line that began it.
+    #[serde(serialize_with = "command_line")]
+    pub command: Vec<String>,
     /// Labels that the person gave the run.
     #[serde(serialize_with = "crate::document::json::by_name")]
     pub tags: Vec<(String, String)>,
@@ -213,6 +215,11 @@ pub struct Suspicion {
     pub evidence: String,
     /// What probably made it so.
     pub mechanism: String,
+}
+
+/// The words of a command line, as they are typed.
+fn command_line<S: Serializer>(words: &[String], to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&in_shell(words))
 }
 
 /// A number that may be too large for other languages' numbers.

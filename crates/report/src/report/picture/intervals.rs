@@ -133,8 +133,9 @@ fn picture(report: &Report, experiment: &Experiment, panels: Vec<Panel>) -> Pict
     let rounds = experiment.rounds.unwrap_or(report.rounds.complete).min(report.rounds.complete);
     let baseline = experiment.settings.first().and_then(|setting| setting.ladders.first());
     let mut caption = vec![
-        "A mark is the median over rounds, in the shape and colour of its layer; the line is its interval at 95 %; \
-         pale dots are single rounds, or where there are many, evenly chosen ones from the smallest to the largest."
+        "A mark is the median over rounds, in the shape and colour of its layer; a line is its interval at 95 %, where \
+         enough rounds give one; pale dots are single rounds, or where there are many, evenly chosen ones from the smallest to \
+         the largest."
             .to_owned(),
     ];
     caption.extend(baseline.map(|one| format!("Multiples and verdicts are against {}.", one.baseline)));

@@ -115,6 +115,7 @@ impl<'a> One<'a> {
             let is_decisive =
                 plan.metrics(&plan.cells[finding.cell])[finding.metric].weight == Weight::Verdict;
             comparison.experiment == name
+                && comparison.relation != Relation::Several
                 && is_decisive
                 && (finding.metric == 0 || !about.event.has_one_answer())
                 && [comparison.subject, comparison.against].iter().all(|one| plan.is_original(*one))

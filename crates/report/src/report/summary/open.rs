@@ -1,6 +1,6 @@
 //! What the rounds leave open: comparisons that are not decided or rest on suspect numbers, and how slow a launch can still be.
 
-use super::{Decided, One, Sentence, Topic, is_hidden, is_open};
+use super::{Decided, One, Sentence, Topic, a, is_hidden, is_open};
 use crate::experiment::Event;
 use crate::plan::Layer;
 use crate::report::text::{in_brackets, joined, percent};
@@ -12,7 +12,7 @@ use crate::verdict::{Finding, HOPELESS, Verdict};
 const EXAMPLES: usize = 3;
 
 impl<'a> One<'a> {
-    /// Of the highest layer that was compared, the cell whose slowest value is farthest from its median. With
+    /// Of the highest layer that was compared, the cell with the value that is the largest multiple of its median. With
     /// n values, the largest exceeds the quantile q with probability 1 − qⁿ, whatever the distribution.
     pub(super) fn tail(&self) -> Option<Sentence> {
         let layers = [Layer::Engine, Layer::Runtime, Layer::Floor].into_iter();
@@ -31,10 +31,12 @@ impl<'a> One<'a> {
             _ => format!("`{}`", one.finding.about.metric),
         };
         let text = format!(
-            "the slowest {what} of {} ({}) took {} times the median; these rounds cannot rule out that {} take even longer, at 95 %",
-            counted(rounds, "round"),
-            self.place(&one),
+            "the {what} of {} that is farthest above its median took {} times as long ({}, {}); these rounds cannot rule out \
+             that {} take even longer, at 95 %",
+            a(self.layer(self.comparison(one.finding).subject)),
             three_digits(multiple),
+            self.place(&one),
+            counted(rounds, "round"),
             percent(1.0 - Alpha::FIVE_PERCENT.get().powf(1.0 / rounds as f64))
         );
         Some(self.sentence(Topic::Risk, text, vec![one.finding]))
