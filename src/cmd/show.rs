@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use super::guard::refuse_files_of_runs;
 use crate::document::{self, Findings, Glyphs, Look, Style};
 use crate::exit::usage;
+use crate::record;
 use crate::report::text::quoted;
 
 /// The names of the formats of some findings.
@@ -34,18 +35,49 @@ pub(super) struct Output<'a> {
 }
 
 impl Output<'_> {
-    /// Writes there what is given piece by piece.
+    /// Writes there what is given piece by piece. A file keeps what it held until all is written; what is no file, such
+    /// as a pipe, gets it as it comes.
     pub fn write(self, give: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-        let Some(path) = self.file else {
-            let mut out = BufWriter::new(io::stdout().lock());
+        let all = |place: String, out: &mut dyn Write| {
+            let mut out = BufWriter::new(Named { place, out });
             give(&mut out)?;
-            return Ok(out.flush()?);
+            Ok(out.flush()?)
         };
+        let Some(path) = self.file else { return all("standard output".into(), &mut io::stdout().lock()) };
         refuse_files_of_runs(self.runs, path)?;
-        let context = || format!("cannot write `{}`", path.display());
-        let mut file = BufWriter::new(File::create(path).with_context(context)?);
-        give(&mut file)?;
-        file.flush().with_context(context)
+        let place = format!("`{}`", path.display());
+        let context = format!("cannot write {place}");
+        if path.exists() && !path.is_file() {
+            return all(place, &mut File::options().write(true).open(path).context(context)?);
+        }
+        // What a link names is replaced, and not the link.
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let mut part = record::part_of(&path).with_context(|| context.clone())?;
+        all(place, part.as_file_mut())?;
+        part.persist(path).map_err(|why| why.error).context(context)?;
+        Ok(())
+    }
+}
+
+/// What is written to, with its name in every error.
+struct Named<'a> {
+    place: String,
+    out: &'a mut dyn Write,
+}
+
+impl Named<'_> {
+    fn error(&self, error: &io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("cannot write {}: {error}", self.place))
+    }
+}
+
+impl Write for Named<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes).map_err(|error| self.error(&error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush().map_err(|error| self.error(&error))
     }
 }
 
@@ -70,5 +102,33 @@ pub(super) fn look(directory: &Path, terminal: bool) -> Look {
         style: if colour { Style::Colour } else { Style::Plain },
         glyphs: if ascii { Glyphs::Ascii } else { Glyphs::Unicode },
         place: directory.display().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_keeps_what_it_held_until_all_is_written_and_errors_name_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("report.md");
+        std::fs::write(&path, "before").unwrap();
+        let output = Output { file: Some(&path), runs: &[] };
+        let cut = output.write(|out| {
+            out.write_all(b"half")?;
+            anyhow::bail!("the disk is full")
+        });
+        assert_eq!(cut.unwrap_err().to_string(), "the disk is full");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "before");
+        output.write(|out| Ok(out.write_all(b"after")?)).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "after");
+        assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1);
+        let error = |path: &str| {
+            let output = Output { file: Some(Path::new(path)), runs: &[] };
+            format!("{:#}", output.write(|out| Ok(out.write_all(b"text")?)).unwrap_err())
+        };
+        assert_eq!(error("/dev/full"), "cannot write `/dev/full`: No space left on device (os error 28)");
+        assert_eq!(error("/no/report"), "cannot write `/no/report`: No such file or directory (os error 2)");
     }
 }

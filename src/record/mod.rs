@@ -6,6 +6,9 @@ pub mod pack;
 mod source;
 mod writer;
 
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::Result;
@@ -35,6 +38,18 @@ pub fn rows(path: &Path, visit: &mut dyn FnMut(&Row<'_>) -> Result<()>) -> Resul
 /// The files of a run in this directory.
 pub fn files(directory: &Path) -> [std::path::PathBuf; 3] {
     [ENVIRONMENT, PLAN, SAMPLES].map(|name| directory.join(name))
+}
+
+/// What is to become this file, beside it: it has no name until all of it is written, so that what was there stays.
+pub fn part_of(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let permissions =
+        path.metadata().map_or_else(|_| Permissions::from_mode(0o666), |there| there.permissions());
+    let made = tempfile::Builder::new().prefix(".dunnage-").permissions(permissions).tempfile_in(above);
+    // Without the name that nobody gave it.
+    made.map_err(|error| {
+        io::Error::new(error.kind(), error.to_string().split(" at path ").next().unwrap_or_default())
+    })
 }
 
 /// The run directory of a pilot, in that of its run.

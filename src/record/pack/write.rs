@@ -3,9 +3,8 @@
 //! name. The same run gives the same bytes.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -14,7 +13,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
 
-use super::super::{ENVIRONMENT, Environment, PILOT, PLAN, SAMPLES, Source, plan_file, reader, source};
+use super::super::{
+    ENVIRONMENT, Environment, PILOT, PLAN, SAMPLES, Source, part_of, plan_file, reader, source,
+};
 use super::label::names_of_image;
 use super::proof::Proof;
 use super::read::walk;
@@ -156,19 +157,15 @@ pub enum Present {
 /// Writes the pack and gives its size. It gets its name when it is complete and has passed the search.
 pub fn write(contents: Contents, path: &Path, present: Present) -> Result<u64> {
     let context = || format!("cannot write `{}`", path.display());
-    let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut part = tempfile::Builder::new()
-        .prefix(".dunnage-")
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(above)
-        .with_context(context)?;
-    archive(&contents, &contents.cleaned, BufWriter::new(&mut part)).with_context(context)?;
+    let mut part = part_of(path).with_context(context)?;
+    archive(&contents, &contents.cleaned, BufWriter::new(part.as_file_mut())).with_context(context)?;
     prove(part.path(), &contents.secrets)?;
     let size = part.path().metadata().with_context(context)?.len();
-    match present {
-        Present::Replace => part.persist(path).with_context(context)?,
-        Present::Keep => part.persist_noclobber(path).with_context(context)?,
+    let named = match present {
+        Present::Replace => part.persist(path),
+        Present::Keep => part.persist_noclobber(path),
     };
+    named.map_err(|why| why.error).with_context(context)?;
     Ok(size)
 }
 
