@@ -58,7 +58,7 @@ fn off_the_model(cell: &Measured) -> Option<String> {
         return Some("no period was counted".into());
     };
     // One period more or less is where the window begins.
-    let one = cell.throttling.map_or(0.0, |[periods, ..]| 1.0 / periods.max(1) as f64);
+    let one = cell.throttling.map_or(0.0, |[periods, ..]| cell.windows() as f64 / periods.max(1) as f64);
     if (share - ideal).abs() > TOLERANCE.max(one) + f64::EPSILON {
         let [share, ideal] = [share, ideal].map(|share| Unit::Share.format(share));
         return Some(format!("{share} of the periods are throttled, where the model says {ideal}"));
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn what_is_off_the_model_names_no_cause() {
-        let slow = |cell: Measured| Measured { latencies: vec![80 * MS; 10], ..cell };
+        let slow = |cell: Measured| Measured { latencies: vec![vec![80 * MS; 10]], ..cell };
         let starved = |cell: Measured| Measured { usage: Some(cell.ideal.usage * 9 / 10), ..cell };
         for (cells, off) in [
             (

@@ -17,7 +17,7 @@ pub fn counted(run: &Recorded, cell: usize) -> impl Iterator<Item = &Sample> {
     })
 }
 
-/// A cell with its first sample that counts, and what tells it from the others.
+/// A cell with all its samples that count, and what tells it from the others.
 pub struct Row {
     /// The subject as it was asked for, and the load.
     pub name: [String; 2],
@@ -35,7 +35,7 @@ pub fn rows(view: &View<'_>) -> Vec<Row> {
         values.len() > 1
     };
     let row = |(cell, planned): (usize, &crate::plan::Cell)| {
-        let sample = counted(view.run, cell).next()?;
+        let measured = counted(view.run, cell).filter_map(Measured::of).reduce(Measured::together)?;
         let entry = &plan.subjects[planned.subject];
         // What its quota is stands beside it; so those that differ in nothing else stand together.
         let mut spec = entry.spec.clone();
@@ -49,7 +49,7 @@ pub fn rows(view: &View<'_>) -> Vec<Row> {
             key => several(key).then(|| format!("{key}={value}")),
         };
         let load: Vec<_> = planned.setting.0.iter().filter_map(load).collect();
-        Some((planned.subject, Row { name: [subject, load.join(" ")], measured: Measured::of(sample)? }))
+        Some((planned.subject, Row { name: [subject, load.join(" ")], measured }))
     };
     let mut rows: Vec<_> = cells.clone().filter_map(row).collect();
     let first: Vec<_> = rows.iter().map(|(subject, row)| (row.name[0].clone(), *subject)).collect();

@@ -87,7 +87,7 @@ fn items_of(row: &Row) -> Vec<Item> {
 
 fn latencies_of(row: &Row) -> Vec<Item> {
     let measured = &row.measured;
-    let median = seconds(&measured.latencies).map(|all| Estimate::of_median(&all, Alpha::FIVE_PERCENT));
+    let median = seconds(&measured.bursts()).map(|all| Estimate::of_median(&all, Alpha::FIVE_PERCENT));
     let at_the_edge = measured.ideal.backlog == Backlog::AtTheEdge || measured.demand.is_at(measured.quota);
     let edge = if at_the_edge { "at the edge" } else { "-" };
     vec![
@@ -162,13 +162,15 @@ fn windows(rows: &[Row]) -> String {
     let all = |of: fn(&Measured) -> u64| rows.iter().map(move |row| of(&row.measured));
     let ends = |of| all(of).min().zip(all(of).max()).unwrap_or_default();
     let (asked, most_asked) = ends(|measured| measured.length);
-    let (least, most) = ends(|measured| measured.window - measured.window.min(measured.length));
-    match asked == most_asked {
-        true => format!("over {}; windows were longer by {} to {}", shown(asked), shown(least), shown(most)),
-        false => {
-            format!("over what was asked for; windows were longer by {} to {}", shown(least), shown(most))
-        }
-    }
+    let (least, most) =
+        ends(|measured| (measured.window / measured.windows()).saturating_sub(measured.length));
+    let length = if asked == most_asked { shown(asked) } else { "what was asked for".into() };
+    let all = match ends(Measured::windows) {
+        (_, 1) => "windows were".to_owned(),
+        (few, many) if few == many => format!("each row has all of its {many} windows, which were"),
+        _ => "each row has all of its windows, which were".to_owned(),
+    };
+    format!("over {length}; {all} longer by {} to {}", shown(least), shown(most))
 }
 
 fn notes_on_bursts(rows: &[&Row]) -> Vec<String> {

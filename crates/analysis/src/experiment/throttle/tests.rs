@@ -26,7 +26,7 @@ pub(super) fn measured_for(seconds: u64, each: u64) -> Measured {
         quota,
         demand,
         throttling: ideal.periods.map(|periods| [periods, ideal.throttled, ideal.throttled_time]),
-        latencies: ideal.latencies.clone(),
+        latencies: vec![ideal.latencies.clone()],
         waiting: ideal.waiting,
         period_cpu: Vec::new(),
         ideal,
@@ -48,10 +48,11 @@ fn the_band_is_not_told_where_others_had_the_cpus_nor_at_the_edge() {
 
 #[test]
 fn growth_is_of_what_was_measured() {
-    let late = |step: u64| Measured { latencies: (1..=4).map(|n| n * step * MS).collect(), ..measured(10) };
+    let late =
+        |step: u64| Measured { latencies: vec![(1..=4).map(|n| n * step * MS).collect()], ..measured(10) };
     assert!((late(300).growth().unwrap() - 0.3).abs() < 1e-9);
     assert_eq!(late(300).ideal_growth(), Some(0.4));
-    let few = Measured { latencies: vec![MS, 400 * MS], ..measured(10) };
+    let few = Measured { latencies: vec![vec![MS, 400 * MS]], ..measured(10) };
     assert_eq!((few.growth(), measured(100).growth()), (None, None));
     // The bursts of several threads stand one thread's after another's.
     let mut several = late(300);
@@ -59,9 +60,23 @@ fn growth_is_of_what_was_measured() {
     assert_eq!(several.growth(), None);
 }
 
+/// A run of three rounds has three windows, and none of them is left out.
+#[test]
+fn windows_of_a_cell_are_told_together() {
+    let slow = Measured { latencies: vec![(1..=4).map(|n| n * 500 * MS).collect()], ..measured_for(3, 10) };
+    let one = measured_for(3, 10);
+    let all = one.clone().together(one.clone()).together(slow);
+    assert_eq!(
+        (all.windows(), all.usage_share(), all.ideal_share()),
+        (3, one.usage_share(), one.ideal_share())
+    );
+    assert_eq!(all.throttling.unwrap(), one.throttling.unwrap().map(|count| 3 * count));
+    assert_eq!((all.growth(), all.waiting), (one.growth(), 3 * one.waiting));
+}
+
 #[test]
 fn a_tail_is_of_a_hundred_bursts() {
-    let of = |count| Measured { latencies: vec![MS; count], ..measured(100) }.tail();
+    let of = |count| Measured { latencies: vec![vec![MS; count]], ..measured(100) }.tail();
     assert_eq!((of(99), of(100)), (None, Some(0.001)));
 }
 

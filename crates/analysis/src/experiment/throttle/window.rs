@@ -29,8 +29,8 @@ pub struct Measured {
     pub demand: Demand,
     /// Periods, throttled periods and throttled time in nanoseconds; none without a quota.
     pub throttling: Option<[u64; 3]>,
-    /// Of each burst that was done, in nanoseconds.
-    pub latencies: Vec<u64>,
+    /// Of each burst that was done, in nanoseconds, window by window.
+    pub latencies: Vec<Vec<u64>>,
     /// Bursts that were due and not done.
     pub waiting: u64,
     /// CPU time in each period, in nanoseconds.
@@ -82,12 +82,34 @@ impl Measured {
             quota,
             demand,
             throttling: quota.and_then(|_| throttling()),
-            latencies: numbers("latency"),
+            latencies: vec![numbers("latency")],
             waiting: number("bursts_waiting").unwrap_or(0),
             period_cpu: numbers("period_cpu"),
             ideal: quota::ideal(quota, demand, length),
             length,
         })
+    }
+
+    /// Several windows of one cell as one: times, periods and bursts of all of them.
+    pub fn together(self, other: Measured) -> Measured {
+        let sum = |(one, other): (u64, u64)| one.saturating_add(other);
+        let both =
+            |one: [u64; 3], other: [u64; 3]| std::array::from_fn(|index| sum((one[index], other[index])));
+        Measured {
+            window: sum((self.window, other.window)),
+            usage: self.usage.zip(other.usage).map(sum),
+            own: [0, 1].map(|index| sum((self.own[index], other.own[index]))),
+            throttling: self.throttling.zip(other.throttling).map(|(one, other)| both(one, other)),
+            latencies: [self.latencies, other.latencies].concat(),
+            waiting: sum((self.waiting, other.waiting)),
+            period_cpu: [self.period_cpu, other.period_cpu].concat(),
+            ..self
+        }
+    }
+
+    /// How many windows these are.
+    pub fn windows(&self) -> u64 {
+        self.latencies.len() as u64
     }
 
     /// CPUs used on average in the window, by the cgroup.
@@ -117,23 +139,32 @@ impl Measured {
         (throttled > 0).then(|| time as f64 / 1e9 / throttled as f64)
     }
 
+    /// The latencies of all bursts that were done.
+    pub fn bursts(&self) -> Vec<u64> {
+        self.latencies.concat()
+    }
+
     /// A quantile of the latency of bursts, in seconds.
     pub fn latency(&self, p: f64) -> Option<f64> {
-        Some(seconds(&self.latencies)?.quantile(p))
+        Some(seconds(&self.bursts())?.quantile(p))
     }
 
     /// The 99th percentile of the latency of bursts; none of so few that it would be the longest.
     pub fn tail(&self) -> Option<f64> {
-        self.latency(0.99).filter(|_| self.latencies.len() >= FEWEST_FOR_A_TAIL)
+        self.latency(0.99).filter(|_| self.bursts().len() >= FEWEST_FOR_A_TAIL)
     }
 
     /// How many seconds each burst waited longer than the one before, where they must pile up: the slope of the
-    /// line through those that were done. None of several threads, whose bursts are not told apart.
+    /// line through those that were done, and of several windows the median. None of several threads, whose bursts are
+    /// not told apart.
     pub fn growth(&self) -> Option<f64> {
         let piles_up = matches!(self.ideal.backlog, Backlog::Grows(_)) && self.demand.threads == 1;
-        let points = self.latencies.iter().enumerate();
-        let points = points.map(|(number, nanos)| (number as f64, *nanos as f64 / 1e9));
-        stats::slope(points).filter(|_| piles_up && self.latencies.len() >= FEWEST_FOR_A_SLOPE)
+        let of_window = |latencies: &Vec<u64>| {
+            let points = latencies.iter().enumerate();
+            let points = points.map(|(number, nanos)| (number as f64, *nanos as f64 / 1e9));
+            stats::slope(points).filter(|_| piles_up && latencies.len() >= FEWEST_FOR_A_SLOPE)
+        };
+        Some(stats::Sample::new(self.latencies.iter().filter_map(of_window))?.median())
     }
 
     /// What the model says of that.
