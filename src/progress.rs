@@ -2,6 +2,7 @@
 //! elsewhere, or one JSON object an event for other programs. Drawn between launches only, by the
 //! thread that measures, so that nothing runs beside them.
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 
 use anyhow::Result;
@@ -17,11 +18,13 @@ use crate::runner::Event;
 /// Where events go.
 pub enum Progress {
     /// A bar on a terminal.
-    Bar(ProgressBar),
-    /// A line a round, and one for each failure.
+    Bar(ProgressBar, Told),
+    /// A line a round, and one for each kind of failure.
     Lines {
         /// When the first round began.
         began: std::time::Instant,
+        /// The failures so far.
+        told: Told,
     },
     /// JSON on standard output.
     Json,
@@ -29,11 +32,16 @@ pub enum Progress {
     Quiet,
 }
 
+/// Failures by subject and words, without the words that hold a digit, as names do that differ from launch to launch:
+/// the line that told the first, and how often it happened.
+#[derive(Debug, Default)]
+pub struct Told(BTreeMap<String, (String, usize)>);
+
 impl Progress {
     /// For a person: a bar if standard error is a terminal.
     pub fn for_person(plan: &Plan, done: usize) -> Progress {
         if !std::io::stderr().is_terminal() {
-            return Progress::Lines { began: std::time::Instant::now() };
+            return Progress::Lines { began: std::time::Instant::now(), told: Told::default() };
         }
         let cells = plan.samples_before(plan.rounds + plan.warmups) as u64;
         let bar = ProgressBar::with_draw_target(Some(cells), ProgressDrawTarget::stderr_with_hz(4));
@@ -42,24 +50,28 @@ impl Progress {
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─"));
         bar.set_position(plan.samples_before(done) as u64);
         bar.reset_eta();
-        Progress::Bar(bar)
+        Progress::Bar(bar, Told::default())
     }
 
     /// Shows one event.
     pub fn show(&mut self, plan: &Plan, event: &Event<'_>) -> Result<()> {
         match self {
-            Progress::Bar(bar) => bar_event(bar, plan, event),
-            Progress::Lines { began } => line_event(began, plan, event),
+            Progress::Bar(bar, told) => bar_event(bar, told, plan, event),
+            Progress::Lines { began, told } => line_event(began, told, plan, event),
             Progress::Json => json_event(plan, event)?,
             Progress::Quiet => {}
         }
         Ok(())
     }
 
-    /// The last round is over.
+    /// The last round is over. How often each failure happened that was told once is told now.
     pub fn finish(&self) {
-        if let Progress::Bar(bar) = self {
+        if let Progress::Bar(bar, _) = self {
             bar.finish_and_clear();
+        }
+        let (Progress::Bar(_, told) | Progress::Lines { told, .. }) = self else { return };
+        for (line, times) in told.0.values().filter(|(_, times)| *times > 1) {
+            let _ = writeln!(std::io::stderr(), "{times} times, first in {line}");
         }
     }
 }
@@ -76,19 +88,26 @@ fn cell_name(plan: &Plan, cell: usize) -> String {
     format!("{} {} {}", cell.experiment, cell.setting, plan.subjects[cell.subject].label)
 }
 
-fn failure_of(plan: &Plan, row: &Row<'_>) -> Option<String> {
+/// A failure, unless one like it was told before.
+fn failure_of(told: &mut Told, plan: &Plan, row: &Row<'_>) -> Option<String> {
     let Outcome::Failed(failure) = row.outcome.as_ref() else { return None };
     let (round, cell) = (round_name(plan, row.round), cell_name(plan, row.cell));
-    Some(format!("{round}: {cell}: {}", clean(&failure.in_short())))
+    let why = clean(&failure.in_short());
+    let lasting = why.split_whitespace().filter(|word| !word.contains(|c: char| c.is_ascii_digit()));
+    let key = [plan.subjects[plan.cells[row.cell].subject].label.as_str()].into_iter().chain(lasting);
+    let line = format!("{round}: {cell}: {why}");
+    let (_, times) = told.0.entry(key.collect::<Vec<_>>().join(" ")).or_insert_with(|| (line.clone(), 0));
+    *times += 1;
+    (*times == 1).then_some(line)
 }
 
-fn bar_event(bar: &ProgressBar, plan: &Plan, event: &Event<'_>) {
+fn bar_event(bar: &ProgressBar, told: &mut Told, plan: &Plan, event: &Event<'_>) {
     match event {
         Event::RoundBegins { round } => bar.set_prefix(round_name(plan, *round)),
         Event::CellBegins { cell, .. } => bar.set_message(cell_name(plan, *cell)),
         Event::CellEnds(row) => {
             bar.inc(1);
-            if let Some(line) = failure_of(plan, row) {
+            if let Some(line) = failure_of(told, plan, row) {
                 bar.println(line);
             }
         }
@@ -96,9 +115,9 @@ fn bar_event(bar: &ProgressBar, plan: &Plan, event: &Event<'_>) {
     }
 }
 
-fn line_event(began: &std::time::Instant, plan: &Plan, event: &Event<'_>) {
+fn line_event(began: &std::time::Instant, told: &mut Told, plan: &Plan, event: &Event<'_>) {
     let line = match event {
-        Event::CellEnds(row) => failure_of(plan, row),
+        Event::CellEnds(row) => failure_of(told, plan, row),
         Event::RoundEnds { round, .. } => {
             let passed = began.elapsed().as_secs_f64();
             Some(format!("{} done after {passed:.0} s", round_name(plan, *round)))

@@ -104,7 +104,8 @@ pub(super) fn runs_in(path: &Path) -> Result<Vec<PathBuf>> {
     let is_pack =
         |path: &Path| path.is_file() && path.extension().is_some_and(|own| own == record::pack::ENDING);
     all.retain(|path| is_run(path) || is_pack(path));
-    all.sort();
+    // Of a run and its pack the run itself goes first, and counts.
+    all.sort_by_key(|path| (is_pack(path), path.clone()));
     // What holds no run is told as what it is not.
     Ok(if all.is_empty() { vec![path.to_owned()] } else { all })
 }

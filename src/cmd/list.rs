@@ -79,7 +79,7 @@ fn metric(experiment: &str, metric: &experiment::Metric) -> (Value, Item) {
     let (absolute, relative) = metric.margin.parts();
     let weight = match metric.weight {
         Weight::Verdict => format!(
-            "verdict; differences below {} or {} % do not matter",
+            "verdict; differences below {} or {} %, whichever is larger, do not matter",
             metric.unit.format(absolute),
             relative * 100.0
         ),

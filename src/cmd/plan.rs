@@ -11,7 +11,7 @@ use crate::cli;
 use crate::exit::{self, usage};
 use crate::plan::{Factor, MOST_PRECISE_ROUNDS, PILOT_ROUNDS, PRECISE_TIME, Plan, Relation, Rounds};
 use crate::plan_file;
-use crate::report::text::{in_shell, listed, percent};
+use crate::report::text::{confidence, in_shell, listed, percent};
 use crate::session::Found;
 use crate::subject::by_cause;
 use crate::units::counted;
@@ -69,19 +69,21 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
         }
     }
     for name in &asked.request.experiments {
+        let settings = settings(plan, name);
+        let settings = if settings.is_empty() { "none to choose" } else { &settings };
         let of = if asked.request.experiments.len() > 1 { format!("of {name}: ") } else { String::new() };
-        line(format_args!("settings     {of}{}", settings(plan, name)));
+        line(format_args!("settings     {of}{settings}"));
     }
     line(format_args!("cells        {}", plan.cells.len()));
-    if plan.verdicts.is_empty() {
+    if plan.verdicts_asked() == 0 {
         line(format_args!("comparisons  none: nothing is decided"));
     }
-    for one in &plan.verdicts {
-        let level = plan.alpha(one.experiment).get() * 100.0;
+    for one in plan.verdicts.iter().filter(|one| one.asked > 0) {
+        let level = confidence(plan.alpha(one.experiment));
         let each = if one.asked == 1 { "" } else { " each" };
         let of = if plan.verdicts.len() > 1 { format!(" of {}", one.experiment) } else { String::new() };
         line(format_args!(
-            "comparisons  {}{of} at a level of {level:.3} %{each}, and {} of twins as controls",
+            "comparisons  {}{of} at {level}{each}, and {} of twins as controls",
             counted(one.asked, "verdict"),
             one.controls
         ));

@@ -10,10 +10,11 @@ use super::{pilot, report};
 use crate::cli::{self, Events};
 use crate::exit::{self, Special};
 use crate::plan::{Cell, Plan, Rounds};
-use crate::record::{self, Environment, Recorded};
-use crate::report::text::{in_shell, quoted};
+use crate::record::{self, Environment, Recorded, Series};
+use crate::report::text::{in_shell, listed, quoted};
 use crate::runner::Ending;
 use crate::session::Session;
+use crate::stats::min_rounds;
 use crate::subject::by_cause;
 use crate::sys::clock;
 use crate::units::{Nanos, counted};
@@ -22,7 +23,7 @@ use crate::units::{Nanos, counted};
 pub fn run(options: &cli::Run) -> Result<i32> {
     let asked = request::asked(&options.selection)?;
     let directory = options.output.clone().unwrap_or_else(named_after_the_date);
-    record::check_empty(&directory)?;
+    record::check_empty(&directory, ", or go on with an unfinished run there with `dunnage resume`")?;
     let mut session = asked.session()?;
     for told in by_cause(&session.found.unavailable) {
         super::tell(&format!("not available: {}: {}", told.names, told.reason.trim()));
@@ -61,6 +62,8 @@ pub fn run(options: &cli::Run) -> Result<i32> {
         ));
     }
     let mut environment = session.environment();
+    let why = "left out, since a minute would not be enough";
+    environment.unavailable.extend(left_out.into_iter().map(|label| (label, why.to_owned())));
     environment.asked = named;
     environment.tags = asked.tags.iter().cloned().collect();
     session.add_twins(&plan)?;
@@ -114,7 +117,7 @@ fn named_after_the_date() -> PathBuf {
 pub(super) fn conclude(ending: Result<Ending>, directory: &Path, events: Option<Events>) -> Result<i32> {
     let ending = ending.with_context(|| {
         let directory = in_shell([directory.to_string_lossy()]);
-        format!("the run stopped; what was measured before is in `{directory}`\n\nhint: with the cause mended, `dunnage resume {directory}` goes on")
+        format!("the run stopped; what was measured before is in `{directory}`\n\nhint: once the cause is fixed, `dunnage resume {directory}` goes on")
     });
     let code = match &ending {
         Ok(Ending::Complete) => exit::FINE,
@@ -148,13 +151,28 @@ pub(super) fn conclude(ending: Result<Ending>, directory: &Path, events: Option<
     Ok(exit::INCOMPLETE)
 }
 
-/// The subjects that were asked for by name and gave no value: they could not be used, or failed in every cell.
+/// The subjects that were asked for by name and gave no value, since they could not be used or failed in every cell; and
+/// those of which most samples are missing, so that they have too few rounds for verdicts where others have enough.
 fn missing(recorded: &Recorded) -> String {
     let Recorded { plan, series, environment, .. } = recorded;
-    let is_missing = |name: &&String| {
-        let of_it = |(cell, _): &(&Cell, _)| plan.subjects[cell.subject].label == **name;
-        let own = plan.cells.iter().zip(series).filter(of_it).map(|(_, series)| series).collect::<Vec<_>>();
-        environment.unavailable.contains_key(*name) || !own.is_empty() && !report::is_measured(own)
+    let taken = |(cell, series): (&Cell, &Series)| {
+        let finite = |values: &Vec<f64>| values.iter().filter(|value| value.is_finite()).count();
+        let taken = series.values.iter().map(finite).max().unwrap_or(0);
+        (cell.subject, taken, plan.rounds_of(cell.experiment), min_rounds(plan.alpha(cell.experiment)))
     };
-    quoted(environment.asked.iter().filter(is_missing))
+    let cells: Vec<_> = plan.cells.iter().zip(series).map(taken).collect();
+    let any_has_enough = cells.iter().any(|(_, taken, _, needed)| taken >= needed);
+    let told = |name: &String| {
+        let own = cells.iter().filter(|(subject, ..)| plan.subjects[*subject].label == *name);
+        let (mut all, mut planned, mut lacks) = (0, 0, false);
+        for (_, taken, rounds, needed) in own {
+            (all, planned, lacks) = (all + taken, planned + rounds, lacks || taken < needed);
+        }
+        let few = 2 * all < planned && lacks && any_has_enough;
+        match all {
+            0 => (planned > 0 || environment.unavailable.contains_key(name)).then(|| format!("`{name}`")),
+            _ => few.then(|| format!("`{name}` in {} of {planned} samples", planned - all)),
+        }
+    };
+    listed(environment.asked.iter().filter_map(told), ", ")
 }

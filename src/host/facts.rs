@@ -103,7 +103,8 @@ pub fn told(state_directory: &Path) -> BTreeMap<String, String> {
     let (tree, facts) = (Tree::machine(), Facts::gather(state_directory));
     let number = |value: Option<u32>| value.map(|value| value.to_string());
     let os_release = tree.text("/etc/os-release").or_else(|| tree.text("/usr/lib/os-release"));
-    let v1 = facts.cgroups.v1.iter().map(|one| one.controllers.join(","));
+    // A hierarchy of a name alone has none.
+    let v1 = facts.cgroups.v1.iter().flat_map(|one| one.controllers.clone());
     let stated = [
         ("kernel", facts.kernel.release),
         ("kernel_version", tree.line("/proc/sys/kernel/version")),

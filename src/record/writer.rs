@@ -32,12 +32,12 @@ pub fn since_1970() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
 }
 
-/// Whether a directory can hold a new run: it is empty, or not there yet.
-pub fn check_empty(directory: &Path) -> Result<()> {
+/// Whether a directory can hold a new run: it is empty, or not there yet. The hint ends with what else can be done.
+pub fn check_empty(directory: &Path, or: &str) -> Result<()> {
     match fs::read_dir(directory).map(|mut entries| entries.next().is_none()) {
         Ok(true) => Ok(()),
         Ok(false) => Err(usage(format!(
-            "`{}` is not empty\n\nhint: choose another directory with `-o`, or go on with an unfinished run there with `dunnage resume`",
+            "`{}` is not empty\n\nhint: choose another directory with `-o`{or}",
             directory.display()
         ))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -55,17 +55,14 @@ pub fn create(directory: &Path, run: &str, environment: &Environment, plan: &Pla
         .open(&path)
         .with_context(|| format!("cannot make `{}`", path.display()))?;
     claim(&samples, &path)?;
-    write_json(&directory.join(ENVIRONMENT), environment)?;
-    write_json(&directory.join(PLAN), &plan_file::to_wire(plan))?;
     let mut writer = Writer { path, samples, treatments: HashMap::new(), numbered: 0 };
-    let header = Header {
-        format: HEADER_FORMAT.into(),
-        version: FORMAT,
-        run: run.into(),
-        host: environment.host.clone(),
-    };
-    writer.append(&header)?;
-    Ok(writer)
+    let begun = writer.begin(directory, run, environment, plan);
+    if begun.is_err() {
+        // What is half made is no run, and would be in the way of the next.
+        super::files(directory).iter().for_each(|file| drop(fs::remove_file(file)));
+        let _ = fs::remove_dir(directory);
+    }
+    begun.map(|()| writer)
 }
 
 /// Opens a run directory that was left unfinished, to go on. A last line that was cut is ended, so
@@ -109,6 +106,17 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
 }
 
 impl Writer {
+    fn begin(&mut self, directory: &Path, run: &str, environment: &Environment, plan: &Plan) -> Result<()> {
+        write_json(&directory.join(ENVIRONMENT), environment)?;
+        write_json(&directory.join(PLAN), &plan_file::to_wire(plan))?;
+        self.append(&Header {
+            format: HEADER_FORMAT.into(),
+            version: FORMAT,
+            run: run.into(),
+            host: environment.host.clone(),
+        })
+    }
+
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.samples.write_all(bytes).with_context(|| {
             format!(

@@ -109,6 +109,7 @@ pub fn with_a_command(
         )));
     }
     experiments.retain(|name| *name != NAME);
+    crate::cmd::tell(&format!("left out: `{NAME}`, since it needs a command (`--cmd`)"));
     Ok(experiments)
 }
 

@@ -69,6 +69,12 @@ pub fn canonical(text: &str) -> Option<String> {
 /// named for all alike.
 fn on_its_ladder(spec: Spec, kind: &Kind) -> (Spec, Ladder) {
     let ladder = again::ladder_of(&spec, kind.layer);
+    // As it is from here: a run may be resumed from elsewhere.
+    let whole = spec.get("bin").and_then(|path| std::path::absolute(path).ok());
+    let spec = match whole.as_deref().and_then(std::path::Path::to_str) {
+        Some(path) => spec.with(&[("bin", path)]),
+        None => spec,
+    };
     let spec = spec.with_plain_numbers(kind.keys).without_defaults(kind.keys);
     match ladder {
         Ladder::Equalised => (spec.with(&[("net", "none"), ("log", "none")]), ladder),

@@ -70,7 +70,7 @@ pub(super) const CHECKS: &[Check] = &[
         };
         let (quiet, soon) = (moves.quiet, moves.soon);
         let what = format!("a move takes {quiet} after a quiet moment and {soon} right after another");
-        let advice = "nothing to mend: keep both values of `prestate`; `favordynmods` would take it away, and change the \
+        let advice = "nothing to fix: keep both values of `prestate`; `favordynmods` would take it away, and change the \
              machine";
         Finding::note(format!("{what}: compare idle starts with idle ones, primed with primed"))
             .advice(advice)

@@ -48,7 +48,7 @@ pub(super) const CHECKS: &[Check] = &[
             None => Finding::not_applicable("tracefs is not mounted, or not readable"),
         })
     }),
-    check("mitigations", "mitigations make entering the kernel dearer", |view| {
+    check("mitigations", "mitigations make entering the kernel slower", |view| {
         let kernel = &view.facts.kernel;
         kernel.command_line.as_ref()?;
         if kernel.was_told("mitigations=off") {
@@ -62,7 +62,7 @@ pub(super) const CHECKS: &[Check] = &[
     }),
     // Kernels before 5.16, and later ones that are told so, switch speculative features off for every task with a
     // filter. Part of what a filter seems to cost is then not the filter's.
-    check("store-bypass", "some kernels switch SSBD on with a filter, which then seems dearer", |view| {
+    check("store-bypass", "some kernels switch SSBD on with a filter, which then seems slower", |view| {
         let own = view.tree.row("/proc/self/status", "Speculation_Store_Bypass");
         if let Some(own) = own.filter(|own| pays(own) && !own.starts_with("globally")) {
             return Some(baseline_pays("SSBD", &own));

@@ -10,14 +10,14 @@ use crate::image::spec::DEFAULT_CAPABILITIES;
 const NAMESPACES_WANTED: u64 = 1000;
 
 pub(super) const CHECKS: &[Check] = &[
-    check("user", "runtimes and CPU accounting need root", |view| {
+    check("user", "engines, most runtimes and CPU accounting need root", |view| {
         let own = &view.facts.own;
         Some(match (own.user?, own.initial_user_namespace) {
             (0, Some(false)) => Finding::warning("root of a user namespace only, not of the machine")
                 .advice("run dunnage outside of the user namespace"),
             (0, _) => Finding::ok("root"),
             (user, _) => Finding::warning(format!(
-                "user {user}: runtimes and CPU accounting need root; bare, floor and rootless engines remain"
+                "user {user}: engines, limits and CPU accounting need root; bare, floor, crun and rootless engines may work"
             ))
             .advice("run it as `sudo dunnage …`"),
         })

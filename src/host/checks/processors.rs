@@ -84,7 +84,7 @@ pub(super) const CHECKS: &[Check] = &[
             .advice("with the governor `performance` the rate stays at its highest; see `governor`")
             .unless(rate >= most * RATE_SHARE, what)
     }),
-    check("clock-source", "dear clocks cost a system call for every stamp", |view| {
+    check("clock-source", "slow clocks cost a system call for every stamp", |view| {
         let source = view.tree.line(format!("{CLOCKS}/current_clocksource"))?;
         if CHEAP.split_whitespace().any(|cheap| cheap == source) {
             return Some(Finding::ok(source));

@@ -63,7 +63,7 @@ const MOST_BYTES: u64 = 128 << 20;
 
 /// Makes a run directory of a file.
 pub fn import(path: &Path, directory: &Path, tags: BTreeMap<String, String>) -> Result<Imported> {
-    super::check_empty(directory)?;
+    super::check_empty(directory, "")?;
     let shown = path.display();
     let context = || format!("cannot read `{shown}`");
     // Before it is opened: a pipe would wait for somebody who writes.

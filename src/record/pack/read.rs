@@ -29,7 +29,7 @@ const MOST_TEXT: u64 = 64 << 20;
 
 /// Unpacks into a directory, which must be empty or not there yet. What is not complete in the end is not there.
 pub fn unpack(path: &Path, directory: &Path) -> Result<()> {
-    super::super::check_empty(directory)?;
+    super::super::check_empty(directory, "")?;
     let context = |path: &Path| format!("cannot make `{}`", path.display());
     let above = directory.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(above).with_context(|| context(above))?;

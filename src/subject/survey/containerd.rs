@@ -3,9 +3,12 @@
 use super::Programs;
 use crate::host::checks::{Finding, View};
 
-pub(super) fn sockets(_: &View, programs: &Programs) -> Finding {
+pub(super) fn sockets(view: &View, programs: &Programs) -> Finding {
     if programs.sockets.is_empty() {
         return Finding::not_applicable(match programs.find("ctr").or(programs.find("containerd")) {
+            Some(_) if view.facts.own.is_root() == Some(false) => {
+                "installed; only root may look for its socket"
+            }
             Some(_) => "installed, but no socket: it does not run",
             None => "not installed",
         });

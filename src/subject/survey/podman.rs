@@ -10,7 +10,7 @@ pub(super) fn answers(_: &View, programs: &Programs) -> Finding {
         None => Finding::not_applicable("not installed"),
         Some(Ok(podman)) => Finding::ok(format!("{} answers", podman.version)),
         Some(Err(why)) => Finding::problem(why.reason.clone())
-            .advice("`podman info` must work first; `podman system migrate` or `podman system renumber` may mend its state"),
+            .advice("`podman info` must work first; `podman system migrate` or `podman system renumber` may repair its state"),
     }
 }
 

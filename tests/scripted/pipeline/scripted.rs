@@ -10,8 +10,13 @@ use crate::dunnage::Dunnage;
 
 /// A run of 20 rounds over these subjects; the first is the baseline.
 fn analysed(dunnage: &Dunnage, subjects: &str) -> (record::Recorded, Analysis) {
+    ended(dunnage, subjects, 0)
+}
+
+/// One that ends with this exit code.
+fn ended(dunnage: &Dunnage, subjects: &str, code: i32) -> (record::Recorded, Analysis) {
     let ran = dunnage.run(&format!("run start {subjects} --rounds 20 --seed 7 -o DIR"));
-    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(ran.code, code, "{ran}");
     let recorded = record::load(&dunnage.directory()).expect("a run directory");
     let analysis = verdict::analyse(&recorded);
     (recorded, analysis)
@@ -67,7 +72,7 @@ fn failures_are_rows_and_the_other_cells_go_on() {
 #[test]
 fn a_subject_that_hangs_is_left_alone_after_two_timeouts() {
     let dunnage = Dunnage::new();
-    let (recorded, analysis) = analysed(&dunnage, "-s a=fake -s b=fake:hang=12");
+    let (recorded, analysis) = ended(&dunnage, "-s a=fake -s b=fake:hang=12", 6);
     let count =
         |wanted: fn(&Cause) -> bool| recorded.failures.iter().filter(|row| wanted(&row.cause)).count();
     assert_eq!(count(|cause| matches!(cause, Cause::Failed(_))), 2);
@@ -106,6 +111,23 @@ fn a_subject_that_failed_in_every_cell_is_exit_code_6() {
             assert!(!ran.stderr.contains("not available"), "{ran}");
         }
     }
+}
+
+/// As when a daemon goes away in mid-run.
+#[test]
+fn a_subject_that_failed_in_most_samples_is_exit_code_6_and_its_failure_is_told_once() {
+    let ran = Dunnage::new().run("run start -s a=fake -s b=fake:hang=12 --rounds 12 --seed 1 -o DIR");
+    assert_eq!(ran.code, 6, "{ran}");
+    assert!(ran.stderr.contains("asked for, but not measured: `b` in "), "{ran}");
+    let told = || ran.stderr.lines().filter(|line| line.contains("hangs by its script"));
+    assert!(told().count() == 2 && told().next_back().unwrap().starts_with("2 times, first in "), "{ran}");
+}
+
+#[test]
+fn an_experiment_without_what_it_needs_is_told_and_left_out() {
+    let ran = Dunnage::new().run("plan all -s a=fake --rounds 2");
+    assert!(ran.stderr.contains("left out: `command`, since it needs a command"), "{ran}");
+    assert!(!ran.stdout.contains("0 verdicts"), "{ran}");
 }
 
 #[test]

@@ -6,9 +6,10 @@
 use serde::Serialize;
 
 use super::demand::Demand;
-use super::replay::{Kernel, Prediction, predict};
+use super::replay::{Kernel, Prediction, Wait, predict};
 use super::usage::{Quantiles, Usage};
 use super::{Cpus, Quota, Throttling};
+use crate::units::Nanos;
 
 /// What healthy means: fewer periods than these are throttled.
 pub const HEALTHY: f64 = 0.01;
@@ -113,7 +114,13 @@ pub fn advise(watched: &Watched, asked: &[Cpus]) -> Option<Advice> {
     let rule = rounded_up(Cpus(quantiles.p95.0 * RULE));
     let limit = watched.limit.map(Quota::cpus);
     let is_censored = limit.is_some() && watched.throttling.share().unwrap_or(0.0) >= HEALTHY;
-    let try_it = |cpus: Cpus| predict(&demand, Quota::of(cpus), watched.kernel);
+    let try_it = |cpus: Cpus| match Quota::of(cpus) {
+        // What was read a little late may seem more than all CPUs, of which nobody can use more.
+        limit if cpus.0 >= watched.cpus as f64 => {
+            Prediction { limit, throttled: Some(0.0), wait: Wait::default(), behind: Nanos(0) }
+        }
+        limit => predict(&demand, limit, watched.kernel),
+    };
     let recommendation = match limit.filter(|_| is_censored) {
         Some(from) => Recommendation::Raise {
             from,
@@ -164,7 +171,7 @@ fn rounded_up(cpus: Cpus) -> Cpus {
 fn smallest_healthy(cpus: usize, try_it: impl Fn(Cpus) -> Prediction) -> Recommendation {
     let steps: Vec<Cpus> = (1..=20)
         .map(|step| Cpus(f64::from(step) / 100.0))
-        .chain((5..=20 * cpus as u32).map(|step| Cpus(f64::from(step) / 20.0)))
+        .chain((5..20 * cpus as u32).map(|step| Cpus(f64::from(step) / 20.0)))
         .collect();
     let is_healthy = |cpus: Cpus| {
         let found = try_it(cpus);
@@ -192,7 +199,6 @@ fn merged(mut wanted: Vec<(Cpus, Origin)>, try_it: impl Fn(Cpus) -> Option<Predi
 mod tests {
     use super::super::usage::tests::every_10_ms;
     use super::*;
-    use crate::units::Nanos;
 
     fn watched(used: impl IntoIterator<Item = f64>) -> Watched {
         Watched {
@@ -224,6 +230,15 @@ mod tests {
         let Recommendation::Limit { cpus } = advice.recommendation else { panic!("{advice:?}") };
         assert!(rule.cpus < Cpus(0.1) && cpus > rule.cpus, "{advice:?}");
         assert!(rule.prediction.as_ref().unwrap().throttled.unwrap() > 0.1, "{rule:?}");
+    }
+
+    #[test]
+    fn all_cpus_throttle_nothing_whatever_was_read() {
+        let advice =
+            advise(&watched((0..1000).map(|index| 20.0 + f64::from(index % 2))), &[Cpus(2.0)]).unwrap();
+        let all = advice.tried.iter().find(|tried| tried.cpus == Cpus(2.0)).unwrap();
+        assert_eq!(all.prediction.as_ref().unwrap().throttled, Some(0.0));
+        assert_eq!(advice.recommendation, Recommendation::None);
     }
 
     #[test]

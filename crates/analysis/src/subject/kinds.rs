@@ -195,7 +195,8 @@ static DOCKER_KEYS: [Key; 13] = [
     MEMORY,
     IMAGE_OF_ENGINE,
     Key::of("bin", Values::Path).meaning("an own build of the client"),
-    Key::of("host", Values::Text("a socket such as unix:///run/docker.sock")).meaning("another daemon"),
+    Key::of("host", Values::Text("a socket in double quotes, such as \"unix:///run/docker.sock\""))
+        .meaning("another daemon"),
     Key::choice("client", &["cli", "api"])
         .meaning("how the engine is asked: by its command line, or by dunnage itself over its API"),
 ];

@@ -135,7 +135,7 @@ fn of_failures(run: &Recorded, cells: &[CellSummary]) -> Vec<Warning> {
         });
         let skipped = reason.filter(|_| summary.skipped > 0).map(|reason| {
             let seen = format!("{named} was left out of {}: {reason}", counted(summary.skipped, "round"));
-            Warning::of_run("skipped", seen, "`dunnage doctor` says what is missing and how to mend it")
+            Warning::of_run("skipped", seen, "`dunnage doctor` says what is missing and how to fix it")
         });
         failed.into_iter().chain(skipped).map(move |warning| warning.about(&run.plan, cell))
     };
