@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::dunnage::{self, Dunnage};
@@ -11,6 +12,10 @@ use crate::left::{self, Foreign};
 use crate::support::{Need, lacks, skip};
 
 const MOMENTS: usize = 50;
+
+/// Held from a kill until what it left is cleared: a container that nobody cleared yet keeps its image, which runs of all
+/// state directories share, from being removed by the sweep of another.
+static LEFT_OVER: Mutex<()> = Mutex::new(());
 
 #[test]
 fn nothing_is_left_after_a_kill_at_any_moment() {
@@ -49,7 +54,7 @@ fn strike(pair: &str, moments: usize, foreign: &Foreign) {
     let whole = whole_run(&dunnage, pair);
     for moment in 0..moments {
         let delay = whole.mul_f64(0.9 * (moment as f64 + 0.5) / moments as f64);
-        let struck = kill(&dunnage, pair, delay);
+        let (struck, _alone) = kill(&dunnage, pair, delay);
         let clean = if moment.is_multiple_of(2) { "sweep" } else { "run start -s bare --rounds 1 -o DIR" };
         let _ = fs::remove_dir_all(dunnage.directory());
         let cleaned = dunnage.run(clean);
@@ -61,6 +66,7 @@ fn strike(pair: &str, moments: usize, foreign: &Foreign) {
         }
         assert_eq!(foreign.missing(), Vec::<String>::new(), "{cleaned}");
     }
+    let _alone = LEFT_OVER.lock();
     let swept = dunnage.run("sweep");
     assert_eq!(swept.code, 0, "{swept}");
 }
@@ -71,7 +77,11 @@ fn arguments(pair: &str) -> String {
 
 /// How long the run takes when it is left alone, its image not yet loaded.
 fn whole_run(dunnage: &Dunnage, pair: &str) -> Duration {
-    dunnage.run("sweep");
+    let swept = {
+        let _alone = LEFT_OVER.lock();
+        dunnage.run("sweep")
+    };
+    assert_eq!(swept.code, 0, "{swept}");
     let _ = fs::remove_dir_all(dunnage.directory());
     let begun = Instant::now();
     let ran = dunnage.run(&arguments(pair));
@@ -91,11 +101,13 @@ impl std::fmt::Display for Struck {
     }
 }
 
-fn kill(dunnage: &Dunnage, pair: &str, delay: Duration) -> Struck {
+/// The lock is held until what it left is cleared.
+fn kill(dunnage: &Dunnage, pair: &str, delay: Duration) -> (Struck, MutexGuard<'static, ()>) {
     let _ = fs::remove_dir_all(dunnage.directory());
     let mut command = dunnage.command(&arguments(pair));
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     std::thread::sleep(delay);
+    let alone = LEFT_OVER.lock().unwrap_or_else(PoisonError::into_inner);
     child.kill().expect("it is our child");
     let said = dunnage::finished(child.wait_with_output().expect("it ends"));
     let journals: Vec<PathBuf> = fs::read_dir(dunnage.state().join("journal"))
@@ -121,7 +133,7 @@ fn kill(dunnage: &Dunnage, pair: &str, delay: Duration) -> Struck {
         (false, true) => step,
         (false, false) => format!("{step}, with {}", open.join(" and ")),
     };
-    Struck { runs, phase }
+    (Struck { runs, phase }, alone)
 }
 
 /// What the journal says is there.
