@@ -151,28 +151,31 @@ fn live<B: Body>(mut own: B, tasks: &Receiver<B::Task>, tell: &Sender<Told>, beg
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use super::*;
 
-    /// A sum, and how long each preparation takes: for each thread something else, so that those who did not wait for each
-    /// other would not overlap.
-    struct Adder(u64, Duration);
+    /// Spins for longer than the kernel lets others run in between, and takes for each thread another time to prepare, so
+    /// that threads that did not wait for each other would not overlap.
+    struct Spinner(Duration);
 
     static MADE: AtomicU32 = AtomicU32::new(0);
 
-    impl Body for Adder {
+    impl Body for Spinner {
         type Task = u32;
 
-        fn new() -> std::io::Result<Adder> {
-            Ok(Adder(0, Duration::from_millis(3) * MADE.fetch_add(1, Ordering::Relaxed)))
+        fn new() -> std::io::Result<Spinner> {
+            Ok(Spinner(Duration::from_millis(60) * MADE.fetch_add(1, Ordering::Relaxed)))
         }
-        fn prepare(&mut self, task: u32) {
-            thread::sleep(self.1);
-            self.0 += u64::from(task);
+        fn prepare(&mut self, _: u32) {
+            thread::sleep(self.0);
         }
         fn pass(&mut self, _: u32) -> u64 {
-            (0..20_000).fold(self.0, |sum, one| core::hint::black_box(sum ^ one))
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_millis(20) {
+                core::hint::spin_loop();
+            }
+            0
         }
         fn judge(&mut self, task: u32, _: u64) -> bool {
             task != 13
@@ -181,31 +184,27 @@ mod tests {
 
     #[test]
     fn all_begin_before_any_ends_alone_and_each_is_heard() {
-        // In a thread of its own, which takes its binding with it.
-        let done = std::thread::spawn(|| {
-            let led = lead(|team: &mut Team<'_, Adder>| {
-                assert!(team.alone(1).is_right);
-                // Where others want the CPUs too, a thread may get its own late; it does not each time.
-                let tries = (0..30).map(|number| if number % 3 == 2 { 13 } else { number });
-                tries
-                    .map(|task| {
-                        let mut heard = Vec::new();
-                        team.together(task, |told| heard.push(told));
-                        let is_right = task != 13;
-                        assert!(heard.iter().all(|told| told.is_right == is_right), "{heard:?}");
-                        heard
-                    })
-                    .collect::<Vec<_>>()
-            });
-            led.unwrap()
-        });
-        let heard = done.join().unwrap();
         let threads = affinity::allowed().unwrap().len();
-        assert!(heard.iter().all(|heard| heard.len() == threads));
-        let overlap = |heard: &Vec<Told>| {
+        let overlap = |heard: &[Told]| {
             let last_began = heard.iter().map(|told| told.span[0]).max();
             last_began <= heard.iter().map(|told| told.span[1]).min()
         };
-        assert!(heard.iter().any(overlap), "{heard:?}");
+        let together = move |team: &mut Team<'_, Spinner>, task| {
+            let mut heard = Vec::new();
+            team.together(task, |told| heard.push(told));
+            assert!(heard.iter().all(|told| told.is_right == (task != 13)), "{heard:?}");
+            assert_eq!(heard.len(), threads);
+            heard
+        };
+        // In a thread of its own, which takes its binding with it.
+        let done = std::thread::spawn(move || {
+            lead(|team: &mut Team<'_, Spinner>| {
+                assert!(team.alone(1).is_right);
+                together(team, 13);
+                // Where others want the CPUs too, a thread may get its own late; it does not each time.
+                assert!((0..10).any(|task| overlap(&together(team, task))));
+            })
+        });
+        done.join().unwrap().unwrap();
     }
 }
