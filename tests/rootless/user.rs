@@ -66,16 +66,20 @@ impl User {
 
 impl Drop for User {
     fn drop(&mut self) {
-        // Podman leaves a process of its own behind that holds the user namespace.
-        let state = format!("/tmp/podman-run-{}", self.number);
-        let pause = fs::read_to_string(format!("{state}/libpod/tmp/pause.pid")).unwrap_or_default();
-        let _ = said("kill", &["-9", pause.trim()]);
+        // Podman leaves a process of its own behind that holds the user namespace, which the next user of this number
+        // would be given. Where it notes that process depends on its version.
+        let states = ["podman-run", "storage-run"].map(|name| format!("/tmp/{name}-{}", self.number));
+        for state in &states {
+            if let Ok(pause) = fs::read_to_string(format!("{state}/libpod/tmp/pause.pid")) {
+                let _ = said("kill", &["-9", pause.trim()]);
+            }
+        }
         for path in &self.files {
             let _ = fs::remove_file(path);
         }
         let _alone = database();
         let _ = said("userdel", &["--remove", "--force", &self.name]);
-        for path in [state, format!("/tmp/containers-user-{}", self.number)] {
+        for path in states.into_iter().chain([format!("/tmp/containers-user-{}", self.number)]) {
             let _ = fs::remove_dir_all(path);
         }
     }
