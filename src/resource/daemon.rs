@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::ready::{self, Ready};
 use super::tool;
-use super::{Goes, Held, Kind, Owner, Record, Scope, mounts, processes, remove_tree};
+use super::{Found, Goes, Held, Kind, Owner, Record, Scope, mounts, processes, remove_tree};
 use crate::image::Digest;
 use crate::outcome::{Abort, OrEnvironment};
 use crate::sys::remains::{self, Tokens};
@@ -134,7 +134,7 @@ fn last_lines(log: &str) -> String {
 }
 
 /// Ends it with its containers and their monitors, and removes what they leave: mounts, cgroups, sockets, files.
-fn undo(record: &Record, _: &Scope<'_>) -> Result<(), String> {
+fn undo(record: &Record, _: &Scope<'_>) -> Result<Found, String> {
     let directory = Path::new(&record.id);
     let held = containers(directory);
     processes::end(&record.id, &["dockerd", "containerd"]);

@@ -71,7 +71,23 @@ pub struct Kind {
     /// Whether it is there and ours.
     pub look: fn(&Record, &Scope<'_>) -> Result<Look, String>,
     /// Removes it; called only for what is ours.
-    pub undo: fn(&Record, &Scope<'_>) -> Result<(), String>,
+    pub undo: fn(&Record, &Scope<'_>) -> Result<Found, String>,
+}
+
+/// Whether what was to be removed was there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// It was, and is removed.
+    Yes,
+    /// It was not.
+    No,
+}
+
+impl Found {
+    /// `Yes` if this holds.
+    pub fn when(there: bool) -> Found {
+        if there { Found::Yes } else { Found::No }
+    }
 }
 
 /// When a resource of a killed run goes.
@@ -152,18 +168,19 @@ pub(crate) fn workspace(state: &Path, run: &str) -> PathBuf {
 
 /// Removes a directory with everything in it, but nothing where something is mounted below: that may be somebody
 /// else's, and not a copy. Fine where there is none.
-pub(crate) fn remove_tree(directory: &Path) -> Result<(), String> {
+pub(crate) fn remove_tree(directory: &Path) -> Result<Found, String> {
     if let Some(point) = mounts::below(directory)?.last() {
         return Err(format!("something is mounted on `{}`", point.display()));
     }
     unless_gone(std::fs::remove_dir_all(directory))
 }
 
-/// What came of a removal; what was not there is removed.
-fn unless_gone(removed: std::io::Result<()>) -> Result<(), String> {
+/// What came of a removal; that it was not there is no error.
+pub(crate) fn unless_gone(removed: std::io::Result<()>) -> Result<Found, String> {
     match removed {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.to_string()),
-        _ => Ok(()),
+        Ok(()) => Ok(Found::Yes),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Found::No),
+        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -180,13 +197,13 @@ pub(crate) fn is_word(name: &str) -> bool {
 }
 
 /// Undoes what a record says with the kind that it names, if that is there and ours.
-pub(crate) fn undo(kinds: &[&Kind], record: &Record, scope: &Scope<'_>) -> Result<(), String> {
+pub(crate) fn undo(kinds: &[&Kind], record: &Record, scope: &Scope<'_>) -> Result<Found, String> {
     let Some(kind) = kind_of(kinds, record) else {
         return Err(format!("this version of dunnage knows no `{}`", record.kind));
     };
     match (kind.look)(record, scope)? {
         Look::Ours => (kind.undo)(record, scope),
-        Look::Gone => Ok(()),
+        Look::Gone => Ok(Found::No),
         Look::Foreign(why) => Err(why),
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::ready::{self, Ready};
-use super::{Goes, Held, Kind, Owner, Record, command, processes};
+use super::{Goes, Held, Kind, Owner, Record, command, processes, unless_gone};
 use crate::outcome::{Abort, OrEnvironment};
 use crate::sys::signals::Interrupts;
 
@@ -15,8 +15,7 @@ pub(crate) static KIND: Kind = Kind {
     look: |record, scope| Ok(scope.look(Path::new(&record.id))),
     undo: |record, _| {
         processes::end(&record.id, &[record.attribute("program")?]);
-        let _ = std::fs::remove_file(&record.id);
-        Ok(())
+        unless_gone(std::fs::remove_file(&record.id))
     },
 };
 

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use self::confined::Confinement;
 use super::client::{self, Call, Holds, Terminal};
 use super::component::identified;
-use super::container::{Draft, Entered, Found, Span, Verbs, nothing_runs, recorded};
+use super::container::{Draft, Entered, Span, Verbs, nothing_runs, recorded};
 use super::limits::Limits;
 use super::roots::{self, Copied};
 use super::treatment::{Expected, Own};
@@ -25,7 +25,7 @@ use crate::image::fat;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::{CgroupInUse, Inside};
 use crate::probe::{CGROUP_DIRECTORIES, PROBE};
-use crate::resource::{Held, command};
+use crate::resource::{Found, Held, command};
 use crate::sys::spawn::{self, Child, Program};
 use crate::sys::{clock, network, raw};
 use crate::units::Nanos;
@@ -228,10 +228,10 @@ impl Subject for Bare {
             confinement.remove(&name)?;
             Ok(launched)
         };
-        recorded(run, &self.about.spec, &name, launch, || confinement.remove(&name).map(|()| Found::Yes))
+        recorded(run, &self.about.spec, &name, launch, || confinement.remove(&name))
     }
 
-    fn remove(&self, name: &str) -> Result<(), Failure> {
+    fn remove(&self, name: &str) -> Result<Found, Failure> {
         match &self.confinement {
             Some(confinement) => confinement.remove(name),
             None => {

@@ -22,8 +22,8 @@ use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::PROBE;
 use crate::probe::message::{Answer, Message};
-use crate::resource::command;
 use crate::resource::journal::Entry;
+use crate::resource::{Found, command};
 use crate::sys::signals;
 use crate::sys::spawn::{Ended, Program};
 use crate::sys::{cgroup, clock, pidfd};
@@ -71,15 +71,6 @@ pub struct Published {
     pub inside: u16,
     /// Where the host has it.
     pub host: SocketAddr,
-}
-
-/// Whether a container that was to be removed was there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
-    /// It was, and is removed.
-    Yes,
-    /// It was not.
-    No,
 }
 
 /// A container that is about to be made.

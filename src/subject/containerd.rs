@@ -30,7 +30,7 @@ use super::{
 use crate::image::{EXECUTABLE, Image};
 use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::probe::PROBE;
-use crate::resource::Held;
+use crate::resource::{Found, Held};
 use crate::sys::process;
 
 /// Where containerd listens: the system's own, then the one that a dockerd started for itself.
@@ -266,11 +266,12 @@ impl Subject for Containerd {
         })
     }
 
-    fn unmake(&self, offer: Offer, name: &str, _: &str) -> Result<(), Failure> {
+    fn unmake(&self, offer: Offer, name: &str, _: &str) -> Result<Found, Failure> {
         if offer == Offer::Image && self.ctr.has_image(name)? {
             self.ctr.insist(&["images", "delete", "--sync", name])?;
+            return Ok(Found::Yes);
         }
-        Ok(())
+        Ok(Found::No)
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
@@ -294,7 +295,7 @@ impl Subject for Containerd {
         recorded(run, &self.about.spec, &name, || client::launch(run, &program, &call), discard)
     }
 
-    fn remove(&self, name: &str) -> Result<(), Failure> {
-        self.ctr.remove(name, self.key("snapshotter")).map(drop)
+    fn remove(&self, name: &str) -> Result<Found, Failure> {
+        self.ctr.remove(name, self.key("snapshotter"))
     }
 }

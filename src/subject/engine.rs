@@ -13,7 +13,7 @@ pub use self::image::users_with_images;
 use self::verbs::OfEngine;
 use super::client::{self, Call, Terminal};
 use super::component::Client;
-use super::container::{Draft, Found, Verbs, recorded};
+use super::container::{Draft, Verbs, recorded};
 use super::limits::Limits;
 use super::resources::{Made, Offer, Wish};
 use super::treatment::{Cgroup, Expected, Network, Own};
@@ -24,7 +24,7 @@ use super::{
 use crate::image::fat;
 use crate::outcome::{Abort, Failure};
 use crate::probe::PROBE;
-use crate::resource::Held;
+use crate::resource::{Found, Held};
 use crate::sys::raw;
 
 /// The label that every container of ours carries; its value is the run.
@@ -104,9 +104,13 @@ impl Engine {
         all
     }
 
-    /// Removes a container by force; an engine names what it has removed.
     pub(super) fn rm(&self, name: &str) -> Result<Found, Failure> {
-        match self.client.insist(&["rm", "--force", "--volumes", name]) {
+        self.removed(&["rm", "--force", "--volumes", name])
+    }
+
+    /// Removes something by these words; an engine names what it has removed.
+    fn removed(&self, words: &[&str]) -> Result<Found, Failure> {
+        match self.client.insist(words) {
             Ok(words) if words.is_empty() => Ok(Found::No),
             Ok(_) => Ok(Found::Yes),
             Err(why) if is_about_nothing(&why.reason) => Ok(Found::No),
@@ -217,7 +221,7 @@ impl Subject for Engine {
         self.make_for(wish, run)
     }
 
-    fn unmake(&self, offer: Offer, name: &str, run: &str) -> Result<(), Failure> {
+    fn unmake(&self, offer: Offer, name: &str, run: &str) -> Result<Found, Failure> {
         self.unmake_of(offer, name, run)
     }
 
@@ -243,8 +247,8 @@ impl Subject for Engine {
         self.recorded(run, &name, || client::launch(run, &program, &call), || self.rm(&name))
     }
 
-    fn remove(&self, name: &str) -> Result<(), Failure> {
-        self.rm(name).map(drop)
+    fn remove(&self, name: &str) -> Result<Found, Failure> {
+        self.rm(name)
     }
 }
 
@@ -266,6 +270,8 @@ pub(super) fn is_about_nothing(words: &str) -> bool {
     let words = words.to_lowercase();
     [
         "no such container",
+        "no such image",
+        "image not known",
         "no container with name",
         "is already in progress",
         "no such network",
@@ -296,14 +302,13 @@ pub(super) fn sweep(found: Result<Engine, Unavailable>, others: OtherRuns) -> Ve
         if context::may_be_alive(state.as_ref(), run) {
             continue;
         }
-        told.push(swept("container", container, &name, engine.remove(container)));
+        told.extend(swept("container", container, &name, engine.remove(container)));
     }
     if others == OtherRuns::Some {
         return told;
     }
     for image in engine.client.ask(&OUR_IMAGES).unwrap_or_default().lines() {
-        let done = engine.client.ask(&["rmi", image]).map(drop).map_err(|why| why.reason);
-        told.push(swept("image", image, &name, done));
+        told.extend(swept("image", image, &name, engine.removed(&["rmi", image])));
     }
     told
 }

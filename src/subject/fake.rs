@@ -5,7 +5,7 @@ mod work;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::container::{Draft, Entered, Found, Span, Verbs};
+use super::container::{Draft, Entered, Span, Verbs};
 use super::spec::parse_duration;
 use super::treatment::Expected;
 use super::{
@@ -13,6 +13,7 @@ use super::{
 };
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::message::{Done, Inside, Message};
+use crate::resource::Found;
 use crate::stats::Rng;
 use crate::units::{Nanos, Stamp};
 
@@ -218,8 +219,8 @@ impl Subject for Fake {
         })
     }
 
-    fn remove(&self, _: &str) -> Result<(), Failure> {
-        Ok(())
+    fn remove(&self, _: &str) -> Result<Found, Failure> {
+        Ok(Found::No)
     }
 
     fn has_a_clock(&self) -> bool {

@@ -25,7 +25,7 @@ use super::{
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::{PROBE, Task};
-use crate::resource::Held;
+use crate::resource::{Found, Held};
 use crate::subject::resources::container;
 use crate::sys::bridge::Bridge;
 use crate::sys::cgroup::{self, CgroupPlan, CpuLimit};
@@ -299,9 +299,9 @@ impl Subject for Floor {
         }
     }
 
-    fn unmake(&self, _: Offer, _: &str, _: &str) -> Result<(), Failure> {
+    fn unmake(&self, _: Offer, _: &str, _: &str) -> Result<Found, Failure> {
         // A bridge goes with its last holder.
-        Ok(())
+        Ok(Found::No)
     }
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
@@ -348,10 +348,11 @@ impl Subject for Floor {
         Ok(launch)
     }
 
-    fn remove(&self, name: &str) -> Result<(), Failure> {
+    fn remove(&self, name: &str) -> Result<Found, Failure> {
         // The overlay's directory lies in the scratch directory, which the journal lists by itself.
         let scratch = self.prepared.as_ref().map_or(NOWHERE, |prepared| prepared.id());
         let left = container::leftovers(scratch.as_ref(), name, &cgroups()?);
-        container::undo(&left).map_err(|error| Failure::environment(format!("{error:#}")))
+        let found = Found::when(left.cgroups.iter().chain([&left.scratch]).any(|path| path.exists()));
+        container::undo(&left).map(|()| found).map_err(|error| Failure::environment(format!("{error:#}")))
     }
 }

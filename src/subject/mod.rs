@@ -46,7 +46,7 @@ use self::treatment::Expected;
 use crate::outcome::{Abort, Failure};
 use crate::probe::Task;
 use crate::probe::message::Message;
-use crate::resource::Held;
+use crate::resource::{Found, Held};
 use crate::units::{Nanos, Stamp};
 
 /// CPU time of one launch.
@@ -149,12 +149,12 @@ pub trait Subject: Send + Sync {
         Err(resources::not_made(&self.about().spec, wish.offer()).into())
     }
     /// Removes one that it made for a run, as after a kill; fine where that has none of this name.
-    fn unmake(&self, offer: Offer, name: &str, run: &str) -> Result<(), Failure> {
+    fn unmake(&self, offer: Offer, name: &str, run: &str) -> Result<Found, Failure> {
         let _ = (name, run);
         Err(resources::not_made(&self.about().spec, offer))
     }
     /// Removes the instance with this name and whatever is left of it, as after a kill.
-    fn remove(&self, name: &str) -> Result<(), Failure>;
+    fn remove(&self, name: &str) -> Result<Found, Failure>;
     /// Whether its time passes on the kernel's clock; scripted ones have their own.
     fn has_a_clock(&self) -> bool {
         true
@@ -204,11 +204,13 @@ fn leaves_nothing(_: &Place, _: OtherRuns) -> Vec<String> {
     Vec::new()
 }
 
-/// What a sweep says of something of an engine's that it removed, or could not remove.
-fn swept(what: &str, name: &str, engine: &str, done: Result<(), impl std::fmt::Display>) -> String {
+/// What a sweep says of something of an engine's that it removed, or could not remove. What went in between is
+/// another sweep's to tell.
+fn swept(what: &str, name: &str, engine: &str, done: Result<Found, Failure>) -> Option<String> {
     match done {
-        Ok(()) => format!("removed {what} `{name}` from {engine}"),
-        Err(why) => format!("could not remove {what} `{name}` from {engine}: {why}"),
+        Ok(Found::Yes) => Some(format!("removed {what} `{name}` from {engine}")),
+        Ok(Found::No) => None,
+        Err(why) => Some(format!("could not remove {what} `{name}` from {engine}: {why}")),
     }
 }
 

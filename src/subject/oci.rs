@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use self::verbs::OfRuntime;
 use super::client::{self, Call};
 use super::component::{Client, program};
-use super::container::{Draft, Found, Verbs, recorded};
+use super::container::{Draft, Verbs, recorded};
 use super::filter;
 use super::limits::{self, Limits};
 use super::resources::{self, Made, Offer, Wish};
@@ -25,7 +25,7 @@ use crate::image::bundle::Bundle;
 use crate::image::spec as config;
 use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::probe::Task;
-use crate::resource::Held;
+use crate::resource::{Found, Held};
 use crate::sys::cgroup::CpuLimit;
 use crate::sys::raw;
 
@@ -215,7 +215,7 @@ impl Oci {
     fn discard(&self, name: &str, cgroup: &str) -> Result<Found, Failure> {
         let removed = self.remove(name);
         super::floor::remove_cgroups(cgroup);
-        removed.map(|()| Found::Yes)
+        removed.map(|_| Found::Yes)
     }
 }
 
@@ -283,14 +283,16 @@ impl Subject for Oci {
         recorded(run, &self.about.spec, &name, launch, || self.discard(&name, &bundle_name))
     }
 
-    fn remove(&self, name: &str) -> Result<(), Failure> {
+    fn remove(&self, name: &str) -> Result<Found, Failure> {
+        // With `--force` a runtime is silent about one that is not there.
+        let found = Found::when(self.client.insist(&["state", name]).is_ok());
         match self.client.insist(&["delete", "--force", name]) {
             Err(why)
                 if !["does not exist", "No such file"].iter().any(|words| why.reason.contains(words)) =>
             {
                 Err(why.into())
             }
-            _ => Ok(()),
+            _ => Ok(found),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::{RunContext, Spec, Subject, kind_of};
 use crate::image::{Image, fat};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
-use crate::resource::{Goes, Held, Kind, Look, Record, Scope};
+use crate::resource::{Found, Goes, Held, Kind, Look, Record, Scope};
 use crate::sys::bridge::Bridge;
 use crate::sys::{clock, process};
 
@@ -106,8 +106,8 @@ static CONTAINER: Kind = Kind {
             process::kill_clients(client.path.as_ref(), &record.id);
         }
         match built.remove(&record.id) {
-            Err(failure) if failure.class != FailureClass::Unsupported => Err(failure.to_string()),
-            _ => Ok(()),
+            Err(failure) if failure.class == FailureClass::Unsupported => Ok(Found::No),
+            removed => removed.map_err(|failure| failure.to_string()),
         }
     },
 };
@@ -116,11 +116,11 @@ static NETWORK: Kind = made("network", |record, scope| unmake(Offer::Network, re
 static VOLUME: Kind = made("volume", |record, scope| unmake(Offer::Volume, record, scope));
 static IMAGE: Kind = made("image", |record, scope| unmake(Offer::Image, record, scope));
 
-const fn made(name: &'static str, undo: fn(&Record, &Scope<'_>) -> Result<(), String>) -> Kind {
+const fn made(name: &'static str, undo: fn(&Record, &Scope<'_>) -> Result<Found, String>) -> Kind {
     Kind { name, goes: Goes::AfterClients, shown, look, undo }
 }
 
-fn unmake(offer: Offer, record: &Record, scope: &Scope<'_>) -> Result<(), String> {
+fn unmake(offer: Offer, record: &Record, scope: &Scope<'_>) -> Result<Found, String> {
     subject(record, scope)?.unmake(offer, &record.id, scope.run).map_err(|failure| failure.to_string())
 }
 

@@ -18,14 +18,14 @@ use self::http::Request;
 use self::requests::{Container, Wish as Described};
 use self::verbs::OfApi;
 use super::component::{identified, unavailable};
-use super::container::{Draft, Found, Verbs};
+use super::container::{Draft, Verbs};
 use super::engine::{Engine, RUN_LABEL, STATE_LABEL, is_about_nothing};
 use super::resources::{Joint, Made, not_made, of_subject};
 use super::unavailable::silent_docker;
 use super::{Component, Description, Launch, Offer, Order, Place, RunContext, Subject, Unavailable, Wish};
 use crate::outcome::{Abort, Failure, FailureClass};
-use crate::resource::Held;
 use crate::resource::service::{Service, serve};
+use crate::resource::{Found, Held};
 use crate::sys::signals::Interrupts;
 use crate::sys::socket::Patience;
 use crate::units::Nanos;
@@ -294,17 +294,18 @@ impl Subject for Api {
         })
     }
 
-    fn unmake(&self, offer: Offer, name: &str, run: &str) -> Result<(), Failure> {
+    fn unmake(&self, offer: Offer, name: &str, run: &str) -> Result<Found, Failure> {
         let Server::Daemon(address) = &self.server else { return self.engine.unmake(offer, name, run) };
         let request = Request::plain("DELETE", &format!("/v{}/networks/{name}", self.version));
         match told(address, &request, ANSWER) {
-            Err(why) if !is_about_nothing(&why) => Err(Failure::environment(why)),
-            _ => Ok(()),
+            Ok(_) => Ok(Found::Yes),
+            Err(why) if is_about_nothing(&why) => Ok(Found::No),
+            Err(why) => Err(Failure::environment(why)),
         }
     }
 
-    fn remove(&self, name: &str) -> Result<(), Failure> {
-        self.rm(name).map(drop)
+    fn remove(&self, name: &str) -> Result<Found, Failure> {
+        self.rm(name)
     }
 }
 

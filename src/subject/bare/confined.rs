@@ -3,6 +3,7 @@
 //! process on the host; what the limit does to the process is what is left to see.
 
 use crate::outcome::{Failure, OrEnvironment};
+use crate::resource::Found;
 use crate::subject::limits;
 use crate::subject::{Spec, Unavailable};
 use crate::sys::cgroup::{CgroupPlan, CpuLimit};
@@ -35,7 +36,9 @@ impl Confinement {
     }
 
     /// Removes the cgroups of this name, with whatever still runs in them.
-    pub fn remove(&self, name: &str) -> Result<(), Failure> {
-        self.plan.remove(name).or_environment("a cgroup was left behind")
+    pub fn remove(&self, name: &str) -> Result<Found, Failure> {
+        let found = Found::when(self.plan.directories(name).iter().any(|path| path.exists()));
+        self.plan.remove(name).or_environment("a cgroup was left behind")?;
+        Ok(found)
     }
 }

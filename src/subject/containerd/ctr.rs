@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::super::Unavailable;
 use super::super::component::Client;
-use super::super::container::Found;
 use crate::image::archive::IMAGE_LABEL;
 use crate::outcome::Failure;
+use crate::resource::Found;
 use crate::sys::process;
 
 /// The namespace in containerd that holds everything of ours.
@@ -71,15 +71,22 @@ impl Ctr {
         ];
         let mut found = Found::No;
         for verb in verbs {
-            match self.insist(verb) {
-                Ok(_) => found = Found::Yes,
-                Err(why) if why.reason.contains("not found") => {}
-                Err(why) => return Err(why.into()),
+            if self.removed(verb)? == Found::Yes {
+                found = Found::Yes;
             }
         }
         end_stray_shim(name);
         remove_pipes(name);
         Ok(found)
+    }
+
+    /// Removes something by these words.
+    pub fn removed(&self, words: &[&str]) -> Result<Found, Failure> {
+        match self.insist(words) {
+            Ok(_) => Ok(Found::Yes),
+            Err(why) if why.reason.contains("not found") => Ok(Found::No),
+            Err(why) => Err(why.into()),
+        }
     }
 }
 

@@ -4,12 +4,13 @@
 
 use serde_json::Value;
 
-use super::super::container::Found;
 use super::super::engine::{RUN_LABEL, STATE_LABEL};
 use super::super::{OtherRuns, Unavailable, context, on_path, swept};
 use super::ctr::{Ctr, NAMESPACE};
 use super::{SOCKETS, address};
 use crate::image::archive::IMAGE_LABEL;
+use crate::outcome::Failure;
+use crate::resource::Found;
 
 const SNAPSHOTTERS: [&str; 2] = ["overlayfs", "native"];
 /// What the runtime leaves for each namespace.
@@ -44,7 +45,7 @@ fn one(ctr: &Ctr, others: OtherRuns) -> Result<Vec<String>, Unavailable> {
             // A name of ours alone is not enough; somebody may have chosen the same one.
             None => staying.push(container),
             Some((state, run)) if context::may_be_alive(state.as_ref(), &run) => staying.push(container),
-            Some(_) => told.push(swept("container", &container, "containerd", removed(ctr, &container))),
+            Some(_) => told.extend(swept("container", &container, "containerd", removed(ctr, &container))),
         }
     }
     if others == OtherRuns::Some {
@@ -77,11 +78,10 @@ fn labels(ctr: &Ctr, container: &str) -> Option<(String, String)> {
 }
 
 /// Removes a container with its snapshot, whichever snapshotter made it.
-fn removed(ctr: &Ctr, name: &str) -> Result<(), String> {
-    SNAPSHOTTERS
-        .iter()
-        .try_for_each(|snapshotter| ctr.remove(name, Some(snapshotter)).map(drop))
-        .map_err(|why| why.to_string())
+fn removed(ctr: &Ctr, name: &str) -> Result<Found, Failure> {
+    let all = SNAPSHOTTERS.map(|snapshotter| ctr.remove(name, Some(snapshotter)));
+    let any = all.contains(&Ok(Found::Yes));
+    all.into_iter().collect::<Result<Vec<_>, _>>().map(|_| Found::when(any))
 }
 
 /// What a client leaves that was killed before its container was known: the snapshot, and the lease
@@ -98,8 +98,7 @@ fn loose_ends(ctr: &Ctr) -> Result<Vec<String>, Unavailable> {
         }
     }
     for lease in ctr.lines(&["leases", "ls", "--quiet"])? {
-        let done = ctr.insist(&["leases", "delete", &lease]).map(drop).map_err(|why| why.reason);
-        told.push(swept("lease", &lease, "containerd", done));
+        told.extend(swept("lease", &lease, "containerd", ctr.removed(&["leases", "delete", &lease])));
     }
     Ok(told)
 }
@@ -108,9 +107,8 @@ fn loose_ends(ctr: &Ctr) -> Result<Vec<String>, Unavailable> {
 fn images(ctr: &Ctr) -> Result<Vec<String>, Unavailable> {
     let (label, value) = IMAGE_LABEL;
     let filter = format!("labels.\"{label}\"=={value}");
-    let removed = ctr.lines(&["images", "ls", "--quiet", &filter])?.into_iter().map(|image| {
-        let done = ctr.insist(&["images", "delete", "--sync", &image]).map(drop).map_err(|why| why.reason);
-        swept("image", &image, "containerd", done)
+    let removed = ctr.lines(&["images", "ls", "--quiet", &filter])?.into_iter().filter_map(|image| {
+        swept("image", &image, "containerd", ctr.removed(&["images", "delete", "--sync", &image]))
     });
     Ok(removed.collect())
 }

@@ -9,7 +9,8 @@
 use super::super::client::Terminal;
 use super::Containerd;
 use crate::outcome::{Abort, Failure};
-use crate::subject::container::{Draft, Entered, First, Found, Span, Verbs, nothing_runs};
+use crate::resource::Found;
+use crate::subject::container::{Draft, Entered, First, Span, Verbs, nothing_runs};
 use crate::subject::limits::Limits;
 use crate::subject::{Order, Spec};
 

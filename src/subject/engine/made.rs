@@ -2,9 +2,9 @@
 //! its name. Nothing else of these kinds is ever removed.
 
 use super::image::LOADING_LARGE;
-use super::{Engine, OUR_IMAGES, RUN_LABEL, is_about_nothing};
+use super::{Engine, OUR_IMAGES, RUN_LABEL};
 use crate::outcome::{Abort, Failure};
-use crate::resource::Held;
+use crate::resource::{Found, Held};
 use crate::subject::RunContext;
 use crate::subject::resources::{Joint, Made, Offer, Wish, layered, load_image, of_subject};
 
@@ -34,7 +34,7 @@ impl Engine {
         })
     }
 
-    pub(super) fn unmake_of(&self, offer: Offer, name: &str, run: &str) -> Result<(), Failure> {
+    pub(super) fn unmake_of(&self, offer: Offer, name: &str, run: &str) -> Result<Found, Failure> {
         let label = format!("label={RUN_LABEL}={run}");
         let list = match offer {
             Offer::Network | Offer::Volume => {
@@ -43,11 +43,8 @@ impl Engine {
             Offer::Image => &OUR_IMAGES,
         };
         if self.client.insist(list)?.lines().all(|line| line != name) {
-            return Ok(());
+            return Ok(Found::No);
         }
-        match self.client.insist(&[offer.name(), "rm", name]) {
-            Err(why) if !is_about_nothing(&why.reason) => Err(why.into()),
-            _ => Ok(()),
-        }
+        self.removed(&[offer.name(), "rm", name])
     }
 }

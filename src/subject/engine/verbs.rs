@@ -4,8 +4,9 @@
 use super::super::client::Terminal;
 use super::Engine;
 use crate::outcome::{Abort, Failure};
+use crate::resource::Found;
 use crate::subject::Order;
-use crate::subject::container::{Draft, Entered, Found, Published, Span, Verbs};
+use crate::subject::container::{Draft, Entered, Published, Span, Verbs};
 
 /// A container of an engine.
 pub(super) struct OfEngine<'a> {

@@ -5,8 +5,9 @@
 use super::super::client::Terminal;
 use super::{Bundle, Oci};
 use crate::outcome::{Abort, Failure};
+use crate::resource::Found;
 use crate::subject::Order;
-use crate::subject::container::{Draft, Entered, First, Found, Span, Verbs, nothing_runs};
+use crate::subject::container::{Draft, Entered, First, Span, Verbs, nothing_runs};
 
 /// A container of a runtime.
 pub(super) struct OfRuntime<'a> {
