@@ -8,8 +8,8 @@ use anyhow::Result;
 use crate::resource::journal::{self, Abandoned};
 use crate::resource::{self, Found, Goes, Kind, Record, Scope};
 use crate::subject::{self, OtherRuns, Place};
+use crate::sys::clock;
 use crate::sys::remains::{self, Tokens};
-use crate::sys::{clock, process};
 use crate::units::Stamp;
 
 /// How long the clients of a killed run may take to end by themselves. What they make is only
@@ -86,7 +86,7 @@ fn could_not_remove(kinds: &[&Kind], run: &str, why: &str, records: &[&Record]) 
 pub fn everything(place: &Place) -> Result<Vec<String>> {
     let mut told = abandoned(place)?;
     // Runs that keep their journals elsewhere use the same images in engines.
-    let alone = living_runs(&place.state).is_empty() && !another_dunnage();
+    let alone = living_runs(&place.state).is_empty() && !resource::another_dunnage();
     let others = if alone { OtherRuns::None } else { OtherRuns::Some };
     // The farthest from the kernel first: what is above goes before what it stands on.
     for kind in subject::KINDS.iter().rev() {
@@ -111,13 +111,6 @@ pub fn everything(place: &Place) -> Result<Vec<String>> {
 fn living_runs(state: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(resource::journals(state)).into_iter().flatten().flatten();
     entries.filter_map(|entry| Some(entry.path().file_stem()?.to_str()?.to_owned())).collect()
-}
-
-/// Whether another process is a dunnage, or holds a run's journal, wherever that lies and whatever it is called.
-fn another_dunnage() -> bool {
-    let own = std::process::id() as i32;
-    process::named(&["dunnage"]).iter().any(|other| other.pid != own)
-        || process::holding(&resource::is_journal).any(|other| other != own)
 }
 
 #[cfg(test)]
@@ -175,6 +168,9 @@ mod tests {
         let unknown = clear_all(&place, &[]).unwrap();
         assert_eq!(unknown.len(), 1, "{unknown:?}");
         assert!(unknown[0].ends_with("and 2 more of run ab: this version of dunnage knows no `file`"));
+        // What lies in the run's own directory went with it; somebody makes it anew.
+        std::fs::create_dir_all(path("runs/ab")).unwrap();
+        std::fs::write(&files[0], "").unwrap();
         let told = clear_all(&place, &[&FILE]).unwrap();
         let wrong =
             format!("could not remove the file `{}` of run ab: it lies elsewhere", files[2].display());

@@ -23,6 +23,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::sys::process;
+
 pub use held::{Held, Owner};
 
 /// The kinds that need no subject.
@@ -148,6 +150,13 @@ impl Scope<'_> {
             Look::Foreign("it does not lie where the run kept its things".into())
         }
     }
+}
+
+/// Whether another process is a dunnage, or holds a run's journal, wherever that lies and whatever it is called.
+pub(crate) fn another_dunnage() -> bool {
+    let own = std::process::id() as i32;
+    process::named(&["dunnage"]).iter().any(|other| other.pid != own)
+        || process::holding(&is_journal).any(|other| other != own)
 }
 
 /// The directory of journals in a state directory.

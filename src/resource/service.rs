@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::ready::{self, Ready};
-use super::{Goes, Held, Kind, Owner, Record, command, processes, unless_gone};
+use super::{Found, Goes, Held, Kind, Owner, Record, command, processes, unless_gone};
 use crate::outcome::{Abort, OrEnvironment};
 use crate::sys::signals::Interrupts;
 
@@ -14,8 +14,10 @@ pub(crate) static KIND: Kind = Kind {
     shown: |record| format!("the service at `{}`", record.id),
     look: |record, scope| Ok(scope.look(Path::new(&record.id))),
     undo: |record, _| {
+        // It removes its socket itself when it ends well.
+        let found = Found::when(Path::new(&record.id).exists());
         processes::end(&record.id, &[record.attribute("program")?]);
-        unless_gone(std::fs::remove_file(&record.id))
+        unless_gone(std::fs::remove_file(&record.id)).map(|_| found)
     },
 };
 

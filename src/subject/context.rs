@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::Place;
 use crate::outcome::Abort;
 use crate::probe::message::Inside;
-use crate::resource::{Owner, journals};
+use crate::resource::{self, Owner, journals};
 use crate::sys::accounting::Listener;
 use crate::sys::cgroup;
 use crate::sys::seccomp::Profile;
@@ -101,10 +101,13 @@ impl std::ops::Deref for RunContext {
     }
 }
 
-/// Ends the run, also after an error or a panic.
+/// Ends the run, also after an error or a panic. What holds all cgroups of ours stays while somebody else's runtime may be
+/// about to make one in it.
 impl Drop for RunContext {
     fn drop(&mut self) {
-        cgroup::retire();
+        if !resource::another_dunnage() {
+            cgroup::retire();
+        }
     }
 }
 

@@ -11,7 +11,11 @@ use super::{SOCKETS, address};
 use crate::image::archive::IMAGE_LABEL;
 use crate::outcome::Failure;
 use crate::resource::Found;
+use crate::sys::clock;
+use crate::units::Stamp;
 
+/// How long that may take, in nanoseconds.
+const COLLECTED_WITHIN: u64 = 2_000_000_000;
 const SNAPSHOTTERS: [&str; 2] = ["overlayfs", "native"];
 /// What the runtime leaves for each namespace.
 const RUNTIME_STATE: &str = "/run/containerd/runc";
@@ -55,7 +59,7 @@ fn one(ctr: &Ctr, others: OtherRuns) -> Result<Vec<String>, Unavailable> {
         told.extend(loose_ends(ctr)?);
     }
     told.extend(images(ctr)?);
-    match ctr.insist(&["namespaces", "remove", NAMESPACE]) {
+    match remove_namespace(ctr, staying.is_empty()) {
         Ok(_) => {
             told.push(format!("removed namespace `{NAMESPACE}` from containerd"));
             // Only while it is empty: what is in it is not known to be ours to remove.
@@ -68,6 +72,22 @@ fn one(ctr: &Ctr, others: OtherRuns) -> Result<Vec<String>, Unavailable> {
         }
     }
     Ok(told)
+}
+
+/// What another sweep removed from it may still have to be collected.
+fn remove_namespace(ctr: &Ctr, may_be_empty_soon: bool) -> Result<String, Unavailable> {
+    let deadline = Stamp(clock::now().0 + COLLECTED_WITHIN);
+    loop {
+        match ctr.insist(&["namespaces", "remove", NAMESPACE]) {
+            Err(why) if may_be_empty_soon && why.reason.contains("must be empty") => {
+                if clock::now() > deadline {
+                    return Err(why);
+                }
+                std::thread::sleep(std::time::Duration::from_millis(100));
+            }
+            done => return done,
+        }
+    }
 }
 
 /// The state directory and the run of a container of ours.
