@@ -2,7 +2,7 @@
 //! finds the subjects and tries each of them once before it is planned with.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
@@ -83,8 +83,8 @@ pub fn random_seed() -> Result<u64> {
     Ok(u64::from_str_radix(&run_name()?, 16)?)
 }
 
-/// Where this process keeps its things, with the image in it.
-pub fn place() -> Result<Place> {
+/// The state directory, which is made.
+fn state() -> Result<PathBuf> {
     let state = context::state_directory()?;
     std::fs::create_dir_all(&state).with_context(|| {
         format!(
@@ -92,6 +92,23 @@ pub fn place() -> Result<Place> {
             state.display()
         )
     })?;
+    Ok(state)
+}
+
+/// Where this process keeps its things, without the image: enough to remove them, and to look. A full disk has room for it.
+pub fn place_without_image() -> Result<Place> {
+    Ok(Place {
+        state: state()?,
+        executable: std::env::current_exe().context("cannot find our own executable")?,
+        rootfs: PathBuf::new(),
+        reference: String::new(),
+        digest: String::new(),
+    })
+}
+
+/// Where this process keeps its things, with the image in it.
+pub fn place() -> Result<Place> {
+    let state = state()?;
     let own = std::fs::read("/proc/self/exe").context("cannot read `/proc/self/exe`")?;
     place_in(&state, &own).with_context(|| {
         format!(

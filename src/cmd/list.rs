@@ -57,7 +57,7 @@ fn list(what: Listed) -> Result<(&'static str, Vec<(Value, Item)>)> {
         }
         Listed::Plans => ("plans", shipped::ALL.iter().map(plan).collect()),
         Listed::Subjects => {
-            let place = session::place()?;
+            let place = session::place_without_image()?;
             ("subjects", subject::shown_kinds().map(|kind| subject(kind, &place)).collect())
         }
     })

@@ -8,7 +8,7 @@ use crate::{exit, session, sweep};
 
 /// Runs the verb.
 pub fn run() -> Result<i32> {
-    let place = session::place()?;
+    let place = session::place_without_image()?;
     let told = sweep::everything(&place)?;
     let mut out = std::io::stdout().lock();
     for line in &told {

@@ -7,7 +7,7 @@ use crate::support::{Need, lacks};
 
 /// Calls the program where `mount` has put a small filesystem over `place`, then runs `after` there.
 fn in_a_small_world(dunnage: &Dunnage, size: &str, place: &str, script: &str) -> crate::dunnage::Ran {
-    let script = script.replace("DUNNAGE", env!("CARGO_BIN_EXE_dunnage"));
+    let script = script.replace("DUNNAGE ", concat!(env!("CARGO_BIN_EXE_dunnage"), " "));
     let mut command = Command::new("unshare");
     command.args(["--mount", "sh", "-c"]);
     command.arg(format!("mkdir -p {place}; mount -t tmpfs -o size={size} tmpfs {place}; {script}"));
@@ -67,4 +67,18 @@ fn a_run_directory_that_cannot_be_made_is_one_error() {
     assert_eq!(ran.code, 1, "{ran}");
     assert!(ran.stderr.contains("error: cannot make `/proc/nowhere/run`"), "{ran}");
     assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn a_sweep_needs_no_room() {
+    if lacks("a_sweep_needs_no_room", Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let script = "DUNNAGE run start -s floor --rounds 500 -o $DIR >/dev/null 2>&1 & cd $DUNNAGE_STATE
+        until [ -n \"$(ls runs 2>/dev/null)\" ]; do sleep 0.1; done; kill -9 $!; wait $!
+        rm -r images; head -c 64m /dev/zero >fill 2>/dev/null; DUNNAGE sweep; ls -A journal runs 2>/dev/null | grep '^[^:]*[^:]$'";
+    let ran = in_a_small_world(&dunnage, "48m", "$DUNNAGE_STATE", script);
+    assert!(ran.stdout.contains("removed ") && !ran.stdout.contains("could not"), "{ran}");
+    assert!(!ran.stderr.contains("error") && ran.code == 1, "something is left, or it failed: {ran}");
 }
