@@ -6,10 +6,12 @@ use std::borrow::Cow;
 use anyhow::Result;
 
 use crate::measure;
-use crate::outcome::{Abort, FailureClass, Outcome};
+use crate::outcome::{Abort, Failure, FailureClass, Outcome, Sample};
 use crate::plan::Plan;
 use crate::record::{RoundContext, Row, since_1970};
 use crate::subject::{RunContext, Subject};
+use crate::sys::pidfd;
+use crate::units::Nanos;
 
 /// What happens during a run, in this order: for every round its beginning, its cells, its end.
 #[derive(Debug)]
@@ -48,6 +50,9 @@ pub enum Ending {
 
 /// How often a subject may time out before it is left alone: each time costs a minute.
 const MOST_TIMEOUTS: usize = 2;
+
+/// How late dunnage may wake up before a sample does not count. A busy machine wakes it within tens of milliseconds.
+const TOO_LATE: Nanos = Nanos(500_000_000);
 
 /// How often a cell that cannot recover may fail in one way, and do nothing else, before it is left alone.
 const MOST_FAILURES: usize = 3;
@@ -115,7 +120,9 @@ pub fn run(
             } else if let Some(reason) = pasts[cell].hopeless() {
                 Outcome::Skipped(reason)
             } else {
-                match measure(subject.as_mut(), &planned.setting, run) {
+                pidfd::take_lateness();
+                let measured = measure(subject.as_mut(), &planned.setting, run);
+                match measured.and_then(|sample| while_running(sample, pidfd::take_lateness())) {
                     Ok(sample) => Outcome::Measured(sample),
                     Err(Abort::Failed(failure)) => Outcome::Failed(failure),
                     Err(Abort::Interrupted) => return Ok(Ending::Interrupted),
@@ -145,6 +152,17 @@ pub fn run(
     Ok(Ending::Complete)
 }
 
+/// The sample, unless we did not run ourselves while it was taken: then the time of the launch holds ours.
+fn while_running(sample: Sample, late: Nanos) -> Result<Sample, Abort> {
+    if late < TOO_LATE {
+        return Ok(sample);
+    }
+    let reason = format!(
+        "dunnage itself did not run for {late} while it measured: it was stopped, or the machine was suspended, paused or overloaded"
+    );
+    Err(Failure::environment(reason).into())
+}
+
 /// The cell after which the next one runs: this one, unless nothing was done for it.
 fn following(before: Option<usize>, cell: usize, outcome: &Outcome) -> Option<usize> {
     match outcome {
@@ -156,7 +174,6 @@ fn following(before: Option<usize>, cell: usize, outcome: &Outcome) -> Option<us
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::{Failure, Sample};
 
     fn past(outcomes: &[&str]) -> Past {
         outcomes.iter().fold(Past::None, |past, reason| {

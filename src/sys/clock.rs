@@ -23,6 +23,11 @@ pub fn now() -> Stamp {
     Stamp(read(libc::CLOCK_MONOTONIC).expect("every Linux has CLOCK_MONOTONIC"))
 }
 
+/// The moment now on `CLOCK_BOOTTIME`, which goes on while the machine is suspended.
+pub fn with_suspensions() -> Stamp {
+    Stamp(read(libc::CLOCK_BOOTTIME).expect("every Linux since 2.6.39 has CLOCK_BOOTTIME"))
+}
+
 /// How often the kernel looks at what runs: one by its `CONFIG_HZ`, which is the step of its coarse clock.
 pub fn tick() -> Nanos {
     let step = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);

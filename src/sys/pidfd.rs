@@ -3,12 +3,14 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use rustix::event::PollFd;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use rustix::time::Timespec;
 
+use super::clock;
 use crate::units::Nanos;
 
 /// Opens a descriptor that becomes readable when the process ends.
@@ -21,8 +23,31 @@ pub fn signal(process: &OwnedFd, signal: i32) -> io::Result<()> {
     Ok(pidfd_send_signal(process, Signal::from_named_raw(signal).ok_or(Errno::INVAL)?)?)
 }
 
+/// No wait is longer than this in one piece, so that one that took longer shows that we did not run.
+const PIECE: Nanos = Nanos(100_000_000);
+
+/// By how much the latest wake-up was late since it was last asked for.
+static LATENESS: AtomicI64 = AtomicI64::new(0);
+
+/// By how many nanoseconds at most this process was woken too late since this was last asked, in any thread and any wait:
+/// how long it was stopped, or the machine was suspended or paused, where it was.
+pub fn take_lateness() -> Nanos {
+    Nanos(LATENESS.swap(0, Ordering::Relaxed))
+}
+
 /// Waits for events; whether there was one in time. None where a signal came.
 pub(super) fn poll(fds: &mut [PollFd<'_>], time: Nanos) -> bool {
-    let time = Timespec { tv_sec: time.0 / 1_000_000_000, tv_nsec: time.0 % 1_000_000_000 };
-    rustix::event::poll(fds, Some(&time)).is_ok_and(|ready| ready > 0)
+    let mut left = time;
+    loop {
+        let piece = left.min(PIECE);
+        let began = clock::with_suspensions();
+        let time = Timespec { tv_sec: piece.0 / 1_000_000_000, tv_nsec: piece.0 % 1_000_000_000 };
+        let ready = rustix::event::poll(fds, Some(&time));
+        let took = clock::with_suspensions().since(began);
+        LATENESS.fetch_max(took.0 - piece.0, Ordering::Relaxed);
+        left = Nanos(left.0 - took.0.max(piece.0));
+        if ready != Ok(0) || left.0 <= 0 {
+            return ready.is_ok_and(|ready| ready > 0);
+        }
+    }
 }

@@ -145,3 +145,26 @@ fn ctrl_c_while_an_engine_is_asked_what_it_is_ends_the_run() {
     let ran = crate::dunnage::finished(child.wait_with_output().expect("it ends"));
     assert_eq!(ran.code, 5, "{ran}");
 }
+
+/// The planted pause of whoever measures is in no sample.
+#[test]
+fn a_launch_during_which_dunnage_was_stopped_does_not_count() {
+    let dunnage = Dunnage::new();
+    let mut command = dunnage.command("run command -s bare --rounds 4 --events json -o DIR");
+    command.args(["--cmd", "sleep 0.6"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut events = BufReader::new(child.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+    let is_second = |line: &String| line.contains("\"round begins\"") && line.contains("\"round\":2");
+    events.by_ref().find(is_second).expect("a second round");
+    events.by_ref().find(|line| line.contains("\"cell begins\"")).expect("a cell");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    send(&child, libc::SIGSTOP);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    send(&child, libc::SIGCONT);
+    events.for_each(drop);
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    let recorded = record::load(&dunnage.directory()).expect("a run directory");
+    let [row] = &recorded.failures[..] else { panic!("one failure: {:?}", recorded.failures) };
+    let why = format!("{:?}", row.cause);
+    assert!(row.round == 2 && why.contains("dunnage itself did not run for "), "{why}");
+}
