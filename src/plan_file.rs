@@ -14,7 +14,7 @@ pub use write::{settings, write};
 use anyhow::{Context, Result};
 
 use crate::exit::usage;
-use crate::report::text::quoted;
+use crate::report::text::{meant, quoted};
 
 /// A word that a person wrote, on the command line or in a plan file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,9 +112,10 @@ pub fn open(name: &str) -> Result<PlanFile> {
         return parse(name, &text.map_err(|error| usage(format!("{error:#}")))?);
     }
     let Some(found) = shipped::find(name) else {
-        let valid = quoted(shipped::ALL.iter().map(|one| one.name));
+        let names = || shipped::ALL.iter().map(|one| one.name);
+        let (meant, valid) = (meant(name, names()), quoted(names()));
         return Err(usage(format!(
-            "there is no plan `{name}`\n\nhint: shipped plans are {valid}; a file is named by a path with a `/`, or ends in `.toml`"
+            "there is no plan `{name}`\n\nhint: {meant}shipped plans are {valid}; a file is named by a path with a `/`, or ends in `.toml`"
         )));
     };
     parse(found.name, found.text)

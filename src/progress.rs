@@ -19,7 +19,7 @@ use crate::runner::Event;
 pub enum Progress {
     /// A bar on a terminal.
     Bar(ProgressBar, Told),
-    /// A line a round, and one for each kind of failure.
+    /// Lines about rounds, no more than twenty, and one for each kind of failure.
     Lines {
         /// When the first round began.
         began: std::time::Instant,
@@ -83,6 +83,12 @@ fn round_name(plan: &Plan, round: usize) -> String {
     }
 }
 
+/// Whether a line says that a round is over: the warm-ups, the last, and those that complete another twentieth.
+fn is_told(plan: &Plan, round: usize) -> bool {
+    let twentieths = |rounds: usize| rounds * 20 / plan.rounds.max(1);
+    round.checked_sub(plan.warmups).is_none_or(|counted| twentieths(counted + 1) > twentieths(counted))
+}
+
 fn cell_name(plan: &Plan, cell: usize) -> String {
     let cell = &plan.cells[cell];
     format!("{} {} {}", cell.experiment, cell.setting, plan.subjects[cell.subject].label)
@@ -120,7 +126,8 @@ fn line_event(began: &std::time::Instant, told: &mut Told, plan: &Plan, event: &
         Event::CellEnds(row) => failure_of(told, plan, row),
         Event::RoundEnds { round, .. } => {
             let passed = began.elapsed().as_secs_f64();
-            Some(format!("{} done after {passed:.0} s", round_name(plan, *round)))
+            let line = || format!("{} done after {passed:.0} s", round_name(plan, *round));
+            is_told(plan, *round).then(line)
         }
         _ => None,
     };

@@ -8,10 +8,11 @@ use anyhow::{Context, Result};
 
 use crate::exit::Special;
 use crate::host::facts;
-use crate::image::{EXECUTABLE, Image};
+use crate::image::{Digest, EXECUTABLE, Image};
 use crate::outcome::Abort;
 use crate::plan::{Entry, Ladder, Plan};
 use crate::record::{Environment, FilterFacts, SubjectFacts, Timer};
+use crate::report::text::in_shell;
 use crate::subject::{self, Cause, Place, RunContext, Spec, Subject, Unavailable, context};
 use crate::sweep;
 use crate::sys::clock;
@@ -119,6 +120,12 @@ pub fn place() -> Result<Place> {
     })
 }
 
+/// The hash by which a run names the executable that is its probe: that of this one.
+pub fn own_digest() -> Result<String> {
+    let own = std::fs::File::open("/proc/self/exe").and_then(|mut own| Digest::of_reader(&mut own));
+    Ok(own.context("cannot read `/proc/self/exe`")?.hex())
+}
+
 /// A state directory with the image around this executable in it.
 pub fn place_in(state: &Path, executable: &[u8]) -> Result<Place> {
     let image = Image::small(executable);
@@ -147,6 +154,14 @@ pub fn default_subjects() -> Vec<Wanted> {
         wanted.extend(on(Ladder::Equalised, kind.equalised));
     }
     wanted
+}
+
+/// With what would fix it, where that is known. Of a person's own build nobody else can say more.
+fn remedied(why: Unavailable, spec: &Spec) -> Unavailable {
+    let why = why.with_known_remedy();
+    let Some(path) = spec.get("bin").filter(|_| why.remedy.is_none()) else { return why };
+    let (name, typed) = (&spec.name, in_shell([path]));
+    why.with_remedy(format!("`bin=` is to name a build of {name} that works here: try `{typed} --version`"))
 }
 
 /// How often a subject is tried.
@@ -194,7 +209,7 @@ impl Session {
             let mut subject = match (kind.build)(&spec, &run.place) {
                 Ok(subject) => subject,
                 Err(why) => {
-                    found.unavailable.push((label, why.with_known_remedy()));
+                    found.unavailable.push((label, remedied(why, &spec)));
                     continue;
                 }
             };
@@ -226,7 +241,7 @@ impl Session {
                 }
                 Err(Abort::Failed(failure)) => {
                     let why = Unavailable::failed(&failure);
-                    found.unavailable.push((label, why.with_known_remedy()));
+                    found.unavailable.push((label, remedied(why, &spec)));
                 }
                 Err(Abort::Interrupted) => return Err(Special::Interrupted.into()),
             }

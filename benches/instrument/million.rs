@@ -151,7 +151,7 @@ fn plan(seed: u64) -> Result<Plan> {
     let entry = |(text, layer, ladder, micros): (&str, Layer, Ladder, i64)| -> Result<Entry> {
         let spec = Spec::parse(text)?;
         let runtime = match layer {
-            Layer::Bare | Layer::Floor => None,
+            Layer::Bare | Layer::Floor | Layer::None => None,
             Layer::Runtime => Some(spec.name.clone()),
             Layer::Engine if spec.name == "docker" => Some(spec.runtime.clone().unwrap_or("runc".into())),
             Layer::Engine => Some(spec.runtime.clone().unwrap_or("crun".into())),

@@ -17,10 +17,10 @@ use crate::verdict::{self, Quality};
 pub fn run(options: &Compare) -> Result<i32> {
     show::known::<Comparison>(&options.format)?;
     let fail_on = options.fail_on.as_deref().map(fail_on).transpose()?;
-    let [old, new] = sides(options)?;
-    let own = [old.clone(), new.clone()].concat();
-    let [old, new] = [old, new].map(|side| side.iter().map(|path| load(path)).collect::<Result<Vec<_>>>());
-    let Some(comparison) = compare::compare(&runs_of(&old?), &runs_of(&new?)) else {
+    let [old, new] = sides(options)?.map(loaded);
+    let [(old, own), (new, others)] = [old?, new?];
+    let own = [own, others].concat();
+    let Some(comparison) = compare::compare(&runs_of(&old), &runs_of(&new)) else {
         bail!(
             "the old and the new side share no cell\n\nhint: a cell is an experiment, a setting and a subject's label; \
              `dunnage report` of each shows what it has"
@@ -69,28 +69,22 @@ fn fail_on(text: &str) -> Result<f64> {
     })
 }
 
-/// The runs of both sides: run directories and packs. A directory that is no run stands for the runs in it, in the order of
-/// their names.
-fn sides(options: &Compare) -> Result<[Vec<PathBuf>; 2]> {
+/// What was named for each side: run directories, packs, and directories that hold them.
+fn sides(options: &Compare) -> Result<[&[PathBuf]; 2]> {
     const HINT: &str =
         "hint: `dunnage compare OLD NEW`, or with several on a side `dunnage compare OLD… -- NEW…`";
-    let sides = match (options.runs.as_slice(), options.new.as_slice()) {
-        ([old, new], []) => [vec![old.clone()], vec![new.clone()]],
-        (old, new) if !old.is_empty() && !new.is_empty() => [old.to_vec(), new.to_vec()],
+    match (options.runs.as_slice(), options.new.as_slice()) {
+        (two @ [_, _], []) => Ok([&two[..1], &two[1..]]),
+        (old, new) if !old.is_empty() && !new.is_empty() => Ok([old, new]),
         (several, []) if several.len() > 2 => {
-            return Err(usage(format!("{} runs, and which are the new ones?\n\n{HINT}", several.len())));
+            Err(usage(format!("{} runs, and which are the new ones?\n\n{HINT}", several.len())))
         }
-        _ => return Err(usage(format!("two sides are needed, old and new\n\n{HINT}"))),
-    };
-    let [old, new] = sides.map(|side| -> Result<Vec<PathBuf>> {
-        let all: Vec<Vec<PathBuf>> = side.iter().map(|path| runs_in(path)).collect::<Result<_>>()?;
-        Ok(all.concat())
-    });
-    Ok([old?, new?])
+        _ => Err(usage(format!("two sides are needed, old and new\n\n{HINT}"))),
+    }
 }
 
-/// A run itself, or the runs and packs that a directory holds.
-pub(super) fn runs_in(path: &Path) -> Result<Vec<PathBuf>> {
+/// A run itself, or the runs and packs that a directory holds, in the order of their names.
+fn runs_in(path: &Path) -> Result<Vec<PathBuf>> {
     let is_run = |path: &Path| record::files(path).iter().any(|file| file.exists());
     if is_run(path) || !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -113,8 +107,27 @@ pub(super) fn runs_in(path: &Path) -> Result<Vec<PathBuf>> {
 /// A run with its place, as it was read and judged.
 pub(super) type Loaded = (String, Recorded, Quality);
 
-/// Reads and judges a run.
-pub(super) fn load(path: &Path) -> Result<Loaded> {
+/// Reads and judges what was named, and says where all of it lies. A directory that is no run stands for the runs in it, of
+/// which those that cannot be read are told and left out.
+pub(super) fn loaded(named: &[PathBuf]) -> Result<(Vec<Loaded>, Vec<PathBuf>)> {
+    let (mut all, mut places) = (Vec::new(), Vec::new());
+    for path in named {
+        let own = runs_in(path)?;
+        let (good, mut bad): (Vec<_>, Vec<_>) = own.iter().map(|one| load(one)).partition(Result::is_ok);
+        if good.is_empty() {
+            bad.drain(..).next().transpose()?;
+        }
+        for error in bad.into_iter().filter_map(Result::err) {
+            let text = listed(error.chain(), ": ");
+            super::tell(&format!("left out: {}", text.split("\n\n").next().unwrap_or_default()));
+        }
+        all.extend(good.into_iter().flatten());
+        places.extend(own);
+    }
+    Ok((all, places))
+}
+
+fn load(path: &Path) -> Result<Loaded> {
     let recorded = record::open(path)?;
     let quality = verdict::quality(&recorded);
     Ok((path.display().to_string(), recorded, quality))

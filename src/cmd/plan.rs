@@ -131,9 +131,22 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
     for quota in plan.quotas.iter().filter(|quota| quota.rounds < plan.rounds) {
         line(format_args!("             {} of them with {}", quota.rounds, quota.experiment));
     }
+    if let Some(words) = too_few(plan) {
+        line(format_args!("             {words}"));
+    }
     let (round, all) = (plan.round_time(), plan.predicted());
     line(format_args!("time         {round} a round, {all} in all, and the trials before"));
     text
+}
+
+/// That the rounds are too few for verdicts, and how many would do.
+pub fn too_few(plan: &Plan) -> Option<String> {
+    let lacking = plan.without_verdicts();
+    let needs = listed(lacking.iter().map(|(name, needed)| format!("{name} needs {needed}")), ", ");
+    let (rounds, enough) = (counted(plan.rounds, "round"), plan.rounds_for_verdicts());
+    (!lacking.is_empty()).then(|| {
+        format!("no verdict from {rounds}: {needs}; `--rounds {enough}` would do, with some to spare")
+    })
 }
 
 /// Settings that can be read at a glance.

@@ -72,7 +72,7 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
     let file = selection.plan.as_deref().map(plan_file::open).transpose()?.unwrap_or_default();
     let typed = |all: &[String]| all.iter().map(|one| Typed::on_command_line(one)).collect::<Vec<_>>();
     let instead = |own: Vec<Typed>, files: &[Typed]| if own.is_empty() { files.to_vec() } else { own };
-    let length = length(selection, &file);
+    let length = length(selection, &file)?;
     let quick = length == Some(Length::Quick);
     let names = instead(typed(&selection.experiments), &file.experiments);
     let mut experiments = words::experiments(&names)?;
@@ -164,10 +164,24 @@ fn factors(file: &PlanFile, selection: &Selection, subjects: &[Wanted]) -> Resul
     Ok(names)
 }
 
-fn length(selection: &Selection, file: &PlanFile) -> Option<Length> {
-    let precision = || Some(Length::Precision(Typed::on_command_line(selection.precision.as_deref()?)));
-    let own = selection.rounds.map(Length::Rounds).or(selection.quick.then_some(Length::Quick));
-    own.or_else(precision).or_else(|| file.length.clone())
+/// What fixes the number of rounds; of the command line no more than one thing may.
+fn length(selection: &Selection, file: &PlanFile) -> Result<Option<Length>> {
+    let precision = |text: &String| Length::Precision(Typed::on_command_line(text));
+    let mut own = [
+        selection.rounds.map(|rounds| ("--rounds", Length::Rounds(rounds))),
+        selection.quick.then_some(("--quick", Length::Quick)),
+        selection.precision.as_ref().map(|text| ("--precision", precision(text))),
+    ]
+    .into_iter()
+    .flatten();
+    let first = own.next();
+    if let (Some((one, _)), Some((other, _))) = (&first, own.next()) {
+        return Err(usage(format!(
+            "`{one}` and `{other}` each say how many rounds there are: `--rounds` this many, `--quick` what fits into a \
+             minute, `--precision` what a pilot finds necessary\n\nhint: leave one out"
+        )));
+    }
+    Ok(first.map(|(_, own)| own).or_else(|| file.length.clone()))
 }
 
 /// `key=value` pairs of the command line, and those of the file whose keys it does not name.

@@ -10,7 +10,7 @@ use crate::cli::Events;
 use crate::exit::{nothing, usage};
 use crate::plan::Entry;
 use crate::record;
-use crate::session::{Origin, Session, Trial, Wanted};
+use crate::session::{self, Origin, Session, Trial, Wanted};
 use crate::subject::Spec;
 
 /// Runs the verb. The round that was interrupted is begun anew: half a round is none.
@@ -32,13 +32,14 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
     if plan.cells.iter().any(|cell| cell.setting.get("cache") == Some("cold")) {
         super::request::may_empty_caches()?;
     }
-    let mut session = Session::begin(plan.seed, super::tell)?;
-    session.run.allowed = plan.allowed;
-    if session.run.place.digest != recorded.environment.probe {
+    // Before a session unpacks this build where the other one lies.
+    if session::own_digest()? != recorded.environment.probe {
         bail!(
             "`{shown}` was measured with another build of dunnage, so its samples and new ones would not be of the same bits\n\nhint: go on with the dunnage that began it, or begin a new run"
         );
     }
+    let mut session = Session::begin(plan.seed, super::tell)?;
+    session.run.allowed = plan.allowed;
     let originals: Vec<&Entry> = plan.subjects.iter().filter(|entry| entry.twin_of.is_none()).collect();
     let wanted = originals.iter().map(|entry| {
         let spec = Spec { label: Some(entry.label.clone()), ..entry.spec.clone() };

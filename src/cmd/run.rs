@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use dunnage_analysis::distinct;
 
 use super::carry_out::{carry_out, progress};
 use super::request::{self, Asked};
@@ -89,6 +90,9 @@ fn carry_out_new(
             return Err(Special::Interrupted.into());
         }
     }
+    if let Some(words) = super::plan::too_few(plan) {
+        super::tell(&words);
+    }
     let mut writer = record::create(directory, &session.run.id, environment, plan)?;
     let rare = plan.quotas.iter().filter(|quota| quota.rounds < plan.rounds);
     let rare: String = rare.map(|quota| format!(" ({} with {})", quota.rounds, quota.experiment)).collect();
@@ -134,7 +138,8 @@ pub(super) fn conclude(ending: Result<Ending>, directory: &Path, events: Option<
         ending?;
     }
     if events.is_none() {
-        report::run(directory, "terminal", None, report::Extras::default())?;
+        report::run(directory, "terminal", None, report::Extras::default())
+            .with_context(|| format!("the samples are in `{}`, but are not shown", directory.display()))?;
     }
     if code != exit::FINE {
         return Ok(code);
@@ -147,12 +152,16 @@ pub(super) fn conclude(ending: Result<Ending>, directory: &Path, events: Option<
     if missing.is_empty() {
         return Ok(exit::FINE);
     }
-    super::tell(&format!("asked for, but not measured: {missing}"));
+    let code = exit::INCOMPLETE;
+    super::tell(&format!(
+        "part of what was asked for is missing, warm-ups apart (exit code {code}): {missing}"
+    ));
     Ok(exit::INCOMPLETE)
 }
 
-/// The subjects that were asked for by name and gave no value, since they could not be used or failed in every cell; and
-/// those of which most samples are missing, so that they have too few rounds for verdicts where others have enough.
+/// The subjects that were asked for by name or found working, and gave no value, since they could not be used or failed in
+/// every cell; and those of which most samples are missing, so that they have too few rounds for verdicts where others have
+/// enough.
 fn missing(recorded: &Recorded) -> String {
     let Recorded { plan, series, environment, .. } = recorded;
     let taken = |(cell, series): (&Cell, &Series)| {
@@ -170,9 +179,15 @@ fn missing(recorded: &Recorded) -> String {
         }
         let few = 2 * all < planned && lacks && any_has_enough;
         match all {
-            0 => (planned > 0 || environment.unavailable.contains_key(name)).then(|| format!("`{name}`")),
-            _ => few.then(|| format!("`{name}` in {} of {planned} samples", planned - all)),
+            0 if planned > 0 => Some(format!("all {planned} samples of `{name}`")),
+            0 => environment
+                .unavailable
+                .contains_key(name)
+                .then(|| format!("`{name}`, which is not available")),
+            _ => few.then(|| format!("{} of {planned} samples of `{name}`", planned - all)),
         }
     };
-    listed(environment.asked.iter().filter_map(told), ", ")
+    let found = (0..plan.subjects.len()).filter(|one| plan.is_original(*one));
+    let found = found.map(|one| &plan.subjects[one].label);
+    listed(distinct(environment.asked.iter().chain(found)).into_iter().filter_map(told), "; ")
 }

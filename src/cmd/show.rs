@@ -10,7 +10,7 @@ use super::guard::refuse_files_of_runs;
 use crate::document::{self, Findings, Glyphs, Look, Style};
 use crate::exit::usage;
 use crate::record;
-use crate::report::text::quoted;
+use crate::report::text::{meant, quoted};
 
 /// The names of the formats of some findings.
 pub(super) fn names<F: Findings>() -> impl Iterator<Item = &'static str> {
@@ -22,7 +22,8 @@ pub(super) fn known<F: Findings>(format: &str) -> Result<()> {
     if names::<F>().any(|name| name == format) {
         return Ok(());
     }
-    Err(usage(format!("there is no format `{format}`\n\nhint: formats are {}", quoted(names::<F>()))))
+    let (meant, valid) = (meant(format, names::<F>()), quoted(names::<F>()));
+    Err(usage(format!("there is no format `{format}`\n\nhint: {meant}formats are {valid}")))
 }
 
 /// Where what was found goes.

@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{GivenMargin, Length, PlanFile, Typed, Variants};
 use crate::exit::usage;
-use crate::report::text::quoted;
+use crate::report::text::{meant, quoted};
 
 const KEYS: &str = "about experiments subjects factors settings rounds precision quick vary seed timeout tags predictions \
     margins";
@@ -131,8 +131,9 @@ impl Source<'_> {
     /// The same key, if it is one of these.
     fn known<'k>(&self, key: &Spanned<Cow<'_, str>>, valid: &'k str) -> Result<&'k str> {
         valid.split_whitespace().find(|one| one == key.get_ref()).ok_or_else(|| {
-            let (own, valid) = (key.get_ref(), quoted(valid.split_whitespace()));
-            self.wrong(key.span(), format!("there is no key `{own}`\n\nhint: keys are {valid}"))
+            let (own, names) = (key.get_ref(), valid.split_whitespace());
+            let (meant, valid) = (meant(own, names.clone()), quoted(names));
+            self.wrong(key.span(), format!("there is no key `{own}`\n\nhint: {meant}keys are {valid}"))
         })
     }
 
@@ -216,7 +217,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_with_its_line_and_what_is_valid() {
         for (text, words) in [
-            ("\nround = 8", "line 2: there is no key `round`\n\nhint: keys are `about`, `experiments`, "),
+            (
+                "\nround = 8",
+                "line 2: there is no key `round`\n\nhint: did you mean `rounds`? keys are `about`, `experiments`, ",
+            ),
             ("rounds = 0", "line 1: `rounds` takes a whole number from 1 to 1000000"),
             ("rounds = \"8\"", "line 1: `rounds` takes a whole number"),
             ("seed = -1", "line 1: `seed` takes a whole number"),

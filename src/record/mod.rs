@@ -6,12 +6,12 @@ pub mod pack;
 mod source;
 mod writer;
 
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 pub use dunnage_analysis::record::{
     Cause, ComponentFacts, ENVIRONMENT, Environment, FORMAT, FailureRow, FilterFacts, IMPORT_RULES,
     IssueFacts, Order, Origin, PLAN, Recorded, RoundContext, Row, SAMPLES, Series, Source, SubjectFacts,
@@ -19,6 +19,11 @@ pub use dunnage_analysis::record::{
 };
 
 pub use writer::{Writer, check_empty, create, reopen, since_1970};
+
+/// The largest run that a plan allows, twenty million samples of some 400 bytes each.
+const MOST_BYTES: u64 = 8 << 30;
+/// Environment and plan are read into memory.
+const MOST_TEXT: u64 = 64 << 20;
 
 /// Reads a run, from its directory or from a pack.
 pub fn open(path: &Path) -> Result<Recorded> {
@@ -38,6 +43,19 @@ pub fn rows(path: &Path, visit: &mut dyn FnMut(&Row<'_>) -> Result<()>) -> Resul
 /// The files of a run in this directory.
 pub fn files(directory: &Path) -> [std::path::PathBuf; 3] {
     [ENVIRONMENT, PLAN, SAMPLES].map(|name| directory.join(name))
+}
+
+/// Opens a file that this program wrote, as far as its name tells: nothing else than a file of at most so many bytes.
+/// Nothing blocks, as a pipe would until somebody writes into it.
+fn regular(path: &Path, most: u64) -> Result<File> {
+    let context = || format!("cannot read `{}`", path.display());
+    let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let file = opened.with_context(context)?;
+    let facts = file.metadata().with_context(context)?;
+    ensure!(facts.is_file(), "`{}` is no regular file", path.display());
+    let length = facts.len();
+    ensure!(length <= most, "`{}` has {length} bytes, and more than {most} are not read", path.display());
+    Ok(file)
 }
 
 /// What is to become this file, beside it: it has no name until all of it is written, so that what was there stays.

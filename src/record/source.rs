@@ -2,14 +2,14 @@
 //! gets two small texts and one open file.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use dunnage_analysis::record::{Place, Samples, Source};
 
-use super::{ENVIRONMENT, PLAN, SAMPLES, pack};
+use super::{ENVIRONMENT, MOST_BYTES, MOST_TEXT, PLAN, SAMPLES, pack, regular};
 
 /// Samples in an open file.
 struct OnDisk(File);
@@ -46,16 +46,14 @@ pub fn directory(path: &Path) -> Result<Source> {
         );
     }
     let read = |name: &str| {
-        let path = path.join(name);
-        std::fs::read(&path).with_context(|| format!("cannot read `{}`", path.display()))
+        let (mut bytes, path) = (Vec::new(), path.join(name));
+        let done = regular(&path, MOST_TEXT)?.read_to_end(&mut bytes);
+        done.with_context(|| format!("cannot read `{}`", path.display())).map(|_| bytes)
     };
-    let (environment, plan) = (read(ENVIRONMENT)?, read(PLAN)?);
-    let samples = path.join(SAMPLES);
-    let samples = File::open(&samples).with_context(|| format!("cannot read `{}`", samples.display()))?;
     Ok(Source {
-        environment,
-        plan,
-        samples: Box::new(OnDisk(samples)),
+        environment: read(ENVIRONMENT)?,
+        plan: read(PLAN)?,
+        samples: Box::new(OnDisk(regular(&path.join(SAMPLES), MOST_BYTES)?)),
         place: Place::Directory(path.to_owned()),
     })
 }

@@ -39,7 +39,7 @@ pub(super) fn program(spec: &Spec, name: &str, remedy: &str) -> Result<PathBuf, 
     let found = spec.get("bin").map(PathBuf::from).or_else(|| on_path(name));
     found.ok_or_else(|| {
         let which = if spec.name == name { String::new() } else { format!("`{name}` is ") };
-        Unavailable::not_installed(format!("{which}not installed")).with_remedy(remedy)
+        Unavailable::absent(&which, name, remedy)
     })
 }
 

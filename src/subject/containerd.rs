@@ -152,8 +152,8 @@ fn runtime(asked: Option<&str>) -> Result<Option<PathBuf>, Unavailable> {
         )
         .with_remedy("measure the runtime itself: `runsc`")),
         Some(name) => on_path(name).map(Some).ok_or_else(|| {
-            Unavailable::not_installed(format!("the runtime `{name}` is not installed"))
-                .with_remedy(format!("install the package `{name}`"))
+            let remedy = format!("install the package `{name}`");
+            Unavailable::absent(&format!("the runtime `{name}` is "), name, &remedy)
         }),
     }
 }

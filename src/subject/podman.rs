@@ -53,8 +53,8 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
     client.login = spec.get("rootless").map(Login::of).transpose()?.flatten();
     if let Some(runtime) = &spec.runtime {
         if on_path(runtime).is_none() {
-            return Err(Unavailable::not_installed(format!("the runtime `{runtime}` is not installed"))
-                .with_remedy(format!("install the package `{runtime}`")));
+            let remedy = format!("install the package `{runtime}`");
+            return Err(Unavailable::absent(&format!("the runtime `{runtime}` is "), runtime, &remedy));
         }
         client.global.extend(["--runtime".to_owned(), runtime.clone()]);
     }

@@ -69,6 +69,19 @@ impl Unavailable {
         Unavailable { cause: Cause::NotInstalled, ..Unavailable::because(reason) }
     }
 
+    /// A program is not on the search path: because it is not installed, or because it lies in a usual directory that is
+    /// not on that path. `which` begins the sentence.
+    pub(crate) fn absent(which: &str, name: &str, remedy: &str) -> Unavailable {
+        const USUAL: [&str; 4] = ["/usr/local/bin", "/usr/local/sbin", "/usr/bin", "/usr/sbin"];
+        match USUAL.into_iter().find(|directory| Path::new(directory).join(name).is_file()) {
+            Some(directory) => {
+                Unavailable::because(format!("{which}in `{directory}`, which is not in `$PATH`"))
+                    .with_remedy(format!("add it: `export PATH=\"$PATH:{directory}\"`"))
+            }
+            None => Unavailable::not_installed(format!("{which}not installed")).with_remedy(remedy),
+        }
+    }
+
     /// A program hangs when it is asked.
     pub(super) fn no_answer(reason: impl Into<String>) -> Unavailable {
         Unavailable { cause: Cause::NoAnswer, ..Unavailable::because(reason) }
@@ -204,6 +217,21 @@ const INSTALL_NFT: &str =
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_on_the_search_path_may_be_installed() {
+        let there = Unavailable::absent("", "env", "install it");
+        assert_eq!(
+            (there.cause, there.reason.as_str()),
+            (Cause::Other, "in `/usr/bin`, which is not in `$PATH`")
+        );
+        assert_eq!(there.remedy.as_deref(), Some("add it: `export PATH=\"$PATH:/usr/bin\"`"));
+        let absent = Unavailable::absent("`no-such` is ", "no-such", "install it");
+        assert_eq!(
+            (absent.cause, absent.reason.as_str()),
+            (Cause::NotInstalled, "`no-such` is not installed")
+        );
+    }
     use std::os::unix::net::UnixListener;
 
     #[test]

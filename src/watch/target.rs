@@ -153,9 +153,7 @@ fn chosen(wanted: &str, answers: Vec<(Engine, Answer)>) -> Result<Container> {
 
 fn asked(engine: Engine, wanted: &str) -> Answer {
     let Some(client) = on_path(engine.name()).map(Client::of) else {
-        return Answer::Silent(
-            Unavailable::not_installed("not installed").with_remedy(format!("install {}", engine.name())),
-        );
+        return Answer::Silent(Unavailable::absent("", engine.name(), &format!("install {}", engine.name())));
     };
     let mut socket = None;
     if engine == Engine::Docker {

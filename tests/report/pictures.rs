@@ -109,6 +109,20 @@ fn pictures(run: &Recorded) -> Vec<Picture> {
     picture::all(&report(run))
 }
 
+/// What every strip is drawn against is a line that is named.
+#[test]
+fn strips_of_multiples_have_a_line_at_one() {
+    let all = pictures(&everything());
+    let strips: Vec<&Picture> =
+        all.iter().filter(|one| one.title.contains("against its own median")).collect();
+    assert!(!strips.is_empty());
+    for one in strips {
+        let drawn = texts(tree(&draw(one, Style::Standalone)).root());
+        let named = drawn.iter().filter(|(text, _)| text == "1×").count();
+        assert_eq!(named, one.table.columns.len() - 1, "{}", one.name);
+    }
+}
+
 /// As the rasteriser sees it, with our letters.
 fn tree(svg: &str) -> Tree {
     let mut typefaces = Database::new();

@@ -267,6 +267,15 @@ pub fn listed<T: ToString>(all: impl IntoIterator<Item = T>, between: &str) -> S
     all.into_iter().map(|one| one.to_string()).collect::<Vec<_>>().join(between)
 }
 
+/// A question whether one of these was meant, for a hint: the one that a misspelt name resembles most, if any does.
+pub fn meant<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    // From 0.7 on, as clap has it for what it knows itself.
+    let alike =
+        names.into_iter().map(|name| (strsim::jaro(typed, name), name)).filter(|(alike, _)| *alike > 0.7);
+    let most = alike.max_by(|(one, _), (other, _)| one.total_cmp(other));
+    most.map_or_else(String::new, |(_, name)| format!("did you mean `{name}`? "))
+}
+
 /// Names in a row, each as a person would type it.
 pub fn quoted<T: Display>(names: impl IntoIterator<Item = T>) -> String {
     listed(names.into_iter().map(|name| format!("`{name}`")), ", ")

@@ -10,7 +10,7 @@ use self::document::Collection;
 use super::show::{self, Output, show};
 use crate::exit::{self, usage};
 use crate::reference::{self, Source};
-use crate::report::text::quoted;
+use crate::report::text::{meant, quoted};
 
 /// Runs the verb.
 pub fn run(name: Option<&str>, format: &str) -> Result<i32> {
@@ -22,8 +22,9 @@ pub fn run(name: Option<&str>, format: &str) -> Result<i32> {
 
 fn source_named(name: &str) -> Result<&'static Source> {
     let unknown = || {
-        let names = quoted(reference::sources().iter().map(|one| &one.name));
-        usage(format!("there is no source `{name}`\n\nhint: sources are {names}"))
+        let names = || reference::sources().iter().map(|one| one.name.as_str());
+        let (meant, valid) = (meant(name, names()), quoted(names()));
+        usage(format!("there is no source `{name}`\n\nhint: {meant}sources are {valid}"))
     };
     reference::find(name).ok_or_else(unknown)
 }

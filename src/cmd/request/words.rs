@@ -11,7 +11,7 @@ use crate::exit::usage;
 use crate::experiment::{self, Experiment};
 use crate::plan::{Chosen, FixedMargin, Ladder, again};
 use crate::plan_file::{GivenMargin, Typed};
-use crate::report::text::quoted;
+use crate::report::text::{meant, quoted};
 use crate::session::{Origin, Wanted};
 use crate::stats::Margin;
 use crate::subject::spec::parse_duration;
@@ -32,10 +32,11 @@ pub fn experiments(names: &[Typed]) -> Result<Vec<&'static str>> {
 
 fn experiment_named(name: &Typed) -> Result<&'static Experiment> {
     experiment::find(&name.text).ok_or_else(|| {
-        let valid = quoted(experiment::ALL.iter().map(|experiment| experiment.name));
-        let text = &name.text;
+        let names = || experiment::ALL.iter().map(|experiment| experiment.name);
+        let (text, valid) = (&name.text, quoted(names()));
+        let meant = meant(text, names().chain(["all"]));
         name.wrong(format!(
-            "there is no experiment `{text}`\n\nhint: experiments are {valid}; `all` means every one"
+            "there is no experiment `{text}`\n\nhint: {meant}experiments are {valid}; `all` means every one"
         ))
     })
 }
@@ -104,7 +105,7 @@ pub fn settings(pairs: &[Typed], experiments: &[&'static str], caches: Caches) -
             let names: BTreeSet<_> = keys().map(|key| key.name).collect();
             let hint = match names.is_empty() {
                 true => format!("{} has no settings", experiments.join(", ")),
-                false => format!("settings are {}", quoted(names)),
+                false => format!("{}settings are {}", meant(key, names.iter().copied()), quoted(names)),
             };
             return Err(pair.wrong(format!("there is no setting `{key}`\n\nhint: {hint}")));
         };
@@ -178,11 +179,11 @@ fn margin(given: &GivenMargin) -> Result<FixedMargin> {
     let experiment = experiment_named(&given.experiment)?;
     let name = &given.metric.text;
     let Some(metric) = experiment.metrics.iter().find(|metric| metric.name == name) else {
-        let valid = quoted(experiment.metrics.iter().map(|metric| metric.name));
-        let of = experiment.name;
+        let names = || experiment.metrics.iter().map(|metric| metric.name);
+        let (of, meant, valid) = (experiment.name, meant(name, names()), quoted(names()));
         return Err(given
             .metric
-            .wrong(format!("`{of}` has no metric `{name}`\n\nhint: its metrics are {valid}")));
+            .wrong(format!("`{of}` has no metric `{name}`\n\nhint: {meant}its metrics are {valid}")));
     };
     let absolute = given.absolute.as_ref().map_or(Ok(0.0), |typed| {
         let number = typed.text.parse().ok();

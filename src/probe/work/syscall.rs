@@ -210,6 +210,18 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_beside_published_calls_is_named_as_it_is() {
+        use crate::reference::counterpart::{Counterpart, of};
+        let calls = crate::reference::sources().iter().flat_map(|source| &source.numbers);
+        let same = calls.filter(|one| one.metric == "call_time").find_map(|one| match of(one) {
+            Counterpart::Metric(same) => Some(same),
+            _ => None,
+        });
+        let named = format!("ours the {} % quantile over batches", 100 / QUANTILE);
+        assert!(same.is_some_and(|same| same.differs.contains(&named)), "{same:?}");
+    }
+
+    #[test]
     fn what_is_told_of_few_batches_is_the_same_quantile_as_of_many() {
         let of = |count: u32| low(&mut (0..count).map(|index| index * 5000 / count).collect::<Vec<_>>());
         for count in LEAST_BATCHES..=MOST_BATCHES {

@@ -13,11 +13,14 @@ use crate::experiment::Setting;
 use crate::outcome::{Failure, FailureClass, Outcome, Sample};
 use crate::record::IssueFacts;
 use crate::report::csv::instant;
+use crate::subject::Spec;
 use crate::units::{Nanos, Unit};
 
 /// Its name for people.
 pub const FORMAT: &str = "critest's benchmark JSON";
 
+/// A runtime behind the CRI, whichever it is.
+pub const SUBJECT: &str = "cri";
 /// Requests and the metrics that mean the same.
 const VERBS: [(&str, &str); 6] = [
     ("CreateContainer", "create"),
@@ -66,7 +69,12 @@ pub fn read(value: &Value) -> Result<Foreign> {
     let issues = points.iter().flat_map(|point| issues(label, point)).collect();
     let outcomes =
         points.iter().map(|point| (outcome(point, &metrics), u64::try_from(point.start_time).ok()));
-    let arm = Arm { label: label.into(), subject: "cri", notes: Vec::new(), outcomes: outcomes.collect() };
+    let arm = Arm {
+        label: label.into(),
+        subject: Spec::plain(SUBJECT),
+        notes: Vec::new(),
+        outcomes: outcomes.collect(),
+    };
     let named = file.operations_names.iter().map(String::as_str).zip(&metrics);
     let left_out: Vec<&str> = named.filter(|(_, metric)| metric.is_none()).map(|(name, _)| name).collect();
     let mut notes = vec![

@@ -39,7 +39,7 @@ pub struct Arm {
     /// Its label, distinct from all others.
     pub label: String,
     /// What it is, in the grammar of subjects.
-    pub subject: &'static str,
+    pub subject: Spec,
     /// More about it, by name.
     pub notes: Vec<(&'static str, String)>,
     /// What became of each repetition, and when it began, where the file says so.
@@ -64,7 +64,7 @@ pub fn write(source: &Source<'_>, made: Foreign, directory: &Path) -> Result<Imp
     let entries = made.arms.iter().map(|arm| Entry {
         offers: vec![experiment.needs],
         runtime: None,
-        ..entry(&arm.label, Spec::parse(arm.subject).expect("a subject in the grammar"))
+        ..entry(&arm.label, arm.subject.clone())
     });
     let cell = |subject| Cell { experiment: experiment.name, setting: made.setting.clone(), subject };
     let plan = again::in_blocks(Plan {
@@ -78,7 +78,7 @@ pub fn write(source: &Source<'_>, made: Foreign, directory: &Path) -> Result<Imp
     let started = made.started.unwrap_or(source.changed);
     let origin = source.origin(made.format, Order::Blocks, made.notes, made.issues);
     let run: String = source.sha256.chars().take(8).collect();
-    let mut environment = environment(source, &run, "unknown", started, &origin);
+    let mut environment = environment(source, &run, "", started, &origin);
     for arm in &made.arms {
         let notes = arm.notes.iter().map(|(name, fact)| ((*name).to_owned(), fact.clone())).collect();
         environment.subjects.insert(arm.label.clone(), SubjectFacts { components: Vec::new(), notes });

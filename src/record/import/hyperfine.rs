@@ -1,20 +1,22 @@
 //! hyperfine's JSON (`--export-json`): for each command the time of every run, exit codes, and summaries of them.
 //!
-//! A command is a subject, and its time is `returned` of the experiment `command`: from outside, start and end included.
+//! A command is a subject: an engine or a runtime where it certainly starts a container by one, else of no layer. Its time is `returned` of the experiment `command`: from outside, start and end included.
 //! Summaries are not imported but computed again, and what the times do not give is suspect. `user` and `system` are
 //! means over all runs, which no sample has; they stand with the subject.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::foreign::{self, Arm, Foreign, distinct};
-use crate::experiment::{Setting, command, setting::interned};
+use crate::experiment::{Setting, command, command::line, setting::interned};
 use crate::outcome::{Failure, FailureClass, Outcome, Sample};
 use crate::record::IssueFacts;
 use crate::stats;
+use crate::subject::{Layer, Spec, kind_of};
 use crate::units::{Nanos, Unit};
 
 /// Its name for people.
@@ -22,6 +24,8 @@ pub const FORMAT: &str = "hyperfine's JSON";
 /// The command that stands for all: which one it is, the label says.
 pub(in crate::record) const LABELLED: &str = "as labelled";
 const METRIC: &str = "returned";
+/// The subject of a command that does not say it for certain.
+const UNKNOWN: &str = "unknown";
 /// Fewer equal times could be chance on a coarse clock.
 const FEWEST: usize = 5;
 /// Sums of the same numbers in another order differ in the last digits.
@@ -105,11 +109,49 @@ fn arm(label: &str, one: &ResultFile, times: &[f64]) -> Arm {
     };
     Arm {
         label: label.to_owned(),
-        // Who starts it is a process of the host; what it starts in turn the file does not say.
-        subject: "bare",
+        subject: subject_of(&one.command).unwrap_or_else(|| Spec::plain(UNKNOWN)),
         notes: notes.into_iter().filter_map(|(name, fact)| Some((name, fact?))).collect(),
         outcomes: times.iter().enumerate().map(outcome).map(|outcome| (outcome, None)).collect(),
     }
+}
+
+/// The engine or runtime that a command starts, with the runtime that it names: where it is one command, `run` of a program
+/// of that name, and no word behind could name another runtime. What else it asks for, its label says.
+fn subject_of(command: &str) -> Option<Spec> {
+    let words = line::split(command).ok().filter(|_| is_one_command(command))?;
+    let mut words = words.iter().map(String::as_str);
+    let name = Path::new(words.next()?).file_name()?.to_str()?;
+    let (mut runtime, mut is_run) = (None, false);
+    loop {
+        match words.next()? {
+            "run" if !is_run => is_run = true,
+            "container" if !is_run => {}
+            "--runtime" => runtime = Some(words.next()?),
+            word if word.starts_with("--runtime=") => runtime = word.split('=').nth(1),
+            word if is_run && word.starts_with('-') => {}
+            _ if is_run => break,
+            _ => return None,
+        }
+    }
+    let spec = Spec { runtime: runtime.map(str::to_owned), ..Spec::plain(name) };
+    let is_known = kind_of(&spec).is_ok_and(|kind| kind.layer >= Layer::Runtime);
+    (is_known && !words.any(|word| word.starts_with("--runtime"))).then_some(spec)
+}
+
+/// Whether a shell starts nothing else for it, before, beside or behind it.
+fn is_one_command(command: &str) -> bool {
+    let mut quote = None;
+    let mut letters = command.chars();
+    while let Some(letter) = letters.next() {
+        match (letter, quote) {
+            ('\\', None | Some('"')) => drop(letters.next()),
+            ('\'' | '"', None) => quote = Some(letter),
+            (_, Some(open)) if letter == open => quote = None,
+            ('`' | '$', None | Some('"')) | (';' | '|' | '&' | '(' | '\n', None) => return false,
+            _ => {}
+        }
+    }
+    true
 }
 
 fn plain(value: &Value) -> String {
@@ -208,6 +250,41 @@ mod tests {
         }
         // One run has no spread.
         assert_eq!(rules(&file(r#""mean":0.1,"stddev":null,"#, "[0.1]")), [""; 0]);
+    }
+
+    #[test]
+    fn a_subject_is_read_from_a_command_only_where_that_is_certain() {
+        for (command, subject) in [
+            ("docker run --rm alpine true", "docker"),
+            ("/usr/bin/podman container run x sh -c 'a; b | c'", "podman"),
+            ("docker run --rm --runtime=crun alpine", "docker+crun"),
+            ("podman --runtime runc run x", "podman+runc"),
+            ("crun run --bundle=b c1", "crun"),
+        ] {
+            assert_eq!(
+                subject_of(command).map(|spec| spec.to_string()).as_deref(),
+                Some(subject),
+                "{command}"
+            );
+        }
+        for command in [
+            "true",
+            "docker exec c true",
+            "docker pull alpine",
+            "docker --context far run alpine",
+            "docker run --name a --runtime crun alpine",
+            "docker run alpine; sleep 1",
+            "docker run \"$(image)\"",
+            "sudo docker run alpine",
+            "DOCKER_HOST=x docker run alpine",
+            "time docker run alpine",
+            "crun+runc run x",
+            "docker run",
+            "docker 'run",
+            "",
+        ] {
+            assert_eq!(subject_of(command), None, "{command}");
+        }
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! What a file says is taken as it is: values stand in the samples as *given*, by the name of the metric that means the same.
 //! What it does not say is said to be unknown. Samples that were not taken in rounds stand in a round of their own each, so
-//! that nothing can pair them. Deliberately absent: guessing an engine from a command line, and correcting numbers.
+//! that nothing can pair them. Deliberately absent: guessing an engine from a command line that does not
+//! say it for certain, and correcting numbers.
 
 mod critest;
 mod foreign;
@@ -149,7 +150,8 @@ fn environment(source: &Source<'_>, run: &str, host: &str, started: u64, origin:
 
 /// A subject by itself; what it is to others follows when all are known.
 fn entry(label: &str, spec: Spec) -> Entry {
-    let layer = subject::kind_of(&spec).map_or(Layer::Engine, |kind| kind.layer);
+    let unknown = if spec.name == critest::SUBJECT { Layer::Engine } else { Layer::None };
+    let layer = subject::kind_of(&spec).map_or(unknown, |kind| kind.layer);
     let default = || (layer == Layer::Engine).then(|| format!("{}'s default", spec.name));
     Entry {
         label: label.to_owned(),

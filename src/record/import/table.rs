@@ -113,9 +113,8 @@ pub fn import(source: &Source<'_>, directory: &Path) -> Result<Imported> {
         "which runtime an engine chose by itself is not known, so nothing is concluded from it".to_owned(),
     ];
     let origin = source.origin(FORMAT, order, notes, Vec::new());
-    let host = if known.host.is_empty() { "unknown" } else { &known.host };
     let started = known.started.unwrap_or(source.changed);
-    let environment = environment(source, &known.run, host, started, &origin);
+    let environment = environment(source, &known.run, &known.host, started, &origin);
     let writer = record::create(directory, &known.run, &environment, &plan)?;
     let [samples, failures] = write(source, &known, &plan, writer).with_context(|| {
         format!("the import is incomplete; remove `{}` before the next attempt", directory.display())

@@ -12,20 +12,16 @@ use anyhow::{Context, Result, anyhow, bail};
 use flate2::bufread::GzDecoder;
 use tar::{Archive, EntryType};
 
-use super::super::{ENVIRONMENT, PILOT, PLAN, SAMPLES};
+use super::super::{ENVIRONMENT, MOST_BYTES, MOST_TEXT, PILOT, PLAN, SAMPLES, regular};
 use super::{FORMAT_NAME, Listed, MANIFEST, Manifest, VERSION};
 use crate::image::Summed;
 use crate::outcome::Artefact;
 use crate::report::text::clean;
 
-/// The largest run that a plan allows, twenty million samples of some 400 bytes each.
-const MOST_BYTES: u64 = 8 << 30;
 /// Samples shrink to a tenth or less; the most that this compression can do at all is a thousandth.
 const MOST_TIMES: u64 = 200;
 /// Below this the proportion says nothing.
 const SMALL: u64 = 1 << 20;
-/// Environment, plan and first entry are read into memory.
-const MOST_TEXT: u64 = 64 << 20;
 
 /// Unpacks into a directory, which must be empty or not there yet. What is not complete in the end is not there.
 pub fn unpack(path: &Path, directory: &Path) -> Result<()> {
@@ -75,7 +71,7 @@ type Take<'a> = &'a mut dyn FnMut(&str, &mut dyn Read) -> Result<()>;
 
 /// Gives each file of a pack to `take`, in their order, and checks all of them.
 pub(super) fn walk(path: &Path, take: Take<'_>) -> Result<()> {
-    let file = File::open(path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    let file = regular(path, MOST_BYTES)?;
     let mut start = [0; 2];
     if !matches!(file.read_at(&mut start, 0), Ok(2)) || start != [0x1f, 0x8b] {
         bail!(

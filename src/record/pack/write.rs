@@ -14,7 +14,8 @@ use flate2::write::GzEncoder;
 use serde::Serialize;
 
 use super::super::{
-    ENVIRONMENT, Environment, PILOT, PLAN, SAMPLES, Source, part_of, plan_file, reader, source,
+    ENVIRONMENT, Environment, MOST_BYTES, PILOT, PLAN, SAMPLES, Source, part_of, plan_file, reader, regular,
+    source,
 };
 use super::label::names_of_image;
 use super::proof::Proof;
@@ -81,7 +82,7 @@ pub fn look(directory: &Path, options: &Options) -> Result<Contents> {
         for path in artefacts(source)? {
             let name = path.file_name().map(|name| name.display().to_string()).unwrap_or_default();
             let name = format!("{prefix}{}/{name}", Artefact::DIRECTORY);
-            add(name, &mut |out| Ok(io::copy(&mut File::open(&path)?, out).map(drop)?))?;
+            add(name, &mut |out| Ok(io::copy(&mut regular(&path, MOST_BYTES)?, out).map(drop)?))?;
         }
         first.get_or_insert((environment, plan));
     }
@@ -129,7 +130,8 @@ fn words(sources: &[(String, Source)], options: &Options) -> Result<Words> {
     for (_, source) in sources {
         let (environment, plan) = reader::head(source)?;
         let host = environment.host.as_str();
-        machine.names.extend([host, host.split('.').next().unwrap_or_default()].map(str::to_owned));
+        let names = [host, host.split('.').next().unwrap_or_default()].into_iter();
+        machine.names.extend(names.filter(|name| !name.is_empty()).map(str::to_owned));
         for spec in plan.subjects.iter().map(|entry| &entry.spec) {
             machine.names.extend(spec.get("image").into_iter().flat_map(names_of_image));
             machine.names.extend(spec.get("rootless").map(str::to_owned));

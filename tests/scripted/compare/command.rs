@@ -93,6 +93,13 @@ fn several_runs_and_directories_of_runs_are_sides() {
     assert_eq!(listed.code, 0, "{listed}");
     let directories = dunnage.run("compare DIR-old DIR-new --format json");
     assert_eq!(directories.stdout, listed.stdout);
+    // What lies there and cannot be read is told; what was named must be there.
+    let damaged = format!("{}-new/5.dunnage", dunnage.directory().display());
+    fs::write(&damaged, "no pack").expect("ours");
+    let beside = dunnage.run("compare DIR-old DIR-new --format json");
+    assert_eq!((beside.code, &beside.stdout), (0, &listed.stdout), "{beside}");
+    assert!(beside.stderr.starts_with("left out: ") && beside.stderr.contains("5.dunnage"), "{beside}");
+    refused(&dunnage.run("compare DIR-old DIR-new/5.dunnage"), 1, "neither a run directory nor a pack");
     let json: serde_json::Value = serde_json::from_str(&listed.stdout).expect("JSON");
     assert_eq!(json["schema"], "dunnage-compare/3");
     assert_eq!(json["sides"][0].as_array().map(Vec::len), Some(4));

@@ -82,9 +82,35 @@ fn commands_of_hyperfine_are_subjects_with_their_times_and_without_verdicts() {
     }
     assert_eq!(report["imported"]["order"], "blocks");
     assert_eq!(report["imported"]["from"], "hyperfine's JSON `bench.json`");
-    assert_eq!((&report["host"], &report["machine"]), (&"unknown".into(), &serde_json::json!({})));
+    assert_eq!((&report["host"], &report["machine"]), (&Value::Null, &serde_json::json!({})));
     assert_eq!(report["suspects"], serde_json::json!([]));
     assert!(texts(&report["warnings"], "kind").contains(&"imported"));
+}
+
+/// What starts a container by an engine is no process of the host.
+#[test]
+fn commands_stand_in_the_layer_that_they_certainly_are_of() {
+    let result = |command: &str| serde_json::json!({"command": command, "times": [0.3, 0.4, 0.5]});
+    let all = ["true", "docker run --rm x true", "crun run --bundle=b c"].map(result);
+    let (case, report) = imported("bench.json", &serde_json::json!({"results": all}).to_string());
+    let mut layers: Vec<_> =
+        cells(&report).iter().map(|cell| [&cell["label"], &cell["subject"], &cell["layer"]]).collect();
+    layers.sort_by_key(|one| one[0].as_str().map(str::to_owned));
+    assert_eq!(
+        serde_json::json!(layers),
+        serde_json::json!([
+            ["crun run --bundle=b c", "crun", "runtime"],
+            ["docker run --rm x true", "docker", "engine"],
+            ["true", "unknown", ""]
+        ])
+    );
+    // The table says no more, and is read back as what it was.
+    let table = case.dunnage.run("report DIR --format csv").stdout;
+    assert!(table.lines().skip(1).all(|line| line.split(',').nth(1) == Some("")), "{table}");
+    let (_, again) = imported("again.csv", &table);
+    assert_eq!(again["host"], Value::Null);
+    assert!(cells(&again).iter().any(|cell| cell["label"] == "true" && cell["layer"] == ""), "{again}");
+    assert_eq!((&report["host"], &report["timer_step_s"]), (&Value::Null, &Value::Null));
 }
 
 /// Whoever pairs by round finds no two samples of one round.

@@ -66,6 +66,27 @@ fn a_damaged_line_in_the_middle_is_counted_and_the_rest_read() {
     assert_eq!(dunnage.run("report DIR").code, 0);
 }
 
+/// A pipe has nobody who writes, and what is read into memory has a length.
+#[test]
+fn only_regular_files_of_some_length_are_read() {
+    let within = format!("timeout 20 {}", env!("CARGO_BIN_EXE_dunnage"));
+    for file in ["samples.jsonl", "plan.json", "env.json"] {
+        let dunnage = measured();
+        let path = dunnage.directory().join(file);
+        fs::remove_file(&path).expect("the file is ours");
+        let made = std::process::Command::new("mkfifo").arg(&path).status().expect("coreutils");
+        assert!(made.success());
+        for verb in ["report DIR", "resume DIR", "pack DIR", "compare DIR DIR", "history DIR DIR"] {
+            refused(&dunnage.through(&within, verb), &format!("{file}` is no regular file"), None);
+        }
+        fs::remove_file(&path).expect("the file is ours");
+        let large = fs::File::create(&path).and_then(|file| file.set_len(9 << 30));
+        if large.is_ok() {
+            refused(&dunnage.run("report DIR"), "has 9663676416 bytes, and more than", None);
+        }
+    }
+}
+
 #[test]
 fn a_newer_format_is_refused() {
     let dunnage = measured();

@@ -49,6 +49,10 @@ fn a_run_that_was_cut_within_a_line_goes_on() {
     let ran = dunnage.run("resume DIR");
     assert_eq!(ran.code, 0, "{ran}");
     assert_complete(&dunnage, 20);
+    let shown = dunnage.run("report DIR");
+    let words = shown.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("1 line of the samples could not be read"), "{shown}");
+    assert!(words.contains("no round is missing") && !words.contains("dunnage resume"), "{shown}");
 }
 
 #[test]
@@ -75,7 +79,9 @@ fn another_build_does_not_go_on() {
         serde_json::from_slice(&std::fs::read(&path).expect("env.json")).expect("JSON");
     environment["probe"] = "another".into();
     std::fs::write(&path, environment.to_string()).expect("the file is ours");
+    std::fs::remove_dir_all(dunnage.state()).expect("it is ours");
     let ran = dunnage.run("resume DIR");
     assert_eq!(ran.code, 1, "{ran}");
+    assert!(!dunnage.state().exists(), "it unpacked itself");
     assert!(ran.stderr.contains("another build of dunnage") && ran.stderr.contains("hint: "), "{ran}");
 }

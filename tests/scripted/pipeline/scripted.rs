@@ -1,5 +1,6 @@
 //! Are planted effects found, and planted faults told?
 
+use std::fs;
 use std::path::Path;
 
 use dunnage::record::{self, Cause};
@@ -91,7 +92,10 @@ fn a_subject_that_is_not_as_asked_is_not_measured() {
     assert!(ran.stderr.contains("not available: b: treatment: not as asked, by its script"), "{ran}");
     let told = ran.stderr.find("asked for, but not available: `b`; the rest is measured (exit code 6)");
     assert!(told.is_some_and(|told| told < ran.stderr.find("results in").unwrap()), "{ran}");
-    assert!(ran.stderr.contains("asked for, but not measured: `b`"), "{ran}");
+    assert!(
+        ran.stderr.ends_with("is missing, warm-ups apart (exit code 6): `b`, which is not available\n"),
+        "{ran}"
+    );
     assert_eq!(dunnage.run("resume DIR").code, 6);
     assert_eq!(dunnage.run("report DIR").code, 0);
     let checked = dunnage.run("check start -s a=fake -s b=fake:treatment=wrong");
@@ -107,7 +111,11 @@ fn a_subject_that_failed_in_every_cell_is_exit_code_6() {
         for events in ["", "--events json"] {
             let ran = Dunnage::new().run(&format!("run start {subjects} --rounds 3 -o DIR {events}"));
             assert_eq!(ran.code, code, "{ran}");
-            assert_eq!(ran.stderr.contains("asked for, but not measured: `b`"), code == 6, "{ran}");
+            assert_eq!(
+                ran.stderr.contains("is missing, warm-ups apart (exit code 6): all 6 samples of `b`"),
+                code == 6,
+                "{ran}"
+            );
             assert!(!ran.stderr.contains("not available"), "{ran}");
         }
     }
@@ -118,9 +126,46 @@ fn a_subject_that_failed_in_every_cell_is_exit_code_6() {
 fn a_subject_that_failed_in_most_samples_is_exit_code_6_and_its_failure_is_told_once() {
     let ran = Dunnage::new().run("run start -s a=fake -s b=fake:hang=12 --rounds 12 --seed 1 -o DIR");
     assert_eq!(ran.code, 6, "{ran}");
-    assert!(ran.stderr.contains("asked for, but not measured: `b` in "), "{ran}");
+    assert!(ran.stderr.trim_end().ends_with(" of 24 samples of `b`"), "{ran}");
     let told = || ran.stderr.lines().filter(|line| line.contains("hangs by its script"));
     assert!(told().count() == 2 && told().next_back().unwrap().starts_with("2 times, first in "), "{ran}");
+}
+
+/// A run without `-s` asks for what works here, and that is to be there in the end.
+#[test]
+fn a_subject_that_was_found_and_failed_is_missing_too() {
+    let dunnage = Dunnage::new();
+    assert_eq!(dunnage.run("run start -s a=fake -s b=fake:hang=12 --rounds 12 --seed 1 -o DIR").code, 6);
+    let path = dunnage.directory().join("env.json");
+    let mut environment: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    assert_eq!(environment["asked"], serde_json::json!(["a", "b"]));
+    environment["asked"] = serde_json::json!([]);
+    fs::write(&path, environment.to_string()).unwrap();
+    let ran = dunnage.run("resume DIR");
+    assert_eq!(ran.code, 6, "{ran}");
+    assert!(ran.stderr.trim_end().ends_with(" of 24 samples of `b`"), "{ran}");
+}
+
+#[test]
+fn samples_that_cannot_be_shown_have_a_place() {
+    let dunnage = Dunnage::new();
+    let mut run = dunnage.command("run start -s a=fake --rounds 2 -o DIR");
+    let full = fs::File::options().write(true).open("/dev/full").expect("a device of Linux");
+    let ran = crate::dunnage::finished(run.stdout(full).output().expect("the program starts"));
+    let place = format!("error: the samples are in `{}`, but are not shown: ", dunnage.directory().display());
+    assert!(ran.code == 1 && ran.stderr.contains(&place), "{ran}");
+    assert_eq!(dunnage.run("report DIR").code, 0);
+}
+
+/// A log holds what matters and not every round.
+#[test]
+fn without_a_terminal_twenty_lines_tell_how_far_it_is() {
+    for (rounds, lines) in [(200, 21), (20, 21), (3, 4)] {
+        let ran = Dunnage::new().run(&format!("run start -s a=fake --rounds {rounds} -o DIR"));
+        let told: Vec<&str> = ran.stderr.lines().filter(|line| line.contains(" done after ")).collect();
+        assert_eq!(told.len(), lines, "{ran}");
+        assert!(told.last().unwrap().starts_with(&format!("round {rounds}/{rounds} done")), "{ran}");
+    }
 }
 
 #[test]

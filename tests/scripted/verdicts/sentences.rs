@@ -1,10 +1,10 @@
 //! What planted findings mean for a decision, in sentences.
 
 use dunnage::plan::Layer;
-use dunnage::report::summary::{Topic, sentences};
+use dunnage::report::summary::{Sentence, Topic, sentences};
 use dunnage::verdict::analyse;
 
-use super::planted;
+use super::{FIRST, ROUNDS, change, planted};
 
 #[test]
 fn when_a_layer_matters_is_told_only_where_all_of_it_is_decided() {
@@ -47,4 +47,28 @@ fn the_least_is_shown_by_comparisons_or_by_way_of_the_baseline() {
     assert!(open.contains("which of docker+crun and podman takes the least is not decided"), "{open}");
     let other = choice(150.0).text;
     assert!(other.contains(", docker+crun takes the least"), "{other}");
+}
+
+/// Of `first_instruction` podman takes less than docker by far; of `returned` more, as much, or nobody knows.
+#[test]
+fn what_the_first_metric_says_of_a_pair_that_another_one_orders_is_told_as_it_is() {
+    let told = |podman: f64, noise: f64| {
+        let engines = [("docker", Layer::Engine, 200.0), ("podman", Layer::Engine, podman)];
+        let mut run = planted(&[&[("bare", Layer::Bare, 1.0)], &engines[..]].concat(), noise);
+        for round in 0..ROUNDS {
+            change(&mut run, "podman", FIRST, round, 0.02 + 1e-5 * round as f64);
+        }
+        let all = sentences(&run, &analyse(&run));
+        let of_it = |one: &&Sentence| {
+            one.topic == Topic::Choice
+                && one.text.contains("podman takes less than docker of `first_instruction`")
+        };
+        all.iter().find(of_it).map(|one| one.text.clone()).unwrap_or_default()
+    };
+    let reversed = told(240.0, 0.005);
+    assert!(reversed.contains("], but more of `returned`, by 39.4 ms ["), "{reversed}");
+    let same = told(200.0, 0.001);
+    assert!(same.ends_with("], and as much of `returned`"), "{same}");
+    let open = told(230.0, 0.2);
+    assert!(open.ends_with("], and which of them takes less of `returned` is not shown"), "{open}");
 }

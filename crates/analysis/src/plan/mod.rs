@@ -343,10 +343,20 @@ impl Plan {
 
     /// The fewest rounds that leave room for the verdicts of every experiment that is in all of them.
     pub fn rounds_for_verdicts(&self) -> usize {
-        let in_all = |one: &&Verdicts| self.quotas.iter().all(|quota| quota.experiment != one.experiment);
         let needed = |one: &Verdicts| min_rounds(Alpha::shared_by(one.asked.max(one.controls)));
-        let most = self.verdicts.iter().filter(in_all).map(needed).max();
+        let most = self.in_all_rounds().map(needed).max();
         most.unwrap_or_else(|| min_rounds(Alpha::shared_by(0))) + SPARE_ROUNDS
+    }
+
+    /// The experiments of which the planned rounds are too few for any verdict, each with the fewest that are enough.
+    pub fn without_verdicts(&self) -> Vec<(&'static str, usize)> {
+        let asked = self.in_all_rounds().filter(|one| one.asked > 0);
+        let needed = asked.map(|one| (one.experiment, min_rounds(self.alpha(one.experiment))));
+        needed.filter(|(_, needed)| *needed > self.rounds).collect()
+    }
+
+    fn in_all_rounds(&self) -> impl Iterator<Item = &Verdicts> {
+        self.verdicts.iter().filter(|one| self.quotas.iter().all(|quota| quota.experiment != one.experiment))
     }
 
     /// The time that a round with all cells takes.

@@ -83,7 +83,7 @@ fn only_difference(one: &Entry, other: &Entry) -> Option<String> {
         differences.push(match one.layer {
             Layer::Engine => "engine",
             Layer::Runtime => "runtime",
-            Layer::Bare | Layer::Floor => return None,
+            Layer::Bare | Layer::Floor | Layer::None => return None,
         });
     }
     if one.layer == Layer::Engine && one.runtime != other.runtime {

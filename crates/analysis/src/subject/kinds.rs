@@ -3,7 +3,7 @@
 
 use super::Layer;
 use super::spec::{Key, Spec, SpecError, Values};
-use crate::text::listed;
+use crate::text::{listed, meant};
 
 /// What can be said of a kind of subject without a machine.
 #[derive(Debug)]
@@ -36,8 +36,9 @@ pub fn shown() -> impl Iterator<Item = &'static Kind> {
 /// The kind of a specification, after checking its name, runtime and keys.
 pub fn of(spec: &Spec) -> Result<&'static Kind, SpecError> {
     let Some(kind) = ALL.into_iter().find(|kind| kind.name == spec.name) else {
-        let (name, valid) = (&spec.name, listed(shown().map(|kind| kind.name), ", "));
-        return Err(SpecError(format!("there is no subject `{name}`\n\nhint: subjects are {valid}")));
+        let names = || shown().map(|kind| kind.name);
+        let (name, meant, valid) = (&spec.name, meant(&spec.name, names()), listed(names(), ", "));
+        return Err(SpecError(format!("there is no subject `{name}`\n\nhint: {meant}subjects are {valid}")));
     };
     if let (Some(runtime), false) = (&spec.runtime, kind.layer == Layer::Engine) {
         return Err(SpecError(format!(

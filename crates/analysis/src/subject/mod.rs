@@ -25,6 +25,9 @@ pub enum Layer {
     Runtime,
     /// An engine, which calls a runtime.
     Engine,
+    /// Not known: a command that somebody else measured.
+    #[strum(serialize = "")]
+    None,
 }
 
 impl Layer {

@@ -8,6 +8,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize, Serializer};
 use thiserror::Error;
 
+use crate::text::meant;
+
 /// What a subject was asked to be, as typed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
@@ -232,8 +234,11 @@ impl Spec {
         for (key, value) in &self.keys {
             let Some(known) = declared.iter().find(|known| known.name == key) else {
                 let names: Vec<_> = declared.iter().map(|known| known.name).collect();
+                let meant = meant(key, names.iter().copied());
                 let valid = if names.is_empty() { "none at all".to_owned() } else { names.join(", ") };
-                return Err(SpecError(format!("`{name}` has no key `{key}`\n\nhint: its keys are {valid}")));
+                return Err(SpecError(format!(
+                    "`{name}` has no key `{key}`\n\nhint: {meant}its keys are {valid}"
+                )));
             };
             if !known.values.allow(value) {
                 let valid = known.values.described();

@@ -99,7 +99,10 @@ pub(super) fn of_the_record(run: &Recorded) -> Vec<Warning> {
             (_, false) => format!("{lines} of the samples could not be read"),
             (_, true) => format!("{lines} of the samples could not be read, and the last was cut"),
         };
-        let remedy = "everything else was read; `dunnage resume` takes the rounds that are missing";
+        let remedy = match have < planned {
+            true => "everything else was read; `dunnage resume` takes the rounds that are missing",
+            false => "everything else was read, and no round is missing",
+        };
         warnings.push(Warning::of_run("damaged", seen, remedy));
     }
     let counted_rounds = run.contexts.iter().skip(run.plan.warmups).flatten();

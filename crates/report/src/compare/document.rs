@@ -41,6 +41,7 @@ impl Findings for Comparison {
         };
         let levels: Vec<String> = self.experiments.iter().map(level).collect();
         document.fact("how", &format!("{}, so that all of an experiment hold at 95 %", levels.join(", ")));
+        document.fact("shown", PAIRS);
         let labels = in_groups(self.lines(), |(_, line)| clean(&line.label));
         document.subjects = labels.into_iter().map(|(label, _)| label).collect();
         let notices = self.notices.iter().map(|notice| Item::of(capital(notice)).named("note"));
@@ -67,6 +68,10 @@ impl Findings for Comparison {
         document
     }
 }
+
+/// Medians stand beside a ratio that they need not give.
+const PAIRS: &str = "old and new are medians; new − old and new ÷ old are medians over all pairs of an old and a new value, \
+                     so the two medians may give another ratio";
 
 fn around(comparison: &Comparison) -> Vec<Block> {
     let mut table = Table::of("", ["what", "kind", "of", "old", "new"].map(Column::words).into());

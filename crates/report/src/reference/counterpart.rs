@@ -104,7 +104,7 @@ const LOOP_EXEC: Same = Same {
 const CALL: Same = value(
     "syscall",
     "getpid",
-    "theirs is the mean of 10 million calls in a row, ours the median over batches of them; the price of a call is the \
+    "theirs is the mean of 10 million calls in a row, ours the 2 % quantile over batches of them, the calm ones; the price of a call is the \
      kernel's and the processor's more than the engine's",
 );
 const CALL_DIFFERENCE: Same = Same { quantity: Quantity::Difference, ..CALL };

@@ -32,7 +32,7 @@ const SHORT: usize = 12;
 pub(super) fn document(report: &Report, look: &Look) -> Document {
     let mut document = Document::titled(&match &report.imported {
         Some(imported) => format!("What containers cost, imported from {}", imported.from.replace('`', "")),
-        None => format!("What containers cost on {}", report.host),
+        None => format!("What containers cost on {}", report.host.as_deref().unwrap_or_default()),
     });
     document.about = [
         format!("dunnage {}", report.dunnage),
@@ -235,7 +235,8 @@ fn run(report: &Report, look: &Look) -> Section {
     let is_mitigation = |name: &str| name.starts_with("mitigation_");
     let facts = report.machine.iter().filter(|(name, _)| !is_mitigation(name));
     let facts = facts.map(|(name, fact)| (name.as_str(), fact.as_str()));
-    let facts = [("host", report.host.as_str()), ("probe", &report.probe)].into_iter().chain(facts);
+    let host = report.host.iter().map(|host| ("host", host.as_str()));
+    let facts = host.chain([("probe", report.probe.as_str())]).chain(facts);
     let mitigations = report.machine.iter().filter(|(name, _)| is_mitigation(name));
     let mitigations = mitigations.map(|(name, fact)| (name.trim_start_matches("mitigation_"), fact.as_str()));
     let mut programs = crate::document::Table::of(

@@ -52,12 +52,12 @@ pub struct Report {
     /// Labels that the person gave the run.
     #[serde(serialize_with = "crate::document::json::by_name")]
     pub tags: Vec<(String, String)>,
-    /// The host's name.
-    pub host: String,
+    /// The host's name; none where it is not known.
+    pub host: Option<String>,
     /// Facts about the machine, by name.
     #[serde(serialize_with = "crate::document::json::by_name")]
     pub machine: Vec<(String, String)>,
-    /// The smallest step of the clock, in seconds.
+    /// The smallest step of the clock, in seconds; no number where it is not known.
     #[serde(rename = "timer_step_s")]
     pub timer_step: f64,
     /// SHA-256 of the executable that is probe everywhere.

@@ -261,7 +261,7 @@ impl Plane {
         y + 7.0
     }
 
-    /// As many ticks as can be read; of a strip the outermost.
+    /// As many ticks as can be read; of a strip the outermost, and of multiples of something that itself.
     fn ticks_up(&self, up: &Axis) -> Vec<Tick> {
         const ROOM: f64 = SMALL + 3.0;
         if self.strips == Strips::Together {
@@ -272,7 +272,13 @@ impl Plane {
         let outer = |ticks: Vec<Tick>| Some([ticks.first()?.clone(), ticks.last()?.clone()]);
         let mut outer = all.filter_map(outer);
         let apart = outer.find(|[one, other]| (one.at - other.at).abs() >= ROOM);
-        apart.map_or_else(|| up.ticks(|_| ROOM), Vec::from)
+        let outer = apart.map_or_else(|| up.ticks(|_| ROOM), Vec::from);
+        if self.up.unit != Unit::Ratio {
+            return outer;
+        }
+        let one = Tick { at: up.at(1.0), label: "1".to_owned() };
+        let beside = outer.into_iter().filter(|tick| (tick.at - one.at).abs() >= ROOM);
+        beside.chain([one.clone()]).collect()
     }
 
     fn draw_curve(&self, canvas: &mut Canvas, curve: &Curve, line: &str, across: &Axis, up: &Axis) {

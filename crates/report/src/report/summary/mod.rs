@@ -280,6 +280,7 @@ fn a(layer: Layer) -> &'static str {
         Layer::Floor => "the floor",
         Layer::Runtime => "a runtime",
         Layer::Engine => "an engine",
+        Layer::None => "a command",
     }
 }
 

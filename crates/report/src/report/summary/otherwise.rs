@@ -13,8 +13,29 @@ use crate::verdict::Verdict;
 /// not at all.
 type Turned<'a> = (Decided<'a>, &'a Finding);
 
+/// What is known of the first metric of a pair that another metric orders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum First {
+    /// It orders the pair the other way round.
+    Reversed,
+    /// Both take as much of it.
+    Same,
+    /// Neither is shown to take less of it.
+    Open,
+}
+
+impl First {
+    fn of(first: &Finding) -> First {
+        match Decided::of(first).map(|one| one.finding.verdict == Verdict::Same) {
+            Some(true) => First::Same,
+            Some(false) => First::Reversed,
+            None => First::Open,
+        }
+    }
+}
+
 impl<'a> One<'a> {
-    /// By layer, ladder and metric.
+    /// By layer, ladder, metric, and what is known of the first one.
     pub(super) fn otherwise(&self) -> Vec<Sentence> {
         let mut all = Vec::new();
         for layer in [Layer::Runtime, Layer::Engine] {
@@ -22,11 +43,12 @@ impl<'a> One<'a> {
                 let mut turned = self.turned(layer, ladder);
                 let size = |one: &Turned<'_>| one.0.difference.value.abs();
                 turned.sort_by(|one, other| size(other).total_cmp(&size(one)));
-                let mut metrics = distinct(turned.iter().map(|(one, _)| one.finding.metric));
-                metrics.sort_unstable();
-                for metric in metrics {
-                    let own = turned.iter().copied().filter(|(one, _)| one.finding.metric == metric);
-                    all.push(self.told_otherwise(layer, ladder, &own.collect::<Vec<_>>()));
+                let kind = |one: &Turned<'_>| (one.0.finding.metric, First::of(one.1));
+                let mut kinds = distinct(turned.iter().map(kind));
+                kinds.sort_unstable();
+                for own_kind in kinds {
+                    let own = turned.iter().copied().filter(|one| kind(one) == own_kind);
+                    all.push(self.told_otherwise(layer, ladder, own_kind.1, &own.collect::<Vec<_>>()));
                 }
             }
         }
@@ -66,7 +88,7 @@ impl<'a> One<'a> {
     }
 
     /// The pair that differs most with its numbers, setting by setting, and the others by name.
-    fn told_otherwise(&self, layer: Layer, ladder: Ladder, turned: &[Turned<'_>]) -> Sentence {
+    fn told_otherwise(&self, layer: Layer, ladder: Ladder, known: First, turned: &[Turned<'_>]) -> Sentence {
         let better_and_worse = |(one, _): &Turned<'_>| {
             let comparison = self.comparison(one.finding);
             match one.finding.kind().is_worse() {
@@ -77,20 +99,32 @@ impl<'a> One<'a> {
         let pairs = distinct(turned.iter().map(better_and_worse));
         let named = |pair: &[usize; 2]| self.names(layer, ladder, pair);
         let (largest, first) = &turned[0];
-        let own = turned.iter().filter(|one| better_and_worse(one) == pairs[0]);
-        let size = |(one, _): &Turned<'_>| {
-            format!("{}{}", one.absolute(), self.in_setting(self.setting_of(one.finding)))
+        let own: Vec<&Turned<'_>> = turned.iter().filter(|one| better_and_worse(one) == pairs[0]).collect();
+        let size =
+            |one: Decided<'_>| format!("{}{}", one.absolute(), self.in_setting(self.setting_of(one.finding)));
+        let sizes = |all: Vec<Decided<'_>>| joined(&all.into_iter().map(size).collect::<Vec<_>>(), "and");
+        let takes = |less, more| takes(first, less, more);
+        let beside = match known {
+            First::Reversed => {
+                let reversed = own.iter().filter_map(|(_, first)| Decided::of(first)).collect();
+                format!("but {} of `{}`, by {}", takes("more", "less"), first.about.metric, sizes(reversed))
+            }
+            First::Same => format!("and as much of `{}`", first.about.metric),
+            First::Open => format!(
+                "and which of them {} of `{}` is not shown",
+                takes("takes less", "has more"),
+                first.about.metric
+            ),
         };
         let names = named(&pairs[0]);
         let mut text = format!(
-            "of the {}, what is waited for decides: {} {} than {} of `{}`, by {}, and of `{}` that is not shown",
+            "of the {}, {} {} than {} of `{}`, by {}, {beside}",
             group(layer, ladder),
             names[0],
-            takes(largest.finding, "takes less", "has more"),
+            self::takes(largest.finding, "takes less", "has more"),
             names[1],
             largest.finding.about.metric,
-            joined(&own.map(size).collect::<Vec<_>>(), "and"),
-            first.about.metric
+            sizes(own.iter().map(|(one, _)| *one).collect()),
         );
         let others: Vec<String> = pairs[1..].iter().map(|pair| named(pair).join(" and ")).collect();
         if !others.is_empty() {
