@@ -14,7 +14,7 @@ pub const REGRESSION: i32 = 3;
 pub const NOTHING: i32 = 4;
 /// Interrupted; the samples taken so far are kept.
 pub const INTERRUPTED: i32 = 5;
-/// Measured, but a subject that was asked for by name gave nothing, or too little for verdicts.
+/// Measured, but a subject that was asked for by name, or found working, gave nothing, or too little for verdicts.
 pub const INCOMPLETE: i32 = 6;
 
 /// What `--help` says about exit codes.

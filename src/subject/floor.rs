@@ -67,7 +67,11 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         }
     }
     let component = identified("maker", &place.executable, env!("CARGO_PKG_VERSION"))?;
-    let cgroup = match cgroups() {
+    let plan = cgroups();
+    if let Some(why) = plan.as_ref().ok().and_then(|plan| keys::no_way(spec, plan)) {
+        return Err(Unavailable::because(why));
+    }
+    let cgroup = match plan {
         Ok(plan) if !plan.places.is_empty() && plan.refused.is_empty() => Cgroup::Own,
         _ => Cgroup::Any,
     };
@@ -155,7 +159,7 @@ impl Floor {
             return Err(Failure::new(FailureClass::Unsupported, reason));
         }
         let additions = additions(&root, order.mounts(), run)?;
-        let cgroups = cgroups()?;
+        let cgroups = CgroupPlan { way: keys::way(&self.about.spec), ..cgroups()? };
         cgroups.establish().map_err(|error| Failure::environment(error.to_string()))?;
         let filter = match self.about.spec.get("seccomp") {
             Some("off") => None,

@@ -5,6 +5,7 @@ use super::super::spec::Spec;
 use super::super::treatment::{Cgroup, Expected};
 use super::apart::expected_of;
 use crate::subject::Need;
+use crate::sys::cgroup::{CgroupPlan, Place, Version, Way};
 use crate::sys::container::{self, Piece, Pieces};
 use crate::sys::raw;
 
@@ -36,6 +37,29 @@ pub(super) fn pieces(spec: &Spec) -> Pieces {
         }
     }
     if is_asked("userns", "private") { pieces.with(Piece::User) } else { pieces }
+}
+
+/// How the container enters its cgroups.
+pub(super) fn way(spec: &Spec) -> Way {
+    match spec.get("cgroup") {
+        Some("procs") => Way::Procs,
+        Some("tasks") => Way::Tasks,
+        Some("born") => Way::Born,
+        _ => Way::Cheapest,
+    }
+}
+
+/// Why there is no such way on this host.
+pub(super) fn no_way(spec: &Spec, plan: &CgroupPlan) -> Option<&'static str> {
+    let is_second = |place: &Place| place.hierarchy.version == Version::V2;
+    match way(spec) {
+        Way::Tasks if plan.places.iter().all(is_second) => Some("no cgroup of version 1 can be made here"),
+        Way::Born if !plan.places.iter().any(is_second) => Some("no cgroup of version 2 can be made here"),
+        Way::Born if !container::can_be_born() => {
+            Some("nothing is born in a cgroup here: that takes Linux 5.7 and `clone3`")
+        }
+        _ => None,
+    }
 }
 
 /// What the probe must find inside.
@@ -80,7 +104,7 @@ mod tests {
             kinds::FLOOR.keys.iter().filter(|key| !["image", "cpus", "burst", "seccomp"].contains(&key.name))
         {
             let Values::OneOf(values) = key.values else { panic!("{}", key.name) };
-            let other = values.iter().find(|value| Some(**value) != key.default).unwrap();
+            let other = values.iter().rfind(|value| Some(**value) != key.default).unwrap();
             let of = |value: &str| pieces(&floor(&format!("floor:{}={value}", key.name)));
             assert_eq!(of(key.default.unwrap()), Pieces::engine(), "{}", key.name);
             assert_ne!(of(other), Pieces::engine(), "{}", key.name);

@@ -80,7 +80,7 @@ impl CgroupPlan {
             [place] if !first => handed_down(place)?,
             _ => {}
         }
-        Ok(CgroupPlan { places, refused: Vec::new() })
+        Ok(CgroupPlan { places, ..CgroupPlan::default() })
     }
 
     /// The steps that write a limit into the cgroup of one container, which is there already.
@@ -188,7 +188,7 @@ mod tests {
     }
 
     fn plan(places: &[Place]) -> CgroupPlan {
-        CgroupPlan { places: places.to_vec(), refused: Vec::new() }
+        CgroupPlan { places: places.to_vec(), ..CgroupPlan::default() }
     }
 
     fn written(plan: &CgroupPlan, limit: &CpuLimit) -> Vec<String> {
@@ -242,7 +242,11 @@ mod tests {
 
     #[test]
     fn what_may_not_be_written_is_told_with_a_remedy() {
-        let refused = CgroupPlan { places: vec![first("memory")], refused: vec![first("cpu").hierarchy] };
+        let refused = CgroupPlan {
+            places: vec![first("memory")],
+            refused: vec![first("cpu").hierarchy],
+            ..CgroupPlan::default()
+        };
         let why = refused.for_cpu().unwrap_err();
         assert!(why.reason.contains("`/c/cpu`") && why.remedy.contains("root"), "{why:?}");
         let nowhere = plan(&[place(Version::V2, Path::new("/proc/1/nowhere"))]);

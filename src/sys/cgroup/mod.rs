@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 pub use limit::{CpuLimit, NoLimit};
-pub use plan::{Birth, CgroupPlan, LABEL, Place, retire};
+pub use plan::{Birth, CgroupPlan, LABEL, Place, Way, retire};
 pub(in crate::sys) use plan::{CREATE, ENTER, remove};
 
 /// The interface of a hierarchy.

@@ -52,6 +52,35 @@ pub struct CgroupPlan {
     pub places: Vec<Place>,
     /// Hierarchies that are mounted but not ours to write.
     pub refused: Vec<Hierarchy>,
+    /// How a container enters them.
+    pub way: Way,
+}
+
+/// How a process comes into its cgroups: in each version of them by what only that version has, or by a write to
+/// `cgroup.procs`, for which the kernel takes a lock over all forks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Way {
+    /// Through `tasks` in version 1, by birth in version 2.
+    #[default]
+    Cheapest,
+    /// By `cgroup.procs` everywhere.
+    Procs,
+    /// Through `tasks` in version 1.
+    Tasks,
+    /// By birth in version 2.
+    Born,
+}
+
+impl Way {
+    /// The file to write to in version 1.
+    fn file(self) -> &'static str {
+        if matches!(self, Way::Cheapest | Way::Tasks) { "tasks" } else { "cgroup.procs" }
+    }
+
+    /// Whether a container may be born in version 2.
+    pub fn is_by_birth(self) -> bool {
+        matches!(self, Way::Cheapest | Way::Born)
+    }
 }
 
 impl CgroupPlan {
@@ -125,7 +154,7 @@ impl CgroupPlan {
     /// not born there.
     pub fn entering(&self, name: &str, birth: Birth) -> Vec<Step> {
         let file = |place: &Place| match (&place.hierarchy.version, birth) {
-            (Version::V1(_), _) => Some(place.parent.join(name).join("tasks")),
+            (Version::V1(_), _) => Some(place.parent.join(name).join(self.way.file())),
             (Version::V2, Birth::Outside) => Some(place.parent.join(name).join("cgroup.procs")),
             (Version::V2, Birth::Inside) => None,
         };
@@ -141,7 +170,7 @@ impl CgroupPlan {
     /// The part of the plan that lies in hierarchies of one version.
     pub fn of_version(&self, is_it: impl Fn(&Version) -> bool) -> CgroupPlan {
         let places = self.places.iter().filter(|place| is_it(&place.hierarchy.version));
-        CgroupPlan { places: places.cloned().collect(), refused: Vec::new() }
+        CgroupPlan { places: places.cloned().collect(), ..CgroupPlan::default() }
     }
 
     /// Steps for the parent, after the container has been reaped: remove its cgroups.
@@ -256,7 +285,7 @@ mod tests {
         };
         CgroupPlan {
             places: vec![place(Version::V1("cpu".into()), "/c/cpu"), place(Version::V2, "/c/unified")],
-            refused: Vec::new(),
+            ..CgroupPlan::default()
         }
     }
 
@@ -275,6 +304,25 @@ mod tests {
         };
         assert_eq!(entered(Birth::Inside), [Path::new("/c/cpu/dunnage/a/tasks")]);
         assert_eq!(entered(Birth::Outside)[1], Path::new("/c/unified/dunnage/a/cgroup.procs"));
+    }
+
+    #[test]
+    fn a_way_that_was_chosen_is_gone() {
+        for (way, file, is_by_birth) in [
+            (Way::Procs, "cgroup.procs", false),
+            (Way::Tasks, "tasks", false),
+            (Way::Born, "cgroup.procs", true),
+        ] {
+            let plan = CgroupPlan { way, ..plan() };
+            let steps = plan.entering("a", if way.is_by_birth() { Birth::Inside } else { Birth::Outside });
+            let opened: Vec<_> = steps.iter().filter(|step| step.opens()).map(Step::path).collect();
+            assert_eq!(opened[0], Path::new("/c/cpu/dunnage/a").join(file), "{way:?}");
+            assert_eq!(
+                (way.is_by_birth(), opened.len()),
+                (is_by_birth, if is_by_birth { 1 } else { 2 }),
+                "{way:?}"
+            );
+        }
     }
 
     #[test]

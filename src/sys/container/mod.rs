@@ -249,9 +249,15 @@ pub fn prepare(mut spec: Spec) -> Result<Prepared> {
     Ok(Prepared { spec, facts, stack, network: None })
 }
 
+/// Whether the kernel lets a container be born in a cgroup of version 2.
+pub fn can_be_born() -> bool {
+    birth::possible_birth() == Birth::Inside
+}
+
 fn birth_of(spec: &Spec) -> Birth {
     let second = |place: &cgroup::Place| place.hierarchy.version == Version::V2;
-    match spec.pieces.has(Piece::Cgroup) && spec.cgroups.places.iter().any(second) {
+    let may_be = spec.pieces.has(Piece::Cgroup) && spec.cgroups.way.is_by_birth();
+    match may_be && spec.cgroups.places.iter().any(second) {
         true => birth::possible_birth(),
         false => Birth::Outside,
     }

@@ -118,6 +118,43 @@ fn the_floor_explains_its_share_of_what_stands_above_it() {
     assert!((share.share.value - 0.15).abs() < 0.005, "{share:?}");
 }
 
+/// The floor that goes a runtime's way into its cgroups is the one that counts, and what the other way saves is told.
+#[test]
+fn the_kernels_share_is_that_of_the_floor_that_does_as_the_runtime() {
+    let share = |subjects: &[(&str, Layer, f64)], label: &str| {
+        let run = planted(subjects, 0.01);
+        let analysis = analyse(&run);
+        let own = analysis.floor_shares.iter().find(|one| one.cell == cell_of(&run, label)).unwrap().clone();
+        let report = dunnage::report::Report::of(&run, &analysis);
+        let look = dunnage::document::Look { width: 200, ..Default::default() };
+        let shown = dunnage::document::shown(&report, "terminal", &look).unwrap();
+        (run.plan.subjects[own.floor].label.clone(), own.unlike, own.share.value, shown)
+    };
+    let all = [
+        ("bare", Layer::Bare, 1.0),
+        ("floor", Layer::Floor, 3.0),
+        ("floor:cgroup=procs", Layer::Floor, 9.0),
+        ("crun", Layer::Runtime, 20.0),
+        ("docker", Layer::Engine, 200.0),
+    ];
+    let (floor, unlike, value, shown) = share(&all, "crun");
+    assert_eq!((floor.as_str(), unlike), ("floor:cgroup=procs", vec!["overlay"]));
+    assert!((value - 0.45).abs() < 0.01, "{value}");
+    for words in [
+        "kernel's share (floor:cgroup=procs)",
+        "its root is an overlay, theirs a directory",
+        "`floor`, which avoids the write to `cgroup.procs`, takes 6.0",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    assert_eq!(share(&all, "docker").1, [""; 0]);
+    let (floor, unlike, value, shown) = share(&[&all[..2], &all[3..]].concat(), "crun");
+    assert_eq!((floor.as_str(), unlike), ("floor", vec!["cgroup", "overlay"]));
+    assert!((value - 0.15).abs() < 0.01 && shown.contains("`floor:cgroup=procs` goes theirs"), "{shown}");
+    let like = [&all[..], &[("floor:cgroup=procs,overlay=off", Layer::Floor, 8.0)]].concat();
+    assert_eq!(share(&like, "crun").0, "floor:cgroup=procs,overlay=off");
+}
+
 #[test]
 fn comparisons_with_a_cause_differ_in_one_thing() {
     let run = ladder();

@@ -123,8 +123,11 @@ static FLOOR_KEYS: [Key; 15] = [
     Key::choice("uts", &["private", "host"]).meaning("`private` (default): a host name of its own"),
     Key::choice("ipc", &["private", "host"])
         .meaning("`private` (default): a namespace of inter-process communication of its own"),
-    Key::choice("cgroup", &["own", "host"]).meaning(
-        "`own` (default): a cgroup in every hierarchy; `host`: it stays in those of whoever starts it",
+    Key::choice("cgroup", &["own", "procs", "tasks", "born", "host"]).meaning(
+        "`own` (default): a cgroup in every hierarchy, entered in the cheapest way: through `tasks` in version 1, by birth \
+         (`CLONE_INTO_CGROUP`) in version 2; `procs`: by a write to `cgroup.procs` in both, as runtimes do; `tasks`, `born`: \
+         only the one of these, and a write to `cgroup.procs` in the other version; `host`: it stays in the cgroups of whoever \
+         starts it",
     ),
     Key::choice("cgroupns", &["private", "host"])
         .meaning("`private` (default): a cgroup namespace of its own"),

@@ -14,6 +14,7 @@ mod own;
 pub mod precision;
 pub mod price;
 mod quality;
+mod share;
 pub mod suspect;
 pub mod table;
 mod view;
@@ -25,13 +26,14 @@ pub use kind::Kind;
 pub use noise::Noise;
 pub use price::{Price, Sum};
 pub use quality::{Quality, quality};
+pub use share::FloorShare;
 pub use suspect::Suspect;
 pub use table::ExperimentTable;
 pub use view::View;
 pub use warning::Warning;
 
 use crate::record::Recorded;
-use crate::stats::{self, Alpha, Estimate, Pairs, TimeSeries};
+use crate::stats::{self, TimeSeries};
 use columns::by_cell;
 
 /// Everything that can be said about a run.
@@ -86,15 +88,6 @@ pub const MOST_POINTS: usize = 200;
 /// More rounds than anybody will run.
 pub const HOPELESS: usize = 5000;
 
-/// How much of a subject's `returned` the floor alone would take.
-#[derive(Debug, Clone)]
-pub struct FloorShare {
-    /// The subject's cell.
-    pub cell: usize,
-    /// Median of the paired ratios floor ÷ subject.
-    pub share: Estimate,
-}
-
 /// Says everything that can be said about a run.
 pub fn analyse(run: &Recorded) -> Analysis {
     let mut view = View::of(run, |_, _| true);
@@ -114,7 +107,7 @@ pub fn analyse(run: &Recorded) -> Analysis {
     let View { columns, cells, findings, noise, prices, .. } = view;
     Analysis {
         rounds: run.complete_rounds(),
-        floor_shares: floor_shares(run, &columns),
+        floor_shares: share::floor_shares(run, &columns),
         factors: effects,
         experiment_tables,
         precision: precision::reached(&run.plan, &columns, &findings),
@@ -141,25 +134,4 @@ fn shapes(run: &Recorded, columns: &Columns, cell: usize) -> Vec<Option<Shape>> 
         })
     };
     (0..run.plan.metrics(&run.plan.cells[cell]).len()).map(of_metric).collect()
-}
-
-/// Shares are told of the first metric, the one that people wait for, where it is about launches: that
-/// arithmetic takes as long on the floor explains nothing.
-fn floor_shares(run: &Recorded, columns: &Columns) -> Vec<FloorShare> {
-    let plan = &run.plan;
-    let original =
-        |name: &str| plan.subjects.iter().position(|one| one.spec.name == name && one.twin_of.is_none());
-    let Some(floor) = original("floor") else { return Vec::new() };
-    let timer = run.environment.timer.step as f64 / 1e9;
-    let share = |cell: usize| {
-        let entry = plan.entry(cell);
-        let waited_for = matches!(plan.cells[cell].asks().event, crate::experiment::Event::Once(_));
-        if entry.twin_of.is_some() || !waited_for || entry.layer <= crate::plan::Layer::Floor {
-            return None;
-        }
-        let floor = sibling(plan, cell, floor)?;
-        let pairs = Pairs::align(columns.get(cell, 0), columns.get(floor, 0))?;
-        Some(FloorShare { cell, share: pairs.ratio(timer, Alpha::FIVE_PERCENT)? })
-    };
-    (0..plan.cells.len()).filter_map(share).collect()
 }

@@ -3,7 +3,7 @@
 
 pub mod suspects;
 
-use super::question::{Experiment, Metric, QUIET, nanos};
+use super::question::{Experiment, Metric, QUIET, Variation, nanos};
 use super::setting::{Setting, SettingKey};
 use crate::subject::Need;
 use crate::units::Nanos;
@@ -76,6 +76,8 @@ pub static START: Experiment = Experiment {
         "the page cache: `warm` as it is, `cold` emptied before the launch, never with `prestate=primed`; \
           only with `--drop-caches`, and no part of the setting without it",
     )],
+    // Runtimes enter their cgroups so, and what they do with the kernel is told by the floor that does it, too.
+    varies: &[Variation { key: "cgroup", values: &["procs"] }],
     // A launch that primes would read again what was dropped before it, and after it nothing is primed.
     has: |setting| !(is_cold(setting) && setting.get("prestate") == Some("primed")),
     cost: |setting, launch| match setting.get("prestate") {

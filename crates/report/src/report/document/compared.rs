@@ -1,11 +1,15 @@
 //! The tables of subjects: every metric in every setting with medians, intervals, differences from the baseline,
 //! verdicts and places; what pairs of subjects say; and what twins show.
 
+use dunnage_analysis::group::in_groups;
+
 use crate::document::{Block, Cell, Cells, Column, Drawn, Item, Row as Line, Table, Tone};
 use crate::plan::Relation;
 use crate::report::model::{Experiment, Job, JobShare, Row, Told};
 use crate::report::ranking::{Place, places};
-use crate::report::text::{after_comma, decimals, in_percent, number, percent, with_interval};
+use crate::report::text::{
+    after_comma, decimals, estimated, in_percent, listed, number, percent, with_interval,
+};
 use crate::stats::Estimate;
 use crate::units::Unit;
 use crate::verdict::{Finding, Kind, Verdict};
@@ -200,17 +204,48 @@ pub(super) fn context(experiment: &Experiment, setting: usize, metrics: &[usize]
     table
 }
 
-/// The kernel's share of what engines and runtimes take, by the floor.
+/// The kernel's share of what engines and runtimes take, by the floor that does as they do, and what another way into their
+/// cgroups would save.
 pub(super) fn floor_shares(experiment: &Experiment, setting: usize) -> Option<Block> {
-    let told = experiment.settings[setting]
-        .subjects()
-        .into_iter()
-        .filter(|row| !row.is_suspect(0))
-        .filter_map(|row| Some(format!("{} {}", row.label, percent(row.floor_share?.value))));
-    let told: Vec<String> = told.collect();
-    let named = after_comma(&experiment.settings[setting].values);
-    let item = Item::of(told.join(", ")).named(format!("kernel's share (floor){named}"));
-    (!told.is_empty()).then(|| Block::List(vec![item]))
+    let setting = &experiment.settings[setting];
+    let rows = setting.subjects().into_iter().filter(|row| !row.is_suspect(0));
+    let told = rows.filter_map(|row| Some((row, row.floor.as_ref()?, row.floor_share?)));
+    let groups = in_groups(told, |(_, floor, _)| *floor).into_iter();
+    let items = groups.map(|((label, unlike), all)| {
+        let shares =
+            listed(all.iter().map(|(row, _, share)| format!("{} {}", row.label, percent(share.value))), ", ");
+        let is_saved = |told: &&Told| {
+            let about = &told.finding.about;
+            let of_this = (&about.subject, &about.setting) == (label, &setting.text);
+            of_this && about.relation == Relation::OneKey("cgroup".into()) && told.finding.metric == 0
+        };
+        let saved = experiment
+            .comparisons
+            .iter()
+            .filter(is_saved)
+            .map(|told| &told.finding)
+            .find(|one| one.verdict == Verdict::More && one.noise.is_none());
+        let saved = saved.and_then(|one| {
+            let less = estimated(one.about.unit, &one.difference?);
+            Some(format!(
+                "`{}`, which avoids the write to `cgroup.procs`, takes {less} less",
+                one.about.against
+            ))
+        });
+        let not_alike = unlike.iter().filter_map(|key| match *key {
+            "cgroup" => {
+                Some("it enters its cgroups in a cheaper way than they do: `floor:cgroup=procs` goes theirs")
+            }
+            "overlay" if label.contains("overlay=off") => Some("its root is a directory, theirs an overlay"),
+            "overlay" => Some("its root is an overlay, theirs a directory"),
+            _ => None,
+        });
+        let details = not_alike.map(str::to_owned).chain(saved);
+        Item::of(listed([shares].into_iter().chain(details), "; "))
+            .named(format!("kernel's share ({label}){}", after_comma(&setting.values)))
+    });
+    let items: Vec<Item> = items.collect();
+    (!items.is_empty()).then_some(Block::List(items))
 }
 
 /// Whether a relation belongs to a group.

@@ -231,6 +231,7 @@ mod tests {
             values: Vec::new(),
             against_baseline: Vec::new(),
             floor_share: None,
+            floor: None,
             replicates: Vec::new(),
             lost: 0,
         }

@@ -13,7 +13,7 @@ use crate::report::words::{shared_keys, without_keys};
 use crate::report::{predicted, summary};
 use crate::stats::{self, Alpha};
 use crate::verdict::table::{ExperimentTable, Item};
-use crate::verdict::{self, Analysis, MOST_POINTS, MOST_STEPS, MetricSummary, Shape, Suspect};
+use crate::verdict::{self, Analysis, FloorShare, MOST_POINTS, MOST_STEPS, MetricSummary, Shape, Suspect};
 
 impl Report {
     /// Everything that the run shows.
@@ -225,6 +225,8 @@ impl Compared<'_> {
             let Metric { name, unit, .. } = self.metrics[metric];
             Some(Value { metric: name, unit, median, range, quartiles, points, steps, time_series })
         };
+        let share = analysis.floor_shares.iter().find(|one| one.cell == cell);
+        let label = |share: &FloorShare| clean(&run.plan.subjects[share.floor].label);
         Row {
             short: without_keys(entry, shared),
             label: clean(&entry.label),
@@ -235,7 +237,8 @@ impl Compared<'_> {
             runtime: entry.runtime.as_deref().map(clean),
             values: summary.metrics.iter().enumerate().map(value).collect(),
             against_baseline: self.with_baseline(cell),
-            floor_share: analysis.floor_shares.iter().find(|one| one.cell == cell).map(|one| one.share),
+            floor_share: share.map(|one| one.share),
+            floor: share.map(|one| (label(one), one.unlike.clone())),
             replicates: replicated(run, cell),
             lost: summary.failures.iter().map(|(_, count, _)| count).sum::<usize>() + summary.skipped,
         }

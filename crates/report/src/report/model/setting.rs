@@ -80,6 +80,8 @@ pub struct Row {
     pub against_baseline: Vec<Option<Finding>>,
     /// Which share of the first metric the floor alone would take.
     pub floor_share: Option<Estimate>,
+    /// Which floor that is, by its label, and the keys in which it is not like the subject.
+    pub floor: Option<(String, Vec<&'static str>)>,
     /// By what replicates within a sample, of the first sample that counts; none where it has no such values.
     #[serde(skip)]
     pub replicates: Vec<Option<Replicated>>,
