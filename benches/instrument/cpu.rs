@@ -35,7 +35,10 @@ fn three_subjects(bench: &Bench) -> Result<Row> {
     let directory = bench.scratch().join("cpu");
     let began = Instant::now();
     let ran = Command::new(DUNNAGE)
-        .args(["run", "cpu", "-s", "bare", "-s", "floor", "-s", "docker", "--rounds", ROUNDS, "-o"])
+        .args([
+            "run", "cpu", "-s", "bare", "-s", "floor", "-s", "docker", "--set", "fixed=0", "--rounds",
+            ROUNDS, "-o",
+        ])
         .arg(&directory)
         .output()?;
     let took = began.elapsed().as_secs_f64();
@@ -44,7 +47,7 @@ fn three_subjects(bench: &Bench) -> Result<Row> {
     let report: serde_json::Value = serde_json::from_slice(&report.stdout)?;
     let compared = report["experiments"][0]["comparisons"].as_array().context("no comparisons")?;
     let words = compared.iter().filter_map(|one| one["verdict"].as_str());
-    let words: Vec<&str> = words.filter(|word| *word != "context").collect();
+    let words: Vec<&str> = words.filter(|word| !["context", "no data"].contains(word)).collect();
     let decided = words.iter().filter(|word| ["same", "slower", "faster"].contains(word)).count();
     let taken = format!("{}, in {took:.0} s", counted(&words));
     let reached = decided == words.len() && took < LONGEST;
@@ -71,13 +74,15 @@ fn planted(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
         let mut order = [0, 1, 2];
         Rng::for_stream(bench.seed, round as u64).shuffle(&mut order);
         for side in order {
-            let work = measure::cpu::work(PASSES, more[side]);
+            let work = measure::cpu::work(PASSES, more[side], 0);
             let launch = worked(subject.as_mut(), &bench.run, &work).map_err(explained)?;
             samples[side].push(work_sample(&launch).map_err(|failure| anyhow::anyhow!("{failure}"))?);
         }
     }
     let took = Nanos::from_seconds(began.elapsed().as_secs_f64());
-    let decisive = || CPU.metrics.iter().filter(|metric| metric.weight == Weight::Verdict);
+    let first = &samples[0][0];
+    let is_decisive = |metric: &&Metric| metric.weight == Weight::Verdict && metric.value(first).is_some();
+    let decisive = || CPU.metrics.iter().filter(is_decisive);
     let level = Alpha::shared_by(2 * decisive().count());
     let verdict = |metric: &Metric, side: usize| -> Result<&'static str> {
         let column =

@@ -90,7 +90,7 @@ fn rows(
 
 /// Seconds a call, as the experiment measures it.
 fn by_dunnage(bench: &mut Bench, subject: &mut dyn Subject) -> Result<f64> {
-    let words = vec![WINDOW.0.to_string(), CALL.to_owned()];
+    let words = vec![WINDOW.0.to_string(), "0".to_owned(), CALL.to_owned()];
     let work = Work::new("syscall", words, WINDOW);
     bench.interrupted |= bench.run.interrupts.asked();
     ensure!(!bench.interrupted, "interrupted");

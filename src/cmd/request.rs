@@ -13,7 +13,7 @@ use dunnage_analysis::distinct;
 use self::words::{CACHE, Caches};
 use crate::cli::Selection;
 use crate::exit::{nothing, usage};
-use crate::experiment::{self, Experiment, Setting};
+use crate::experiment::{self, Experiment, Setting, SettingKey};
 use crate::plan::{self, Chosen, Entry, Ladder, Plan, Relation, Request, Rounds};
 use crate::plan_file::{self, Length, PlanFile, Typed, Variants};
 use crate::report::text::listed;
@@ -230,9 +230,13 @@ pub fn may_empty_caches() -> Result<()> {
 /// Where nothing was chosen, a quick run takes few values of each setting.
 fn choose_quick_values(experiments: &[&'static str], chosen: &mut Vec<Chosen>) {
     for experiment in named(experiments) {
-        for key in experiment.keys {
-            if chosen.iter().all(|(own, _)| own != key.name) {
-                let values = (experiment.quick_values)(key).iter().map(|value| (*value).to_owned());
+        let is_guarded = |key: &SettingKey| experiment.guarded.iter().any(|one| one.name == key.name);
+        for key in experiment.all_keys() {
+            let values = (experiment.quick_values)(key);
+            // A guarded key is not written down with what holds anyway.
+            let holds = is_guarded(key) && key.values.first() == values.first();
+            if !holds && chosen.iter().all(|(own, _)| own != key.name) {
+                let values = values.iter().map(|value| (*value).to_owned());
                 chosen.push((plan::key_of(experiment, key), values.collect()));
             }
         }

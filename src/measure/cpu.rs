@@ -2,7 +2,9 @@
 
 use super::{work_sample, worked};
 use crate::experiment::Setting;
-use crate::experiment::cpu::{PASS, SETTLING, forget_waiting, passes_of, say_what_is_missing};
+use crate::experiment::cpu::{
+    FIXED_PASS, PASS, SETTLING, fixed_of, forget_waiting, passes_of, say_what_is_missing,
+};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
 use crate::subject::{RunContext, Subject, Work};
 use crate::units::Nanos;
@@ -12,7 +14,7 @@ const PATIENCE: i64 = 50;
 
 /// Takes a sample.
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
-    let launch = worked(subject, run, &work(passes_of(setting), 0))?;
+    let launch = worked(subject, run, &work(passes_of(setting), 0, fixed_of(setting)))?;
     let mut sample = work_sample(&launch)?;
     check(&sample)?;
     if launch.message.inside.has_own_kernel() {
@@ -22,11 +24,12 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     Ok(sample)
 }
 
-/// The work of a sample with so many passes; `more` is for benchmarks, which plant so many thousandths of
-/// the work beside it.
-pub fn work(passes: usize, more: u32) -> Work {
-    let takes = Nanos((SETTLING.0 + PASS.0 * passes as i64) * PATIENCE);
-    Work::new("cpu", vec![passes.to_string(), more.to_string()], takes)
+/// The work of a sample with so many passes, and with so many in a row; `more` is for benchmarks, which plant so many
+/// thousandths of the work beside it.
+pub fn work(passes: usize, more: u32, fixed: u32) -> Work {
+    let takes = SETTLING.0 + PASS.0 * passes as i64 + FIXED_PASS.0 * i64::from(fixed);
+    let words = vec![passes.to_string(), more.to_string(), fixed.to_string()];
+    Work::new("cpu", words, Nanos(takes * PATIENCE))
 }
 
 /// Refuses a sample whose work came to something else than it should.

@@ -18,9 +18,13 @@ use support::{Need, lacks};
 
 const ROUNDS: usize = 20;
 /// Positions of metrics.
-const HASHING: usize = 2;
-const HASHING_ALL: usize = 7;
-const DISTURBED: usize = 12;
+const ELAPSED: usize = 0;
+const HASHING: usize = 4;
+const HASHING_ALL: usize = 9;
+const DISTURBED: usize = 14;
+const CPU_TIME: usize = 16;
+const THROTTLED_TIME: usize = 18;
+const THROTTLED_PERIODS: usize = 20;
 
 /// The verdicts about one subject against another, by metric.
 fn verdicts(report: &Value, subject: &str, against: &str) -> Vec<(String, String)> {
@@ -42,10 +46,10 @@ fn three_percent_more_are_found_and_none_are_called_the_same() {
     for (subject, word) in [("slow", "slower"), ("like", "same")] {
         let all: Vec<_> = verdicts(&report, subject, "one");
         let decided: Vec<_> = all.iter().filter(|(_, verdict)| verdict != "context").collect();
-        assert_eq!(decided.len(), 10, "{all:?}");
+        assert_eq!(decided.len(), 12, "{all:?}");
         assert!(decided.iter().all(|(_, verdict)| verdict == word), "{subject}: {all:?}");
     }
-    assert!(ran.stdout.contains("computing against one: 10 same, 10 slower"), "{ran}");
+    assert!(ran.stdout.contains("computing against one: 12 same, 12 slower"), "{ran}");
 }
 
 #[test]
@@ -62,8 +66,13 @@ fn planted() -> Recorded {
     let values = |cell: usize| {
         let mut rng = Rng::for_stream(11, cell as u64);
         let column = |metric: usize| {
-            let is_time = CPU.metrics[metric].weight == Weight::Verdict;
-            let mut value = || if is_time { 1e-4 * (1.0 + 0.001 * rng.standard_normal()) } else { 0.01 };
+            let is_time = CPU.metrics[metric].weight == Weight::Verdict || metric == CPU_TIME;
+            let is_limited = (THROTTLED_TIME..=THROTTLED_PERIODS + 1).contains(&metric);
+            let mut value = || match is_time {
+                true => 1e-4 * (1.0 + 0.001 * rng.standard_normal()),
+                false if is_limited => f64::NAN,
+                false => 0.01,
+            };
             (0..ROUNDS).map(|_| value()).collect()
         };
         (0..CPU.metrics.len()).map(column).collect()
@@ -108,6 +117,85 @@ fn all_at_once_before_one_alone_is_suspect_and_a_tenth_less_is_not() {
     assert_eq!(about_crun(&run, &analysis, &[HASHING]), [Verdict::Same]);
 }
 
+/// Computing on crun and its twin takes longer by a ninth for whoever waits, while no pass of a tenth of a millisecond is slower.
+fn planted_to_wait() -> Recorded {
+    let mut run = planted();
+    for cell in 0..run.series.len() {
+        if run.plan.subjects[run.plan.cells[cell].subject].label.starts_with("crun") {
+            run.series[cell].values[ELAPSED].iter_mut().for_each(|value| *value *= 1.11);
+        }
+    }
+    run
+}
+
+/// What `cpus=0.9` does to a second of work.
+#[test]
+fn a_limit_is_seen_by_whoever_waits_and_told_as_the_reason() {
+    let mut run = planted_to_wait();
+    let cell = cell_of(&run, "crun");
+    run.series[cell].values[THROTTLED_TIME] = vec![0.11e-4; ROUNDS];
+    run.series[cell].values[THROTTLED_PERIODS] = vec![17.0; ROUNDS];
+    let analysis = analyse(&run);
+    assert_eq!(rules(&analysis), [""; 0]);
+    assert_eq!(about_crun(&run, &analysis, &[ELAPSED, HASHING]), [Verdict::More, Verdict::Same]);
+    let told = analysis.experiment_tables[0].summary.join("\n");
+    for words in [
+        "a fixed work by one thread takes 11.",
+        " % longer on `crun` than on `bare`, 111 µs, not 100 µs: its CPU limit is the reason; throttled for 11.0 µs in 17 periods",
+    ] {
+        assert!(told.contains(words), "{told}");
+    }
+    assert!(!told.contains("by all threads"), "nothing held those back: {told}");
+}
+
+/// The same length without a limit has another reason.
+#[test]
+fn others_on_the_cpu_are_not_called_a_limit() {
+    let told = analyse(&planted_to_wait()).experiment_tables[0].summary.join("\n");
+    assert!(told.contains("others on its CPUs are the reason, no limit"), "{told}");
+}
+
+/// Nobody gets more than nine tenths of each period, but for what one period lends: so long the work takes at least, and the
+/// kernel's own counters say why.
+#[test]
+fn nine_tenths_of_a_cpu_are_seen_in_a_second_of_work() {
+    const TEST: &str = "nine_tenths_of_a_cpu_are_seen_in_a_second_of_work";
+    if lacks(TEST, Need::Root) || lacks(TEST, Need::Cgroup) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let options = "-s bare -s limited=bare:cpus=0.9 --set passes=30 --rounds 1 -o DIR";
+    let ran = dunnage.run(&format!("run cpu {options}"));
+    assert_eq!(ran.code, 0, "{ran}");
+    let lines = std::fs::read_to_string(dunnage.directory().join("samples.jsonl")).expect("samples");
+    let samples = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let counters = samples.map(|one| one["counters"].clone());
+    let (limited, free): (Vec<Value>, Vec<Value>) = counters
+        .filter(|counters| counters["fixed_one"].is_i64())
+        .partition(|counters| counters["fixed_one_throttled"].is_i64());
+    assert!(limited.len() == 2 && free.len() >= 2, "warmed up once, measured once: {lines}");
+    for sample in &limited {
+        let number = |name: &str| sample[name].as_f64().unwrap_or_else(|| panic!("{name}: {sample}"));
+        for width in ["fixed_one", "fixed_all"] {
+            let [cpu, throttled, time] =
+                ["_cpu", "_throttled", "_throttled_time"].map(|end| number(&format!("{width}{end}")));
+            // One period more may begin, and one may lend to the next what its CPUs were handed.
+            assert!(cpu <= (number(width) / 100e6 + 1.0) * 90e6 + 2.0 * 5e6, "{width} of {sample}");
+            // Where others leave it less than its limit does, nothing is throttled.
+            assert!(cpu < number(width) * 0.88 || throttled * time > 0.0, "{width} of {sample}");
+            assert!(number(&format!("{width}_periods")) >= throttled, "{width} of {sample}");
+        }
+        assert!(
+            number("fixed_one_throttled_time") <= number("fixed_one") - number("fixed_one_cpu") + 1e6,
+            "{sample}"
+        );
+    }
+    let is_throttled =
+        limited.last().is_some_and(|sample| sample["fixed_all_throttled_time"].as_i64() > Some(0));
+    let told = "a fixed work by all threads on `limited` is throttled for";
+    assert_eq!(ran.stdout.replace("\n    ", " ").contains(told), is_throttled, "{ran}");
+}
+
 #[test]
 fn two_rounds_cannot_say_that_all_at_once_were_too_fast() {
     let mut run = planted();
@@ -147,7 +235,8 @@ fn works_on(test: &str, subject: &str, needs: &[Need]) {
         return;
     }
     let dunnage = Dunnage::new();
-    let ran = dunnage.run(&format!("run cpu -s bare -s {subject} --set passes=30 --rounds 1 -o DIR"));
+    let ran = dunnage
+        .run(&format!("run cpu -s bare -s {subject} --set passes=30 --set fixed=30 --rounds 1 -o DIR"));
     assert_eq!(ran.code, 0, "{ran}");
     let lines = std::fs::read_to_string(dunnage.directory().join("samples.jsonl")).expect("samples");
     let samples: Vec<Value> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();

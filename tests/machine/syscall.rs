@@ -66,7 +66,9 @@ fn check(sample: &Value, facts: &Value) {
 
 fn measured(subjects: &str, options: &str) -> (Dunnage, Vec<(Value, Value)>) {
     let dunnage = Dunnage::new();
-    let ran = dunnage.run(&format!("run syscall {subjects} --set window=2ms --rounds 1 {options} -o DIR"));
+    let ran = dunnage.run(&format!(
+        "run syscall {subjects} --set window=2ms --set fixed=1000 --rounds 1 {options} -o DIR"
+    ));
     assert_eq!(ran.code, 0, "{ran}");
     assert_eq!(dunnage.left_in_state(), [""; 0].map(std::path::PathBuf::from), "{ran}");
     let samples = samples(&dunnage);
@@ -87,6 +89,34 @@ fn every_call_is_measured_on_the_host_and_reading_the_clock_there_makes_no_call(
             assert!(of("clock_vdso") < of("clock_gettime"), "{sample}");
         }
     }
+}
+
+/// Under a tenth of a CPU no batch tells of the limit; a million calls in a row do, and the kernel's counters say why.
+#[test]
+fn a_tenth_of_a_cpu_is_seen_in_a_million_calls() {
+    const TEST: &str = "a_tenth_of_a_cpu_is_seen_in_a_million_calls";
+    if lacks(TEST, Need::Root) || lacks(TEST, Need::Cgroup) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let options = "-s bare -s limited=bare:cpus=0.1 --no-vary --set fixed=1000000 --rounds 1 -o DIR";
+    let ran = dunnage.run(&format!("run syscall {options}"));
+    assert_eq!(ran.code, 0, "{ran}");
+    let samples = samples(&dunnage);
+    let limited: Vec<&Value> = samples
+        .iter()
+        .map(|(sample, _)| &sample["counters"])
+        .filter(|all| all["fixed_throttled"].is_i64())
+        .collect();
+    assert!(limited.len() == 2 && samples.len() >= 4, "warmed up once, measured once: {ran}");
+    for counters in limited {
+        let number = |name: &str| counters[name].as_f64().unwrap_or_else(|| panic!("{name}: {counters}"));
+        // One period more may begin, and one may lend to the next what its CPU was handed.
+        assert!(number("fixed_cpu") <= (number("fixed") / 100e6 + 1.0) * 10e6 + 5e6, "{counters}");
+        assert!(number("fixed_throttled") > 0.0 && number("fixed_throttled_time") > 0.0, "{counters}");
+        assert!(number("fixed_throttled_time") <= number("fixed") - number("fixed_cpu") + 1e6, "{counters}");
+    }
+    assert!(ran.stdout.contains("a fixed number of calls on `limited` is throttled for"), "{ran}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! not enough, two that each do are named together, and where there is no difference nothing is. The rules
 //! about what cannot be true of system calls fire here too, and nearly do.
 
+use dunnage::experiment::syscall::CALLS;
 use dunnage::plan::{self, Entry, Layer, Request};
 use dunnage::record::Recorded;
 use dunnage::report::summary::sentences;
@@ -9,7 +10,7 @@ use dunnage::stats::Rng;
 use dunnage::subject::{Need, Spec};
 use dunnage::units::Nanos;
 use dunnage::verdict::table::{ExperimentTable, Item};
-use dunnage::verdict::{Analysis, analyse};
+use dunnage::verdict::{Analysis, Finding, Verdict, analyse};
 
 use crate::planted::{cell_of, entry, recorded, request, rules};
 
@@ -45,7 +46,11 @@ fn planted(subjects: &[&str], more: impl Fn(&Spec, &str) -> f64, noise: f64) -> 
                 let gain = if metric.name == "clock_vdso" { 60e-9 } else { 0.0 };
                 BARE - gain + pace + more(spec, metric.name) + noise * own.standard_normal()
             };
-            (0..ROUNDS).map(&mut value).collect()
+            match metric.name {
+                // Without a limit nothing is counted of it.
+                "throttled_time" | "throttled_periods" => vec![f64::NAN; ROUNDS],
+                _ => (0..ROUNDS).map(&mut value).collect(),
+            }
         });
         values.collect()
     };
@@ -74,12 +79,12 @@ fn cause_of(analysis: &Analysis, call: &str) -> Option<(String, Option<f64>, Str
         other => panic!("{other:?}"),
     };
     let row = causes(analysis).rows.iter().find(|row| text(&row[0]) == format!("docker {call}"))?;
-    let share = match &row[3] {
+    let share = match &row[5] {
         Item::Interval(share) => Some(share.value),
         Item::Nothing(_) => None,
         other => panic!("{other:?}"),
     };
-    Some((text(&row[2]), share, text(&row[4])))
+    Some((text(&row[4]), share, text(&row[6])))
 }
 
 fn asked(spec: &Spec, key: &str) -> bool {
@@ -88,6 +93,43 @@ fn asked(spec: &Spec, key: &str) -> bool {
 
 fn in_a_container(spec: &Spec, time: f64) -> f64 {
     if spec.name == "bare" { 0.0 } else { time }
+}
+
+/// A tenth of a CPU: no batch that nothing disturbed is slower, and many calls in a row take ten times as long.
+#[test]
+fn a_limit_is_seen_by_whoever_waits_for_many_calls_and_told_as_the_reason() {
+    let limit =
+        |spec: &Spec, metric: &str| if metric == "elapsed" { in_a_container(spec, 9.0 * BARE) } else { 0.0 };
+    let mut run = planted(&["bare", "docker"], limit, NOISE);
+    let docker = cell_of(&run, "docker");
+    run.series[docker].values[CALLS + 2] = vec![8.9 * BARE; ROUNDS];
+    run.series[docker].values[CALLS + 3] = vec![48.0; ROUNDS];
+    let analysis = analyse(&run);
+    let verdict = |metric: &str| {
+        let is_it = |one: &&Finding| one.about.metric == metric && one.cell == cell_of(&run, "docker");
+        analysis.findings.iter().find(is_it).map(|one| one.verdict.clone())
+    };
+    assert_eq!([verdict("getppid"), verdict("elapsed")], [Some(Verdict::Same), Some(Verdict::More)]);
+    let said = causes(&analysis).summary.join("\n");
+    assert!(said.starts_with("a fixed number of calls takes 8"), "{said}");
+    assert!(
+        said.contains("its CPU limit is the reason; throttled for") && said.contains("in 48 periods"),
+        "{said}"
+    );
+    assert!(causes(&analysis).rows.is_empty(), "no call is slower: {:?}", causes(&analysis).rows);
+    let both = causes(&analysis).notes.iter().any(|note| note.contains("what a user waits for"));
+    assert!(both, "{:?}", causes(&analysis).notes);
+}
+
+/// What the field speaks of, beside the difference in nanoseconds.
+#[test]
+fn a_slower_call_is_told_as_a_share_and_a_second_too() {
+    let slower = |spec: &Spec, call: &str| if call == "stat" { in_a_container(spec, BARE) } else { 0.0 };
+    let analysis = analyse(&planted(&["bare", "docker"], slower, NOISE));
+    let row = &causes(&analysis).rows[0];
+    let [Item::Value(share), Item::Value(rate)] = &row[2..4] else { panic!("{row:?}") };
+    assert!((0.8..=1.0).contains(share), "{share}");
+    assert!((*rate * 2.0 * BARE - 1.0).abs() < 0.2, "{rate}");
 }
 
 #[test]

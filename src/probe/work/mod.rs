@@ -6,6 +6,7 @@
 
 mod command;
 mod cpu;
+mod limit;
 mod network;
 mod spin;
 mod syscall;

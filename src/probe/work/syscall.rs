@@ -17,9 +17,11 @@
 use core::ffi::CStr;
 
 use super::super::{LEAST_BATCHES, NOTHING};
+use super::limit::{counters, fixed_work};
 use super::{Report, Words};
 use crate::sys::affinity;
 use crate::sys::calls::{self, Bench, Call, Program};
+use crate::sys::cgroup::own::CpuCounters;
 use crate::sys::raw;
 
 /// The least that a batch takes, in nanoseconds: some thousand times what the clock resolves and some
@@ -49,8 +51,9 @@ struct Series {
     failed: Option<i32>,
 }
 
-/// `syscall WINDOW [CALL…]`: makes every call, or those named, for so many nanoseconds each. Reports
-/// picoseconds, how many calls were made, and in how many batches.
+/// `syscall WINDOW COUNT [CALL…]`: makes every call, or those named, for so many nanoseconds each, and the first of all so
+/// often in a row. Reports picoseconds, how many calls were made, and in how many batches; and of those in a row wall and CPU
+/// time, and what a CPU limit did meanwhile.
 pub fn work(words: Words, report: &mut Report<'_, '_>) {
     let Some(window) = words.number(0).filter(|window| *window > 0) else {
         return report.refuse("`syscall` needs a window in nanoseconds");
@@ -59,6 +62,8 @@ pub fn work(words: Words, report: &mut Report<'_, '_>) {
         Ok(cpu) => report.result("cpu", cpu as i64),
         Err(_) => return report.refuse("it cannot be bound to a CPU"),
     }
+    // The partner of a pipe comes into the cgroup later, and only answers.
+    let counters = counters(report);
     let path = rustix::param::linux_execfn();
     let Ok(mut bench) = Bench::new(Program { path, arguments: [path, c"probe", NOTHING] }) else {
         return report.refuse("it has no /proc, no /dev/zero or no /dev/null, or no file in memory");
@@ -66,7 +71,7 @@ pub fn work(words: Words, report: &mut Report<'_, '_>) {
     conditions(report);
     let asked = |call: Call| {
         let is_it = |word: &CStr| word.to_bytes() == call.name.as_bytes();
-        words.get(1).is_none() || (1..=calls::ALL.len()).filter_map(|index| words.get(index)).any(is_it)
+        words.get(2).is_none() || (2..=calls::ALL.len() + 1).filter_map(|index| words.get(index)).any(is_it)
     };
     let mut all: Vec<Series> = calls::ALL.into_iter().filter(|call| asked(*call)).map(Series::new).collect();
     for series in &mut all {
@@ -77,6 +82,7 @@ pub fn work(words: Words, report: &mut Report<'_, '_>) {
             series.go_on(&mut bench, window, pass);
         }
     }
+    in_a_row(words.number(1).unwrap_or(0) as usize, &mut bench, counters.as_ref(), report);
     for series in &mut all {
         let name = series.call.name;
         match series.failed {
@@ -88,6 +94,25 @@ pub fn work(words: Words, report: &mut Report<'_, '_>) {
             }
         }
     }
+}
+
+/// So many calls without a look at the clock; none are reported of which one failed.
+fn in_a_row(
+    count: usize,
+    bench: &mut Bench<'_>,
+    counters: Option<&CpuCounters>,
+    report: &mut Report<'_, '_>,
+) {
+    let call = calls::ALL[0];
+    if count == 0 || bench.repeat(call, 1).is_err() {
+        return;
+    }
+    fixed_work(report, counters, "fixed", || {
+        let (cpu, began) = (raw::thread_cpu(), raw::monotonic());
+        let _ = bench.repeat(call, count);
+        let ended = raw::monotonic();
+        [ended - began, raw::thread_cpu() - cpu]
+    });
 }
 
 /// Binds this process to the last CPU that it is allowed: the first ones serve most interrupts.

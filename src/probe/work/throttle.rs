@@ -14,6 +14,7 @@ use std::thread;
 
 use dunnage_analysis::experiment::throttle::MOST_BURSTS;
 
+use super::limit::{counters, quota_of};
 use super::{Report, Words};
 use crate::sys::cgroup::own::{CpuCounters, CpuReading, Quota};
 use crate::sys::own_time::{self, Used};
@@ -25,8 +26,6 @@ const TURNS: u64 = 10_000;
 const PAUSE: u64 = 1_000_000;
 /// How long the load runs ahead where nothing throttles it: more than two periods of the usual length.
 const AHEAD: u64 = 250_000_000;
-/// The period where there is no quota, by which CPU time is told then too.
-const USUAL_PERIOD: u64 = 100_000_000;
 const MOST_PERIODS: usize = 4096;
 const MOST_THREADS: u64 = 64;
 
@@ -121,26 +120,6 @@ fn in_the_window(order: Order, count: u64, counters: Option<&CpuCounters>) -> st
         periods.look(after.at);
         Ok(Seen { aligned, before, after, periods, lanes })
     })
-}
-
-/// The counters of a cgroup that holds nothing but this process.
-fn counters(report: &mut Report<'_, '_>) -> Option<CpuCounters> {
-    match CpuCounters::open() {
-        Ok(counters) if !counters.is_the_machine() && counters.is_alone() => Some(counters),
-        Ok(_) => {
-            report.note("counters", "of the process only: others are in its cgroup too");
-            None
-        }
-        Err(missing) => {
-            report.note("counters", missing);
-            None
-        }
-    }
-}
-
-fn quota_of(counters: Option<&CpuCounters>) -> Quota {
-    let quota = counters.and_then(CpuCounters::quota);
-    quota.unwrap_or(Quota { each: None, period: USUAL_PERIOD, burst: 0 })
 }
 
 /// Does the loop so many times. Its result is used by nobody, and the compiler does not know that.

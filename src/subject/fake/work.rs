@@ -18,10 +18,17 @@ pub fn done(work: &Work, time: f64, rng: &mut Rng) -> Option<Done> {
 }
 
 /// Passes that are slower than the script's time by chance, none of them faster. All at once are a
-/// little slower than one alone.
+/// little slower than one alone. The fixed work is as long as a pass, and CPU time alone.
 fn cpu(work: &Work, time: f64, rng: &mut Rng) -> Done {
     let count = work.arguments.first().and_then(|word| word.parse().ok()).unwrap_or(1usize);
-    let mut done = Done { results: vec![("wrong".into(), 0), ("empty".into(), 100)], ..Done::default() };
+    let results =
+        [("wrong", 0), ("empty", 100), ("threads", 2)].map(|(name, value)| (name.to_owned(), value));
+    let mut done = Done { results: results.to_vec(), ..Done::default() };
+    for (width, threads, factor) in [("one", 1, 1.0), ("all", 2, 1.02)] {
+        let whole = (time * factor * (1.0 + 0.0005 * rng.standard_normal().abs()) * 1e9) as i64;
+        done.results.push((format!("fixed_{width}"), whole));
+        done.results.push((format!("fixed_{width}_cpu"), whole * threads));
+    }
     for kind in ["integer", "floating", "hashing", "memory", "chase"] {
         for (width, factor) in [("one", 1.0), ("all", 1.02)] {
             let mut pass =

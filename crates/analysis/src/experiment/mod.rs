@@ -7,6 +7,7 @@
 pub mod command;
 pub mod cpu;
 pub mod exec;
+mod fixed_work;
 pub mod lifecycle;
 pub mod primitives;
 pub mod question;

@@ -249,6 +249,8 @@ pub struct Experiment {
     /// The time that one sample takes, given the time that one launch of the subject takes from the command until all is
     /// gone.
     pub cost: fn(&Setting, Nanos) -> Nanos,
+    /// Whether what that adds to the launch is CPU time, which a CPU limit stretches.
+    pub computes: bool,
 }
 
 impl Experiment {
@@ -289,6 +291,7 @@ impl Experiment {
             quick_values: |key| key.values.get(..1).unwrap_or_default(),
             reference: |_| None,
             cost: |_, launch| launch,
+            computes: false,
         }
     }
 

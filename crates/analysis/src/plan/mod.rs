@@ -375,8 +375,16 @@ impl Plan {
 
     /// The time that the cells of these experiments take in one round.
     fn time_of(&self, is_meant: impl Fn(&str) -> bool) -> Nanos {
-        let cost =
-            |cell: &Cell| (cell.asks().cost)(&cell.setting, self.subjects[cell.subject].launch) + OVERHEAD;
+        let cost = |cell: &Cell| {
+            let Entry { spec, launch, .. } = &self.subjects[cell.subject];
+            let whole = (cell.asks().cost)(&cell.setting, *launch);
+            let limit = spec
+                .get("cpus")
+                .and_then(|cpus| cpus.parse().ok())
+                .filter(|cpus| (0.001..1.0).contains(cpus));
+            let stretched = |limit: f64| *launch + Nanos(((whole.0 - launch.0) as f64 / limit) as i64);
+            limit.filter(|_| cell.asks().computes).map_or(whole, stretched) + OVERHEAD
+        };
         self.cells.iter().filter(|cell| is_meant(cell.experiment)).map(cost).sum()
     }
 

@@ -57,6 +57,19 @@ fn relation_of(plan: &Plan, subject: &str, against: &str) -> Option<Relation> {
 }
 
 #[test]
+fn a_limit_stretches_the_time_that_computing_takes_and_no_other() {
+    let time = |experiment, text| {
+        let subjects = vec![entry(text, Layer::Bare, Ladder::AsInstalled, None)];
+        make(Request { experiments: vec![experiment], subjects, ..request(Rounds::Fixed(1)) }).round_time()
+    };
+    let [free, tenth] = ["bare", "bare:cpus=0.1"].map(|text| time("cpu", text).seconds());
+    assert!(free > 3.0 && (tenth / free - 10.0).abs() < 1.0, "{free} {tenth}");
+    for (experiment, text) in [("cpu", "bare:cpus=1.5"), ("start", "bare:cpus=0.1")] {
+        assert_eq!(time(experiment, text), time(experiment, "bare"), "{experiment} {text}");
+    }
+}
+
+#[test]
 fn the_baseline_and_one_subject_of_each_layer_have_a_twin() {
     let plan = plan(Rounds::Fixed(3));
     let twins: Vec<_> = plan.subjects.iter().filter(|entry| entry.twin_of.is_some()).collect();

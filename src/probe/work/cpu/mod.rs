@@ -1,9 +1,11 @@
 //! The work `cpu`: fixed amounts of five kinds of computing, again and again, by one thread and by one on
 //! each CPU, each bound to its own. Every pass is timed by itself, and its result is checked.
 //!
-//! Words: how many passes count, and (for benchmarks only) by how many thousandths more each pass is to do.
+//! Words: how many passes count, (for benchmarks only) by how many thousandths more each pass is to do, and how many
+//! passes of `integer` in a row are the fixed work.
 //! Reported: for each kind and width the wall time of each pass and the longest time that a thread of it
-//! spent off its CPU, in nanoseconds; what an empty pass takes; how many results were wrong.
+//! spent off its CPU, in nanoseconds; what an empty pass takes; how many results were wrong; for each width, wall and CPU
+//! time of the fixed work, and what a CPU limit did meanwhile.
 //!
 //! Deliberately absent: which pass is the one to believe. The host sees all of them.
 
@@ -15,6 +17,7 @@ mod memory;
 mod team;
 
 use self::team::{Body, Team, Told};
+use super::limit::{counters, fixed_work};
 use super::{Report, Words};
 use crate::sys::cache::Flush;
 use crate::sys::pages;
@@ -28,6 +31,8 @@ const COMPUTING: [Computing; 3] = [
     Computing { run: hashing::run, steps: hashing::STEPS, right: hashing::RIGHT },
 ];
 const MEMORY: usize = 3;
+/// Beside the kinds: `integer`, again and again without a look at the clock.
+const FIXED: usize = 5;
 
 /// A kind of work that needs no memory of its own.
 struct Computing {
@@ -42,9 +47,9 @@ const MOST_PASSES: usize = 512;
 /// Does it, and reports.
 pub(super) fn work(words: Words, report: &mut Report<'_, '_>) {
     let passes = (words.number(0).unwrap_or(1) as usize).min(MOST_PASSES);
-    let more = words.number(1).unwrap_or(0);
+    let (more, times) = (words.number(1).unwrap_or(0), words.number(2).unwrap_or(0));
     let done = team::lead(|team| {
-        let wrong = measure(team, passes, more, report);
+        let wrong = measure(team, passes, more, report) + whole(team, times, report);
         report.result("wrong", wrong);
         report.result("empty", empty() as i64);
         report.result("threads", team.size() as i64);
@@ -67,7 +72,7 @@ fn measure(team: &mut Team<'_, Own>, passes: usize, more: u64, report: &mut Repo
     // The first one brings pages, caches and clock rate to where they will be.
     for pass in 0..=passes {
         for (kind, widths) in series.iter_mut().enumerate() {
-            let task = Task { kind, more };
+            let task = Task { kind, more, times: 1 };
             let (mut alone, mut together) = (Pass::NONE, Pass::NONE);
             alone.hear(team.alone(task));
             team.together(task, |told| together.hear(told));
@@ -89,6 +94,25 @@ fn measure(team: &mut Team<'_, Own>, passes: usize, more: u64, report: &mut Repo
     wrong
 }
 
+/// The fixed work, whose length a limit and others on the CPUs are part of; returns how many results were wrong.
+fn whole(team: &mut Team<'_, Own>, times: u64, report: &mut Report<'_, '_>) -> i64 {
+    if times == 0 {
+        return 0;
+    }
+    let task = Task { kind: FIXED, more: 0, times };
+    let (mut alone, mut together) = (Pass::NONE, Pass::NONE);
+    let counters = counters(report);
+    fixed_work(report, counters.as_ref(), "fixed_one", || {
+        alone.hear(team.alone(task));
+        [alone.ended - alone.began, alone.used]
+    });
+    fixed_work(report, counters.as_ref(), "fixed_all", || {
+        team.together(task, |told| together.hear(told));
+        [together.ended - together.began, together.used]
+    });
+    alone.wrong + together.wrong
+}
+
 /// The wall time of a pass in which nothing is done: that of reading the clock. The shortest there is.
 fn empty() -> u64 {
     const TRIES: usize = 200;
@@ -105,6 +129,8 @@ struct Task {
     kind: usize,
     /// Thousandths of the work that are done beside it.
     more: u64,
+    /// How often, of the fixed work.
+    times: u64,
 }
 
 impl Task {
@@ -138,6 +164,7 @@ impl Body for Own {
         match task.kind.checked_sub(MEMORY) {
             None => {}
             Some(0) => self.flush.all(self.window),
+            Some(_) if task.kind == FIXED => {}
             Some(_) => {
                 let loads = chase::STEPS + task.beside(chase::STEPS);
                 chase::take_out(self.flush, self.cycle, self.place, loads);
@@ -146,6 +173,10 @@ impl Body for Own {
     }
 
     fn pass(&mut self, task: Task) -> u64 {
+        if task.kind == FIXED {
+            let is_wrong = |_: &u64| integer::run(integer::STEPS) != integer::RIGHT;
+            return (0..task.times).filter(is_wrong).count() as u64;
+        }
         if let Some(one) = COMPUTING.get(task.kind) {
             let result = (one.run)(one.steps);
             core::hint::black_box((one.run)(task.beside(one.steps)));
@@ -165,6 +196,7 @@ impl Body for Own {
     fn judge(&mut self, task: Task, result: u64) -> bool {
         let right = match COMPUTING.get(task.kind) {
             Some(one) => one.right,
+            None if task.kind == FIXED => 0,
             None if task.kind == MEMORY => memory::right(memory::STEPS),
             None => {
                 let right = chase::word_at(self.cycle, self.place + chase::STEPS as usize);
@@ -181,18 +213,20 @@ struct Pass {
     began: u64,
     ended: u64,
     waited: u64,
+    used: u64,
     wrong: i64,
 }
 
 impl Pass {
-    const NONE: Pass = Pass { began: u64::MAX, ended: 0, waited: 0, wrong: 0 };
+    const NONE: Pass = Pass { began: u64::MAX, ended: 0, waited: 0, used: 0, wrong: 0 };
 
-    /// From the first beginning to the last end; the longest that one of them waited.
+    /// From the first beginning to the last end; the longest that one of them waited, and what all used.
     fn hear(&mut self, told: Told) {
         let [began, ended] = told.span;
         self.began = self.began.min(began);
         self.ended = self.ended.max(ended);
         self.waited = self.waited.max((ended - began).saturating_sub(told.cpu));
+        self.used += told.cpu;
         self.wrong += i64::from(!told.is_right);
     }
 }
@@ -211,7 +245,7 @@ mod tests {
     /// Three per cent of no step would plant nothing, and a benchmark would look for it in vain.
     #[test]
     fn three_per_cent_of_each_kind_is_work() {
-        let task = Task { kind: 0, more: 30 };
+        let task = Task { kind: 0, more: 30, times: 1 };
         let steps = COMPUTING.map(|one| one.steps).into_iter().chain([memory::STEPS, chase::STEPS]);
         for steps in steps {
             let share = task.beside(steps) as f64 / steps as f64;

@@ -2,12 +2,14 @@
 //! timed by the probe itself, so that starting is no part of it.
 //!
 //! Expected to be the same everywhere. So the smallest difference that matters is small, and the verdict
-//! `same` is earned: the whole interval must lie within it.
+//! `same` is earned: the whole interval must lie within it. How fast the core is and how long a person waits are two
+//! metrics: calm passes see no limit, so a fixed work without a look at the clock is beside them.
 
 pub mod tables;
 
+use super::fixed_work;
 use super::question::{Experiment, Metric, Scope};
-use super::setting::{Setting, SettingKey};
+use super::setting::{Setting, SettingKey, fits};
 use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::Need;
@@ -21,6 +23,8 @@ pub const NAME: &str = "cpu";
 pub const PASS: Nanos = Nanos(1_900_000);
 /// The same for buffers and threads.
 pub const SETTLING: Nanos = Nanos::from_millis(50);
+/// What a pass of the fixed work takes by one thread and by all.
+pub const FIXED_PASS: Nanos = Nanos(250_000);
 /// Fewer passes than this are not done: the third fastest of a few is any of them.
 const FEWEST_PASSES: usize = 30;
 /// More than this neither.
@@ -37,7 +41,14 @@ const fn fixed_work(name: &'static str, passes: &'static str) -> Metric {
     Metric::named(name, fixed, passes).of(Unit::Seconds, Margin::fixed(0.0, 0.01))
 }
 
-static METRICS: [Metric; 14] = [
+static METRICS: [Metric; 22] = [
+    fixed_work::elapsed("elapsed", "fixed_one").meaning(
+        "one thread: a billion steps of `integer` (14,000 passes without a look at the clock), a second or more, with \
+         whatever holds it up: a CPU limit, others on its CPU. What a person waits for",
+    ),
+    fixed_work::elapsed("elapsed_all", "fixed_all").meaning(
+        "the same by a thread on each allowed CPU at once, each all of it, from the first beginning to the last end",
+    ),
     fixed_work("integer", "integer_one").meaning(
         "one thread: 75,000 multiplications, additions, shifts and exclusive ors of 64 bits, each of \
          which waits for the one before; the third fastest pass",
@@ -85,6 +96,13 @@ static METRICS: [Metric; 14] = [
                    % of them; of the kind of work with the most"),
     Metric::named("disturbed_all", disturbed, "_all").of(Unit::Share, Margin::fixed(0.1, 0.0)).context().meaning("the same of all threads at once; a pass does not count if any thread was off its CPU for more \
                    than 1 %"),
+    fixed_work::cpu_time("cpu_time", "fixed_one").meaning("CPU time of the thread during `elapsed`, by the scheduler's count"),
+    fixed_work::cpu_time("cpu_time_all", "fixed_all").meaning("CPU time of the threads during `elapsed_all`, divided by their number"),
+    fixed_work::throttled_time("throttled_time", "fixed_one").meaning("how long a CPU limit held the thread back during `elapsed`, by the `cpu.stat` of its own cgroup; \
+                   without a limit it does not apply"),
+    fixed_work::throttled_time("throttled_time_all", "fixed_all").meaning("the same of all threads at once, divided by their number"),
+    fixed_work::throttled_periods("throttled_periods", "fixed_one").meaning("in how many of the limit's periods that was (`nr_throttled`)"),
+    fixed_work::throttled_periods("throttled_periods_all", "fixed_all").meaning("the same of all threads at once"),
 ];
 
 static KEYS: [SettingKey; 1] = [SettingKey::of("passes", &["100"])
@@ -97,15 +115,26 @@ static KEYS: [SettingKey; 1] = [SettingKey::of("passes", &["100"])
           512. More find calm moments on a machine where others work",
     )];
 
+static GUARDED: [SettingKey; 1] = [SettingKey::of("fixed", &["14000"])
+    .or(|value| fits(matches!(value.parse(), Ok(0..=1_000_000)), "a whole number from 0 to 1000000"))
+    .meaning("how many passes of `integer` in a row are the fixed work of `elapsed`; 0 for none")];
+
 /// The kinds of work, as the probe names its series.
 const KINDS: [&str; 5] = ["integer", "floating", "hashing", "memory", "chase"];
 
 /// The experiment `cpu`.
 pub static CPU: Experiment = Experiment {
     keys: &KEYS,
+    guarded: &GUARDED,
+    // A tenth of the fixed work, of which a limit of nine tenths of a CPU is seen, if not to a percent.
+    quick_values: |key| if key.name == "fixed" { &["1400"] } else { key.values },
     // What starting is equalised in has ended before the first pass.
     scope: Scope::AsInstalled,
-    cost: |setting, launch| launch + SETTLING + Nanos(PASS.0 * passes_of(setting) as i64),
+    cost: |setting, launch| {
+        let passes = PASS.0 * passes_of(setting) as i64 + FIXED_PASS.0 * i64::from(fixed_of(setting));
+        launch + SETTLING + Nanos(passes)
+    },
+    computes: true,
     ..Experiment::of(NAME, "is computing slower once the container has started?", Need::Work, &METRICS)
 };
 
@@ -114,11 +143,17 @@ pub fn passes_of(setting: &Setting) -> usize {
     setting.get("passes").and_then(|value| value.parse().ok()).unwrap_or(MOST_PASSES)
 }
 
+/// How many passes in a row are the fixed work.
+pub fn fixed_of(setting: &Setting) -> u32 {
+    setting.get("fixed").unwrap_or(GUARDED[0].values[0]).parse().unwrap_or(0)
+}
+
 /// A kernel that came with the container counts CPU time in its own way, perhaps in ticks longer than a pass.
 pub fn forget_waiting(sample: &mut Sample) {
     const REASON: &str = "the kernel inside is not the host's, and its CPU time is not the scheduler's";
     sample.series.retain(|(name, _)| !name.ends_with(WAITED));
-    let lost = ["waiting", "waiting_all", "disturbed", "disturbed_all"];
+    sample.counters.retain(|(name, _)| !name.ends_with("_cpu"));
+    let lost = ["waiting", "waiting_all", "disturbed", "disturbed_all", "cpu_time", "cpu_time_all"];
     sample.missing.extend(lost.map(|name| (name.into(), REASON.to_owned())));
 }
 
@@ -203,6 +238,7 @@ fn disturbed(sample: &Sample, width: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Weight;
 
     fn sample(wall: &[i64], waited: &[i64]) -> Sample {
         let mut sample = Sample { counters: vec![("empty".into(), 100)], ..Sample::default() };
@@ -223,7 +259,7 @@ mod tests {
     fn the_third_fastest_calm_pass_stands_for_a_sample() {
         // The fastest of all was disturbed: it does not enter, whatever its time.
         let one = sample(&[5_100, 7_100, 90_000, 6_100, 8_100], &[1_000, 0, 20, 60, 0]);
-        for metric in &METRICS[..10] {
+        for metric in METRICS.iter().filter(|one| one.weight == Weight::Verdict).skip(2) {
             assert_eq!(metric.value(&one), Some(8e-6), "{}", metric.name);
         }
     }

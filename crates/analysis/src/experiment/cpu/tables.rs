@@ -2,7 +2,8 @@
 //! true of fixed work that is done by one thread and by all.
 
 use super::NAME;
-use crate::experiment::Metric;
+use crate::experiment::fixed_work::reason;
+use crate::experiment::{Metric, Weight};
 use crate::stats::{Estimate, Pairs};
 use crate::text::listed;
 use crate::units::{Unit, counted};
@@ -17,6 +18,11 @@ const ALL: &str = "_all";
 const SHORTER: f64 = 0.9;
 /// Threads that are off their CPUs for longer than this share of the time are worth a sentence.
 const WAITING: f64 = 0.1;
+
+/// Whether it is the speed of the core, and not what a person waits for, which others on the CPUs are part of.
+fn is_of_passes(metric: &Metric) -> bool {
+    metric.weight == Weight::Verdict && !metric.name.starts_with("elapsed")
+}
 
 /// Whether passes of all threads are shorter than they can be, by the whole interval of what all take as a
 /// multiple of what one takes, round by round.
@@ -33,7 +39,7 @@ pub fn shorter_together(view: &View<'_>) -> Vec<Suspect> {
         let alone = metric
             .name
             .strip_suffix(ALL)
-            .filter(|_| view.cell(cell).experiment == NAME && metric.unit == Unit::Seconds)?;
+            .filter(|_| view.cell(cell).experiment == NAME && is_of_passes(metric))?;
         let alone = view.metric_index(cell, alone)?;
         let (one, all) = (view.median(cell, alone)?, view.median(cell, together)?);
         let pairs = Pairs::align(view.columns.get(cell, alone), view.columns.get(cell, together))?;
@@ -51,12 +57,15 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
     let plan = &view.run.plan;
     let Some(first) = view.cells_of(NAME).next() else { return Vec::new() };
     let metrics = plan.metrics(&plan.cells[first]);
-    let is_of_one = |metric: &&Metric| metric.unit == Unit::Seconds && !metric.name.ends_with(ALL);
+    let is_of_one = |metric: &&Metric| metric.weight == Weight::Verdict && !metric.name.ends_with(ALL);
     let kinds: Vec<&str> = metrics.iter().filter(is_of_one).map(|metric| metric.name).collect();
-    let mut rows = Vec::new();
+    let (mut rows, mut waits) = (Vec::new(), Vec::new());
     let mut counts = std::collections::BTreeMap::new();
     for (cell, against) in view.beside_baseline(NAME) {
-        for (width, suffix) in [("one", ""), ("all", ALL)] {
+        for (width, suffix, work) in
+            [("one", "", "a fixed work by one thread"), ("all", ALL, "a fixed work by all threads")]
+        {
+            waits.extend(reason::sentence(view, [cell, against], work, suffix));
             let mut row = vec![Item::Text(view.label(cell).to_owned()), Item::Text(width.into())];
             for kind in &kinds {
                 let metric = view.metric_index(cell, &format!("{kind}{suffix}"));
@@ -79,6 +88,9 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
         "each difference from the baseline as a share of it; `same` is followed by the end of its interval that is \
          farther from zero, other words by the difference itself"
             .to_owned(),
+        "`elapsed` is what a person waits for, with limits and others on the CPUs; the other columns are the speed of the \
+         core in its calmest passes, which no limit changes"
+            .to_owned(),
     ];
     notes.extend(view.cells_of(NAME).filter_map(|cell| waited(view, cell)));
     notes.extend(view.cells_of(NAME).filter_map(|cell| lacked(view, cell)));
@@ -88,7 +100,7 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
     vec![ExperimentTable {
         rows,
         notes,
-        summary: vec![format!("computing against {baseline}: {counted}")],
+        summary: [format!("computing against {baseline}: {counted}")].into_iter().chain(waits).collect(),
         ..ExperimentTable::new(NAME, "verdicts", title, names.map(Column::of_texts).collect())
     }]
 }
@@ -119,7 +131,7 @@ fn signed(percent: f64) -> String {
 fn lacked(view: &View<'_>, cell: usize) -> Option<String> {
     let plan = &view.run.plan;
     let metrics = plan.metrics(&plan.cells[cell]);
-    let times = (0..metrics.len()).filter(|&metric| metrics[metric].unit == Unit::Seconds);
+    let times = (0..metrics.len()).filter(|&metric| is_of_passes(&metrics[metric]));
     let columns: Vec<_> = times.map(|metric| view.columns.get(cell, metric)).collect();
     let measured = columns.iter().map(|column| column.len()).max()?;
     let is_measured = |round: &usize| {

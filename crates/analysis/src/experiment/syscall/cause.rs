@@ -11,6 +11,7 @@
 //!
 //! Deliberately absent: which keys are tried, which experiments and persons decide, and words.
 
+use super::CALLS;
 use crate::plan::{Plan, Relation};
 use crate::stats::{self, Alpha, Share};
 use crate::verdict::View;
@@ -58,12 +59,13 @@ pub enum Found {
     BelowNoise,
 }
 
-/// Where everything that was asked for is compared with the baseline: indices into the findings.
+/// Where every call of what was asked for is compared with the baseline: indices into the findings.
 pub fn asked(view: &View<'_>, experiment: &str) -> Vec<usize> {
     let plan = &view.run.plan;
     let is_asked = |finding: &Finding| {
         let (own, other) = (&plan.cells[finding.cell], &plan.cells[finding.against]);
         own.experiment == experiment
+            && finding.metric < CALLS
             && plan.baseline_of(experiment) == other.subject
             && plan.is_original(own.subject)
     };

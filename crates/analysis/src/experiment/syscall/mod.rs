@@ -1,5 +1,6 @@
 //! What does isolation add to a system call? Each call is made in batches inside a started container, on one
-//! CPU, and timed by the probe; starting the container is no part of it.
+//! CPU, and timed by the probe; starting the container is no part of it. Batches that nothing disturbed say what a call takes;
+//! a fixed number of calls in a row says what a user waits for, under a limit too.
 //!
 //! Deliberately absent: how calls are made and timed, which stands in `sys::calls` and `probe::work`, and which
 //! part of a container adds it, which is found by leaving parts out (`cause`).
@@ -8,6 +9,7 @@ mod cause;
 pub mod suspects;
 pub mod tables;
 
+use super::fixed_work;
 use super::question::{Event, Experiment, Metric, Scope, Variation};
 use super::setting::{Setting, SettingKey, fits};
 use crate::outcome::Sample;
@@ -35,8 +37,15 @@ fn seconds(sample: &Sample, call: &str) -> Option<f64> {
     Some(sample.counter(call)? as f64 * 1e-12)
 }
 
-/// One for each call.
-pub static METRICS: [Metric; 12] = [
+/// How many of the metrics are calls; the others are of many in a row.
+pub const CALLS: usize = 12;
+/// What a call of the fixed work takes, for the prediction.
+const FIXED_CALL: Nanos = Nanos(150);
+/// By which name the probe reports it.
+const FIXED: &str = "fixed";
+
+/// One for each call, and what a user waits for.
+pub static METRICS: [Metric; 16] = [
     call("getppid").meaning(
         "one `getppid` by the `syscall` instruction: the way into the kernel and back, what filters do \
          on it, and a process id that is looked up in the caller's PID namespace",
@@ -69,12 +78,32 @@ pub static METRICS: [Metric; 12] = [
         "`clone` without shared memory, `execve` of the probe itself with a task that ends at once, and \
          `wait4` until it has: holds the libc start of the static executable and its page faults",
     ),
+    fixed_work::elapsed("elapsed", FIXED).of(Unit::Seconds, Margin::fixed(0.0, 0.03)).meaning(
+        "4 million `getppid` in a row, from before the first to after the last, with whatever holds them up: a CPU limit, \
+         others on the CPU. What a user waits for; not a time of one call",
+    ),
+    fixed_work::cpu_time("cpu_time", FIXED).meaning("CPU time of the thread during `elapsed`, by the scheduler's count"),
+    fixed_work::throttled_time("throttled_time", FIXED).meaning(
+        "how long a CPU limit held the thread back during `elapsed`, by the `cpu.stat` of its own cgroup; without a limit it \
+         does not apply",
+    ),
+    fixed_work::throttled_periods("throttled_periods", FIXED)
+        .meaning("in how many of the limit's periods that was (`nr_throttled`)"),
 ];
 
 static KEYS: [SettingKey; 1] = [SettingKey::of("window", &["10ms"]).or(takes_a_window).meaning(
     "for how long each call is made again and again, in 100 batches at least and at most 3 million \
           times; `200ms` for 3 million of the shortest",
 )];
+
+static GUARDED: [SettingKey; 1] = [SettingKey::of("fixed", &["4000000"])
+    .or(|value| fits(matches!(value.parse(), Ok(0..=1_000_000_000)), "a whole number from 0 to 1000000000"))
+    .meaning("how many `getppid` in a row are the fixed work of `elapsed`; 0 for none")];
+
+/// How many calls in a row are the fixed work.
+pub fn fixed_of(setting: &Setting) -> u32 {
+    setting.get("fixed").unwrap_or(GUARDED[0].values[0]).parse().unwrap_or(0)
+}
 
 fn takes_a_window(value: &str) -> Result<(), String> {
     let is_one = parse_duration(value).is_some_and(|seconds| (0.001..=10.0).contains(&seconds));
@@ -86,7 +115,7 @@ pub fn window(setting: &Setting) -> Nanos {
     Nanos::from_seconds(setting.get("window").and_then(parse_duration).unwrap_or(0.01))
 }
 
-/// What all calls of a sample take: their windows, or the least number of batches where that is more, and what
+/// What all calls of a sample take: those in a row, and their windows, or the least number of batches where that is more, and what
 /// finding the size of the batches takes.
 pub fn takes(setting: &Setting) -> Nanos {
     const AROUND: Nanos = Nanos::from_millis(1);
@@ -97,12 +126,16 @@ pub fn takes(setting: &Setting) -> Nanos {
         let batch = if call.name == FORK_EXEC_WAIT { PROCESS } else { BATCH };
         window(setting).max(Nanos(batch * LEAST_BATCHES as i64)) + AROUND
     };
-    METRICS.iter().map(one).fold(Nanos(0), |sum, one| sum + one)
+    let fixed = Nanos(FIXED_CALL.0 * i64::from(fixed_of(setting)));
+    METRICS[..CALLS].iter().map(one).fold(fixed, |sum, one| sum + one)
 }
 
 /// The experiment `syscall`.
 pub static SYSCALL: Experiment = Experiment {
     keys: &KEYS,
+    guarded: &GUARDED,
+    // A quarter of the calls in a row, which a limit still stretches over several periods.
+    quick_values: |key| if key.name == "fixed" { &["1000000"] } else { key.values },
     // What is left out of containers, one at a time, to see which part of the difference goes. A user namespace is
     // what most are without: there it is added.
     varies: &[
@@ -123,6 +156,7 @@ pub static SYSCALL: Experiment = Experiment {
     scope: Scope::Few,
     event: Event::Often("call"),
     cost: |setting, launch| launch + takes(setting),
+    computes: true,
     ..Experiment::of(
         NAME,
         "what does isolation add to a system call, and which part of it?",
@@ -146,8 +180,8 @@ mod tests {
 
     #[test]
     fn each_metric_is_its_own_counter_in_picoseconds() {
-        for (index, metric) in METRICS.iter().enumerate() {
-            let counters = METRICS
+        for (index, metric) in METRICS[..CALLS].iter().enumerate() {
+            let counters = METRICS[..CALLS]
                 .iter()
                 .enumerate()
                 .map(|(other, one)| (one.name.into(), if other == index { 123_456 } else { 7 }));

@@ -3,13 +3,17 @@
 //! inside; here it gets words.
 
 use super::cause::{self, Cause, Found, Tried};
+use crate::experiment::fixed_work::reason;
 use crate::text::listed;
 use crate::units::{Unit, counted};
 use crate::verdict::View;
+use crate::verdict::finding::Finding;
 use crate::verdict::kind::Kind;
 use crate::verdict::table::{Column, ExperimentTable, Item};
 
 const NAME: &str = super::NAME;
+/// The fixed work in words.
+const WORK: &str = "a fixed number of calls";
 /// Shares below this are counted, not listed, where a cause was not resolved.
 const LISTED: f64 = 0.1;
 
@@ -34,6 +38,18 @@ fn causes(view: &View<'_>) -> ExperimentTable {
                 .to_owned(),
         );
     }
+    let waits: Vec<String> = view
+        .beside_baseline(NAME)
+        .into_iter()
+        .filter_map(|(cell, against)| reason::sentence(view, [cell, against], WORK, ""))
+        .collect();
+    if !waits.is_empty() {
+        notes.push(
+        "the figure of a call is what it takes where nothing disturbs it, and no CPU limit changes that; what a user waits for, \
+         with limits and others on the CPU, is `elapsed`, of many in a row"
+            .to_owned(),
+    );
+    }
     notes.extend(store_bypass(view, &found));
     notes.extend(not_listed(view));
     let plan = &view.run.plan;
@@ -48,6 +64,8 @@ fn causes(view: &View<'_>) -> ExperimentTable {
         vec![
             Item::Text(format!("{subject} {}", plan.metrics(cell)[finding.metric].name)),
             finding.difference.map_or_else(|| Item::Nothing("no numbers".into()), Item::Interval),
+            Item::value(of_baseline(view, finding), "no numbers"),
+            Item::value(rate(view, finding), "no numbers"),
             Item::Text(named),
             share,
             Item::Text(others(cause)),
@@ -56,6 +74,8 @@ fn causes(view: &View<'_>) -> ExperimentTable {
     let columns = vec![
         Column::of_texts("subject, call"),
         Column::of_values("difference", Unit::Seconds),
+        Column::of_values("of the baseline", Unit::Share),
+        Column::of_values("a second", Unit::PerSecond),
         Column::of_texts("cause"),
         Column::of_values("goes with it", Unit::Share),
         Column::of_texts("what else does something"),
@@ -63,10 +83,21 @@ fn causes(view: &View<'_>) -> ExperimentTable {
     let title = "what is slower than the baseline, and what takes the difference away".to_owned();
     ExperimentTable {
         rows: found.iter().map(row).collect(),
-        summary: summary(view, &found),
+        summary: summary(view, &found).into_iter().chain(waits).collect(),
         notes,
         ..ExperimentTable::new(NAME, "causes", title, columns)
     }
+}
+
+/// The difference as a share of what the baseline takes.
+fn of_baseline(view: &View<'_>, finding: &Finding) -> Option<f64> {
+    let baseline = view.median(finding.against, finding.metric).filter(|time| *time > 0.0)?;
+    Some(finding.difference?.value / baseline)
+}
+
+/// How many there are in a second of nothing else.
+fn rate(view: &View<'_>, finding: &Finding) -> Option<f64> {
+    view.median(finding.cell, finding.metric).filter(|time| *time > 0.0).map(|time| 1.0 / time)
 }
 
 /// What is said of the calls that are in no row: that none is slower where every one was decided, and else how

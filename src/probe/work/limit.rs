@@ -1,0 +1,52 @@
+//! The CPU limit of the probe's cgroup: what it is, and what it did between the two ends of a fixed work.
+
+use super::Report;
+use crate::advise::Throttling;
+use crate::sys::cgroup::own::{CpuCounters, Quota};
+
+/// The period where there is no quota, by which CPU time is told then too.
+const USUAL_PERIOD: u64 = 100_000_000;
+
+/// The counters of a cgroup that holds nothing but this process.
+pub fn counters(report: &mut Report<'_, '_>) -> Option<CpuCounters> {
+    match CpuCounters::open() {
+        Ok(counters) if !counters.is_the_machine() && counters.is_alone() => Some(counters),
+        Ok(_) => {
+            report.note("counters", "of the process only: others are in its cgroup too");
+            None
+        }
+        Err(missing) => {
+            report.note("counters", missing);
+            None
+        }
+    }
+}
+
+pub fn quota_of(counters: Option<&CpuCounters>) -> Quota {
+    let quota = counters.and_then(CpuCounters::quota);
+    quota.unwrap_or(Quota { each: None, period: USUAL_PERIOD, burst: 0 })
+}
+
+/// Does a fixed work, whose wall and CPU time this gives, and reports both by this name; and what the limit did
+/// meanwhile, where there is one.
+pub fn fixed_work(
+    report: &mut Report<'_, '_>,
+    counters: Option<&CpuCounters>,
+    name: &str,
+    work: impl FnOnce() -> [u64; 2],
+) {
+    let read = || counters?.read()?.throttling;
+    let before = read();
+    let [wall, cpu] = work();
+    let after = read();
+    let mut say = |what: &str, value: u64| report.result(&format!("{name}{what}"), value as i64);
+    say("", wall);
+    say("_cpu", cpu);
+    let limit = before.zip(after).zip(quota_of(counters).each);
+    if let Some(((before, after), _)) = limit {
+        let Throttling { periods, throttled, waited } = after.since(before);
+        say("_periods", periods);
+        say("_throttled", throttled);
+        say("_throttled_time", waited.0 as u64);
+    }
+}
