@@ -4,7 +4,7 @@
 
 use super::rows::{Row, quota_in_words};
 use super::window::Measured;
-use crate::stats::quota::{Backlog, Health, TOLERANCE};
+use crate::stats::quota::{Backlog, Health, Load, TOLERANCE};
 use crate::units::Unit;
 
 /// How far a latency may be from the model's, as a share of that: waking and ticks are not in the model.
@@ -30,7 +30,16 @@ fn sentence(cells: &[&Measured]) -> Option<String> {
     let Some(control) = best(cells.iter().filter(|cell| cell.is_control())) else {
         return Some(format!("{seen}; no quota above the load was measured, so that the cause is not told"));
     };
-    let both = format!("with {}, above the load,{}; {seen}", quota_in_words(control.quota), told(control));
+    let work = worst.work_share(control).map(|share| {
+        let [less, all] = [worst, control].map(|cell| Unit::PerSecond.format(cell.work_rate()));
+        format!(", and {} of the control's work is done, {less} of {all}", Unit::Share.format(share))
+    });
+    let both = format!(
+        "with {}, above the load,{}; {seen}{}",
+        quota_in_words(control.quota),
+        told(control),
+        work.unwrap_or_default()
+    );
     let off = [control, worst].into_iter().find_map(|cell| Some((cell, off_the_model(cell)?)));
     Some(match off {
         None => format!("{both}: the quota is the cause"),
@@ -76,7 +85,10 @@ fn off_the_model(cell: &Measured) -> Option<String> {
 fn told(cell: &Measured) -> String {
     let periods = match cell.throttling {
         Some([periods, 0, _]) => format!(" none of {periods} periods is throttled"),
-        Some([periods, throttled, _]) => format!(" {throttled} of {periods} periods are throttled"),
+        Some([periods, throttled, time]) => {
+            let time = Unit::Seconds.format(time as f64 / 1e9);
+            format!(" {throttled} of {periods} periods are throttled, {time} in all")
+        }
         None => " there are no periods".into(),
     };
     let shown = |seconds: f64| Unit::Seconds.format(seconds);
@@ -85,6 +97,8 @@ fn told(cell: &Measured) -> String {
             let (more, ideal) = (shown(more), shown(ideal));
             format!(", and each burst waited {more} longer than the one before (model: {ideal})")
         }
+        // It stops by the clock, whatever was done until then.
+        _ if matches!(cell.demand.load, Load::Alternating { .. }) => String::new(),
         (Backlog::Grows(_), None, _) => format!(", and {} bursts are left over", cell.waiting),
         (_, _, Some(median)) => format!(", and the median burst takes {}", shown(median)),
         _ => String::new(),
@@ -114,7 +128,10 @@ mod tests {
         let told = of(&[without_a_quota(), measured(100), measured(10)]).unwrap();
         assert!(told.starts_with("with 1 CPU, above the load, none of 30 periods is throttled"), "{told}");
         assert!(
-            told.ends_with("longer than the one before (model: 400 ms): the quota is the cause"),
+            told.ends_with(
+                "longer than the one before (model: 400 ms), and 20.0 % of the control's work is done, 50.0 M/s of 250 M/s: \
+                 the quota is the cause"
+            ),
             "{told}"
         );
         assert_eq!(of(&[without_a_quota(), measured(100)]), None);

@@ -24,6 +24,12 @@ pub struct Row {
     pub measured: Measured,
 }
 
+/// What a cell's work is a share of: the same subject and load without a quota, else with the largest above the load.
+pub fn control<'a>(rows: &'a [Row], row: &Row) -> Option<&'a Measured> {
+    let first = &rows.iter().find(|one| one.name == row.name)?.measured;
+    (first.quota.is_none() || first.is_control()).then_some(first)
+}
+
 /// By subject and load, the largest quota first.
 pub fn rows(view: &View<'_>) -> Vec<Row> {
     let plan = &view.run.plan;

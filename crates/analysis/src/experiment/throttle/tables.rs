@@ -1,12 +1,12 @@
-//! What a CPU quota did to a load, beside what the model says it does to that load: one row a cell, and a second
-//! table for the latency of bursts. Only rounds that were completed are shown.
+//! What a CPU quota did to a load, beside what the model says it does to that load: one row a cell, a second table for
+//! the work that was done, and a third for the latency of bursts. Only rounds that were completed are shown.
 //!
 //! A row is not compared with another subject: the reference is the model, and the replicates are the
 //! periods of the quota and the bursts. Deliberately absent: any word for waiting that would call it lost. What
 //! a throttled process could not use, others could.
 
 use super::cause;
-use super::rows::{Row, quota_in_words, rows};
+use super::rows::{Row, control, quota_in_words, rows};
 use super::window::{FEWEST_FOR_A_SLOPE, Measured, seconds};
 use crate::stats::quota::{Backlog, Health, Load};
 use crate::stats::{Alpha, Estimate};
@@ -15,7 +15,7 @@ use crate::verdict::View;
 use crate::verdict::table::{Column, ExperimentTable, Item};
 
 /// The names of the tables.
-pub const TABLES: [&str; 2] = ["quota", "bursts"];
+pub const TABLES: [&str; 3] = ["quota", "work", "bursts"];
 /// Shares of throttled periods at which published rules raise an alarm; the second is that of
 /// `CPUThrottlingHigh` for Kubernetes.
 pub const PUBLISHED_ALARMS: [f64; 2] = [0.10, 0.25];
@@ -40,12 +40,31 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
     ]);
     of_quotas.push(Column::of_texts("who waits"));
     let title = "what a CPU quota does to a load, beside what the model says it does".to_owned();
-    let mut tables = vec![ExperimentTable {
-        rows: rows.iter().map(items_of).collect(),
-        notes: notes(&rows),
-        summary: cause::sentences(&rows),
-        ..ExperimentTable::new(super::NAME, TABLES[0], title, of_quotas)
-    }];
+    let of_work = [
+        Column::of_values("work a second", Unit::PerSecond),
+        Column::of_values("of the control", Unit::Share),
+        Column::of_texts("throttled periods"),
+        Column::of_values("throttled time", Unit::Seconds),
+        Column::of_values("system time", Unit::Seconds),
+    ];
+    let title_of_work = "what that does to the work done, and what the kernel counted".to_owned();
+    let mut tables = vec![
+        ExperimentTable {
+            rows: rows.iter().map(items_of).collect(),
+            notes: notes(&rows),
+            summary: cause::sentences(&rows),
+            ..ExperimentTable::new(super::NAME, TABLES[0], title, of_quotas)
+        },
+        ExperimentTable {
+            rows: rows.iter().map(|row| work_of(&rows, row)).collect(),
+            notes: vec![
+                "work: turns of a loop of one multiplication and one addition. The control is the same load without a \
+                 quota, else with the largest that is above it"
+                    .to_owned(),
+            ],
+            ..ExperimentTable::new(super::NAME, TABLES[1], title_of_work, columns(&[]).into_iter().chain(of_work).collect())
+        },
+    ];
     let bursts: Vec<&Row> = rows.iter().filter(|row| row.measured.demand.load != Load::Continuous).collect();
     if !bursts.is_empty() {
         let of_bursts = columns(&[
@@ -60,7 +79,7 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
         tables.push(ExperimentTable {
             rows: bursts.iter().map(|row| latencies_of(row)).collect(),
             notes: notes_on_bursts(&bursts),
-            ..ExperimentTable::new(super::NAME, TABLES[1], title, of_bursts)
+            ..ExperimentTable::new(super::NAME, TABLES[2], title, of_bursts)
         });
     }
     tables
@@ -82,6 +101,21 @@ fn items_of(row: &Row) -> Vec<Item> {
         Item::value(measured.throttled_per_period(), if measured.quota.is_some() { "none" } else { "-" }),
         Item::value(measured.ideal_per_period(), if has_model { "none" } else { "-" }),
         Item::Text(band_in_words(measured)),
+    ]
+}
+
+fn work_of(rows: &[Row], row: &Row) -> Vec<Item> {
+    let measured = &row.measured;
+    let share = control(rows, row).and_then(|control| measured.work_share(control));
+    let seconds = |nanos: u64| nanos as f64 / 1e9;
+    let counted = measured.throttling.map(|[periods, throttled, _]| format!("{throttled} of {periods}"));
+    vec![
+        shown(row),
+        Item::value((measured.turns > 0).then(|| measured.work_rate()), "not counted"),
+        Item::value(share, "no control"),
+        counted.map_or_else(|| Item::Nothing("-".into()), Item::Text),
+        Item::value(measured.throttling.map(|[.., time]| seconds(time)), "-"),
+        Item::Value(seconds(measured.own[1])),
     ]
 }
 

@@ -1,5 +1,7 @@
 //! What a window under a quota is called, and how its bursts are told.
 
+use super::cause::sentences;
+use super::rows::{Row, control};
 use super::suspects;
 use super::tables::band_in_words;
 use super::window::{LARGEST, Measured};
@@ -28,6 +30,7 @@ pub(super) fn measured_for(seconds: u64, each: u64) -> Measured {
         throttling: ideal.periods.map(|periods| [periods, ideal.throttled, ideal.throttled_time]),
         latencies: vec![ideal.latencies.clone()],
         waiting: ideal.waiting,
+        turns: ideal.usage / 2,
         period_cpu: Vec::new(),
         ideal,
         length,
@@ -58,6 +61,37 @@ fn growth_is_of_what_was_measured() {
     let mut several = late(300);
     several.demand.threads = 2;
     assert_eq!(several.growth(), None);
+}
+
+#[test]
+fn a_load_that_stops_by_the_clock_is_told_by_the_work_that_it_does() {
+    let alternating = |each| {
+        let mut one = measured_for(3, each);
+        one.demand.load = Load::Alternating { busy: 50 * MS, idle: 50 * MS };
+        one.ideal = quota::ideal(one.quota, one.demand, one.length);
+        Measured {
+            usage: Some(one.ideal.usage),
+            own: [one.ideal.usage, 0],
+            throttling: one
+                .ideal
+                .periods
+                .map(|periods| [periods, one.ideal.throttled, one.ideal.throttled_time]),
+            latencies: vec![one.ideal.latencies.clone()],
+            turns: one.ideal.usage / 2,
+            ..one
+        }
+    };
+    let row = |each| Row { name: ["bare".to_owned(), "alternating".to_owned()], measured: alternating(each) };
+    let rows = [row(100), row(10)];
+    assert_eq!(rows[0].measured.latency(0.5), rows[1].measured.latency(0.5), "its bursts tell nothing");
+    let share = rows[1].measured.work_share(control(&rows, &rows[1]).unwrap()).unwrap();
+    assert!((share - 0.2).abs() < 0.01, "{share}");
+    let told = &sentences(&rows)[0];
+    assert!(told.contains("30 of 30 periods are throttled, 1.2"), "{told}");
+    assert!(told.contains(", and 20.0 % of the control's work is done, 50.0 M/s of 250 M/s"), "{told}");
+    assert!(told.ends_with("the quota is the cause") && !told.contains("burst"), "{told}");
+    // Only a quota above the load is a control.
+    assert!(control(&rows[1..], &rows[1]).is_none());
 }
 
 /// A run of three rounds has three windows, and none of them is left out.

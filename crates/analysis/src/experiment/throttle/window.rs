@@ -33,6 +33,8 @@ pub struct Measured {
     pub latencies: Vec<Vec<u64>>,
     /// Bursts that were due and not done.
     pub waiting: u64,
+    /// Turns of the loop that were done: the work.
+    pub turns: u64,
     /// CPU time in each period, in nanoseconds.
     pub period_cpu: Vec<u64>,
     /// What the model says of the window that was asked for.
@@ -84,6 +86,7 @@ impl Measured {
             throttling: quota.and_then(|_| throttling()),
             latencies: vec![numbers("latency")],
             waiting: number("bursts_waiting").unwrap_or(0),
+            turns: number("turns").unwrap_or(0),
             period_cpu: numbers("period_cpu"),
             ideal: quota::ideal(quota, demand, length),
             length,
@@ -102,6 +105,7 @@ impl Measured {
             throttling: self.throttling.zip(other.throttling).map(|(one, other)| both(one, other)),
             latencies: [self.latencies, other.latencies].concat(),
             waiting: sum((self.waiting, other.waiting)),
+            turns: sum((self.turns, other.turns)),
             period_cpu: [self.period_cpu, other.period_cpu].concat(),
             ..self
         }
@@ -117,7 +121,17 @@ impl Measured {
         Some(self.usage? as f64 / self.window as f64)
     }
 
-    /// The same by the process's own account.
+    /// Turns of the loop a second.
+    pub fn work_rate(&self) -> f64 {
+        self.turns as f64 / (self.window as f64 / 1e9)
+    }
+
+    /// The work done in a second as a share of that of another cell.
+    pub fn work_share(&self, control: &Measured) -> Option<f64> {
+        (self.turns > 0 && control.turns > 0).then(|| self.work_rate() / control.work_rate())
+    }
+
+    /// CPUs used on average by the process's own account.
     pub fn own_share(&self) -> f64 {
         (self.own[0] + self.own[1]) as f64 / self.window as f64
     }
