@@ -161,26 +161,55 @@ fn a_container_of_podman_is_advised_on() {
     );
 }
 
+/// A limit of a sixth of what is wanted: no advice until it was raised as told, and none below what was wanted then.
 #[test]
-fn a_limit_that_holds_work_back_is_not_recommended_away() {
-    const TEST: &str = "a_limit_that_holds_work_back_is_not_recommended_away";
+fn usage_that_a_limit_cut_gives_no_advice_but_the_way_to_some() {
+    const TEST: &str = "usage_that_a_limit_cut_gives_no_advice_but_the_way_to_some";
     if lacks(TEST, Need::Docker) || lacks(TEST, Need::Root) {
         return;
     }
-    let container = Container::start("docker", "limited", &["--cpus", "0.05"], &["load", "two-peaked"]);
-    let advice = document(
-        &Dunnage::new().run(&format!("advise cpu {} --for 6s --limit 0.02 --format json", container.name)),
-    );
+    let container = Container::start("docker", "limited", &["--cpus", "0.05"], &["load", "steady"]);
+    let dunnage = Dunnage::new();
+    let watch = || {
+        document(&dunnage.run(&format!("advise cpu {} --for 6s --limit 0.02 --format json", container.name)))
+    };
+    let advice = watch();
     let limit = &advice["watched"]["limit"];
     assert!(number(&limit["throttled_share"]) > 0.5 && number(&limit["throttled_time"]) > 0.0, "{advice:#}");
     assert_eq!((&limit["cpus"], &advice["is_censored"]), (&0.05.into(), &true.into()));
+    for cut in ["rule", "request", "settings"] {
+        assert_eq!(advice[cut], Value::Null, "{advice:#}");
+    }
     let advised = &advice["recommendation"];
     assert_eq!((&advised["kind"], &advised["cpus"]), (&"raise".into(), &0.05.into()), "{advice:#}");
+    let update = |cpus| format!("docker update --cpus {cpus} {}", container.name);
+    let commands = &advised["commands"];
+    assert_eq!((&commands["raise"], &commands["put_back"]), (&update("0.1").into(), &update("0.05").into()));
     let known = |one: &Value| (number(&one["cpus"]) < 0.05, !one["predicted"].is_null());
     assert!(
         advice["tried"].as_array().expect("a list").iter().map(known).all(|(below, known)| below == known),
         "{advice:#}"
     );
+    let page = dunnage.run(&format!("advise cpu {} --for 5s", container.name));
+    for words in
+        ["No advice: the limit in force, 0.05 CPUs, throttled", &update("0.1"), "A reading counts once"]
+    {
+        assert!(page.stdout.contains(words), "`{words}`: {page}");
+    }
+    assert!(!page.stdout.contains("1.5"), "the usual rule, of usage that was cut: {page}");
+
+    let mut last = advice;
+    while last["is_censored"] == true && number(&last["recommendation"]["cpus"]) < 1.0 {
+        let raise = last["recommendation"]["commands"]["raise"].as_str().expect("a command line").to_owned();
+        let words: Vec<&str> = raise.split(' ').collect();
+        said(words[0], &words[1..]);
+        last = watch();
+    }
+    assert!(number(&last["watched"]["limit"]["cpus"]) >= 0.2, "{last:#}");
+    if last["is_censored"] == false {
+        assert!(number(&last["recommendation"]["cpus"]) >= number(&last["usage"]["p50"]), "{last:#}");
+        assert!(number(&last["rule"]) > 0.05, "{last:#}");
+    }
 }
 
 /// A watch that has begun, with the rest of its standard error.

@@ -8,7 +8,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::advise::{Quota, Throttling};
+use crate::advise::{Cpus, Quota, Throttling};
+use crate::report::text::in_shell;
 use crate::sys::cgroup::{self, Hierarchy, Version, own, with_controller};
 use crate::units::Nanos;
 
@@ -141,7 +142,25 @@ impl Group {
 
     /// The tightest limit, of the group itself or of those around it.
     pub fn limit(&self) -> Option<Quota> {
-        self.levels().filter_map(limit_in).min_by(|a, b| a.cpus().0.total_cmp(&b.cpus().0))
+        self.tightest().map(|(limit, _)| limit)
+    }
+
+    /// The same with the directory that sets it.
+    fn tightest(&self) -> Option<(Quota, &Path)> {
+        let limits = self.levels().filter_map(|directory| Some((limit_in(directory)?, directory)));
+        limits.min_by(|(a, _), (b, _)| a.cpus().0.total_cmp(&b.cpus().0))
+    }
+
+    /// The command line that sets the tightest limit to so many CPUs, where that is not the group's own: its engine knows
+    /// nothing of those around it.
+    pub fn command_around(&self, cpus: Cpus) -> Option<String> {
+        let (_, directory) = self.tightest()?;
+        (Some(directory) != self.levels().next()).then(|| command_for(directory, cpus))
+    }
+
+    /// The command line that sets the group's own.
+    pub fn command(&self, cpus: Cpus) -> String {
+        command_for(self.levels().next().unwrap_or(&self.directory), cpus)
     }
 
     /// The directories that can limit it, its own first.
@@ -189,6 +208,17 @@ fn named_after(own: &Path, id: &str) -> Option<PathBuf> {
     all.iter().rev().find(holds).map(|path| path.to_path_buf())
 }
 
+/// Writes the limit into the file that the kernel has for it.
+fn command_for(directory: &Path, cpus: Cpus) -> String {
+    let period = limit_in(directory).map_or(Quota::USUAL_PERIOD, |limit| limit.period).0 / 1000;
+    let quota = (cpus.0 * period as f64).round();
+    let (file, text) = match directory.join("cpu.max") {
+        file if file.exists() => (file, format!("{quota} {period}")),
+        _ => (directory.join("cpu.cfs_quota_us"), quota.to_string()),
+    };
+    format!("{} > {}", in_shell(["echo", &text]), in_shell([file.to_string_lossy()]))
+}
+
 fn limit_in(directory: &Path) -> Option<Quota> {
     let own::Quota { each, period, .. } = own::quota_in(directory)?;
     Some(Quota { quota: Nanos(each? as i64), period: Nanos(period as i64) })
@@ -209,6 +239,18 @@ mod tests {
         assert_eq!(since([20, 10], [200, 60]), 60);
         assert_eq!(since([20, 14], [200, 60]), 9);
         assert_eq!(Counted::default().since(&Counted::default()), Throttling::default());
+    }
+
+    #[test]
+    fn a_limit_is_set_where_it_stands() {
+        let top = tempfile::tempdir().unwrap();
+        let write = |file: &str, text: &str| fs::write(top.path().join(file), text).unwrap();
+        let shown = top.path().display();
+        write("cpu.cfs_quota_us", "5000\n");
+        write("cpu.cfs_period_us", "50000\n");
+        assert_eq!(command_for(top.path(), Cpus(0.2)), format!("echo 10000 > {shown}/cpu.cfs_quota_us"));
+        write("cpu.max", "5000 100000\n");
+        assert_eq!(command_for(top.path(), Cpus(0.2)), format!("echo '20000 100000' > {shown}/cpu.max"));
     }
 
     #[test]

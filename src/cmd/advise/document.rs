@@ -8,7 +8,7 @@ use crate::advise::recommend::{Advice, HEALTHY, HEAVY, Origin, Recommendation, T
 use crate::advise::usage::Quantiles;
 use crate::advise::{Cpus, Quota, Throttling};
 use crate::document::{Block, Cell, Column, Document, Findings, Item, Look, Section, Table, Tone};
-use crate::report::text::{clean, listed};
+use crate::report::text::{clean, in_shell, listed};
 use crate::sys::cgroup::Version;
 use crate::units::{Nanos, counted};
 use crate::watch::sampler::{End, Pace, Seen};
@@ -22,16 +22,7 @@ pub(super) struct Advised {
     pub advice: Advice,
 }
 
-/// The limit to set; none where there is nothing to do.
-fn to_set(recommendation: Recommendation) -> Option<Cpus> {
-    match recommendation {
-        Recommendation::Limit { cpus } => Some(cpus),
-        Recommendation::Raise { from, to } => Some(to).filter(|_| to > from),
-        Recommendation::None => None,
-    }
-}
-
-/// The command line that sets it; for the container itself where it is this engine's.
+/// The command line that sets a limit; for the container itself where it is this engine's.
 fn command(engine: Engine, target: &Target, cpus: Cpus) -> String {
     match target.engine {
         Some(own) if own == engine => format!("{} update --cpus {cpus} {}", engine.name(), target.name),
@@ -39,8 +30,17 @@ fn command(engine: Engine, target: &Target, cpus: Cpus) -> String {
     }
 }
 
+/// The command line that changes the limit in force.
+fn command_now(target: &Target, cpus: Cpus) -> String {
+    let own = || match target.engine {
+        Some(engine) => command(engine, target, cpus),
+        None => target.group.command(cpus),
+    };
+    target.group.command_around(cpus).unwrap_or_else(own)
+}
+
 impl Findings for Advised {
-    const SCHEMA: &'static str = "dunnage-advice-cpu/2";
+    const SCHEMA: &'static str = "dunnage-advice-cpu/3";
 
     fn data(&self) -> impl Serialize {
         let Advised { target, pace, seen, advice } = self;
@@ -75,15 +75,20 @@ impl Findings for Advised {
         // That of most limits.
         data["usage"]["window"] = json!(Quota::USUAL_PERIOD);
         data["usage"]["mean"] = json!(seen.usage.mean());
+        if let Recommendation::Raise { from, to } = advice.recommendation {
+            let commands = (to > from).then(|| [to, from].map(|cpus| command_now(target, cpus)));
+            data["recommendation"]["commands"] =
+                json!(commands.map(|[raise, back]| json!({"raise": raise, "put_back": back})));
+        }
         let resource = |cpus: Cpus| json!({"cpu": format!("{}m", cpus.milli())});
-        let settings = |cpus: Cpus| {
+        let settings = |(cpus, request): (Cpus, Cpus)| {
             json!({
                 "docker": command(Engine::Docker, target, cpus),
                 "podman": command(Engine::Podman, target, cpus),
-                "kubernetes": {"requests": resource(advice.request), "limits": resource(cpus)},
+                "kubernetes": {"requests": resource(request), "limits": resource(cpus)},
             })
         };
-        data["settings"] = json!(to_set(advice.recommendation).map(settings));
+        data["settings"] = json!(self.to_set().map(settings));
         data
     }
 
@@ -132,6 +137,14 @@ impl Findings for Advised {
 }
 
 impl Advised {
+    /// The limit to set, and what to reserve; none where there is nothing to do.
+    fn to_set(&self) -> Option<(Cpus, Cpus)> {
+        match self.advice.recommendation {
+            Recommendation::Limit { cpus } => Some((cpus, self.advice.request?)),
+            _ => None,
+        }
+    }
+
     fn version(&self) -> u8 {
         if self.target.group.version == Version::V2 { 2 } else { 1 }
     }
@@ -174,6 +187,9 @@ impl Advised {
              when it came; a program that asks for more only when it is done waits less often.",
             counted(self.advice.threads, "thread")
         ));
+        if self.advice.is_censored {
+            table = table.note("Replayed is what the limit in force let through: smaller limits would throttle more than is told.");
+        }
         self.advice.tried.iter().for_each(|tried| table.row(&[], row(tried)));
         table
     }
@@ -185,29 +201,24 @@ impl Advised {
                 "{cpus} CPUs: the smallest limit under which fewer than 1 % of the periods would have been throttled. It \
                  leaves no room for what was not seen in these {seconds}."
             ),
-            Recommendation::Raise { from, to } if to > from => format!(
-                "At least {from} CPUs, the limit in force: it held work back, so what was seen is less than what was \
-                 wanted, by an unknown amount. Raise it to {to}, or lift it, and watch again."
-            ),
-            Recommendation::Raise { from, .. } => format!(
-                "At least {from} CPUs, the limit in force, which is all that the machine has: it held work back, so what \
-                 was seen is less than what was wanted. A smaller one would hold back more."
-            ),
+            Recommendation::Raise { from, to } => return self.refused(from, to),
             Recommendation::None => {
                 "No limit: any below the number of CPUs of this machine would have throttled 1 % of the \
                  periods or more."
                     .into()
             }
         };
-        let rule = format!(
-            "The usual rule, p95 × 1.5, says {}. It sees neither how long a burst lasts nor how many threads share it, and \
-             leaves 5 % of the windows out of sight.",
-            self.advice.rule
-        );
-        let mut blocks = vec![Block::Words(Tone::Strong, text), Block::words(rule)];
-        if let Some(cpus) = to_set(self.advice.recommendation) {
+        let rule = |rule: Cpus| {
+            Block::words(format!(
+                "The usual rule, p95 × 1.5, says {rule}. It sees neither how long a burst lasts nor how many threads share \
+                 it, and leaves 5 % of the windows out of sight."
+            ))
+        };
+        let mut blocks = vec![Block::Words(Tone::Strong, text)];
+        blocks.extend(self.advice.rule.map(rule));
+        if let Some((cpus, request)) = self.to_set() {
             let [docker, podman] = Engine::ALL.map(|engine| command(engine, &self.target, cpus));
-            let lines = [("requests", self.advice.request), ("limits", cpus)];
+            let lines = [("requests", request), ("limits", cpus)];
             let lines =
                 lines.map(|(name, cpus)| [format!("  {name}:"), format!("    cpu: {}m", cpus.milli())]);
             blocks.push(Block::List(vec![Item::default().copy("docker", docker).copy("podman", podman)]));
@@ -215,6 +226,31 @@ impl Advised {
             blocks
                 .push(Block::copy(["resources:".to_owned()].into_iter().chain(lines.into_iter().flatten())));
         }
+        blocks
+    }
+
+    /// What to do before there can be advice.
+    fn refused(&self, from: Cpus, to: Cpus) -> Vec<Block> {
+        let share = percent(self.seen.throttling.share().unwrap_or(0.0));
+        let why = format!(
+            "No advice: the limit in force, {from} CPUs, throttled {share} of its periods. What was seen is what it let \
+             through; what was wanted is more, by an unknown amount."
+        );
+        let mut blocks = vec![Block::Words(Tone::Strong, why)];
+        if to <= from {
+            blocks.push(Block::words("It is all that the machine has; a smaller one would hold back more."));
+            return blocks;
+        }
+        let [raise, back] = [to, from].map(|cpus| command_now(&self.target, cpus));
+        let watch = in_shell(["dunnage", "advise", "cpu", &self.target.name]);
+        blocks.push(Block::words("Raise the limit for a while, watch again, then set what that advises:"));
+        blocks.push(Block::List(vec![
+            Item::default().copy("raise", raise).copy("watch", watch).copy("back", back),
+        ]));
+        blocks.push(Block::words(
+            "A reading counts once the higher limit holds and what waited is caught up: from the first watch on that \
+             sees fewer than 1 % of its periods throttled. Until then raise it further.",
+        ));
         blocks
     }
 }

@@ -74,7 +74,7 @@ pub enum Recommendation {
         /// As many.
         cpus: Cpus,
     },
-    /// At least the limit in force, and to watch again under a higher one: this one held work back.
+    /// No advice: the limit in force held work back. To watch again under a higher one.
     Raise {
         /// What is in force.
         #[serde(rename = "cpus")]
@@ -97,23 +97,23 @@ pub struct Advice {
     pub is_censored: bool,
     /// At least how many threads ran at the same time.
     pub threads: usize,
-    /// p95 × 1.5.
-    pub rule: Cpus,
+    /// p95 × 1.5; none of usage that a limit cut.
+    pub rule: Option<Cpus>,
     /// The limits, in rising order.
     pub tried: Vec<Tried>,
     /// What to do.
     pub recommendation: Recommendation,
-    /// What to reserve: p95, and no more than the limit.
-    pub request: Cpus,
+    /// What to reserve: p95, and no more than the limit; none of usage that a limit cut.
+    pub request: Option<Cpus>,
 }
 
 /// The advice, with these limits among those that are tried. `None` where not one whole period was watched.
 pub fn advise(watched: &Watched, asked: &[Cpus]) -> Option<Advice> {
     let quantiles = watched.usage.quantiles(Quota::USUAL_PERIOD)?;
     let demand = Demand::of(&watched.usage, watched.kernel.tick);
-    let rule = rounded_up(Cpus(quantiles.p95.0 * RULE));
     let limit = watched.limit.map(Quota::cpus);
     let is_censored = limit.is_some() && watched.throttling.share().unwrap_or(0.0) >= HEALTHY;
+    let rule = (!is_censored).then(|| rounded_up(Cpus(quantiles.p95.0 * RULE)));
     let try_it = |cpus: Cpus| match Quota::of(cpus) {
         // What was read a little late may seem more than all CPUs, of which nobody can use more.
         limit if cpus.0 >= watched.cpus as f64 => {
@@ -130,15 +130,16 @@ pub fn advise(watched: &Watched, asked: &[Cpus]) -> Option<Advice> {
     };
     let mut wanted: Vec<(Cpus, Origin)> =
         trade(&demand, watched.usage.mean()).into_iter().map(|cpus| (cpus, Origin::Trade)).collect();
-    wanted.extend([(rule, Origin::Rule)]);
+    wanted.extend(rule.map(|cpus| (cpus, Origin::Rule)));
     wanted.extend(limit.map(|cpus| (cpus, Origin::InForce)));
     wanted.extend(asked.iter().map(|cpus| (*cpus, Origin::Asked)));
     if let Recommendation::Limit { cpus } = recommendation {
         wanted.push((cpus, Origin::Recommended));
     }
     let request = match recommendation {
-        Recommendation::Limit { cpus } => rounded_up(Cpus(quantiles.p95.0.min(cpus.0))),
-        _ => rounded_up(quantiles.p95),
+        Recommendation::Limit { cpus } => Some(rounded_up(Cpus(quantiles.p95.0.min(cpus.0)))),
+        Recommendation::None => Some(rounded_up(quantiles.p95)),
+        Recommendation::Raise { .. } => None,
     };
     let is_known = |cpus: Cpus| !is_censored || limit.is_some_and(|limit| cpus < limit);
     Some(Advice {
@@ -215,7 +216,7 @@ mod tests {
         let advice = advise(&watched([3.2; 1000]), &[Cpus(0.2)]).unwrap();
         let Recommendation::Limit { cpus } = advice.recommendation else { panic!("{advice:?}") };
         assert!((0.32..=0.4).contains(&cpus.0), "{advice:?}");
-        assert_eq!((advice.rule, advice.is_censored), (Cpus(0.5), false));
+        assert_eq!((advice.rule, advice.is_censored), (Some(Cpus(0.5)), false));
         let asked = advice.tried.iter().find(|tried| tried.origins.contains(&Origin::Asked)).unwrap();
         assert!(asked.prediction.as_ref().unwrap().throttled.unwrap() > 0.95, "{asked:?}");
         assert!(advice.tried.is_sorted_by(|a, b| a.cpus < b.cpus), "{advice:?}");
@@ -249,6 +250,9 @@ mod tests {
         let advice = advise(&limited, &[Cpus(0.3), Cpus(1.0)]).unwrap();
         assert!(advice.is_censored);
         assert_eq!(advice.recommendation, Recommendation::Raise { from: Cpus(0.5), to: Cpus(1.0) });
+        // Of 0.05 CPUs the rule would have made less than the limit in force.
+        assert_eq!((advice.rule, advice.request), (None, None));
+        assert!(advice.tried.iter().all(|one| !one.origins.contains(&Origin::Rule)), "{advice:?}");
         let known =
             |cpus| advice.tried.iter().find(|tried| tried.cpus == Cpus(cpus)).unwrap().prediction.is_some();
         assert_eq!([0.3, 0.5, 1.0].map(known), [true, false, false]);
