@@ -11,11 +11,16 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use super::Record;
+
+/// How long a journal may stay locked after its owner was killed: a child that the owner had just started holds the lock, too,
+/// until it has become another program.
+const DYING: Duration = Duration::from_millis(500);
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -143,22 +148,29 @@ pub(crate) fn abandoned(directory: &Path) -> Result<Vec<Abandoned>> {
         Err(error) => return Err(error).with_context(|| format!("cannot list `{}`", directory.display())),
     };
     let mut found = Vec::new();
+    let deadline = Instant::now() + DYING;
     for entry in entries {
         let path = entry.with_context(|| format!("cannot list `{}`", directory.display()))?.path();
         if path.extension().is_some_and(|extension| extension == "jsonl") {
-            found.extend(take_over(path)?);
+            found.extend(take_over(path, deadline)?);
         }
     }
     Ok(found)
 }
 
-fn take_over(path: PathBuf) -> Result<Option<Abandoned>> {
+fn take_over(path: PathBuf, deadline: Instant) -> Result<Option<Abandoned>> {
     let file = match File::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error).with_context(|| format!("cannot read `{}`", path.display())),
     };
-    if file.try_lock().is_err() || !still_there(&file, &path) {
+    while file.try_lock().is_err() {
+        if Instant::now() >= deadline {
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    if !still_there(&file, &path) {
         return Ok(None);
     }
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read `{}`", path.display()))?;

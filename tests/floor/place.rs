@@ -55,7 +55,8 @@ impl Place {
     pub fn remains(&self) -> Vec<PathBuf> {
         let scratch = [self.top.path().join("scratch")];
         let parents = self.cgroups.places.iter().map(|place| place.parent.clone());
-        let entries = scratch.into_iter().chain(parents).flat_map(|path| fs::read_dir(path).unwrap());
+        let entries =
+            scratch.into_iter().chain(parents).flat_map(|path| fs::read_dir(path).into_iter().flatten());
         let ours = |path: &PathBuf| path.to_string_lossy().contains("floor-test");
         entries.map(|entry| entry.unwrap().path()).filter(ours).collect()
     }
