@@ -66,10 +66,21 @@ fn a_part_that_is_longer_than_its_whole_is_suspect_and_one_as_long_is_not() {
 
 #[test]
 fn a_container_that_is_faster_than_bare_beyond_the_noise_is_suspect_and_one_within_it_is_not() {
-    let faster = planted(&[("bare", Layer::Bare, 10.0), ("crun", Layer::Runtime, 8.0)], 0.005);
+    let mut faster = planted(&[("bare", Layer::Bare, 10.0), ("crun", Layer::Runtime, 8.0)], 0.005);
     let analysis = analyse(&faster);
     assert!(rules(&analysis).contains(&"faster than bare"), "{:?}", rules(&analysis));
     assert!(matches!(verdict(&faster, &analysis, "crun", "bare"), Verdict::Suspect(_)));
+    // A mechanism is named only where the samples show it.
+    let why = |run: &Recorded| {
+        let suspects = analyse(run).suspects;
+        suspects.into_iter().find(|one| one.rule == "faster than bare").unwrap().mechanism
+    };
+    assert_eq!(why(&faster), "");
+    let fact = |sum: &str| vec![("program_sha256".to_owned(), sum.to_owned())];
+    faster.treatments = vec![fact("1"), fact("2")];
+    let cell = cell_of(&faster, "crun");
+    faster.series[cell].treatments.fill(Some(1));
+    assert_eq!(why(&faster), "the two sides executed different files");
     // Within the noise floor of the twins, a little less is chance.
     let mut within = planted(&[("bare", Layer::Bare, 10.0), ("crun", Layer::Runtime, 10.0)], 0.005);
     let cell = cell_of(&within, "crun");

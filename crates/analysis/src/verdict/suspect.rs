@@ -5,7 +5,7 @@ use super::finding::{Finding, Verdict};
 use super::noise::Noise;
 use super::view::View;
 use crate::plan::{Layer, Relation};
-use crate::record::{IMPORT_RULES, IssueFacts};
+use crate::record::{IMPORT_RULES, IssueFacts, Recorded};
 
 /// A rule that fired.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,7 +21,7 @@ pub struct Suspect {
     pub up_to: Option<f64>,
     /// What was seen.
     pub evidence: String,
-    /// What probably made it so.
+    /// What probably made it so; empty where it is not known.
     pub mechanism: String,
 }
 
@@ -110,11 +110,23 @@ pub(super) fn faster_than_bare(view: &View<'_>) -> Vec<Suspect> {
             return None;
         }
         let less = finding.about.unit.format_signed(difference);
-        let evidence = format!("{} is {less} from a bare process", view.named(finding.cell, finding.metric));
-        let mechanism = "other bits on the two sides, or a part of the work that was left out";
+        let mechanism = unlike(view.run, finding.cell, finding.against);
+        let unknown = if mechanism.is_empty() { "; nothing recorded of the two sides says why" } else { "" };
+        let named = view.named(finding.cell, finding.metric);
+        let evidence = format!("{named} is {less} from a bare process{unknown}");
         Some(Suspect::of("faster than bare", (finding.cell, finding.metric), evidence, mechanism))
     };
     view.findings.iter().filter_map(suspect).collect()
+}
+
+/// In what two cells differ that can make one of them faster, as far as that was looked at; nothing where it is alike.
+fn unlike(run: &Recorded, cell: usize, against: usize) -> &'static str {
+    let facts = [
+        ("program_sha256", "the two sides executed different files"),
+        ("root_durability", "only one root is mounted volatile, and there fsync does nothing"),
+    ];
+    let differs = |name: &str| run.facts(cell, name).next() != run.facts(against, name).next();
+    facts.iter().find(|(name, _)| differs(name)).map_or("", |(_, told)| told)
 }
 
 /// A subject differs from itself: the instrument, not the subject, made the difference.

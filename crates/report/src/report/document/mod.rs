@@ -61,9 +61,8 @@ pub(super) fn document(report: &Report, look: &Look) -> Document {
     document.subjects = distinct(rows.map(|(_, _, row)| row.label.clone()));
     let alarm = |one: &super::model::Suspicion| {
         let of = one.experiment.map_or(String::new(), |name| format!("{name}: "));
-        Item::of(format!("{of}{}", one.evidence))
-            .named(one.rule)
-            .detail(format!("Probably: {}", one.mechanism))
+        let item = Item::of(format!("{of}{}", one.evidence)).named(one.rule);
+        if one.mechanism.is_empty() { item } else { item.detail(format!("Probably: {}", one.mechanism)) }
     };
     document.alarms = report.suspects.iter().map(alarm).collect();
     document.answer = answer(report);
