@@ -21,6 +21,7 @@ mod resume;
 mod run;
 mod show;
 mod sweep;
+mod trial;
 mod unpack;
 
 use clap::Parser;

@@ -46,6 +46,8 @@ pub struct Asked {
     pub tags: Vec<(String, String)>,
     /// Whether experiments vary keys of the subjects.
     pub variants: Variants,
+    /// Seconds that the person said a launch may take.
+    pub timeout: Option<u32>,
     /// The factors of which the subjects are a complete factorial.
     pub factors: Vec<String>,
 }
@@ -124,8 +126,8 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
     told.extend(file.predictions.iter().cloned());
     let predictions = predictions::checked(&told, &experiments, &chosen, &subjects)?;
     let seed = selection.seed.or(file.seed).map_or_else(session::random_seed, Ok)?;
-    let timeout = selection.timeout.or(file.timeout).unwrap_or(TIMEOUT);
-    let allowed = Nanos::from_millis(i64::from(timeout) * 1000);
+    let timeout = selection.timeout.or(file.timeout);
+    let allowed = Nanos::from_millis(i64::from(timeout.unwrap_or(TIMEOUT)) * 1000);
     let request = Request {
         experiments,
         subjects: Vec::new(),
@@ -136,8 +138,9 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
         margins,
         factorial: None,
         predictions,
+        trial: None,
     };
-    Ok(Asked { request, without, subjects, named, quick, tags, variants, factors })
+    Ok(Asked { request, without, subjects, named, quick, tags, variants, timeout, factors })
 }
 
 fn named(experiments: &[&'static str]) -> impl Iterator<Item = &'static Experiment> {

@@ -7,7 +7,7 @@ use dunnage_analysis::distinct;
 
 use super::carry_out::{carry_out, progress};
 use super::request::{self, Asked};
-use super::{pilot, report};
+use super::{pilot, report, trial};
 use crate::cli::{self, Events};
 use crate::exit::{self, Special};
 use crate::plan::{Cell, Plan, Rounds};
@@ -22,10 +22,11 @@ use crate::units::{Nanos, counted};
 
 /// Runs the verb.
 pub fn run(options: &cli::Run) -> Result<i32> {
-    let asked = request::asked(&options.selection)?;
+    let mut asked = request::asked(&options.selection)?;
     let directory = options.output.clone().unwrap_or_else(named_after_the_date);
     record::check_empty(&directory, ", or go on with an unfinished run there with `dunnage resume`")?;
     let mut session = asked.session()?;
+    trial::of_commands(&mut asked, &mut session)?;
     for told in by_cause(&session.found.unavailable) {
         super::tell(&format!("not available: {}: {}", told.names, told.reason.trim()));
         for remedy in told.remedies {

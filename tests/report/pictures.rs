@@ -53,6 +53,7 @@ pub fn everything() -> Recorded {
         margins: Vec::new(),
         factorial: None,
         predictions: Vec::new(),
+        trial: None,
     });
     let mut run = run(plan);
     for cell in 0..run.plan.cells.len() {

@@ -69,6 +69,7 @@ pub fn plan_of(experiments: Vec<&'static str>, subjects: Vec<Entry>, rounds: usi
         margins: Vec::new(),
         factorial: None,
         predictions: Vec::new(),
+        trial: None,
     })
 }
 

@@ -35,6 +35,7 @@ pub fn request(experiments: Vec<&'static str>, subjects: Vec<Entry>, rounds: usi
         margins: Vec::new(),
         factorial: None,
         predictions: Vec::new(),
+        trial: None,
     }
 }
 

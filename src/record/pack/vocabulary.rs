@@ -33,7 +33,7 @@ const FIELDS: &str = "absolute against allowed_ns artefacts asked at available_m
     margins mechanism metric missing name no_cpu_accounting notes offers only_in order origin path pilot_rounds \
     position precision predecessor predicted predictions probe profile quotas reason relation relative removed role \
     round rounds rule run runtime seed series setting sha256 skipped stamps started steal step subject subjects \
-    tags timer took treatment twin_of unavailable variant_of verdicts version warmups words";
+    tags timer took treatment twin_of unavailable unknown_ns variant_of verdicts version warmups words";
 
 /// Names of facts, stamps and counters, and words that the program writes.
 const SAID: &str = "aligned all architecture as attached backend bare batches began blocks boot_time burst burst_periods burst_time \
@@ -134,6 +134,7 @@ mod tests {
             }),
             quotas: vec![Quota { experiment: "start".into(), rounds: 1 }],
             predictions: Vec::new(),
+            unknown: Nanos(1),
         }
     }
 

@@ -251,6 +251,9 @@ pub struct Experiment {
     pub cost: fn(&Setting, Nanos) -> Nanos,
     /// Whether what that adds to the launch is CPU time, which a CPU limit stretches.
     pub computes: bool,
+    /// What comes on top that only a trial tells, and what that is taken for before one: the work is a person's own, which may
+    /// fail too.
+    pub unknown: Option<Nanos>,
 }
 
 impl Experiment {
@@ -292,6 +295,7 @@ impl Experiment {
             reference: |_| None,
             cost: |_, launch| launch,
             computes: false,
+            unknown: None,
         }
     }
 

@@ -143,6 +143,9 @@ pub struct Plan {
     /// What a person predicted before measuring.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub predictions: Vec<Prediction>,
+    /// How long a work takes that its experiment does not know: as a trial told, else as it is taken for.
+    #[serde(rename = "unknown_ns", default, with = "units::whole_nanos")]
+    pub unknown: Nanos,
 }
 
 /// A precision that a person asked for: half the width of the intervals of differences from the
@@ -200,6 +203,8 @@ pub struct Request {
     pub factorial: Option<Factorial>,
     /// What is predicted; pairs that nobody compares are compared for it.
     pub predictions: Vec<Prediction>,
+    /// How long a work took in its trial, where there was one.
+    pub trial: Option<Nanos>,
 }
 
 /// How the number of rounds is found.
@@ -255,6 +260,7 @@ pub fn make(request: Request) -> Plan {
         allowed: request.allowed,
         factorial: request.factorial,
         predictions: request.predictions,
+        unknown: request.trial.or(experiments.iter().find_map(|one| one.unknown)).unwrap_or_default(),
         ..Plan::default()
     };
     let predicted = prediction::comparisons_wanted(&plan);
@@ -377,13 +383,14 @@ impl Plan {
     fn time_of(&self, is_meant: impl Fn(&str) -> bool) -> Nanos {
         let cost = |cell: &Cell| {
             let Entry { spec, launch, .. } = &self.subjects[cell.subject];
+            let own = if cell.asks().unknown.is_some() { self.unknown } else { Nanos(0) };
             let whole = (cell.asks().cost)(&cell.setting, *launch);
             let limit = spec
                 .get("cpus")
                 .and_then(|cpus| cpus.parse().ok())
                 .filter(|cpus| (0.001..1.0).contains(cpus));
             let stretched = |limit: f64| *launch + Nanos(((whole.0 - launch.0) as f64 / limit) as i64);
-            limit.filter(|_| cell.asks().computes).map_or(whole, stretched) + OVERHEAD
+            limit.filter(|_| cell.asks().computes).map_or(whole, stretched) + own + OVERHEAD
         };
         self.cells.iter().filter(|cell| is_meant(cell.experiment)).map(cost).sum()
     }

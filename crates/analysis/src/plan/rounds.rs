@@ -121,6 +121,7 @@ mod tests {
             margins: Vec::new(),
             factorial: None,
             predictions: Vec::new(),
+            trial: None,
         })
     }
 

@@ -43,6 +43,7 @@ fn request(rounds: Rounds) -> Request {
         margins: Vec::new(),
         factorial: None,
         predictions: Vec::new(),
+        trial: None,
     }
 }
 
@@ -212,6 +213,7 @@ fn chosen_values_restrict_the_settings() {
         margins: Vec::new(),
         factorial: None,
         predictions: Vec::new(),
+        trial: None,
     });
     assert_eq!(plan.cells.len(), plan.subjects.len());
 }

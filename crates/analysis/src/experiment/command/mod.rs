@@ -17,7 +17,7 @@ use crate::units::{Nanos, Unit};
 
 /// Its name.
 pub const NAME: &str = "command";
-/// What a command is taken to last before anybody knows, for the prediction only.
+/// What a command is taken to last before it was tried.
 const UNKNOWN: Nanos = Nanos::from_millis(1000);
 
 static METRICS: [Metric; 8] = [
@@ -135,9 +135,10 @@ pub static COMMAND: Experiment = Experiment {
         Some(format!("{why}\n\nhint: `--sweep` puts values into the command before it is split into words"))
     },
     cost: |setting, launch| {
-        let around = launch + launch + launch + UNKNOWN;
+        let around = launch + launch + launch;
         if setting.get("mode") == Some("exec") { around + launch } else { around }
     },
+    unknown: Some(UNKNOWN),
     ..Experiment::of(NAME, "how long does your command take in each subject?", Need::Work, &METRICS)
 };
 

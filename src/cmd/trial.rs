@@ -1,0 +1,83 @@
+//! A person's own command, tried once in each subject before the run is planned: where it works in no setting, the subject is
+//! left out with the reason; where it works, the trial says how long it takes, and so how long a launch may take.
+
+use anyhow::Result;
+use dunnage_analysis::distinct;
+
+use super::request::Asked;
+use crate::exit::Special;
+use crate::measure;
+use crate::outcome::Abort;
+use crate::plan::{self, Entry, Request, Rounds};
+use crate::report::text::clean;
+use crate::session::Session;
+use crate::subject::Unavailable;
+use crate::units::Nanos;
+
+/// How long a command may take in its trial unless the person says. Nobody repeats a longer one for a verdict.
+const LONGEST: Nanos = Nanos::from_millis(1_800_000);
+/// After how many times the longest launch of the trial one counts as hung.
+const PATIENCE: i64 = 4;
+
+/// Tries what only a trial tells, where the run has such experiments.
+pub(super) fn of_commands(asked: &mut Asked, session: &mut Session) -> Result<()> {
+    let subjects = session.found.entries.clone();
+    if subjects.is_empty() {
+        return Ok(());
+    }
+    let plan = plan::make(Request { subjects, rounds: Rounds::Fixed(1), ..asked.request.clone() });
+    let is_tried = |experiment: &str| {
+        plan.cells.iter().any(|cell| cell.experiment == experiment && cell.asks().unknown.is_some())
+    };
+    if asked.timeout.is_none() {
+        session.run.allowed = LONGEST;
+    }
+    let (mut longest, mut lasted) = (Nanos(0), Vec::new());
+    let mut failed = Vec::new();
+    for (index, entry) in session.found.entries.iter().enumerate() {
+        let own = plan.cells.iter().filter(|cell| cell.subject == index);
+        let (tried, others): (Vec<_>, Vec<_>) = own.partition(|cell| is_tried(cell.experiment));
+        if tried.is_empty() {
+            continue;
+        }
+        super::tell(&format!("trying the command in {}", entry.label));
+        let (mut works, mut why) = (false, None);
+        for cell in tried {
+            let measure = measure::find(cell.experiment).expect("cells are made of known experiments");
+            match measure(session.subjects[index].as_mut(), &cell.setting, &session.run) {
+                Ok(sample) => {
+                    works = true;
+                    let whole = sample.seconds("spawn", "returned").map_or(Nanos(0), Nanos::from_seconds);
+                    let start = Nanos(sample.counter("start").unwrap_or(0));
+                    longest = longest.max(whole);
+                    lasted.push((whole.0 - start.0).max(0));
+                }
+                Err(Abort::Failed(failure)) => why = why.or(Some(failure)),
+                Err(Abort::Interrupted) => return Err(Special::Interrupted.into()),
+            }
+        }
+        if let (false, Some(why)) = (works, why) {
+            let others = distinct(others.into_iter().map(|cell| cell.experiment));
+            failed.push((index, Unavailable::failed(&why), others));
+        }
+    }
+    for (index, why, others) in failed.into_iter().rev() {
+        let entry: &mut Entry = &mut session.found.entries[index];
+        if others.is_empty() {
+            let label = entry.label.clone();
+            session.leave_out(std::slice::from_ref(&label));
+            session.found.unavailable.insert(0, (label, why));
+        } else {
+            super::tell(&format!("no command in `{}`: {}", entry.label, clean(&why.reason)));
+            entry.only_in = others;
+        }
+    }
+    if !lasted.is_empty() {
+        asked.request.trial = Some(Nanos(lasted.iter().sum::<i64>() / lasted.len() as i64));
+    }
+    if asked.timeout.is_none() {
+        asked.request.allowed = asked.request.allowed.max(Nanos(longest.0 * PATIENCE));
+        session.run.allowed = asked.request.allowed;
+    }
+    Ok(())
+}
