@@ -1,4 +1,5 @@
-//! Does `command` see the same time of a program as hyperfine does, on the host and in a container?
+//! Does `command` see the same time of a program as hyperfine does, on the host and in a container, also of one that writes a
+//! lot?
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -21,53 +22,94 @@ use crate::table::{Row, Target};
 
 /// How long the program keeps its CPU busy.
 const MILLIS: &str = "300";
+/// What writes 23 MB, on a host with GNU's programs.
+const WRITER: [&str; 3] = ["/usr/bin/seq", "1", "3000000"];
+/// Where it and its libraries lie.
+const PLACES: [&str; 3] = ["/usr", "/lib", "/lib64"];
 
-/// The time of the program on the host, and of the whole of `docker run --rm` with it.
+/// What both sides run: its words on the host and in the container, and what is bound there.
+struct Job<'a> {
+    host: Vec<String>,
+    inside: Vec<String>,
+    places: &'a [&'a str],
+}
+
+/// The time of the program on the host, and of the whole of `docker run --rm` with it; then the same of a program that
+/// writes.
 pub fn against_hyperfine(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
-    let own = bench.run.place.executable.clone();
-    let program = Program::new(&own, [PROBE, WORK, "-", "spin", MILLIS])?;
-    let bare = compare(bench, rounds, "bare", &program, |sample| {
-        sample.counter("command").map(|nanos| Nanos(nanos).seconds())
-    })?;
-    let mut rows =
-        vec![Row::of_pairs("command on bare / hyperfine -N", bench, &bare, &Target::Ratio(0.97, 1.03))];
-    let engine = match docker::find(&Spec::parse("docker")?) {
-        Ok(engine) => engine,
-        Err(why) => {
-            rows.push(Row::not_measured("command in docker", &why.reason));
-            return Ok(rows);
+    let own = bench.run.place.executable.display().to_string();
+    let spin = |program: &str| [program, PROBE, WORK, "-", "spin", MILLIS].map(str::to_owned).to_vec();
+    let writer = WRITER.map(str::to_owned).to_vec();
+    let calm = Job { host: spin(&own), inside: spin(EXECUTABLE), places: &[] };
+    let writing = Job { host: writer.clone(), inside: writer, places: &PLACES };
+    let command = |sample: &Sample| sample.counter("command").map(|nanos| Nanos(nanos).seconds());
+    let whole = |sample: &Sample| sample.seconds("spawn", "returned");
+    let bare = Target::Ratio(0.97, 1.03);
+    let engine = Target::Ratio(0.93, 1.07);
+    let mut rows = vec![row(bench, rounds, "command on bare", ("bare", &calm), command, &bare)?];
+    for (name, subject, job) in [
+        ("command in docker run --rm", "docker", &calm),
+        ("output through docker's log", "docker", &writing),
+        ("output through docker:log=none", "docker:log=none", &writing),
+    ] {
+        match docker::find(&Spec::parse(subject)?) {
+            Ok(_) => rows.push(row(bench, rounds, name, (subject, job), whole, &engine)?),
+            Err(why) => rows.push(Row::not_measured(name, &why.reason)),
         }
+    }
+    Ok(rows)
+}
+
+fn row(
+    bench: &mut Bench,
+    rounds: usize,
+    name: &str,
+    (subject, job): (&str, &Job<'_>),
+    value: fn(&Sample) -> Option<f64>,
+    target: &Target,
+) -> Result<Row> {
+    let yardstick = match subject {
+        "bare" => Program::new(Path::new(&job.host[0]), &job.host[1..])?,
+        _ => by_docker(bench, subject, job)?,
     };
+    let pairs = compare(bench, rounds, (subject, job), &yardstick, value)?;
+    Ok(Row::of_pairs(&format!("{name} / hyperfine -N"), bench, &pairs, target))
+}
+
+/// `docker run --rm` with the job.
+fn by_docker(bench: &Bench, subject: &str, job: &Job<'_>) -> Result<Program> {
+    let spec = Spec::parse(subject)?;
+    let engine = docker::find(&spec).map_err(|why| anyhow!("{}", why.reason))?;
     let label = format!("{RUN_LABEL}={}", bench.run.id);
     let mut words = engine.client.global.clone();
     words.extend(["run", "--rm", "--label", &label].map(str::to_owned));
+    if spec.get("log") == Some("none") {
+        words.extend(["--log-driver", "none"].map(str::to_owned));
+    }
+    for place in job.places {
+        words.extend(["--mount".to_owned(), format!("type=bind,source={place},target={place},readonly")]);
+    }
     words.extend(engine.always.iter().cloned());
-    let image = bench.run.place.reference.clone();
-    words.extend(["--entrypoint", EXECUTABLE, &image, PROBE, WORK, "-", "spin", MILLIS].map(str::to_owned));
-    let program = Program::new(&engine.client.path, words)?;
-    let whole = compare(bench, rounds, "docker", &program, |sample| sample.seconds("spawn", "returned"))?;
-    rows.push(Row::of_pairs(
-        "command in docker run --rm / hyperfine -N",
-        bench,
-        &whole,
-        &Target::Ratio(0.93, 1.07),
-    ));
-    Ok(rows)
+    words.extend(["--entrypoint".to_owned(), job.inside[0].clone(), bench.run.place.reference.clone()]);
+    words.extend_from_slice(&job.inside[1..]);
+    Ok(Program::new(&engine.client.path, words)?)
 }
 
 fn compare(
     bench: &mut Bench,
     rounds: usize,
-    name: &str,
+    (name, job): (&str, &Job<'_>),
     yardstick: &Program,
     value: fn(&Sample) -> Option<f64>,
 ) -> Result<dunnage::stats::Pairs> {
     let mut subject = bench.subject(name)?;
     let measure = measure::find("command").context("there is no such experiment")?;
-    let executable =
-        if name == "bare" { bench.run.place.executable.display().to_string() } else { EXECUTABLE.to_owned() };
-    let command = format!("{executable} {PROBE} {WORK} - spin {MILLIS}");
-    let setting = Setting(vec![("cmd", experiment::setting::interned(&command)), ("mode", "run")]);
+    let command = if name == "bare" { &job.host } else { &job.inside }.join(" ");
+    let mut setting = Setting(vec![("cmd", experiment::setting::interned(&command)), ("mode", "run")]);
+    let mounts: Vec<_> = job.places.iter().map(|place| format!("{place}:{place}:ro")).collect();
+    if !mounts.is_empty() {
+        setting.0.push(("mount", experiment::setting::interned(&mounts.join(" "))));
+    }
     let times = bench.scratch().join("times.json");
     let shown = yardstick.shown();
     take_turns(

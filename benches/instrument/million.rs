@@ -180,6 +180,7 @@ fn plan(seed: u64) -> Result<Plan> {
         margins: Vec::new(),
         factorial: None,
         predictions: Vec::new(),
+        trial: None,
     });
     ensure!(plan.cells.len() == CELLS, "the plan has {} cells", plan.cells.len());
     Ok(plan)

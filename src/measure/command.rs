@@ -1,13 +1,17 @@
-//! `command`: three launches or entries, of which the last runs the command.
+//! `command`: three launches or entries, of which the last runs the command. What it writes goes the way that it goes for a
+//! user, and is read here and thrown away; the probe's message comes in a file that is bound into the container.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 use super::exec;
 use super::lifecycle::ready;
 use super::{add, work_sample, worked};
 use crate::experiment::Setting;
 use crate::experiment::command::{NAME, Wanted, line};
-use crate::outcome::{Abort, Failure, FailureClass, Sample};
+use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment, Sample};
 use crate::probe::message::Done;
-use crate::subject::{ContainerRequest, Launch, Need, RunContext, Subject, Work};
+use crate::subject::{Access, ContainerRequest, Mount, Need, RunContext, Subject, Work};
 use crate::units::Nanos;
 
 /// Takes a sample.
@@ -18,17 +22,36 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
         let reason = format!("cannot mount `{}`: it does not exist on the host", missing.host.display());
         return Err(Failure::new(FailureClass::Environment, reason).into());
     }
+    let works = works(&wanted, &message_file(run)?);
     match setting.get("mode") {
-        Some("exec") => entered(subject, &wanted, run),
-        _ => launched(subject, &wanted, run),
+        Some("exec") => entered(subject, &wanted, &works, run),
+        _ => launched(subject, &wanted, &works, run),
     }
 }
 
-/// The work of a probe that does this with the command.
-fn work(wanted: &Wanted, mode: &str, words: &[String]) -> Work {
-    let head = [mode.to_owned(), wanted.directory.clone(), wanted.variables.len().to_string()];
+/// The file in which the probe leaves its message, empty now. Root inside may be any user outside. One for all samples, so that
+/// every launch of a command is the same.
+fn message_file(run: &RunContext) -> Result<PathBuf, Failure> {
+    let file = run.workspace().join("message");
+    let mode = std::fs::Permissions::from_mode(0o666);
+    let made = std::fs::create_dir_all(run.workspace())
+        .and_then(|()| std::fs::write(&file, ""))
+        .and_then(|()| std::fs::set_permissions(&file, mode));
+    made.or_environment(format_args!("cannot make `{}`", file.display()))?;
+    Ok(file)
+}
+
+/// The work of a probe that does this with the command. The file for its message is at the same place inside, where `bare` has
+/// it anyway.
+fn work(wanted: &Wanted, file: &Path, mode: &str, words: &[String]) -> Work {
+    let place = file.to_string_lossy().into_owned();
+    let variables = wanted.variables.len().to_string();
+    let head = [mode.to_owned(), wanted.output.to_owned(), place, wanted.directory.clone(), variables];
     let arguments = head.into_iter().chain(wanted.variables.iter().cloned()).chain(words.iter().cloned());
-    Work { mounts: wanted.mounts.clone(), ..Work::new(NAME, arguments.collect(), Nanos(0)) }
+    let own = Mount { host: file.to_owned(), inside: file.to_owned(), access: Access::ReadWrite };
+    let mounts = wanted.mounts.iter().cloned().chain([own]).collect();
+    let message_file = Some(file.to_owned());
+    Work { mounts, message_file, ..Work::new(NAME, arguments.collect(), Nanos(0)) }
 }
 
 /// A launch that did not end in time, told by the person's command and not by the line that carried it.
@@ -44,34 +67,52 @@ fn in_its_words(wanted: &Wanted, abort: Abort, allowed: Nanos) -> Abort {
 }
 
 /// The three works of a sample: identify, start nothing, run.
-fn works(wanted: &Wanted) -> [Work; 3] {
-    [work(wanted, "identify", &wanted.words), work(wanted, "run", &[]), work(wanted, "run", &wanted.words)]
+fn works(wanted: &Wanted, file: &Path) -> [Work; 3] {
+    let work = |mode, words: &[String]| work(wanted, file, mode, words);
+    [work("identify", &wanted.words), work("run", &[]), work("run", &wanted.words)]
 }
 
 /// In containers of their own.
-fn launched(subject: &mut dyn Subject, wanted: &Wanted, run: &RunContext) -> Result<Sample, Abort> {
-    let [identify, nothing, whole] = works(wanted);
-    let found = worked(subject, run, &identify)?;
+fn launched(
+    subject: &mut dyn Subject,
+    wanted: &Wanted,
+    [identify, nothing, whole]: &[Work; 3],
+    run: &RunContext,
+) -> Result<Sample, Abort> {
+    let mut worked = |work: &Work| {
+        // A message of the launch before is none of this one.
+        message_file(run)?;
+        worked(subject, run, work)
+    };
+    let found = worked(identify)?;
     check(&found.message.done, wanted)?;
-    let empty: Launch = worked(subject, run, &nothing)?;
-    let launch = worked(subject, run, &whole).map_err(|abort| in_its_words(wanted, abort, run.allowed))?;
+    let empty = worked(nothing)?;
+    let launch = worked(whole).map_err(|abort| in_its_words(wanted, abort, run.allowed))?;
     check(&launch.message.done, wanted)?;
     let sample = work_sample(&launch)?;
     Ok(complete(sample, empty.returned.since(empty.spawned), &found.message.done))
 }
 
 /// Inside a container that runs already.
-fn entered(subject: &mut dyn Subject, wanted: &Wanted, run: &RunContext) -> Result<Sample, Abort> {
-    let [identify, nothing, whole] = works(wanted);
+fn entered(
+    subject: &mut dyn Subject,
+    wanted: &Wanted,
+    [identify, nothing, whole]: &[Work; 3],
+    run: &RunContext,
+) -> Result<Sample, Abort> {
     if !subject.about().offers.contains(&Need::Exec) {
         return Err(Failure::new(FailureClass::Unsupported, Need::Exec.lacking()).into());
     }
-    let mut container =
-        ready(subject, &ContainerRequest { mounts: wanted.mounts.clone(), ..Default::default() }, run)?;
-    let found = container.exec(&identify)?;
+    let request = ContainerRequest { mounts: whole.mounts.clone(), ..Default::default() };
+    let mut container = ready(subject, &request, run)?;
+    let mut exec = |work: &Work| {
+        message_file(run)?;
+        container.exec(work)
+    };
+    let found = exec(identify)?;
     check(&found.message.done, wanted)?;
-    let empty = container.exec(&nothing)?;
-    let entered = container.exec(&whole).map_err(|abort| in_its_words(wanted, abort, run.allowed))?;
+    let empty = exec(nothing)?;
+    let entered = exec(whole).map_err(|abort| in_its_words(wanted, abort, run.allowed))?;
     check(&entered.message.done, wanted)?;
     container.stop()?;
     container.remove()?;
@@ -144,7 +185,8 @@ fn check(done: &Done, wanted: &Wanted) -> Result<(), Failure> {
         (true, code) => format!("exit code {code}"),
         (false, _) => format!("signal {}", libc::WTERMSIG(status)),
     };
-    let words = done.notes.iter().find(|(name, _)| name == "said").map_or("", |(_, said)| said.as_str());
+    let note = done.notes.iter().find(|(name, _)| name == "said").map(|(_, said)| said.as_str());
+    let words = note.unwrap_or(&done.said);
     let reason = format!("the command `{}` ended with {ended}", line::join(&wanted.words));
     Err(Failure::new(FailureClass::Crash, reason).with_words(words.as_bytes()))
 }
@@ -169,14 +211,16 @@ mod tests {
             ("sweep", "level=9"),
         ]))
         .unwrap();
-        let [identify, nothing, whole] = works(&wanted);
-        assert_eq!(whole.arguments, ["run", "/srv", "2", "A=1", "B=2 3", "gzip", "-9", "a b"]);
-        assert_eq!(nothing.arguments, ["run", "/srv", "2", "A=1", "B=2 3"]);
+        let [identify, nothing, whole] = works(&wanted, Path::new("/state/message"));
+        let head = ["run", "through", "/state/message", "/srv", "2", "A=1", "B=2 3"];
+        assert_eq!(whole.arguments, [&head[..], &["gzip", "-9", "a b"]].concat());
+        assert_eq!(nothing.arguments, head);
         assert_eq!(identify.arguments[0], "identify");
         assert_eq!(identify.mounts, whole.mounts);
-        assert_eq!(whole.mounts.len(), 1);
-        let shell = Wanted::of(&setting(&[("cmd", "a | b"), ("mode", "run"), ("shell", "yes")])).unwrap();
-        assert_eq!(shell.words, ["/bin/sh", "-c", "a | b"]);
+        assert_eq!((whole.mounts.len(), &*whole.mounts[1].inside), (2, Path::new("/state/message")));
+        let with = [("cmd", "a | b"), ("mode", "run"), ("shell", "yes"), ("output", "discard")];
+        let shell = Wanted::of(&setting(&with)).unwrap();
+        assert_eq!((shell.words.join(" ").as_str(), shell.output), ("/bin/sh -c a | b", "discard"));
     }
 
     #[test]

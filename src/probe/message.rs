@@ -49,6 +49,8 @@ pub struct Done {
     pub notes: Vec<(String, String)>,
     /// Why it was not done.
     pub refused: Option<String>,
+    /// What the program that it started wrote to standard error, where that did not go through the probe.
+    pub said: String,
 }
 
 /// What a process sees of its own isolation, read from inside.

@@ -2,22 +2,23 @@
 
 use crate::outcome::{self, Abort, Failure, FailureClass, OrEnvironment};
 use crate::sys::signals::Interrupts;
-use crate::sys::spawn::{self, Ended, Program, Status, Unfinished};
+use crate::sys::spawn::{self, Ended, Program, Reading, Status, Unfinished};
 use crate::units::Nanos;
 
 /// Starts a command and waits until it ends, however that is.
 pub(crate) fn until_it_ends(
     program: &Program,
+    reading: Reading,
     allowed: Nanos,
     interrupts: Option<&Interrupts>,
 ) -> Result<Ended, Abort> {
     let child = spawn::start(program).map_err(|error| cannot_start(program, &error))?;
-    child.wait(allowed, interrupts).map_err(|why| unfinished(allowed, program, why))
+    child.read(reading).wait(allowed, interrupts).map_err(|why| unfinished(allowed, program, why))
 }
 
 /// The same, which must end well.
 pub(crate) fn carry_out(program: &Program, allowed: Nanos, interrupts: &Interrupts) -> Result<Ended, Abort> {
-    let ended = until_it_ends(program, allowed, Some(interrupts))?;
+    let ended = until_it_ends(program, Reading::Late, allowed, Some(interrupts))?;
     ended_well(&program.shown(), &ended)?;
     Ok(ended)
 }

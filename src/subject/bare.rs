@@ -15,7 +15,7 @@ use super::client::{self, Call, Holds, Terminal};
 use super::component::identified;
 use super::container::{Draft, Entered, Span, Verbs, nothing_runs, recorded};
 use super::limits::Limits;
-use super::roots::{self, Copied};
+use super::roots::{self, Fresh};
 use super::treatment::{Expected, Own};
 use super::{
     Description, Facts, Kind, Launch, Mount, Need, Order, Place, RunContext, Spec, Subject, Unavailable,
@@ -25,7 +25,7 @@ use crate::image::fat;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::{CgroupInUse, Inside};
 use crate::probe::{CGROUP_DIRECTORIES, PROBE};
-use crate::resource::{Found, Held, command};
+use crate::resource::{Found, command};
 use crate::sys::spawn::{self, Child, Program};
 use crate::sys::{clock, network, raw};
 use crate::units::Nanos;
@@ -44,8 +44,8 @@ const OFFERS: &[Need] = &[Need::Launch, Need::Exec, Need::Work, Need::Network];
 struct Bare {
     about: Description,
     executable: PathBuf,
-    /// The root of an image, where one is asked for.
-    copied: Option<Held<Copied>>,
+    /// The image, where one is asked for, and a root like it for launches of the probe alone, which writes nothing.
+    image: Option<(roots::Root, Fresh)>,
     confinement: Option<Confinement>,
 }
 
@@ -89,16 +89,21 @@ impl Bare {
                 ..Description::new(&Spec::plain("bare"), Facts::default(), Expected::bare())
             },
             executable: place.executable.clone(),
-            copied: None,
+            image: None,
             confinement: None,
         }
     }
 
-    /// The probe with this order, in the image where there is one.
-    fn program(&self, order: Order<'_>, mounts: &[Mount]) -> Result<Program, Failure> {
+    /// A root of its own for what a program may write, where there is an image.
+    fn fresh(&self, run: &RunContext) -> Result<Option<Fresh>, Abort> {
+        self.image.as_ref().map(|(image, _)| Fresh::over(&image.path, run)).transpose()
+    }
+
+    /// The probe with this order, in this root, or in that of the image where there is one.
+    fn program(&self, order: Order<'_>, mounts: &[Mount], own: Option<&Fresh>) -> Result<Program, Failure> {
         let mut words = vec![PROBE.to_owned()];
-        if let Some(copied) = &self.copied {
-            words.extend(image::inside_words(copied, mounts)?);
+        if let Some((image, root)) = &self.image {
+            words.extend(image::inside_words(image, &own.unwrap_or(root).path, mounts)?);
         } else if let Some(mount) = mounts.iter().find(|mount| mount.host != mount.inside) {
             let reason = format!(
                 "on the host itself nothing is mounted, so `{}` is not at `{}`; name the same path twice, or give \
@@ -110,8 +115,8 @@ impl Bare {
         }
         words.extend(order.words(self.about.expected.detail()));
         let program = Program::new(&self.executable, words);
-        let program = match &self.copied {
-            Some(copied) => program.and_then(|own| own.with_environment(&copied.image.environment())),
+        let program = match &self.image {
+            Some((image, _)) => program.and_then(|own| own.with_environment(&image.environment())),
             None => program,
         };
         program.or_environment("cannot start the probe")
@@ -124,6 +129,7 @@ impl Bare {
 struct OfHost<'a> {
     bare: &'a Bare,
     draft: Draft<'a>,
+    root: Option<Fresh>,
     /// The network namespace that it is started in, where that is not the host's.
     port: Option<OwnedFd>,
     /// The program that serves.
@@ -139,7 +145,8 @@ impl Verbs for OfHost<'_> {
         if self.draft.request.channel.is_none() {
             return Ok(Span::none());
         }
-        let program = self.bare.program(self.draft.order(), &self.draft.request.mounts)?;
+        let program =
+            self.bare.program(self.draft.order(), &self.draft.request.mounts, self.root.as_ref())?;
         let start = || spawn::start(&program);
         let child = self.port.as_ref().map_or_else(start, |port| network::within(port, start));
         let child = child.map_err(|error| command::cannot_start(&program, &error))?;
@@ -149,7 +156,7 @@ impl Verbs for OfHost<'_> {
     }
 
     fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort> {
-        let program = self.bare.program(order, &self.draft.request.mounts)?;
+        let program = self.bare.program(order, &self.draft.request.mounts, self.root.as_ref())?;
         self.draft.enter_by(&program, order, Terminal::No)
     }
 
@@ -195,7 +202,7 @@ impl Subject for Bare {
             return Err(Failure::new(FailureClass::Unsupported, reason).into());
         }
         // Without a root of its own it sees the host's paths.
-        if let (None, Some(own)) = (&self.copied, draft.request.mounts.last_mut())
+        if let (None, Some(own)) = (&self.image, draft.request.mounts.last_mut())
             && draft.request.channel.as_ref() == Some(&own.inside)
         {
             own.inside = own.host.clone();
@@ -205,21 +212,24 @@ impl Subject for Bare {
         draft.request.network.take_if(|joint| joint.bridge.is_none());
         let bridge = draft.request.network.as_ref().and_then(|joint| joint.bridge.as_ref());
         let port = bridge.map(|bridge| bridge.port()).transpose().or_environment("cannot join a network")?;
-        Ok(Box::new(OfHost { bare: self, draft, port, child: None }))
+        let root = self.fresh(draft.run)?;
+        Ok(Box::new(OfHost { bare: self, draft, root, port, child: None }))
     }
 
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
         if roots::foreign(&self.about.spec).is_some() {
-            self.copied = Some(Copied::of(&self.about.spec, run)?);
+            let image = roots::root(&self.about.spec, run)?;
+            let root = Fresh::over(&image.path, run)?;
+            self.image = Some((image, root));
         }
         Ok(self.confinement.as_ref().map_or(Ok(()), Confinement::prepare)?)
     }
 
     fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
         let name = run.next_name();
-        let program = self.program(order, order.mounts())?;
-        let call =
-            Call { holds: Holds::OneProcess, ..Call::new(&name, &self.about.expected, order.allowed(run)) };
+        let own = if let Order::Work(_) = order { self.fresh(run)? } else { None };
+        let program = self.program(order, order.mounts(), own.as_ref())?;
+        let call = Call { holds: Holds::OneProcess, ..Call::new(&name, &self.about.expected, order) };
         let Some(confinement) = &self.confinement else { return client::launch(run, &program, &call) };
         let program = program.in_cgroups(&confinement.plan, &name);
         let launch = || {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::account::Account;
 use super::treatment::{self, Expected, Network};
-use super::{Cpu, Launch, RunContext};
+use super::{Cpu, Launch, Order, RunContext};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::{self, Inside, Message};
 use crate::resource::command;
@@ -16,6 +16,8 @@ use crate::units::{Nanos, Stamp};
 
 /// How long what is left of a launch may take to go away after the command has returned.
 const GOING: Nanos = Nanos::from_millis(20_000);
+/// How much is kept of what a program wrote to standard error that the probe started.
+const LAST_WORDS: usize = 2000;
 
 /// A launch that is about to happen.
 #[derive(Debug)]
@@ -34,15 +36,15 @@ pub struct Call<'a> {
     pub holds: Holds,
     /// Another name that its cgroups and processes bear, where it has one.
     pub bundle: Option<&'a str>,
-    /// How long it may take.
-    pub allowed: Nanos,
+    /// What the probe inside is to do.
+    pub order: Order<'a>,
 }
 
 impl<'a> Call<'a> {
     /// One of a client that makes the container by itself.
-    pub fn new(name: &'a str, expected: &'a Expected, allowed: Nanos) -> Call<'a> {
+    pub fn new(name: &'a str, expected: &'a Expected, order: Order<'a>) -> Call<'a> {
         let (terminal, holds) = (Terminal::No, Holds::More);
-        Call { name, daemons: Ok(&[]), expected, runtime: None, terminal, holds, bundle: None, allowed }
+        Call { name, daemons: Ok(&[]), expected, runtime: None, terminal, holds, bundle: None, order }
     }
 }
 
@@ -70,11 +72,12 @@ pub fn launch(run: &RunContext, program: &Program, call: &Call<'_>) -> Result<La
     let remains = (call.holds == Holds::More).then(Remains::new);
     let account = Account::begin(run, call.daemons.unwrap_or_default());
     let child = spawn::start(program).map_err(|error| command::cannot_start(program, &error))?;
-    let pid = child.pid;
+    let (pid, allowed) = (child.pid, call.order.allowed(run));
     let ended = child
-        .wait(call.allowed, Some(&run.interrupts))
-        .map_err(|why| command::unfinished(call.allowed, program, why))?;
-    let message = message_in(&program.shown(), &ended, call.terminal)?;
+        .read(call.order.reading())
+        .wait(allowed, Some(&run.interrupts))
+        .map_err(|why| command::unfinished(allowed, program, why))?;
+    let message = message_in(&program.shown(), &ended, call.terminal, call.order)?;
     let count = || account.finish(Some(pid), Nanos(0), call.runtime);
     concluded(run, call, &program.shown(), (ended.spawned, ended.returned), message, remains, count)
 }
@@ -119,9 +122,17 @@ pub(super) fn concluded(
 }
 
 /// The probe's message, or what the command `shown` said in its stead.
-pub(super) fn message_in(shown: &str, ended: &Ended, terminal: Terminal) -> Result<Message, Failure> {
+pub(super) fn message_in(
+    shown: &str,
+    ended: &Ended,
+    terminal: Terminal,
+    order: Order<'_>,
+) -> Result<Message, Failure> {
     command::ended_well(shown, ended)?;
     let took = ended.returned.since(ended.spawned);
+    if let Some(file) = order.message_file() {
+        return message_beside(file, shown, ended, terminal);
+    }
     let stdout = match terminal {
         Terminal::Yes => without_carriage_returns(&ended.stdout),
         Terminal::No => ended.stdout.clone(),
@@ -135,6 +146,21 @@ pub(super) fn message_in(shown: &str, ended: &Ended, terminal: Terminal) -> Resu
         let words: &[u8] = if on_the_wrong_stream { b"" } else { &ended.stderr };
         Failure { took, ..Failure::new(FailureClass::WrongOutput, reason).with_words(words) }
     })
+}
+
+/// The probe's message in a file, beside what a program wrote that it started.
+fn message_beside(file: &Path, shown: &str, ended: &Ended, terminal: Terminal) -> Result<Message, Failure> {
+    let written = if terminal == Terminal::Yes { &ended.stdout } else { &ended.stderr };
+    let said = std::fs::read(file).or_environment(format_args!("cannot read `{}`", file.display()))?;
+    let mut message = message::parse(&said).map_err(|why| {
+        let reason = format!("`{shown}` ended well, but in `{}`, {why}", file.display());
+        let took = ended.returned.since(ended.spawned);
+        Failure { took, ..Failure::new(FailureClass::WrongOutput, reason).with_words(written) }
+    })?;
+    let last = &written[written.len().saturating_sub(LAST_WORDS)..];
+    message.done.said = String::from_utf8_lossy(last).into_owned();
+    message.done.results.extend(ended.written.map(|bytes| ("output".to_owned(), bytes as i64)));
+    Ok(message)
 }
 
 fn without_carriage_returns(bytes: &[u8]) -> Vec<u8> {

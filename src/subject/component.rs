@@ -10,7 +10,7 @@ use crate::image::Digest;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::resource::command;
 use crate::sys::signals::Interrupts;
-use crate::sys::spawn::{Ended, Program, Status};
+use crate::sys::spawn::{Ended, Program, Reading, Status};
 use crate::units::Nanos;
 
 /// How long a program may take to answer a question about itself, in nanoseconds.
@@ -116,7 +116,7 @@ pub(super) fn run_within(allowed: Nanos, program: &Program) -> Result<Ended, Una
 }
 
 fn run(allowed: Nanos, program: &Program, interrupts: Option<&Interrupts>) -> Result<Ended, Unavailable> {
-    let ended = command::until_it_ends(program, allowed, interrupts).map_err(unavailable)?;
+    let ended = command::until_it_ends(program, Reading::Late, allowed, interrupts).map_err(unavailable)?;
     if ended.status == Status::Exited(0) {
         return Ok(ended);
     }

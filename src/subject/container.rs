@@ -418,13 +418,20 @@ impl Draft<'_> {
         order: Order<'_>,
         terminal: Terminal,
     ) -> Result<Entered, Abort> {
-        let ended = command::until_it_ends(program, order.allowed(self.run), Some(&self.run.interrupts))?;
-        Ok(self.entered(&program.shown(), &ended, terminal)?)
+        let allowed = order.allowed(self.run);
+        let ended = command::until_it_ends(program, order.reading(), allowed, Some(&self.run.interrupts))?;
+        Ok(self.entered(&program.shown(), &ended, terminal, order)?)
     }
 
     /// What a probe said that entered.
-    pub(super) fn entered(&self, shown: &str, ended: &Ended, terminal: Terminal) -> Result<Entered, Failure> {
-        let message = client::message_in(shown, ended, terminal)?;
+    pub(super) fn entered(
+        &self,
+        shown: &str,
+        ended: &Ended,
+        terminal: Terminal,
+        order: Order<'_>,
+    ) -> Result<Entered, Failure> {
+        let message = client::message_in(shown, ended, terminal, order)?;
         let treatment = treatment::facts(&message.inside, &self.run.host);
         Ok(Entered { spawned: ended.spawned, returned: ended.returned, message, treatment })
     }

@@ -289,7 +289,7 @@ impl Subject for Containerd {
         let call = Call {
             daemons: self.daemons.as_deref().map_err(String::as_str),
             runtime: self.runtime.as_deref(),
-            ..Call::new(&name, &self.about.expected, order.allowed(run))
+            ..Call::new(&name, &self.about.expected, order)
         };
         let discard = || self.ctr.remove(&name, self.key("snapshotter"));
         recorded(run, &self.about.spec, &name, || client::launch(run, &program, &call), discard)

@@ -242,7 +242,7 @@ impl Subject for Engine {
             daemons: self.daemons.as_deref().map_err(String::as_str),
             runtime: self.runtime.as_deref(),
             terminal: self.terminal(),
-            ..Call::new(&name, &self.about.expected, order.allowed(run))
+            ..Call::new(&name, &self.about.expected, order)
         };
         self.recorded(run, &name, || client::launch(run, &program, &call), || self.rm(&name))
     }

@@ -154,11 +154,14 @@ impl Floor {
         let root = self.root.clone().unwrap_or_else(|| roots::Root::ours(run.place.rootfs.clone()));
         let pieces = keys::pieces(&self.about.spec);
         let is_whole = pieces.has(Piece::Mounts) && pieces.has(Piece::Overlay);
-        if !is_whole && (!order.mounts().is_empty() || root.config.is_some()) {
+        // On the host's own mounts every place of the host is where it is.
+        let is_there = |mount: &Mount| !pieces.has(Piece::Mounts) && mount.host == mount.inside;
+        if !is_whole && (!order.mounts().iter().all(is_there) || root.config.is_some()) {
             let reason = "mounts and images of others need a root of its own: leave `mounts` and `overlay` as they are";
             return Err(Failure::new(FailureClass::Unsupported, reason));
         }
-        let additions = additions(&root, order.mounts(), run)?;
+        let mounts = if is_whole { order.mounts() } else { &[] };
+        let additions = additions(&root, mounts, run)?;
         let cgroups = CgroupPlan { way: keys::way(&self.about.spec), ..cgroups()? };
         cgroups.establish().map_err(|error| Failure::environment(error.to_string()))?;
         let filter = match self.about.spec.get("seccomp") {
@@ -249,14 +252,14 @@ fn launch_prepared(
     prepared: &mut Prepared,
     expected: &Expected,
     class_of: impl Fn(&LaunchFailed) -> FailureClass,
-    allowed: Nanos,
+    order: Order<'_>,
     run: &RunContext,
 ) -> Result<Launch, Abort> {
     let name = run.next_name();
     let entry = run.note(container(&spec, &name))?;
     let account = Account::begin(run, &[]);
     let launched = prepared.launch(&name);
-    let running = match launched {
+    let mut running = match launched {
         Ok(running) => running,
         Err(failed) => {
             if failed.cleanup.is_none() {
@@ -266,14 +269,15 @@ fn launch_prepared(
             return Err(cannot_make(failed, class).into());
         }
     };
+    running.child = running.child.read(order.reading());
     let pid = running.child.pid;
-    let gone = running.wait(allowed, Some(&run.interrupts));
+    let gone = running.wait(order.allowed(run), Some(&run.interrupts));
     if let Err(why) = &gone.removed {
         return Err(Failure::environment(format!("a container was left behind: {why}")).into());
     }
     run.cross_out(entry);
     let ended = gone.end.map_err(verbs::unfinished)?;
-    let message = client::message_in("the probe inside", &ended, client::Terminal::No)?;
+    let message = client::message_in("the probe inside", &ended, client::Terminal::No, order)?;
     let (cpu, _) = account.finish(Some(pid), gone.own_cpu, None);
     expected.check(&message.inside, &run.host)?;
     Ok(Launch {
@@ -345,7 +349,7 @@ impl Subject for Floor {
         let instructions = prepared.filter_instructions();
         let Description { spec, expected, .. } = &self.about;
         let class_of = |_: &LaunchFailed| FailureClass::Environment;
-        let mut launch = launch_prepared(spec, prepared, expected, class_of, order.allowed(run), run)?;
+        let mut launch = launch_prepared(spec, prepared, expected, class_of, order, run)?;
         if let Order::Work(_) = order {
             launch.treatment.push(("seccomp_instructions", instructions.to_string()));
         }

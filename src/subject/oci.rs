@@ -14,7 +14,7 @@ use super::container::{Draft, Verbs, recorded};
 use super::filter;
 use super::limits::{self, Limits};
 use super::resources::{self, Made, Offer, Wish};
-use super::roots;
+use super::roots::{self, Fresh};
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::{
     Description, Facts, Kind, Launch, Mount, Need, Order, Place, RunContext, Spec, Subject, Unavailable,
@@ -64,8 +64,8 @@ struct Oci {
     limit: Option<CpuLimit>,
     /// The bundle of launches.
     bundle: Option<Held<Bundle>>,
-    /// The root of somebody else's image, in a copy that is this subject's own.
-    copied: Option<Held<roots::Copied>>,
+    /// Somebody else's image, and a root like it for launches of the probe alone, which writes nothing.
+    image: Option<(roots::Root, Fresh)>,
     /// Where an ordinary user's runtime keeps its notes, which newer versions of crun do not clear.
     notes: Option<PathBuf>,
 }
@@ -121,7 +121,7 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         client,
         limit,
         bundle: None,
-        copied: None,
+        image: None,
         notes,
     }))
 }
@@ -180,30 +180,37 @@ impl Oci {
             all["linux"].as_object_mut().and_then(|linux| linux.remove("cgroupsPath"));
             config::add_user_namespace(&mut all, (user, group), 1);
         }
-        if let Some(own) = &self.copied {
+        if let Some((image, _)) = &self.image {
             let usual = all["process"]["env"].as_array().into_iter().flatten().cloned();
             let usual = usual.filter(|entry| !entry.as_str().unwrap_or_default().starts_with("PATH="));
-            let env = own.image.environment().into_iter().map(Value::from).chain(usual);
+            let env = image.environment().into_iter().map(Value::from).chain(usual);
             all["process"]["env"] = env.collect();
-            all["process"]["cwd"] = json!(own.image.directory());
+            all["process"]["cwd"] = json!(image.directory());
             let (host, inside) = (run.place.executable.clone(), EXECUTABLE.into());
             config::add_bind(&mut all, &Mount { host, inside, access: super::Access::ReadOnly });
         }
         all
     }
 
-    /// A bundle around the root that is there already: all containers share it, as those of one image share its layers.
-    /// `name` is the container's for the kernel.
+    /// A bundle around a root that is there already; `name` is the container's for the kernel.
     fn bundle_around(
         &self,
         directory: &Path,
+        root: &Fresh,
         name: &str,
         run: &RunContext,
         order: Order<'_>,
     ) -> Result<Bundle, Failure> {
-        let root = self.copied.as_ref().map_or_else(|| self.prepared().root(), |own| own.path.clone());
-        Bundle::around(directory, &root, &self.config(run, name, order))
+        Bundle::around(directory, &root.path, &self.config(run, name, order))
             .or_environment("cannot make a bundle")
+    }
+
+    /// A root of its own for what a program may write.
+    fn fresh(&self, run: &RunContext) -> Result<Fresh, Abort> {
+        match &self.image {
+            Some((image, _)) => Fresh::over(&image.path, run),
+            None => Fresh::over(&self.prepared().root(), run),
+        }
     }
 
     fn prepared(&self) -> &Bundle {
@@ -233,8 +240,9 @@ impl Subject for Oci {
 
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
         let directory = draft.directory.join("bundle");
-        let bundle = self.bundle_around(&directory, &draft.name, draft.run, draft.order())?;
-        Ok(Box::new(OfRuntime { oci: self, draft, bundle, first: None }))
+        let root = self.fresh(draft.run)?;
+        let bundle = self.bundle_around(&directory, &root, &draft.name, draft.run, draft.order())?;
+        Ok(Box::new(OfRuntime { oci: self, draft, bundle, _root: root, first: None }))
     }
 
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort> {
@@ -242,13 +250,15 @@ impl Subject for Oci {
             filter::choose(run)?;
         }
         if roots::foreign(&self.about.spec).is_some() {
-            self.copied = Some(roots::Copied::of(&self.about.spec, run)?);
+            let image = roots::root(&self.about.spec, run)?;
+            let root = Fresh::over(&image.path, run)?;
+            self.image = Some((image, root));
         }
         let order = Task::Start.into();
         let bundle = run.owner.directory(|directory| {
             let name = name_of(directory);
-            if self.copied.is_some() {
-                return Ok(self.bundle_around(directory, &name, run, order)?);
+            if let Some((_, root)) = &self.image {
+                return Ok(self.bundle_around(directory, root, &name, run, order)?);
             }
             let root = roots::root(&self.about.spec, run)?;
             let made = Bundle::write(directory, &root.path, &self.config(run, &name, order));
@@ -259,11 +269,12 @@ impl Subject for Oci {
     }
 
     fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort> {
-        let own;
+        let (root, own);
         let bundle = match order {
             Order::Work(_) => {
+                root = self.fresh(run)?;
                 own = run.owner.directory(|directory| {
-                    Ok(self.bundle_around(directory, &name_of(directory), run, order)?)
+                    Ok(self.bundle_around(directory, &root, &name_of(directory), run, order)?)
                 })?;
                 &own
             }
@@ -278,7 +289,7 @@ impl Subject for Oci {
             if self.about.spec.name == "youki" { program.keeping_ends_of_children() } else { program };
         // It is started here by its path; an own build may be a script around the program.
         let expected = &self.about.expected;
-        let call = Call { bundle: Some(&bundle_name), ..Call::new(&name, expected, order.allowed(run)) };
+        let call = Call { bundle: Some(&bundle_name), ..Call::new(&name, expected, order) };
         let launch = || client::launch(run, &program, &call);
         recorded(run, &self.about.spec, &name, launch, || self.discard(&name, &bundle_name))
     }

@@ -2,8 +2,8 @@
 //! `fat`, which is made when somebody asks for it; or anybody's image, exported by an engine that holds
 //! it. The last two stay, as a cache that `sweep` removes.
 //!
-//! What runs in somebody else's image may write to its root, and the cache is everybody's. So it runs
-//! under an overlay, or in a copy of the subject's own.
+//! What runs in an image may write to its root, and the cache is everybody's. So it runs under an overlay, or in a copy,
+//! which goes with the launch: each begins from the same root.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,8 @@ use crate::image::export::{Config, Export};
 use crate::image::{Image, PATH_VARIABLE, fat};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::resource::Held;
-use crate::sys::clock;
+use crate::resource::mounts::{self, Source};
+use crate::sys::{clock, container};
 use crate::units::Nanos;
 
 /// How long copying a root may take.
@@ -137,24 +138,45 @@ fn suits(spec: &Spec, reference: &str, config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The root of somebody else's image in a copy that is a subject's own, so that what runs in it may write
-/// to it. What it wrote stays for the launches that follow.
+/// A root that began as another one and may be written to; what was written goes with it. Made as engines make theirs, an
+/// overlay over the other, or a copy where the kernel mounts none here.
 #[derive(Debug)]
-pub struct Copied {
-    /// What was copied.
-    pub image: Root,
-    /// Where the copy lies.
+pub struct Fresh {
+    /// Where it lies.
     pub path: PathBuf,
+    /// Goes before what it is made of.
+    _mount: Option<Held<PathBuf>>,
+    _directory: Held<PathBuf>,
 }
 
-impl Copied {
-    /// The copy, made now.
-    pub fn of(spec: &Spec, run: &RunContext) -> Result<Held<Copied>, Abort> {
-        run.owner.directory(|path| {
-            let image = root(spec, run)?;
-            copy(&image.path, path)?;
-            Ok(Copied { image, path: path.to_owned() })
-        })
+impl Fresh {
+    /// One over this root, which stays as it is.
+    pub fn over(root: &Path, run: &RunContext) -> Result<Fresh, Abort> {
+        if let Some(fresh) = Fresh::overlay(root, run)? {
+            return Ok(fresh);
+        }
+        let directory = run.owner.directory(|path| {
+            copy(root, path)?;
+            Ok(path.to_owned())
+        })?;
+        Ok(Fresh { path: directory.to_path_buf(), _mount: None, _directory: directory })
+    }
+
+    /// None where an ordinary user may not mount it, or the kernel does not on this filesystem.
+    fn overlay(root: &Path, run: &RunContext) -> Result<Option<Fresh>, Abort> {
+        let directory = run.owner.directory(|own| {
+            let [_, upper, _] = container::overlay_directories(own);
+            let make = |path: &PathBuf| std::fs::create_dir(path);
+            let made = container::overlay_directories(own).iter().try_for_each(make);
+            // The root's own mode is that of the upper directory.
+            let made = made.and_then(|()| std::fs::set_permissions(upper, root.metadata()?.permissions()));
+            made.or_environment(format_args!("cannot make `{}`", own.display()))?;
+            Ok(own.to_owned())
+        })?;
+        let options = container::overlay_over([root].into_iter(), &directory);
+        let overlay = Source::Filesystem("overlay", options.to_str().unwrap_or_default(), None);
+        let mount = mounts::mount(&run.owner, overlay).ok();
+        Ok(mount.map(|mount| Fresh { path: mount.to_path_buf(), _mount: Some(mount), _directory: directory }))
     }
 }
 

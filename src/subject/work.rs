@@ -1,7 +1,7 @@
 //! What a container is to be, and what its probe is asked to do: to start and end, to stay, or to work. Plain data; what the
 //! works are stands in `probe::work`, what they are good for in the experiments.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use dunnage_analysis::subject::Mount;
 
@@ -9,6 +9,7 @@ use super::RunContext;
 use super::resources::Joint;
 use crate::probe::Task;
 use crate::sys::container::Tied;
+use crate::sys::spawn::Reading;
 use crate::units::Nanos;
 
 /// Work that a subject's probe does inside.
@@ -22,12 +23,15 @@ pub struct Work {
     pub mounts: Vec<Mount>,
     /// How long it takes once the probe has started; what is allowed to a launch comes on top.
     pub takes: Nanos,
+    /// The file of the host in which the probe leaves its message, where its standard output is that of a program which
+    /// it starts; it is among the mounts.
+    pub message_file: Option<PathBuf>,
 }
 
 impl Work {
     /// Work that needs nothing of the host.
     pub fn new(kind: &'static str, arguments: Vec<String>, takes: Nanos) -> Work {
-        Work { kind, arguments, mounts: Vec::new(), takes }
+        Work { kind, arguments, mounts: Vec::new(), takes, message_file: None }
     }
 }
 
@@ -106,6 +110,19 @@ impl<'a> Order<'a> {
             Order::Work(work) => run.allowed + work.takes,
             Order::Task(_) | Order::Stay(_) => run.allowed,
         }
+    }
+
+    /// Where the probe leaves its message, if not on standard output.
+    pub fn message_file(self) -> Option<&'a Path> {
+        match self {
+            Order::Work(work) => work.message_file.as_deref(),
+            Order::Task(_) | Order::Stay(_) => None,
+        }
+    }
+
+    /// When its standard output is read: a program's own as it comes, a message when all is over.
+    pub fn reading(self) -> Reading {
+        if self.message_file().is_some() { Reading::AtOnce } else { Reading::Late }
     }
 
     /// Whose death its container does not survive. A service ends when its channel is closed, and may outlive the thread that

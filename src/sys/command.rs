@@ -2,7 +2,7 @@
 //! fork, an exec, the end of a child with what it used.
 
 use core::ffi::{CStr, c_char};
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::mount::{MountPropagationFlags, mount_change};
@@ -15,6 +15,18 @@ pub fn own_mounts() -> Result<(), Errno> {
     // SAFETY: descriptors stay shared; a process of one thread shares its mounts with no other thread.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
     mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)
+}
+
+/// Has standard output go to this file from now on; gives what it was.
+pub fn exchange_output(file: &OwnedFd) -> Result<OwnedFd, i32> {
+    let closes = libc::F_DUPFD_CLOEXEC as usize;
+    // SAFETY: duplicates a descriptor of ours to one that nobody has.
+    let before = unsafe { syscall(libc::SYS_fcntl, [1, closes, 3, 0, 0, 0]) }?;
+    // SAFETY: it was just made, and nothing else owns it.
+    let before = unsafe { OwnedFd::from_raw_fd(before as i32) };
+    // SAFETY: standard output is nobody's own, and stays open.
+    unsafe { syscall(libc::SYS_dup2, [file.as_raw_fd() as usize, 1, 0, 0, 0, 0]) }?;
+    Ok(before)
 }
 
 /// Collects ends of children from a descriptor instead of a handler; who has no parent any more becomes

@@ -105,7 +105,8 @@ impl<'a> Patience<'a> {
         Ok(())
     }
 
-    fn wait_for(&mut self, fds: &[PollFd<'_>], slice: Nanos) -> Result<Waited, Stopped> {
+    /// Sleeps until one of these has something, for `slice` at most.
+    pub fn wait_for(&mut self, fds: &[PollFd<'_>], slice: Nanos) -> Result<Waited, Stopped> {
         let end = Stamp(clock::now().0 + slice.0 as u64);
         let mut polled = fds.to_vec();
         polled.extend(self.interrupts.map(|interrupts| PollFd::new(interrupts, READABLE)));

@@ -3,10 +3,12 @@
 //! `posix_spawn` shares the parent's memory until the program is executed, so our own size does
 //! not enter the measurement. Output goes to pipes that are emptied only after the end, or every
 //! quarter of a second when a program writes so much that it would block: a reader that wakes up
-//! in the middle of a launch would compete with it. A program of another user, or in cgroups of its own,
+//! in the middle of a launch would compete with it. Only where what a program writes is part of the question
+//! (`Reading::AtOnce`) is it read as it comes. A program of another user, or in cgroups of its own,
 //! is started in the same way by a clone of ours (`birth`). Deliberately absent: shells, and threads.
 
 mod attributes;
+mod output;
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -15,11 +17,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{OFlags, fcntl_setfl};
-use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
+use rustix::event::PollFd;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use self::attributes::{Actions, Attributes};
+pub use self::output::Reading;
+use self::output::{KEPT_OUTPUT, Output};
 use super::birth::{self, Stack};
 use super::cgroup::{Birth, CgroupPlan, Version};
 pub use super::child::Status;
@@ -31,8 +34,6 @@ use super::steps::{self, Step, number};
 use super::{clock, pidfd};
 use crate::units::{Nanos, Stamp};
 
-/// Output beyond this is read and thrown away.
-const KEPT_OUTPUT: usize = 1 << 20;
 /// How long a program may be left with full pipes before they are emptied.
 const DRAIN_EVERY: Nanos = Nanos::from_millis(250);
 /// The same for a program that has just been seen to fill them.
@@ -134,43 +135,6 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// What a started program writes, collected on demand.
-#[derive(Debug)]
-struct Output {
-    reader: OwnedFd,
-    kept: Vec<u8>,
-}
-
-impl Output {
-    /// A pipe that holds as much as an ordinary user may ask for: the collecting side, and the descriptor to give
-    /// to a child.
-    fn pipe() -> io::Result<(Output, OwnedFd)> {
-        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-        fcntl_setfl(&reader, OFlags::NONBLOCK)?;
-        // A refused size leaves the old one.
-        let _ = fcntl_setpipe_size(&reader, KEPT_OUTPUT);
-        Ok((Output { reader, kept: Vec::new() }, writer))
-    }
-
-    /// Takes what is in the pipe now, without waiting, and returns how many bytes that was.
-    fn drain(&mut self) -> usize {
-        let mut chunk = [0u8; 16384];
-        let mut total = 0;
-        loop {
-            let Ok(count @ 1..) = rustix::io::read(&self.reader, &mut chunk) else { return total };
-            total += count;
-            let missing = KEPT_OUTPUT - self.kept.len();
-            self.kept.extend_from_slice(&chunk[..count.min(missing)]);
-        }
-    }
-
-    /// Everything collected so far.
-    fn finish(mut self) -> Vec<u8> {
-        self.drain();
-        self.kept
-    }
-}
-
 /// What becomes the standard streams of a child: nothing to read, and pipes for what it writes.
 #[derive(Debug)]
 pub(in crate::sys) struct Streams {
@@ -203,6 +167,7 @@ pub struct Child {
     pidfd: OwnedFd,
     stdout: Output,
     stderr: Output,
+    reading: Reading,
 }
 
 /// A program that has ended.
@@ -218,6 +183,8 @@ pub struct Ended {
     pub stdout: Vec<u8>,
     /// The first mebibyte of its standard error.
     pub stderr: Vec<u8>,
+    /// How many bytes came over its standard output, where they were counted.
+    pub written: Option<u64>,
 }
 
 /// Why waiting stopped before the program ended. It has been killed and reaped by then.
@@ -323,13 +290,21 @@ impl Child {
     /// Takes over a child of this process that was started with these streams.
     pub(in crate::sys) fn adopt(pid: i32, spawned: Stamp, streams: Streams) -> io::Result<Child> {
         match pidfd::open(pid) {
-            Ok(pidfd) => Ok(Child { pid, spawned, pidfd, stdout: streams.stdout, stderr: streams.stderr }),
+            Ok(pidfd) => {
+                let Streams { stdout, stderr, .. } = streams;
+                Ok(Child { pid, spawned, pidfd, stdout, stderr, reading: Reading::Late })
+            }
             Err(error) => {
                 kill_group(pid);
                 reap(pid).ok();
                 Err(error)
             }
         }
+    }
+
+    /// The same, of which is read in this way what it writes.
+    pub fn read(self, reading: Reading) -> Child {
+        Child { reading, ..self }
     }
 
     /// Sends it a signal.
@@ -344,7 +319,7 @@ impl Child {
         let mut patience = Patience::new(allowed, interrupts);
         let mut drain_in = DRAIN_EVERY;
         let stopped = loop {
-            match patience.wait(&self.pidfd, READABLE, drain_in) {
+            match self.next(&mut patience, drain_in) {
                 Ok(Waited::Ready) => return self.collect().map_err(Unfinished::Failed),
                 Ok(Waited::Nothing) => {
                     let full = self.stdout.drain() + self.stderr.drain() >= KEPT_OUTPUT / 16;
@@ -359,6 +334,19 @@ impl Child {
             Stopped::Interrupted => Err(Unfinished::Interrupted),
             _ => Err(Unfinished::TimedOut { stdout: self.stdout.finish(), stderr: self.stderr.finish() }),
         }
+    }
+
+    /// Sleeps until it ends, or for so long; meanwhile reads what is to be read at once.
+    fn next(&mut self, patience: &mut Patience<'_>, slice: Nanos) -> Result<Waited, Stopped> {
+        let is_read = |output: &&Output| self.reading == Reading::AtOnce && !output.is_over;
+        let readers = [&self.stdout, &self.stderr].into_iter().filter(is_read).map(|output| &output.reader);
+        let watched: Vec<_> = readers.chain([&self.pidfd]).map(|one| PollFd::new(one, READABLE)).collect();
+        if watched.len() == 1 {
+            return patience.wait(&self.pidfd, READABLE, slice);
+        }
+        patience.wait_for(&watched, slice)?;
+        self.drain();
+        patience.wait(&self.pidfd, READABLE, Nanos(0))
     }
 
     /// Takes what it has written so far, so that a program that goes on never blocks on a full pipe.
@@ -379,13 +367,15 @@ impl Child {
         self.wait(allowed, None)
     }
 
-    fn collect(self) -> io::Result<Ended> {
+    fn collect(mut self) -> io::Result<Ended> {
         let status = reap(self.pid)?;
         let returned = clock::now();
+        self.stdout.drain();
         Ok(Ended {
             spawned: self.spawned,
             returned,
             status,
+            written: Some(self.stdout.count),
             stdout: self.stdout.finish(),
             stderr: self.stderr.finish(),
         })
@@ -432,6 +422,20 @@ mod tests {
         let ended = run("/bin/sh", &["-c", script], Nanos::from_millis(60_000)).unwrap();
         assert_eq!(ended.status, Status::Exited(0));
         assert_eq!(ended.stdout.len(), KEPT_OUTPUT);
+    }
+
+    #[test]
+    fn what_is_read_at_once_comes_whole_and_nobody_waits_for_a_full_pipe() {
+        let program =
+            Program::new(Path::new("/bin/sh"), ["-c", "head -c 30000000 /dev/zero; exit 4"]).unwrap();
+        let child = start(&program).unwrap().read(Reading::AtOnce);
+        let ended = child.wait(Nanos::from_millis(60_000), None).unwrap();
+        assert_eq!((ended.status, ended.written), (Status::Exited(4), Some(30_000_000)));
+        // Thirty full pipes of a mebibyte, each left for a quarter of a second, would be seven seconds.
+        assert!(ended.returned.since(ended.spawned) < Nanos::from_millis(5000));
+        let closed = Program::new(Path::new("/bin/sh"), ["-c", "exec >&- 2>&-; sleep 0.1"]).unwrap();
+        let child = start(&closed).unwrap().read(Reading::AtOnce);
+        assert_eq!(child.wait(Nanos::from_millis(60_000), None).unwrap().status, Status::Exited(0));
     }
 
     #[test]

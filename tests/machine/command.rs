@@ -195,6 +195,144 @@ fn a_command_that_writes_to_its_root_does_not_write_to_the_cache() {
     assert!(!exports[0].path().join("rootfs/written").exists());
 }
 
+/// What the program writes to a directory that must be empty stays where it is, so that another launch in the same root fails.
+const WRITES_ONCE: &str = "tool run start -s fake --rounds 1 -o /written";
+
+#[test]
+fn every_launch_begins_from_the_same_root() {
+    let test = "every_launch_begins_from_the_same_root";
+    if lacks(test, Need::Docker) || lacks(test, Need::Root) {
+        return;
+    }
+    let image = Image::import("docker", test);
+    let dunnage = Dunnage::new();
+    let runtimes = [("crun", Need::Crun), ("runc", Need::Runc), ("youki", Need::Youki)];
+    let ready = runtimes.iter().filter(|(_, need)| need.ready().is_ok()).map(|(name, _)| *name);
+    let subjects = ["bare", "floor", "docker"].into_iter().chain(ready);
+    let subjects: String = subjects.map(|name| format!(" -s {}", image.of(name))).collect();
+    let words = format!("run command{subjects} --rounds 2 --env DUNNAGE_STATE=/state -o DIR");
+    let ran = finished(dunnage.command(&words).args(["--cmd", WRITES_ONCE]).output().unwrap());
+    assert_eq!(ran.code, 0, "{ran}");
+    let samples = fs::read_to_string(dunnage.directory().join("samples.jsonl")).unwrap();
+    assert!(samples.contains("returned") && !samples.contains("\"failed\""), "{samples}");
+    nothing_is_left(&dunnage, &image);
+}
+
+/// The values of a metric by subject and setting, as the csv has them.
+fn values(dunnage: &Dunnage, directory: &str, metric: &str) -> Vec<(String, f64)> {
+    let csv = dunnage.run(&format!("report {directory} --format csv")).stdout;
+    let mut rows = csv::Reader::from_reader(csv.as_bytes());
+    let names = rows.headers().unwrap().clone();
+    let rows: Vec<csv::StringRecord> = rows.records().map(Result::unwrap).collect();
+    let field = |row: &csv::StringRecord, name: &str| {
+        row[names.iter().position(|own| own == name).unwrap()].to_owned()
+    };
+    let own = rows.iter().filter(|row| field(row, "metric") == metric);
+    own.map(|row| (field(row, "setting") + " " + &field(row, "label"), field(row, "value").parse().unwrap()))
+        .collect()
+}
+
+#[test]
+fn output_comes_out_whole_by_every_way_and_none_where_it_is_discarded() {
+    let test = "output_comes_out_whole_by_every_way_and_none_where_it_is_discarded";
+    if lacks(test, Need::Docker) || lacks(test, Need::Root) {
+        return;
+    }
+    let image = Image::import("docker", test);
+    let dunnage = Dunnage::new();
+    let subjects = ["bare", "floor", "docker", "docker:client=api,log=none"].map(|name| {
+        let joint = if name.contains(':') { "," } else { ":" };
+        format!(" -s {name}{joint}image={}", image.name)
+    });
+    let words = format!(
+        "run command{} --rounds 1 --mode run --mode exec --set output=through --set output=discard -o DIR",
+        subjects.concat()
+    );
+    let ran = finished(dunnage.command(&words).args(["--cmd", "tool completions bash"]).output().unwrap());
+    assert_eq!(ran.code, 0, "{ran}");
+    let found = values(&dunnage, "DIR", "output");
+    // Each setting of each subject, and of each twin; once to warm up, once that counts.
+    let length = Command::new(env!("CARGO_BIN_EXE_dunnage")).args(["completions", "bash"]).output().unwrap();
+    let (through, discarded): (Vec<_>, Vec<_>) =
+        found.iter().partition(|(named, _)| named.contains("output=through"));
+    assert!(through.len() >= 8 && through.len() == discarded.len(), "{found:?}");
+    assert!(through.iter().all(|(_, bytes)| *bytes == length.stdout.len() as f64), "{found:?}");
+    assert!(discarded.iter().all(|(_, bytes)| *bytes == 0.0), "{found:?}");
+    nothing_is_left(&dunnage, &image);
+}
+
+#[test]
+fn a_command_is_tried_first_and_left_out_where_it_fails() {
+    let test = "a_command_is_tried_first_and_left_out_where_it_fails";
+    if lacks(test, Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    // In the image `small` there is no such program; on the host there is.
+    let ran = dunnage.run("run command -s bare -s floor --rounds 1 --cmd true -o DIR");
+    assert_eq!(ran.code, 6, "{ran}");
+    assert!(ran.stderr.contains("not available: floor: environment: `true` does not exist inside"), "{ran}");
+    assert!(!values(&dunnage, "DIR", "returned").is_empty());
+    let ran = dunnage.run("run command -s bare -s floor --rounds 40 --cmd nosuch -o DIR-2");
+    assert_eq!(ran.code, 4, "{ran}");
+    assert!(ran.stderr.contains("nothing can be measured") && !ran.stderr.contains("40 rounds"), "{ran}");
+    assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
+}
+
+/// Time that is wasted by a runtime, on the way of the output, and by the command itself: each is found, and where it belongs.
+/// Sleeping takes as long as it says, or longer; only bounds that are far away are asserted besides.
+#[test]
+fn wasted_time_is_found_where_it_is_wasted() {
+    let test = "wasted_time_is_found_where_it_is_wasted";
+    if lacks(test, Need::Crun) || lacks(test, Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let script = |name: &str, lines: &str| {
+        let path = dunnage.state().with_file_name(name);
+        fs::write(&path, format!("#!/bin/sh\n{lines}\n")).unwrap();
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        path.display().to_string()
+    };
+    let starting = script("starting", "[ \"$1\" = run ] && sleep 1\nexec crun \"$@\"");
+    let late = "IFS= read -r first && sleep 1 && printf '%s\\n' \"$first\"; cat";
+    let passing = script("passing", &format!("crun \"$@\" | {{ {late}; }}"));
+    let directory = Path::new(env!("CARGO_BIN_EXE_dunnage")).parent().unwrap().display().to_string();
+    let words = format!(
+        "run command -s crun -s starting=crun:bin={starting} -s passing=crun:bin={passing} --rounds 2 \
+         --mount {directory}:/in:ro --set output=through --set output=discard -o DIR"
+    );
+    let ran = finished(dunnage.command(&words).args(["--cmd", "/in/dunnage list metrics"]).output().unwrap());
+    assert_eq!(ran.code, 0, "{ran}");
+    let least_in = |directory: &str, metric: &str, setting: &str, label: &str| {
+        let own = values(&dunnage, directory, metric).into_iter();
+        let own = own.filter(|(named, _)| named.contains(setting) && named.ends_with(&format!(" {label}")));
+        own.map(|(_, value)| value).fold(f64::INFINITY, f64::min)
+    };
+    let least = |metric: &str, output: &str, label: &str| least_in("DIR", metric, output, label);
+    for output in ["output=through", "output=discard"] {
+        assert!(least("start", output, "starting") > 1.0, "{ran}");
+        assert!(least("start", output, "crun") < 0.7 && least("start", output, "passing") < 0.7, "{ran}");
+        assert!(least("beyond_start", output, "starting") < 0.7, "{ran}");
+    }
+    assert!(least("returned", "output=through", "passing") > 1.0, "{ran}");
+    assert!(least("beyond_start", "output=through", "passing") > 0.7, "{ran}");
+    assert!(least("beyond_start", "output=discard", "passing") < 0.7, "{ran}");
+    let words = format!(
+        "run command -s bare -s crun --rounds 2 --mount {directory}:{directory}:ro --sweep ms=100,900 -o DIR-2"
+    );
+    let cmd = format!("{directory}/dunnage probe work - spin {{ms}}");
+    let ran = finished(dunnage.command(&words).args(["--cmd", &cmd]).output().unwrap());
+    assert_eq!(ran.code, 0, "{ran}");
+    for label in ["bare", "crun"] {
+        let [short, long] = ["ms=100", "ms=900"].map(|setting| least_in("DIR-2", "command", setting, label));
+        assert!(
+            short > 0.1 && long > 0.9 && long - short > 0.4 && long - short < 2.0,
+            "{short} {long}: {ran}"
+        );
+    }
+}
+
 #[test]
 fn the_report_splits_what_a_subject_takes_more() {
     let dunnage = Dunnage::new();

@@ -2,8 +2,9 @@
 //! changes directory, adds to the environment, forks, executes, reaps. Only from the fork to the reaped end
 //! is timed.
 //!
-//! What it writes to standard output goes to `/dev/null`; of standard error the last bytes are kept, for
-//! the words of a failure. Whatever the command leaves running when it has ended is ended here.
+//! What it writes goes where our own output would: to whoever started the container, by the engine's way. So our message goes
+//! into a file. With `discard`, standard output is `/dev/null` instead, and of standard error the last bytes are
+//! kept, for the words of a failure. Whatever the command leaves running when it has ended is ended here.
 //!
 //! Deliberately absent: a shell (who wants one names it), a file that is no program but whose first line
 //! could be a script's (execvp tries a shell, execve does not), and waiting for what was left running.
@@ -32,19 +33,27 @@ const USUAL_PLACES: &[u8] = b"/bin:/usr/bin";
 /// How often what was left running is looked for.
 const LOOKS: usize = 100;
 
-/// `command run|identify DIRECTORY COUNT NAME=VALUE… WORD…`: an empty directory is where we are; without
+/// `command run|identify through|discard FILE DIRECTORY COUNT NAME=VALUE… WORD…`: the message goes into the file, which is
+/// there; an empty directory is where we are; without
 /// words nothing is started, and what remains is a start by itself. `identify` reports which file would be
 /// executed and its SHA-256, and starts nothing.
 pub fn work(words: Words, report: &mut Report<'_, '_>) {
-    let (Some(mode), Some(directory), Some(count)) = (words.get(0), words.get(1), words.number(2)) else {
-        return report.refuse("`command` needs a mode, a directory and a count of variables");
+    let (Some(mode), Some(way), Some(file)) = (words.get(0), words.get(1), words.get(2)) else {
+        return report.refuse("`command` needs a mode, a way for the output and a file for the message");
+    };
+    let (Some(directory), Some(count)) = (words.get(3), words.number(4)) else {
+        return report.refuse("`command` needs a directory and a count of variables");
+    };
+    let output = match message_into(file) {
+        Ok(output) => output,
+        Err(errno) => return report.refuse(&format!("the file for the message: error {errno}")),
     };
     if !directory.is_empty()
         && let Err(errno) = chdir(directory)
     {
         return report.result("directory_refused", errno.raw_os_error().into());
     }
-    let rest = words.from(3);
+    let rest = words.from(5);
     let (own, arguments) = rest.split_at(rest.len().min(count as usize));
     let Some(name) = arguments.first() else { return };
     let inherited = inherited(own);
@@ -58,9 +67,17 @@ pub fn work(words: Words, report: &mut Report<'_, '_>) {
     if mode == c"identify" {
         return identify(&path, report);
     }
-    if let Err(errno) = start_and_wait(&path, [arguments, &environment], report) {
+    let output = (way == c"through").then_some(output);
+    if let Err(errno) = start_and_wait(&path, [arguments, &environment], output, report) {
         report.result("not_started", errno.into());
     }
+}
+
+/// Has the message go into this file; gives what standard output was.
+fn message_into(file: &CStr) -> Result<OwnedFd, i32> {
+    let flags = OFlags::WRONLY | OFlags::TRUNC | OFlags::CLOEXEC;
+    let file = rustix::fs::open(file, flags, Mode::empty()).map_err(Errno::raw_os_error)?;
+    command::exchange_output(&file)
 }
 
 /// Our own environment without the variables that these words name.
@@ -114,22 +131,31 @@ fn identify(path: &CStr, report: &mut Report<'_, '_>) {
     }
 }
 
-fn start_and_wait(path: &CStr, words: [&[&CStr]; 2], report: &mut Report<'_, '_>) -> Result<(), i32> {
+/// With an `output` the command writes there, and to our standard error.
+fn start_and_wait(
+    path: &CStr,
+    words: [&[&CStr]; 2],
+    output: Option<OwnedFd>,
+    report: &mut Report<'_, '_>,
+) -> Result<(), i32> {
     let ends = command::collect_children()?;
     let (errors, errors_writer) = pipe()?;
     let (mut complaint, complaint_writer) = pipe()?;
     let null = |flags| {
         rustix::fs::open(c"/dev/null", flags | OFlags::CLOEXEC, Mode::empty()).map_err(Errno::raw_os_error)
     };
-    let (input, output) = (null(OFlags::RDONLY)?, null(OFlags::WRONLY)?);
-    let streams = [&input, &output, &errors_writer].map(AsRawFd::as_raw_fd);
+    let (input, nowhere) = (null(OFlags::RDONLY)?, null(OFlags::WRONLY)?);
+    let streams = match &output {
+        Some(output) => [input.as_raw_fd(), output.as_raw_fd(), 2],
+        None => [&input, &nowhere, &errors_writer].map(AsRawFd::as_raw_fd),
+    };
     let program = Program::new(path, words, streams, complaint_writer.as_raw_fd());
     // A child that does nothing shows what a child has of us before it executes anything.
     let empty = command::fork(None)?;
     let empty = command::reap(empty, 0)?;
     let began = raw::monotonic();
     let pid = command::fork(Some(&program))?;
-    drop((errors_writer, complaint_writer));
+    drop((errors_writer, complaint_writer, output));
     let mut said = Tail { pipe: errors, bytes: Vec::new() };
     let reaped = wait(pid, &ends, &mut said)?;
     let ended = raw::monotonic();

@@ -8,9 +8,11 @@
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use rustix::event::PollFd;
 use serde_json::Value;
 
 use crate::sys::socket::{Patience, READABLE, Socket, Stopped, Waited};
+use crate::sys::spawn::Reading;
 use crate::units::Nanos;
 
 /// A head or a body beyond this is not read to its end.
@@ -20,7 +22,7 @@ const MOST_OF_A_HEAD: usize = 64 << 10;
 /// Headers that an answer may have.
 const MOST_HEADERS: usize = 64;
 /// Output of a container beyond this is read and thrown away.
-const KEPT_OUTPUT: usize = 1 << 20;
+pub(super) const KEPT_OUTPUT: usize = 1 << 20;
 /// How long a container's output may fill the socket before it is emptied, as with a pipe.
 const DRAIN_EVERY: Nanos = Nanos::from_millis(250);
 /// The same for a container that has just been seen to fill it.
@@ -171,7 +173,7 @@ impl Connection {
             return self.body(head, patience, &mut None).map(Err);
         }
         self.read.drain(..head.length);
-        Ok(Ok(Stream { socket: self.socket, kept: self.read, ended: false }))
+        Ok(Ok(Stream { socket: self.socket, kept: self.read, ended: false, reading: Reading::Late }))
     }
 
     fn send(&mut self, request: &Request, patience: &mut Patience<'_>) -> Result<(), Fault> {
@@ -257,6 +259,12 @@ impl Connection {
         let mut buffer = [0u8; 16384];
         let mut slice = DRAIN_EVERY;
         loop {
+            let at_once = output.as_ref().filter(|output| output.reading == Reading::AtOnce && !output.ended);
+            if let Some(output) = at_once {
+                let both = [&self.socket, &output.socket].map(|socket| PollFd::new(socket, READABLE));
+                patience.wait_for(&both, slice)?;
+                slice = Nanos(0);
+            }
             if let Waited::Ready = patience.wait(&self.socket, READABLE, slice)? {
                 match self.socket.read_now(&mut buffer) {
                     Ok(Some(count)) => {
@@ -351,6 +359,8 @@ pub struct Stream {
     socket: Socket,
     kept: Vec<u8>,
     ended: bool,
+    /// When it is read while an answer is waited for.
+    pub reading: Reading,
 }
 
 impl Stream {

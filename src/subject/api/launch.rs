@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::client::{Client, parsed};
-use super::http::{Request, demultiplexed};
+use super::http::{KEPT_OUTPUT, Request, demultiplexed};
 use super::requests::Container;
 use super::{Address, Api};
 use crate::outcome::{Abort, Failure, FailureClass};
@@ -15,7 +15,7 @@ use crate::subject::{Launch, Order, RunContext};
 use crate::sys::clock;
 use crate::sys::remains::Remains;
 use crate::sys::socket::{Patience, Stopped};
-use crate::sys::spawn::{Ended, Status};
+use crate::sys::spawn::{Ended, Reading, Status};
 use crate::units::{Nanos, Stamp};
 
 /// The requests of a launch, ready to be sent.
@@ -25,6 +25,7 @@ struct Requests {
     start: Request,
     wait: Request,
     remove: Option<Request>,
+    reading: Reading,
 }
 
 /// What the requests gave.
@@ -47,6 +48,7 @@ pub(super) fn launch(run: &RunContext, api: &Api, name: &str, order: Order<'_>) 
         start: container.request("POST", "/start"),
         wait: container.request("POST", "/wait"),
         remove: (!api.engine.keeps()).then(|| container.remove()),
+        reading: order.reading(),
     };
     let address = api.address();
     let remains = Remains::new();
@@ -59,12 +61,12 @@ pub(super) fn launch(run: &RunContext, api: &Api, name: &str, order: Order<'_>) 
     let terminal = api.engine.terminal();
     let (span, output) = ((spawned, returned), answered.output);
     let ended = ended(span, answered.status, output, terminal, &requests.attach)?;
-    let message = client::message_in(&requests.start.shown, &ended, terminal)?;
+    let message = client::message_in(&requests.start.shown, &ended, terminal, order)?;
     let call = Call {
         daemons: api.daemons(),
         runtime: api.engine.runtime.as_deref(),
         terminal,
-        ..Call::new(name, &api.engine.about.expected, order.allowed(run))
+        ..Call::new(name, &api.engine.about.expected, order)
     };
     let shown = &requests.remove.as_ref().unwrap_or(&requests.wait).shown;
     let count = || account.finish(None, answered.own_cpu, call.runtime);
@@ -89,6 +91,7 @@ fn carry_out(requests: &Requests, address: &Address, patience: &mut Patience<'_>
     client.ask(&requests.create, patience, None)?;
     parts.push(("created", clock::now()));
     let mut output = Client::stream(address, &requests.attach, patience)?;
+    output.reading = requests.reading;
     parts.push(("attached", clock::now()));
     client.ask(&requests.start, patience, Some(&mut output))?;
     parts.push(("started", clock::now()));
@@ -134,6 +137,7 @@ pub(super) fn ended(
     terminal: Terminal,
     request: &Request,
 ) -> Result<Ended, Failure> {
+    let output_is_whole = output.len() < KEPT_OUTPUT;
     let (stdout, stderr) = match terminal {
         Terminal::Yes => (output, Vec::new()),
         Terminal::No => demultiplexed(&output).ok_or_else(|| {
@@ -142,5 +146,7 @@ pub(super) fn ended(
         })?,
     };
     let status = Status::Exited(i32::try_from(status).unwrap_or(-1));
-    Ok(Ended { spawned, returned, status, stdout, stderr })
+    // Beyond what is kept it is not known how many bytes there were of which.
+    let written = output_is_whole.then_some(stdout.len() as u64);
+    Ok(Ended { spawned, returned, status, stdout, stderr, written })
 }

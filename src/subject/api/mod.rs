@@ -51,7 +51,7 @@ enum Server {
     /// A daemon that runs.
     Daemon(Address),
     /// The engine's own program, once it is started.
-    Own(Option<Held<Service>>),
+    Own(Option<Box<Held<Service>>>),
 }
 
 /// An engine that is asked over its API.
@@ -204,7 +204,7 @@ impl Api {
         let client = &self.engine.client;
         let arguments = [client.global.as_slice(), &verb].concat();
         let served = serve(&run.owner, &run.interrupts, &client.path, &arguments)?;
-        let start_up = service.insert(served).ready.start_up.to_string();
+        let start_up = service.insert(Box::new(served)).ready.start_up.to_string();
         let address = self.address();
         let mut patience = Patience::new(ANSWER, Some(&run.interrupts));
         self.version = negotiated(&address, &mut patience)?;

@@ -117,7 +117,7 @@ impl Verbs for OfApi<'_> {
             visit(&self.api.address(), &self.container, &make, tty, &mut patience)
                 .map_err(|abort| taking(abort, clock::now().since(spawned)))?;
         let ended = ended((spawned, returned), status, output, terminal, &make)?;
-        Ok(self.draft.entered(&make.shown, &ended, terminal)?)
+        Ok(self.draft.entered(&make.shown, &ended, terminal, order)?)
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use crate::outcome::{Failure, OrEnvironment};
 use crate::probe::INSIDE;
-use crate::subject::roots::{self, Copied};
+use crate::subject::roots::{self, Root};
 use crate::subject::{Access, Mount};
 
-/// The words that have the probe enter the image first: its root, where to begin, and the mounts with their
+/// The words that have the probe enter the image first, in this root: where to begin, and the mounts with their
 /// targets, which are made.
-pub(super) fn inside_words(copied: &Copied, mounts: &[Mount]) -> Result<Vec<String>, Failure> {
+pub(super) fn inside_words(image: &Root, root: &Path, mounts: &[Mount]) -> Result<Vec<String>, Failure> {
     let host = |path: &str, access| Mount { host: path.into(), inside: path.into(), access };
     let of_host = [
         host("/proc", Access::ReadWrite),
@@ -17,12 +17,11 @@ pub(super) fn inside_words(copied: &Copied, mounts: &[Mount]) -> Result<Vec<Stri
         host("/dev", Access::ReadOnly),
         host("/sys", Access::ReadOnly),
     ];
-    let root = &copied.path;
     let all = of_host.iter().chain(mounts);
     let mut words = vec![
         INSIDE.to_owned(),
         root.display().to_string(),
-        copied.image.directory().to_owned(),
+        image.directory().to_owned(),
         (of_host.len() + mounts.len()).to_string(),
     ];
     for mount in all {

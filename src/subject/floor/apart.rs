@@ -2,6 +2,7 @@
 
 use super::{Floor, launch_prepared, program_in};
 use crate::outcome::{Abort, Failure, FailureClass};
+use crate::probe::Task;
 use crate::subject::pieces::{Apart, Piece, Pieces, Primitive, Timed};
 use crate::subject::resources::container;
 use crate::subject::treatment::{Cgroup, Expected, Network, Own};
@@ -42,7 +43,7 @@ impl Apart for Floor {
         let blind = pieces.has(Piece::Mounts) && !pieces.has(Piece::Filesystems);
         let expected = expected_of(pieces);
         let expected = if blind { without_a_view(&expected) } else { expected };
-        launch_prepared(&self.about.spec, prepared, &expected, class_of, run.allowed, run)
+        launch_prepared(&self.about.spec, prepared, &expected, class_of, Task::Start.into(), run)
     }
 
     fn time(&mut self, primitive: Primitive, run: &RunContext) -> Result<Timed, Abort> {

@@ -86,8 +86,9 @@ impl Verbs for OfFloor<'_> {
         let run = self.draft.run;
         let (_, entrance) = &mut self.entrances[at];
         let child = self.prepared.enter(made, running.child.pid, entrance).map_err(refused)?;
+        let child = child.read(order.reading());
         let ended = child.wait(order.allowed(run), Some(&run.interrupts)).map_err(unfinished)?;
-        Ok(self.draft.entered("the probe that entered", &ended, Terminal::No)?)
+        Ok(self.draft.entered("the probe that entered", &ended, Terminal::No, order)?)
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {

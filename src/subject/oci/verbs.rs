@@ -8,12 +8,15 @@ use crate::outcome::{Abort, Failure};
 use crate::resource::Found;
 use crate::subject::Order;
 use crate::subject::container::{Draft, Entered, First, Span, Verbs, nothing_runs};
+use crate::subject::roots::Fresh;
 
 /// A container of a runtime.
 pub(super) struct OfRuntime<'a> {
     pub oci: &'a Oci,
     pub draft: Draft<'a>,
     pub bundle: Bundle,
+    /// What it runs in, and writes to.
+    pub _root: Fresh,
     /// From `create` on.
     pub first: Option<First>,
 }

@@ -100,21 +100,27 @@ pub(super) fn root(spec: &Spec, facts: &Facts, names: Names) -> Vec<Step> {
 
 /// The mount option string, in which overlayfs wants commas, colons and backslashes escaped.
 fn overlay_options(spec: &Spec, facts: &Facts, own: &Path) -> OsString {
-    let mut options = OsString::from("lowerdir=");
-    if let Some(layer) = &facts.mount_points {
-        options.push(escaped(layer));
-        options.push(":");
+    let lower = facts.mount_points.as_deref().into_iter().chain([spec.rootfs.as_path()]);
+    let mut options = overlay_over(lower, own);
+    if spec.pieces.has(Piece::User) {
+        options.push(",userxattr");
     }
-    options.push(escaped(&spec.rootfs));
+    options
+}
+
+/// The options of an overlay over these layers, the uppermost first, with the directories of its own below `own`.
+pub fn overlay_over<'a>(lower: impl Iterator<Item = &'a Path>, own: &Path) -> OsString {
+    let mut options = OsString::from("lowerdir=");
+    for (index, layer) in lower.enumerate() {
+        options.push(if index == 0 { "" } else { ":" });
+        options.push(escaped(layer));
+    }
     let [_, upper, work] = undo::overlay_directories(own);
     for (key, value) in [(",upperdir=", &upper), (",workdir=", &work)] {
         options.push(key);
         options.push(escaped(value));
     }
     options.push(",index=off");
-    if spec.pieces.has(Piece::User) {
-        options.push(",userxattr");
-    }
     options
 }
 

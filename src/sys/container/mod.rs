@@ -52,11 +52,12 @@ struct Names<'a> {
 pub use super::raw::DOCKER_CAPABILITIES;
 pub use additions::Additions;
 pub use filesystems::{MASKED_PATHS, READ_ONLY_PATHS};
+pub use inside::overlay_over;
 pub use life::{Entrance, Made};
 pub use pieces::{ALL, Piece, Pieces};
 pub use primitive::{PRIMITIVES, Primitive, Timed};
 pub use rootless::{NoUserNamespaces, is_privileged, user_namespaces};
-pub use undo::{Leftovers, leftovers, undo};
+pub use undo::{Leftovers, leftovers, overlay_directories, undo};
 
 /// How often what others take away while we work is made again.
 const ATTEMPTS: usize = 5;

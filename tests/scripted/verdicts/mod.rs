@@ -1,6 +1,7 @@
 //! Verdicts on planted data whose truth is known. Each rule about suspects and each warning has a case in which it
 //! fires and a near miss in which it must not.
 
+mod command;
 mod family;
 mod predictions;
 mod sentences;

@@ -20,7 +20,10 @@ pub const NAME: &str = "command";
 /// What a command is taken to last before it was tried.
 const UNKNOWN: Nanos = Nanos::from_millis(1000);
 
-static METRICS: [Metric; 8] = [
+/// Ways of a command's output, the usual one first.
+pub const OUTPUTS: [&str; 2] = ["through", "discard"];
+
+static METRICS: [Metric; 9] = [
     Metric::span("returned", "spawn", "returned").meaning(
         "the launch as seen from outside, from right before the system call that starts it until its \
          end was reported: start, command, and whatever teardown is waited for; holds the probe's own \
@@ -53,6 +56,10 @@ static METRICS: [Metric; 8] = [
     Metric::by("beyond_start", |sample| Some(sample.seconds("spawn", "returned")? - nanos(sample, "start")?))
         .context()
         .meaning("`returned` less `start`: what is there only because of the command"),
+    Metric::by("output", |sample| Some(sample.counter("output")? as f64))
+        .of(Unit::Bytes, Margin::fixed(65536.0, 0.03))
+        .context()
+        .meaning("what came out of the command's standard output at our end"),
 ];
 
 /// What a setting asks for.
@@ -66,6 +73,8 @@ pub struct Wanted {
     pub variables: Vec<String>,
     /// What is bound inside.
     pub mounts: Vec<Mount>,
+    /// Which way its output goes: `through` or `discard`.
+    pub output: &'static str,
 }
 
 impl Wanted {
@@ -88,6 +97,7 @@ impl Wanted {
             directory: setting.get("workdir").unwrap_or_default().to_owned(),
             variables: words_of("env")?,
             mounts: mounts?,
+            output: setting.get("output").unwrap_or(OUTPUTS[0]),
         })
     }
 }
@@ -124,6 +134,10 @@ pub static COMMAND: Experiment = Experiment {
         SettingKey::of("sweep", &[])
             .or(|text| line::swept(text).map(drop))
             .meaning("what stands in the command for `{NAME}`, `NAME=VALUE` separated by blanks"),
+        SettingKey::of("output", &OUTPUTS).meaning(
+            "`through` (default): what the command writes goes the way that it goes for a user (engine, log, client) and is \
+             thrown away only when it has come out; `discard`: its standard output is `/dev/null` inside",
+        ),
     ],
     empty_launch: Some("start"),
     differences: &["beyond_start"],

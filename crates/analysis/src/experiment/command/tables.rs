@@ -2,7 +2,8 @@
 //! same rounds, and a rest that is named as one. Over several settings, a fixed part and one that grows with
 //! the command.
 
-use super::{METRICS, NAME};
+use super::super::setting::Setting;
+use super::{METRICS, NAME, OUTPUTS};
 use crate::stats::{self, Alpha, Estimate, Pairs, Rng};
 use crate::units::Unit;
 use crate::verdict::View;
@@ -11,9 +12,9 @@ use crate::verdict::table::{Column, ExperimentTable, Item};
 /// The stream of the run's seed that resampling uses.
 const STREAM: u64 = 0x636f_6d6d_616e_6400;
 
-/// Both tables, each where there is something to show.
+/// The tables, each where there is something to show.
 pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
-    [split(view), line(view)].into_iter().flatten().collect()
+    [split(view), way_out(view), line(view)].into_iter().flatten().collect()
 }
 
 fn metric(name: &str) -> usize {
@@ -97,6 +98,45 @@ fn split(view: &View<'_>) -> Option<ExperimentTable> {
     })
 }
 
+/// What it costs that the output goes its way, where it was discarded beside that.
+fn way_out(view: &View<'_>) -> Option<ExperimentTable> {
+    let plan = &view.run.plan;
+    let discarded = |cell: &usize| {
+        let (own, output) = (&plan.cells[*cell], "output");
+        let beside = |(key, value): &(_, _)| (*key, if *key == output { OUTPUTS[1] } else { *value });
+        let setting = Setting(own.setting.0.iter().map(beside).collect());
+        (own.setting.get(output) == Some(OUTPUTS[0]))
+            .then(|| Some((*cell, plan.cell_of(NAME, &setting, own.subject)?)))?
+    };
+    let cells: Vec<_> = view.cells_of(NAME).filter_map(|cell| discarded(&cell)).collect();
+    let is_plain = |(cell, _): &&(usize, usize)| plan.entry(*cell).twin_of.is_none();
+    let setting_of = |cell: usize| &plan.cells[cell].setting;
+    let shows_settings = cells.iter().any(|(cell, _)| setting_of(*cell) != setting_of(cells[0].0));
+    let row = |&(cell, against): &(usize, usize)| {
+        let setting = shows_settings.then(|| Item::Text(setting_of(cell).to_string()));
+        let written = view.columns.sample(cell, metric("output"));
+        let written = written.map(|all| Item::Interval(Estimate::of_median(&all, Alpha::FIVE_PERCENT)));
+        let written = written.unwrap_or(Item::Nothing("not counted".into()));
+        let rest = [written, difference(view, (cell, against), "returned")];
+        [Item::Text(view.label(cell).to_owned())].into_iter().chain(setting).chain(rest).collect()
+    };
+    let rows: Vec<_> = cells.iter().filter(is_plain).map(row).collect();
+    let mut columns = vec![Column::of_texts("subject")];
+    columns.extend(shows_settings.then(|| Column::of_texts("setting")));
+    columns.push(Column::of_values("output", Unit::Bytes));
+    columns.push(Column::of_values("its way out", Unit::Seconds));
+    let title = "what it costs that the output leaves the container, instead of being discarded inside";
+    (!rows.is_empty()).then(|| ExperimentTable {
+        rows,
+        notes: vec![
+            "`returned` with `output=through` less `returned` with `output=discard`, medians of differences within each \
+             round, with their 95 % intervals"
+                .into(),
+        ],
+        ..ExperimentTable::new(NAME, "way-out", title.into(), columns)
+    })
+}
+
 /// By round, the points of a subject: the baseline's own time of the command in a setting, and what the
 /// subject takes more in all.
 fn points(view: &View<'_>, cells: &[(usize, usize)]) -> Vec<Vec<(f64, f64)>> {
@@ -114,36 +154,44 @@ fn points(view: &View<'_>, cells: &[(usize, usize)]) -> Vec<Vec<(f64, f64)>> {
     all
 }
 
+/// What two settings must share for their points to lie on one line: all but the command and what is swept in it.
+fn beside_the_command(setting: &Setting) -> Setting {
+    Setting(setting.0.iter().filter(|(key, _)| !["cmd", "sweep"].contains(key)).copied().collect())
+}
+
 fn line(view: &View<'_>) -> Option<ExperimentTable> {
     let plan = &view.run.plan;
     let cells = view.beside_baseline(NAME);
+    let kind = |cell: usize| (plan.cells[cell].subject, beside_the_command(&plan.cells[cell].setting));
+    let kinds = crate::distinct(cells.iter().map(|(cell, _)| kind(*cell)));
+    let shows_settings = kinds.iter().any(|(_, setting)| *setting != kinds[0].1);
     let mut rng = Rng::for_stream(plan.seed, STREAM);
     let mut rows = Vec::new();
-    for (index, entry) in plan.subjects.iter().enumerate() {
-        let own: Vec<_> =
-            cells.iter().copied().filter(|(cell, _)| plan.cells[*cell].subject == index).collect();
+    for (subject, setting) in kinds {
+        let own = cells.iter().copied().filter(|(cell, _)| kind(*cell) == (subject, setting.clone()));
+        let own: Vec<_> = own.collect();
         if own.len() < 2 {
             continue;
         }
         let Some(found) = stats::line(&points(view, &own), &mut rng, Alpha::FIVE_PERCENT) else {
             continue;
         };
-        let item = |estimate: Estimate| Item::Interval(estimate);
-        rows.push(vec![Item::Text(entry.label.clone()), item(found.fixed), item(found.proportional)]);
+        let named = [Item::Text(plan.subjects[subject].label.clone())].into_iter();
+        let named = named.chain(shows_settings.then(|| Item::Text(setting.to_string())));
+        rows.push(named.chain([found.fixed, found.proportional].map(Item::Interval)).collect());
     }
     let baseline = view.baseline(NAME);
     let title = format!("what each takes more than `{baseline}`, whatever the command, and with its length");
-    let columns = vec![
-        Column::of_texts("subject"),
-        Column::of_values("fixed", Unit::Seconds),
-        Column::of_values("proportional", Unit::Share),
-    ];
+    let mut columns = vec![Column::of_texts("subject")];
+    columns.extend(shows_settings.then(|| Column::of_texts("setting")));
+    columns.push(Column::of_values("fixed", Unit::Seconds));
+    columns.push(Column::of_values("proportional", Unit::Share));
     (!rows.is_empty()).then(|| ExperimentTable {
         rows,
         notes: vec![format!(
-            "the line of least squares through all settings: what a subject takes more, over the median time that the \
-             command takes on `{baseline}`; its 95 % intervals by resampling rounds; two settings always lie on a line, \
-             more show whether there is one"
+            "the line of least squares through the commands of a setting: what a subject takes more, over the median time \
+             that the command takes on `{baseline}`; its 95 % intervals by resampling rounds; two commands always lie on a \
+             line, more show whether there is one"
         )],
         ..ExperimentTable::new(NAME, "fixed-and-proportional", title, columns)
     })

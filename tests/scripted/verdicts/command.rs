@@ -1,0 +1,97 @@
+//! What is made of a person's command: its fixed and proportional cost, and what the way of its output costs, each of its own
+//! setting.
+
+use dunnage::experiment::Setting;
+use dunnage::plan::{self, Layer, Request};
+use dunnage::record::Recorded;
+use dunnage::stats::Rng;
+use dunnage::subject::Need;
+use dunnage::verdict::table::Item;
+use dunnage::verdict::{ExperimentTable, analyse};
+
+use super::ROUNDS;
+use crate::planted::{entry, recorded, request};
+
+/// A run of commands of one and three seconds, of which crun takes more by this.
+fn run(keys: &[(&str, &[&str])], more: fn(&Setting, f64) -> f64) -> Recorded {
+    let mut subjects =
+        [("bare", Layer::Bare), ("crun", Layer::Runtime)].map(|(name, layer)| entry(name, layer));
+    subjects.iter_mut().for_each(|entry| entry.offers = Need::ALL.to_vec());
+    let all = [("cmd", &["sleep 1", "sleep 3"][..])];
+    let chosen = all
+        .iter()
+        .chain(keys)
+        .map(|(key, values)| ((*key).to_owned(), values.iter().map(|value| (*value).to_owned()).collect()));
+    let chosen = chosen.collect();
+    let plan = plan::make(Request { chosen, ..request(vec!["command"], subjects.to_vec(), ROUNDS) });
+    let values = |cell: usize| {
+        let planned = &plan.cells[cell];
+        let mut rng = Rng::for_stream(23, cell as u64);
+        let is_bare = plan.subjects[planned.subject].layer == Layer::Bare;
+        let seconds = if planned.setting.get("cmd") == Some("sleep 3") { 3.0 } else { 1.0 };
+        let own = if is_bare { 0.0 } else { more(&planned.setting, seconds) };
+        let mut value = |name: &str| match name {
+            "returned" => seconds + own + 1e-4 * rng.standard_normal(),
+            "command" => seconds,
+            "output" => 5e6,
+            _ => 0.01,
+        };
+        let metrics = plan.metrics(planned).iter();
+        metrics.map(|metric| (0..ROUNDS).map(|_| value(metric.name)).collect()).collect()
+    };
+    recorded(plan.clone(), values)
+}
+
+fn table(run: &Recorded, name: &str) -> Option<ExperimentTable> {
+    analyse(run).experiment_tables.into_iter().find(|table| table.name == name)
+}
+
+/// The texts of each row, and its values.
+fn rows(table: &ExperimentTable) -> Vec<(String, Vec<f64>)> {
+    let row = |row: &Vec<Item>| {
+        let texts =
+            row.iter().filter_map(|item| if let Item::Text(text) = item { Some(&**text) } else { None });
+        let values = row.iter().filter_map(|item| match item {
+            Item::Interval(estimate) => Some(estimate.value),
+            _ => None,
+        });
+        (texts.collect::<Vec<_>>().join(" "), values.collect())
+    };
+    table.rows.iter().map(row).collect()
+}
+
+#[test]
+fn fixed_and_proportional_cost_are_found_as_planted_and_each_mode_by_itself() {
+    let run = run(&[("mode", &["run", "exec"])], |setting, seconds| match setting.get("mode") {
+        Some("run") => 0.5 + 0.02 * seconds,
+        _ => 0.05 + 0.1 * seconds,
+    });
+    let found = rows(&table(&run, "fixed-and-proportional").unwrap());
+    for (label, expected) in [("crun mode=run", [0.5, 0.02]), ("crun mode=exec", [0.05, 0.1])] {
+        let own = found.iter().filter(|(texts, _)| texts == label).map(|(_, values)| values);
+        let own: Vec<_> = own.collect();
+        assert_eq!(own.len(), 1, "{found:?}");
+        for (value, planted) in own[0].iter().zip(expected) {
+            assert!((value - planted).abs() < 2e-4, "{label}: {own:?}");
+        }
+    }
+    assert_eq!(found.len(), 2);
+}
+
+#[test]
+fn the_way_of_the_output_has_its_price_where_both_ways_were_measured() {
+    let both: (&str, &[&str]) = ("output", &["through", "discard"]);
+    let run_of_both = run(&[both], |setting, seconds| match setting.get("output") {
+        Some("through") => 0.3 + seconds,
+        _ => 0.3,
+    });
+    let found = rows(&table(&run_of_both, "way-out").unwrap());
+    let crun: Vec<_> = found.iter().filter(|(texts, _)| texts.starts_with("crun")).collect();
+    assert_eq!(crun.len(), 2, "{found:?}");
+    for (row, planted) in crun.iter().zip([1.0, 3.0]) {
+        assert!(row.1[0] == 5e6 && (row.1[1] - planted).abs() < 2e-4, "{row:?}");
+    }
+    // No line goes through both of them.
+    assert_eq!(rows(&table(&run_of_both, "fixed-and-proportional").unwrap()).len(), 2);
+    assert!(table(&run(&[], |_, _| 0.3), "way-out").is_none());
+}
