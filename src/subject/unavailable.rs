@@ -75,7 +75,7 @@ impl Unavailable {
         const USUAL: [&str; 4] = ["/usr/local/bin", "/usr/local/sbin", "/usr/bin", "/usr/sbin"];
         match USUAL.into_iter().find(|directory| Path::new(directory).join(name).is_file()) {
             Some(directory) => {
-                Unavailable::because(format!("{which}in `{directory}`, which is not in `$PATH`"))
+                Unavailable::not_installed(format!("{which}not installed in `$PATH`, but in `{directory}`"))
                     .with_remedy(format!("add it: `export PATH=\"$PATH:{directory}\"`"))
             }
             None => Unavailable::not_installed(format!("{which}not installed")).with_remedy(remedy),
@@ -223,7 +223,7 @@ mod tests {
         let there = Unavailable::absent("", "env", "install it");
         assert_eq!(
             (there.cause, there.reason.as_str()),
-            (Cause::Other, "in `/usr/bin`, which is not in `$PATH`")
+            (Cause::NotInstalled, "not installed in `$PATH`, but in `/usr/bin`")
         );
         assert_eq!(there.remedy.as_deref(), Some("add it: `export PATH=\"$PATH:/usr/bin\"`"));
         let absent = Unavailable::absent("`no-such` is ", "no-such", "install it");

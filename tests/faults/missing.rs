@@ -11,7 +11,9 @@ use crate::support::{Need, lacks};
 fn measured(dunnage: &Dunnage) -> Vec<String> {
     let recorded = record::load(&dunnage.directory()).expect("a run directory");
     assert_eq!(recorded.failures, Vec::new());
-    let originals = recorded.plan.subjects.iter().filter(|entry| entry.twin_of.is_none());
+    // An experiment adds variants of its own.
+    let originals =
+        recorded.plan.subjects.iter().filter(|entry| entry.twin_of.is_none() && entry.only_in.is_empty());
     originals.map(|entry| entry.label.clone()).collect()
 }
 

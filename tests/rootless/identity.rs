@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dunnage::sys::identity::{Identity, Limit, limits_in};
 use dunnage::sys::spawn::{self, Ended, Program, Status};
@@ -35,6 +35,12 @@ fn stranger() -> Identity {
     }
 }
 
+/// A child that becomes another user shares our memory until it executes, and all of us are as little readable meanwhile.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn run(identity: Identity, path: &str, arguments: &[&str]) -> io::Result<Ended> {
     let program = Program::new(Path::new(path), arguments)?.with_environment(&["ONLY=this"])?;
     let child = spawn::start(&program.with_identity(&Arc::new(identity)))?;
@@ -43,6 +49,7 @@ fn run(identity: Identity, path: &str, arguments: &[&str]) -> io::Result<Ended> 
 
 #[test]
 fn user_groups_limits_directory_mask_and_environment_are_as_given() {
+    let _turn = turn();
     if support::lacks("user_groups_limits_directory_mask_and_environment_are_as_given", Need::Root) {
         return;
     }
@@ -67,6 +74,7 @@ fn user_groups_limits_directory_mask_and_environment_are_as_given() {
 
 #[test]
 fn what_is_refused_is_named_by_its_step() {
+    let _turn = turn();
     if support::lacks("what_is_refused_is_named_by_its_step", Need::Root) {
         return;
     }
@@ -85,6 +93,7 @@ fn what_is_refused_is_named_by_its_step() {
 
 #[test]
 fn an_ordinary_user_cannot_become_another() {
+    let _turn = turn();
     let limits = limits_in(&fs::read_to_string("/proc/self/limits").unwrap()).unwrap();
     if support::root_ready().is_ok() {
         // Root becomes an ordinary user first: the step is then refused to the test's own child.
@@ -92,7 +101,9 @@ fn an_ordinary_user_cannot_become_another() {
         let test = "identity::an_ordinary_user_cannot_become_another";
         let copy = tempfile::Builder::new().prefix("dunnage-").tempdir_in("/tmp").unwrap();
         let program = copy.path().join("test");
-        fs::copy(&own, &program).unwrap();
+        // By a program: a file that this process writes cannot be executed while a child of another thread holds it, too.
+        let copied = std::process::Command::new("cp").args([&own, &program]).status().unwrap();
+        assert!(copied.success());
         for path in [copy.path(), &program] {
             fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
         }
@@ -109,6 +120,7 @@ fn an_ordinary_user_cannot_become_another() {
 
 #[test]
 fn we_stay_as_readable_as_before() {
+    let _turn = turn();
     if support::lacks("we_stay_as_readable_as_before", Need::Root) {
         return;
     }

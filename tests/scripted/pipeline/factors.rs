@@ -121,7 +121,8 @@ fn a_subject_of_the_factorial_that_does_not_work_stops_the_run() {
         ran.stderr.lines().find_map(|line| line.strip_prefix(words)).unwrap_or_else(|| panic!("{ran}"));
     let mut reasons: Vec<&str> = error.split("; ").filter_map(|one| Some(one.split_once(": ")?.1)).collect();
     // As this machine has them somewhere else or not at all.
-    let is_one = |reason: &&str| *reason == "not installed" || reason.ends_with("which is not in `$PATH`");
+    let is_one =
+        |reason: &&str| *reason == "not installed" || reason.starts_with("not installed in `$PATH`, but in ");
     assert!(reasons.iter().all(is_one) && ran.stderr.contains("hint: "), "{ran}");
     for subject in ["crun, ", "runc", "crun:seccomp=off", "runc:seccomp=off"] {
         assert!(error.contains(subject), "{ran}");
