@@ -185,8 +185,8 @@ fn check(done: &Done, wanted: &Wanted) -> Result<(), Failure> {
         (true, code) => format!("exit code {code}"),
         (false, _) => format!("signal {}", libc::WTERMSIG(status)),
     };
-    let note = done.notes.iter().find(|(name, _)| name == "said").map(|(_, said)| said.as_str());
-    let words = note.unwrap_or(&done.said);
+    let note = done.notes.iter().find(|(name, said)| name == "said" && !said.is_empty());
+    let words = note.map_or(&done.said, |(_, said)| said);
     let reason = format!("the command `{}` ended with {ended}", line::join(&wanted.words));
     Err(Failure::new(FailureClass::Crash, reason).with_words(words.as_bytes()))
 }

@@ -20,7 +20,7 @@ pub use self::cells::{Cell, Entry, Ladder};
 pub use self::factors::{Factor, Factorial};
 pub use self::prediction::Prediction;
 use crate::experiment::{self, Experiment, ExperimentName, Metric, MetricFacts, Setting, SettingKey, Weight};
-use crate::stats::{Alpha, Margin, Rng, min_rounds};
+use crate::stats::{Alpha, Margin, Rng};
 pub use crate::subject::Layer;
 use crate::units::{self, Nanos};
 use parts::{baseline_among, members};
@@ -345,24 +345,6 @@ impl Plan {
         let own = self.verdicts_of(experiment);
         let shared = own.map_or(0, |one| if role == Role::Control { one.controls } else { one.asked });
         Alpha::shared_by(shared)
-    }
-
-    /// The fewest rounds that leave room for the verdicts of every experiment that is in all of them.
-    pub fn rounds_for_verdicts(&self) -> usize {
-        let needed = |one: &Verdicts| min_rounds(Alpha::shared_by(one.asked.max(one.controls)));
-        let most = self.in_all_rounds().map(needed).max();
-        most.unwrap_or_else(|| min_rounds(Alpha::shared_by(0))) + SPARE_ROUNDS
-    }
-
-    /// The experiments of which the planned rounds are too few for any verdict, each with the fewest that are enough.
-    pub fn without_verdicts(&self) -> Vec<(&'static str, usize)> {
-        let asked = self.in_all_rounds().filter(|one| one.asked > 0);
-        let needed = asked.map(|one| (one.experiment, min_rounds(self.alpha(one.experiment))));
-        needed.filter(|(_, needed)| *needed > self.rounds).collect()
-    }
-
-    fn in_all_rounds(&self) -> impl Iterator<Item = &Verdicts> {
-        self.verdicts.iter().filter(|one| self.quotas.iter().all(|quota| quota.experiment != one.experiment))
     }
 
     /// The time that a round with all cells takes.

@@ -2,8 +2,9 @@
 //! those beside them that only show and price are in some of them, evenly spread, so that they do not
 //! take the time that verdicts need.
 
-use super::{Plan, Rounds};
+use super::{Plan, Rounds, SPARE_ROUNDS, Verdicts};
 use crate::experiment;
+use crate::stats::{Alpha, min_rounds};
 use crate::units::Nanos;
 
 /// An experiment that is in fewer rounds than there are.
@@ -84,6 +85,26 @@ impl Plan {
         let in_round =
             |one: usize| self.cells.iter().filter(move |cell| self.visits(cell.experiment, one)).count();
         (0..round).map(in_round).sum()
+    }
+}
+
+impl Plan {
+    /// The fewest rounds that leave room for the verdicts of every experiment that is in all of them.
+    pub fn rounds_for_verdicts(&self) -> usize {
+        let needed = |one: &Verdicts| min_rounds(Alpha::shared_by(one.asked.max(one.controls)));
+        let most = self.in_all_rounds().map(needed).max();
+        most.unwrap_or_else(|| min_rounds(Alpha::shared_by(0))) + SPARE_ROUNDS
+    }
+
+    /// The experiments of which the planned rounds are too few for any verdict, each with the fewest that are enough.
+    pub fn without_verdicts(&self) -> Vec<(&'static str, usize)> {
+        let asked = self.in_all_rounds().filter(|one| one.asked > 0);
+        let needed = asked.map(|one| (one.experiment, min_rounds(self.alpha(one.experiment))));
+        needed.filter(|(_, needed)| *needed > self.rounds).collect()
+    }
+
+    fn in_all_rounds(&self) -> impl Iterator<Item = &Verdicts> {
+        self.verdicts.iter().filter(|one| self.quotas.iter().all(|quota| quota.experiment != one.experiment))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a plan of some subjects holds, tested without any machine.
 
 use super::*;
+use crate::stats::min_rounds;
 use crate::subject::{Need, Spec};
 
 fn entry(text: &str, layer: Layer, ladder: Ladder, runtime: Option<&str>) -> Entry {
