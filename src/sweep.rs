@@ -8,13 +8,7 @@ use anyhow::Result;
 use crate::resource::journal::{self, Abandoned};
 use crate::resource::{self, Found, Goes, Kind, Record, Scope};
 use crate::subject::{self, OtherRuns, Place};
-use crate::sys::clock;
 use crate::sys::remains::{self, Tokens};
-use crate::units::Stamp;
-
-/// How long the clients of a killed run may take to end by themselves. What they make is only
-/// complete, and what they remove only gone, when they have.
-const SURVIVORS: u64 = 10_000_000_000;
 
 /// Removes what is in abandoned journals and says what that was. A journal with something in it
 /// that cannot be removed now (a daemon that is away) stays for the next time.
@@ -62,12 +56,12 @@ fn clear(place: &Place, kinds: &[&Kind], dead: Abandoned) -> Result<Vec<String>>
 }
 
 /// Waits for clients and monitors that outlived the run: container names and the files that it
-/// gave to engines bear its id. One that does not end is the business of whoever removes its
+/// gave to engines bear its id; what they make is only complete, and what they remove only gone,
+/// when they have ended. One that does not end is the business of whoever removes its
 /// container.
 fn wait_for_survivors(run: &str) {
-    let deadline = Stamp(clock::now().0 + SURVIVORS);
     if let Ok(tokens) = Tokens::new([format!("dunnage-{run}-"), format!("runs/{run}/")]) {
-        let _ = remains::outlive_processes(&tokens, deadline);
+        let _ = remains::outlive_processes(&tokens);
     }
 }
 

@@ -9,6 +9,7 @@ use crate::outcome::{Abort, Failure, OrEnvironment};
 use crate::subject::container::Container;
 use crate::subject::{ContainerRequest, RunContext};
 use crate::sys::process;
+use crate::sys::remains::{self, Tokens};
 
 impl Engine {
     /// Starts a container that stays, reads its bundle, and removes it again.
@@ -25,6 +26,12 @@ impl Engine {
         };
         let text = std::fs::read(&path)
             .or_environment(format_args!("cannot read the bundle `{}`", path.display()))?;
+        let name = container.name().to_owned();
+        drop(container);
+        // What monitors a container outlives it for a while, and is nothing that runs beside the first launches.
+        if let Ok(tokens) = Tokens::new([name]) {
+            let _ = remains::outlive_processes(&tokens);
+        }
         Ok(serde_json::from_slice(&text)
             .or_environment(format_args!("the bundle `{}` makes no sense", path.display()))?)
     }

@@ -208,11 +208,15 @@ impl Remains {
     }
 }
 
-/// Waits until no process bears one of the tokens, at most until `deadline`.
+/// How long clients and monitors that outlive their container are waited for, in nanoseconds.
+const SURVIVORS: u64 = 10_000_000_000;
+
+/// Waits until no process bears one of the tokens, at most ten seconds.
 ///
 /// # Errors
 /// As [`Remains::watch`].
-pub fn outlive_processes(tokens: &Tokens, deadline: Stamp) -> Result<Gone, NotGone> {
+pub fn outlive_processes(tokens: &Tokens) -> Result<Gone, NotGone> {
+    let deadline = Stamp(clock::now().0 + SURVIVORS);
     Remains::new().watch_for(|kind| kind == Kind::Process, tokens, clock::now(), deadline)
 }
 
