@@ -152,7 +152,7 @@ fn a_limit_is_seen_by_whoever_waits_and_told_as_the_reason() {
 #[test]
 fn others_on_the_cpu_are_not_called_a_limit() {
     let told = analyse(&planted_to_wait()).experiment_tables[0].summary.join("\n");
-    assert!(told.contains("others on its CPUs are the reason, no limit"), "{told}");
+    assert!(told.contains("others on its CPUs are the reason, no limit; CPU time"), "{told}");
 }
 
 /// Nobody gets more than nine tenths of each period, but for what one period lends: so long the work takes at least, and the

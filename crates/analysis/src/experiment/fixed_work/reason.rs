@@ -58,11 +58,13 @@ pub(crate) fn sentence(
         "{work} takes {:.1} % longer on `{own}` than on `{baseline}`, {now}, not {then}",
         more / before * 100.0
     );
+    // Where nothing was throttled, the reason says so already.
+    let limit = if throttled > 0.0 { format!("{limit}, ") } else { String::new() };
     let Some(cpu) = finding("cpu_time").and_then(|one| one.difference) else { return Some(told) };
     let throttled = throttled - median(against, "throttled_time").unwrap_or(0.0);
     let parts = Parts { cpu: cpu.value, throttled, others: more - cpu.value - throttled };
     let [cpu, others] = [parts.cpu, parts.others].map(|seconds| Unit::Seconds.format_signed(seconds));
-    Some(format!("{told}: {}; {limit}, CPU time {cpu}, waiting for others {others}", parts.reason()))
+    Some(format!("{told}: {}; {limit}CPU time {cpu}, waiting for others {others}", parts.reason()))
 }
 
 #[cfg(test)]
