@@ -18,6 +18,8 @@ use crate::units::Nanos;
 const LONGEST: Nanos = Nanos::from_millis(1_800_000);
 /// After how many times the longest launch of the trial one counts as hung.
 const PATIENCE: i64 = 4;
+/// What a command must do.
+const REMEDY: &str = "the command must be there in every subject's image and end with status 0";
 
 /// Tries what only a trial tells, where the run has such experiments.
 pub(super) fn of_commands(asked: &mut Asked, session: &mut Session) -> Result<()> {
@@ -58,7 +60,7 @@ pub(super) fn of_commands(asked: &mut Asked, session: &mut Session) -> Result<()
         }
         if let (false, Some(why)) = (works, why) {
             let others = distinct(others.into_iter().map(|cell| cell.experiment));
-            failed.push((index, Unavailable::failed(&why), others));
+            failed.push((index, Unavailable::failed(&why).with_remedy(REMEDY), others));
         }
     }
     for (index, why, others) in failed.into_iter().rev() {
