@@ -52,12 +52,20 @@ pub fn varied(experiments: &[&'static str], subjects: Vec<Wanted>) -> Vec<Wanted
             if !wanted.only_in.is_empty() && !wanted.only_in.contains(&experiment.name) {
                 continue;
             }
-            for variant in experiment.varies.iter().flat_map(|one| variants(one, kind, wanted)) {
+            let above = || subjects.iter().any(|other| is_above(other, kind.layer, experiment.name));
+            let varies = experiment.varies.iter().filter(|one| !one.for_layers_above || above());
+            for variant in varies.flat_map(|one| variants(one, kind, wanted)) {
                 add(&mut all, variant, experiment.name);
             }
         }
     }
     all
+}
+
+/// Whether a subject of a layer above takes part in an experiment.
+fn is_above(other: &Wanted, layer: Layer, experiment: &str) -> bool {
+    let takes_part = other.only_in.is_empty() || other.only_in.contains(&experiment);
+    takes_part && subject::kind_of(&other.spec).is_ok_and(|kind| kind.layer > layer)
 }
 
 /// A subject for each value of a key that it does not have and that no one gave it.
@@ -99,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_key_is_varied_where_the_kind_knows_it_and_nobody_gave_it() {
-        let variation = Variation { key: "seccomp", values: &["off", "default"] };
+        let variation = Variation::of("seccomp", &["off", "default"]);
         let shown = |text: &str| -> Vec<String> {
             let original = wanted(text);
             let kind = subject::kind_of(&original.spec).unwrap();
@@ -109,6 +117,16 @@ mod tests {
         assert_eq!(shown("own=crun"), ["own-seccomp-off"]);
         assert_eq!(shown("crun:seccomp=off"), [""; 0]);
         assert_eq!(shown("bare"), [""; 0]);
+    }
+
+    #[test]
+    fn what_only_a_layer_above_needs_is_made_beneath_one() {
+        let all = |texts: &[&str]| -> Vec<String> {
+            let subjects = texts.iter().map(|text| wanted(text)).collect();
+            varied(&["start"], subjects).iter().map(|one| one.spec.shown()).collect()
+        };
+        assert_eq!(all(&["bare", "floor"]), ["bare", "floor"]);
+        assert_eq!(all(&["floor", "crun"]), ["floor", "crun", "floor:cgroup=procs"]);
     }
 
     #[test]

@@ -138,6 +138,20 @@ pub struct Variation {
     /// Its values, each of which makes a subject of its own beside the one that was asked for. A value that the
     /// kind does not take, or that holds anyway, is left out.
     pub values: &'static [&'static str],
+    /// Whether only a subject of a layer above needs them, so that they are made where such a one is measured.
+    pub for_layers_above: bool,
+}
+
+impl Variation {
+    /// Of every subject that knows the key.
+    pub const fn of(key: &'static str, values: &'static [&'static str]) -> Variation {
+        Variation { key, values, for_layers_above: false }
+    }
+
+    /// The same, made only beneath a subject of a layer above.
+    pub(super) const fn for_layers_above(self) -> Variation {
+        Variation { for_layers_above: true, ..self }
+    }
 }
 
 /// What replicates within a sample and is worth a picture of its own.

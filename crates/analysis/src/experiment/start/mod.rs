@@ -77,7 +77,7 @@ pub static START: Experiment = Experiment {
           only with `--drop-caches`, and no part of the setting without it",
     )],
     // Runtimes enter their cgroups so, and what they do with the kernel is told by the floor that does it, too.
-    varies: &[Variation { key: "cgroup", values: &["procs"] }],
+    varies: &[Variation::of("cgroup", &["procs"]).for_layers_above()],
     // A launch that primes would read again what was dropped before it, and after it nothing is primed.
     has: |setting| !(is_cold(setting) && setting.get("prestate") == Some("primed")),
     cost: |setting, launch| match setting.get("prestate") {

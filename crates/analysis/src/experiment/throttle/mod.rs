@@ -205,7 +205,7 @@ const USUAL_PERIOD: i64 = 100_000_000;
 pub static THROTTLE: Experiment = Experiment {
     keys: &KEYS,
     guarded: &GUARDED,
-    varies: &[Variation { key: "cpus", values: &["0.1", "0.5", "1.0"] }],
+    varies: &[Variation::of("cpus", &["0.1", "0.5", "1.0"])],
     scope: Scope::Engines,
     refuses: too_many_bursts,
     cost: |setting, launch| launch + window(setting) + AROUND,
