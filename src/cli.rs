@@ -78,7 +78,7 @@ pub enum Command {
         /// Show what others published about the same things beside it, with its cautions.
         #[arg(long)]
         reference: bool,
-        /// Say what each subject adds to a job of this length, such as `2s`, as a share of it.
+        /// Say what each subject adds to a job of this length, such as `2s` or `2h`, as a share of it.
         #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
         job: Option<String>,
         /// Show two subjects side by side that differ in several things, with intervals and without verdicts.
@@ -155,13 +155,31 @@ pack holds and what it lacks.")]
         output: Option<PathBuf>,
     },
     /// Remove everything of ours that killed runs left, and the images in engines.
-    Sweep,
+    Sweep {
+        /// Which of it.
+        #[arg(value_enum, default_value_t = Swept::All)]
+        what: Swept,
+        /// Remove nothing, and say what would be removed.
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Print a script with which a shell completes the command line.
     Completions {
         /// For which shell.
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
+}
+
+/// What `sweep` removes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Swept {
+    /// What killed runs left, and images.
+    All,
+    /// Containers, mounts, cgroups and the like that killed runs left.
+    Containers,
+    /// Images in engines and unpacked ones, where no other dunnage runs.
+    Images,
 }
 
 /// What `list` lists.

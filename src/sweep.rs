@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::Result;
 
 use crate::resource::journal::{self, Abandoned};
-use crate::resource::{self, Found, Goes, Kind, Record, Scope};
-use crate::subject::{self, OtherRuns, Place};
+use crate::resource::{self, Found, Goes, Kind, Look, Record, Scope};
+use crate::subject::{self, Broom, Place};
 use crate::sys::remains::{self, Tokens};
 
 /// Removes what is in abandoned journals and says what that was. A journal with something in it
@@ -21,6 +21,24 @@ fn clear_all(place: &Place, kinds: &[&Kind]) -> Result<Vec<String>> {
     let mut told = Vec::new();
     for dead in journal::abandoned(&resource::journals(&place.state))? {
         told.extend(clear(place, kinds, dead)?);
+    }
+    Ok(told)
+}
+
+/// What is in abandoned journals and still there.
+fn would_clear(place: &Place) -> Result<Vec<String>> {
+    let kinds = [resource::KINDS, subject::resources::KINDS].concat();
+    let mut told = Vec::new();
+    for dead in journal::abandoned(&resource::journals(&place.state))? {
+        let run = dead.run();
+        let is_there = |record: &&Record| {
+            let look = resource::kind_of(&kinds, record).map(|kind| kind.look);
+            look.is_some_and(|look| !matches!(look(record, &Scope { place, run: &run }), Ok(Look::Gone)))
+        };
+        let there = dead.left.iter().filter(is_there);
+        told.extend(
+            there.map(|record| format!("would remove {} of run {run}", resource::shown(&kinds, record))),
+        );
     }
     Ok(told)
 }
@@ -75,24 +93,34 @@ fn could_not_remove(kinds: &[&Kind], run: &str, why: &str, records: &[&Record]) 
     format!("could not remove {first}{more} of run {run}: {why}")
 }
 
-/// Removes everything of ours: what killed runs left, what each kind of subject finds of runs that are
-/// no longer alive, images, and the unpacked image. Says what that was.
-pub fn everything(place: &Place) -> Result<Vec<String>> {
-    let mut told = abandoned(place)?;
+/// Removes everything of ours that it is to take: what killed runs left, what each kind of subject finds of runs that
+/// are no longer alive; and, where nobody runs, images, and the unpacked image. Says what that was.
+pub fn everything(place: &Place, mut broom: Broom) -> Result<Vec<String>> {
+    let mut told = match (broom.containers, broom.dry) {
+        (false, _) => Vec::new(),
+        (true, true) => would_clear(place)?,
+        (true, false) => abandoned(place)?,
+    };
     // Runs that keep their journals elsewhere use the same images in engines.
-    let alone = living_runs(&place.state).is_empty() && !resource::another_dunnage();
-    let others = if alone { OtherRuns::None } else { OtherRuns::Some };
+    let others = broom.shared && (!living_runs(&place.state).is_empty() || resource::another_dunnage());
+    broom.shared &= !others;
     // The farthest from the kernel first: what is above goes before what it stands on.
     for kind in subject::KINDS.iter().rev() {
-        told.extend((kind.sweep)(place, others));
+        told.extend((kind.sweep)(place, broom));
     }
-    if others == OtherRuns::Some {
+    if others {
         told.push("left the images, since another dunnage is running".into());
+    }
+    if !broom.shared {
         return Ok(told);
     }
     let images = place.state.join("images");
-    if images.exists() && std::fs::remove_dir_all(&images).is_ok() {
-        told.push(format!("removed `{}`", images.display()));
+    if images.exists() {
+        let remove = || std::fs::remove_dir_all(&images).map(|()| Found::Yes);
+        told.extend(broom.take(format!("`{}`", images.display()), remove));
+    }
+    if broom.dry {
+        return Ok(told);
     }
     // Only while they are empty: what is in them is not known to be ours to remove.
     for name in ["runs", "journal"] {
@@ -110,7 +138,6 @@ fn living_runs(state: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resource::Look;
 
     #[test]
     fn what_stays_for_one_reason_is_told_in_one_line() {

@@ -60,7 +60,7 @@ pub fn main() -> i32 {
         Command::History(options) => history::run(options),
         Command::Pack(options) => pack::run(options),
         Command::Unpack { file, output } => unpack::run(file, output.as_deref()),
-        Command::Sweep => sweep::run(),
+        Command::Sweep { what, dry_run } => sweep::run(*what, *dry_run),
         Command::Completions { shell } => completions::run(*shell),
     };
     match done {

@@ -4,18 +4,21 @@ use std::io::Write;
 
 use anyhow::Result;
 
+use crate::cli::Swept;
+use crate::subject::Broom;
 use crate::{exit, session, sweep};
 
 /// Runs the verb.
-pub fn run() -> Result<i32> {
+pub fn run(what: Swept, dry: bool) -> Result<i32> {
     let place = session::place_without_image()?;
-    let told = sweep::everything(&place)?;
+    let broom = Broom { containers: what != Swept::Images, shared: what != Swept::Containers, dry };
+    let told = sweep::everything(&place, broom)?;
     let mut out = std::io::stdout().lock();
     for line in &told {
         writeln!(out, "{line}")?;
     }
     if told.is_empty() {
-        writeln!(out, "nothing of ours was left")?;
+        writeln!(out, "nothing of ours {}", if dry { "is left" } else { "was left" })?;
     }
     let stuck = told.iter().any(|line| line.starts_with("could not"));
     Ok(if stuck { exit::ERROR } else { exit::FINE })

@@ -43,7 +43,7 @@ pub static KIND: Kind = Kind {
     // What others filter by default must be asked for here.
     equalised: &["containerd:log=none,net=none,seccomp=default"],
     build,
-    sweep: |_, others| sweep::sweep(others),
+    sweep: |_, broom| sweep::sweep(broom),
 };
 
 /// containerd as it was found, ready to start containers.

@@ -20,7 +20,7 @@ pub static KIND: Kind = Kind {
     as_installed: &["docker", "docker+crun"],
     equalised: &["docker:log=none,net=none", "docker+crun:log=none,net=none"],
     build: |spec, place| engine::build(spec, place, find, over_api),
-    sweep: |_, others| engine::sweep(find(&Spec::plain("docker")), others),
+    sweep: |_, broom| engine::sweep(find(&Spec::plain("docker")), broom),
 };
 
 /// The daemon, asked by dunnage itself.

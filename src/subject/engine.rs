@@ -18,8 +18,8 @@ use super::limits::Limits;
 use super::resources::{Made, Offer, Wish};
 use super::treatment::{Cgroup, Expected, Network, Own};
 use super::{
-    Access, Build, Description, Facts, Launch, Need, Order, OtherRuns, Place, RunContext, Spec, Subject,
-    Unavailable, context, swept,
+    Access, Broom, Build, Description, Facts, Launch, Need, Order, Place, RunContext, Spec, Subject,
+    Unavailable, context,
 };
 use crate::image::fat;
 use crate::outcome::{Abort, Failure};
@@ -286,9 +286,8 @@ pub(super) fn is_about_nothing(words: &str) -> bool {
 const OUR_IMAGES: [&str; 5] =
     ["images", "--filter", "label=dunnage.image", "--format", "{{.Repository}}:{{.Tag}}"];
 
-/// Removes labelled containers of runs that are no longer alive and, where nobody else runs, labelled
-/// images. An image that is in use by somebody's container stays, and that is told.
-pub(super) fn sweep(found: Result<Engine, Unavailable>, others: OtherRuns) -> Vec<String> {
+/// Removes labelled containers of runs that are no longer alive, and labelled images. An image that is in use by somebody's container stays, and that is told.
+pub(super) fn sweep(found: Result<Engine, Unavailable>, broom: Broom) -> Vec<String> {
     let Ok(engine) = found else { return Vec::new() };
     let name = engine.about.spec.to_string();
     let mut told = Vec::new();
@@ -299,16 +298,17 @@ pub(super) fn sweep(found: Result<Engine, Unavailable>, others: OtherRuns) -> Ve
     for line in listed.lines() {
         let words: Vec<_> = line.splitn(3, ' ').map(str::trim).collect();
         let [container, run, state] = words[..] else { continue };
-        if context::may_be_alive(state.as_ref(), run) {
-            continue;
+        if broom.containers && !context::may_be_alive(state.as_ref(), run) {
+            let what = format!("container `{container}` from {name}");
+            told.extend(broom.take(what, || engine.remove(container)));
         }
-        told.extend(swept("container", container, &name, engine.remove(container)));
     }
-    if others == OtherRuns::Some {
+    if !broom.shared {
         return told;
     }
     for image in engine.client.ask(&OUR_IMAGES).unwrap_or_default().lines() {
-        told.extend(swept("image", image, &name, engine.removed(&["rmi", image])));
+        let what = format!("image `{image}` from {name}");
+        told.extend(broom.take(what, || engine.removed(&["rmi", image])));
     }
     told
 }

@@ -19,8 +19,8 @@ use super::resources::{self, Made, Offer, Wish};
 use super::roots;
 use super::treatment::{self, Cgroup, Expected};
 use super::{
-    Apart, Description, Facts, Joint, Kind, Launch, Mount, Order, OtherRuns, Place, RunContext, Spec,
-    Subject, Unavailable, Work, kinds,
+    Apart, Broom, Description, Facts, Joint, Kind, Launch, Mount, Order, Place, RunContext, Spec, Subject,
+    Unavailable, Work, kinds,
 };
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
@@ -97,12 +97,19 @@ fn cgroups() -> Result<CgroupPlan, Failure> {
     CgroupPlan::here().or_environment("cannot find the cgroups")
 }
 
-fn sweep(_: &Place, others: OtherRuns) -> Vec<String> {
-    if others == OtherRuns::Some {
+/// Removes cgroups of containers whose run lost its journal, where nobody runs; one with a process in it stays.
+fn sweep(_: &Place, broom: Broom) -> Vec<String> {
+    if !broom.shared {
         return Vec::new();
     }
-    let told = remove_orphans().iter().map(|path| format!("removed cgroup `{}`", path.display())).collect();
-    cgroup::retire();
+    let told = orphans().into_iter().filter_map(|path| {
+        let remove = || Ok::<_, Failure>(Found::when(std::fs::remove_dir(&path).is_ok()));
+        broom.take(format!("cgroup `{}`", path.display()), remove)
+    });
+    let told = told.collect();
+    if !broom.dry {
+        cgroup::retire();
+    }
     told
 }
 
@@ -116,14 +123,13 @@ pub fn remove_cgroups(name: &str) {
     }
 }
 
-/// Removes cgroups of containers whose run lost its journal, and returns their paths. Only to be
-/// called while no run is alive; one with a process in it stays.
-fn remove_orphans() -> Vec<std::path::PathBuf> {
+/// Cgroups of containers whose run lost its journal, if no run is alive.
+fn orphans() -> Vec<std::path::PathBuf> {
     let Ok(plan) = cgroups() else { return Vec::new() };
     let parents = plan.directories("any").into_iter().filter_map(|path| Some(path.parent()?.to_owned()));
     let entries = parents.filter_map(|parent| std::fs::read_dir(parent).ok()).flatten().flatten();
     let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("dunnage-"));
-    ours.map(|entry| entry.path()).filter(|path| std::fs::remove_dir(path).is_ok()).collect()
+    ours.map(|entry| entry.path()).collect()
 }
 
 /// A scratch directory of which only cgroups are left.

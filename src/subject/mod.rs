@@ -41,6 +41,8 @@ pub(crate) use unavailable::by_cause;
 pub use unavailable::{Cause, Unavailable};
 pub use work::{ContainerRequest, Order, Resident, Work};
 
+use std::fmt;
+
 use self::container::{Draft, Verbs};
 use self::treatment::Expected;
 use crate::outcome::{Abort, Failure};
@@ -187,31 +189,41 @@ impl std::ops::Deref for Kind {
 pub type Build = fn(&Spec, &Place) -> Result<Box<dyn Subject>, Unavailable>;
 
 /// Removes what is ours in a kind's programs and places and belongs to no run that is alive, and says
-/// what that was. What runs share (images) goes only where nobody runs.
-pub type Sweep = fn(&Place, OtherRuns) -> Vec<String>;
+/// what that was.
+pub type Sweep = fn(&Place, Broom) -> Vec<String>;
 
-/// Runs on this machine beside ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OtherRuns {
-    /// None: what runs share is ours to remove.
-    None,
-    /// At least one, or it cannot be told.
-    Some,
+/// What a sweep takes, and whether it takes it or only says what it would.
+#[derive(Debug, Clone, Copy)]
+pub struct Broom {
+    /// Whether it takes what killed runs left.
+    pub containers: bool,
+    /// Whether it takes what runs share, such as images; only where nobody runs.
+    pub shared: bool,
+    /// Whether it removes nothing.
+    pub dry: bool,
+}
+
+impl Broom {
+    /// What it says of something that it removes so, or could not. What went in between is another sweep's to tell.
+    pub fn take<E: fmt::Display>(
+        self,
+        what: impl fmt::Display,
+        remove: impl FnOnce() -> Result<Found, E>,
+    ) -> Option<String> {
+        if self.dry {
+            return Some(format!("would remove {what}"));
+        }
+        match remove() {
+            Ok(Found::Yes) => Some(format!("removed {what}")),
+            Ok(Found::No) => None,
+            Err(why) => Some(format!("could not remove {what}: {why}")),
+        }
+    }
 }
 
 /// The sweep of a kind that leaves nothing with anybody.
-fn leaves_nothing(_: &Place, _: OtherRuns) -> Vec<String> {
+fn leaves_nothing(_: &Place, _: Broom) -> Vec<String> {
     Vec::new()
-}
-
-/// What a sweep says of something of an engine's that it removed, or could not remove. What went in between is
-/// another sweep's to tell.
-fn swept(what: &str, name: &str, engine: &str, done: Result<Found, Failure>) -> Option<String> {
-    match done {
-        Ok(Found::Yes) => Some(format!("removed {what} `{name}` from {engine}")),
-        Ok(Found::No) => None,
-        Err(why) => Some(format!("could not remove {what} `{name}` from {engine}: {why}")),
-    }
 }
 
 /// Every kind of subject, the nearest to the kernel first.

@@ -17,8 +17,8 @@ use super::resources::{self, Made, Offer, Wish};
 use super::roots::{self, Fresh};
 use super::treatment::{Cgroup, Expected, Kernel, Network, Own};
 use super::{
-    Description, Facts, Kind, Launch, Mount, Need, Order, Place, RunContext, Spec, Subject, Unavailable,
-    kinds,
+    Broom, Description, Facts, Kind, Launch, Mount, Need, Order, Place, RunContext, Spec, Subject,
+    Unavailable, kinds,
 };
 use crate::image::EXECUTABLE;
 use crate::image::bundle::Bundle;
@@ -30,13 +30,13 @@ use crate::sys::cgroup::CpuLimit;
 use crate::sys::raw;
 
 /// The kind `crun`.
-pub static CRUN: Kind = kind(&kinds::CRUN, &["crun"], |place, _| sweep(place, "crun"));
+pub static CRUN: Kind = kind(&kinds::CRUN, &["crun"], |place, broom| sweep(place, broom, "crun"));
 /// The kind `runc`.
-pub static RUNC: Kind = kind(&kinds::RUNC, &["runc"], |place, _| sweep(place, "runc"));
+pub static RUNC: Kind = kind(&kinds::RUNC, &["runc"], |place, broom| sweep(place, broom, "runc"));
 /// The kind `youki`.
-pub static YOUKI: Kind = kind(&kinds::YOUKI, &["youki"], |place, _| sweep(place, "youki"));
+pub static YOUKI: Kind = kind(&kinds::YOUKI, &["youki"], |place, broom| sweep(place, broom, "youki"));
 /// The kind `runsc`.
-pub static RUNSC: Kind = kind(&kinds::RUNSC, &["runsc"], |place, _| sweep(place, "runsc"));
+pub static RUNSC: Kind = kind(&kinds::RUNSC, &["runsc"], |place, broom| sweep(place, broom, "runsc"));
 
 const fn kind(
     declared: &'static kinds::Kind,
@@ -138,8 +138,10 @@ fn gvisor_options(rootless: bool) -> Vec<String> {
 
 /// The directory in which an ordinary user's runtime keeps its notes; only while it is empty, since
 /// what is in it is not known to be ours to remove.
-fn sweep(place: &Place, runtime: &str) -> Vec<String> {
-    forget_cache(&place.state.join(runtime));
+fn sweep(place: &Place, broom: Broom, runtime: &str) -> Vec<String> {
+    if broom.containers && !broom.dry {
+        forget_cache(&place.state.join(runtime));
+    }
     Vec::new()
 }
 

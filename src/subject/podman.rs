@@ -8,7 +8,7 @@ use super::api;
 use super::component::{Client, components, program};
 use super::engine::{self, Engine};
 use super::login::Login;
-use super::{Facts, Kind, OtherRuns, Place, Spec, Subject, Unavailable, kinds, on_path};
+use super::{Broom, Facts, Kind, Place, Spec, Subject, Unavailable, kinds, on_path};
 use crate::sys::limits;
 
 /// The kind `podman`.
@@ -33,8 +33,8 @@ fn over_api(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable>
 
 /// Root's own podman, or that of the user who we are; and that of every user whose storage we loaded an
 /// image into. Of a user who is gone, the storage is too.
-fn sweep(place: &Place, others: OtherRuns) -> Vec<String> {
-    let mut told = engine::sweep(find(&Spec::plain("podman")), others);
+fn sweep(place: &Place, broom: Broom) -> Vec<String> {
+    let mut told = engine::sweep(find(&Spec::plain("podman")), broom);
     let users = std::fs::read_dir(engine::users_with_images(&place.state)).into_iter().flatten().flatten();
     let users = users.filter_map(|entry| entry.file_name().into_string().ok());
     for user in users.filter(|user| Login::exists(user)) {
@@ -42,7 +42,7 @@ fn sweep(place: &Place, others: OtherRuns) -> Vec<String> {
         if let Err(why) = &found {
             told.push(format!("could not look into the images of `{user}`: {}", why.reason));
         }
-        told.extend(engine::sweep(found, others));
+        told.extend(engine::sweep(found, broom));
     }
     told
 }

@@ -257,8 +257,21 @@ fn joins(text: &str, networks: impl Fn() -> String) {
     child.kill().unwrap();
     child.wait().unwrap();
     let id = id.expect("it held two containers");
+    let of_run = format!(" of run {id}");
+    let images = dunnage.run("sweep images --dry-run");
+    assert!(images.code == 0 && !images.stdout.contains(&of_run), "{images}");
+    let foretold = dunnage.run("sweep containers --dry-run");
+    assert!(foretold.code == 0 && !foretold.stdout.contains("image"), "{foretold}");
     let swept = dunnage.run("sweep");
     assert_eq!(swept.code, 0, "{swept}");
+    let removed: Vec<_> = swept.stdout.lines().filter(|line| line.ends_with(&of_run)).collect();
+    assert!(!removed.is_empty(), "{foretold}\n{swept}");
+    for line in removed {
+        assert!(
+            foretold.stdout.contains(&format!("would remove {}", &line["removed ".len()..])),
+            "{foretold}\n{swept}"
+        );
+    }
     assert_eq!(left::of_run(&id), Vec::<String>::new(), "{swept}");
     assert!(!networks().contains(&format!("dunnage-{id}-")), "{swept}");
     assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new(), "{swept}");

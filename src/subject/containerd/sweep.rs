@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::super::engine::{RUN_LABEL, STATE_LABEL};
-use super::super::{OtherRuns, Unavailable, context, on_path, swept};
+use super::super::{Broom, Unavailable, context, on_path};
 use super::ctr::{Ctr, NAMESPACE};
 use super::{SOCKETS, address};
 use crate::image::archive::IMAGE_LABEL;
@@ -21,7 +21,7 @@ const SNAPSHOTTERS: [&str; 2] = ["overlayfs", "native"];
 const RUNTIME_STATE: &str = "/run/containerd/runc";
 
 /// Sweeps every containerd that is found without being told where.
-pub fn sweep(others: OtherRuns) -> Vec<String> {
+pub fn sweep(broom: Broom) -> Vec<String> {
     let Some(program) = on_path("ctr") else { return Vec::new() };
     let own = address(None).ok();
     let mut addresses: Vec<_> = own.into_iter().chain(SOCKETS.map(str::to_owned)).collect();
@@ -31,14 +31,14 @@ pub fn sweep(others: OtherRuns) -> Vec<String> {
     for address in addresses.iter().filter_map(|socket| address(Some(socket)).ok()) {
         let ctr = Ctr::new(program.clone(), &address);
         told.extend(
-            one(&ctr, others)
+            one(&ctr, broom)
                 .unwrap_or_else(|why| vec![format!("could not sweep containerd: {}", why.reason)]),
         );
     }
     told
 }
 
-fn one(ctr: &Ctr, others: OtherRuns) -> Result<Vec<String>, Unavailable> {
+fn one(ctr: &Ctr, broom: Broom) -> Result<Vec<String>, Unavailable> {
     if !ctr.lines(&["namespaces", "ls", "--quiet"])?.iter().any(|name| name == NAMESPACE) {
         return Ok(Vec::new());
     }
@@ -49,16 +49,23 @@ fn one(ctr: &Ctr, others: OtherRuns) -> Result<Vec<String>, Unavailable> {
             // A name of ours alone is not enough; somebody may have chosen the same one.
             None => staying.push(container),
             Some((state, run)) if context::may_be_alive(state.as_ref(), &run) => staying.push(container),
-            Some(_) => told.extend(swept("container", &container, "containerd", removed(ctr, &container))),
+            Some(_) if broom.containers => {
+                let what = format!("container `{container}` from containerd");
+                told.extend(broom.take(what, || removed(ctr, &container)));
+            }
+            Some(_) => staying.push(container),
         }
     }
-    if others == OtherRuns::Some {
+    if !broom.shared {
         return Ok(told);
     }
     if staying.is_empty() {
-        told.extend(loose_ends(ctr)?);
+        told.extend(loose_ends(ctr, broom)?);
     }
-    told.extend(images(ctr)?);
+    told.extend(images(ctr, broom)?);
+    if broom.dry {
+        return Ok(told);
+    }
     match remove_namespace(ctr, staying.is_empty()) {
         Ok(_) => {
             told.push(format!("removed namespace `{NAMESPACE}` from containerd"));
@@ -106,29 +113,32 @@ fn removed(ctr: &Ctr, name: &str) -> Result<Found, Failure> {
 
 /// What a client leaves that was killed before its container was known: the snapshot, and the lease
 /// that keeps it. Only where no container is in the namespace to whom they could belong.
-fn loose_ends(ctr: &Ctr) -> Result<Vec<String>, Unavailable> {
+fn loose_ends(ctr: &Ctr, broom: Broom) -> Result<Vec<String>, Unavailable> {
     let mut told = Vec::new();
     for snapshotter in SNAPSHOTTERS {
         let listed = ctr.lines(&["snapshots", "--snapshotter", snapshotter, "ls"]).unwrap_or_default();
         let keys = listed.iter().filter_map(|line| line.split_whitespace().next());
         for key in keys.filter(|key| key.starts_with("dunnage-")) {
-            if matches!(ctr.remove(key, Some(snapshotter)), Ok(Found::Yes)) {
-                told.push(format!("removed snapshot `{key}` from containerd"));
-            }
+            let removed = broom.take(format!("snapshot `{key}` from containerd"), || {
+                Ok::<_, Failure>(ctr.remove(key, Some(snapshotter)).unwrap_or(Found::No))
+            });
+            told.extend(removed);
         }
     }
     for lease in ctr.lines(&["leases", "ls", "--quiet"])? {
-        told.extend(swept("lease", &lease, "containerd", ctr.removed(&["leases", "delete", &lease])));
+        let what = format!("lease `{lease}` from containerd");
+        told.extend(broom.take(what, || ctr.removed(&["leases", "delete", &lease])));
     }
     Ok(told)
 }
 
 /// Removes labelled images, and waits until what only they kept is collected.
-fn images(ctr: &Ctr) -> Result<Vec<String>, Unavailable> {
+fn images(ctr: &Ctr, broom: Broom) -> Result<Vec<String>, Unavailable> {
     let (label, value) = IMAGE_LABEL;
     let filter = format!("labels.\"{label}\"=={value}");
     let removed = ctr.lines(&["images", "ls", "--quiet", &filter])?.into_iter().filter_map(|image| {
-        swept("image", &image, "containerd", ctr.removed(&["images", "delete", "--sync", &image]))
+        let what = format!("image `{image}` from containerd");
+        broom.take(what, || ctr.removed(&["images", "delete", "--sync", &image]))
     });
     Ok(removed.collect())
 }
