@@ -30,7 +30,7 @@ pub struct Extras<'a> {
 pub fn job(text: &str) -> Result<f64> {
     parse_duration(text).filter(|length| *length > 0.0 && length.is_finite()).ok_or_else(|| {
         usage(format!(
-            "`{text}` is no length of a job\n\nhint: write a time with its unit, as in `2s` or `350ms`"
+            "`{text}` is no length of a job\n\nhint: write a time with its unit, as in `350ms`, `2s`, `10min` or `2h`"
         ))
     })
 }

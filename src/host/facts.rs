@@ -8,7 +8,7 @@ use std::path::Path;
 use super::cgroups::Cgroups;
 use super::cpu::Cpu;
 use super::isolation::{Containment, Virtualisation};
-use super::mounts::Storage;
+use super::mounts::{Disk, Storage};
 use super::own::Own;
 use super::tree::Tree;
 
@@ -105,6 +105,7 @@ pub fn told(state_directory: &Path) -> BTreeMap<String, String> {
     let os_release = tree.text("/etc/os-release").or_else(|| tree.text("/usr/lib/os-release"));
     // A hierarchy of a name alone has none.
     let v1 = facts.cgroups.v1.iter().flat_map(|one| one.controllers.clone());
+    let disk = Disk::under(state_directory).unwrap_or_default();
     let stated = [
         ("kernel", facts.kernel.release),
         ("kernel_version", tree.line("/proc/sys/kernel/version")),
@@ -129,6 +130,8 @@ pub fn told(state_directory: &Path) -> BTreeMap<String, String> {
         ("capabilities", facts.own.capabilities.map(|set| format!("{set:#x}"))),
         ("boot_time", tree.text("/proc/stat").and_then(|text| boot_time(&text)).map(|at| at.to_string())),
         ("state_filesystem", facts.storage.as_ref().map(|one| one.mount.filesystem.clone())),
+        ("disk_model", disk.model),
+        ("disk_kind", Some(disk.kind)),
         ("storage_state", facts.storage.map(|one| one.to_string())),
     ];
     let stated = stated.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));

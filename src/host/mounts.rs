@@ -2,6 +2,7 @@
 //! `/proc/self/mountinfo`, as described in proc(5).
 
 use std::fmt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use dunnage_analysis::distinct;
@@ -44,6 +45,47 @@ impl Storage {
         let mounts = parse(&mountinfo);
         let mount = holding(&mounts, &real(path)?)?.clone();
         Some(Storage { path: path.to_owned(), mount })
+    }
+}
+
+/// The disk below a directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Disk {
+    /// What the maker calls it; virtual ones have none.
+    pub model: Option<String>,
+    /// How it is reached and whether it turns: `nvme`, `virtio`, `loop`, … then `rotating` where the kernel says so.
+    pub kind: String,
+}
+
+impl Disk {
+    /// Below a path, by sysfs; none where no single block device is (memory, network, several disks).
+    pub fn under(path: &Path) -> Option<Disk> {
+        let device = real(path)?.metadata().ok()?.dev();
+        let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+        Disk::of(&Path::new("/sys/dev/block").join(number))
+    }
+
+    fn of(device: &Path) -> Option<Disk> {
+        let mut device = device.canonicalize().ok()?;
+        if device.join("partition").exists() {
+            device.pop();
+        }
+        // What a mapping or an array stands on.
+        let mut below = std::fs::read_dir(device.join("slaves")).into_iter().flatten().flatten();
+        if let Some(one) = below.next() {
+            return if below.next().is_some() { None } else { Disk::of(&one.path()) };
+        }
+        let line = |name: &str| Some(std::fs::read_to_string(device.join(name)).ok()?.trim().to_owned());
+        let path = device.to_string_lossy();
+        let bus = ["nvme", "virtio", "loop", "mmc", "usb", "ata", "xen"].into_iter();
+        let bus = bus.into_iter().find(|bus| path.contains(&format!("/{bus}")));
+        let mut kind = bus.unwrap_or("block device").to_owned();
+        // Virtual disks say that they turn, which their host would have to know.
+        if line("queue/rotational").as_deref() == Some("1") && !matches!(bus, Some("virtio" | "loop" | "xen"))
+        {
+            kind.push_str(", rotating");
+        }
+        Some(Disk { model: line("device/model").filter(|model| !model.is_empty()), kind })
     }
 }
 
@@ -101,6 +143,33 @@ mod tests {
 43 42 0:52 / /mnt/twice ro,nosuid - xfs /dev/sdb1 rw,noquota
 a line of another form
 ";
+
+    #[test]
+    fn a_disk_is_found_below_partitions_and_mappings() {
+        let sys = tempfile::tempdir().unwrap();
+        let file = |path: &str, text: &str| {
+            let path = sys.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        file("nvme0/nvme0n1/device/model", "Fast 980  \n");
+        file("nvme0/nvme0n1/queue/rotational", "0\n");
+        file("nvme0/nvme0n1/nvme0n1p2/partition", "2\n");
+        file("dm-0/queue/rotational", "0\n");
+        file("ata1/sda/queue/rotational", "1\n");
+        file("virtio1/vda/queue/rotational", "1\n");
+        std::fs::create_dir_all(sys.path().join("dm-0/slaves")).unwrap();
+        std::os::unix::fs::symlink("../../nvme0/nvme0n1/nvme0n1p2", sys.path().join("dm-0/slaves/nvme0n1p2"))
+            .unwrap();
+        let disk = |path: &str| Disk::of(&sys.path().join(path));
+        let fast = Disk { model: Some("Fast 980".into()), kind: "nvme".into() };
+        assert_eq!([disk("nvme0/nvme0n1/nvme0n1p2"), disk("dm-0")], [Some(fast.clone()), Some(fast)]);
+        assert_eq!(disk("ata1/sda").unwrap().kind, "ata, rotating");
+        assert_eq!(disk("virtio1/vda").unwrap().kind, "virtio");
+        std::os::unix::fs::symlink("../../ata1/sda", sys.path().join("dm-0/slaves/sda")).unwrap();
+        assert_eq!(disk("dm-0"), None, "two disks");
+        assert_eq!(disk("nowhere"), None);
+    }
 
     #[test]
     fn lines_with_and_without_optional_fields_are_read() {

@@ -4,6 +4,7 @@
 use dunnage::experiment::Setting;
 use dunnage::plan::{self, Layer, Request};
 use dunnage::record::Recorded;
+use dunnage::report::Report;
 use dunnage::stats::Rng;
 use dunnage::subject::Need;
 use dunnage::verdict::table::Item;
@@ -94,4 +95,17 @@ fn the_way_of_the_output_has_its_price_where_both_ways_were_measured() {
     // No line goes through both of them.
     assert_eq!(rows(&table(&run_of_both, "fixed-and-proportional").unwrap()).len(), 2);
     assert!(table(&run(&[], |_, _| 0.3), "way-out").is_none());
+}
+
+/// A user's command is a job itself, or a part of one that waits for it once.
+#[test]
+fn what_a_command_adds_is_a_share_of_a_job_too() {
+    let run = run(&[], |_, _| 0.72);
+    let report = Report::of(&run, &analyse(&run)).with_job(7200.0);
+    let shares = report.job.expect("a job was asked for").shares;
+    assert_eq!(shares.len(), 2, "crun, for each of two commands");
+    for one in shares {
+        assert_eq!((one.event, one.finding.about.subject.as_str()), ("command", "crun"));
+        assert!((one.share.value - 1e-4).abs() < 1e-6, "{:?}", one.share);
+    }
 }

@@ -59,7 +59,7 @@ pub struct Difference {
 
 /// Facts about the machine whose difference makes it another one, beside the mitigations.
 const MACHINE: &str = "kernel kernel_version kernel_command_line architecture cpu cpu_cores cpu_sockets cpu_threads cpu_usable \
-     hypervisor cgroup_mode cgroup_v1_controllers cgroup_v2_controllers clock_source";
+     hypervisor cgroup_mode cgroup_v1_controllers cgroup_v2_controllers clock_source disk_model disk_kind";
 /// Facts that are new with every boot or directory and say nothing about speed.
 const PASSING: [&str; 2] = ["boot_time", "storage_state"];
 /// Notes about an engine that count or age.

@@ -139,7 +139,9 @@ pub fn parse_size(text: &str) -> Option<u64> {
 
 /// A duration with its unit, in seconds.
 pub fn parse_duration(text: &str) -> Option<f64> {
+    const LONG: [(&str, f64); 4] = [("min", 60.0), ("m", 60.0), ("h", 3600.0), ("d", 86400.0)];
     in_units(text, &[("ns", 1e-9), ("us", 1e-6), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0)])
+        .or_else(|| in_units(text, &LONG))
 }
 
 fn is_word(text: &str) -> bool {
@@ -364,6 +366,7 @@ mod tests {
         assert_eq!(parse_size("-1"), None);
         assert_eq!(parse_duration("1.5ms"), Some(0.0015));
         assert_eq!(parse_duration("1.5"), None);
+        assert_eq!([parse_duration("2h"), parse_duration("1.5min")], [Some(7200.0), Some(90.0)]);
     }
 
     proptest! {

@@ -41,8 +41,10 @@ impl Report {
     pub fn with_job(mut self, length: f64) -> Report {
         let mut shares: Vec<JobShare> = Vec::new();
         for one in &self.experiments {
-            let Some(Event::Once(event)) = experiment::find(one.name).map(|found| found.event) else {
-                continue;
+            let event = match experiment::find(one.name).map(|found| found.event) {
+                Some(Event::Once(event)) => event,
+                Some(Event::Whole) => one.name,
+                _ => continue,
             };
             for finding in one.rows().filter_map(|(_, _, row)| row.found(0)) {
                 let is_known = shares.iter().any(|known| known.finding.cell == finding.cell);
