@@ -3,6 +3,7 @@
 use super::Report;
 use crate::advise::Throttling;
 use crate::sys::cgroup::own::{CpuCounters, Quota};
+use crate::sys::raw;
 
 /// The period where there is no quota, by which CPU time is told then too.
 const USUAL_PERIOD: u64 = 100_000_000;
@@ -27,18 +28,21 @@ pub fn quota_of(counters: Option<&CpuCounters>) -> Quota {
     quota.unwrap_or(Quota { each: None, period: USUAL_PERIOD, burst: 0 })
 }
 
-/// Does a fixed work, whose wall and CPU time this gives, and reports both by this name; and what the limit did
-/// meanwhile, where there is one.
+/// Does a fixed work, which says how much CPU time it took, and reports this and the wall time by this name; and what the
+/// limit did meanwhile, where there is one. Its counters are read within the wall time: a throttling that begins as they are
+/// read has stopped the clock's reader too.
 pub fn fixed_work(
     report: &mut Report<'_, '_>,
     counters: Option<&CpuCounters>,
     name: &str,
-    work: impl FnOnce() -> [u64; 2],
+    work: impl FnOnce() -> u64,
 ) {
     let read = || counters?.read()?.throttling;
+    let began = raw::monotonic();
     let before = read();
-    let [wall, cpu] = work();
+    let cpu = work();
     let after = read();
+    let wall = raw::monotonic() - began;
     let mut say = |what: &str, value: u64| report.result(&format!("{name}{what}"), value as i64);
     say("", wall);
     say("_cpu", cpu);
