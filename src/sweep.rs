@@ -108,7 +108,7 @@ pub fn everything(place: &Place, mut broom: Broom) -> Result<Vec<String>> {
     for kind in subject::KINDS.iter().rev() {
         told.extend((kind.sweep)(place, broom));
     }
-    if others {
+    if others || broom.shared && resource::another_dunnage() {
         told.push("left the images, since another dunnage is running".into());
     }
     if !broom.shared {

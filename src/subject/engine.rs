@@ -24,7 +24,7 @@ use super::{
 use crate::image::fat;
 use crate::outcome::{Abort, Failure};
 use crate::probe::PROBE;
-use crate::resource::{Found, Held};
+use crate::resource::{self, Found, Held};
 use crate::sys::raw;
 
 /// The label that every container of ours carries; its value is the run.
@@ -286,6 +286,11 @@ pub(super) fn is_about_nothing(words: &str) -> bool {
 const OUR_IMAGES: [&str; 5] =
     ["images", "--filter", "label=dunnage.image", "--format", "{{.Repository}}:{{.Tag}}"];
 
+/// An image that a run took meanwhile is that run's.
+fn unless_taken(removed: Result<Found, Failure>) -> Result<Found, Failure> {
+    removed.or_else(|why| if resource::another_dunnage() { Ok(Found::No) } else { Err(why) })
+}
+
 /// Removes labelled containers of runs that are no longer alive, and labelled images. An image that is in use by somebody's container stays, and that is told.
 pub(super) fn sweep(found: Result<Engine, Unavailable>, broom: Broom) -> Vec<String> {
     let Ok(engine) = found else { return Vec::new() };
@@ -308,7 +313,7 @@ pub(super) fn sweep(found: Result<Engine, Unavailable>, broom: Broom) -> Vec<Str
     }
     for image in engine.client.ask(&OUR_IMAGES).unwrap_or_default().lines() {
         let what = format!("image `{image}` from {name}");
-        told.extend(broom.take(what, || engine.removed(&["rmi", image])));
+        told.extend(broom.take(what, || unless_taken(engine.removed(&["rmi", image]))));
     }
     told
 }
