@@ -132,9 +132,7 @@ fn a_burst_is_in_force_or_it_is_told_who_left_it_out() {
         let ran = dunnage.run(&format!("check start {arguments} --set prestate=idle"));
         let ours = ["bare", "floor"].contains(&subject);
         if ran.code == 0 || ours {
-            // The floor is measured in the runtimes' way into cgroups, too.
-            let cells = 1 + usize::from(subject == "floor");
-            assert_eq!((ran.code, facts(&ran, "burst=20000us")), (0, cells), "{ran}");
+            assert_eq!((ran.code, facts(&ran, "burst=20000us")), (0, 1), "{ran}");
             continue;
         }
         // A runtime from before it takes the word and does nothing.
