@@ -17,3 +17,4 @@ mod start;
 mod support;
 mod syscall;
 mod throttle;
+mod wasted;

@@ -1,0 +1,145 @@
+//! What a user expects each question to show, planted on the way that a user goes: a runtime that wastes time in one of
+//! its verbs, and a kernel that has more to do. For the other experiments: `command.rs` (a runtime and a way out that waste
+//! time), `syscall.rs`, `cpu.rs` and `throttle.rs` (limits).
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+
+use dunnage::record;
+use dunnage::stats::Estimate;
+use dunnage::verdict::analyse;
+
+use crate::dunnage::{Dunnage, finished};
+use crate::support::{Need, lacks};
+
+/// How long the runtime sleeps, in seconds; a start takes a tenth of it, or a fifth on a busy machine.
+const WASTED: f64 = 0.25;
+
+/// A runtime that sleeps before each of these verbs and then does what `crun` does.
+fn wasting(dunnage: &Dunnage, verbs: &str) -> String {
+    let path = dunnage.state().with_file_name(format!("wasting-{}", verbs.replace('|', "-")));
+    let script = format!(
+        "#!/bin/sh\nfor word; do case $word in {verbs}) sleep {WASTED}; break;; esac; done\nexec crun \"$@\"\n"
+    );
+    fs::write(&path, script).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_runtime_that_wastes_time_is_found_in_the_verb_in_which_it_does() {
+    let test = "a_runtime_that_wastes_time_is_found_in_the_verb_in_which_it_does";
+    if lacks(test, Need::Crun) || lacks(test, Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let own = ["run", "exec"].map(|verb| format!("{verb}=crun:bin={}", wasting(&dunnage, verb)));
+    let words = format!(
+        "run start exec lifecycle -s crun -s {} -s {} --rounds 11 --set prestate=primed -o DIR",
+        own[0], own[1]
+    );
+    let ran = dunnage.run(&words);
+    assert_eq!(ran.code, 0, "{ran}");
+    let recorded = record::load(&dunnage.directory()).expect("a run directory");
+    let findings = analyse(&recorded).findings;
+    for (experiment, metric, subject, wastes) in [
+        ("start", "returned", "run", true),
+        ("start", "returned", "exec", false),
+        ("exec", "returned", "run", false),
+        ("exec", "returned", "exec", true),
+        ("lifecycle", "create", "exec", false),
+        ("lifecycle", "exec", "exec", true),
+    ] {
+        let is_it = |one: &&dunnage::verdict::Finding| {
+            let about = &one.about;
+            (about.experiment, about.metric) == (experiment, metric)
+                && (about.subject.as_str(), about.against.as_str()) == (subject, "crun")
+        };
+        let finding = findings
+            .iter()
+            .find(is_it)
+            .unwrap_or_else(|| panic!("{experiment} {metric} of {subject}: {ran}"));
+        let more = finding.difference.expect("eleven rounds have both").value;
+        if wastes {
+            // A sleep takes as long as it says, or longer; only the launch without it may have been held up.
+            assert!(more > 0.7 * WASTED && finding.kind().is_worse(), "{finding:?}: {ran}");
+        } else {
+            assert!(more < 0.7 * WASTED, "{finding:?}: {ran}");
+        }
+    }
+}
+
+/// A namespace of mounts is a copy of all of them, so a host with three thousand more pays more for it; the price of
+/// another namespace stays.
+#[test]
+fn a_namespace_of_many_mounts_costs_more() {
+    const MOUNTS: usize = 3000;
+    let test = "a_namespace_of_many_mounts_costs_more";
+    if lacks(test, Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let place = dunnage.state().with_file_name("mounts");
+    fs::create_dir_all(&place).unwrap();
+    let prices = |mounts: usize, directory: &str| {
+        let words = format!(
+            "run primitives -s floor --set way=alone --set prestate=primed --set piece=mount --set piece=uts \
+             --rounds 9 -o {directory}"
+        );
+        let mut command = dunnage.command(&words);
+        let path = std::ffi::CString::new(place.as_os_str().as_encoded_bytes()).unwrap();
+        // SAFETY: between fork and exec only system calls are made, with memory that is there already.
+        unsafe {
+            command.pre_exec(move || many_mounts(&path, mounts));
+        }
+        let ran = finished(command.output().unwrap());
+        assert_eq!(ran.code, 0, "{ran}");
+        let recorded = record::load(Path::new(
+            directory.replace("DIR", &dunnage.directory().display().to_string()).as_str(),
+        ))
+        .expect("a run");
+        ["mount", "uts"].map(|piece| price(&recorded, piece))
+    };
+    let [few, many] =
+        [(0, "DIR-few"), (MOUNTS, "DIR-many")].map(|(mounts, directory)| prices(mounts, directory));
+    // Each copy is an allocation and a lock, more than 100 ns; and they are taken down again.
+    let copied = MOUNTS as f64 * 100e-9;
+    assert!(many[0].value > few[0].value + copied, "{few:?} {many:?}");
+    assert!(many[1].value < few[1].value + (many[0].value - few[0].value) / 2.0, "{few:?} {many:?}");
+}
+
+/// What a run says that a piece costs.
+fn price(recorded: &record::Recorded, piece: &str) -> Estimate {
+    let is_it = |cell: usize| recorded.plan.cells[cell].setting.get("piece") == Some(piece);
+    let analysis = analyse(recorded);
+    let found = analysis.prices.iter().find(|one| is_it(one.cell) && one.metric == 0);
+    found.unwrap_or_else(|| panic!("no price of {piece}")).price
+}
+
+/// A mount namespace of its own with so many mounts more.
+fn many_mounts(path: &std::ffi::CStr, mounts: usize) -> std::io::Result<()> {
+    let check = |result: i32| if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) };
+    // SAFETY: plain system calls with strings that end with a zero.
+    unsafe {
+        check(libc::unshare(libc::CLONE_NEWNS))?;
+        check(libc::mount(
+            c"none".as_ptr(),
+            c"/".as_ptr(),
+            std::ptr::null(),
+            libc::MS_REC | libc::MS_PRIVATE,
+            std::ptr::null(),
+        ))?;
+        for _ in 0..mounts {
+            check(libc::mount(
+                path.as_ptr(),
+                path.as_ptr(),
+                std::ptr::null(),
+                libc::MS_BIND,
+                std::ptr::null(),
+            ))?;
+        }
+    }
+    Ok(())
+}
