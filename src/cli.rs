@@ -107,10 +107,11 @@ pub enum Command {
 
 One run a side says only whether these two runs differ. With `--fail-on` the exit code is 3 where a subject is slower, and 1 where that cannot be said: no values, too few, a suspect, or slower in one setting and not in another.")]
     Compare(Compare),
-    /// Make a run of what another program measured: hyperfine's JSON, critest's benchmark JSON, or our own csv.
+    /// Make a run of what another program measured: hyperfine's JSON, critest's benchmark JSON, raw lists and tables, or our own csv.
     #[command(after_long_help = "Examples:
   hyperfine --export-json bench.json 'crun --version' 'runc --version'; dunnage import bench.json
   dunnage import container_benchmark_data.json -o critest-run --tag runtime=containerd
+  dunnage import startup.csv  # `runtime,metric,value`, or stamps `START,END`, or `0m1.531s` a line
   dunnage import samples.csv -o again")]
     Import {
         /// The file.

@@ -25,7 +25,7 @@ pub const FORMAT: &str = "hyperfine's JSON";
 pub(in crate::record) const LABELLED: &str = "as labelled";
 const METRIC: &str = "returned";
 /// The subject of a command that does not say it for certain.
-const UNKNOWN: &str = "unknown";
+pub(super) const UNKNOWN: &str = "unknown";
 /// Fewer equal times could be chance on a coarse clock.
 const FEWEST: usize = 5;
 /// Sums of the same numbers in another order differ in the last digits.
@@ -213,7 +213,7 @@ fn impossible(label: &str, command: &str, times: &[f64]) -> Vec<IssueFacts> {
 }
 
 /// Commands whose times agree to the last digit.
-fn copies(labels: &[String], times: &[Vec<f64>]) -> Vec<IssueFacts> {
+pub(super) fn copies(labels: &[String], times: &[Vec<f64>]) -> Vec<IssueFacts> {
     let of = |(second, own): (usize, &Vec<f64>)| {
         let is_telling = own.len() >= FEWEST && own.iter().any(|time| *time != own[0]);
         let first = times[..second].iter().position(|other| is_telling && other == own)?;

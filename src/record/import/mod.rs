@@ -1,13 +1,15 @@
-//! Measurements of others as runs: hyperfine's JSON, critest's benchmark JSON, and the table that dunnage itself exports.
+//! Measurements of others as runs: hyperfine's JSON, critest's benchmark JSON, raw lists and tables, and the table that dunnage
+//! itself exports.
 //!
 //! What a file says is taken as it is: values stand in the samples as *given*, by the name of the metric that means the same.
 //! What it does not say is said to be unknown. Samples that were not taken in rounds stand in a round of their own each, so
 //! that nothing can pair them. Deliberately absent: guessing an engine from a command line that does not
-//! say it for certain, and correcting numbers.
+//! say it for certain, and correcting numbers (but for the zeros that a stamp lost, which is suspect and says so).
 
 mod critest;
 mod foreign;
 pub(super) mod hyperfine;
+mod raw;
 mod table;
 
 use std::collections::BTreeMap;
@@ -62,6 +64,9 @@ impl Source<'_> {
 /// and may have any length.
 const MOST_BYTES: u64 = 128 << 20;
 
+/// What some editors write before the first letter.
+const MARK: &str = "\u{feff}";
+
 /// Makes a run directory of a file.
 pub fn import(path: &Path, directory: &Path, tags: BTreeMap<String, String>) -> Result<Imported> {
     super::check_empty(directory, "")?;
@@ -95,36 +100,46 @@ pub fn import(path: &Path, directory: &Path, tags: BTreeMap<String, String>) -> 
         tags,
     };
     let made = match head.iter().find(|byte| !byte.is_ascii_whitespace()) {
-        Some(b'{' | b'[') => json(&source, facts.len())?,
-        _ if is_table(&head) => return table::import(&source, directory),
-        _ => return Err(unknown(path)),
+        Some(b'{' | b'[') => json(&source)?,
+        _ if first_line(&head) == COLUMNS => return table::import(&source, directory),
+        _ => {
+            let form = raw::Form::of(&first_line(&head)).ok_or_else(|| unknown(path))?;
+            let name = path.file_stem().unwrap_or_default().to_string_lossy();
+            form.read(&name, whole(&source)?.trim_start_matches(MARK))
+                .with_context(|| format!("`{shown}` cannot be imported"))?
+        }
     };
     foreign::write(&source, made, directory)
 }
 
-/// Whether the first line is that of the table that dunnage exports.
-fn is_table(head: &[u8]) -> bool {
+/// Without a mark of the order of bytes, and without its end.
+fn first_line(head: &[u8]) -> String {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-    line.trim_ascii_end() == COLUMNS.as_bytes()
+    String::from_utf8_lossy(line.strip_prefix(MARK.as_bytes()).unwrap_or(line)).trim_end().to_owned()
 }
 
 fn unknown(path: &Path) -> anyhow::Error {
     let text = format!(
-        "`{}` is nothing that can be imported\n\nhint: that is hyperfine's JSON (`--export-json`), critest's benchmark JSON (`--benchmarking-output-dir`), and what `dunnage report --format csv` writes, with its first line",
+        "`{}` is nothing that can be imported\n\nhint: that is hyperfine's JSON (`--export-json`), critest's benchmark JSON (`--benchmarking-output-dir`), a table with the first line `runtime,metric,value`, a list of stamps in nanoseconds (`START,END`) or of durations (`0m1.531s`), and what `dunnage report --format csv` writes, with its first line",
         path.display()
     );
     Special::Usage(text).into()
 }
 
-/// A file of JSON is told by its fields.
-fn json(source: &Source<'_>, length: u64) -> Result<foreign::Foreign> {
+/// All of a file that is taken at once.
+fn whole(source: &Source<'_>) -> Result<String> {
+    let context = || format!("`{}` cannot be imported", source.path.display());
+    let length = source.path.metadata().with_context(context)?.len();
     if length > MOST_BYTES {
         bail!("`{}` has {length} bytes, more than a file of benchmarks has", source.path.display());
     }
+    std::fs::read_to_string(source.path).with_context(context)
+}
+
+/// A file of JSON is told by its fields.
+fn json(source: &Source<'_>) -> Result<foreign::Foreign> {
     let context = || format!("`{}` cannot be imported", source.path.display());
-    let bytes = std::fs::read(source.path).with_context(context)?;
-    let value: serde_json::Value = serde_json::from_slice(&bytes).with_context(context)?;
+    let value: serde_json::Value = serde_json::from_str(&whole(source)?).with_context(context)?;
     let made = if value.get("results").is_some() {
         hyperfine::read(&value)
     } else if value.get("operationsNames").is_some() && value.get("datapoints").is_some() {

@@ -4,6 +4,7 @@
 //! documents in `pkg/benchmark/util.go`, with made-up durations.
 
 use crate::dunnage;
+mod raw;
 mod table;
 
 use std::fs;

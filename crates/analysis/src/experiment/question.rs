@@ -355,8 +355,11 @@ pub fn settings_of(
     all
 }
 
-/// The setting of an experiment that prints as this text.
+/// The setting of an experiment that prints as this text. What others measured may say none.
 pub fn parse_setting(experiment: &Experiment, text: &str) -> Option<Setting> {
+    if text.is_empty() {
+        return Some(Setting::default());
+    }
     let guarded = |key: &SettingKey| experiment.guarded.iter().any(|one| one.name == key.name);
     let plain = |key: &SettingKey| if guarded(key) { Vec::new() } else { key.values.to_vec() };
     let every = |key: &SettingKey| key.values.to_vec();
