@@ -82,7 +82,7 @@ pub fn outside_its_interval(_: &[Number], one: &Number) -> Option<String> {
 }
 
 /// The kernel counts periods of 100 ms unless told otherwise (`cpu.max`, `cpu.cfs_period_us`).
-const PERIOD: f64 = 0.1;
+pub const PERIOD: f64 = 0.1;
 
 /// Periods add up to the window in which they were counted, but for one that was cut at either end.
 pub fn another_window(numbers: &[Number]) -> Vec<(&str, String)> {

@@ -52,6 +52,7 @@ enum Formula {
     PercentMore,
     PercentLess,
     PercentOf,
+    Orders,
 }
 
 impl Formula {
@@ -61,6 +62,7 @@ impl Formula {
             "ratio" => Some((Formula::Ratio, None)),
             "overhead" => Some((Formula::Difference, None)),
             "overhead_pct" | "difference_pct" => Some((Formula::PercentMore, None)),
+            "orders_of_magnitude" => Some((Formula::Orders, None)),
             "share_of_bare_pct" => Some((Formula::PercentOf, None)),
             other => {
                 let ratio = other.strip_suffix("_ratio").map(|of| (Formula::Ratio, Some(of)));
@@ -78,6 +80,7 @@ impl Formula {
             Formula::PercentMore => (one - other) / other * 100.0,
             Formula::PercentLess => (other - one) / other * 100.0,
             Formula::PercentOf => one / other * 100.0,
+            Formula::Orders => (one / other).log10(),
         }
     }
 }
@@ -198,6 +201,8 @@ fn ratios_and_percentages_are_computed_again_from_the_raw_values() {
         ["ratio of `docker` (w=a) is 237 x, and wall_time gives 235.4 (`docker` against `bare`)"]
     );
     assert_eq!((against("overhead", "304.7").len(), against("overhead", "304.9").len()), (0, 1));
+    // A factor of 235 is two orders of magnitude, cut or rounded, and not four.
+    assert_eq!(["2", "3", "4"].map(|orders| against("orders_of_magnitude", orders).len()), [0, 0, 1]);
     assert_eq!((against("overhead_pct", "23438").len(), against("overhead_pct", "25").len()), (0, 1));
     assert_eq!(
         (against("share_of_bare_pct", "23538").len(), against("share_of_bare_pct", "23000").len()),

@@ -24,7 +24,7 @@ pub fn narrower_than_student(numbers: &[Number], one: &Number) -> Option<String>
 
 /// Half the width of an interval. Each end is known up to half a step of its last digit, which is not known better than the
 /// value's.
-fn half_width(one: &Number) -> f64 {
+pub fn half_width(one: &Number) -> f64 {
     one.interval.map_or(0.0, |[low, high]| (high - low) / 2.0 + last_digit(one) / 2.0)
 }
 
@@ -71,7 +71,7 @@ fn disagreement(numbers: &[Number], experiment: &str, fixed: (&str, &str), over:
 }
 
 /// The probability of so many or more of `count` independent events of probability `p`.
-fn at_least(many: usize, count: usize, p: f64) -> f64 {
+pub fn at_least(many: usize, count: usize, p: f64) -> f64 {
     let mut term = (1.0 - p).powi(count as i32);
     let mut below = 0.0;
     for at in 0..many {
