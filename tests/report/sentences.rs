@@ -1,8 +1,11 @@
 //! Do sentences say each thing once, and of every undecided or hidden comparison that it is open?
 
 use dunnage::record::Recorded;
-use dunnage::report::summary::Topic;
+use dunnage::report::Look;
+use dunnage::report::summary::{Topic, meanings};
+use dunnage::verdict::{ExperimentTable, analyse};
 
+use crate::pictures::everything;
 use crate::report;
 use crate::scripted::{cells_of, full_ladder, metric, plan, run};
 
@@ -48,4 +51,42 @@ fn what_is_open_is_said_once() {
             assert!(!parts[..index].contains(part), "`{part}` twice in: {}", sentence.text);
         }
     }
+}
+
+/// What it means stands in every format, with its interval and for whom.
+#[test]
+fn what_it_means_is_in_every_format() {
+    let report = report(&run(plan(full_ladder(), 20)));
+    assert!(!report.meanings.is_empty());
+    for format in ["terminal", "html", "md", "json"] {
+        let text = crate::rendered(format, &report, &Look { width: 300, ..Look::default() });
+        for one in &report.meanings {
+            let number =
+                one.risk.split(": ").nth(1).and_then(|told| told.split(" (").next()).expect("a number");
+            let number = number.trim_start_matches("from ").split(" [").next().expect("an estimate");
+            assert!(text.contains(one.job) && text.contains(number), "{format}: {number}");
+        }
+    }
+}
+
+/// A limit has no subject to be compared with: its row comes from what the model shows, and from nothing else.
+#[test]
+fn a_quota_that_is_the_cause_is_a_risk_for_answers_within_a_time() {
+    let run = everything();
+    let mut analysis = analyse(&run);
+    let table = |decided| ExperimentTable {
+        summary: vec!["open".into(), "199 of 199 periods: the quota is the cause".into()],
+        decided,
+        ..ExperimentTable::new("throttle", "quota", String::new(), Vec::new())
+    };
+    let mut told = |decided| {
+        analysis.experiment_tables = vec![table(decided)];
+        let all = meanings(&run, &analysis).into_iter().filter(|one| one.experiment == "throttle");
+        all.map(|one| format!("{}: {}", one.job, one.risk)).collect::<Vec<_>>()
+    };
+    assert_eq!(told(Vec::new()), [""; 0]);
+    assert_eq!(
+        told(vec!["199 of 199 periods: the quota is the cause".into()]),
+        ["answers within a time, under a CPU limit: 199 of 199 periods: the quota is the cause"]
+    );
 }

@@ -1,7 +1,7 @@
 //! What planted findings mean for a decision, in sentences.
 
 use dunnage::plan::Layer;
-use dunnage::report::summary::{Sentence, Topic, sentences};
+use dunnage::report::summary::{Meaning, Sentence, Topic, meanings, sentences};
 use dunnage::verdict::analyse;
 
 use super::{FIRST, ROUNDS, change, planted};
@@ -71,4 +71,32 @@ fn what_the_first_metric_says_of_a_pair_that_another_one_orders_is_told_as_it_is
     assert!(same.ends_with("], and as much of `returned`"), "{same}");
     let open = told(230.0, 0.2);
     assert!(open.ends_with("], and which of them takes less of `returned` is not shown"), "{open}");
+}
+
+/// Docker takes 299 ms longer than bare: that is what it means for many short commands, and nothing where it is not decided.
+#[test]
+fn a_decided_slower_start_is_a_risk_for_many_short_commands() {
+    let of = |docker: f64, noise: f64| -> Vec<Meaning> {
+        let run = planted(&[("bare", Layer::Bare, 1.0), ("docker", Layer::Engine, docker)], noise);
+        meanings(&run, &analyse(&run))
+    };
+    let told = of(300.0, 0.005);
+    let [one] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((one.job, one.experiment), ("many short commands", "start"));
+    assert!(
+        one.risk.starts_with("each launch (`returned`) costs more than on bare: 299 ms [29"),
+        "{}",
+        one.risk
+    );
+    assert!(one.risk.ends_with("] (docker)"), "{}", one.risk);
+    // Three percent of ten seconds are 300 ms.
+    assert!(
+        one.condition.starts_with("jobs of up to 9.9") && one.condition.ends_with("more than 3.0 %"),
+        "{}",
+        one.condition
+    );
+    assert!(one.remedy.contains("do more in each launch"), "{}", one.remedy);
+    assert_eq!(one.rests_on[0].subject, "docker");
+    // Undecided, and without a difference that matters.
+    assert!(of(1.0, 0.5).is_empty() && of(1.001, 0.0001).is_empty());
 }

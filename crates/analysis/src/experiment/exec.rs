@@ -5,7 +5,7 @@
 //! Every sample has a container of its own, started just before and removed after it, outside of the
 //! timed interval.
 
-use super::question::{Experiment, Metric, QUIET};
+use super::question::{Concern, Experiment, Metric, QUIET};
 use super::setting::SettingKey;
 use crate::subject::Need;
 
@@ -28,6 +28,7 @@ static METRICS: [Metric; 4] = [
 
 /// The experiment `exec`.
 pub static EXEC: Experiment = Experiment {
+    concern: Some(Concern { job: "many short commands", remedy: "do more in each entry" }),
     keys: &[SettingKey::of("prestate", &["idle", "primed"]).meaning(
         "what ran just before: `idle` is at least 100 ms of quiet, `primed` one untimed entry into the \
           same container",

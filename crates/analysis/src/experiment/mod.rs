@@ -20,7 +20,7 @@ pub mod throttle;
 use serde::de::{Deserialize, Deserializer, Error};
 
 pub use question::{
-    Event, Experiment, Metric, MetricFacts, QUIET, Replicates, Scope, Shown, Variation, Weight,
+    Concern, Event, Experiment, Metric, MetricFacts, QUIET, Replicates, Scope, Shown, Variation, Weight,
     parse_setting, settings_of,
 };
 pub use setting::{Setting, SettingKey, settings};

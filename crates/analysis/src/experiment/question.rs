@@ -215,6 +215,15 @@ impl Event {
     }
 }
 
+/// Whom it concerns that a layer takes more, and what helps.
+#[derive(Debug, Clone, Copy)]
+pub struct Concern {
+    /// A kind of job: `many short commands`.
+    pub job: &'static str,
+    /// What whoever has one can do.
+    pub remedy: &'static str,
+}
+
 /// What can be said of an experiment without measuring: a value for each, in its file.
 #[derive(Debug)]
 pub struct Experiment {
@@ -226,6 +235,8 @@ pub struct Experiment {
     pub needs: Need,
     /// What its values are of.
     pub event: Event,
+    /// Whom its decided findings concern; none where nothing follows from them for a kind of job.
+    pub concern: Option<Concern>,
     /// What it measures, the most important first.
     pub metrics: &'static [Metric],
     /// What it varies by itself.
@@ -289,6 +300,7 @@ impl Experiment {
                 Need::Exec => Event::Once("entry"),
                 Need::Pieces | Need::Work | Need::Network => Event::Works,
             },
+            concern: None,
             metrics,
             keys: &[],
             guarded: &[],

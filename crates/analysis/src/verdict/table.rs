@@ -24,6 +24,9 @@ pub struct ExperimentTable {
     pub notes: Vec<String>,
     /// What it comes to, in a sentence or two, for whoever sees only the end of the report.
     pub summary: Vec<String>,
+    /// Those of them that are decided.
+    #[serde(skip)]
+    pub decided: Vec<String>,
 }
 
 impl ExperimentTable {
@@ -34,8 +37,8 @@ impl ExperimentTable {
         title: String,
         columns: Vec<Column>,
     ) -> ExperimentTable {
-        let (rows, notes, summary) = (Vec::new(), Vec::new(), Vec::new());
-        ExperimentTable { experiment, name, title, columns, rows, notes, summary }
+        let (rows, notes, summary, decided) = Default::default();
+        ExperimentTable { experiment, name, title, columns, rows, notes, summary, decided }
     }
 }
 

@@ -3,7 +3,7 @@
 
 pub mod suspects;
 
-use super::question::{Experiment, Metric, QUIET, Variation, nanos};
+use super::question::{Concern, Experiment, Metric, QUIET, Variation, nanos};
 use super::setting::{Setting, SettingKey};
 use crate::subject::Need;
 use crate::units::Nanos;
@@ -71,6 +71,10 @@ static KEYS: [SettingKey; 1] = [SettingKey::of("prestate", &["idle", "primed"]).
 
 /// The experiment `start`.
 pub static START: Experiment = Experiment {
+    concern: Some(Concern {
+        job: "many short commands",
+        remedy: "do more in each launch, or enter one running container (`dunnage run exec`)",
+    }),
     keys: &KEYS,
     guarded: &[SettingKey::of("cache", &["warm", "cold"]).meaning(
         "the page cache: `warm` as it is, `cold` emptied before the launch, never with `prestate=primed`; \

@@ -10,7 +10,7 @@ pub mod suspects;
 pub mod tables;
 
 use super::fixed_work;
-use super::question::{Event, Experiment, Metric, Scope, Variation};
+use super::question::{Concern, Event, Experiment, Metric, Scope, Variation};
 use super::setting::{Setting, SettingKey, fits};
 use crate::outcome::Sample;
 use crate::stats::Margin;
@@ -155,6 +155,10 @@ pub static SYSCALL: Experiment = Experiment {
     // Each brings its variants.
     scope: Scope::Few,
     event: Event::Often("call"),
+    concern: Some(Concern {
+        job: "many system calls",
+        remedy: "make fewer and larger calls; what causes it, the table of causes says",
+    }),
     cost: |setting, launch| launch + takes(setting),
     computes: true,
     ..Experiment::of(

@@ -10,6 +10,9 @@ use crate::units::Unit;
 /// How far a latency may be from the model's, as a share of that: waking and ticks are not in the model.
 const NEAR: f64 = 0.1;
 
+/// How a sentence ends where the model shows it.
+pub(super) const DECIDED: &str = ": the quota is the cause";
+
 /// A sentence for each subject and load of which something was throttled.
 pub(super) fn sentences(rows: &[Row]) -> Vec<String> {
     let mut names: Vec<_> = rows.iter().map(|row| &row.name).collect();
@@ -42,7 +45,7 @@ fn sentence(cells: &[&Measured]) -> Option<String> {
     );
     let off = [control, worst].into_iter().find_map(|cell| Some((cell, off_the_model(cell)?)));
     Some(match off {
-        None => format!("{both}: the quota is the cause"),
+        None => format!("{both}{DECIDED}"),
         Some((cell, off)) => {
             let quota = quota_in_words(cell.quota);
             format!("{both}; that the quota is the cause is not told: with {quota}, {off}")

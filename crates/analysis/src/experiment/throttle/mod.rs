@@ -16,7 +16,7 @@ mod window;
 
 use std::ops::RangeInclusive;
 
-use super::question::{Experiment, Metric, Replicates, Scope, Shown, Variation, nanos};
+use super::question::{Concern, Experiment, Metric, Replicates, Scope, Shown, Variation, nanos};
 use super::setting::{Setting, SettingKey, fits};
 use crate::outcome::Sample;
 use crate::stats::Margin;
@@ -203,6 +203,10 @@ const USUAL_PERIOD: i64 = 100_000_000;
 
 /// The experiment `throttle`.
 pub static THROTTLE: Experiment = Experiment {
+    concern: Some(Concern {
+        job: "answers within a time, under a CPU limit",
+        remedy: "raise the limit, or do less in one burst (`dunnage advise cpu` watches a container and says how much it wants)",
+    }),
     keys: &KEYS,
     guarded: &GUARDED,
     varies: &[Variation::of("cpus", &["0.1", "0.5", "1.0"])],

@@ -48,11 +48,13 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
         Column::of_values("system time", Unit::Seconds),
     ];
     let title_of_work = "what that does to the work done, and what the kernel counted".to_owned();
+    let summary = cause::sentences(&rows);
     let mut tables = vec![
         ExperimentTable {
             rows: rows.iter().map(items_of).collect(),
             notes: notes(&rows),
-            summary: cause::sentences(&rows),
+            decided: summary.iter().filter(|one| one.ends_with(cause::DECIDED)).cloned().collect(),
+            summary,
             ..ExperimentTable::new(super::NAME, TABLES[0], title, of_quotas)
         },
         ExperimentTable {

@@ -1,5 +1,5 @@
-//! What a person asked of the run beside its own questions: predictions with what came of them, and what the subjects
-//! add to a job of the reader's.
+//! What a person asked of the run beside its own questions: predictions with what came of them, what it means for kinds of jobs, and
+//! what the subjects add to a job of the reader's.
 
 use super::compared::decided;
 use crate::distinct;
@@ -75,6 +75,17 @@ fn steps(predictions: &[Prediction]) -> Table {
         table.row(&[], cells);
     }
     table
+}
+
+/// What decided findings mean for kinds of jobs; nothing where nothing is decided.
+pub(super) fn meanings(report: &Report) -> Block {
+    let columns = ["kind of job", "risk", "when it matters", "what helps"].map(Column::words);
+    let mut table = Table::of("What it means", columns.into());
+    for one in &report.meanings {
+        let words = [one.job, &one.risk, &one.condition, one.remedy];
+        table.row(&[], words.map(Cell::words).into());
+    }
+    Block::Table(table)
 }
 
 /// What is added to the reader's job; nothing where no length was given.

@@ -120,6 +120,7 @@ fn answer(report: &Report) -> Vec<Block> {
         }
         blocks.push(Block::note(legend(lead)));
     }
+    blocks.push(asked::meanings(report));
     blocks.extend(asked::job(report));
     blocks.push(Block::sentences(lead.map_or(Vec::new(), |lead| in_words(report, lead))));
     let others = report.experiments.iter().filter(|one| lead.is_none_or(|lead| lead.name != one.name));

@@ -204,6 +204,7 @@ mod tests {
                 .into(),
             notes: Vec::new(),
             summary: Vec::new(),
+            decided: Vec::new(),
         };
         let table = exhibited(&experiment_table, &labels);
         let subjects: Vec<_> = table.rows.iter().map(|row| row.subjects.join(" ")).collect();

@@ -43,6 +43,7 @@ impl Report {
             job: None,
             predictions: predicted::predictions(run, analysis),
             sentences: summary::sentences(run, analysis),
+            meanings: summary::meanings(run, analysis),
             experiments: experiments(run, analysis),
             warnings: analysis.warnings.clone(),
             suspects: suspicions(run, analysis),
@@ -71,6 +72,7 @@ fn cleaned(experiment_table: &ExperimentTable) -> ExperimentTable {
         rows: experiment_table.rows.iter().map(|row| row.iter().map(item).collect()).collect(),
         summary: experiment_table.summary.iter().map(|sentence| clean(sentence)).collect(),
         notes: experiment_table.notes.iter().map(|note| clean(note)).collect(),
+        decided: experiment_table.decided.iter().map(|sentence| clean(sentence)).collect(),
         ..experiment_table.clone()
     }
 }

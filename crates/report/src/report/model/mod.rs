@@ -31,7 +31,7 @@ pub use crate::experiment::MetricFacts as Metric;
 use crate::record::ComponentFacts;
 pub use crate::record::Order;
 use crate::report::predicted::Prediction;
-use crate::report::summary::Sentence;
+use crate::report::summary::{Meaning, Sentence};
 use crate::report::text::in_shell;
 use crate::verdict::table::ExperimentTable;
 use crate::verdict::{Sum, Verdict, Warning};
@@ -76,6 +76,9 @@ pub struct Report {
     pub experiments: Vec<Experiment>,
     /// What the findings mean for a decision, by experiment in their order.
     pub sentences: Vec<Sentence>,
+    /// What decided findings mean for kinds of jobs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub meanings: Vec<Meaning>,
     /// What a person predicted before measuring, and what came of it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub predictions: Vec<Prediction>,

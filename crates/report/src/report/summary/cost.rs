@@ -11,7 +11,7 @@ use crate::verdict::{Finding, Verdict};
 
 impl<'a> One<'a> {
     /// What a layer takes more than the baseline, the least first.
-    fn more(&self, layer: Layer) -> Vec<Decided<'a>> {
+    pub(super) fn more(&self, layer: Layer) -> Vec<Decided<'a>> {
         let decided = self.against_baseline(layer).into_iter().filter_map(Decided::of);
         let mut more: Vec<_> = decided.filter(|one| one.finding.verdict == Verdict::More).collect();
         more.sort_by(|one, other| one.difference.value.total_cmp(&other.difference.value));
@@ -20,14 +20,7 @@ impl<'a> One<'a> {
 
     pub(super) fn costs(&self, layer: Layer) -> Option<Sentence> {
         let more = self.more(layer);
-        let (least, most) = (more.first()?, more.last()?);
-        let told = |one: &Decided<'_>| {
-            format!("{} ({})", estimated(one.finding.about.unit, &one.difference), self.place(one))
-        };
-        let range = match more.len() {
-            1 => told(least),
-            _ => format!("from {} to {}", told(least), told(most)),
-        };
+        let (least, range) = (more.first()?, self.range(&more)?);
         let what = match self.event {
             Event::Once(what) => format!("each {what}"),
             _ => self.name.to_owned(),
@@ -36,6 +29,18 @@ impl<'a> One<'a> {
         let text =
             format!("{} adds to {what} (`{metric}`), compared with {}: {range}", a(layer), self.baseline());
         Some(self.sentence(Topic::Cost, text, findings(&more)))
+    }
+
+    /// The least and the most of them, with their places.
+    pub(super) fn range(&self, more: &[Decided<'_>]) -> Option<String> {
+        let told = |one: &Decided<'_>| {
+            format!("{} ({})", estimated(one.finding.about.unit, &one.difference), self.place(one))
+        };
+        Some(match more {
+            [] => return None,
+            [only] => told(only),
+            [least, .., most] => format!("from {} to {}", told(least), told(most)),
+        })
     }
 
     /// When what layers take more matters to whoever it happens to. A difference is a share of the time from one event

@@ -7,12 +7,15 @@
 
 mod choice;
 mod cost;
+mod meaning;
 mod open;
 mod otherwise;
 
 use std::collections::BTreeSet;
 
 use serde::Serialize;
+
+pub use meaning::{Meaning, meanings};
 
 use super::words::{phrase, predicate, shared_keys, without_keys};
 use crate::distinct;
