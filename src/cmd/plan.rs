@@ -136,6 +136,12 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
     }
     let (round, all) = (plan.round_time(), plan.predicted());
     line(format_args!("time         {round} a round, {all} in all, and the trials before"));
+    if plan.cells.iter().any(|cell| cell.asks().unknown.is_some()) {
+        let taken = plan.unknown;
+        line(format_args!(
+            "             as if the command took {taken}; `run` tries it once and says what it will be"
+        ));
+    }
     text
 }
 

@@ -276,6 +276,8 @@ fn a_command_is_tried_first_and_left_out_where_it_fails() {
     let ran = dunnage.run("run command -s bare -s floor --rounds 40 --cmd nosuch -o DIR-2");
     assert_eq!(ran.code, 4, "{ran}");
     assert!(ran.stderr.contains("nothing can be measured") && !ran.stderr.contains("40 rounds"), "{ran}");
+    let planned = dunnage.run("plan command -s bare --cmd true").stdout;
+    assert!(planned.contains("as if the command took 1.00 s; `run` tries it once"), "{planned}");
     assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
 }
 
