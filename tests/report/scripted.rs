@@ -78,6 +78,7 @@ pub fn run(plan: Plan) -> Recorded {
     let rounds = plan.warmups + plan.rounds;
     let empty = |cell: &plan::Cell| Series {
         values: vec![vec![f64::NAN; plan.rounds]; plan.metrics(cell).len()],
+        positions: vec![None; plan.rounds],
         predecessors: vec![None; plan.rounds],
         treatments: vec![Some(0); plan.rounds],
         samples: Vec::new(),
@@ -105,6 +106,7 @@ pub fn run(plan: Plan) -> Recorded {
             for (metric, column) in metrics.iter().zip(&mut run.series[cell].values) {
                 column[round] = metric.value(&sample).unwrap_or(f64::NAN);
             }
+            run.series[cell].positions[round] = Some(position);
             run.series[cell].predecessors[round] = position.checked_sub(1).map(|before| order[before]);
         }
     }

@@ -43,6 +43,7 @@ pub fn request(experiments: Vec<&'static str>, subjects: Vec<Entry>, rounds: usi
 pub fn recorded(plan: Plan, mut values: impl FnMut(usize) -> Vec<Vec<f64>>) -> Recorded {
     let mut series = |cell: usize| Series {
         values: values(cell),
+        positions: vec![None; plan.rounds],
         predecessors: vec![None; plan.rounds],
         treatments: vec![Some(0); plan.rounds],
         samples: Vec::new(),

@@ -8,4 +8,5 @@ mod plan_files;
 mod precision;
 mod resume;
 mod scripted;
+mod spikes;
 mod values;

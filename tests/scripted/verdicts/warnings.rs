@@ -2,10 +2,11 @@
 
 use dunnage::outcome::{Failure, FailureClass};
 use dunnage::plan::Layer;
-use dunnage::record::{Cause, FailureRow};
-use dunnage::verdict::{Warning, analyse};
+use dunnage::record::{Cause, FailureRow, RoundContext};
+use dunnage::units::Unit;
+use dunnage::verdict::{Circumstance, Spike, Warning, analyse};
 
-use super::{RETURNED, ROUNDS, change, ladder, planted, warns};
+use super::{GONE, RETURNED, ROUNDS, change, ladder, planted, warns};
 use crate::planted::cell_of;
 
 #[test]
@@ -33,6 +34,44 @@ fn warnings_fire_on_what_was_planted_and_not_on_clean_data() {
     let mut volatile = ladder();
     volatile.treatments[0][0].1 = "volatile".into();
     assert!(warns(&analyse(&volatile), "volatile root", "nothing reaches the disk"));
+}
+
+/// Where `crun` takes ten times as long in two rounds, of which one is disturbed, that is said of both.
+#[test]
+fn each_spike_has_its_round_its_predecessor_and_what_the_machine_did() {
+    let mut run = ladder();
+    let quiet =
+        RoundContext { steal: Some(0.001), load: Some(0.8), containers: Some(0), ..RoundContext::default() };
+    run.contexts = vec![Some(quiet.clone()); run.contexts.len()];
+    for (round, value) in [(9, 0.2), (14, 0.3)] {
+        for metric in [RETURNED, GONE] {
+            change(&mut run, "crun", metric, round, value);
+        }
+    }
+    let disturbed = Some("30.0 % of the CPU time was stolen".into());
+    let stolen = RoundContext { steal: Some(0.3), load: Some(1.5), containers: Some(1), disturbed, ..quiet };
+    run.contexts[run.plan.warmups + 9] = Some(stolen);
+    let cell = cell_of(&run, "crun");
+    run.series[cell].positions[9] = Some(4);
+    let before = run.series[cell].predecessors[9].map(|before| run.plan.named(before));
+    let analysis = analyse(&run);
+    let [spikes] = &analysis.spikes[..] else { panic!("{:?}", analysis.spikes) };
+    let [quiet, stolen] = &spikes.samples[..] else { panic!("{spikes:?}") };
+    let metrics = |one: &Spike| one.values.iter().map(|far| far.metric).collect::<Vec<_>>();
+    assert_eq!((quiet.round, &quiet.differs[..], quiet.compared), (15, &[][..], 3));
+    assert_eq!((stolen.round, stolen.position, &stolen.predecessor), (10, Some(5), &before));
+    assert_eq!((metrics(stolen), metrics(quiet)), (vec!["returned", "gone"], vec!["returned", "gone"]));
+    let differs = |what: &str, unit, far, ordinary| Circumstance { what: what.into(), unit, far, ordinary };
+    let expected = [
+        differs("stolen CPU time", Unit::Share, 0.3, 0.001),
+        differs("other containers", Unit::Count, 1.0, 0.0),
+    ];
+    assert_eq!(stolen.differs, expected);
+    // One of two was stolen from, and none of the others.
+    let marked = differs("in a disturbed round", Unit::Share, 0.5, 0.0);
+    assert!(spikes.circumstances.contains(&marked), "{:?}", spikes.circumstances);
+    assert!(warns(&analysis, "outliers", "the machine differed in 1 of 2 rounds"));
+    assert!(analyse(&ladder()).spikes.is_empty());
 }
 
 #[test]

@@ -59,6 +59,8 @@ pub struct FailureRow {
 pub struct Series {
     /// For each metric of the experiment, one value per round; not a number where there is none.
     pub values: Vec<Vec<f64>>,
+    /// Its place in the order of each round, from 0.
+    pub positions: Vec<Option<usize>>,
     /// The cell before it in each round.
     pub predecessors: Vec<Option<usize>>,
     /// The number of its treatment in each round.
@@ -127,6 +129,7 @@ enum Item {
     Taken {
         cell: usize,
         round: usize,
+        position: usize,
         predecessor: Option<usize>,
         treatment: Option<usize>,
         whole: Option<Box<Sample>>,
@@ -165,6 +168,7 @@ pub fn read(source: &Source) -> Result<Recorded> {
     let parts = parse_all(source, length, &wanted, rounds)?;
     let empty = |wanted: &&Experiment| Series {
         values: vec![vec![f64::NAN; plan.rounds]; wanted.metrics.len()],
+        positions: vec![None; plan.rounds],
         predecessors: vec![None; plan.rounds],
         treatments: vec![None; plan.rounds],
         samples: if wanted.keeps_samples() { vec![None; plan.rounds] } else { Vec::new() },
@@ -328,7 +332,7 @@ fn parse_line(line: &[u8], wanted: &[&'static Experiment], part: &mut Part) {
 
 fn sample_line(line: &[u8], wanted: &[&'static Experiment], part: &mut Part) -> Option<Item> {
     let line: SampleLine = serde_json::from_slice(line).ok()?;
-    let (cell, round) = (line.cell, line.round);
+    let (cell, round, position) = (line.cell, line.round, line.position);
     let cells = wanted.len();
     let wanted = wanted.get(cell)?;
     let (predecessor, treatment) = (line.predecessor, line.treatment);
@@ -342,7 +346,7 @@ fn sample_line(line: &[u8], wanted: &[&'static Experiment], part: &mut Part) -> 
                 add_reason(&mut part.missing, &name, why);
             }
             let whole = wanted.keeps_samples().then(|| Box::new(sample));
-            Item::Taken { cell, round, predecessor, treatment, whole }
+            Item::Taken { cell, round, position, predecessor, treatment, whole }
         }
         Outcome::Skipped(reason) => Item::NotTaken(FailureRow { cell, round, cause: Cause::Skipped(reason) }),
         Outcome::Failed(failure) => Item::NotTaken(FailureRow { cell, round, cause: Cause::Failed(failure) }),
@@ -377,12 +381,13 @@ impl Recorded {
                 }
                 self.treatments[number] = facts;
             }
-            Item::Taken { cell, round, predecessor, treatment, whole } if round < begun.len() => {
+            Item::Taken { cell, round, position, predecessor, treatment, whole } if round < begun.len() => {
                 let Some(counted) = round.checked_sub(self.plan.warmups) else { return };
                 let series = &mut self.series[cell];
                 for (column, value) in series.values.iter_mut().zip(own) {
                     column[counted] = *value;
                 }
+                series.positions[counted] = Some(position);
                 series.predecessors[counted] = predecessor;
                 series.treatments[counted] = treatment;
                 if let Some(place) = series.samples.get_mut(counted) {
@@ -403,6 +408,7 @@ impl Recorded {
         let Some(counted) = round.checked_sub(self.plan.warmups) else { return };
         for series in &mut self.series {
             series.values.iter_mut().for_each(|column| column[counted] = f64::NAN);
+            series.positions[counted] = None;
             series.predecessors[counted] = None;
             series.treatments[counted] = None;
             if let Some(whole) = series.samples.get_mut(counted) {

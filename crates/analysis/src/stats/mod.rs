@@ -59,7 +59,7 @@ pub use level::{Alpha, min_rounds};
 pub use line::{Line, line, slope};
 pub use noise::NoiseFloor;
 pub use order::{Estimate, Interval, MedianRanks, median_ranks};
-pub use outliers::severe_outliers;
+pub use outliers::outer_fences;
 pub use paired::Pairs;
 pub use precision::{Spread, decisive};
 pub use rng::Rng;

@@ -3,17 +3,19 @@
 //! They are named and counted, never dropped: a spike is part of what a person gets. The median
 //! and the decisions do not need them gone.
 
+use std::ops::RangeInclusive;
+
 use super::sample::Sample;
 
-/// How many values lie more than 3 interquartile ranges outside of the quartiles.
+/// What is not far from the values of a sample: from 3 interquartile ranges below the quartiles to as many above.
 ///
 /// These fences are Tukey's outer ones ("Exploratory Data Analysis", 1977). `resolution` is the smallest
 /// step that the instrument can show, in the unit of the sample (0 when unknown): when more
 /// than half of the values are the same tick, the next tick is no outlier.
-pub fn severe_outliers(sample: &Sample, resolution: f64) -> usize {
+pub fn outer_fences(sample: &Sample, resolution: f64) -> RangeInclusive<f64> {
     let [first, third] = sample.quantiles([0.25, 0.75]);
     let far = 3.0 * (third - first).max(resolution);
-    sample.values().iter().filter(|value| **value < first - far || **value > third + far).count()
+    first - far..=third + far
 }
 
 #[cfg(test)]
@@ -22,7 +24,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn outliers(values: &[f64], resolution: f64) -> usize {
-        severe_outliers(&Sample::new(values).unwrap(), resolution)
+        let fences = outer_fences(&Sample::new(values).unwrap(), resolution);
+        values.iter().filter(|value| !fences.contains(value)).count()
     }
 
     /// Quartiles 3 and 7, so the fences stand at −9 and 19; another value moves them to 3.25 and 7.75, or 2.25 and 6.75.

@@ -1,8 +1,8 @@
 //! What are the quantiles of some numbers?
 //!
 //! A [`Sample`] is never empty and holds only finite numbers, so everything computed from one is
-//! total. Deliberately absent: means and standard deviations, because start-up times have heavy
-//! tails and nothing here is decided by them.
+//! total. Nothing here is decided by means and standard deviations, because start-up times have heavy
+//! tails; they are told to those who compare with published ones.
 
 use std::borrow::Borrow;
 
@@ -38,6 +38,14 @@ impl Sample {
     /// The largest number.
     pub fn max(&self) -> f64 {
         self.values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// The arithmetic mean, and the standard deviation with n − 1, which is no number of a single value.
+    pub fn mean_and_deviation(&self) -> (f64, f64) {
+        let count = self.count() as f64;
+        let mean = self.values.iter().sum::<f64>() / count;
+        let squares = self.values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+        (mean, (squares / (count - 1.0)).sqrt())
     }
 
     /// The middle number; with an even count the midpoint of the two in the middle.
@@ -138,6 +146,16 @@ mod tests {
 
     fn sample(values: &[f64]) -> Sample {
         Sample::new(values).unwrap()
+    }
+
+    #[test]
+    fn means_and_deviations_are_those_of_the_textbook() {
+        assert_eq!(
+            sample(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).mean_and_deviation(),
+            (5.0, (32.0f64 / 7.0).sqrt())
+        );
+        let (mean, deviation) = sample(&[3.0]).mean_and_deviation();
+        assert!(mean == 3.0 && deviation.is_nan());
     }
 
     #[test]

@@ -22,6 +22,10 @@ pub struct MetricSummary {
     pub median: Estimate,
     /// The smallest and the largest value.
     pub range: (f64, f64),
+    /// The arithmetic mean, by which nothing is decided.
+    pub mean: f64,
+    /// The standard deviation; no number of a single value.
+    pub deviation: f64,
 }
 
 /// The values of a run with holes as such, reduced to complete rounds.
@@ -62,7 +66,8 @@ pub(super) fn summary(run: &Recorded, columns: &Columns, cell: usize) -> CellSum
     let of_metric = |metric| {
         let sample = columns.sample(cell, metric)?;
         let median = Estimate::of_median(&sample, Alpha::FIVE_PERCENT);
-        Some(MetricSummary { median, range: (sample.min(), sample.max()) })
+        let (mean, deviation) = sample.mean_and_deviation();
+        Some(MetricSummary { median, range: (sample.min(), sample.max()), mean, deviation })
     };
     let mut failures: Vec<(FailureClass, usize, String)> = Vec::new();
     let mut skipped = 0;

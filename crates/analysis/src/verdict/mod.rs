@@ -15,6 +15,7 @@ pub mod precision;
 pub mod price;
 mod quality;
 mod share;
+mod spikes;
 pub mod suspect;
 pub mod table;
 mod view;
@@ -27,6 +28,7 @@ pub use noise::Noise;
 pub use price::{Price, Sum};
 pub use quality::{Quality, quality};
 pub use share::FloorShare;
+pub use spikes::{Circumstance, Far, Spike, Spikes};
 pub use suspect::Suspect;
 pub use table::ExperimentTable;
 pub use view::View;
@@ -59,6 +61,8 @@ pub struct Analysis {
     pub warnings: Vec<Warning>,
     /// What must not be believed.
     pub suspects: Vec<Suspect>,
+    /// Samples far from the others of their cell, by experiment.
+    pub spikes: Vec<Spikes>,
     /// In how many cells carry-over was tested.
     pub carry_over_tested: usize,
     /// Every effect of the factorial, in every setting and decisive metric.
@@ -100,7 +104,8 @@ pub fn analyse(run: &Recorded) -> Analysis {
     }
     let mut effects = factors::findings(run, &view.columns);
     factors::overrule(&suspects, &mut effects);
-    let (warnings, carry_over_tested) = warning::all(run, &view.columns, &view.cells);
+    let spikes = spikes::all(run, &view.columns);
+    let (warnings, carry_over_tested) = warning::all(run, &view.columns, &view.cells, &spikes);
     // What experiments show beside their findings rests on rounds, or on whole samples, and blocks have neither.
     let experiment_tables = if run.is_in_blocks() { Vec::new() } else { own::tables(&view) };
     let sums = own::sums(&view);
@@ -119,6 +124,7 @@ pub fn analyse(run: &Recorded) -> Analysis {
         noise,
         warnings,
         suspects,
+        spikes,
         carry_over_tested,
     }
 }

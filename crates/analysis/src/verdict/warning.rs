@@ -5,8 +5,9 @@ mod programs;
 use serde::Serialize;
 
 use super::columns::by_cell;
-use super::{CellSummary, Columns};
+use super::{CellSummary, Columns, Spikes};
 use crate::distinct;
+use crate::experiment::Metric;
 use crate::plan::Plan;
 use crate::record::{Cause, Order, Recorded};
 use crate::stats;
@@ -46,13 +47,18 @@ impl Warning {
 }
 
 /// All warnings of a run, and in how many cells carry-over was tested.
-pub(super) fn all(run: &Recorded, columns: &Columns, cells: &[CellSummary]) -> (Vec<Warning>, usize) {
+pub(super) fn all(
+    run: &Recorded,
+    columns: &Columns,
+    cells: &[CellSummary],
+    spikes: &[Spikes],
+) -> (Vec<Warning>, usize) {
     let mut warnings: Vec<Warning> = imported(run).into_iter().chain(of_the_record(run)).collect();
     warnings.extend(of_failures(run, cells));
     warnings.extend(volatile_roots(run));
     warnings.extend(programs::warnings(run));
     let tests = run.plan.cells.len().max(1) as f64;
-    let by_cell = by_cell(run, |cell| of_values(run, columns, cell, LEVEL / tests));
+    let by_cell = by_cell(run, |cell| of_values(run, columns, cell, spikes, LEVEL / tests));
     let tested = by_cell.iter().filter(|(_, tested)| *tested).count();
     warnings.extend(by_cell.into_iter().flat_map(|(warnings, _)| warnings));
     warnings.extend(run.environment.no_cpu_accounting.as_ref().map(|why| {
@@ -160,7 +166,13 @@ fn volatile_roots(run: &Recorded) -> Option<Warning> {
 }
 
 /// What the values of a cell's first metric show about the way they came about.
-fn of_values(run: &Recorded, columns: &Columns, cell: usize, level: f64) -> (Vec<Warning>, bool) {
+fn of_values(
+    run: &Recorded,
+    columns: &Columns,
+    cell: usize,
+    spikes: &[Spikes],
+    level: f64,
+) -> (Vec<Warning>, bool) {
     let mut warnings = Vec::new();
     let planned = &run.plan.cells[cell];
     let Some(sample) = columns.sample(cell, 0) else { return (warnings, false) };
@@ -170,8 +182,7 @@ fn of_values(run: &Recorded, columns: &Columns, cell: usize, level: f64) -> (Vec
     let mut warn = |kind, seen: String, remedy| {
         warnings.push(Warning::of_run(kind, seen, remedy).about(&run.plan, cell));
     };
-    let resolution =
-        if definition.unit == Unit::Seconds { run.environment.timer.step as f64 / 1e9 } else { 0.0 };
+    let resolution = resolution(run, definition);
     let spread = spread_evenly(columns.get(cell, 0).len());
     let series: Vec<_> = spread.iter().map(|&round| columns.get(cell, 0)[round]).collect();
     let matters = run.plan.margin_of(planned.experiment, definition).at(sample.median());
@@ -200,16 +211,22 @@ fn of_values(run: &Recorded, columns: &Columns, cell: usize, level: f64) -> (Vec
             "look at the single values (`--format csv`) for what sets them apart",
         );
     }
-    let severe = stats::severe_outliers(&sample, resolution);
-    if severe > 0 && sample.count() >= 8 {
+    let of_cell = spikes.iter().flat_map(|all| &all.samples).filter(|one| one.cell == cell);
+    let severe: Vec<_> = of_cell.filter(|one| one.values[0].metric == definition.name).collect();
+    if !severe.is_empty() {
         let (largest, median) = (shown(sample.max()), shown(sample.median()));
-        let severe = counted(severe, "value");
+        let then = match severe.iter().filter(|one| !one.differs.is_empty()).count() {
+            0 if severe.iter().any(|one| one.compared == 0) => String::new(),
+            0 => "; nothing on the machine differed then".to_owned(),
+            some => format!("; the machine differed in {some} of {}", counted(severe.len(), "round")),
+        };
+        let severe = counted(severe.len(), "value");
         warn(
             "outliers",
             format!(
-                "{what} has {severe} far from the others, the largest {largest} against a median of {median}"
+                "{what} has {severe} far from the others, the largest {largest} against a median of {median}{then}"
             ),
-            "they are kept and hardly move a median; if there are many, find out what else ran",
+            "they are kept and hardly move a median; the list of such values says of each what ran before it and what the machine did",
         );
     }
     let counted_rounds = run.contexts.iter().skip(run.plan.warmups).enumerate();
@@ -238,6 +255,11 @@ fn of_values(run: &Recorded, columns: &Columns, cell: usize, level: f64) -> (Vec
     }
     // Where not even the strongest pattern would be found, nothing was tested.
     (warnings, carried.is_some_and(|carried| carried.smallest_p() < level))
+}
+
+/// The smallest step that values of a metric can show, in its unit; 0 where it is not known.
+pub(super) fn resolution(run: &Recorded, metric: &Metric) -> f64 {
+    if metric.unit == Unit::Seconds { run.environment.timer.step as f64 / 1e9 } else { 0.0 }
 }
 
 fn probability(p: f64) -> String {

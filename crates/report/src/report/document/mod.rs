@@ -7,6 +7,7 @@ mod own;
 mod published;
 mod rounds;
 mod section;
+mod spread;
 
 use super::model::{Experiment, Priced, Report};
 use super::summary::Topic;

@@ -174,6 +174,8 @@ mod tests {
             unit: Unit::Seconds,
             median: Estimate::of_median(&sample, Alpha::FIVE_PERCENT),
             range: ends,
+            mean: f64::NAN,
+            deviation: f64::NAN,
             quartiles: ends,
             points: Vec::new(),
             steps: Vec::new(),

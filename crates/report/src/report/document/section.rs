@@ -2,7 +2,7 @@
 //! what must not be believed, and the rounds as they came.
 
 use super::rounds::rounds;
-use super::{compared, own, shows_first_of, warned};
+use super::{compared, own, shows_first_of, spread, warned};
 use crate::document::html::NUMBERS;
 use crate::document::{Block, Item, Section, Table, Tone};
 use crate::report::model::{Experiment, Failure, Report};
@@ -100,11 +100,13 @@ fn section(report: &Report, experiment: &Experiment, labels: &[String], drawn: V
     };
     blocks.extend([
         Block::folded(format!("Warnings{counted_warnings}"), vec![Block::List(warnings)]),
+        spread::far(experiment),
         Block::folded("The other metrics with verdicts", tables(&decisive[first..])),
         Block::folded("Parts and CPU time, for context", context.collect()),
         Block::folded("What differs between subjects, and why", pairs(|metric| metric == 0)),
         Block::hidden("The same in the other metrics", pairs(|metric| metric > 0)),
     ]);
+    blocks.push(spread::means(experiment));
     if is_told {
         blocks.push(Block::folded("Noise floor", vec![Block::Table(compared::noise(experiment))]));
     }

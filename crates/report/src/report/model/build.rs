@@ -143,6 +143,7 @@ fn one_experiment(run: &Recorded, analysis: &Analysis, name: &'static str) -> Op
             .filter(|one| one.experiment == name)
             .map(cleaned)
             .collect(),
+        spikes: analysis.spikes.iter().find(|one| one.experiment == name).cloned(),
     })
 }
 
@@ -221,11 +222,22 @@ impl Compared<'_> {
         let entry = &run.plan.subjects[subject];
         let summary = &analysis.cells[cell];
         let value = |(metric, summary): (usize, &Option<MetricSummary>)| {
-            let MetricSummary { median, range } = summary.clone()?;
+            let MetricSummary { median, range, mean, deviation } = summary.clone()?;
             let Shape { quartiles, steps, time_series } = analysis.shapes[cell][metric].clone()?;
             let points = if median.interval.is_some() { Vec::new() } else { points(run, cell, metric) };
             let Metric { name, unit, .. } = self.metrics[metric];
-            Some(Value { metric: name, unit, median, range, quartiles, points, steps, time_series })
+            Some(Value {
+                metric: name,
+                unit,
+                median,
+                range,
+                mean,
+                deviation,
+                quartiles,
+                points,
+                steps,
+                time_series,
+            })
         };
         let share = analysis.floor_shares.iter().find(|one| one.cell == cell);
         let label = |share: &FloorShare| clean(&run.plan.subjects[share.floor].label);

@@ -34,7 +34,7 @@ use crate::report::predicted::Prediction;
 use crate::report::summary::{Meaning, Sentence};
 use crate::report::text::in_shell;
 use crate::verdict::table::ExperimentTable;
-use crate::verdict::{Sum, Verdict, Warning};
+use crate::verdict::{Spikes, Sum, Verdict, Warning};
 
 /// Everything that a rendering needs.
 #[derive(Debug, Clone, Serialize)]
@@ -162,6 +162,9 @@ pub struct Experiment {
     /// Tables of its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub experiment_tables: Vec<ExperimentTable>,
+    /// Samples far from the others of their cell, where there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spikes: Option<Spikes>,
     /// What it declares of itself.
     #[serde(skip)]
     pub about: &'static experiment::Experiment,

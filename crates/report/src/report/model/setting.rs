@@ -118,6 +118,10 @@ pub struct Value {
     pub median: Estimate,
     /// The smallest and the largest value.
     pub range: (f64, f64),
+    /// The arithmetic mean, by which nothing is decided.
+    pub mean: f64,
+    /// The standard deviation; no number of a single value.
+    pub deviation: f64,
     /// The quartiles.
     pub quartiles: (f64, f64),
     /// The single values, where they are too few for an interval.

@@ -1,0 +1,90 @@
+//! Is a launch that takes ten times as long told with what was going on then?
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::dunnage::Dunnage;
+
+/// Every eleventh launch of `c` takes ten times as long.
+const RUN: &str =
+    "run start -s a=fake:noise=1 -s c=fake:noise=1,spike=11 --set prestate=idle --rounds 30 --seed 7 -o DIR";
+
+/// The samples far from the others, as other programs read them.
+fn spikes(dunnage: &Dunnage) -> Value {
+    let shown = dunnage.run("report DIR --format json").stdout;
+    serde_json::from_str::<Value>(&shown).expect("JSON")["experiments"][0]["spikes"].take()
+}
+
+/// Writes down what the machine did in each round that counts, from 1: which share of CPU time was stolen, and how many
+/// other containers ran.
+fn disturb(dunnage: &Dunnage, did: impl Fn(u64) -> (f64, u64)) {
+    let path = dunnage.directory().join("samples.jsonl");
+    let text = fs::read_to_string(&path).expect("samples");
+    let line = |line: &str| match serde_json::from_str::<Value>(line).expect("JSON")["end"].as_u64() {
+        None => format!("{line}\n"),
+        Some(round) => {
+            let (steal, containers) = did(round);
+            format!(
+                "{{\"end\":{round},\"steal\":{steal},\"cpu_pressure\":0.2,\"containers\":{containers}}}\n"
+            )
+        }
+    };
+    fs::write(&path, text.lines().map(line).collect::<String>()).expect("the file is ours");
+}
+
+#[test]
+fn a_spike_is_told_with_what_the_machine_did_and_a_quiet_one_with_nothing() {
+    let dunnage = Dunnage::new();
+    assert_eq!(dunnage.run(RUN).code, 0);
+    let found = spikes(&dunnage);
+    let rounds: Vec<u64> = found["samples"]
+        .as_array()
+        .expect("spikes")
+        .iter()
+        .map(|one| one["round"].as_u64().unwrap())
+        .collect();
+    assert!((2..=3).contains(&rounds.len()), "{found:#}");
+    // The first far one was taken in a round with steal and another container, all others in quiet ones.
+    disturb(&dunnage, |round| if round == rounds[0] { (0.3, 1) } else { (0.001, 0) });
+    let found = spikes(&dunnage);
+    let differs = |spike: usize| found["samples"][spike]["differs"].as_array().unwrap().clone();
+    let named: Vec<_> = differs(0).iter().map(|one| one["what"].clone()).collect();
+    assert_eq!((named, differs(1)), (vec!["stolen CPU time".into(), "other containers".into()], vec![]));
+
+    let shown = dunnage.run("report DIR").stdout;
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    let first = &found["samples"][0];
+    let place = match first["predecessor"].as_str() {
+        Some(before) => format!("place {}, right after {before}", first["position"]),
+        None => "place 1, with nothing before it".to_owned(),
+    };
+    let told = format!("`c` (prestate=idle) round {}, {place}: returned", rounds[0]);
+    for expected in [
+        &told,
+        "the machine differed from ordinary rounds: stolen CPU time 30.0 % (ordinarily 0.100 %), other containers 1 (ordinarily 0)",
+        "nothing on the machine differed from ordinary rounds",
+        "the machine differed in 1 of",
+        "stolen CPU time",
+    ] {
+        assert!(words.contains(expected), "{expected}\n{shown}");
+    }
+    // Tables of a terminal are as wide as it is, so what they hold is looked at elsewhere.
+    let page = dunnage.run("report DIR --format md").stdout;
+    assert!(page.contains("standard deviation") && page.contains("Values far from the others"), "{page}");
+}
+
+#[test]
+fn where_the_machine_is_as_always_nothing_differs() {
+    let dunnage = Dunnage::new();
+    assert_eq!(dunnage.run(RUN).code, 0);
+    // A near miss: every round is as bad.
+    disturb(&dunnage, |_| (0.3, 1));
+    let found = spikes(&dunnage);
+    for spike in found["samples"].as_array().expect("spikes") {
+        assert!(
+            spike["differs"].as_array().unwrap().is_empty() && spike["readings_compared"] == 3,
+            "{spike:#}"
+        );
+    }
+}
