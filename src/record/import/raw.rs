@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn rows_of_a_table_are_times_of_runtimes_and_errors_are_failures() {
-        let table = "runtime,metric,value\nbaseline,used_mb,9924\nbare,startup_ms,1.4\ndocker,startup_ms,313.9\nbare,startup_ms,1.2\ndocker,nested_seconds,error\nodd:x,cpu_seconds,46.21\n";
+        let table = "runtime,metric,value\nbaseline,used_mb,9924\nbare,startup_ms,1.4\ndocker,startup_ms,310\nbare,startup_ms,1.2\ndocker,nested_seconds,error\nodd:x,cpu_seconds,46.21\n";
         let made = Form::Table.read("results", table).unwrap();
         let told: Vec<_> = made
             .arms
@@ -295,7 +295,7 @@ mod tests {
             told,
             [
                 of("bare startup_ms", "bare", &["0.0014", "0.0012"]),
-                of("docker startup_ms", "docker", &["0.3139"]),
+                of("docker startup_ms", "docker", &["0.31"]),
                 of("docker nested_seconds", "docker", &["the file says `error` and no time"]),
                 of("odd:x cpu_seconds", UNKNOWN, &["46.21"]),
             ]
