@@ -226,7 +226,7 @@ pub struct Selection {
     /// Measure the subjects as they are: let no experiment vary keys of theirs, as `syscall` does with `seccomp`.
     #[arg(long)]
     pub no_vary: bool,
-    /// Let `start` vary the setting `cache` too: `cache=cold` empties the page cache of the whole machine before each
+    /// Let `start`, `command` and `service` vary the setting `cache` too: `cache=cold` empties the page cache of the whole machine before each
     /// such launch, which slows everybody on it down. Needs root.
     #[arg(long)]
     pub drop_caches: bool,
@@ -268,6 +268,10 @@ pub struct CommandOptions {
     /// A variable of the command; repeat for several.
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<String>,
+    /// Measure until the command, a service, is ready, and end it then: `log REGEX`, once a line of its output fits, or
+    /// `port N`, once that port is open inside. `exit`, as without it: until it ends.
+    #[arg(long, value_name = "WHEN")]
+    pub ready: Option<String>,
     /// Run the command with each value in place of `{NAME}`; repeat for all combinations.
     #[arg(long, value_name = "NAME=V1,V2,…")]
     pub sweep: Vec<String>,

@@ -78,6 +78,7 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
     let quick = length == Some(Length::Quick);
     let names = instead(typed(&selection.experiments), &file.experiments);
     let mut experiments = words::experiments(&names)?;
+    command::services(&mut experiments, &selection.command)?;
     let mut without = Vec::new();
     if quick && names.is_empty() {
         let decides = |name: &&str| experiment::find(name).is_some_and(|one| one.decides());
@@ -200,7 +201,7 @@ fn choose_caches(experiments: &[&'static str], chosen: &mut Vec<Chosen>) -> Resu
     let mut guarded = named(experiments).flat_map(|one| one.guarded);
     let Some(key) = guarded.find(|key| key.name == CACHE) else {
         return Err(usage(format!(
-            "`--drop-caches` changes nothing, since no experiment of this run has the setting `{CACHE}`\n\nhint: `start` has it"
+            "`--drop-caches` changes nothing, since no experiment of this run has the setting `{CACHE}`\n\nhint: `start`, `command` and `service` have it"
         )));
     };
     if chosen.iter().all(|(own, _)| own != CACHE) {

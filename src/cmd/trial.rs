@@ -19,7 +19,7 @@ const LONGEST: Nanos = Nanos::from_millis(1_800_000);
 /// After how many times the longest launch of the trial one counts as hung.
 const PATIENCE: i64 = 4;
 /// What a command must do.
-const REMEDY: &str = "the command must be there in every subject's image and end with status 0";
+const REMEDY: &str = "the command must be there in every subject's image, and end with status 0 or get ready within `--timeout`";
 
 /// Tries what only a trial tells, where the run has such experiments.
 pub(super) fn of_commands(asked: &mut Asked, session: &mut Session) -> Result<()> {
@@ -31,9 +31,6 @@ pub(super) fn of_commands(asked: &mut Asked, session: &mut Session) -> Result<()
     let is_tried = |experiment: &str| {
         plan.cells.iter().any(|cell| cell.experiment == experiment && cell.asks().unknown.is_some())
     };
-    if asked.timeout.is_none() {
-        session.run.allowed = LONGEST;
-    }
     let (mut longest, mut lasted) = (Nanos(0), Vec::new());
     let mut failed = Vec::new();
     for (index, entry) in session.found.entries.iter().enumerate() {
@@ -45,6 +42,9 @@ pub(super) fn of_commands(asked: &mut Asked, session: &mut Session) -> Result<()
         super::tell(&format!("trying the command in {}", entry.label));
         let (mut works, mut why) = (false, None);
         for cell in tried {
+            // Of a service only the person knows how long it may take to get ready.
+            let is_bounded = asked.timeout.is_some() || cell.setting.get("ready").is_some();
+            session.run.allowed = if is_bounded { asked.request.allowed } else { LONGEST };
             let measure = measure::find(cell.experiment).expect("cells are made of known experiments");
             match measure(session.subjects[index].as_mut(), &cell.setting, &session.run) {
                 Ok(sample) => {

@@ -1,28 +1,41 @@
 //! `command`: three launches or entries, of which the last runs the command. What it writes goes the way that it goes for a
-//! user, and is read here and thrown away; the probe's message comes in a file that is bound into the container.
+//! user, and is read here and thrown away; the probe's message comes in a file that is bound into the container. `service`:
+//! two of them, of which the last runs the service until it is ready.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::exec;
 use super::lifecycle::ready;
-use super::{add, work_sample, worked};
-use crate::experiment::Setting;
+use super::{add, in_order, start, worked};
+use crate::experiment::command::ready::Ready;
 use crate::experiment::command::{NAME, Wanted, line};
+use crate::experiment::{QUIET, Setting};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment, Sample};
-use crate::probe::message::Done;
-use crate::subject::{Access, ContainerRequest, Mount, Need, RunContext, Subject, Work};
-use crate::units::Nanos;
+use crate::probe::message::{Done, Message};
+use crate::subject::{Access, ContainerRequest, Mount, Need, RunContext, Span, Subject, Work};
+use crate::sys::filesystem;
+use crate::units::{Nanos, Stamp};
+
+/// More than the time that a service has to end which is asked to.
+const STOPPING: Nanos = Nanos::from_millis(15_000);
 
 /// Takes a sample.
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
     let wrong = |why: String| Failure::new(FailureClass::Unsupported, format!("`{setting}`: {why}"));
-    let wanted = Wanted::of(setting).map_err(wrong)?;
+    let mut wanted = Wanted::of(setting).map_err(wrong)?;
+    wanted.cold &= subject.has_a_clock();
     if let Some(missing) = wanted.mounts.iter().find(|mount| !mount.host.exists()) {
         let reason = format!("cannot mount `{}`: it does not exist on the host", missing.host.display());
         return Err(Failure::new(FailureClass::Environment, reason).into());
     }
-    let works = works(&wanted, &message_file(run)?);
+    let in_memory = |mount: &&Mount| wanted.cold && filesystem::is_in_memory(&mount.host).unwrap_or(false);
+    if let Some(mount) = wanted.mounts.iter().find(in_memory) {
+        return Err(
+            wrong(format!("`{}` is in memory (tmpfs), where nothing is cold", mount.host.display())).into()
+        );
+    }
+    let works = works(&wanted, &message_file(run)?, run.allowed);
     match setting.get("mode") {
         Some("exec") => entered(subject, &wanted, &works, run),
         _ => launched(subject, &wanted, &works, run),
@@ -42,16 +55,27 @@ fn message_file(run: &RunContext) -> Result<PathBuf, Failure> {
 }
 
 /// The work of a probe that does this with the command. The file for its message is at the same place inside, where `bare` has
-/// it anyway.
-fn work(wanted: &Wanted, file: &Path, mode: &str, words: &[String]) -> Work {
+/// it anyway. A service has as long to get ready as a launch may take besides.
+fn work(wanted: &Wanted, (file, allowed): (&Path, Nanos), mode: &str, words: &[String]) -> Work {
     let place = file.to_string_lossy().into_owned();
+    let (port, patience, takes) = match wanted.ready {
+        Some(Ready::Port(port)) => (port, allowed, allowed + STOPPING),
+        Some(Ready::Log(_)) => (0, allowed, allowed + STOPPING),
+        None => (0, Nanos(0), Nanos(0)),
+    };
+    let [port, time] = [port.to_string(), patience.0.to_string()];
     let variables = wanted.variables.len().to_string();
-    let head = [mode.to_owned(), wanted.output.to_owned(), place, wanted.directory.clone(), variables];
+    let head =
+        [mode.to_owned(), wanted.output.to_owned(), place, port, time, wanted.directory.clone(), variables];
     let arguments = head.into_iter().chain(wanted.variables.iter().cloned()).chain(words.iter().cloned());
     let own = Mount { host: file.to_owned(), inside: file.to_owned(), access: Access::ReadWrite };
     let mounts = wanted.mounts.iter().cloned().chain([own]).collect();
+    let line = match &wanted.ready {
+        Some(Ready::Log(pattern)) => Some(pattern.to_string()),
+        _ => None,
+    };
     let message_file = Some(file.to_owned());
-    Work { mounts, message_file, ..Work::new(NAME, arguments.collect(), Nanos(0)) }
+    Work { mounts, message_file, line, ..Work::new(NAME, arguments.collect(), takes) }
 }
 
 /// A launch that did not end in time, told by the person's command and not by the line that carried it.
@@ -67,63 +91,114 @@ fn in_its_words(wanted: &Wanted, abort: Abort, allowed: Nanos) -> Abort {
 }
 
 /// The three works of a sample: identify, start nothing, run.
-fn works(wanted: &Wanted, file: &Path) -> [Work; 3] {
-    let work = |mode, words: &[String]| work(wanted, file, mode, words);
-    [work("identify", &wanted.words), work("run", &[]), work("run", &wanted.words)]
+fn works(wanted: &Wanted, file: &Path, allowed: Nanos) -> [Work; 3] {
+    let work = |mode, words: &[String]| work(wanted, (file, allowed), mode, words);
+    let last = if wanted.cold { "cold" } else { "run" };
+    [work("identify", &wanted.words), work("run", &[]), work(last, &wanted.words)]
+}
+
+/// A launch, or an entry.
+struct Taken {
+    span: Span,
+    message: Message,
+    sample: Sample,
 }
 
 /// In containers of their own.
 fn launched(
     subject: &mut dyn Subject,
     wanted: &Wanted,
-    [identify, nothing, whole]: &[Work; 3],
+    works: &[Work; 3],
     run: &RunContext,
 ) -> Result<Sample, Abort> {
-    let mut worked = |work: &Work| {
-        // A message of the launch before is none of this one.
-        message_file(run)?;
-        worked(subject, run, work)
-    };
-    let found = worked(identify)?;
-    check(&found.message.done, wanted)?;
-    let empty = worked(nothing)?;
-    let launch = worked(whole).map_err(|abort| in_its_words(wanted, abort, run.allowed))?;
-    check(&launch.message.done, wanted)?;
-    let sample = work_sample(&launch)?;
-    Ok(complete(sample, empty.returned.since(empty.spawned), &found.message.done))
+    taken(wanted, works, run, |work| {
+        let launch = worked(subject, run, work)?;
+        let span = Span { began: launch.spawned, ended: launch.returned };
+        Ok(Taken { span, sample: start::sample(&launch)?, message: launch.message })
+    })
 }
 
 /// Inside a container that runs already.
 fn entered(
     subject: &mut dyn Subject,
     wanted: &Wanted,
-    [identify, nothing, whole]: &[Work; 3],
+    works: &[Work; 3],
     run: &RunContext,
 ) -> Result<Sample, Abort> {
     if !subject.about().offers.contains(&Need::Exec) {
         return Err(Failure::new(FailureClass::Unsupported, Need::Exec.lacking()).into());
     }
-    let request = ContainerRequest { mounts: whole.mounts.clone(), ..Default::default() };
+    let request = ContainerRequest { mounts: works[2].mounts.clone(), ..Default::default() };
     let mut container = ready(subject, &request, run)?;
-    let mut exec = |work: &Work| {
-        message_file(run)?;
-        container.exec(work)
-    };
-    let found = exec(identify)?;
-    check(&found.message.done, wanted)?;
-    let empty = exec(nothing)?;
-    let entered = exec(whole).map_err(|abort| in_its_words(wanted, abort, run.allowed))?;
-    check(&entered.message.done, wanted)?;
+    let sample = taken(wanted, works, run, |work| {
+        let entered = container.exec(work)?;
+        let span = Span { began: entered.spawned, ended: entered.returned };
+        Ok(Taken { span, sample: exec::sample(&entered)?, message: entered.message })
+    })?;
     container.stop()?;
     container.remove()?;
-    let mut sample = exec::sample(&entered)?;
-    add(&mut sample, &entered.message.done);
-    Ok(complete(sample, empty.returned.since(empty.spawned), &found.message.done))
+    Ok(sample)
 }
 
-/// The sample with what the start alone took, which file was executed, and the memory where it is the
-/// command's own.
-fn complete(mut sample: Sample, start: Nanos, found: &Done) -> Sample {
+/// The sample of the works, taken one right after the other.
+fn taken(
+    wanted: &Wanted,
+    [identify, nothing, whole]: &[Work; 3],
+    run: &RunContext,
+    mut take: impl FnMut(&Work) -> Result<Taken, Abort>,
+) -> Result<Sample, Abort> {
+    let mut take = |work| {
+        // A message of the launch before is none of this one.
+        message_file(run)?;
+        take(work)
+    };
+    let found = take(identify)?.message;
+    check(&found.done, wanted, run.allowed)?;
+    if wanted.ready.is_some() && found.inside.has_own_kernel() {
+        let reason =
+            "the kernel inside is not the host's, and its clock does not say when a service is ready";
+        return Err(Failure::new(FailureClass::Unsupported, reason).into());
+    }
+    let empty = if wanted.ready.is_none() { Some(take(nothing)?.span) } else { None };
+    let mut dropped = Vec::new();
+    if wanted.cold {
+        dropped.extend(["cached_before", "cached_after"].into_iter().zip(start::empty_the_cache()?));
+        run.quiet(QUIET)?;
+    }
+    let Taken { span, message, mut sample } =
+        take(whole).map_err(|abort| in_its_words(wanted, abort, run.allowed))?;
+    check(&message.done, wanted, run.allowed)?;
+    match empty {
+        Some(empty) => {
+            add(&mut sample, &message.done);
+            sample = complete(sample, empty.took());
+        }
+        None => serving(&mut sample, span.began, &message.done)?,
+    }
+    sample.counters.extend(dropped.into_iter().map(|(name, bytes)| (name.into(), bytes as i64)));
+    let sum = found.done.notes.into_iter().find(|(name, _)| name == "program_sha256");
+    let sum = sum.map_or_else(|| "unreadable".to_owned(), |(_, sum)| sum);
+    sample.treatment.push(("program_sha256".into(), sum));
+    Ok(sample)
+}
+
+/// Adds when a service was forked, and when it was ready.
+fn serving(sample: &mut Sample, spawned: Stamp, done: &Done) -> Result<(), Failure> {
+    let stamp = |name: &'static str| {
+        let found = done.results.iter().find(|(own, _)| own == name);
+        found.map(|(_, value)| (name, Stamp(*value as u64)))
+    };
+    let stamps: Vec<_> =
+        [Some(("spawn", spawned)), stamp("forked"), stamp("serving")].into_iter().flatten().collect();
+    in_order(&stamps)?;
+    let seen = done.results.iter().filter(|(name, _)| name.starts_with("program_"));
+    sample.counters.extend(seen.map(|(name, value)| (name.clone().into(), *value)));
+    sample.stamps.extend(stamps.into_iter().skip(1).map(|(name, stamp)| (name.into(), stamp)));
+    Ok(())
+}
+
+/// The sample with what the start alone took, and the memory where it is the command's own.
+fn complete(mut sample: Sample, start: Nanos) -> Sample {
     sample.counters.push(("start".into(), start.0));
     match (sample.counter("most_memory"), sample.counter("own_memory")) {
         (Some(most), Some(own)) if most > own => sample.counters.push(("peak_memory".into(), most)),
@@ -135,14 +210,11 @@ fn complete(mut sample: Sample, start: Nanos, found: &Done) -> Sample {
             sample.missing.push(("peak_memory".into(), reason));
         }
     }
-    let sum = found.notes.iter().find(|(name, _)| name == "program_sha256");
-    let sum = sum.map_or_else(|| "unreadable".to_owned(), |(_, sum)| sum.clone());
-    sample.treatment.push(("program_sha256".into(), sum));
     sample
 }
 
 /// Whether the command was found, was started, and ended well.
-fn check(done: &Done, wanted: &Wanted) -> Result<(), Failure> {
+fn check(done: &Done, wanted: &Wanted, allowed: Nanos) -> Result<(), Failure> {
     let result =
         |name: &str| done.results.iter().find(|(own, _)| own == name).map(|(_, value)| *value as i32);
     let error = |errno: i32| std::io::Error::from_raw_os_error(errno);
@@ -180,15 +252,49 @@ fn check(done: &Done, wanted: &Wanted) -> Result<(), Failure> {
     if let Some(errno) = result("not_started") {
         return failed(FailureClass::Environment, format!("cannot start a process inside: {}", error(errno)));
     }
-    let Some(status) = result("status").filter(|status| *status != 0) else { return Ok(()) };
+    match result("program_cached") {
+        Some(left @ 1..) => {
+            let reason = format!(
+                "not as asked: {left} pages of `{program}` were in the page cache that had been emptied: another process runs it, or \
+                 it is in memory (tmpfs)"
+            );
+            return failed(FailureClass::Treatment, reason);
+        }
+        Some(..0) => {
+            return failed(
+                FailureClass::Treatment,
+                format!("whether `{program}` was in the page cache cannot be seen"),
+            );
+        }
+        Some(0) | None => {}
+    }
+    if let Some(port) = result("port_taken") {
+        let reason = format!("port {port} is open already where the service is to be started");
+        return failed(FailureClass::Environment, reason);
+    }
+    let Some(status) = result("status") else { return Ok(()) };
     let ended = match (libc::WIFEXITED(status), libc::WEXITSTATUS(status)) {
         (true, code) => format!("exit code {code}"),
         (false, _) => format!("signal {}", libc::WTERMSIG(status)),
     };
     let note = done.notes.iter().find(|(name, said)| name == "said" && !said.is_empty());
     let words = note.map_or(&done.said, |(_, said)| said);
-    let reason = format!("the command `{}` ended with {ended}", line::join(&wanted.words));
-    Err(Failure::new(FailureClass::Crash, reason).with_words(words.as_bytes()))
+    let told = |class, end: String| {
+        let reason = format!("the command `{}` {end}", line::join(&wanted.words));
+        Err(Failure::new(class, reason).with_words(words.as_bytes()))
+    };
+    let is_serving = result("serving").is_some();
+    match &wanted.ready {
+        Some(_) if is_serving && result("asked_to_end") == Some(1) => Ok(()),
+        Some(ready) if result("late") == Some(1) && !is_serving => {
+            told(FailureClass::Timeout, format!("was not ready (`{ready}`) within {allowed}"))
+        }
+        Some(ready) if !is_serving => {
+            told(FailureClass::Crash, format!("ended with {ended} before it was ready (`{ready}`)"))
+        }
+        _ if status == 0 => Ok(()),
+        _ => told(FailureClass::Crash, format!("ended with {ended}")),
+    }
 }
 
 #[cfg(test)]
@@ -211,8 +317,8 @@ mod tests {
             ("sweep", "level=9"),
         ]))
         .unwrap();
-        let [identify, nothing, whole] = works(&wanted, Path::new("/state/message"));
-        let head = ["run", "through", "/state/message", "/srv", "2", "A=1", "B=2 3"];
+        let [identify, nothing, whole] = works(&wanted, Path::new("/state/message"), Nanos(7));
+        let head = ["run", "through", "/state/message", "0", "0", "/srv", "2", "A=1", "B=2 3"];
         assert_eq!(whole.arguments, [&head[..], &["gzip", "-9", "a b"]].concat());
         assert_eq!(nothing.arguments, head);
         assert_eq!(identify.arguments[0], "identify");
@@ -229,7 +335,7 @@ mod tests {
         let failure = |results: &[(&str, i64)]| {
             let results = results.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
             let notes = vec![("said".to_owned(), "no such option".to_owned())];
-            check(&Done { results, notes, ..Done::default() }, &wanted).unwrap_err()
+            check(&Done { results, notes, ..Done::default() }, &wanted, Nanos(7)).unwrap_err()
         };
         let missing = failure(&[("not_executed", libc::ENOENT.into())]);
         assert!(missing.reason.starts_with("`convert` does not exist inside"), "{missing}");
@@ -239,14 +345,36 @@ mod tests {
         assert_eq!(exited.reason, "the command `convert a` ended with exit code 1");
         assert_eq!(exited.words.as_deref(), Some("no such option"));
         assert!(failure(&[("status", 9)]).reason.ends_with("signal 9"));
-        assert_eq!(check(&Done::default(), &wanted), Ok(()));
+        assert_eq!(check(&Done::default(), &wanted, Nanos(7)), Ok(()));
+    }
+
+    #[test]
+    fn a_service_is_ready_late_or_gone_before() {
+        let wanted =
+            Wanted::of(&setting(&[("cmd", "serve"), ("mode", "run"), ("ready", "port 80")])).unwrap();
+        let came_of = |results: &[(&str, i64)]| {
+            let results = results.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+            check(&Done { results, ..Done::default() }, &wanted, Nanos(7))
+        };
+        let told = |results: &[(&str, i64)]| came_of(results).unwrap_err().to_string();
+        assert_eq!(came_of(&[("serving", 1 << 40), ("asked_to_end", 1), ("status", 15)]), Ok(()));
+        assert_eq!(came_of(&[("serving", 1), ("asked_to_end", 0), ("status", 0)]), Ok(()));
+        let crashed = told(&[("serving", 1), ("asked_to_end", 0), ("status", 256)]);
+        assert_eq!(crashed, "crash: the command `serve` ended with exit code 1");
+        let late = told(&[("late", 1), ("asked_to_end", 1), ("status", 15)]);
+        assert!(late.starts_with("timeout: the command `serve` was not ready (`port 80`) within"), "{late}");
+        let before = told(&[("late", 0), ("asked_to_end", 0), ("status", 0)]);
+        assert!(before.ends_with("ended with exit code 0 before it was ready (`port 80`)"), "{before}");
+        assert!(told(&[("port_taken", 80)]).starts_with("environment: port 80 is open already"));
+        assert!(told(&[("program_cached", 3)]).starts_with("treatment"));
+        assert!(told(&[("program_cached", -1)]).starts_with("treatment"));
     }
 
     #[test]
     fn memory_that_is_not_the_commands_own_is_no_value() {
         let sample = |most: i64, own: i64| {
             let counters = vec![("most_memory".into(), most), ("own_memory".into(), own)];
-            complete(Sample { counters, ..Sample::default() }, Nanos(5), &Done::default())
+            complete(Sample { counters, ..Sample::default() }, Nanos(5))
         };
         assert_eq!(sample(2000, 1000).counter("peak_memory"), Some(2000));
         assert_eq!(sample(1000, 1000).counter("peak_memory"), None);

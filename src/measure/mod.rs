@@ -22,12 +22,13 @@ use crate::units::Stamp;
 pub type Measure = fn(&mut dyn Subject, &Setting, &RunContext) -> Result<Sample, Abort>;
 
 /// How each question is.
-static ALL: [(&str, Measure); 9] = [
+static ALL: [(&str, Measure); 10] = [
     ("start", start::measure),
     ("primitives", primitives::measure),
     ("lifecycle", lifecycle::measure),
     ("exec", exec::measure),
     (experiment::command::NAME, command::measure),
+    (experiment::service::NAME, command::measure),
     (experiment::syscall::NAME, syscall::measure),
     (experiment::throttle::NAME, throttle::measure),
     (experiment::cpu::NAME, cpu::measure),

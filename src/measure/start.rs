@@ -10,7 +10,11 @@ use crate::units::Stamp;
 
 /// Takes a sample.
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
-    let dropped = if is_cold(setting) && subject.has_a_clock() { Some(empty_the_cache(run)?) } else { None };
+    let is_cold = is_cold(setting) && subject.has_a_clock();
+    let dropped = is_cold.then(empty_the_cache).transpose()?;
+    if is_cold {
+        the_probe_is_gone(run)?;
+    }
     if setting.get("prestate") == Some("primed") {
         subject.launch(run)?;
     } else if subject.has_a_clock() {
@@ -25,27 +29,31 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     Ok(sample)
 }
 
-/// Empties the page cache, and makes sure that the probe's executable has gone with it. Gives the bytes in
-/// the cache before and after.
-fn empty_the_cache(run: &RunContext) -> Result<[u64; 2], Failure> {
-    let failed = |error: std::io::Error| {
-        let class = match error.kind() {
-            std::io::ErrorKind::PermissionDenied => FailureClass::Permission,
-            _ => FailureClass::Environment,
-        };
-        Failure::new(class, format!("cannot empty the page cache: {error}"))
+fn not_emptied(error: std::io::Error) -> Failure {
+    let class = match error.kind() {
+        std::io::ErrorKind::PermissionDenied => FailureClass::Permission,
+        _ => FailureClass::Environment,
     };
-    let before = page_cache::bytes().map_err(failed)?;
-    page_cache::empty().map_err(failed)?;
-    let left = page_cache::resident(&run.place.executable).map_err(failed)?;
-    let after = page_cache::bytes().map_err(failed)?;
+    Failure::new(class, format!("cannot empty the page cache: {error}"))
+}
+
+/// Empties the page cache. Gives the bytes in it before and after.
+pub(super) fn empty_the_cache() -> Result<[u64; 2], Failure> {
+    let before = page_cache::bytes().map_err(not_emptied)?;
+    page_cache::empty().map_err(not_emptied)?;
+    Ok([before, page_cache::bytes().map_err(not_emptied)?])
+}
+
+/// Makes sure that the probe's executable has gone with it.
+fn the_probe_is_gone(run: &RunContext) -> Result<(), Failure> {
+    let left = page_cache::resident(&run.place.executable).map_err(not_emptied)?;
     if left > 0 {
         let path = run.place.executable.display();
         let reason =
             format!("not as asked: {left} pages of `{path}` stayed in the page cache that was emptied");
         return Err(Failure::new(FailureClass::Treatment, reason));
     }
-    Ok([before, after])
+    Ok(())
 }
 
 /// The command's own steps between its ends. The container runs in the middle of them, so its

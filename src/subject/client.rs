@@ -71,10 +71,11 @@ pub enum Terminal {
 pub fn launch(run: &RunContext, program: &Program, call: &Call<'_>) -> Result<Launch, Abort> {
     let remains = (call.holds == Holds::More).then(Remains::new);
     let account = Account::begin(run, call.daemons.unwrap_or_default());
+    let reading = call.order.reading();
     let child = spawn::start(program).map_err(|error| command::cannot_start(program, &error))?;
     let (pid, allowed) = (child.pid, call.order.allowed(run));
     let ended = child
-        .read(call.order.reading())
+        .read(reading)
         .wait(allowed, Some(&run.interrupts))
         .map_err(|why| command::unfinished(allowed, program, why))?;
     let message = message_in(&program.shown(), &ended, call.terminal, call.order)?;
@@ -150,7 +151,8 @@ pub(super) fn message_in(
 
 /// The probe's message in a file, beside what a program wrote that it started.
 fn message_beside(file: &Path, shown: &str, ended: &Ended, terminal: Terminal) -> Result<Message, Failure> {
-    let written = if terminal == Terminal::Yes { &ended.stdout } else { &ended.stderr };
+    let is_silent = terminal == Terminal::Yes || ended.stderr.is_empty();
+    let written = if is_silent { &ended.stdout } else { &ended.stderr };
     let said = std::fs::read(file).or_environment(format_args!("cannot read `{}`", file.display()))?;
     let mut message = message::parse(&said).map_err(|why| {
         let reason = format!("`{shown}` ended well, but in `{}`, {why}", file.display());
@@ -159,7 +161,9 @@ fn message_beside(file: &Path, shown: &str, ended: &Ended, terminal: Terminal) -
     })?;
     let last = &written[written.len().saturating_sub(LAST_WORDS)..];
     message.done.said = String::from_utf8_lossy(last).into_owned();
-    message.done.results.extend(ended.written.map(|bytes| ("output".to_owned(), bytes as i64)));
+    let counted = ended.written.map(|bytes| ("output".to_owned(), bytes as i64));
+    let came = ended.came.map(|stamp| ("serving".to_owned(), stamp.0 as i64));
+    message.done.results.extend(counted.into_iter().chain(came));
     Ok(message)
 }
 

@@ -265,6 +265,7 @@ fn launch_prepared(
     let entry = run.note(container(&spec, &name))?;
     let account = Account::begin(run, &[]);
     let launched = prepared.launch(&name);
+    let reading = order.reading();
     let mut running = match launched {
         Ok(running) => running,
         Err(failed) => {
@@ -275,7 +276,7 @@ fn launch_prepared(
             return Err(cannot_make(failed, class).into());
         }
     };
-    running.child = running.child.read(order.reading());
+    running.child = running.child.read(reading);
     let pid = running.child.pid;
     let gone = running.wait(order.allowed(run), Some(&run.interrupts));
     if let Err(why) = &gone.removed {

@@ -4,12 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use dunnage_analysis::subject::Mount;
+use regex_lite::Regex;
 
 use super::RunContext;
 use super::resources::Joint;
 use crate::probe::Task;
 use crate::sys::container::Tied;
-use crate::sys::spawn::Reading;
+use crate::sys::spawn::{Line, Reading};
 use crate::units::Nanos;
 
 /// Work that a subject's probe does inside.
@@ -26,12 +27,15 @@ pub struct Work {
     /// The file of the host in which the probe leaves its message, where its standard output is that of a program which
     /// it starts; it is among the mounts.
     pub message_file: Option<PathBuf>,
+    /// The regular expression that a line fits which is waited for in what that program writes; the probe is told by the
+    /// permissions of the file for its message, which are set again when the line has come.
+    pub line: Option<String>,
 }
 
 impl Work {
     /// Work that needs nothing of the host.
     pub fn new(kind: &'static str, arguments: Vec<String>, takes: Nanos) -> Work {
-        Work { kind, arguments, mounts: Vec::new(), takes, message_file: None }
+        Work { kind, arguments, mounts: Vec::new(), takes, message_file: None, line: None }
     }
 }
 
@@ -122,7 +126,10 @@ impl<'a> Order<'a> {
 
     /// When its standard output is read: a program's own as it comes, a message when all is over.
     pub fn reading(self) -> Reading {
-        if self.message_file().is_some() { Reading::AtOnce } else { Reading::Late }
+        let Some(told) = self.message_file().map(Path::to_owned) else { return Reading::Late };
+        let line = if let Order::Work(work) = self { work.line.as_deref() } else { None };
+        let pattern = line.and_then(|line| Regex::new(line).ok());
+        pattern.map_or(Reading::AtOnce, |pattern| Reading::For(Line { pattern, told }))
     }
 
     /// Whose death its container does not survive. A service ends when its channel is closed, and may outlive the thread that

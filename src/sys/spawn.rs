@@ -4,7 +4,7 @@
 //! not enter the measurement. Output goes to pipes that are emptied only after the end, or every
 //! quarter of a second when a program writes so much that it would block: a reader that wakes up
 //! in the middle of a launch would compete with it. Only where what a program writes is part of the question
-//! (`Reading::AtOnce`) is it read as it comes. A program of another user, or in cgroups of its own,
+//! (`Reading::AtOnce`, `Reading::For` a line) is it read as it comes. A program of another user, or in cgroups of its own,
 //! is started in the same way by a clone of ours (`birth`). Deliberately absent: shells, and threads.
 
 mod attributes;
@@ -21,8 +21,8 @@ use rustix::event::PollFd;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use self::attributes::{Actions, Attributes};
-pub use self::output::Reading;
-use self::output::{KEPT_OUTPUT, Output};
+use self::output::{Awaited, KEPT_OUTPUT, Output};
+pub use self::output::{Line, Reading};
 use super::birth::{self, Stack};
 use super::cgroup::{Birth, CgroupPlan, Version};
 pub use super::child::Status;
@@ -185,6 +185,8 @@ pub struct Ended {
     pub stderr: Vec<u8>,
     /// How many bytes came over its standard output, where they were counted.
     pub written: Option<u64>,
+    /// When the line came that was waited for.
+    pub came: Option<Stamp>,
 }
 
 /// Why waiting stopped before the program ended. It has been killed and reaped by then.
@@ -303,7 +305,12 @@ impl Child {
     }
 
     /// The same, of which is read in this way what it writes.
-    pub fn read(self, reading: Reading) -> Child {
+    pub fn read(mut self, reading: Reading) -> Child {
+        if let Reading::For(line) = &reading {
+            for output in [&mut self.stdout, &mut self.stderr] {
+                output.awaited = Some(Awaited { line: line.clone(), begun: Vec::new(), came: None });
+            }
+        }
         Child { reading, ..self }
     }
 
@@ -338,7 +345,7 @@ impl Child {
 
     /// Sleeps until it ends, or for so long; meanwhile reads what is to be read at once.
     fn next(&mut self, patience: &mut Patience<'_>, slice: Nanos) -> Result<Waited, Stopped> {
-        let is_read = |output: &&Output| self.reading == Reading::AtOnce && !output.is_over;
+        let is_read = |output: &&Output| self.reading.is_at_once() && !output.is_over;
         let readers = [&self.stdout, &self.stderr].into_iter().filter(is_read).map(|output| &output.reader);
         let watched: Vec<_> = readers.chain([&self.pidfd]).map(|one| PollFd::new(one, READABLE)).collect();
         if watched.len() == 1 {
@@ -370,8 +377,10 @@ impl Child {
     fn collect(mut self) -> io::Result<Ended> {
         let status = reap(self.pid)?;
         let returned = clock::now();
-        self.stdout.drain();
+        self.drain();
+        let came = [&self.stdout, &self.stderr].map(|one| one.awaited.as_ref().and_then(|line| line.came));
         Ok(Ended {
+            came: came.into_iter().flatten().min(),
             spawned: self.spawned,
             returned,
             status,

@@ -1,10 +1,10 @@
 //! The setting `cache`: only where it was allowed, and then the probe's pages are really gone.
 //!
-//! Emptying the page cache slows whatever else the machine does, so it is done twice here and no more.
+//! Emptying the page cache slows whatever else the machine does, so it is done a few times here and no more.
 
 use std::fs;
 
-use crate::dunnage::Dunnage;
+use crate::dunnage::{Dunnage, finished};
 use crate::support::{Need, lacks};
 
 #[test]
@@ -69,6 +69,45 @@ fn a_cold_launch_records_what_was_dropped() {
     assert!(dropped.iter().all(|(before, after)| *before > 0 && *after > 0), "{dropped:?}");
     // The very first one had the test's own executable to drop.
     assert!(dropped[0].1 < dropped[0].0, "{dropped:?}");
+}
+
+#[test]
+fn a_cold_command_finds_none_of_its_program_in_the_cache() {
+    let test = "a_cold_command_finds_none_of_its_program_in_the_cache";
+    if lacks(test, Need::DropCaches) || lacks(test, Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    // A file that nobody else runs.
+    let own = tempfile::Builder::new().prefix("dunnage-").tempdir_in("/var/tmp").unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_dunnage"), own.path().join("tool")).unwrap();
+    let place = own.path().display();
+    let words =
+        format!("run command -s bare -s floor --mount {place}:{place}:ro --drop-caches --rounds 1 -o DIR");
+    let cmd = format!("{place}/tool list plans");
+    let ran = finished(dunnage.command(&words).args(["--cmd", &cmd]).output().unwrap());
+    assert_eq!(ran.code, 0, "{ran}");
+    let samples = fs::read_to_string(dunnage.directory().join("samples.jsonl")).unwrap();
+    let cold: Vec<&str> = samples.lines().filter(|line| line.contains("program_cached")).collect();
+    // Of both subjects and the baseline's twin, to warm up and to count; as many are warm.
+    assert!(cold.len() >= 4, "{samples}");
+    let length = format!("\"program_bytes\":{}", fs::metadata(own.path().join("tool")).unwrap().len());
+    for line in cold {
+        assert!(line.contains("\"program_cached\":0") && line.contains(&length), "{line}");
+        assert!(line.contains("cached_before") && line.contains("cached_after"), "{line}");
+    }
+    // One that runs all the while cannot be dropped, and what is in memory neither.
+    let memory = tempfile::Builder::new().prefix("dunnage-").tempdir_in("/dev/shm").unwrap();
+    let memory = format!("--mount {0}:{0}", memory.path().display());
+    let exe = env!("CARGO_BIN_EXE_dunnage");
+    for (more, class, told) in
+        [("", "treatment", "another process runs it"), (&memory, "unsupported", "(tmpfs)")]
+    {
+        let words = format!("check command -s bare --drop-caches --set cache=cold {more}");
+        let cmd = format!("{exe} list plans");
+        let ran = finished(dunnage.command(&words).args(["--cmd", &cmd]).output().unwrap());
+        assert!(ran.stdout.contains(class) && ran.stdout.contains(told), "{ran}");
+    }
 }
 
 #[test]

@@ -219,7 +219,7 @@ fn every_launch_begins_from_the_same_root() {
 }
 
 /// The values of a metric by subject and setting, as the csv has them.
-fn values(dunnage: &Dunnage, directory: &str, metric: &str) -> Vec<(String, f64)> {
+pub fn values(dunnage: &Dunnage, directory: &str, metric: &str) -> Vec<(String, f64)> {
     let csv = dunnage.run(&format!("report {directory} --format csv")).stdout;
     let mut rows = csv::Reader::from_reader(csv.as_bytes());
     let names = rows.headers().unwrap().clone();

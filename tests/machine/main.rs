@@ -12,6 +12,7 @@ mod host;
 mod left;
 #[path = "../scripted/planted.rs"]
 mod planted;
+mod service;
 mod start;
 #[path = "../support/mod.rs"]
 mod support;

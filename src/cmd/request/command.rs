@@ -5,9 +5,29 @@ use anyhow::Result;
 
 use crate::cli::CommandOptions;
 use crate::exit::usage;
+use crate::experiment::command::ready::EXIT;
 use crate::experiment::command::{NAME, line};
+use crate::experiment::service;
 use crate::plan::Chosen;
 use crate::plan_file::Typed;
+
+/// Has `command` ask when it is ready, where that is wanted of a command.
+pub fn services(experiments: &mut [&'static str], options: &CommandOptions) -> Result<()> {
+    let Some(ready) = &options.ready else { return Ok(()) };
+    let wanted = if ready == EXIT { NAME } else { service::NAME };
+    if experiments.contains(&wanted) {
+        return Ok(());
+    }
+    match experiments.iter_mut().find(|name| **name == NAME) {
+        Some(name) => *name = wanted,
+        None => {
+            return Err(usage(format!(
+                "`--ready {ready}` is for the experiment `{NAME}`, which is not part of this run\n\nhint: `dunnage run {NAME} --cmd … --ready …`"
+            )));
+        }
+    }
+    Ok(())
+}
 
 /// The settings that the options ask for, as `key=value`.
 pub fn settings(options: &CommandOptions, experiments: &[&'static str]) -> Result<Vec<Typed>> {
@@ -16,6 +36,7 @@ pub fn settings(options: &CommandOptions, experiments: &[&'static str]) -> Resul
     options.cmd.iter().for_each(|cmd| add("cmd", cmd));
     options.shell.then(|| add("shell", "yes"));
     options.mode.iter().for_each(|mode| add("mode", mode));
+    options.ready.iter().filter(|ready| *ready != EXIT).for_each(|ready| add("ready", ready));
     options.workdir.iter().for_each(|directory| add("workdir", directory));
     for (key, option, words, check) in [
         ("env", "--env", &options.env, line::variable as fn(&str) -> Result<(), String>),
@@ -33,7 +54,7 @@ pub fn settings(options: &CommandOptions, experiments: &[&'static str]) -> Resul
     for combination in combinations(&options.sweep, options.cmd.as_deref())? {
         add("sweep", &line::join(&combination));
     }
-    if !pairs.is_empty() && !experiments.contains(&NAME) {
+    if !pairs.is_empty() && ![NAME, service::NAME].iter().any(|one| experiments.contains(one)) {
         return Err(usage(format!(
             "`--cmd` and what belongs to it are for the experiment `{NAME}`, which is not part of this run\n\nhint: `dunnage run {NAME} --cmd …`"
         )));
@@ -93,23 +114,28 @@ fn combinations(sweeps: &[String], command: Option<&str>) -> Result<Vec<Vec<Stri
     Ok(all)
 }
 
-/// The experiments of the run: `command` stays among all of them only where there is a command, and is an
-/// error where it was named without one.
+/// The experiments of the run: `command` and `service` stay among all of them only where there is a command, and for the second
+/// a way to see that it is ready; it is an error where one was named without that.
 pub fn with_a_command(
     mut experiments: Vec<&'static str>,
     named: &[Typed],
     chosen: &[Chosen],
 ) -> Result<Vec<&'static str>> {
-    if !experiments.contains(&NAME) || chosen.iter().any(|(key, _)| key == "cmd") {
-        return Ok(experiments);
+    let needs = [
+        (NAME, "cmd", "a command", "`--cmd 'sleep 0.1'`"),
+        (service::NAME, "cmd", "a command", "`--cmd redis-server`"),
+        (service::NAME, "ready", "to know when it is ready", "`--ready 'log REGEX'` or `--ready 'port N'`"),
+    ];
+    for (name, needed, what, example) in needs {
+        if !experiments.contains(&name) || chosen.iter().any(|(key, _)| key == needed) {
+            continue;
+        }
+        if named.iter().all(|typed| typed.text != "all") {
+            return Err(usage(format!("`{name}` needs {what}\n\nhint: say it, as in {example}")));
+        }
+        experiments.retain(|own| *own != name);
+        crate::cmd::tell(&format!("left out: `{name}`, since it needs {what} (`--{needed}`)"));
     }
-    if named.iter().any(|typed| typed.text == NAME) {
-        return Err(usage(format!(
-            "`{NAME}` needs a command\n\nhint: give it one, as in `--cmd 'sleep 0.1'`"
-        )));
-    }
-    experiments.retain(|name| *name != NAME);
-    crate::cmd::tell(&format!("left out: `{NAME}`, since it needs a command (`--cmd`)"));
     Ok(experiments)
 }
 
@@ -133,6 +159,7 @@ mod tests {
             mode: strings(&["run", "exec"]),
             mount: strings(&["/a:/b:ro", "/c:/d"]),
             workdir: Some("/srv".into()),
+            ready: Some("port 80".into()),
             env: strings(&["A=1", "B=2 3"]),
             sweep: strings(&["level=1,9", "file=x"]),
         };
@@ -141,6 +168,7 @@ mod tests {
             "shell=yes",
             "mode=run",
             "mode=exec",
+            "ready=port 80",
             "workdir=/srv",
             "env=A=1 'B=2 3'",
             "mount=/a:/b:ro /c:/d",

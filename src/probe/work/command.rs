@@ -6,6 +6,8 @@
 //! into a file. With `discard`, standard output is `/dev/null` instead, and of standard error the last bytes are
 //! kept, for the words of a failure. Whatever the command leaves running when it has ended is ended here.
 //!
+//! A command that is a service (`service`) is asked to end once it is ready, or has not got ready in time.
+//!
 //! Deliberately absent: a shell (who wants one names it), a file that is no program but whose first line
 //! could be a script's (execvp tries a shell, execve does not), and waiting for what was left running.
 
@@ -22,9 +24,12 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, chdir, kill_process};
 use sha2::{Digest, Sha256};
 
+mod service;
+
+use self::service::Service;
 use super::{Report, Words};
 use crate::sys::command::{self, Program, Reaped};
-use crate::sys::raw;
+use crate::sys::{page_cache, raw};
 
 /// What is kept of standard error.
 const KEPT: usize = 2000;
@@ -33,15 +38,19 @@ const USUAL_PLACES: &[u8] = b"/bin:/usr/bin";
 /// How often what was left running is looked for.
 const LOOKS: usize = 100;
 
-/// `command run|identify through|discard FILE DIRECTORY COUNT NAME=VALUE… WORD…`: the message goes into the file, which is
-/// there; an empty directory is where we are; without
+/// `command run|identify through|discard FILE PORT TIME DIRECTORY COUNT NAME=VALUE… WORD…`: the message goes into the file,
+/// which is there; with a time, in nanoseconds, a service is started, which has so long to get ready: when the port is open, or
+/// with 0 when the host says so; an empty directory is where we are; without
 /// words nothing is started, and what remains is a start by itself. `identify` reports which file would be
-/// executed and its SHA-256, and starts nothing.
+/// executed and its SHA-256, and starts nothing; `cold` is `run` that reports which part of that file is in the page cache.
 pub fn work(words: Words, report: &mut Report<'_, '_>) {
     let (Some(mode), Some(way), Some(file)) = (words.get(0), words.get(1), words.get(2)) else {
         return report.refuse("`command` needs a mode, a way for the output and a file for the message");
     };
-    let (Some(directory), Some(count)) = (words.get(3), words.number(4)) else {
+    let (Some(port), Some(allowed)) = (words.number(3), words.number(4)) else {
+        return report.refuse("`command` needs a port and a time, or 0");
+    };
+    let (Some(directory), Some(count)) = (words.get(5), words.number(6)) else {
         return report.refuse("`command` needs a directory and a count of variables");
     };
     let output = match message_into(file) {
@@ -53,7 +62,7 @@ pub fn work(words: Words, report: &mut Report<'_, '_>) {
     {
         return report.result("directory_refused", errno.raw_os_error().into());
     }
-    let rest = words.from(5);
+    let rest = words.from(7);
     let (own, arguments) = rest.split_at(rest.len().min(count as usize));
     let Some(name) = arguments.first() else { return };
     let inherited = inherited(own);
@@ -67,8 +76,18 @@ pub fn work(words: Words, report: &mut Report<'_, '_>) {
     if mode == c"identify" {
         return identify(&path, report);
     }
+    if mode == c"cold" {
+        say_what_is_cached(&path, report);
+    }
     let output = (way == c"through").then_some(output);
-    if let Err(errno) = start_and_wait(&path, [arguments, &environment], output, report) {
+    let service = match (allowed > 0).then(|| Service::awaited(file, port as u16, allowed)).transpose() {
+        Ok(service) => service,
+        Err(errno) => return report.result("not_started", errno.raw_os_error().into()),
+    };
+    if service.as_ref().is_some_and(Service::is_open) {
+        return report.result("port_taken", port as i64);
+    }
+    if let Err(errno) = start_and_wait(&path, [arguments, &environment], output, service, report) {
         report.result("not_started", errno.into());
     }
 }
@@ -131,11 +150,20 @@ fn identify(path: &CStr, report: &mut Report<'_, '_>) {
     }
 }
 
+/// How many pages of the file are in the page cache, and how long it is. Reads none of it.
+fn say_what_is_cached(path: &CStr, report: &mut Report<'_, '_>) {
+    let path = std::path::Path::new(std::ffi::OsStr::from_bytes(path.to_bytes()));
+    // Fewer than none: it cannot be seen.
+    report.result("program_cached", page_cache::resident(path).map_or(-1, |pages| pages as i64));
+    report.result("program_bytes", path.metadata().map_or(0, |about| about.len() as i64));
+}
+
 /// With an `output` the command writes there, and to our standard error.
 fn start_and_wait(
     path: &CStr,
     words: [&[&CStr]; 2],
     output: Option<OwnedFd>,
+    mut service: Option<Service>,
     report: &mut Report<'_, '_>,
 ) -> Result<(), i32> {
     let ends = command::collect_children()?;
@@ -157,7 +185,10 @@ fn start_and_wait(
     let pid = command::fork(Some(&program))?;
     drop((errors_writer, complaint_writer, output));
     let mut said = Tail { pipe: errors, bytes: Vec::new() };
-    let reaped = wait(pid, &ends, &mut said)?;
+    if let Some(service) = &mut service {
+        service.begins(pid, began);
+    }
+    let reaped = wait(pid, &ends, &mut said, &mut service)?;
     let ended = raw::monotonic();
     said.read();
     let mut errno = [0u8; 4];
@@ -165,11 +196,16 @@ fn start_and_wait(
         report.result("not_executed", i32::from_ne_bytes(errno).into());
         return Ok(());
     }
-    report.result("command", (ended - began) as i64);
-    report.result("user", reaped.user * 1000);
-    report.result("system", reaped.system * 1000);
-    report.result("most_memory", reaped.most_memory);
-    report.result("own_memory", empty.map_or(0, |empty| empty.most_memory));
+    match service {
+        Some(service) => service.tell(report),
+        None => {
+            report.result("command", (ended - began) as i64);
+            report.result("user", reaped.user * 1000);
+            report.result("system", reaped.system * 1000);
+            report.result("most_memory", reaped.most_memory);
+            report.result("own_memory", empty.map_or(0, |empty| empty.most_memory));
+        }
+    }
     report.result("status", reaped.status.into());
     if reaped.status != 0 {
         report.note("said", &said.bytes);
@@ -188,13 +224,15 @@ fn pipe() -> Result<(File, OwnedFd), i32> {
 }
 
 /// Waits for the command, reading what it says meanwhile, so that it never waits for us.
-fn wait(pid: i32, ends: &OwnedFd, said: &mut Tail) -> Result<Reaped, i32> {
+fn wait(pid: i32, ends: &OwnedFd, said: &mut Tail, service: &mut Option<Service>) -> Result<Reaped, i32> {
     let mut goes_on = true;
     loop {
-        let [ended, spoke] = {
+        let [ended, _, spoke] = {
+            let told = service.as_ref().map_or(ends.as_fd(), Service::as_fd);
             let mut watched =
-                [ends.as_fd(), said.pipe.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-            let _ = poll(&mut watched[..1 + usize::from(goes_on)], None);
+                [ends.as_fd(), told, said.pipe.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+            let pause = service.as_ref().map(Service::pause);
+            let _ = poll(&mut watched[..2 + usize::from(goes_on)], pause.as_ref());
             watched.map(|one| !one.revents().is_empty())
         };
         if spoke {
@@ -205,6 +243,9 @@ fn wait(pid: i32, ends: &OwnedFd, said: &mut Tail) -> Result<Reaped, i32> {
             if let Some(reaped) = command::reap(pid, libc::WNOHANG)? {
                 return Ok(reaped);
             }
+        }
+        if let Some(service) = service {
+            service.look();
         }
     }
 }

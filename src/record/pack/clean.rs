@@ -219,6 +219,10 @@ fn value_of_setting(key: &str, text: &str, words: &mut Words) -> String {
     let kept = match key {
         "cmd" if text == LABELLED => return text.to_owned(),
         "cmd" => return label::command(text, words),
+        "ready" => {
+            let pattern = text.strip_prefix("log ").map(|pattern| label::value("value", pattern, words));
+            return pattern.map_or_else(|| text.to_owned(), |pattern| format!("log {pattern}"));
+        }
         "workdir" => return words.path(text),
         "env" | "sweep" => all.iter().map(|word| pair(word, words)).collect::<Vec<_>>(),
         "mount" => {

@@ -38,11 +38,11 @@ const FIELDS: &str = "absolute against allowed_ns artefacts asked at available_m
 /// Names of facts, stamps and counters, and words that the program writes.
 const SAID: &str = "aligned all architecture as attached backend bare batches began blocks boot_time burst burst_periods burst_time \
     bursts_done bursts_waiting calls capabilities cgroup cgroup_ns client client_cpu cpu cpus created daemon data \
-    driver empty engine engine_cpu environment equalised every exec execed first floor gone graph huge_pages \
-    indirect_branch installed ipc json kernel kernel_command_line launch length lifecycle log look made main maker \
+    driver empty engine engine_cpu environment equalised every exec execed first floor forked gone graph huge_pages \
+    indirect_branch installed ipc json kernel kernel_command_line laid launch length lifecycle log look made main maker \
     manager measured mnt monitor namespace network no_new_privs none one ordinary overlay own pack period_cpu \
-    periods pid pieces pilot plan private processes quota quota_burst quota_period ready removed returned root \
-    root_durability rootless samples seccomp seccomp_filters seccomp_instructions server snapshotter socket spawn \
+    periods pid pieces pilot plan port private processes quota quota_burst quota_period ready removed returned root \
+    root_durability rootless samples seccomp seccomp_filters seccomp_instructions server serving snapshotter socket spawn \
     start step stop stopped storage store_bypass system threads throttled throttled_time turns uid undo undone \
     unknown uptime usage user uts vdso waited window wrong";
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::sys::socket::{Patience, READABLE, Socket, Stopped, Waited};
 use crate::sys::spawn::Reading;
-use crate::units::Nanos;
+use crate::units::{Nanos, Stamp};
 
 /// A head or a body beyond this is not read to its end.
 const MOST: usize = 16 << 20;
@@ -173,7 +173,13 @@ impl Connection {
             return self.body(head, patience, &mut None).map(Err);
         }
         self.read.drain(..head.length);
-        Ok(Ok(Stream { socket: self.socket, kept: self.read, ended: false, reading: Reading::Late }))
+        Ok(Ok(Stream {
+            socket: self.socket,
+            kept: self.read,
+            ended: false,
+            reading: Reading::Late,
+            came: None,
+        }))
     }
 
     fn send(&mut self, request: &Request, patience: &mut Patience<'_>) -> Result<(), Fault> {
@@ -259,7 +265,7 @@ impl Connection {
         let mut buffer = [0u8; 16384];
         let mut slice = DRAIN_EVERY;
         loop {
-            let at_once = output.as_ref().filter(|output| output.reading == Reading::AtOnce && !output.ended);
+            let at_once = output.as_ref().filter(|output| output.reading.is_at_once() && !output.ended);
             if let Some(output) = at_once {
                 let both = [&self.socket, &output.socket].map(|socket| PollFd::new(socket, READABLE));
                 patience.wait_for(&both, slice)?;
@@ -353,6 +359,9 @@ fn trailer(bytes: &[u8]) -> Option<usize> {
     }
 }
 
+/// What a container wrote, as it came, and when the line came that was waited for.
+pub type Written = (Vec<u8>, Option<Stamp>);
+
 /// A container's output, as an engine passes it on.
 #[derive(Debug)]
 pub struct Stream {
@@ -361,6 +370,8 @@ pub struct Stream {
     ended: bool,
     /// When it is read while an answer is waited for.
     pub reading: Reading,
+    /// When the line came that is waited for, in what is kept.
+    pub came: Option<Stamp>,
 }
 
 impl Stream {
@@ -379,15 +390,20 @@ impl Stream {
                 Ok(None) => break,
             }
         }
+        if let (Reading::For(line), None, 1..) = (&self.reading, self.came, total) {
+            // A terminal's stream is in no pieces.
+            let streams = demultiplexed(&self.kept).unwrap_or_else(|| (self.kept.clone(), Vec::new()));
+            self.came = line.among(&streams.0).or_else(|| line.among(&streams.1));
+        }
         total
     }
 
-    /// Everything until its end, as it came.
-    pub fn into_bytes(mut self, patience: &mut Patience<'_>) -> Result<Vec<u8>, Stopped> {
+    /// Everything until its end.
+    pub fn into_bytes(mut self, patience: &mut Patience<'_>) -> Result<Written, Stopped> {
         loop {
             self.drain();
             if self.ended {
-                return Ok(self.kept);
+                return Ok((self.kept, self.came));
             }
             patience.wait(&self.socket, READABLE, DRAIN_EVERY)?;
         }

@@ -136,7 +136,7 @@ fn a_stream_carries_both_outputs() {
     other.write_all(&frames).unwrap();
     let stream = connection.hijack(&Request::upgrading("/attach", b""), &mut patience()).unwrap().unwrap();
     drop(other);
-    let bytes = stream.into_bytes(&mut patience()).unwrap();
+    let (bytes, _) = stream.into_bytes(&mut patience()).unwrap();
     assert_eq!(demultiplexed(&bytes), Some((b"ab".to_vec(), b"!".to_vec())));
     assert_eq!(demultiplexed(b"plain text"), None);
     assert_eq!(demultiplexed(&frames[..9]), Some((b"a".to_vec(), Vec::new())));
@@ -167,7 +167,7 @@ fn output_does_not_fill_up_while_an_answer_is_awaited() {
     let answer = connection.exchange(&Request::plain("POST", "/wait"), &mut patience(), Some(&mut stream));
     assert_eq!(answer.unwrap().status, 204);
     flood.join().unwrap();
-    assert_eq!(stream.into_bytes(&mut patience()).unwrap().len(), KEPT_OUTPUT);
+    assert_eq!(stream.into_bytes(&mut patience()).unwrap().0.len(), KEPT_OUTPUT);
 }
 
 proptest! {

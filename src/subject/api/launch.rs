@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::client::{Client, parsed};
-use super::http::{KEPT_OUTPUT, Request, demultiplexed};
+use super::http::{KEPT_OUTPUT, Request, Written, demultiplexed};
 use super::requests::Container;
 use super::{Address, Api};
 use crate::outcome::{Abort, Failure, FailureClass};
@@ -33,8 +33,8 @@ struct Answered {
     parts: Vec<(&'static str, Stamp)>,
     /// How the container ended, as the engine says.
     status: i64,
-    /// What the container wrote, as it came.
-    output: Vec<u8>,
+    /// What the container wrote.
+    output: Written,
     /// CPU time of this thread, from the first stamp to the last.
     own_cpu: Nanos,
 }
@@ -91,7 +91,7 @@ fn carry_out(requests: &Requests, address: &Address, patience: &mut Patience<'_>
     client.ask(&requests.create, patience, None)?;
     parts.push(("created", clock::now()));
     let mut output = Client::stream(address, &requests.attach, patience)?;
-    output.reading = requests.reading;
+    output.reading = requests.reading.clone();
     parts.push(("attached", clock::now()));
     client.ask(&requests.start, patience, Some(&mut output))?;
     parts.push(("started", clock::now()));
@@ -133,7 +133,7 @@ pub(super) fn endless(stopped: Stopped, request: &Request) -> Abort {
 pub(super) fn ended(
     (spawned, returned): (Stamp, Stamp),
     status: i64,
-    output: Vec<u8>,
+    (output, came): Written,
     terminal: Terminal,
     request: &Request,
 ) -> Result<Ended, Failure> {
@@ -148,5 +148,5 @@ pub(super) fn ended(
     let status = Status::Exited(i32::try_from(status).unwrap_or(-1));
     // Beyond what is kept it is not known how many bytes there were of which.
     let written = output_is_whole.then_some(stdout.len() as u64);
-    Ok(Ended { spawned, returned, status, stdout, stderr, written })
+    Ok(Ended { spawned, returned, status, stdout, stderr, written, came })
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Api;
 use super::client::{Address, Client, parsed};
-use super::http::Request;
+use super::http::{Request, Written};
 use super::launch::{ended, taking};
 use super::requests::Container;
 use crate::image::EXECUTABLE;
@@ -18,6 +18,7 @@ use crate::subject::container::{Draft, Entered, Published, Span, Verbs};
 use crate::sys::clock;
 use crate::sys::process;
 use crate::sys::socket::Patience;
+use crate::sys::spawn::Reading;
 use crate::units::Stamp;
 
 /// A container of an engine that is asked over its API.
@@ -67,8 +68,9 @@ fn visit(
     container: &Container,
     make: &Request,
     tty: bool,
+    reading: Reading,
     patience: &mut Patience<'_>,
-) -> Result<(Vec<u8>, i64, Stamp), Abort> {
+) -> Result<(Written, i64, Stamp), Abort> {
     let mut client = Client::begin(address, patience)?;
     let made = parsed(&client.ask(make, patience, None)?, make)?;
     let Some(id) = made["Id"].as_str() else {
@@ -76,7 +78,8 @@ fn visit(
         return Err(Failure::new(FailureClass::WrongOutput, reason).into());
     };
     let start = container.start_exec(id, &json!({ "Detach": false, "Tty": tty }));
-    let stream = Client::stream(address, &start, patience)?;
+    let mut stream = Client::stream(address, &start, patience)?;
+    stream.reading = reading;
     let output = stream.into_bytes(patience).map_err(|stopped| super::launch::endless(stopped, &start))?;
     let inspect = container.inspect_exec(id);
     let told = client.ask(&inspect, patience, None)?;
@@ -114,7 +117,7 @@ impl Verbs for OfApi<'_> {
         let mut patience = Patience::new(order.allowed(run), Some(&run.interrupts));
         let spawned = clock::now();
         let (output, status, returned) =
-            visit(&self.api.address(), &self.container, &make, tty, &mut patience)
+            visit(&self.api.address(), &self.container, &make, tty, order.reading(), &mut patience)
                 .map_err(|abort| taking(abort, clock::now().since(spawned)))?;
         let ended = ended((spawned, returned), status, output, terminal, &make)?;
         Ok(self.draft.entered(&make.shown, &ended, terminal, order)?)

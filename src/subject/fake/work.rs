@@ -43,8 +43,8 @@ fn cpu(work: &Work, time: f64, rng: &mut Rng) -> Done {
 
 /// What a command would have reported that took a little of it, most of that in user mode.
 fn command(work: &Work, time: f64, _: &mut Rng) -> Done {
-    let own = work.arguments.get(4).and_then(|count| count.parse::<usize>().ok()).unwrap_or(0);
-    if work.arguments.len() <= 5 + own {
+    let own = work.arguments.get(6).and_then(|count| count.parse::<usize>().ok()).unwrap_or(0);
+    if work.arguments.len() <= 7 + own {
         return Done::default();
     }
     let program = ("program".to_owned(), "/script".to_owned());

@@ -85,8 +85,9 @@ impl Verbs for OfFloor<'_> {
         };
         let run = self.draft.run;
         let (_, entrance) = &mut self.entrances[at];
+        let reading = order.reading();
         let child = self.prepared.enter(made, running.child.pid, entrance).map_err(refused)?;
-        let child = child.read(order.reading());
+        let child = child.read(reading);
         let ended = child.wait(order.allowed(run), Some(&run.interrupts)).map_err(unfinished)?;
         Ok(self.draft.entered("the probe that entered", &ended, Terminal::No, order)?)
     }

@@ -43,6 +43,33 @@ fn run(keys: &[(&str, &[&str])], more: fn(&Setting, f64) -> f64) -> Recorded {
     recorded(plan.clone(), values)
 }
 
+#[test]
+fn what_a_service_takes_more_is_its_start_and_what_follows() {
+    let subjects = [("bare", Layer::Bare), ("crun", Layer::Runtime)];
+    let mut subjects = subjects.map(|(name, layer)| entry(name, layer));
+    subjects.iter_mut().for_each(|entry| entry.offers = Need::ALL.to_vec());
+    let chosen = [("cmd", "serve"), ("ready", "port 80")];
+    let chosen = chosen.map(|(key, value)| (key.to_owned(), vec![value.to_owned()])).to_vec();
+    let plan = plan::make(Request { chosen, ..request(vec!["service"], subjects.to_vec(), ROUNDS) });
+    let values = |cell: usize| {
+        let is_bare = plan.entry(cell).layer == Layer::Bare;
+        let mut rng = Rng::for_stream(29, cell as u64);
+        let mut of = |seconds: f64| -> Vec<f64> {
+            (0..ROUNDS).map(|_| seconds + 1e-5 * rng.standard_normal()).collect()
+        };
+        let [start, rest] = if is_bare { [0.001, 1.0] } else { [0.031, 1.2] };
+        vec![of(start + rest), of(start), of(rest)]
+    };
+    let run = recorded(plan.clone(), values);
+    let overhead = table(&run, "overhead").unwrap();
+    let own = rows(&overhead).into_iter().find(|(label, _)| label == "crun").unwrap().1;
+    for (value, planted) in own.iter().zip([0.23, 0.03, 0.2]) {
+        assert!((value - planted).abs() < 1e-3, "{own:?}");
+    }
+    let told = &overhead.summary[0];
+    assert!(told.starts_with("crun less `bare` until the same service is ready: +230"), "{told}");
+}
+
 fn table(run: &Recorded, name: &str) -> Option<ExperimentTable> {
     analyse(run).experiment_tables.into_iter().find(|table| table.name == name)
 }

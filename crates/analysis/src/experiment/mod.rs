@@ -12,6 +12,7 @@ pub mod lifecycle;
 pub mod primitives;
 pub mod question;
 pub mod scripted;
+pub mod service;
 pub mod setting;
 pub mod start;
 pub mod syscall;
@@ -32,6 +33,7 @@ pub static ALL: &[&Experiment] = &[
     &lifecycle::LIFECYCLE,
     &exec::EXEC,
     &command::COMMAND,
+    &service::SERVICE,
     &syscall::SYSCALL,
     &throttle::THROTTLE,
     &cpu::CPU,

@@ -5,14 +5,15 @@ use super::price::Sum;
 use super::suspect::{self, Suspect};
 use super::table::ExperimentTable;
 use super::view::View;
-use crate::experiment::{command, cpu, primitives, start, syscall, throttle};
+use crate::experiment::{command, cpu, primitives, service, start, syscall, throttle};
 
 /// What a question makes tables by.
 type Tables = fn(&View<'_>) -> Vec<ExperimentTable>;
 
 /// The tables of each question that has some.
-static TABLES: [(&str, Tables); 4] = [
+static TABLES: [(&str, Tables); 5] = [
     (command::NAME, command::tables::experiment_tables),
+    (service::NAME, service::tables::experiment_tables),
     (syscall::NAME, syscall::tables::all),
     (throttle::NAME, throttle::tables::experiment_tables),
     (cpu::NAME, cpu::tables::experiment_tables),

@@ -7,18 +7,21 @@
 //! start, measured in the same rounds, and a rest.
 
 pub mod line;
+pub mod ready;
 pub mod tables;
 
-use super::question::{Event, Experiment, Metric, nanos};
+use super::question::{Event, Experiment, Metric, QUIET, nanos};
 use super::setting::{Setting, SettingKey, fits};
+use super::start::{CACHE, EMPTYING, is_cold};
 use crate::stats::Margin;
 use crate::subject::{Mount, Need};
 use crate::units::{Nanos, Unit};
+use ready::Ready;
 
 /// Its name.
 pub const NAME: &str = "command";
 /// What a command is taken to last before it was tried.
-const UNKNOWN: Nanos = Nanos::from_millis(1000);
+pub(super) const UNKNOWN: Nanos = Nanos::from_millis(1000);
 
 /// Ways of a command's output, the usual one first.
 pub const OUTPUTS: [&str; 2] = ["through", "discard"];
@@ -75,6 +78,10 @@ pub struct Wanted {
     pub mounts: Vec<Mount>,
     /// Which way its output goes: `through` or `discard`.
     pub output: &'static str,
+    /// When it is ready, where it is a service and that is asked.
+    pub ready: Option<Ready>,
+    /// Whether its files are to come from the disk.
+    pub cold: bool,
 }
 
 impl Wanted {
@@ -98,60 +105,74 @@ impl Wanted {
             variables: words_of("env")?,
             mounts: mounts?,
             output: setting.get("output").unwrap_or(OUTPUTS[0]),
+            ready: setting.get("ready").map(Ready::of).transpose()?,
+            cold: is_cold(setting),
         })
     }
 }
 
+pub(super) const CMD: SettingKey = SettingKey::of("cmd", &[])
+    .or(|text| match line::split(text) {
+        Ok(words) if words.first().is_none_or(String::is_empty) => {
+            Err("a command that is not empty".to_owned())
+        }
+        split => split.map(drop).map_err(|why| format!("a command, and in this one {why}")),
+    })
+    .meaning(
+        "the command, split into words as a shell does it (a word that begins with `#` starts a comment unless \
+         it is quoted), and executed without a shell",
+    );
+pub(super) const MODE: SettingKey = SettingKey::of("mode", &["run"])
+    .or(|text| fits(text == "exec", "run, exec"))
+    .meaning("`run` (default): in a container of its own; `exec`: inside one that runs already");
+const OUTPUT: SettingKey = SettingKey::of("output", &OUTPUTS).meaning(
+    "`through` (default): what the command writes goes the way that it goes for a user (engine, log, client) and is \
+     thrown away only when it has come out; `discard`: its standard output is `/dev/null` inside",
+);
+/// What a command may be given besides.
+pub(super) const GIVEN: [SettingKey; 6] = [
+    SettingKey::of("shell", &["yes"]).meaning("whether `/bin/sh -c` of the image runs the command"),
+    SettingKey::of("workdir", &[])
+        .or(|text| fits(text.starts_with('/'), "an absolute path"))
+        .meaning("the directory inside in which the command starts; the image's own unless given"),
+    SettingKey::of("env", &[])
+        .or(|text| line::split(text)?.iter().try_for_each(|one| line::variable(one)))
+        .meaning("variables of the command, `NAME=VALUE` separated by blanks"),
+    SettingKey::of("mount", &[])
+        .or(|text| line::split(text)?.iter().try_for_each(|one| line::mount(one).map(drop)))
+        .meaning("places of the host bound inside, `HOST:INSIDE[:ro]` separated by blanks"),
+    SettingKey::of("sweep", &[])
+        .or(|text| line::swept(text).map(drop))
+        .meaning("what stands in the command for `{NAME}`, `NAME=VALUE` separated by blanks"),
+    CACHE,
+];
+
+/// What a sample takes of so many launches of nothing.
+pub(super) fn cost(setting: &Setting, launch: Nanos, launches: i64) -> Nanos {
+    let around = Nanos(launch.0 * (launches + i64::from(setting.get("mode") == Some("exec"))));
+    if is_cold(setting) { around + EMPTYING + QUIET } else { around }
+}
+
+/// Why a setting cannot be measured anywhere.
+pub(super) fn refused(setting: &Setting) -> Option<String> {
+    let why = Wanted::of(setting).err()?;
+    Some(format!("{why}\n\nhint: `--sweep` puts values into the command before it is split into words"))
+}
+
 /// The experiment `command`.
 pub static COMMAND: Experiment = Experiment {
-    keys: &[
-        SettingKey::of("cmd", &[])
-            .or(|text| match line::split(text) {
-                Ok(words) if words.first().is_none_or(String::is_empty) => {
-                    Err("a command that is not empty".to_owned())
-                }
-                split => split.map(drop).map_err(|why| format!("a command, and in this one {why}")),
-            })
-            .meaning(
-                "the command, split into words as a shell does it (a word that begins with `#` starts a comment unless \
-                 it is quoted), and executed without a shell",
-            ),
-        SettingKey::of("mode", &["run"])
-            .or(|text| fits(text == "exec", "run, exec"))
-            .meaning("`run` (default): in a container of its own; `exec`: inside one that runs already"),
-    ],
-    guarded: &[
-        SettingKey::of("shell", &["yes"]).meaning("whether `/bin/sh -c` of the image runs the command"),
-        SettingKey::of("workdir", &[])
-            .or(|text| fits(text.starts_with('/'), "an absolute path"))
-            .meaning("the directory inside in which the command starts; the image's own unless given"),
-        SettingKey::of("env", &[])
-            .or(|text| line::split(text)?.iter().try_for_each(|one| line::variable(one)))
-            .meaning("variables of the command, `NAME=VALUE` separated by blanks"),
-        SettingKey::of("mount", &[])
-            .or(|text| line::split(text)?.iter().try_for_each(|one| line::mount(one).map(drop)))
-            .meaning("places of the host bound inside, `HOST:INSIDE[:ro]` separated by blanks"),
-        SettingKey::of("sweep", &[])
-            .or(|text| line::swept(text).map(drop))
-            .meaning("what stands in the command for `{NAME}`, `NAME=VALUE` separated by blanks"),
-        SettingKey::of("output", &OUTPUTS).meaning(
-            "`through` (default): what the command writes goes the way that it goes for a user (engine, log, client) and is \
-             thrown away only when it has come out; `discard`: its standard output is `/dev/null` inside",
-        ),
-    ],
+    keys: &[CMD, MODE],
+    guarded: &{
+        let [shell, workdir, env, mount, sweep, cache] = GIVEN;
+        [shell, workdir, env, mount, sweep, cache, OUTPUT]
+    },
     empty_launch: Some("start"),
     differences: &["beyond_start"],
     // A command that is not there, or does not end well, will not be or do so in the next round.
     recovers: false,
     event: Event::Whole,
-    refuses: |setting| {
-        let why = Wanted::of(setting).err()?;
-        Some(format!("{why}\n\nhint: `--sweep` puts values into the command before it is split into words"))
-    },
-    cost: |setting, launch| {
-        let around = launch + launch + launch;
-        if setting.get("mode") == Some("exec") { around + launch } else { around }
-    },
+    refuses: refused,
+    cost: |setting, launch| cost(setting, launch, 3),
     unknown: Some(UNKNOWN),
     ..Experiment::of(NAME, "how long does your command take in each subject?", Need::Work, &METRICS)
 };

@@ -3,7 +3,7 @@
 //! the command.
 
 use super::super::setting::Setting;
-use super::{METRICS, NAME, OUTPUTS};
+use super::{NAME, OUTPUTS};
 use crate::stats::{self, Alpha, Estimate, Pairs, Rng};
 use crate::units::Unit;
 use crate::verdict::View;
@@ -14,16 +14,43 @@ const STREAM: u64 = 0x636f_6d6d_616e_6400;
 
 /// The tables, each where there is something to show.
 pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
-    [split(view), way_out(view), line(view)].into_iter().flatten().collect()
+    let own = Split {
+        experiment: NAME,
+        what: "for the same command",
+        rest: "that are not explained",
+        note: "`start` is what a launch of each costs that runs nothing, measured right before; the rest is what is there \
+               only with the command, and nothing here says why; `of it inside` is the part between fork and end of the \
+               command itself",
+        parts: &[
+            ("more in all", "returned"),
+            ("start", "start"),
+            ("unexplained rest", "beyond_start"),
+            ("of it inside", "command"),
+        ],
+    };
+    [split(view, &own), way_out(view), line(view)].into_iter().flatten().collect()
 }
 
-fn metric(name: &str) -> usize {
-    METRICS.iter().position(|metric| metric.name == name).expect("the experiment has this metric")
+/// How what a subject takes more than the baseline splits.
+pub(in crate::experiment) struct Split<'a> {
+    pub experiment: &'static str,
+    /// Of what it is.
+    pub what: &'static str,
+    /// What the third part is.
+    pub rest: &'static str,
+    /// How the parts are told apart.
+    pub note: &'static str,
+    /// The columns with their metrics: the whole, the start, the rest, and what else is shown.
+    pub parts: &'a [(&'static str, &'static str)],
+}
+
+fn metric(view: &View<'_>, cell: usize, name: &str) -> usize {
+    view.metric_index(cell, name).expect("the experiment has this metric")
 }
 
 /// The median of the paired differences of a metric.
 fn difference(view: &View<'_>, (cell, against): (usize, usize), name: &str) -> Item {
-    let values = |cell| view.columns.get(cell, metric(name));
+    let values = |cell| view.columns.get(cell, metric(view, cell, name));
     match Pairs::align(values(against), values(cell)) {
         Some(pairs) => Item::Interval(pairs.difference(Alpha::FIVE_PERCENT)),
         None => Item::Nothing("no round has both values".into()),
@@ -41,32 +68,26 @@ fn told(estimate: Estimate) -> String {
     }
 }
 
-fn split(view: &View<'_>) -> Option<ExperimentTable> {
-    let cells = view.beside_baseline(NAME);
+pub(in crate::experiment) fn split(view: &View<'_>, about: &Split<'_>) -> Option<ExperimentTable> {
+    let cells = view.beside_baseline(about.experiment);
     let setting_of = |cell: usize| &view.run.plan.cells[cell].setting;
     let (first, _) = *cells.first()?;
     let shows_settings = cells.iter().any(|(cell, _)| setting_of(*cell) != setting_of(first));
-    let baseline = view.baseline(NAME);
+    let baseline = view.baseline(about.experiment);
     let mut columns = vec![Column::of_texts("subject")];
     columns.extend(shows_settings.then(|| Column::of_texts("setting")));
-    let parts = [
-        ("more in all", "returned"),
-        ("start", "start"),
-        ("unexplained rest", "beyond_start"),
-        ("of it inside", "command"),
-    ];
-    columns.extend(parts.map(|(title, _)| Column::of_values(title, Unit::Seconds)));
+    columns.extend(about.parts.iter().map(|(title, _)| Column::of_values(title, Unit::Seconds)));
     let row = |&(cell, against): &(usize, usize)| {
         let setting = shows_settings.then(|| Item::Text(setting_of(cell).to_string()));
-        let parts = parts.map(|(_, name)| difference(view, (cell, against), name));
+        let parts = about.parts.iter().map(|(_, name)| difference(view, (cell, against), name));
         [Item::Text(view.label(cell).to_owned())].into_iter().chain(setting).chain(parts).collect()
     };
     let sentence = |&(cell, against): &(usize, usize)| {
-        let value = |name| match difference(view, (cell, against), name) {
+        let value = |part: usize| match difference(view, (cell, against), about.parts[part].1) {
             Item::Interval(estimate) => Some(estimate),
             _ => None,
         };
-        let [all, start, rest] = [value("returned")?, value("start")?, value("beyond_start")?];
+        let [all, start, rest] = [value(0)?, value(1)?, value(2)?];
         let label = view.label(cell);
         if all.interval.is_none() {
             return Some(format!(
@@ -76,25 +97,23 @@ fn split(view: &View<'_>) -> Option<ExperimentTable> {
         }
         let [all, start, rest] = [all, start, rest].map(told);
         Some(format!(
-            "{label} less `{baseline}` for the same command: {all}; of it {start} by its start, and {rest} that are not explained"
+            "{label} less `{baseline}` {}: {all}; of it {start} by its start, and {rest} {}",
+            about.what, about.rest
         ))
     };
     // Of many settings the table says enough.
     let summary = if shows_settings { Vec::new() } else { cells.iter().filter_map(sentence).collect() };
-    let title = format!("what each takes more than `{baseline}` for the same command, and why");
+    let title = format!("what each takes more than `{baseline}` {}, and why", about.what);
     Some(ExperimentTable {
         rows: cells.iter().map(row).collect(),
         notes: vec![
             "medians of differences within each round, with their 95 % intervals; medians of parts need not add up to the \
              median of the whole"
                 .into(),
-            "`start` is what a launch of each costs that runs nothing, measured right before; the rest is what is there \
-             only with the command, and nothing here says why; `of it inside` is the part between fork and end of the \
-             command itself"
-                .into(),
+            about.note.into(),
         ],
         summary,
-        ..ExperimentTable::new(NAME, "overhead", title, columns)
+        ..ExperimentTable::new(about.experiment, "overhead", title, columns)
     })
 }
 
@@ -114,7 +133,7 @@ fn way_out(view: &View<'_>) -> Option<ExperimentTable> {
     let shows_settings = cells.iter().any(|(cell, _)| setting_of(*cell) != setting_of(cells[0].0));
     let row = |&(cell, against): &(usize, usize)| {
         let setting = shows_settings.then(|| Item::Text(setting_of(cell).to_string()));
-        let written = view.columns.sample(cell, metric("output"));
+        let written = view.columns.sample(cell, metric(view, cell, "output"));
         let written = written.map(|all| Item::Interval(Estimate::of_median(&all, Alpha::FIVE_PERCENT)));
         let written = written.unwrap_or(Item::Nothing("not counted".into()));
         let rest = [written, difference(view, (cell, against), "returned")];
@@ -143,10 +162,10 @@ fn points(view: &View<'_>, cells: &[(usize, usize)]) -> Vec<Vec<(f64, f64)>> {
     let rounds = view.columns.get(cells[0].0, 0).len();
     let mut all = vec![Vec::new(); rounds];
     for &(cell, against) in cells {
-        let Some(known) = view.columns.sample(against, metric("command")) else { continue };
+        let Some(known) = view.columns.sample(against, metric(view, against, "command")) else { continue };
         let x = known.median();
-        let own = view.columns.get(cell, metric("returned"));
-        let others = view.columns.get(against, metric("returned"));
+        let own = view.columns.get(cell, metric(view, cell, "returned"));
+        let others = view.columns.get(against, metric(view, against, "returned"));
         for (round, (own, other)) in all.iter_mut().zip(own.iter().zip(others)) {
             round.extend(own.zip(*other).map(|(own, other)| (x, own - other)));
         }

@@ -76,10 +76,7 @@ pub static START: Experiment = Experiment {
         remedy: "do more in each launch, or enter one running container (`dunnage run exec`)",
     }),
     keys: &KEYS,
-    guarded: &[SettingKey::of("cache", &["warm", "cold"]).meaning(
-        "the page cache: `warm` as it is, `cold` emptied before the launch, never with `prestate=primed`; \
-          only with `--drop-caches`, and no part of the setting without it",
-    )],
+    guarded: &[CACHE],
     // Runtimes enter their cgroups so, and what they do with the kernel is told by the floor that does it, too.
     varies: &[Variation::of("cgroup", &["procs"]).for_layers_above()],
     // A launch that primes would read again what was dropped before it, and after it nothing is primed.
@@ -97,9 +94,14 @@ pub static START: Experiment = Experiment {
     )
 };
 
+pub(super) const CACHE: SettingKey = SettingKey::of("cache", &["warm", "cold"]).meaning(
+    "the page cache: `warm` as it is, `cold` emptied before the launch, never with `prestate=primed`; \
+          only with `--drop-caches`, and no part of the setting without it",
+);
+
 /// About how much longer a launch takes whose pages come from the disk, with the emptying: for the
 /// prediction only.
-const EMPTYING: Nanos = Nanos::from_millis(1000);
+pub(super) const EMPTYING: Nanos = Nanos::from_millis(1000);
 
 /// Whether the page cache is to be empty.
 pub fn is_cold(setting: &Setting) -> bool {

@@ -1,0 +1,111 @@
+//! A command that does not end by itself: looks whether it is ready, and asks it to end then, or when it is late.
+//!
+//! Whether a line came is known at the other end of the output, on the host, from which we hear by a change of the file for our
+//! message. A port is tried from here, in the command's own network, which every subject has.
+
+use std::ffi::CStr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::Timespec;
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::super::Report;
+use crate::sys::raw;
+
+/// How long one may take to end that is asked to, as engines wait for it.
+const PATIENCE: u64 = 10_000_000_000;
+/// How often a port is tried at most, and which part of the time so far may pass between two tries.
+const STEP: u64 = 1_000_000;
+const PART: u64 = 200;
+/// How long a try may take. On the own network it is answered at once, unless too many wait to be accepted.
+const TRY: Duration = Duration::from_millis(100);
+
+/// A service, its stamps in nanoseconds.
+pub(super) struct Service {
+    told: OwnedFd,
+    port: u16,
+    allowed: u64,
+    pid: i32,
+    began: u64,
+    serving: Option<u64>,
+    asked_to_end: Option<u64>,
+    late: bool,
+}
+
+impl Service {
+    /// One that is about to be started: with a port it is ready when that is open, else when the host changes the file.
+    pub fn awaited(file: &CStr, port: u16, allowed: u64) -> Result<Service, Errno> {
+        let told = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        inotify::add_watch(&told, file, WatchFlags::ATTRIB)?;
+        Ok(Service { told, port, allowed, pid: 0, began: 0, serving: None, asked_to_end: None, late: false })
+    }
+
+    /// It was forked.
+    pub fn begins(&mut self, pid: i32, at: u64) {
+        (self.pid, self.began) = (pid, at);
+    }
+
+    /// Whether its port is open.
+    pub fn is_open(&self) -> bool {
+        let connects =
+            |address| TcpStream::connect_timeout(&SocketAddr::new(address, self.port), TRY).is_ok();
+        let own = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
+        self.port != 0 && own.into_iter().any(connects)
+    }
+
+    /// How long until it is looked at again, unless something happens.
+    pub fn pause(&self) -> Timespec {
+        let now = raw::monotonic();
+        let until = match self.asked_to_end {
+            Some(asked) => asked + PATIENCE,
+            None if self.port == 0 => self.began + self.allowed,
+            None => now + STEP.max((now - self.began) / PART),
+        };
+        let nanos = until.saturating_sub(now).max(STEP);
+        Timespec { tv_sec: (nanos / 1_000_000_000) as i64, tv_nsec: (nanos % 1_000_000_000) as i64 }
+    }
+
+    /// Looks at it, and does what is due.
+    pub fn look(&mut self) {
+        let is_told = rustix::io::read(&self.told, &mut [0u8; 512]).is_ok();
+        let is_open = self.asked_to_end.is_none() && self.is_open();
+        let now = raw::monotonic();
+        if let Some(asked) = self.asked_to_end {
+            if now >= asked + PATIENCE {
+                self.send(Signal::KILL);
+            }
+            return;
+        }
+        self.serving = is_open.then_some(now);
+        self.late = !is_told && !is_open && now >= self.began + self.allowed;
+        if is_told || is_open || self.late {
+            self.asked_to_end = Some(now);
+            self.send(Signal::TERM);
+        }
+    }
+
+    fn send(&self, signal: Signal) {
+        let _ = Pid::from_raw(self.pid).map(|pid| kill_process(pid, signal));
+    }
+
+    /// Says what came of it.
+    pub fn tell(self, report: &mut Report<'_, '_>) {
+        report.result("forked", self.began as i64);
+        report.result("asked_to_end", self.asked_to_end.is_some().into());
+        report.result("late", self.late.into());
+        if let Some(serving) = self.serving {
+            report.result("serving", serving as i64);
+        }
+    }
+}
+
+/// Becomes readable when the host says that it is ready.
+impl AsFd for Service {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.told.as_fd()
+    }
+}
