@@ -1,8 +1,10 @@
 //! The values of a run that count, by cell and metric, and what each cell comes to by itself.
 
+use crate::experiment::Metric;
 use crate::outcome::FailureClass;
 use crate::record::{Cause, Recorded};
 use crate::stats::{Alpha, Estimate, Sample};
+use crate::units::Unit;
 
 /// One cell's own values.
 #[derive(Debug, Clone)]
@@ -53,6 +55,11 @@ impl Columns {
     pub fn sample(&self, cell: usize, metric: usize) -> Option<Sample> {
         Sample::new(self.get(cell, metric).iter().flatten())
     }
+}
+
+/// The smallest step that values of a metric can show, in its unit; 0 where it is not known.
+pub(super) fn resolution(run: &Recorded, metric: &Metric) -> f64 {
+    if metric.unit == Unit::Seconds { run.environment.timer.step as f64 / 1e9 } else { 0.0 }
 }
 
 /// What a pure function makes of each cell of a run.

@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Columns;
-use super::columns::by_cell;
-use super::warning::resolution;
+use super::columns::{by_cell, resolution};
 use crate::distinct;
 use crate::experiment::Weight;
 use crate::record::{Recorded, RoundContext};

@@ -4,15 +4,14 @@ mod programs;
 
 use serde::Serialize;
 
-use super::columns::by_cell;
+use super::columns::{by_cell, resolution};
 use super::{CellSummary, Columns, Spikes};
 use crate::distinct;
-use crate::experiment::Metric;
 use crate::plan::Plan;
 use crate::record::{Cause, Order, Recorded};
 use crate::stats;
 use crate::text::{clean, number, percent, with_interval};
-use crate::units::{Unit, counted};
+use crate::units::counted;
 
 /// Tests of a warning over all cells together keep this level.
 const LEVEL: f64 = 0.05;
@@ -255,11 +254,6 @@ fn of_values(
     }
     // Where not even the strongest pattern would be found, nothing was tested.
     (warnings, carried.is_some_and(|carried| carried.smallest_p() < level))
-}
-
-/// The smallest step that values of a metric can show, in its unit; 0 where it is not known.
-pub(super) fn resolution(run: &Recorded, metric: &Metric) -> f64 {
-    if metric.unit == Unit::Seconds { run.environment.timer.step as f64 / 1e9 } else { 0.0 }
 }
 
 fn probability(p: f64) -> String {
