@@ -211,7 +211,7 @@ pub struct Selection {
     /// Rounds to measure; as many as fit the time unless given.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub rounds: Option<u32>,
-    /// As many rounds as a pilot finds necessary so that differences from the baseline are known to within P % of the longer median.
+    /// As many rounds as a pilot finds necessary, or fewer where they do, so that differences from the baseline are known to within P % of the longer median.
     #[arg(long, value_name = "P%", allow_negative_numbers = true)]
     pub precision: Option<String>,
     /// At most a minute: fewer subjects and settings, enough rounds for verdicts.

@@ -6,11 +6,13 @@ use crate::cli::Events;
 use crate::host::context::Watch;
 use crate::plan::Plan;
 use crate::progress::Progress;
-use crate::record::Writer;
+use crate::record::{self, Writer};
 use crate::runner::{self, Ending, Event};
 use crate::session::Session;
+use crate::verdict::precision;
 
-/// Carries out the plan from round `first` on, writing every sample down.
+/// Carries out the plan from round `first` on, writing every sample down. A plan in stages ends at the first look at which its
+/// precision is reached.
 pub(super) fn carry_out(
     plan: &Plan,
     first: usize,
@@ -20,15 +22,41 @@ pub(super) fn carry_out(
 ) -> Result<Ending> {
     let mut watch = Watch::default();
     let Session { run, subjects, .. } = session;
-    let ending = runner::run(plan, first, subjects, run, &mut || watch.read(), &mut |event| {
-        match event {
-            Event::RoundBegins { round } => writer.begin_round(*round)?,
-            Event::CellEnds(row) => writer.sample(row)?,
-            Event::RoundEnds { round, context } => writer.end_round(*round, context)?,
-            Event::CellBegins { .. } => {}
+    let mut to = |end: usize, from: usize, writer: &mut Writer| {
+        let stage = Plan { rounds: end, ..plan.clone() };
+        runner::run(&stage, from, subjects, run, &mut || watch.read(), &mut |event| {
+            match event {
+                Event::RoundBegins { round } => writer.begin_round(*round)?,
+                Event::CellEnds(row) => writer.sample(row)?,
+                Event::RoundEnds { round, context } => writer.end_round(*round, context)?,
+                Event::CellBegins { .. } => {}
+            }
+            progress.show(plan, event)
+        })
+    };
+    let ending = (|| {
+        let mut from = first;
+        for (index, &look) in plan.looks.iter().enumerate() {
+            if look == plan.rounds || plan.warmups + look < from {
+                continue;
+            }
+            if to(look, from, writer)? == Ending::Interrupted {
+                return Ok(Ending::Interrupted);
+            }
+            from = plan.warmups + look;
+            let is_reached = precision::is_reached(&record::load(writer.directory())?);
+            let (number, all) = (index + 1, plan.looks.len());
+            let follows = if is_reached { "the precision is reached" } else { "not precise enough yet" };
+            super::tell(&format!(
+                "look {number} of {all}, after {look} of {} rounds: {follows}",
+                plan.rounds
+            ));
+            if is_reached {
+                return writer.stop(look).map(|()| Ending::Complete);
+            }
         }
-        progress.show(plan, event)
-    });
+        to(plan.rounds, from, writer)
+    })();
     progress.finish();
     ending
 }

@@ -11,16 +11,16 @@ use crate::cli::Events;
 use crate::plan::{MOST_PRECISE_ROUNDS, PILOT_ROUNDS, PRECISE_TIME, Plan};
 use crate::progress::Progress;
 use crate::record::{self, Environment};
-use crate::report::text::percent;
+use crate::report::text::{listed, percent};
 use crate::runner::Ending;
 use crate::session::Session;
 use crate::stats::Rng;
 use crate::units::counted;
-use crate::verdict::precision::forecast;
+use crate::verdict::precision::fix_rounds;
 
 /// Runs the pilot of `plan` and fixes the plan's number of rounds. The ending is that of the pilot: after
 /// an interruption nothing of it is left, since it is no part of any run.
-pub(super) fn fix_rounds(
+pub(super) fn run(
     plan: &mut Plan,
     asked: f64,
     session: &mut Session,
@@ -52,10 +52,9 @@ pub(super) fn fix_rounds(
         return ended;
     }
     let most = plan.rounds_within(PRECISE_TIME, MOST_PRECISE_ROUNDS);
-    let (rounds, precision) = forecast(&record::load(&place)?, asked, plan.rounds_for_verdicts(), most);
-    plan.rounds = rounds;
-    plan.precision = Some(precision);
-    let rounds = counted(rounds, "round");
+    fix_rounds(plan, &record::load(&place)?, asked, most);
+    let Some(precision) = plan.precision else { return ended };
+    let rounds = counted(plan.rounds, "round");
     let foretold = match precision.predicted {
         Some(share) => format!("{rounds}, which should reach ±{}", percent(share)),
         None => format!("{rounds}; the pilot gave too few samples to foretell what they reach"),
@@ -66,5 +65,9 @@ pub(super) fn fix_rounds(
         ),
         false => format!("the pilot finds {foretold}, for the ±{share} asked for"),
     });
+    if let [looks @ .., _] = &plan.looks[..] {
+        let looks = listed(looks, " and ");
+        super::tell(&format!("the run ends earlier where ±{share} is reached after {looks} rounds"));
+    }
     Ok(Ending::Complete)
 }

@@ -85,7 +85,7 @@ fn carry_out_new(
     options: &cli::Run,
 ) -> Result<Result<Ending>> {
     if let Rounds::Precise(share) = asked.request.rounds {
-        let piloted = pilot::fix_rounds(plan, share, session, environment, directory, options.events)?;
+        let piloted = pilot::run(plan, share, session, environment, directory, options.events)?;
         if piloted == Ending::Interrupted {
             super::tell("the pilot was interrupted; it is no part of the run, so nothing was kept");
             return Err(Special::Interrupted.into());

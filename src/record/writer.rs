@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
-use super::wire::{Begin, HEADER_FORMAT, Header, Pairs, SampleLine, Treatment};
+use super::wire::{Begin, HEADER_FORMAT, Header, Pairs, SampleLine, Stop, Treatment};
 use super::{ENVIRONMENT, Environment, FORMAT, PLAN, RoundContext, SAMPLES, plan_file};
 use crate::exit::usage;
 use crate::outcome::{Artefact, Name, Outcome};
@@ -141,6 +141,16 @@ impl Writer {
     /// A round is complete.
     pub fn end_round(&mut self, round: usize, context: &RoundContext) -> Result<()> {
         self.append(&RoundContext { end: round, ..context.clone() })
+    }
+
+    /// The run ends after so many rounds that count, since it reached its precision.
+    pub fn stop(&mut self, rounds: usize) -> Result<()> {
+        self.append(&Stop { stop: rounds })
+    }
+
+    /// The run directory.
+    pub fn directory(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new("."))
     }
 
     /// What became of a cell.

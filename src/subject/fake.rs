@@ -30,6 +30,7 @@ pub static KIND: Kind =
 struct Fake {
     time: f64,
     noise: f64,
+    settles: u64,
     drift: f64,
     spike: u64,
     fail: u64,
@@ -66,6 +67,7 @@ fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         time: spec.get("time").and_then(parse_duration).unwrap_or(0.001) + effects,
         noise: number("noise").unwrap_or(3.0) / 100.0,
         drift: number("drift").unwrap_or(0.0) / 100.0,
+        settles: whole("settles"),
         spike: whole("spike"),
         fail: whole("fail"),
         hang: whole("hang"),
@@ -113,7 +115,8 @@ impl Fake {
             return Err(Failure::new(FailureClass::Treatment, "not as asked, by its script").into());
         }
         let rng = script.rng.as_mut().expect("`prepare` seeds the generator before anything is started");
-        let mut total = self.time * (self.noise * rng.standard_normal()).exp();
+        let noise = if launches <= self.settles { 10.0 * self.noise } else { self.noise };
+        let mut total = self.time * (noise * rng.standard_normal()).exp();
         total *= 1.0 + self.drift * launches as f64;
         if every(self.spike) {
             total *= 10.0;

@@ -54,3 +54,23 @@ fn false_alarms_of_a_single_comparison_are_exactly_what_was_promised() {
     assert_at_most(missed, alarms, trials, "alarms");
     assert_at_least(missed, alarms, trials, "alarms");
 }
+
+/// A run that may end at any of three looks, by whatever rule, errs if the interval of any look does: as often as was promised
+/// where the looks share the level, and about twice as often where they do not.
+#[test]
+fn looks_that_share_the_level_keep_it_and_others_do_not() {
+    let (trials, looks) = (4000, [25, 50, 100]);
+    let wrong = |alpha: Alpha| {
+        let mut rng = Rng::new(31);
+        let errs = |_: &usize| {
+            let [baseline, twin] = [0; 2].map(|_| series(looks[2], || rng.standard_normal()));
+            looks.iter().any(|&look| {
+                let pairs = Pairs::align(&baseline[..look], &twin[..look]).unwrap();
+                !pairs.difference(alpha).interval.unwrap().contains(0.0)
+            })
+        };
+        (0..trials).filter(errs).count()
+    };
+    assert_at_most(0.05, wrong(Alpha::shared_by(looks.len())), trials, "shared by the looks");
+    assert_at_least(0.075, wrong(Alpha::FIVE_PERCENT), trials, "the whole level at each look");
+}

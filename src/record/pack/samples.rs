@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::clean::own;
 use super::words::{Kind, Words};
 use dunnage_analysis::record::source::{ReadAt, Source, read_line};
-use dunnage_analysis::record::wire::{Begin, Header, Pairs, RoundContext, SampleLine, Treatment};
+use dunnage_analysis::record::wire::{Begin, Header, Pairs, RoundContext, SampleLine, Stop, Treatment};
 use dunnage_analysis::record::{SAMPLES, reader};
 
 /// Writes the samples without what is private, line by line.
@@ -46,6 +46,9 @@ fn clean_line(line: &[u8], words: &mut Words, out: &mut Vec<u8>) -> Option<()> {
     }
     if line.starts_with(b"{\"begin\"") {
         return put(out, &serde_json::from_slice::<Begin>(line).ok()?);
+    }
+    if line.starts_with(b"{\"stop\"") {
+        return put(out, &serde_json::from_slice::<Stop>(line).ok()?);
     }
     if line.starts_with(b"{\"end\"") {
         let mut end: RoundContext = serde_json::from_slice(line).ok()?;

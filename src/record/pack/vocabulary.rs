@@ -29,10 +29,10 @@ pub fn vocabulary() -> String {
 const FIELDS: &str = "absolute against allowed_ns artefacts asked at available_memory baseline begin busy bytes \
     capped cell cells class command comparisons components containers controls cost counters cpu_pressure \
     distributions disturbed issues dunnage end evidence experiment factorial factors facts failed file files \
-    filter format frequency given host io_pressure key label labels ladder launch_ns layer levels load machine \
+    filter format frequency given host io_pressure key label labels ladder launch_ns layer levels load looks machine \
     margins mechanism metric missing name no_cpu_accounting notes offers only_in order origin path pilot_rounds \
     position precision predecessor predicted predictions probe profile quotas reason relation relative removed role \
-    round rounds rule run runtime seed series setting sha256 skipped stamps started steal step subject subjects \
+    round rounds rule run runtime seed series setting sha256 skipped stamps started steal step stop subject subjects \
     tags timer took treatment twin_of unavailable unknown_ns variant_of verdicts version warmups words";
 
 /// Names of facts, stamps and counters, and words that the program writes.
@@ -61,7 +61,7 @@ mod tests {
         Cell, Comparison, Entry, Factor, Factorial, FixedMargin, Ladder, Plan, Precision, Quota, Relation,
         Verdicts,
     };
-    use crate::record::wire::{Begin, Header, Pairs, SampleLine, Treatment};
+    use crate::record::wire::{Begin, Header, Pairs, SampleLine, Stop, Treatment};
     use crate::record::{Environment, RoundContext, plan_file};
     use crate::stats::Margin;
     use crate::subject::{Layer, Need, Spec};
@@ -132,6 +132,7 @@ mod tests {
                 factors: vec![Factor { name: "net".into(), levels: Default::default() }],
                 subjects: vec![0],
             }),
+            looks: vec![1],
             quotas: vec![Quota { experiment: "start".into(), rounds: 1 }],
             predictions: Vec::new(),
             unknown: Nanos(1),
@@ -170,6 +171,7 @@ mod tests {
         all.extend(fields::<Manifest>());
         all.extend(fields::<Header>());
         all.extend(fields::<Begin>());
+        all.extend(fields::<Stop>());
         all.extend(fields::<RoundContext>());
         all.extend(fields::<Treatment>());
         all.extend(names_in(&sample()));

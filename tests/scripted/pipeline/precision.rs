@@ -78,6 +78,74 @@ fn a_precision_that_an_hour_does_not_reach_is_capped_aloud() {
     );
 }
 
+/// Both are ten times as noisy in their first launches, of which the pilot takes all, as in their later ones.
+const SETTLING: &str = "run start -s a=fake:time=1ms,noise=2,settles=20 -s b=fake:time=1.3ms,noise=2,settles=20 \
+                        --set prestate=idle --precision 5% --seed 7 -o DIR";
+
+#[test]
+fn a_run_ends_at_the_first_look_at_which_its_precision_is_reached() {
+    let dunnage = Dunnage::new();
+    let ran = dunnage.run(SETTLING);
+    assert_eq!(ran.code, 0, "{ran}");
+    let run = record::load(&dunnage.directory()).expect("a run directory");
+    let looks = run.plan.looks.clone();
+    let [first, half, all] = looks[..] else { panic!("{looks:?}: {ran}") };
+    assert!(all >= 100 && half == all.div_ceil(2) && first >= all / 4, "{looks:?}");
+    assert_eq!((run.complete_rounds(), run.plan.rounds), (first, first), "{ran}");
+    for told in [
+        format!("the run ends earlier where ±5.0 % is reached after {first} and {half} rounds"),
+        format!("look 1 of 3, after {first} of {all} rounds: the precision is reached"),
+    ] {
+        assert!(ran.stderr.contains(&told), "{told}\n{ran}");
+    }
+    // Every interval has a third of the error that it would have without looks.
+    let analysis = verdict::analyse(&run);
+    let level = 0.05 / (3 * run.plan.verdicts_of("start").expect("verdicts").asked) as f64;
+    let asked = analysis.findings.iter().find(|one| one.about.subject == "b").expect("a comparison");
+    assert!((asked.difference.expect("an interval").alpha.get() / level - 1.0).abs() < 1e-9);
+    assert!(analysis.precision.expect("an interval").share <= 0.05);
+    assert!(analysis.warnings.iter().all(|one| one.kind != "unfinished"), "{:?}", analysis.warnings);
+
+    let shown = dunnage.run("report DIR").stdout;
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    let told = format!("ended at look 1 of the looks that were fixed after {first}, {half}, {all} rounds");
+    assert!(words.contains(&told), "{told}\n{shown}");
+    let json = dunnage.run("report DIR --format json").stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(
+        (&json["precision"]["ended_at_look"], &json["precision"]["looks"][2]),
+        (&1.into(), &all.into())
+    );
+    let resumed = dunnage.run("resume DIR");
+    assert!(resumed.code == 0 && resumed.stderr.contains("is complete"), "{resumed}");
+    // A pack ends where its run did.
+    let packed = dunnage.run("pack DIR -o DIR.pack");
+    assert_eq!(packed.code, 0, "{packed}");
+    let pack = record::open(&dunnage.directory().with_extension("pack")).expect("a pack");
+    assert_eq!((pack.plan.rounds, pack.complete_rounds()), (first, first));
+}
+
+#[test]
+fn an_interrupted_run_in_stages_goes_on_to_the_look_that_ends_it() {
+    let dunnage = Dunnage::new();
+    assert_eq!(dunnage.run(SETTLING).code, 0);
+    let path = dunnage.directory().join("samples.jsonl");
+    let text = std::fs::read_to_string(&path).expect("samples");
+    let rounds = record::load(&dunnage.directory()).expect("a run directory").plan.rounds;
+    let stop = text.rfind("{\"stop\":").expect("it says where it ended");
+    // Killed before it could look, and in the middle of a stage.
+    for end in [stop, stop / 2] {
+        std::fs::write(&path, &text[..end]).expect("the file is ours");
+        let cut = record::load(&dunnage.directory()).expect("a run directory");
+        assert!(cut.plan.rounds > rounds && cut.complete_rounds() <= rounds, "{}", cut.plan.rounds);
+        let ran = dunnage.run("resume DIR");
+        assert_eq!(ran.code, 0, "{ran}");
+        assert!(ran.stderr.contains("look 1 of 3, after"), "{ran}");
+        let run = record::load(&dunnage.directory()).expect("a run directory");
+        assert_eq!((run.complete_rounds(), run.plan.rounds), (rounds, rounds), "{ran}");
+    }
+}
+
 #[test]
 fn a_plan_file_can_ask_for_a_precision() {
     let dunnage = Dunnage::new();

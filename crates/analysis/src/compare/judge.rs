@@ -20,7 +20,9 @@ pub(super) fn experiment(
     own.retain(|(_, keys)| !keys.is_empty());
     let plan = sides[0].first().filter(|_| !own.is_empty())?.plan();
     let family = family(about.metrics, &own);
-    let alpha = Alpha::shared_by(family);
+    // Each of two runs may have ended at any of its looks.
+    let looks = |side: &Vec<Ready<'_>>| if let [one] = &side[..] { one.plan().looks.len().max(1) } else { 1 };
+    let alpha = Alpha::shared_by(family * looks(&sides[0]) * looks(&sides[1]));
     let wanted: Vec<(usize, &(&Subject, Vec<&Key>))> =
         (0..about.metrics.len()).flat_map(|metric| own.iter().map(move |one| (metric, one))).collect();
     let mut lines = in_parallel(&wanted, |&(metric, (subject, keys))| {

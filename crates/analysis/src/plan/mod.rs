@@ -135,6 +135,10 @@ pub struct Plan {
     pub margins: Vec<FixedMargin>,
     /// The precision for which the number of rounds was computed from a pilot.
     pub precision: Option<Precision>,
+    /// The rounds after which a run for a precision looks whether it is reached, and then ends; the last are all. None
+    /// where it does not look.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub looks: Vec<usize>,
     /// The complete factorial among the subjects, where factors are declared.
     pub factorial: Option<Factorial>,
     /// Experiments that are in fewer rounds than the others.
@@ -344,7 +348,7 @@ impl Plan {
     pub fn alpha_for(&self, experiment: &str, role: Role) -> Alpha {
         let own = self.verdicts_of(experiment);
         let shared = own.map_or(0, |one| if role == Role::Control { one.controls } else { one.asked });
-        Alpha::shared_by(shared)
+        self.level(shared)
     }
 
     /// The time that a round with all cells takes.

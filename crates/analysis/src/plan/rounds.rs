@@ -64,7 +64,18 @@ impl Plan {
     /// The rounds that count and that an experiment is in.
     pub fn rounds_of(&self, experiment: &str) -> usize {
         let quota = self.quotas.iter().find(|quota| quota.experiment == experiment);
-        quota.map_or(self.rounds, |quota| quota.rounds.min(self.rounds))
+        quota.map_or(self.rounds, |quota| quota.rounds.min(self.certain()))
+    }
+
+    /// The rounds that a run has however early it ends.
+    fn certain(&self) -> usize {
+        self.looks.first().copied().unwrap_or(self.rounds)
+    }
+
+    /// The level of each of so many intervals that hold together. The looks at the precision share it too, so that it is
+    /// kept whichever of them ends the run, and by whatever rule.
+    pub fn level(&self, intervals: usize) -> Alpha {
+        Alpha::shared_by(intervals.max(1) * self.looks.len().max(1))
     }
 
     /// Whether an experiment is in the rounds before those that count.
@@ -76,8 +87,10 @@ impl Plan {
     /// of those, unless its samples replicate within.
     pub fn visits(&self, experiment: &str, round: usize) -> bool {
         let Some(counted) = round.checked_sub(self.warmups) else { return self.warms_up(experiment) };
-        let due = |rounds: usize| rounds * self.rounds_of(experiment) / self.rounds.max(1);
-        due(counted + 1) > due(counted)
+        // What has no quota is in the rounds after the first look, too.
+        let (own, certain) = (self.rounds_of(experiment), self.certain());
+        let due = |rounds: usize| rounds.min(certain) * own / certain.max(1);
+        own > certain || due(counted + 1) > due(counted)
     }
 
     /// How many samples are planned in the rounds before this one, warm-ups included.
@@ -91,9 +104,9 @@ impl Plan {
 impl Plan {
     /// The fewest rounds that leave room for the verdicts of every experiment that is in all of them.
     pub fn rounds_for_verdicts(&self) -> usize {
-        let needed = |one: &Verdicts| min_rounds(Alpha::shared_by(one.asked.max(one.controls)));
+        let needed = |one: &Verdicts| min_rounds(self.level(one.asked.max(one.controls)));
         let most = self.in_all_rounds().map(needed).max();
-        most.unwrap_or_else(|| min_rounds(Alpha::shared_by(0))) + SPARE_ROUNDS
+        most.unwrap_or_else(|| min_rounds(self.level(0))) + SPARE_ROUNDS
     }
 
     /// The experiments of which the planned rounds are too few for any verdict, each with the fewest that are enough.
@@ -161,6 +174,21 @@ mod tests {
         assert_eq!(visited, quota);
         let all = (0..both.rounds + both.warmups).map(|round| both.order(round).len()).sum::<usize>();
         assert_eq!(both.samples_before(both.rounds + both.warmups), all);
+    }
+
+    #[test]
+    fn what_is_in_fewer_rounds_is_done_at_the_first_look() {
+        let mut plan = plan(&["start", "primitives"], Rounds::Fixed(100));
+        plan.looks = vec![25, 50, 100];
+        let visited = |name: &str, rounds: usize| {
+            (0..rounds).filter(|round| plan.visits(name, round + plan.warmups)).count()
+        };
+        assert_eq!((visited("primitives", 25), visited("primitives", 100)), (BESIDE, BESIDE));
+        assert_eq!((visited("start", 25), visited("start", 100)), (25, 100));
+        assert_eq!(
+            plan.alpha("start").get() * 3.0,
+            Plan { looks: Vec::new(), ..plan.clone() }.alpha("start").get()
+        );
     }
 
     #[test]

@@ -53,6 +53,12 @@ pub fn read(file: &[u8]) -> Result<Plan> {
     if plan.predictions.len() > MOST_PREDICTIONS {
         bail!("the plan has {} predictions, more than can be judged", plan.predictions.len());
     }
+    let looks = &plan.looks;
+    if !looks.is_empty()
+        && (looks[0] == 0 || looks.last() != Some(&plan.rounds) || !looks.is_sorted_by(|a, b| a < b))
+    {
+        bail!("the plan looks after {looks:?} of {} rounds", plan.rounds);
+    }
     check_size(&plan)?;
     check_subjects(&plan)?;
     let count = plan.subjects.len();

@@ -11,7 +11,8 @@ use super::environment::{Environment, Order};
 use super::plan_file;
 use super::source::{ReadAt, Samples, Source, read_line};
 use super::wire::{
-    Begin, ENVIRONMENT, FORMAT, HEADER_FORMAT, Header, PLAN, RoundContext, SAMPLES, SampleLine, Treatment,
+    Begin, ENVIRONMENT, FORMAT, HEADER_FORMAT, Header, PLAN, RoundContext, SAMPLES, SampleLine, Stop,
+    Treatment,
 };
 use crate::experiment::Experiment;
 use crate::outcome::{Failure, Outcome, Sample};
@@ -125,6 +126,7 @@ impl Recorded {
 enum Item {
     Begin(usize),
     End(RoundContext),
+    Stop(usize),
     Treatment(usize, Vec<(String, String)>),
     Taken {
         cell: usize,
@@ -193,6 +195,7 @@ pub fn read(source: &Source) -> Result<Recorded> {
         part.missing.into_iter().for_each(|(name, why)| add_reason(&mut recorded.missing, &name, why));
         recorded.damaged += part.damaged;
     }
+    recorded.end_with_the_plan();
     Ok(recorded)
 }
 
@@ -314,6 +317,8 @@ fn parse_line(line: &[u8], wanted: &[&'static Experiment], part: &mut Part) {
         serde_json::from_slice(line).ok().map(|begin: Begin| Item::Begin(begin.begin))
     } else if line.starts_with(b"{\"end\"") {
         serde_json::from_slice(line).ok().map(Item::End)
+    } else if line.starts_with(b"{\"stop\"") {
+        serde_json::from_slice(line).ok().map(|stop: Stop| Item::Stop(stop.stop))
     } else if line.starts_with(b"{\"treatment\"") {
         serde_json::from_slice(line).ok().map(|one: Treatment| {
             let facts = one.facts.0.into_iter().map(|(name, fact)| (name.into_owned(), fact)).collect();
@@ -375,6 +380,7 @@ impl Recorded {
                 let round = context.end;
                 self.contexts[round] = Some(context);
             }
+            Item::Stop(rounds) if self.plan.looks.contains(&rounds) => self.plan.rounds = rounds,
             Item::Treatment(number, facts) if number < 1 << 20 => {
                 if self.treatments.len() <= number {
                     self.treatments.resize(number + 1, Vec::new());
@@ -398,6 +404,20 @@ impl Recorded {
                 self.failures.push(row)
             }
             _ => self.damaged += 1,
+        }
+    }
+
+    /// Drops the room for rounds that were not needed, where the run ended at a look.
+    fn end_with_the_plan(&mut self) {
+        let rounds = self.plan.rounds;
+        self.contexts.truncate(self.plan.warmups + rounds);
+        self.failures.retain(|row| row.round < self.contexts.len());
+        for series in &mut self.series {
+            series.values.iter_mut().for_each(|column| column.truncate(rounds));
+            series.positions.truncate(rounds);
+            series.predecessors.truncate(rounds);
+            series.treatments.truncate(rounds);
+            series.samples.truncate(rounds);
         }
     }
 

@@ -117,6 +117,13 @@ pub struct Begin {
     pub at: u64,
 }
 
+/// The run ended at a look, since the precision that was asked for was reached.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stop {
+    /// How many rounds count.
+    pub stop: usize,
+}
+
 /// A round is complete, with what the machine was like during it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RoundContext {

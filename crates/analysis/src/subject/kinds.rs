@@ -232,7 +232,7 @@ static PODMAN_KEYS: [Key; 13] = [
     ),
 ];
 
-static FAKE_KEYS: [Key; 11] = [
+static FAKE_KEYS: [Key; 12] = [
     Key::of("a", LEVELS).meaning("a factor"),
     Key::of("b", LEVELS).meaning("a factor"),
     Key::of("c", LEVELS).meaning("a factor"),
@@ -240,6 +240,8 @@ static FAKE_KEYS: [Key; 11] = [
         .meaning("what `returned` takes more when all of the named factors are high"),
     Key::of("time", Values::Duration).meaning("the median of `returned`"),
     Key::of("noise", Values::Number).meaning("the spread of its logarithm, in percent"),
+    Key::of("settles", Values::Number)
+        .meaning("in how many launches, the first ones, that spread is ten times as wide"),
     Key::of("drift", Values::Number)
         .meaning("how much slower each launch is than the one before, in percent"),
     Key::of("spike", Values::Number).meaning("every so many launches take ten times as long"),

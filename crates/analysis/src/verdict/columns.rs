@@ -3,7 +3,7 @@
 use crate::experiment::Metric;
 use crate::outcome::FailureClass;
 use crate::record::{Cause, Recorded};
-use crate::stats::{Alpha, Estimate, Sample};
+use crate::stats::{Estimate, Sample};
 use crate::units::Unit;
 
 /// One cell's own values.
@@ -72,7 +72,7 @@ pub(super) fn summary(run: &Recorded, columns: &Columns, cell: usize) -> CellSum
     let metrics = run.plan.metrics(&run.plan.cells[cell]);
     let of_metric = |metric| {
         let sample = columns.sample(cell, metric)?;
-        let median = Estimate::of_median(&sample, Alpha::FIVE_PERCENT);
+        let median = Estimate::of_median(&sample, run.plan.level(1));
         let (mean, deviation) = sample.mean_and_deviation();
         Some(MetricSummary { median, range: (sample.min(), sample.max()), mean, deviation })
     };

@@ -6,7 +6,7 @@
 
 use super::{CellSummary, Columns, Finding, Verdict};
 use crate::plan::{Layer, Plan, Relation};
-use crate::stats::{Alpha, NoiseFloor, Pairs};
+use crate::stats::{NoiseFloor, Pairs};
 
 /// The noise floor of one metric in one setting: what twins show.
 #[derive(Debug, Clone)]
@@ -43,7 +43,7 @@ pub(super) fn of_twins(
     let are_twins = |finding: &&Finding| plan.comparisons[finding.comparison].relation == Relation::Twin;
     let floor = |finding: &Finding| {
         let [one, other] = [finding.against, finding.cell].map(|cell| columns.get(cell, finding.metric));
-        let difference = Pairs::align(one, other)?.difference(Alpha::FIVE_PERCENT);
+        let difference = Pairs::align(one, other)?.difference(plan.level(1));
         let median = cells[finding.against].metrics[finding.metric].as_ref()?.median.value;
         let at_its_level = finding.difference.and_then(|difference| difference.interval);
         // That twins differ is a verdict.

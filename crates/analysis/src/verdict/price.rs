@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::columns::Columns;
 use crate::plan::Plan;
 use crate::record::Recorded;
-use crate::stats::{Alpha, Estimate, Pairs, Sample};
+use crate::stats::{Estimate, Pairs, Sample};
 
 /// The metric that prices are judged by: the first, the time itself.
 pub const JUDGED: usize = 0;
@@ -79,13 +79,13 @@ pub(super) fn all(run: &Recorded, columns: &Columns) -> Vec<Price> {
     for (cell, planned) in plan.cells.iter().enumerate() {
         let shared = match told(planned.experiment) {
             0 => continue,
-            all => Alpha::shared_by(all),
+            all => plan.level(all),
         };
         for metric in 0..plan.metrics(planned).len() {
             let reference = references[cell];
             let at = |level, sample: &Sample| Estimate::of_median(sample, level);
             prices.extend(difference(columns, cell, reference, metric).map(|sample| {
-                let (price, shared) = (at(Alpha::FIVE_PERCENT, &sample), at(shared, &sample));
+                let (price, shared) = (at(plan.level(1), &sample), at(shared, &sample));
                 Price { cell, reference, metric, price, shared }
             }));
         }
@@ -102,6 +102,7 @@ fn difference(columns: &Columns, cell: usize, reference: Option<usize>, metric: 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::Alpha;
 
     #[test]
     fn only_an_interval_below_zero_is_below_zero() {

@@ -12,7 +12,7 @@ use super::finding::sibling;
 use crate::experiment::Event;
 use crate::plan::{Entry, Layer};
 use crate::record::Recorded;
-use crate::stats::{Alpha, Estimate, Pairs};
+use crate::stats::{Estimate, Pairs};
 use crate::subject::Spec;
 
 /// How much of a subject's `returned` a floor alone would take.
@@ -58,7 +58,7 @@ pub(super) fn floor_shares(run: &Recorded, columns: &Columns) -> Vec<FloorShare>
             (weight.sum::<usize>(), Reverse(plan.is_original(*floor)), *floor)
         })?;
         let pairs = Pairs::align(columns.get(cell, 0), columns.get(beside, 0))?;
-        Some(FloorShare { cell, floor, unlike, share: pairs.ratio(timer, Alpha::FIVE_PERCENT)? })
+        Some(FloorShare { cell, floor, unlike, share: pairs.ratio(timer, plan.level(1))? })
     };
     (0..plan.cells.len()).filter_map(share).collect()
 }

@@ -88,7 +88,7 @@ fn own_rounds(report: &Report) -> String {
 /// How many verdicts each experiment gives, and at which level each of them stands.
 fn families(report: &Report) -> String {
     let asked = report.experiments.iter().filter(|one| one.verdicts_in_family > 0).map(|one| {
-        let level = confidence(Alpha::shared_by(one.verdicts_in_family));
+        let level = Alpha::new(one.verdict_level).map_or_else(String::new, confidence);
         format!("{} of {} at {level}", counted(one.verdicts_in_family, "verdict"), one.name)
     });
     match asked.collect::<Vec<_>>() {

@@ -4,7 +4,7 @@
 
 use super::super::setting::Setting;
 use super::{NAME, OUTPUTS};
-use crate::stats::{self, Alpha, Estimate, Pairs, Rng};
+use crate::stats::{self, Estimate, Pairs, Rng};
 use crate::units::Unit;
 use crate::verdict::View;
 use crate::verdict::table::{Column, ExperimentTable, Item};
@@ -52,7 +52,7 @@ fn metric(view: &View<'_>, cell: usize, name: &str) -> usize {
 fn difference(view: &View<'_>, (cell, against): (usize, usize), name: &str) -> Item {
     let values = |cell| view.columns.get(cell, metric(view, cell, name));
     match Pairs::align(values(against), values(cell)) {
-        Some(pairs) => Item::Interval(pairs.difference(Alpha::FIVE_PERCENT)),
+        Some(pairs) => Item::Interval(pairs.difference(view.plan().level(1))),
         None => Item::Nothing("no round has both values".into()),
     }
 }
@@ -134,7 +134,7 @@ fn way_out(view: &View<'_>) -> Option<ExperimentTable> {
     let row = |&(cell, against): &(usize, usize)| {
         let setting = shows_settings.then(|| Item::Text(setting_of(cell).to_string()));
         let written = view.columns.sample(cell, metric(view, cell, "output"));
-        let written = written.map(|all| Item::Interval(Estimate::of_median(&all, Alpha::FIVE_PERCENT)));
+        let written = written.map(|all| Item::Interval(Estimate::of_median(&all, plan.level(1))));
         let written = written.unwrap_or(Item::Nothing("not counted".into()));
         let rest = [written, difference(view, (cell, against), "returned")];
         [Item::Text(view.label(cell).to_owned())].into_iter().chain(setting).chain(rest).collect()
@@ -192,7 +192,7 @@ fn line(view: &View<'_>) -> Option<ExperimentTable> {
         if own.len() < 2 {
             continue;
         }
-        let Some(found) = stats::line(&points(view, &own), &mut rng, Alpha::FIVE_PERCENT) else {
+        let Some(found) = stats::line(&points(view, &own), &mut rng, plan.level(1)) else {
             continue;
         };
         let named = [Item::Text(plan.subjects[subject].label.clone())].into_iter();

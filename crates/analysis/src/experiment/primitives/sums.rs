@@ -1,7 +1,7 @@
 //! What the rungs of the ladder come to together, beside the last rung as a whole and an ordinary launch.
 
 use crate::experiment::start::START;
-use crate::stats::{Alpha, Estimate, Sample};
+use crate::stats::{Estimate, Sample};
 use crate::text::clean;
 use crate::verdict::View;
 use crate::verdict::price::{JUDGED, Sum};
@@ -20,7 +20,7 @@ pub fn sums(view: &View<'_>) -> Vec<Sum> {
             at = price.reference;
         }
         let prestate = view.cell(cell).setting.get("prestate")?;
-        let last = Estimate::of_median(&view.columns.sample(cell, JUDGED)?, Alpha::FIVE_PERCENT);
+        let last = Estimate::of_median(&view.columns.sample(cell, JUDGED)?, view.plan().level(1));
         let experiment = view.cell(cell).experiment;
         let (label, whole) = (clean(view.label(cell)), whole(view, cell, prestate));
         Some(Sum { experiment, label, prestate, rungs, last, whole })
@@ -38,5 +38,5 @@ fn whole(view: &View<'_>, like: usize, prestate: &str) -> Option<Estimate> {
     let values = |name| Some(view.columns.get(cell, view.metric_index(cell, name)?));
     let both = values("returned")?.iter().zip(values("probe_work")?);
     let values = both.filter_map(|(returned, work)| Some((*returned)? - (*work)?));
-    Some(Estimate::of_median(&Sample::new(values)?, Alpha::FIVE_PERCENT))
+    Some(Estimate::of_median(&Sample::new(values)?, view.plan().level(1)))
 }

@@ -1,6 +1,6 @@
 //! What cannot be a price, at a level that all prices of the experiment share.
 
-use crate::stats::{Alpha, Estimate, Pairs};
+use crate::stats::{Estimate, Pairs};
 use crate::verdict::price::{JUDGED, below_zero};
 use crate::verdict::{Suspect, View};
 
@@ -27,7 +27,7 @@ pub fn shorter_than_a_spawn(view: &View<'_>) -> Vec<Suspect> {
         }
         let pairs = Pairs::align(view.columns.get(spawn, JUDGED), view.columns.get(cell, JUDGED))?;
         let like = view.cells_of(view.cell(cell).experiment).filter_map(before);
-        let difference = pairs.difference(Alpha::shared_by(like.count()));
+        let difference = pairs.difference(view.plan().level(like.count()));
         below_zero(&difference).then(|| told(view, cell, &difference, spawn))
     })
 }

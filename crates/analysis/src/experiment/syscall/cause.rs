@@ -13,7 +13,7 @@
 
 use super::CALLS;
 use crate::plan::{Plan, Relation};
-use crate::stats::{self, Alpha, Share};
+use crate::stats::{self, Share};
 use crate::verdict::View;
 use crate::verdict::finding::{Finding, sibling};
 
@@ -75,7 +75,7 @@ pub fn asked(view: &View<'_>, experiment: &str) -> Vec<usize> {
 /// The causes of everything in an experiment that is slower than the baseline.
 pub fn causes(view: &View<'_>, experiment: &str) -> Vec<Cause> {
     let plan = &view.run.plan;
-    let alpha = Alpha::FIVE_PERCENT;
+    let alpha = plan.level(1);
     let with_finding = |index: usize| (index, &view.findings[index]);
     let slower = asked(view, experiment).into_iter().map(with_finding);
     let slower = slower.filter(|(_, finding)| finding.kind().is_worse());

@@ -11,7 +11,7 @@ use crate::record::{ComponentFacts, Recorded};
 use crate::report::text::clean;
 use crate::report::words::{shared_keys, without_keys};
 use crate::report::{predicted, summary};
-use crate::stats::{self, Alpha};
+use crate::stats;
 use crate::verdict::table::{ExperimentTable, Item};
 use crate::verdict::{self, Analysis, FloorShare, MOST_POINTS, MOST_STEPS, MetricSummary, Shape, Suspect};
 
@@ -127,7 +127,7 @@ fn one_experiment(run: &Recorded, analysis: &Analysis, name: &'static str) -> Op
         name,
         question: about.question,
         verdicts_in_family: family,
-        verdict_level: Alpha::shared_by(family).get(),
+        verdict_level: run.plan.alpha(name).get(),
         rounds: Some(run.plan.rounds_of(name)).filter(|rounds| *rounds < run.plan.rounds),
         settings,
         comparisons,

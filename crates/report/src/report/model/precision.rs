@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::plan;
 use crate::record::Recorded;
-use crate::report::text::{clean, percent};
+use crate::report::text::{clean, listed, percent};
 use crate::verdict::Analysis;
 
 /// A precision that was asked for, and what became of it.
@@ -15,6 +15,10 @@ pub struct Precision {
     pub foretold: plan::Precision,
     /// What the widest comparison reached; none if there is no interval.
     pub reached: Option<f64>,
+    /// The rounds after which the run was to look whether it is reached, the last being all; empty where it was not to.
+    pub looks: Vec<usize>,
+    /// The look that ended the run, from 1; none where none did, or not yet.
+    pub ended_at_look: Option<usize>,
     /// All of it in words.
     pub sentence: String,
 }
@@ -47,9 +51,21 @@ pub(super) fn precision(run: &Recorded, analysis: &Analysis) -> Option<Precision
         }
     };
     let reached = reached.map(|one| one.share);
+    let looks = &run.plan.looks;
+    let is_over = analysis.rounds == run.plan.rounds;
+    let ended_at_look = looks.iter().position(|look| is_over && *look == run.plan.rounds).map(|at| at + 1);
+    let ended =
+        ended_at_look.map_or("not at its end yet".to_owned(), |number| format!("ended at look {number}"));
+    let stages = match looks.len() {
+        0 => String::new(),
+        all => format!(
+            "; {ended} of the looks that were fixed after {} rounds, so that each interval has 1/{all} of its error and holds whichever look ends the run",
+            listed(looks, ", ")
+        ),
+    };
     let sentence = format!(
-        "±{} of the longer median was asked for in differences from the baseline; {pilot}; {became}",
+        "±{} of the longer median was asked for in differences from the baseline; {pilot}; {became}{stages}",
         percent(asked)
     );
-    Some(Precision { foretold, reached, sentence })
+    Some(Precision { foretold, reached, looks: looks.clone(), ended_at_look, sentence })
 }

@@ -4,7 +4,7 @@ use super::{Decided, One, Sentence, Topic, a, is_hidden, is_open};
 use crate::experiment::Event;
 use crate::plan::Layer;
 use crate::report::text::{in_brackets, joined, percent};
-use crate::stats::Alpha;
+use crate::stats::Estimate;
 use crate::units::{counted, three_digits};
 use crate::verdict::{Finding, HOPELESS, Verdict};
 
@@ -21,9 +21,9 @@ impl<'a> One<'a> {
         let tail = |one: &Decided<'a>| {
             let values = self.analysis.cells[one.finding.cell].metrics[one.finding.metric].as_ref()?;
             let multiple = values.range.1 / values.median.value;
-            multiple.is_finite().then_some((*one, multiple, values.median.rounds))
+            multiple.is_finite().then_some((*one, multiple, values.median))
         };
-        let (one, multiple, rounds) =
+        let (one, multiple, Estimate { rounds, alpha, .. }) =
             all.iter().filter_map(tail).max_by(|(_, one, _), (_, other, _)| one.total_cmp(other))?;
         let what = match self.event {
             Event::Once(what) => what.to_owned(),
@@ -37,7 +37,7 @@ impl<'a> One<'a> {
             three_digits(multiple),
             self.place(&one),
             counted(rounds, "round"),
-            percent(1.0 - Alpha::FIVE_PERCENT.get().powf(1.0 / rounds as f64))
+            percent(1.0 - alpha.get().powf(1.0 / rounds as f64))
         );
         Some(self.sentence(Topic::Risk, text, vec![one.finding]))
     }
