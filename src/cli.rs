@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
+use crate::subject::spec::parse_duration;
 use crate::watch::target::Engine;
 
 /// Measures what Linux containers cost, layer by layer, before the application does any work.
@@ -172,6 +173,16 @@ pack holds and what it lacks.")]
     },
 }
 
+/// A time in whole seconds, with or without its unit.
+fn seconds(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().or_else(|| Some(parse_duration(text)?.ceil() as u32));
+    match number {
+        Some(number @ 1..=3600) => Ok(number),
+        Some(number) => Err(format!("{number} is not in 1..=3600")),
+        None => Err("write seconds, or a time with its unit, as in `2min`".to_owned()),
+    }
+}
+
 /// What `sweep` removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Swept {
@@ -239,7 +250,7 @@ pub struct Selection {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Seconds after which a launch counts as hung; 60 unless given.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<u32>,
     /// A label of the run, kept with it and shown in reports; repeat for several.
     #[arg(long = "tag", value_name = "KEY=VALUE")]
@@ -409,4 +420,16 @@ pub enum Advised {
 pub enum Events {
     /// One JSON object a line, on standard output.
     Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_has_a_unit_or_is_in_seconds() {
+        assert_eq!(["90", "90s", "1.5min", "1ms"].map(seconds), [Ok(90), Ok(90), Ok(90), Ok(1)]);
+        assert_eq!(seconds("0"), Err("0 is not in 1..=3600".into()));
+        assert!(seconds("2h").is_err() && seconds("soon").is_err());
+    }
 }
