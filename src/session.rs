@@ -13,7 +13,7 @@ use crate::outcome::Abort;
 use crate::plan::{Entry, Ladder, Plan};
 use crate::record::{Environment, FilterFacts, SubjectFacts, Timer};
 use crate::report::text::in_shell;
-use crate::subject::{self, Cause, Place, RunContext, Spec, Subject, Unavailable, context};
+use crate::subject::{self, Cause, Place, RunContext, Spec, Subject, Unavailable, context, roots};
 use crate::sweep;
 use crate::sys::clock;
 use crate::sys::signals::Interrupts;
@@ -196,6 +196,8 @@ impl Session {
     /// default anyway is not listed a second time under its name.
     pub fn find(&mut self, wanted: Vec<Wanted>, trial: Trial) -> Result<()> {
         let Session { run, found, subjects } = self;
+        let is_foreign = |one: &Wanted| one.spec.name != "bare" && roots::foreign(&one.spec).is_some();
+        run.lays_in_the_probe |= wanted.iter().any(is_foreign);
         for Wanted { spec, ladder, origin, only_in, variant_of } in wanted {
             if run.interrupts.pending() {
                 return Err(Special::Interrupted.into());

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use super::account::Account;
-use super::treatment::{self, Expected, Network};
+use super::treatment::{Expected, Network};
 use super::{Cpu, Launch, Order, RunContext};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::message::{self, Inside, Message};
@@ -106,7 +106,7 @@ pub(super) fn concluded(
         return Err(Failure::new(FailureClass::Treatment, reason).into());
     }
     call.expected.check(&message.inside, &run.host)?;
-    let mut treatment = treatment::facts(&message.inside, &run.host);
+    let mut treatment = run.treatment(&message.inside);
     if call.expected.user_map.is_some() {
         treatment.push(("user_mapping", message.inside.uid_map.join(",")));
     }

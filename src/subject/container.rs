@@ -13,7 +13,7 @@ use super::channel::{self, Awaited, Channel};
 use super::client::{self, Terminal};
 use super::component::Client;
 use super::resources;
-use super::treatment::{self, Expected, Network};
+use super::treatment::{Expected, Network};
 use super::{
     Access, ContainerRequest, Joint, Launch, Mount, Offer, Order, Resident, RunContext, Spec, Subject, Work,
     addresses,
@@ -432,7 +432,7 @@ impl Draft<'_> {
         order: Order<'_>,
     ) -> Result<Entered, Failure> {
         let message = client::message_in(shown, ended, terminal, order)?;
-        let treatment = treatment::facts(&message.inside, &self.run.host);
+        let treatment = self.run.treatment(&message.inside);
         Ok(Entered { spawned: ended.spawned, returned: ended.returned, message, treatment })
     }
 

@@ -206,7 +206,7 @@ impl Containerd {
             // Limits are read back from the cgroup itself, which `ctr` mounts for nobody.
             add(&["--mount", "type=cgroup,src=cgroup,dst=/sys/fs/cgroup,options=ro:nosuid:noexec:nodev"]);
         }
-        if self.key("image").is_some_and(|image| image != "small") {
+        if run.lays_in_the_probe || self.key("image").is_some_and(|image| image != "small") {
             let source = run.place.executable.display();
             add(&["--mount", &format!("type=bind,src={source},dst={EXECUTABLE},options=rbind:ro")]);
         }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::Place;
+use super::{Place, treatment};
 use crate::outcome::Abort;
 use crate::probe::message::Inside;
 use crate::resource::{self, Owner, journals};
@@ -31,6 +31,9 @@ pub struct RunContext {
     pub allowed: Nanos,
     /// The seed of everything that is random in the run.
     pub seed: u64,
+    /// Whether every container gets the probe from the host, as one of somebody else's image must: so all of the run are
+    /// given the same.
+    pub lays_in_the_probe: bool,
     /// Tells the person what takes long, before it does and when it is done.
     pub tell: fn(&str),
     /// The clock of scripted subjects.
@@ -70,6 +73,7 @@ impl RunContext {
             host: Inside::default(),
             allowed: Nanos::from_millis(60_000),
             seed,
+            lays_in_the_probe: false,
             tell: |_| (),
             scripted: AtomicU64::new(1_000_000_000),
             filter: OnceLock::new(),
@@ -79,6 +83,14 @@ impl RunContext {
     /// The system call filter of the floor and of runtimes, where one was wanted.
     pub fn filter(&self) -> Option<&Filter> {
         self.filter.get()
+    }
+
+    /// What a subject's treatment was, as it is recorded.
+    pub(super) fn treatment(&self, inside: &Inside) -> Vec<(&'static str, String)> {
+        let mut facts = treatment::facts(inside, &self.host);
+        let is_laid_in = self.lays_in_the_probe && facts.contains(&("mnt", "private".to_owned()));
+        facts.extend(is_laid_in.then(|| ("probe", "laid in".to_owned())));
+        facts
     }
 
     /// Lets so much time pass on the clock of scripted subjects, and says when that began.

@@ -94,7 +94,7 @@ impl Engine {
             add(&["--mount", &format!("type=bind,source={host},target={inside}{access}")]);
         }
         let image = self.image();
-        if self.own_image() {
+        if self.own_image() && !run.lays_in_the_probe {
             add(&[image]);
         } else {
             let mount = format!("{}:/dunnage:ro", run.place.executable.display());

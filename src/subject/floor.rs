@@ -17,7 +17,7 @@ use super::filter;
 use super::limits;
 use super::resources::{self, Made, Offer, Wish};
 use super::roots;
-use super::treatment::{self, Cgroup, Expected};
+use super::treatment::{Cgroup, Expected};
 use super::{
     Apart, Broom, Description, Facts, Joint, Kind, Launch, Mount, Order, Place, RunContext, Spec, Subject,
     Unavailable, Work, kinds,
@@ -166,8 +166,9 @@ impl Floor {
             let reason = "mounts and images of others need a root of its own: leave `mounts` and `overlay` as they are";
             return Err(Failure::new(FailureClass::Unsupported, reason));
         }
-        let mounts = if is_whole { order.mounts() } else { &[] };
-        let additions = additions(&root, mounts, run)?;
+        let mounts = order.mounts();
+        let additions =
+            if is_whole { additions(&root, mounts, run)? } else { container::Additions::default() };
         let cgroups = CgroupPlan { way: keys::way(&self.about.spec), ..cgroups()? };
         cgroups.establish().map_err(|error| Failure::environment(error.to_string()))?;
         let filter = match self.about.spec.get("seccomp") {
@@ -220,12 +221,12 @@ fn additions(
     run: &RunContext,
 ) -> Result<container::Additions, Failure> {
     let is_foreign = root.config.is_some();
-    let probe =
-        is_foreign.then(|| (run.place.executable.clone(), EXECUTABLE.trim_start_matches('/').to_owned()));
+    let is_laid_in = is_foreign || run.lays_in_the_probe;
+    let probe = || (run.place.executable.clone(), EXECUTABLE.trim_start_matches('/').to_owned());
     let bind = |mount: &Mount| Ok(Mount { inside: roots::inside(&root.path, mount)?, ..mount.clone() });
     Ok(container::Additions {
         directory: is_foreign.then(|| root.directory().into()),
-        files: probe.into_iter().collect(),
+        files: is_laid_in.then(probe).into_iter().collect(),
         binds: mounts.iter().map(bind).collect::<Result<_, Failure>>()?,
     })
 }
@@ -264,8 +265,8 @@ fn launch_prepared(
     let name = run.next_name();
     let entry = run.note(container(&spec, &name))?;
     let account = Account::begin(run, &[]);
-    let launched = prepared.launch(&name);
     let reading = order.reading();
+    let launched = prepared.launch(&name);
     let mut running = match launched {
         Ok(running) => running,
         Err(failed) => {
@@ -295,7 +296,7 @@ fn launch_prepared(
         gone: gone.returned,
         look: Nanos(0),
         parts: Vec::new(),
-        treatment: treatment::facts(&message.inside, &run.host),
+        treatment: run.treatment(&message.inside),
         message,
         cpu,
     })

@@ -188,6 +188,8 @@ impl Oci {
             let env = image.environment().into_iter().map(Value::from).chain(usual);
             all["process"]["env"] = env.collect();
             all["process"]["cwd"] = json!(image.directory());
+        }
+        if run.lays_in_the_probe || self.image.is_some() {
             let (host, inside) = (run.place.executable.clone(), EXECUTABLE.into());
             config::add_bind(&mut all, &Mount { host, inside, access: super::Access::ReadOnly });
         }

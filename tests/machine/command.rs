@@ -262,6 +262,35 @@ fn output_comes_out_whole_by_every_way_and_none_where_it_is_discarded() {
 }
 
 #[test]
+fn two_images_are_given_the_same_and_differ_in_one_key() {
+    let test = "two_images_are_given_the_same_and_differ_in_one_key";
+    if lacks(test, Need::Docker) || lacks(test, Need::Crun) || lacks(test, Need::Root) {
+        return;
+    }
+    let image = Image::import("docker", test);
+    let dunnage = Dunnage::new();
+    let all = ["floor", "crun", "docker", "docker:client=api"];
+    let named: String = all.iter().map(|name| format!(" -s {name}")).collect();
+    for (directory, more, laid_in) in
+        [("DIR", format!(" -s {}", image.of("docker")), true), ("DIR-2", String::new(), false)]
+    {
+        let ran = dunnage.run(&format!(
+            "run start{named}{more} --no-vary --set prestate=primed --rounds 1 -o {directory}"
+        ));
+        assert_eq!(ran.code, 0, "{ran}");
+        let place = if laid_in { dunnage.directory() } else { dunnage.directory().with_file_name("run-2") };
+        let samples = fs::read_to_string(place.join("samples.jsonl")).unwrap();
+        let measured: Vec<&str> = samples.lines().filter(|line| line.contains("\"returned\"")).collect();
+        assert!(measured.len() >= all.len(), "{samples}");
+        assert!(measured.iter().all(|line| line.contains("\"probe\":\"laid in\"") == laid_in), "{samples}");
+    }
+    let plan =
+        fs::read_to_string(dunnage.directory().join("plan.json")).unwrap().replace(char::is_whitespace, "");
+    assert!(plan.contains("\"relation\":\"onekey\",\"key\":\"image\""), "{plan}");
+    nothing_is_left(&dunnage, &image);
+}
+
+#[test]
 fn a_command_is_tried_first_and_left_out_where_it_fails() {
     let test = "a_command_is_tried_first_and_left_out_where_it_fails";
     if lacks(test, Need::Root) {

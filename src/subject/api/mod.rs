@@ -185,7 +185,7 @@ impl Api {
         Described {
             spec: &self.engine.about.spec,
             image,
-            executable: (!self.engine.own_image()).then_some(&run.place.executable),
+            executable: (run.lays_in_the_probe || !self.engine.own_image()).then_some(&run.place.executable),
             detail: self.engine.about.expected.detail(),
             ulimits: &self.ulimits,
             stop_timeout: match self.server {

@@ -101,8 +101,9 @@ fn only_difference(one: &Entry, other: &Entry) -> Option<String> {
     let equal_ground = ["net", "log", "seccomp"].iter().all(known);
     match differences[..] {
         ["engine"] if !equal_ground => None,
-        // Another daemon has its own version, storage and age; another image its own mount.
-        ["host" | "image"] => None,
+        // Another daemon has its own version, storage and age; a process without an image runs the host's files.
+        ["host"] => None,
+        ["image"] if one.layer == Layer::Bare => None,
         [only] => Some(only.to_owned()),
         _ => None,
     }

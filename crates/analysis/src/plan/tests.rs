@@ -109,6 +109,9 @@ fn what_is_in_force_decides_and_not_what_was_typed() {
     let podman = |keys: &str| entry(&format!("podman{keys}"), Layer::Engine, Equalised, Some("runc"));
     assert_eq!(relation(docker(":log=none,seccomp=default"), docker(":log=none")), Some(Relation::Choice));
     assert_eq!(relation(docker(":log=default,seccomp=off"), docker("")), one("seccomp"));
+    assert_eq!(relation(docker(":image=fat"), docker("")), one("image"));
+    assert_eq!(relation(docker(":image=\"debian:12\""), docker("")), one("image"));
+    assert_eq!(relation(docker(":image=fat,net=none"), docker("")), None);
     assert_eq!(relation(podman(":log=none,net=none,seccomp=off"), docker(":log=none,net=none")), None);
     let crun = entry("crun", Layer::Runtime, AsInstalled, Some("crun"));
     assert_eq!(relation(entry("runc", Layer::Runtime, AsInstalled, Some("runc")), crun), one("runtime"));
