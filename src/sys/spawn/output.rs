@@ -86,7 +86,8 @@ impl Line {
     /// When it came, which is now, if it is among the whole lines of this text.
     pub fn among(&self, text: &[u8]) -> Option<Stamp> {
         let end = text.iter().rposition(|byte| *byte == b'\n')?;
-        let text = String::from_utf8_lossy(&text[..end]);
+        // With its end, so that a terminal's carriage return before it belongs to no line.
+        let text = String::from_utf8_lossy(&text[..=end]);
         let came = text.lines().any(|line| self.pattern.is_match(line)).then(clock::now)?;
         // Where this fails, whoever watches waits until it is late.
         let _ = std::fs::set_permissions(&self.told, Permissions::from_mode(0o666));
@@ -132,5 +133,18 @@ impl Reading {
     /// Whether it is read as it comes.
     pub fn is_at_once(&self) -> bool {
         !matches!(self, Reading::Late)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_found_when_it_is_whole_also_as_a_terminal_ends_it() {
+        let line = Line { pattern: Regex::new("^is ready$").unwrap(), told: PathBuf::from("/nonexistent") };
+        let came = |text: &[u8]| line.among(text).is_some();
+        assert!(came(b"is not\nis ready\n") && came(b"is not\r\nis ready\r\n"));
+        assert!(!came(b"is ready") && !came(b"is ready now\n"));
     }
 }
