@@ -10,28 +10,35 @@ use crate::units::Unit;
 /// How far a latency may be from the model's, as a share of that: waking and ticks are not in the model.
 const NEAR: f64 = 0.1;
 
-/// How a sentence ends where the model shows it.
-pub(super) const DECIDED: &str = ": the quota is the cause";
+/// What is said of the cause, and whether the model shows that it is the quota.
+pub(super) struct Told {
+    pub sentence: String,
+    pub is_shown: bool,
+}
 
-/// A sentence for each subject and load of which something was throttled.
-pub(super) fn sentences(rows: &[Row]) -> Vec<String> {
+/// For each subject and load of which something was throttled.
+pub(super) fn told_of(rows: &[Row]) -> Vec<Told> {
     let mut names: Vec<_> = rows.iter().map(|row| &row.name).collect();
     names.dedup();
     let sentence = |name: &[String; 2]| {
         let own: Vec<_> = rows.iter().filter(|row| row.name == *name).map(|row| &row.measured).collect();
-        Some(format!("`{}`, {}: {}", name[0], name[1], sentence(&own)?))
+        let Told { sentence, is_shown } = told_of_cells(&own)?;
+        Some(Told { sentence: format!("`{}`, {}: {sentence}", name[0], name[1]), is_shown })
     };
     names.into_iter().filter_map(sentence).collect()
 }
 
 /// Of cells that differ in nothing but their quota.
-fn sentence(cells: &[&Measured]) -> Option<String> {
+fn told_of_cells(cells: &[&Measured]) -> Option<Told> {
+    let open = |sentence| Told { sentence, is_shown: false };
     let throttled = |cell: &&&Measured| cell.throttled_share().map(Health::of_share) > Some(Health::Clear);
     let is_below = |cell: &&&Measured| !cell.is_control() && !cell.demand.is_at(cell.quota);
     let worst = best(cells.iter().filter(is_below).filter(throttled))?;
     let seen = format!("with {}{}", quota_in_words(worst.quota), told(worst));
     let Some(control) = best(cells.iter().filter(|cell| cell.is_control())) else {
-        return Some(format!("{seen}; no quota above the load was measured, so that the cause is not told"));
+        return Some(open(format!(
+            "{seen}; no quota above the load was measured, so that the cause is not told"
+        )));
     };
     let work = worst.work_share(control).map(|share| {
         let [less, all] = [worst, control].map(|cell| Unit::PerSecond.format(cell.work_rate()));
@@ -45,10 +52,10 @@ fn sentence(cells: &[&Measured]) -> Option<String> {
     );
     let off = [control, worst].into_iter().find_map(|cell| Some((cell, off_the_model(cell)?)));
     Some(match off {
-        None => format!("{both}{DECIDED}"),
+        None => Told { sentence: format!("{both}: the quota is the cause"), is_shown: true },
         Some((cell, off)) => {
             let quota = quota_in_words(cell.quota);
-            format!("{both}; that the quota is the cause is not told: with {quota}, {off}")
+            open(format!("{both}; that the quota is the cause is not told: with {quota}, {off}"))
         }
     })
 }
@@ -119,7 +126,9 @@ mod tests {
     }
 
     fn of(cells: &[Measured]) -> Option<String> {
-        sentence(&cells.iter().collect::<Vec<_>>())
+        let told = told_of_cells(&cells.iter().collect::<Vec<_>>())?;
+        assert_eq!(told.is_shown, told.sentence.ends_with(": the quota is the cause"));
+        Some(told.sentence)
     }
 
     fn without_a_quota() -> Measured {

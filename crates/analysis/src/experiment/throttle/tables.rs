@@ -48,13 +48,13 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
         Column::of_values("system time", Unit::Seconds),
     ];
     let title_of_work = "what that does to the work done, and what the kernel counted".to_owned();
-    let summary = cause::sentences(&rows);
+    let told = cause::told_of(&rows);
     let mut tables = vec![
         ExperimentTable {
             rows: rows.iter().map(items_of).collect(),
             notes: notes(&rows),
-            decided: summary.iter().filter(|one| one.ends_with(cause::DECIDED)).cloned().collect(),
-            summary,
+            decided: told.iter().filter(|one| one.is_shown).map(|one| one.sentence.clone()).collect(),
+            summary: told.into_iter().map(|one| one.sentence).collect(),
             ..ExperimentTable::new(super::NAME, TABLES[0], title, of_quotas)
         },
         ExperimentTable {

@@ -1,6 +1,6 @@
 //! What a window under a quota is called, and how its bursts are told.
 
-use super::cause::sentences;
+use super::cause::told_of;
 use super::rows::{Row, control};
 use super::suspects;
 use super::tables::band_in_words;
@@ -86,7 +86,7 @@ fn a_load_that_stops_by_the_clock_is_told_by_the_work_that_it_does() {
     assert_eq!(rows[0].measured.latency(0.5), rows[1].measured.latency(0.5), "its bursts tell nothing");
     let share = rows[1].measured.work_share(control(&rows, &rows[1]).unwrap()).unwrap();
     assert!((share - 0.2).abs() < 0.01, "{share}");
-    let told = &sentences(&rows)[0];
+    let told = &told_of(&rows)[0].sentence;
     assert!(told.contains("30 of 30 periods are throttled, 1.2"), "{told}");
     assert!(told.contains(", and 20.0 % of the control's work is done, 50.0 M/s of 250 M/s"), "{told}");
     assert!(told.ends_with("the quota is the cause") && !told.contains("burst"), "{told}");
