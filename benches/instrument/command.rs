@@ -132,10 +132,19 @@ fn compare(
 }
 
 /// One time by hyperfine, after an untimed run of the same command; it takes no fewer than two, of which
-/// the second counts.
+/// the second counts. The output is read from a pipe, as dunnage reads it.
 fn by_hyperfine(command: &str, times: &Path) -> Result<f64> {
     let output = Command::new("hyperfine")
-        .args(["--shell=none", "--style=none", "--runs", "2", "--prepare", command, "--export-json"])
+        .args([
+            "--shell=none",
+            "--style=none",
+            "--output=pipe",
+            "--runs",
+            "2",
+            "--prepare",
+            command,
+            "--export-json",
+        ])
         .arg(times)
         .arg(command)
         .stdin(Stdio::null())
