@@ -9,7 +9,7 @@ use super::exec;
 use super::lifecycle::ready;
 use super::{add, in_order, start, worked};
 use crate::experiment::command::ready::Ready;
-use crate::experiment::command::{NAME, Wanted, line};
+use crate::experiment::command::{self, NAME, Wanted, line};
 use crate::experiment::{QUIET, Setting};
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment, Sample};
 use crate::probe::message::{Done, Message};
@@ -19,6 +19,9 @@ use crate::units::{Nanos, Stamp};
 
 /// More than the time that a service has to end which is asked to.
 const STOPPING: Nanos = Nanos::from_millis(15_000);
+
+/// What the own cgroup was charged with at most, in bytes, or why that is not known.
+const CHARGED: &str = "charged_memory";
 
 /// Takes a sample.
 pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -> Result<Sample, Abort> {
@@ -197,18 +200,28 @@ fn serving(sample: &mut Sample, spawned: Stamp, done: &Done) -> Result<(), Failu
     Ok(())
 }
 
-/// The sample with what the start alone took, and the memory where it is the command's own.
+/// The sample with what the start alone took, and why it lacks figures of memory.
 fn complete(mut sample: Sample, start: Nanos) -> Sample {
     sample.counters.push(("start".into(), start.0));
-    match (sample.counter("most_memory"), sample.counter("own_memory")) {
-        (Some(most), Some(own)) if most > own => sample.counters.push(("peak_memory".into(), most)),
-        (most, own) => {
-            let (most, own) = (most.unwrap_or(0), own.unwrap_or(0));
-            let reason = format!(
-                "{most} bytes are not more than a child of the probe has before it executes anything ({own})"
-            );
-            sample.missing.push(("peak_memory".into(), reason));
-        }
+    if command::largest_process(&sample).is_none() {
+        let [most, own] = ["most_memory", "own_memory"].map(|name| sample.counter(name).unwrap_or(0));
+        let reason = format!(
+            "{most} bytes are not more than a child of the probe has before it executes anything ({own})"
+        );
+        sample.missing.push(("largest_process".into(), reason));
+    }
+    let unreadable = sample.treatment.iter().position(|(name, _)| name == CHARGED);
+    let unreadable = unreadable.map(|at| sample.treatment.remove(at).1);
+    let whose = sample.treatment.iter().find(|(name, _)| name == "cgroup").map(|(_, fact)| fact.as_str());
+    let missing = match whose {
+        Some("own") => unreadable,
+        Some("host") => Some(command::SHARED_CGROUP.to_owned()),
+        _ => Some("whether its cgroup is its own cannot be seen from inside".to_owned()),
+    };
+    if let Some(why) = missing {
+        // What others hold too says nothing of this container.
+        sample.counters.retain(|(name, _)| name != CHARGED);
+        sample.missing.push(("peak_memory".into(), why));
     }
     sample
 }
@@ -376,9 +389,31 @@ mod tests {
             let counters = vec![("most_memory".into(), most), ("own_memory".into(), own)];
             complete(Sample { counters, ..Sample::default() }, Nanos(5))
         };
-        assert_eq!(sample(2000, 1000).counter("peak_memory"), Some(2000));
-        assert_eq!(sample(1000, 1000).counter("peak_memory"), None);
-        assert_eq!(sample(1000, 1000).missing.len(), 1);
+        assert_eq!(command::largest_process(&sample(2000, 1000)), Some(2000));
+        assert_eq!(command::largest_process(&sample(1000, 1000)), None);
+        assert_eq!(sample(1000, 1000).missing.len(), 2);
         assert_eq!(sample(2000, 1000).counter("start"), Some(5));
+    }
+
+    #[test]
+    fn memory_that_a_cgroup_was_charged_with_counts_where_the_container_has_it_to_itself() {
+        let sample = |cgroup: &str, found: Result<i64, &str>| {
+            let mut sample = Sample::default();
+            sample.treatment.push(("cgroup".into(), cgroup.to_owned()));
+            match found {
+                Ok(bytes) => sample.counters.push((CHARGED.into(), bytes)),
+                Err(why) => sample.treatment.push((CHARGED.into(), why.to_owned())),
+            }
+            let sample = complete(sample, Nanos(5));
+            assert_eq!(sample.treatment.len(), 1);
+            let why = sample.missing.iter().find(|(name, _)| name == "peak_memory");
+            (sample.counter(CHARGED), why.map(|(_, why)| why.clone()))
+        };
+        assert_eq!(sample("own", Ok(7)), (Some(7), None));
+        assert_eq!(sample("own", Err("no file")), (None, Some("no file".to_owned())));
+        for (whose, told) in [("host", "shares"), ("unknown", "cannot be seen")] {
+            let (bytes, why) = sample(whose, Ok(7));
+            assert!(bytes.is_none() && why.is_some_and(|why| why.contains(told)), "{whose}");
+        }
     }
 }

@@ -218,7 +218,7 @@ fn every_launch_begins_from_the_same_root() {
     nothing_is_left(&dunnage, &image);
 }
 
-/// The values of a metric by subject and setting, as the csv has them.
+/// The values of a metric by subject and setting, as the csv has them, those that are missing apart.
 pub fn values(dunnage: &Dunnage, directory: &str, metric: &str) -> Vec<(String, f64)> {
     let csv = dunnage.run(&format!("report {directory} --format csv")).stdout;
     let mut rows = csv::Reader::from_reader(csv.as_bytes());
@@ -227,7 +227,7 @@ pub fn values(dunnage: &Dunnage, directory: &str, metric: &str) -> Vec<(String, 
     let field = |row: &csv::StringRecord, name: &str| {
         row[names.iter().position(|own| own == name).unwrap()].to_owned()
     };
-    let own = rows.iter().filter(|row| field(row, "metric") == metric);
+    let own = rows.iter().filter(|row| field(row, "metric") == metric && !field(row, "value").is_empty());
     own.map(|row| (field(row, "setting") + " " + &field(row, "label"), field(row, "value").parse().unwrap()))
         .collect()
 }
@@ -259,6 +259,45 @@ fn output_comes_out_whole_by_every_way_and_none_where_it_is_discarded() {
     assert!(through.iter().all(|(_, bytes)| *bytes == length.stdout.len() as f64), "{found:?}");
     assert!(discarded.iter().all(|(_, bytes)| *bytes == 0.0), "{found:?}");
     nothing_is_left(&dunnage, &image);
+}
+
+/// Two processes that hold 32 MB each at the same time: the second has gathered all but what is in the pipe while the first
+/// still holds what it writes.
+const TWO_THAT_HOLD: &str =
+    "head -c 32000000 /dev/zero | tail -c 32000000 | tail -c 32000000 | tail -c 1 >/dev/null";
+
+#[test]
+fn the_memory_of_all_processes_of_a_container_counts_together() {
+    let test = "the_memory_of_all_processes_of_a_container_counts_together";
+    if lacks(test, Need::Crun) || lacks(test, Need::Cgroup) || lacks(test, Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    let places = ["/bin", "/lib", "/lib64", "/usr"].iter().filter(|place| Path::new(place).exists());
+    let mounts: String = places.map(|place| format!(" --mount {place}:{place}:ro")).collect();
+    let engines = [("docker", Need::Docker), ("podman", Need::Podman)];
+    let ready = engines.iter().filter(|(_, need)| need.ready().is_ok()).map(|(name, _)| *name);
+    let contained: Vec<_> = ["floor", "crun"].into_iter().chain(ready).collect();
+    let subjects: String = contained.iter().map(|name| format!(" -s {name}")).collect();
+    let words = format!("run command -s bare{subjects} --rounds 1 --shell{mounts} -o DIR");
+    let ran = finished(dunnage.command(&words).args(["--cmd", TWO_THAT_HOLD]).output().unwrap());
+    assert_eq!(ran.code, 0, "{ran}");
+    let of = |metric: &str, label: &str| -> Vec<f64> {
+        let all = values(&dunnage, "DIR", metric).into_iter();
+        all.filter(|(named, _)| named.ends_with(&format!(" {label}"))).map(|(_, bytes)| bytes).collect()
+    };
+    for label in &contained {
+        let [whole, one] = ["peak_memory", "largest_process"].map(|metric| of(metric, label));
+        assert!(!whole.is_empty() && whole.iter().all(|bytes| *bytes >= 60e6), "{label} {whole:?}: {ran}");
+        assert!(one.iter().all(|bytes| (30e6..60e6).contains(bytes)), "{label} {one:?}: {ran}");
+    }
+    // On the host it has no cgroup to itself: no value, and the reason.
+    assert_eq!(of("peak_memory", "bare"), [0.0; 0]);
+    assert!(of("largest_process", "bare").iter().all(|bytes| (30e6..60e6).contains(bytes)), "{ran}");
+    let samples = fs::read_to_string(dunnage.directory().join("samples.jsonl")).unwrap();
+    assert!(samples.contains("shares its cgroup with other processes"), "{samples}");
+    assert!(!ran.stdout.contains("peak_memory is missing"), "{ran}");
+    assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod service;
 
 use self::service::Service;
 use super::{Report, Words};
+use crate::sys::cgroup::own;
 use crate::sys::command::{self, Program, Reaped};
 use crate::sys::{page_cache, raw};
 
@@ -64,7 +65,8 @@ pub fn work(words: Words, report: &mut Report<'_, '_>) {
     }
     let rest = words.from(7);
     let (own, arguments) = rest.split_at(rest.len().min(count as usize));
-    let Some(name) = arguments.first() else { return };
+    // The empty launch looks as well, so that what looking takes is in both.
+    let Some(name) = arguments.first() else { return say_what_was_charged(report) };
     let inherited = inherited(own);
     let environment: Vec<&CStr> =
         inherited.iter().map(CString::as_c_str).chain(own.iter().copied()).collect();
@@ -158,6 +160,14 @@ fn say_what_is_cached(path: &CStr, report: &mut Report<'_, '_>) {
     report.result("program_bytes", path.metadata().map_or(0, |about| about.len() as i64));
 }
 
+/// The most memory that our cgroup held so far, or why that is not known. Whose cgroup it is, the host knows.
+fn say_what_was_charged(report: &mut Report<'_, '_>) {
+    match own::peak_memory() {
+        Ok(bytes) => report.result("charged_memory", bytes as i64),
+        Err(missing) => report.note("charged_memory", missing),
+    }
+}
+
 /// With an `output` the command writes there, and to our standard error.
 fn start_and_wait(
     path: &CStr,
@@ -204,6 +214,7 @@ fn start_and_wait(
             report.result("system", reaped.system * 1000);
             report.result("most_memory", reaped.most_memory);
             report.result("own_memory", empty.map_or(0, |empty| empty.most_memory));
+            say_what_was_charged(report);
         }
     }
     report.result("status", reaped.status.into());

@@ -1,4 +1,4 @@
-//! The cgroup of the calling process, as it sees it: where it is, its CPU counters and its quota, read by the probe.
+//! The cgroup of the calling process, as it sees it: where it is, its CPU counters, its quota and its peak of memory, read by the probe.
 //!
 //! Counters are opened once, and each reading is one `pread` of each: `cpu.stat` in version 2; `cpu.stat`,
 //! `cpuacct.usage` and `cpuacct.stat` in version 1. Deliberately absent: limits of cgroups further up, and
@@ -21,6 +21,7 @@ const ROOT_INODE: u64 = 1;
 
 /// What is missing, in a whole sentence without its end.
 pub type Missing = &'static str;
+const NO_LIST: Missing = "there is no readable `/proc/self/cgroup`";
 
 /// The version and the directory of the own cgroup with this controller. Where the mount does not show it, what it
 /// shows is taken.
@@ -84,7 +85,7 @@ pub struct Quota {
 impl CpuCounters {
     /// Finds and opens them.
     pub fn open() -> Result<CpuCounters, Missing> {
-        let hierarchies = mounted().map_err(|_| "there is no readable `/proc/self/cgroup`")?;
+        let hierarchies = mounted().map_err(|_| NO_LIST)?;
         let (version, own) =
             directory(&hierarchies, "cpu").ok_or("its cgroup of the cpu controller is not to be seen")?;
         let open = |directory: &Path, name| File::open(directory.join(name)).ok();
@@ -154,6 +155,28 @@ pub(crate) fn quota_in(directory: &Path) -> Option<Quota> {
     let burst = one("cpu.max.burst").or_else(|| one("cpu.cfs_burst_us"));
     let nanos = |micros: u64| micros.saturating_mul(1000);
     Some(Quota { each: each.map(nanos), period: nanos(period.max(1)), burst: nanos(burst.unwrap_or(0)) })
+}
+
+/// The most memory in bytes that the own cgroup, and all below it, were charged with at any time: of processes, of the kernel
+/// for them, and of the page cache.
+pub fn peak_memory() -> Result<u64, Missing> {
+    let hierarchies = mounted().map_err(|_| NO_LIST)?;
+    let (version, own) =
+        directory(&hierarchies, "memory").ok_or("its cgroup of the memory controller is not to be seen")?;
+    peak_in(version, own)
+}
+
+fn peak_in(version: &Version, directory: &Path) -> Result<u64, Missing> {
+    let (file, missing) = match version {
+        Version::V1(_) => {
+            ("memory.max_usage_in_bytes", "its cgroup has no readable `memory.max_usage_in_bytes`")
+        }
+        Version::V2 => (
+            "memory.peak",
+            "its cgroup has no readable `memory.peak` (Linux before 5.19, or no memory controller)",
+        ),
+    };
+    fs::read(directory.join(file)).ok().and_then(|text| number(&text)).ok_or(missing)
 }
 
 /// The first bytes of a file as they are now.
@@ -290,6 +313,20 @@ mod tests {
         assert_eq!(of(&[("cpu.max", "max 100000\n")]), none);
         assert_eq!(of(&[("cpu.cfs_quota_us", "-1\n"), first[1]]), none);
         assert_eq!((of(&[]), of(&[("cpu.max", "")])), (None, None));
+    }
+
+    #[test]
+    fn the_peak_of_memory_is_a_number_or_a_reason() {
+        let top = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(top.path().join(name), text).unwrap();
+        let first = || peak_in(&Version::V1("memory".into()), top.path());
+        let second = || peak_in(&Version::V2, top.path());
+        assert!(first().unwrap_err().contains("max_usage") && second().unwrap_err().contains("5.19"));
+        write("memory.max_usage_in_bytes", "7000\n");
+        write("memory.peak", "");
+        assert_eq!((first(), second().is_err()), (Ok(7000), true));
+        write("memory.peak", "9000\n");
+        assert_eq!(second(), Ok(9000));
     }
 
     #[test]

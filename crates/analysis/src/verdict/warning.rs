@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::columns::{by_cell, resolution};
 use super::{CellSummary, Columns, Spikes};
 use crate::distinct;
+use crate::experiment::command::SHARED_CGROUP;
 use crate::plan::Plan;
 use crate::record::{Cause, Order, Recorded};
 use crate::stats;
@@ -121,7 +122,7 @@ pub(super) fn of_the_record(run: &Recorded) -> Vec<Warning> {
     }
     // Why there is no CPU time at all is told once, with the environment.
     let told = run.environment.no_cpu_accounting.as_ref();
-    let missing = run.missing.iter().filter(|(_, why)| Some(why) != told);
+    let missing = run.missing.iter().filter(|(_, why)| Some(why) != told && why != SHARED_CGROUP);
     warnings.extend(missing.map(|(name, why)| {
         let seen = format!("{name} is missing from samples: {why}");
         Warning::of_run("missing", seen, "`dunnage doctor` says what it needs")

@@ -13,6 +13,7 @@ pub mod tables;
 use super::question::{Event, Experiment, Metric, QUIET, nanos};
 use super::setting::{Setting, SettingKey, fits};
 use super::start::{CACHE, EMPTYING, is_cold};
+use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::subject::{Mount, Need};
 use crate::units::{Nanos, Unit};
@@ -23,10 +24,13 @@ pub const NAME: &str = "command";
 /// What a command is taken to last before it was tried.
 pub(super) const UNKNOWN: Nanos = Nanos::from_millis(1000);
 
+/// Why nothing says what a subject's cgroup was charged with: by design on `bare`, so nothing to warn of.
+pub const SHARED_CGROUP: &str = "the subject shares its cgroup with other processes, as `bare` does";
+
 /// Ways of a command's output, the usual one first.
 pub const OUTPUTS: [&str; 2] = ["through", "discard"];
 
-static METRICS: [Metric; 9] = [
+static METRICS: [Metric; 10] = [
     Metric::span("returned", "spawn", "returned").meaning(
         "the launch as seen from outside, from right before the system call that starts it until its \
          end was reported: start, command, and whatever teardown is waited for; holds the probe's own \
@@ -45,7 +49,16 @@ static METRICS: [Metric; 9] = [
         "CPU time of the command and of the children that it waited for: `user` and `system` together, \
          which the scheduler counts in nanoseconds and the kernel cuts to microseconds",
     ),
-    Metric::by("peak_memory", |sample| Some(sample.counter("peak_memory")? as f64))
+    Metric::by("peak_memory", |sample| Some(sample.counter("charged_memory")? as f64))
+        .of(Unit::Bytes, Margin::fixed(65536.0, 0.03))
+        .context()
+        .meaning(
+            "the most memory that the container's own cgroup was charged with at any one time until the command \
+             ended: all its processes together, what the kernel keeps for them, and the page cache of files \
+             that they read or wrote first; the runtime's part inside and the probe are in it, and with `exec` \
+             what came before; none where the cgroup is not the container's own, as on `bare`",
+        ),
+    Metric::by("largest_process", |sample| Some(largest_process(sample)? as f64))
         .of(Unit::Bytes, Margin::fixed(65536.0, 0.03))
         .context()
         .meaning(
@@ -64,6 +77,12 @@ static METRICS: [Metric; 9] = [
         .context()
         .meaning("what came out of the command's standard output at our end"),
 ];
+
+/// The largest resident set, in bytes, where it is above what a child of the probe begins with.
+pub fn largest_process(sample: &Sample) -> Option<i64> {
+    let own = sample.counter("own_memory")?;
+    sample.counter("most_memory").filter(|most| *most > own)
+}
 
 /// What a setting asks for.
 #[derive(Debug)]
