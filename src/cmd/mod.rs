@@ -24,6 +24,8 @@ mod sweep;
 mod trial;
 mod unpack;
 
+use std::io::ErrorKind;
+
 use clap::Parser;
 
 use crate::cli::{Cli, Command};
@@ -31,7 +33,7 @@ use crate::exit;
 
 /// Runs the command line and returns the exit code.
 pub fn main() -> i32 {
-    crate::sys::signals::ignore_broken_pipe();
+    crate::sys::signals::fail_instead_of_dying();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -78,7 +80,9 @@ fn with_hints_last(error: &anyhow::Error) -> String {
     const HINT: &str = "\n\nhint: ";
     let all: Vec<String> = error.chain().map(ToString::to_string).collect();
     let causes: Vec<&str> = all.iter().filter_map(|text| text.split(HINT).next()).collect();
-    let hints = all.iter().flat_map(|text| text.split(HINT).skip(1));
+    let too_large =
+        is_of_kind(error, ErrorKind::FileTooLarge).then_some("`ulimit -f` says how large a file may get");
+    let hints = too_large.into_iter().chain(all.iter().flat_map(|text| text.split(HINT).skip(1)));
     causes.join(": ") + &hints.map(|hint| format!("{HINT}{hint}")).collect::<String>()
 }
 
@@ -92,8 +96,12 @@ fn without_controls(text: &str) -> String {
 
 /// A reader that has seen enough is no error.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    is_of_kind(error, ErrorKind::BrokenPipe)
+}
+
+fn is_of_kind(error: &anyhow::Error, wanted: ErrorKind) -> bool {
     let kinds = error.chain().filter_map(|cause| cause.downcast_ref::<std::io::Error>());
-    kinds.map(std::io::Error::kind).any(|kind| kind == std::io::ErrorKind::BrokenPipe)
+    kinds.map(std::io::Error::kind).any(|kind| kind == wanted)
 }
 
 /// Tells something to a person who watches: talk goes to standard error. Names of files may come from anywhere.

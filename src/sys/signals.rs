@@ -98,9 +98,12 @@ pub(crate) fn end_at(signal: i32) {
     raw::signal_mask(libc::SIG_UNBLOCK, raw::mask_of(signal));
 }
 
-/// Turns writing into a closed pipe from a death into an error, so that a run whose reader went
-/// away still cleans up after itself. Children start with the default action again.
-pub fn ignore_broken_pipe() {
+/// Turns writing into a closed pipe, and beyond the limit of file sizes, from a death into an error, so that a run whose
+/// reader went away or whose file may not grow still cleans up after itself. Children start with the default actions.
+pub fn fail_instead_of_dying() {
+    extern "C" fn go_on(_: i32) {}
     // SAFETY: installs the ignoring action, no handler.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+    // SAFETY: the handler does nothing. Unlike the ignoring action it ends with exec, so children need no reset.
+    unsafe { libc::signal(libc::SIGXFSZ, go_on as *const () as libc::sighandler_t) };
 }

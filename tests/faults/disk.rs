@@ -37,6 +37,44 @@ fn a_full_disk_ends_the_run_and_keeps_the_samples() {
 }
 
 #[test]
+fn a_file_that_may_not_grow_ends_the_run_and_keeps_the_samples() {
+    let dunnage = Dunnage::new();
+    // What is kept in the state directory is there before the limit.
+    let first = dunnage.run("run start -s a=fake --rounds 1 -o DIR-first");
+    assert_eq!(first.code, 0, "{first}");
+    let limited = |arguments: &str, last: &[&str]| {
+        let mut command = dunnage.command(arguments);
+        command.args(last);
+        let mut shell = Command::new("sh");
+        shell
+            .args(["-c", "ulimit -f 64; exec \"$0\" \"$@\""])
+            .arg(command.get_program())
+            .args(command.get_args());
+        shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        finished(shell.current_dir(command.get_current_dir().unwrap()).output().unwrap())
+    };
+    let ran = limited("run start -s a=fake --rounds 500 -o DIR", &[]);
+    assert_eq!(ran.code, 1, "{ran}");
+    assert_eq!(ran.stderr.matches("error: ").count(), 1, "{ran}");
+    for words in [
+        "what was measured before is in",
+        "the samples before them are kept",
+        "File too large",
+        "`ulimit -f`",
+    ] {
+        assert!(ran.stderr.contains(words), "{words}: {ran}");
+    }
+    let report = dunnage.run("report DIR");
+    assert!(report.code == 0 && report.stdout.contains("of 500 rounds"), "{report}");
+    assert_eq!(dunnage.left_in_state(), Vec::<std::path::PathBuf>::new());
+    // Programs that are started have the default action, and die of it as they do without us.
+    let grows =
+        format!("dd if=/dev/zero of={} bs=100k count=1", dunnage.state().with_file_name("grown").display());
+    let ran = limited("check command -s bare", &["--cmd", &grows]);
+    assert!(ran.stdout.contains("ended with signal 25"), "{ran}");
+}
+
+#[test]
 fn a_full_state_directory_is_one_error_with_a_hint() {
     if lacks("a_full_state_directory_is_one_error_with_a_hint", Need::Root) {
         return;
