@@ -64,6 +64,14 @@ impl Progress {
         Ok(())
     }
 
+    /// Tells something beside the events, above the bar where there is one.
+    pub fn tell(&self, line: String) {
+        match self {
+            Progress::Bar(bar, _) => bar.println(line),
+            _ => drop(writeln!(std::io::stderr(), "{line}")),
+        }
+    }
+
     /// The last round is over. How often each failure happened that was told once is told now.
     pub fn finish(&self) {
         if let Progress::Bar(bar, _) = self {

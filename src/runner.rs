@@ -95,18 +95,28 @@ impl Past {
     }
 }
 
-/// Carries out the rounds of a plan from `first` on. `subjects` belong to the plan's, by index.
+/// What became of subjects and cells so far: who is left alone stays so in every part of a run.
+#[derive(Debug, Default)]
+pub struct Tried {
+    /// By subject, how often it timed out in a row.
+    timeouts: Vec<usize>,
+    /// By cell.
+    pasts: Vec<Past>,
+}
+
+/// Carries out the rounds of a plan from `first` on. `subjects` belong to the plan's, by index, and so does what was tried.
 /// An error of the listener (a full disk) ends the run; a failure of a subject does not.
 pub fn run(
     plan: &Plan,
     first: usize,
-    subjects: &mut [Box<dyn Subject>],
+    (subjects, tried): (&mut [Box<dyn Subject>], &mut Tried),
     run: &RunContext,
     context: &mut dyn FnMut() -> RoundContext,
     listen: &mut dyn FnMut(&Event<'_>) -> Result<()>,
 ) -> Result<Ending> {
-    let mut timeouts = vec![0; subjects.len()];
-    let mut pasts = vec![Past::None; plan.cells.len()];
+    let Tried { timeouts, pasts } = tried;
+    timeouts.resize(subjects.len(), 0);
+    pasts.resize(plan.cells.len(), Past::None);
     for round in first..plan.warmups + plan.rounds {
         listen(&Event::RoundBegins { round })?;
         let mut predecessor = None;

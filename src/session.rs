@@ -13,6 +13,7 @@ use crate::outcome::Abort;
 use crate::plan::{Entry, Ladder, Plan};
 use crate::record::{Environment, FilterFacts, SubjectFacts, Timer};
 use crate::report::text::in_shell;
+use crate::runner::Tried;
 use crate::subject::{self, Cause, Place, RunContext, Spec, Subject, Unavailable, context, roots};
 use crate::sweep;
 use crate::sys::clock;
@@ -27,6 +28,8 @@ pub struct Session {
     pub found: Found,
     /// What the run lends to its subjects.
     pub run: RunContext,
+    /// What became of them in rounds so far, those of a pilot among them.
+    pub tried: Tried,
 }
 
 /// What a search for subjects came to.
@@ -189,13 +192,13 @@ impl Session {
             }
             Abort::Interrupted => Special::Interrupted.into(),
         })?;
-        Ok(Session { run, found: Found::default(), subjects: Vec::new() })
+        Ok(Session { run, found: Found::default(), subjects: Vec::new(), tried: Tried::default() })
     }
 
     /// Prepares the wanted subjects and tries each. What fails is listed with its reason. A runtime that an engine takes by
     /// default anyway is not listed a second time under its name.
     pub fn find(&mut self, wanted: Vec<Wanted>, trial: Trial) -> Result<()> {
-        let Session { run, found, subjects } = self;
+        let Session { run, found, subjects, .. } = self;
         let is_foreign = |one: &Wanted| one.spec.name != "bare" && roots::foreign(&one.spec).is_some();
         run.lays_in_the_probe |= wanted.iter().any(is_foreign);
         for Wanted { spec, ladder, origin, only_in, variant_of } in wanted {
@@ -271,7 +274,7 @@ impl Session {
 
     /// What a reader must know about this machine and the programs to judge the run.
     pub fn environment(&self) -> Environment {
-        let Session { run, found, subjects } = self;
+        let Session { run, found, subjects, .. } = self;
         let labels = found.entries.iter().map(|entry| entry.label.clone());
         let subjects = labels.zip(subjects.iter().map(|subject| facts_of(&subject.about().facts)));
         let unavailable = found.unavailable.iter().map(|(name, why)| {

@@ -21,10 +21,10 @@ pub(super) fn carry_out(
     mut progress: Progress,
 ) -> Result<Ending> {
     let mut watch = Watch::default();
-    let Session { run, subjects, .. } = session;
-    let mut to = |end: usize, from: usize, writer: &mut Writer| {
+    let Session { run, subjects, tried, .. } = session;
+    let mut to = |end: usize, from: usize, writer: &mut Writer, progress: &mut Progress| {
         let stage = Plan { rounds: end, ..plan.clone() };
-        runner::run(&stage, from, subjects, run, &mut || watch.read(), &mut |event| {
+        runner::run(&stage, from, (subjects, tried), run, &mut || watch.read(), &mut |event| {
             match event {
                 Event::RoundBegins { round } => writer.begin_round(*round)?,
                 Event::CellEnds(row) => writer.sample(row)?,
@@ -40,22 +40,20 @@ pub(super) fn carry_out(
             if look == plan.rounds || plan.warmups + look < from {
                 continue;
             }
-            if to(look, from, writer)? == Ending::Interrupted {
+            if to(look, from, writer, &mut progress)? == Ending::Interrupted {
                 return Ok(Ending::Interrupted);
             }
             from = plan.warmups + look;
             let is_reached = precision::is_reached(&record::load(writer.directory())?);
             let (number, all) = (index + 1, plan.looks.len());
             let follows = if is_reached { "the precision is reached" } else { "not precise enough yet" };
-            super::tell(&format!(
-                "look {number} of {all}, after {look} of {} rounds: {follows}",
-                plan.rounds
-            ));
+            let rounds = plan.rounds;
+            progress.tell(format!("look {number} of {all}, after {look} of {rounds} rounds: {follows}"));
             if is_reached {
                 return writer.stop(look).map(|()| Ending::Complete);
             }
         }
-        to(plan.rounds, from, writer)
+        to(plan.rounds, from, writer, &mut progress)
     })();
     progress.finish();
     ending

@@ -126,6 +126,21 @@ fn a_run_ends_at_the_first_look_at_which_its_precision_is_reached() {
 }
 
 #[test]
+fn a_subject_that_timed_out_is_left_alone_in_every_stage() {
+    let dunnage = Dunnage::new();
+    // Its thirtieth launch is after the pilot, in the first stage.
+    let subjects = format!("{NOISY} -s c=fake:time=1ms,hang=30");
+    let ran =
+        dunnage.run(&format!("run start {subjects} --set prestate=idle --precision 5% --seed 7 -o DIR"));
+    assert!(ran.stderr.contains("look 2 of 3, after"), "{ran}");
+    let run = record::load(&dunnage.directory()).expect("a run directory");
+    let hanging = run.plan.subjects.iter().filter(|one| one.spec.to_string().contains("hang")).count();
+    let samples = std::fs::read_to_string(dunnage.directory().join("samples.jsonl")).expect("samples");
+    assert_eq!(samples.matches("hangs by its script").count(), 2 * hanging, "{ran}");
+    assert!(samples.contains("it timed out 2 times in a row"), "{ran}");
+}
+
+#[test]
 fn an_interrupted_run_in_stages_goes_on_to_the_look_that_ends_it() {
     let dunnage = Dunnage::new();
     assert_eq!(dunnage.run(SETTLING).code, 0);
