@@ -8,10 +8,10 @@ use dunnage_analysis::distinct;
 
 use super::named;
 use crate::exit::usage;
-use crate::experiment::{self, Experiment};
+use crate::experiment::{self, Experiment, command};
 use crate::plan::{Chosen, FixedMargin, Ladder, again};
 use crate::plan_file::{GivenMargin, Typed};
-use crate::report::text::{meant, quoted};
+use crate::report::text::{in_shell, meant, quoted};
 use crate::session::{Origin, Wanted};
 use crate::stats::Margin;
 use crate::subject::spec::parse_duration;
@@ -26,17 +26,24 @@ pub fn experiments(names: &[Typed]) -> Result<Vec<&'static str>> {
     if names.iter().any(|name| name.text == "all") {
         return Ok(experiment::ALL.iter().map(|experiment| experiment.name).collect());
     }
-    let known = names.iter().map(|name| Ok(experiment_named(name)?.name));
+    let known = names.iter().map(|name| Ok(experiment_named(name, names)?.name));
     Ok(distinct(known.collect::<Result<Vec<_>>>()?))
 }
 
-fn experiment_named(name: &Typed) -> Result<&'static Experiment> {
+/// The experiment of this name, one of `all` that were given. What resembles none may be a person's own command.
+fn experiment_named(name: &Typed, all: &[Typed]) -> Result<&'static Experiment> {
     experiment::find(&name.text).ok_or_else(|| {
         let names = || experiment::ALL.iter().map(|experiment| experiment.name);
         let (text, valid) = (&name.text, quoted(names()));
         let meant = meant(text, names().chain(["all"]));
+        let words = all.iter().map(|one| one.text.clone()).filter(|one| experiment::find(one).is_none());
+        let line = [command::line::join(&words.collect::<Vec<_>>())];
+        let own = match meant.is_empty() && !all.is_empty() {
+            true => format!("\n\nhint: a command of your own: `dunnage run command --cmd {}`", in_shell(line)),
+            false => String::new(),
+        };
         name.wrong(format!(
-            "there is no experiment `{text}`\n\nhint: {meant}experiments are {valid}; `all` means every one"
+            "there is no experiment `{text}`\n\nhint: {meant}experiments are {valid}; `all` means every one{own}"
         ))
     })
 }
@@ -176,7 +183,7 @@ pub fn margins(given: &[GivenMargin]) -> Result<Vec<FixedMargin>> {
 }
 
 fn margin(given: &GivenMargin) -> Result<FixedMargin> {
-    let experiment = experiment_named(&given.experiment)?;
+    let experiment = experiment_named(&given.experiment, &[])?;
     let name = &given.metric.text;
     let Some(metric) = experiment.metrics.iter().find(|metric| metric.name == name) else {
         let names = || experiment.metrics.iter().map(|metric| metric.name);
