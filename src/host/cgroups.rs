@@ -114,6 +114,45 @@ impl Cgroups {
     }
 }
 
+/// Among whom CPUs that are not enough for all are shared, as a process on the host sees it that has a session of its own.
+/// A container in its cgroup has one share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CpuShare {
+    /// It has one, too: its session is an autogroup.
+    Own,
+    /// It takes part in that of the cgroup that we are in.
+    Cgroup,
+    /// Each of its threads has one: autogroups are switched off.
+    Threads,
+}
+
+impl CpuShare {
+    /// What the machine tells; nothing of a kernel that was built without autogroups.
+    pub fn gather(tree: &Tree) -> Option<CpuShare> {
+        let text = |path: &str| tree.text(path).unwrap_or_default();
+        let hierarchies = cgroup::parse(&text("/proc/self/mountinfo"), &text("/proc/self/cgroup"));
+        let counts = cgroup::with_controller(&hierarchies, "cpu").is_some_and(|one| {
+            let own = one.own.iter().flat_map(|own| own.ancestors());
+            let mut own = own.take_while(|place| *place != one.mount);
+            own.any(|place| one.version != Version::V2 || tree.has(place.join("cpu.weight")))
+        });
+        match (counts, tree.switch("/proc/sys/kernel/sched_autogroup_enabled")?) {
+            (true, _) => Some(CpuShare::Cgroup),
+            (false, true) => Some(CpuShare::Own),
+            (false, false) => Some(CpuShare::Threads),
+        }
+    }
+
+    /// The name in `env.json`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            CpuShare::Own => "own",
+            CpuShare::Cgroup => "cgroup",
+            CpuShare::Threads => "threads",
+        }
+    }
+}
+
 /// The rows of `/proc/cgroups` whose last column is 0.
 fn disabled_controllers(table: &str) -> Vec<String> {
     let rows = table.lines().filter(|line| !line.starts_with('#'));
@@ -185,6 +224,24 @@ mod tests {
         assert_eq!(read(&format!("{named}{V2}"), &["cpu"]).mode, CgroupMode::V2);
         assert_eq!(read(named, &[]).mode, CgroupMode::Absent);
         assert_eq!(read("", &[]).mode, CgroupMode::Absent);
+    }
+
+    #[test]
+    fn a_share_of_the_cpus_is_a_sessions_unless_a_cgroup_has_it() {
+        let share = |mounts: &str, own: &str, autogroups: &str, weight: &str| {
+            let tree = Tree::planted(&[("/proc/self/mountinfo", mounts), ("/proc/self/cgroup", own)]);
+            tree.plant("/proc/sys/kernel/sched_autogroup_enabled", autogroups);
+            tree.plant(&format!("/sys/fs/cgroup/{weight}/cpu.weight"), "100");
+            CpuShare::gather(&tree)
+        };
+        assert_eq!(share(V1, "3:cpu,cpuacct:/\n4:memory:/user\n", "1", "x"), Some(CpuShare::Own));
+        assert_eq!(share(V1, "3:cpu,cpuacct:/\n", "0", "x"), Some(CpuShare::Threads));
+        assert_eq!(share(V1, "3:cpu,cpuacct:/user\n", "1", "x"), Some(CpuShare::Cgroup));
+        // In version 2 a group counts only where the controller was given to it.
+        let own = "0::/user.slice/session.scope\n";
+        assert_eq!(share(V2, own, "1", "user.slice"), Some(CpuShare::Cgroup));
+        assert_eq!(share(V2, own, "1", "system.slice"), Some(CpuShare::Own));
+        assert_eq!(CpuShare::gather(&Tree::planted(&[])), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::cgroups::Cgroups;
+use super::cgroups::{Cgroups, CpuShare};
 use super::cpu::Cpu;
 use super::isolation::{Containment, Virtualisation};
 use super::mounts::{Disk, Storage};
@@ -125,6 +125,7 @@ pub fn told(state_directory: &Path) -> BTreeMap<String, String> {
         ("cgroup_mode", Some(facts.cgroups.mode.name().to_owned())),
         ("cgroup_v1_controllers", Some(v1.collect::<Vec<_>>().join(","))),
         ("cgroup_v2_controllers", facts.cgroups.v2.map(|v2| v2.controllers.join(","))),
+        ("cpu_share", CpuShare::gather(&tree).map(|share| share.name().to_owned())),
         ("security_modules", tree.line("/sys/kernel/security/lsm")),
         ("user", number(facts.own.user)),
         ("capabilities", facts.own.capabilities.map(|set| format!("{set:#x}"))),

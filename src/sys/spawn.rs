@@ -30,7 +30,7 @@ pub(in crate::sys) use super::child::{c_string, reap};
 use super::identity::{self, Identity};
 use super::signals::Interrupts;
 use super::socket::{Patience, READABLE, Stopped, Waited};
-use super::steps::{self, Step, number};
+use super::steps::{self, Step};
 use super::{clock, pidfd};
 use crate::units::{Nanos, Stamp};
 
@@ -263,7 +263,7 @@ impl Program {
             steps.extend(identity.steps());
         }
         // What `posix_spawn` is told to do for everybody else.
-        steps.push(Step::call("make process group", "", libc::SYS_setpgid, [number(0), number(0)]));
+        steps.push(Step::call("make session", "", libc::SYS_setsid, []));
         steps.extend(steps::set_up_streams(streams));
         steps.extend(steps::clean_signals());
         let path = Path::new(OsStr::from_bytes(self.path.to_bytes()));
@@ -414,6 +414,20 @@ mod tests {
         let interrupts = Interrupts::install().unwrap();
         let program = Program::new(Path::new(path), arguments).unwrap();
         start(&program).unwrap().wait(allowed, Some(&interrupts))
+    }
+
+    #[test]
+    fn a_program_has_a_session_to_itself_and_so_a_share_of_the_cpus() {
+        let says = |place: &str| {
+            String::from_utf8(run("/bin/cat", &[place], Nanos::from_millis(5000)).unwrap().stdout)
+        };
+        let stat = says("/proc/self/stat").unwrap();
+        let pid = stat.split(' ').next().unwrap();
+        assert_eq!(stat.rsplit(") ").next().unwrap().split(' ').nth(3), Some(pid), "{stat}");
+        // A kernel without autogroups has no such file.
+        if let Ok(ours) = std::fs::read_to_string("/proc/self/autogroup") {
+            assert_ne!(says("/proc/self/autogroup").unwrap(), ours);
+        }
     }
 
     #[test]

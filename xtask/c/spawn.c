@@ -48,7 +48,7 @@ int main(int count, char **values) {
     if (with_entry && pipe2(output, O_CLOEXEC) < 0) refused("pipe2", errno);
     if (with_entry) fcntl(output[0], F_SETFL, O_NONBLOCK);
 
-    /* As dunnage starts its children: streams, a process group of their own, clean signals. */
+    /* As dunnage starts its children: streams, a session of their own, clean signals. */
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, null, 0);
@@ -62,9 +62,8 @@ int main(int count, char **values) {
     sigaddset(&broken_pipe, SIGPIPE);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &broken_pipe);
-    posix_spawnattr_setpgroup(&attributes, 0);
     posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+                             POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
 
     char line[64], text[65536];
     setvbuf(stdout, NULL, _IOLBF, 0);

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Check, Finding, check};
+use crate::host::cgroups::CpuShare;
 use crate::report::text::listed;
 use crate::units::Nanos;
 
@@ -33,6 +34,20 @@ pub(super) const CHECKS: &[Check] = &[
             .advice("run it without `taskset`, outside of a control group with a CPU limit")
             .unless(usable >= threads, format!("dunnage may use all {threads} CPUs"))
     }),
+    check(
+        "cpu-share",
+        "on a busy machine a container has one share of the CPUs, whatever runs beside it",
+        |view| {
+            let shared =
+                |whose: &str| Finding::note(format!("`bare` has {whose}, a container one of its own"));
+            Some(match CpuShare::gather(&view.tree)? {
+            CpuShare::Own => Finding::ok("`bare` has one of its own, too: its session's"),
+            CpuShare::Cgroup => shared("a part of the share of the cgroup that dunnage is in")
+                .advice("keep the machine idle, or start dunnage in a cgroup of its own: `systemd-run --scope dunnage …`"),
+            CpuShare::Threads => shared("a share for each thread").command("sysctl kernel.sched_autogroup_enabled=1"),
+        })
+        },
+    ),
     check("smt", "threads of one core slow each other down", |view| {
         let cpu = &view.facts.cpu;
         Some(match (view.tree.switch(format!("{CPUS}/smt/active"))?, cpu.cores, cpu.threads) {
@@ -139,6 +154,20 @@ mod tests {
             view.facts.cpu.cores = Some(1);
         };
         assert_eq!(state("smt", off), Ok);
+    }
+
+    #[test]
+    fn a_share_of_the_cpus_that_is_not_alike_is_noted() {
+        const AUTOGROUPS: &str = "/proc/sys/kernel/sched_autogroup_enabled";
+        assert_eq!(state("cpu-share", |_| ()), Ok);
+        assert_eq!(state("cpu-share", |v| v.tree.plant(AUTOGROUPS, "0")), Note);
+        assert_eq!(state("cpu-share", |v| v.tree.clear(AUTOGROUPS)), NotApplicable);
+        let inside = found("cpu-share", |view| {
+            view.tree
+                .plant("/proc/self/mountinfo", "35 24 0:30 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n");
+            view.tree.plant("/proc/self/cgroup", "3:cpu:/session\n");
+        });
+        assert!(inside.state == Note && inside.fix.unwrap().contains("a cgroup of its own"));
     }
 
     #[test]

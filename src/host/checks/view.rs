@@ -85,6 +85,7 @@ pub(crate) fn planted() -> View {
         ("/proc/sys/user/max_user_namespaces", "10000"),
         ("/proc/sys/user/max_mnt_namespaces", "10000"),
         ("/proc/sys/kernel/unprivileged_userns_clone", "1"),
+        ("/proc/sys/kernel/sched_autogroup_enabled", "1"),
         ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "0"),
         ("/proc/sys/kernel/perf_event_paranoid", "2"),
         ("/proc/sys/kernel/cap_last_cap", "40"),

@@ -20,7 +20,7 @@ use dunnage_analysis::record::kernel::shared_arguments;
 
 /// Facts about the machine that do not tell which one it is.
 pub(super) const PUBLIC: &str = "architecture boot_time capabilities cgroup_mode cgroup_v1_controllers \
-    cgroup_v2_controllers clock_source cpu cpu_cores cpu_sockets cpu_threads cpu_usable distribution disk_kind disk_model hypervisor inside \
+    cgroup_v2_controllers clock_source cpu cpu_cores cpu_share cpu_sockets cpu_threads cpu_usable distribution disk_kind disk_model hypervisor inside \
     kernel kernel_version memory_bytes pressure security_modules state_filesystem";
 const MITIGATION: &str = "mitigation_";
 

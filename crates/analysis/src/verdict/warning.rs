@@ -8,7 +8,7 @@ use super::columns::{by_cell, resolution};
 use super::{CellSummary, Columns, Spikes};
 use crate::distinct;
 use crate::experiment::command::SHARED_CGROUP;
-use crate::plan::Plan;
+use crate::plan::{Layer, Plan};
 use crate::record::{Cause, Order, Recorded};
 use crate::stats;
 use crate::text::{clean, number, percent, with_interval};
@@ -119,6 +119,13 @@ pub(super) fn of_the_record(run: &Recorded) -> Vec<Warning> {
         let remedy =
             "these rounds are kept and marked; run again when the machine is idle if much is undecided";
         warnings.push(Warning::of_run("disturbed", seen, remedy));
+        let share = run.environment.machine.get("cpu_share");
+        if share.is_some_and(|share| share != "own")
+            && run.plan.subjects.iter().any(|one| one.layer == Layer::Bare)
+        {
+            let seen = "`bare` has no share of the CPUs of its own, as containers have, so what the machine did slows it down otherwise";
+            warnings.push(Warning::of_run("cpu share", seen, "see `cpu-share` in `dunnage doctor`"));
+        }
     }
     // Why there is no CPU time at all is told once, with the environment.
     let told = run.environment.no_cpu_accounting.as_ref();
