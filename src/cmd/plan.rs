@@ -14,7 +14,7 @@ use crate::plan_file;
 use crate::report::text::{confidence, in_shell, listed, percent};
 use crate::session::Found;
 use crate::subject::by_cause;
-use crate::units::counted;
+use crate::units::{Nanos, counted};
 
 /// Runs the verb.
 pub fn run(options: &cli::Plan) -> Result<i32> {
@@ -136,6 +136,9 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) 
     }
     let (round, all) = (plan.round_time(), plan.predicted());
     line(format_args!("time         {round} a round, {all} in all, and the trials before"));
+    if let Some(words) = takes_long(asked, plan) {
+        line(format_args!("             {words}"));
+    }
     if plan.cells.iter().any(|cell| cell.asks().unknown.is_some()) {
         let taken = plan.unknown;
         line(format_args!(
@@ -152,6 +155,22 @@ pub fn too_few(plan: &Plan) -> Option<String> {
     let (rounds, enough) = (counted(plan.rounds, "round"), plan.rounds_for_verdicts());
     (!lacking.is_empty()).then(|| {
         format!("no verdict from {rounds}: {needs}; `--rounds {enough}` would do, with some to spare")
+    })
+}
+
+/// That it takes longer than a run with nothing said about rounds should, and what would shorten it.
+pub fn takes_long(asked: &Asked, plan: &Plan) -> Option<String> {
+    let minutes = match (asked.quick, &asked.request.experiments[..]) {
+        (true, _) => 1,
+        (false, [_]) => 6,
+        (false, _) => 5,
+    };
+    let promised = Nanos::from_millis(minutes * 60_000);
+    (matches!(asked.request.rounds, Rounds::Fit(_)) && plan.predicted() > promised).then(|| {
+        let rounds = counted(plan.rounds_for_verdicts(), "round");
+        format!(
+            "this takes longer than {promised}: verdicts on this many subjects need {rounds}; name fewer with `-s`, or one setting with `--set`"
+        )
     })
 }
 

@@ -18,7 +18,7 @@ use crate::session::Session;
 use crate::stats::min_rounds;
 use crate::subject::by_cause;
 use crate::sys::clock;
-use crate::units::{Nanos, counted};
+use crate::units::counted;
 
 /// Runs the verb.
 pub fn run(options: &cli::Run) -> Result<i32> {
@@ -56,12 +56,8 @@ pub fn run(options: &cli::Run) -> Result<i32> {
         super::tell(&format!("left out, since a minute would not be enough: {}", left_out.join(", ")));
         session.leave_out(&left_out);
     }
-    let promised = if asked.quick { Nanos::from_millis(60_000) } else { Nanos::from_millis(300_000) };
-    if matches!(asked.request.rounds, Rounds::Fit(_)) && plan.predicted() > promised {
-        super::tell(&format!(
-            "this takes longer than {promised}: verdicts on this many subjects need {}; name fewer with `-s`, or one setting with `--set`",
-            counted(plan.rounds_for_verdicts(), "round")
-        ));
+    if let Some(words) = super::plan::takes_long(&asked, &plan) {
+        super::tell(&words);
     }
     let mut environment = session.environment();
     let why = "left out, since a minute would not be enough";

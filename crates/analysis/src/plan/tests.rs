@@ -72,6 +72,26 @@ fn a_limit_stretches_the_time_that_computing_takes_and_no_other() {
 }
 
 #[test]
+fn computing_on_five_subjects_keeps_the_budget_with_enough_rounds_for_verdicts() {
+    let all = [
+        ("bare", Layer::Bare, 2),
+        ("floor", Layer::Floor, 15),
+        ("crun", Layer::Runtime, 40),
+        ("docker", Layer::Engine, 350),
+        ("podman", Layer::Engine, 450),
+    ];
+    let subjects = all.map(|(name, layer, millis)| Entry {
+        launch: Nanos::from_millis(millis),
+        offers: vec![Need::Work],
+        ..entry(name, layer, Ladder::AsInstalled, None)
+    });
+    let request = request(Rounds::Fit(Nanos::from_millis(265_000)));
+    let plan = make(Request { experiments: vec!["cpu"], subjects: subjects.to_vec(), ..request });
+    assert_eq!((plan.cells.len(), plan.without_verdicts()), (9, Vec::new()));
+    assert!(plan.predicted() <= Nanos::from_millis(360_000), "{}", plan.predicted());
+}
+
+#[test]
 fn the_baseline_and_one_subject_of_each_layer_have_a_twin() {
     let plan = plan(Rounds::Fixed(3));
     let twins: Vec<_> = plan.subjects.iter().filter(|entry| entry.twin_of.is_some()).collect();

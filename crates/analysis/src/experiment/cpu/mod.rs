@@ -43,7 +43,7 @@ const fn fixed_work(name: &'static str, passes: &'static str) -> Metric {
 
 static METRICS: [Metric; 22] = [
     fixed_work::elapsed("elapsed", "fixed_one").meaning(
-        "one thread: a billion steps of `integer` (14,000 passes without a look at the clock), a second or more, with \
+        "one thread: 675 million steps of `integer` (9,000 passes without a look at the clock), a second or more, with \
          whatever holds it up: a CPU limit, others on its CPU. What a person waits for",
     ),
     fixed_work::elapsed("elapsed_all", "fixed_all").meaning(
@@ -115,7 +115,7 @@ static KEYS: [SettingKey; 1] = [SettingKey::of("passes", &["100"])
           512. More find calm moments on a machine where others work",
     )];
 
-static GUARDED: [SettingKey; 1] = [SettingKey::of("fixed", &["14000"])
+static GUARDED: [SettingKey; 1] = [SettingKey::of("fixed", &["9000"])
     .or(|value| fits(matches!(value.parse(), Ok(0..=1_000_000)), "a whole number from 0 to 1000000"))
     .meaning("how many passes of `integer` in a row are the fixed work of `elapsed`; 0 for none")];
 
@@ -126,7 +126,7 @@ const KINDS: [&str; 5] = ["integer", "floating", "hashing", "memory", "chase"];
 pub static CPU: Experiment = Experiment {
     keys: &KEYS,
     guarded: &GUARDED,
-    // A tenth of the fixed work, of which a limit of nine tenths of a CPU is seen, if not to a percent.
+    // A part of the fixed work, of which a limit of nine tenths of a CPU is seen, if not to a percent.
     quick_values: |key| if key.name == "fixed" { &["1400"] } else { key.values },
     // What starting is equalised in has ended before the first pass.
     scope: Scope::AsInstalled,
