@@ -67,7 +67,11 @@ fn what_a_service_takes_more_is_its_start_and_what_follows() {
         assert!((value - planted).abs() < 1e-3, "{own:?}");
     }
     let told = &overhead.summary[0];
-    assert!(told.starts_with("crun less `bare` until the same service is ready: +230"), "{told}");
+    assert!(
+        told.starts_with("crun takes 230 ms [")
+            && told.contains("more than `bare` until the same service is ready; of it +3"),
+        "{told}"
+    );
 }
 
 fn table(run: &Recorded, name: &str) -> Option<ExperimentTable> {
@@ -122,6 +126,20 @@ fn the_way_of_the_output_has_its_price_where_both_ways_were_measured() {
     // No line goes through both of them.
     assert_eq!(rows(&table(&run_of_both, "fixed-and-proportional").unwrap()).len(), 2);
     assert!(table(&run(&[], |_, _| 0.3), "way-out").is_none());
+}
+
+#[test]
+fn an_empty_page_cache_has_its_price_where_both_were_measured() {
+    let both: (&str, &[&str]) = ("cache", &["warm", "cold"]);
+    let run = run(&[both], |setting, _| if setting.get("cache") == Some("cold") { 0.45 } else { 0.3 });
+    let table = table(&run, "cold-cache").unwrap();
+    let crun: Vec<_> = rows(&table).into_iter().filter(|(texts, _)| texts.starts_with("crun")).collect();
+    assert_eq!(crun.len(), 2, "{crun:?}");
+    assert!(crun.iter().all(|row| (row.1[0] - 0.15).abs() < 2e-4), "{crun:?}");
+    let told = table.summary.iter().filter(|sentence| sentence.starts_with("crun"));
+    let says =
+        |sentence: &str| sentence.contains("takes 150 ms") && sentence.contains("more than with a warm one");
+    assert!(told.clone().count() == 2 && told.clone().all(|sentence| says(sentence)), "{:?}", table.summary);
 }
 
 /// A user's command is a job itself, or a part of one that waits for it once.

@@ -11,7 +11,8 @@ use crate::experiment::{command, cpu, primitives, service, start, syscall, throt
 type Tables = fn(&View<'_>) -> Vec<ExperimentTable>;
 
 /// The tables of each question that has some.
-static TABLES: [(&str, Tables); 5] = [
+static TABLES: [(&str, Tables); 6] = [
+    ("start", |view| command::tables::cold(view, "start", "returned").into_iter().collect()),
     (command::NAME, command::tables::experiment_tables),
     (service::NAME, service::tables::experiment_tables),
     (syscall::NAME, syscall::tables::all),

@@ -28,7 +28,10 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
             ("of it inside", "command"),
         ],
     };
-    [split(view, &own), way_out(view), line(view)].into_iter().flatten().collect()
+    [split(view, &own), choice(view, &WAY_OUT), cold(view, NAME, "returned"), line(view)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// How what a subject takes more than the baseline splits.
@@ -68,6 +71,19 @@ fn told(estimate: Estimate) -> String {
     }
 }
 
+/// What takes more, and how much, in words: each difference with its interval.
+fn compared(label: &str, against: &str, more: Estimate) -> String {
+    let Some(interval) = more.interval else { return format!("{label} against {against}: {}", told(more)) };
+    let (sign, word) = if interval.high < 0.0 { (-1.0, "less") } else { (1.0, "more") };
+    let mut ends = [interval.low * sign, interval.high * sign];
+    ends.sort_by(f64::total_cmp);
+    if ends[0] <= 0.0 {
+        return format!("{label} cannot be told apart from {against}: {}", told(more));
+    }
+    let [value, low, high] = [more.value * sign, ends[0], ends[1]].map(|value| Unit::Seconds.format(value));
+    format!("{label} takes {value} [{low}, {high}] {word} than {against}")
+}
+
 pub(in crate::experiment) fn split(view: &View<'_>, about: &Split<'_>) -> Option<ExperimentTable> {
     let cells = view.beside_baseline(about.experiment);
     let setting_of = |cell: usize| &view.run.plan.cells[cell].setting;
@@ -95,10 +111,12 @@ pub(in crate::experiment) fn split(view: &View<'_>, about: &Split<'_>) -> Option
                 all.rounds
             ));
         }
-        let [all, start, rest] = [all, start, rest].map(told);
+        let [start, rest] = [start, rest].map(told);
+        let against = format!("`{baseline}` {}", about.what);
         Some(format!(
-            "{label} less `{baseline}` {}: {all}; of it {start} by its start, and {rest} {}",
-            about.what, about.rest
+            "{}; of it {start} by its start, and {rest} {}",
+            compared(label, &against, all),
+            about.rest
         ))
     };
     // Of many settings the table says enough.
@@ -117,43 +135,101 @@ pub(in crate::experiment) fn split(view: &View<'_>, about: &Split<'_>) -> Option
     })
 }
 
-/// What it costs that the output goes its way, where it was discarded beside that.
-fn way_out(view: &View<'_>) -> Option<ExperimentTable> {
+/// One value of a setting's key beside another of the same key, all else alike: what choosing it costs.
+pub(in crate::experiment) struct Choice<'a> {
+    pub experiment: &'static str,
+    /// The key, the value that is asked about, and what it is compared with.
+    pub key: (&'static str, &'static str, &'static str),
+    /// The metric that is compared, in seconds.
+    pub metric: &'static str,
+    /// The table's name in files, its title, and the title of the column with the differences.
+    pub table: (&'static str, &'static str, &'a str),
+    /// A metric in bytes that is shown beside it, of the value that is asked about.
+    pub beside: Option<&'static str>,
+    /// The two values in words, where a sentence tells of each subject: "with a cold cache".
+    pub words: Option<(&'static str, &'static str)>,
+}
+
+/// What a value of a key costs, for each subject and setting in which both values were measured.
+pub(in crate::experiment) fn choice(view: &View<'_>, about: &Choice<'_>) -> Option<ExperimentTable> {
     let plan = &view.run.plan;
-    let discarded = |cell: &usize| {
-        let (own, output) = (&plan.cells[*cell], "output");
-        let beside = |(key, value): &(_, _)| (*key, if *key == output { OUTPUTS[1] } else { *value });
+    let (key, asked, plain) = about.key;
+    let other = |cell: usize| {
+        let own = &plan.cells[cell];
+        let beside = |(name, value): &(_, _)| (*name, if *name == key { plain } else { *value });
         let setting = Setting(own.setting.0.iter().map(beside).collect());
-        (own.setting.get(output) == Some(OUTPUTS[0]))
-            .then(|| Some((*cell, plan.cell_of(NAME, &setting, own.subject)?)))?
+        (own.setting.get(key) == Some(asked))
+            .then(|| Some((cell, plan.cell_of(about.experiment, &setting, own.subject)?)))?
     };
-    let cells: Vec<_> = view.cells_of(NAME).filter_map(|cell| discarded(&cell)).collect();
-    let is_plain = |(cell, _): &&(usize, usize)| plan.entry(*cell).twin_of.is_none();
+    let is_plain = |(cell, _): &(usize, usize)| plan.entry(*cell).twin_of.is_none();
+    let cells: Vec<_> = view.cells_of(about.experiment).filter_map(other).filter(is_plain).collect();
     let setting_of = |cell: usize| &plan.cells[cell].setting;
     let shows_settings = cells.iter().any(|(cell, _)| setting_of(*cell) != setting_of(cells[0].0));
     let row = |&(cell, against): &(usize, usize)| {
         let setting = shows_settings.then(|| Item::Text(setting_of(cell).to_string()));
-        let written = view.columns.sample(cell, metric(view, cell, "output"));
-        let written = written.map(|all| Item::Interval(Estimate::of_median(&all, plan.level(1))));
-        let written = written.unwrap_or(Item::Nothing("not counted".into()));
-        let rest = [written, difference(view, (cell, against), "returned")];
-        [Item::Text(view.label(cell).to_owned())].into_iter().chain(setting).chain(rest).collect()
+        let beside = about.beside.map(|name| {
+            let values = view.columns.sample(cell, metric(view, cell, name));
+            let values = values.map(|all| Item::Interval(Estimate::of_median(&all, plan.level(1))));
+            values.unwrap_or(Item::Nothing("not counted".into()))
+        });
+        let named = [Item::Text(view.label(cell).to_owned())].into_iter().chain(setting).chain(beside);
+        named.chain([difference(view, (cell, against), about.metric)]).collect()
     };
-    let rows: Vec<_> = cells.iter().filter(is_plain).map(row).collect();
+    let sentence = |&(cell, against): &(usize, usize)| {
+        let Item::Interval(more) = difference(view, (cell, against), about.metric) else { return None };
+        let of = if shows_settings { format!(" ({})", setting_of(cell)) } else { String::new() };
+        let (asked, plain) = about.words?;
+        let label = format!("{}{of} {asked}", view.label(cell));
+        Some(format!("{} (`{}`)", compared(&label, plain, more), about.metric))
+    };
+    let (name, title, column) = about.table;
     let mut columns = vec![Column::of_texts("subject")];
     columns.extend(shows_settings.then(|| Column::of_texts("setting")));
-    columns.push(Column::of_values("output", Unit::Bytes));
-    columns.push(Column::of_values("its way out", Unit::Seconds));
-    let title = "what it costs that the output leaves the container, instead of being discarded inside";
-    (!rows.is_empty()).then(|| ExperimentTable {
-        rows,
-        notes: vec![
-            "`returned` with `output=through` less `returned` with `output=discard`, medians of differences within each \
-             round, with their 95 % intervals"
-                .into(),
-        ],
-        ..ExperimentTable::new(NAME, "way-out", title.into(), columns)
+    columns.extend(about.beside.map(|name| Column::of_values(name, Unit::Bytes)));
+    columns.push(Column::of_values(column, Unit::Seconds));
+    (!cells.is_empty()).then(|| ExperimentTable {
+        rows: cells.iter().map(row).collect(),
+        notes: vec![format!(
+            "`{0}` with `{key}={asked}` less `{0}` with `{key}={plain}`, medians of differences within each round, with \
+             their 95 % intervals",
+            about.metric
+        )],
+        summary: cells.iter().filter_map(sentence).collect(),
+        ..ExperimentTable::new(about.experiment, name, title.into(), columns)
     })
+}
+
+/// What it costs that the output goes its way, where it was discarded beside that.
+const WAY_OUT: Choice<'static> = Choice {
+    experiment: NAME,
+    key: ("output", OUTPUTS[0], OUTPUTS[1]),
+    metric: "returned",
+    table: (
+        "way-out",
+        "what it costs that the output leaves the container, instead of being discarded inside",
+        "its way out",
+    ),
+    beside: Some("output"),
+    words: None,
+};
+
+/// What it costs that nothing is in the page cache, by a metric of an experiment that has the key `cache`.
+pub(crate) fn cold(
+    view: &View<'_>,
+    experiment: &'static str,
+    metric: &'static str,
+) -> Option<ExperimentTable> {
+    choice(
+        view,
+        &Choice {
+            experiment,
+            key: ("cache", "cold", "warm"),
+            metric,
+            table: ("cold-cache", "what it costs that nothing is in the page cache", "cold, more than warm"),
+            beside: None,
+            words: Some(("with an empty page cache", "with a warm one")),
+        },
+    )
 }
 
 /// By round, the points of a subject: the baseline's own time of the command in a setting, and what the

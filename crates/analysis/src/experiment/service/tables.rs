@@ -1,6 +1,6 @@
 //! What each subject takes more than the baseline until the same service is ready.
 
-use super::super::command::tables::{Split, split};
+use super::super::command::tables::{Split, cold, split};
 use super::NAME;
 use crate::verdict::View;
 use crate::verdict::table::ExperimentTable;
@@ -19,5 +19,5 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
             parts: &parts,
         },
     );
-    split.into_iter().collect()
+    [split, cold(view, NAME, "ready")].into_iter().flatten().collect()
 }
