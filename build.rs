@@ -2,6 +2,7 @@
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    // Of the crate `dunnage-launch`.
     println!("cargo:rustc-link-arg-bins=-Wl,-e,dunnage_entry");
     let features = std::env::var("CARGO_CFG_TARGET_FEATURE").unwrap_or_default();
     if !features.split(',').any(|feature| feature == "crt-static") {

@@ -13,6 +13,7 @@ use dunnage::units::Nanos;
 
 use crate::bench::Bench;
 use crate::c::{Coprocess, Libc, compile};
+use crate::hyperfine::{LAUNCHES, by_hyperfine};
 use crate::sides::take_turns;
 use crate::table::{Row, Target};
 
@@ -38,6 +39,31 @@ pub fn whole(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
         }),
     )?;
     Ok(vec![Row::of_pairs("bare / C loop", bench, &pairs, &Target::Ratio(0.95, 1.05))])
+}
+
+/// The same against hyperfine on the least that a static C program can do, with libc's start in it and without a message.
+pub fn against_true(bench: &mut Bench, rounds: usize) -> Result<Vec<Row>> {
+    let least = compile("true", Libc::With, bench.scratch())?.display().to_string();
+    let times = bench.scratch().join("times.json");
+    let mut bare = bench.subject("bare")?;
+    let pairs = take_turns(
+        bench,
+        rounds,
+        Box::new(|bench| {
+            bench.fall_silent();
+            by_hyperfine(&least, &times)
+        }),
+        Box::new(|bench| {
+            let mut sum = 0.0;
+            for _ in 0..LAUNCHES {
+                bench.launch(bare.as_mut())?;
+                let launch = bench.launch(bare.as_mut())?;
+                sum += launch.returned.since(launch.spawned).seconds();
+            }
+            Ok(sum / LAUNCHES as f64)
+        }),
+    )?;
+    Ok(vec![Row::of_pairs("bare / hyperfine of `true`", bench, &pairs, &Target::Ratio(0.0, 1.4))])
 }
 
 /// From right before the spawn until the first instruction. Both sides follow an untimed launch of

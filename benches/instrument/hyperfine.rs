@@ -17,7 +17,7 @@ use crate::sides::take_turns;
 use crate::table::{Row, Target};
 
 /// Timed launches of each side in each round, of which the mean counts: hyperfine takes no fewer.
-const LAUNCHES: usize = 2;
+pub const LAUNCHES: usize = 2;
 
 /// `NAME run` on the bundle of the subject with this name.
 pub fn runtime(bench: &mut Bench, rounds: usize, name: &str) -> Result<Vec<Row>> {
@@ -135,7 +135,7 @@ fn compare(
 }
 
 /// The mean of hyperfine's times, each after one untimed run of the same command.
-fn by_hyperfine(command: &str, times: &Path) -> Result<f64> {
+pub fn by_hyperfine(command: &str, times: &Path) -> Result<f64> {
     let output = Command::new("hyperfine")
         .args(["--shell=none", "--style=none", "--runs", &LAUNCHES.to_string()])
         .args(["--prepare", command, "--export-json"])

@@ -38,12 +38,18 @@ struct Benchmark {
     run: fn(&mut Bench, usize) -> Result<Vec<Row>>,
 }
 
-static ALL: [Benchmark; 20] = [
+static ALL: [Benchmark; 21] = [
     Benchmark {
         name: "bare",
         question: "the subject `bare` against a C loop of posix_spawn and waitpid of the same probe",
         rounds: 300,
         run: bare::whole,
+    },
+    Benchmark {
+        name: "true",
+        question: "the subject `bare` against hyperfine -N on a static C program that does nothing",
+        rounds: 200,
+        run: bare::against_true,
     },
     Benchmark {
         name: "entry",

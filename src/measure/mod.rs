@@ -59,9 +59,9 @@ fn on_one_clock(inside: &Inside, stamps: Stamps, lost: &[&'static str]) -> (Stam
 
 /// The probe's stamps between those of whoever started it.
 fn stamps(spawned: Stamp, message: &Message, then: &[(&'static str, Stamp)]) -> Stamps {
-    let first =
-        [("spawn", spawned), ("first", message.entry), ("main", message.main), ("ready", message.ready)];
-    [&first, then].concat()
+    let main = message.main.map(|main| ("main", main));
+    let first = [("spawn", spawned), ("first", message.entry)].into_iter().chain(main);
+    first.chain([("ready", message.ready)]).chain(then.iter().copied()).collect()
 }
 
 /// A sample of these stamps, and of what was found inside.

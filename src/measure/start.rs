@@ -4,6 +4,7 @@ use super::{in_order, on_one_clock, sample_of, stamps};
 use crate::experiment::start::is_cold;
 use crate::experiment::{QUIET, Setting};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
+use crate::probe::Task;
 use crate::subject::{Launch, RunContext, Subject};
 use crate::sys::page_cache;
 use crate::units::Stamp;
@@ -15,12 +16,13 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     if is_cold {
         the_probe_is_gone(run)?;
     }
+    let task = if setting.get("libc") == Some("yes") { Task::StartLibc } else { Task::Start };
     if setting.get("prestate") == Some("primed") {
-        subject.launch(run)?;
+        subject.fulfil(task.into(), run)?;
     } else if subject.has_a_clock() {
         run.quiet(QUIET)?;
     }
-    let launch = subject.launch(run)?;
+    let launch = subject.fulfil(task.into(), run)?;
     let mut sample = sample(&launch)?;
     if let Some([before, after]) = dropped {
         sample.counters.push(("cached_before".into(), before as i64));

@@ -4,12 +4,10 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use dunnage_launch::message::{LIMIT_FILES, MAGIC, NAMESPACES};
 use thiserror::Error;
 
 use crate::units::{Nanos, Stamp};
-
-/// The first line of every message.
-pub const MAGIC: &str = "dunnage-probe 1";
 
 /// Why bytes are not a message of the probe.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -28,8 +26,8 @@ impl NotAMessage {
 pub struct Message {
     /// At the ELF entry, before libc.
     pub entry: Stamp,
-    /// At `main`, after libc's own start.
-    pub main: Stamp,
+    /// At `main`, after libc's own start, where libc was started.
+    pub main: Option<Stamp>,
     /// When everything was read back, right before the message was written.
     pub ready: Stamp,
     /// What it read back about itself.
@@ -153,7 +151,7 @@ pub(crate) fn parse_answer(bytes: &[u8]) -> Result<Answer, NotAMessage> {
 /// Reads a message that must fill `bytes` from the first to the last.
 pub fn parse(bytes: &[u8]) -> Result<Message, NotAMessage> {
     let mut lines = Lines::read(bytes)?;
-    let (entry, main) = (Stamp(lines.take("entry")?), Stamp(lines.take("main")?));
+    let (entry, main) = (Stamp(lines.take("entry")?), lines.numbers.remove("main").map(Stamp));
     let ready = Stamp(lines.take("ready")?);
     let facts = Inside {
         uid: lines.take("uid")?,
@@ -163,7 +161,7 @@ pub fn parse(bytes: &[u8]) -> Result<Message, NotAMessage> {
         capabilities: lines.take("capabilities")?,
         ..lines.inside
     };
-    let is_namespace = |name: &str| super::NAMESPACES.iter().any(|(own, _)| *own == name);
+    let is_namespace = |name: &str| NAMESPACES.iter().any(|(own, _)| *own == name);
     if let Some(unknown) = lines.numbers.keys().find(|name| !is_namespace(name)) {
         return Err(NotAMessage::invalid(&excerpt(unknown.as_bytes())));
     }
@@ -215,7 +213,7 @@ impl Lines {
                 let digits = rest.strip_prefix("SigBlk:")?.trim();
                 inside.blocked_by_init = Some(u64::from_str_radix(digits, 16).ok()?);
             }
-            _ if super::limits::FILES.iter().any(|(file, _)| *file == name) => {
+            _ if LIMIT_FILES.iter().any(|(file, ..)| *file == name) => {
                 inside.limit_files.push((name.to_owned(), rest.to_owned()));
             }
             _ => match name.strip_prefix("cgroup_inode.") {
@@ -325,7 +323,8 @@ mod tests {
     #[test]
     fn a_whole_message_is_read() {
         let message = parse(WHOLE.as_bytes()).unwrap();
-        assert_eq!((message.entry, message.main, message.ready), (Stamp(10), Stamp(20), Stamp(30)));
+        assert_eq!((message.entry, message.main, message.ready), (Stamp(10), Some(Stamp(20)), Stamp(30)));
+        assert_eq!(parse(WHOLE.replace("main 20\n", "").as_bytes()).unwrap().main, None);
         assert_eq!(message.inside.namespaces["net"], 4026531840);
         assert_eq!(message.inside.interfaces, ["lo"]);
         assert_eq!(message.inside.uid_map, ["0 0 4294967295"]);
@@ -367,8 +366,8 @@ mod tests {
         );
         let trailing = format!("{WHOLE}bye");
         assert!(told(trailing.as_bytes()).ends_with("on standard output: `bye`"));
-        let without = WHOLE.replace("main 20\n", "");
-        assert_eq!(parse(without.as_bytes()), Err(NotAMessage::invalid("main")));
+        let without = WHOLE.replace("entry 10\n", "");
+        assert_eq!(parse(without.as_bytes()), Err(NotAMessage::invalid("entry")));
         let nonsense = WHOLE.replace("main 20", "main soon");
         assert_eq!(parse(nonsense.as_bytes()), Err(NotAMessage::invalid("main")));
     }

@@ -161,8 +161,13 @@ impl Verbs for OfScript<'_> {
         let span = self.fake.verb(self.run, 0.2)?;
         let done = self.fake.done(order, span.took().seconds())?;
         let at = |share: f64| Stamp(span.began.0 + (span.took().0 as f64 * share) as u64);
-        let message =
-            Message { entry: at(0.6), main: at(0.62), ready: at(0.65), inside: Inside::default(), done };
+        let message = Message {
+            entry: at(0.6),
+            main: Some(at(0.62)),
+            ready: at(0.65),
+            inside: Inside::default(),
+            done,
+        };
         let treatment = vec![("root", "script".to_owned())];
         Ok(Entered { spawned: span.began, returned: span.ended, message, treatment })
     }
@@ -203,8 +208,13 @@ impl Subject for Fake {
         let done = self.done(order, total)?;
         let spawned = run.pass(Nanos((total * 1.1 * 1e9) as i64) + PAUSE);
         let at = |share: f64| Stamp(spawned.0 + (total * share * 1e9) as u64);
-        let message =
-            Message { entry: at(0.6), main: at(0.62), ready: at(0.65), inside: Inside::default(), done };
+        let message = Message {
+            entry: at(0.6),
+            main: Some(at(0.62)),
+            ready: at(0.65),
+            inside: Inside::default(),
+            done,
+        };
         let gone = at(1.1);
         Ok(Launch {
             spawned,

@@ -347,7 +347,14 @@ impl Subject for Floor {
             let prepared = self.container(run, self.prepared().id().as_ref(), order)?;
             self.works.push((work.clone(), prepared));
         }
+        let mut own = match order {
+            Order::Task(Task::StartLibc) => {
+                Some(self.container(run, self.prepared().id().as_ref(), order)?)
+            }
+            _ => None,
+        };
         let prepared = match order {
+            Order::Task(Task::StartLibc) => own.as_mut(),
             Order::Task(_) | Order::Stay(_) => self.prepared.as_deref_mut(),
             Order::Work(work) => {
                 self.works.iter_mut().find(|(own, _)| own == work).map(|(_, prepared)| prepared)

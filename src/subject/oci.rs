@@ -282,6 +282,14 @@ impl Subject for Oci {
                 })?;
                 &own
             }
+            Order::Task(Task::StartLibc) => {
+                let root = self.image.as_ref().map_or(self.prepared().root(), |(_, root)| root.path.clone());
+                own = run.owner.directory(|directory| {
+                    let config = self.config(run, &name_of(directory), order);
+                    Ok(Bundle::around(directory, &root, &config).or_environment("cannot make a bundle")?)
+                })?;
+                &own
+            }
             Order::Task(_) | Order::Stay(_) => self.prepared(),
         };
         let name = run.next_name();

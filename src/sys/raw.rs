@@ -1,134 +1,18 @@
 //! System calls without libc's wrappers, for code that runs where libc must not be touched: the
 //! probe before its message is out, and the child that becomes a container while it still shares
-//! its parent's memory. No allocation, no `errno`: results are the kernel's own.
+//! its parent's memory. No allocation, no `errno`: results are the kernel's own. Those that the probe of a launch makes
+//! are of the crate that it is.
 
-#[cfg(target_arch = "x86_64")]
-use core::arch::asm;
-use core::ffi::CStr;
-
-use rustix::process::{getegid, geteuid};
+pub use dunnage_launch::calls::*;
 
 /// The fourteen capabilities of Docker's default, as the bit set that the kernel shows: chown, dac_override, fowner,
 /// fsetid, kill, setgid, setuid, setpcap, net_bind_service, net_raw, sys_chroot, mknod, audit_write, setfcap.
 pub const DOCKER_CAPABILITIES: u64 = 0xa804_25fb;
 
-/// What the kernel returned: a value, or an error number.
-pub type Result = core::result::Result<usize, i32>;
-
-/// Makes a system call with up to six arguments.
-///
-/// # Safety
-/// The call's own contract holds: pointers are valid for what the kernel does with them.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub unsafe fn syscall(number: libc::c_long, arguments: [usize; 6]) -> Result {
-    let [a, b, c, d, e, f] = arguments;
-    let returned: isize;
-    // SAFETY: the x86_64 system call convention; the caller vouches for the arguments.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number as isize => returned,
-            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
-            lateout("rcx") _, lateout("r11") _,
-            options(nostack),
-        );
-    }
-    if (-4095..0).contains(&returned) { Err(-returned as i32) } else { Ok(returned as usize) }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-compile_error!("dunnage has an entry stub and a system call path for x86_64 only");
-
-/// Opens a file for reading, by a path that ends with a zero byte.
-pub fn open(path: &CStr) -> core::result::Result<i32, i32> {
-    open_at(libc::AT_FDCWD, path, libc::O_RDONLY)
-}
-
-/// The same from a directory and with flags.
-pub fn open_at(directory: i32, path: &CStr, flags: i32) -> core::result::Result<i32, i32> {
-    let flags = (flags | libc::O_CLOEXEC) as usize;
-    // SAFETY: the path is a valid C string; the other arguments are plain numbers.
-    let opened =
-        unsafe { syscall(libc::SYS_openat, [directory as usize, path.as_ptr() as usize, flags, 0, 0, 0]) };
-    opened.map(|fd| fd as i32)
-}
-
-/// Reads into `buffer` and returns the number of bytes.
-pub fn read(fd: i32, buffer: &mut [u8]) -> Result {
-    // SAFETY: the buffer is writable for its whole length.
-    unsafe { syscall(libc::SYS_read, [fd as usize, buffer.as_mut_ptr() as usize, buffer.len(), 0, 0, 0]) }
-}
-
-/// Writes all of `bytes`, however many calls it takes.
-pub fn write_all(fd: i32, mut bytes: &[u8]) -> core::result::Result<(), i32> {
-    while !bytes.is_empty() {
-        // SAFETY: the slice is readable for its whole length.
-        let written =
-            unsafe { syscall(libc::SYS_write, [fd as usize, bytes.as_ptr() as usize, bytes.len(), 0, 0, 0]) };
-        match written {
-            Ok(count) => bytes = &bytes[count..],
-            Err(libc::EINTR) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-/// Closes a descriptor; an error cannot be acted upon.
-pub fn close(fd: i32) {
-    // SAFETY: closing a descriptor has no memory effects.
-    let _ = unsafe { syscall(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
-}
-
-/// `f_type` of a cgroup hierarchy of version 1.
-pub const CGROUP_FILESYSTEM: u64 = 0x0027_e0eb;
-/// The same for version 2.
-pub const CGROUP2_FILESYSTEM: u64 = 0x6367_7270;
-
-/// The inode number of a path, if it lies on a filesystem of this type.
-pub fn inode_on(path: &CStr, filesystem: u64) -> Option<u64> {
-    let about = rustix::fs::statfs(path).ok()?;
-    let status = rustix::fs::stat(path).ok()?;
-    (about.f_type as u64 == filesystem).then_some(status.st_ino)
-}
-
-/// Now on `CLOCK_MONOTONIC`, in nanoseconds, by a real system call.
-#[inline(always)]
-pub fn monotonic() -> u64 {
-    clock(libc::CLOCK_MONOTONIC)
-}
-
 /// CPU time of the calling thread in nanoseconds, by the scheduler's own count. The kernel charges the time up
 /// to this call to the thread's cgroup too.
 pub fn thread_cpu() -> u64 {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
-}
-
-/// A clock in nanoseconds, by a real system call.
-#[inline(always)]
-pub fn clock(clock: libc::clockid_t) -> u64 {
-    let mut time = [0u64; 2];
-    let pointer = time.as_mut_ptr() as usize;
-    // SAFETY: the kernel writes one timespec, which is two 64-bit words here.
-    let _ = unsafe { syscall(libc::SYS_clock_gettime, [clock as usize, pointer, 0, 0, 0, 0]) };
-    time[0] * 1_000_000_000 + time[1]
-}
-
-/// `prctl` with one argument, for the calls that only read or set a flag.
-pub fn prctl(option: i32, argument: usize) -> Result {
-    // SAFETY: used with options that take no pointers.
-    unsafe { syscall(libc::SYS_prctl, [option as usize, argument, 0, 0, 0, 0]) }
-}
-
-/// The user and group that the process acts as.
-pub fn user_and_group() -> (usize, usize) {
-    (geteuid().as_raw() as usize, getegid().as_raw() as usize)
-}
-
-/// The effective capabilities of the calling process as a bit set.
-pub fn effective_capabilities() -> Option<u64> {
-    rustix::thread::capabilities(None).ok().map(|sets| sets.effective.bits())
 }
 
 /// What `fork` returns: in the child zero. It has a copy of everything and goes on from here; it must make raw
@@ -156,53 +40,5 @@ pub fn wait(
             Err(libc::EINTR) => {}
             waited => return waited.map(|pid| (pid, status)),
         }
-    }
-}
-
-/// Changes which signals this thread blocks, as `sigprocmask` does; returns those that it blocked before.
-pub fn signal_mask(how: i32, signals: u64) -> u64 {
-    let mut before = 0u64;
-    let pointers = [&raw const signals as usize, &raw mut before as usize];
-    // SAFETY: both masks have the size that is given, the kernel's own.
-    let _ = unsafe {
-        syscall(libc::SYS_rt_sigprocmask, [how as usize, pointers[0], pointers[1], size_of::<u64>(), 0, 0])
-    };
-    before
-}
-
-/// The mask of this signal alone.
-pub fn mask_of(signal: i32) -> u64 {
-    1 << (signal - 1)
-}
-
-/// Blocks these signals in this thread, and opens a descriptor from which their records can be read.
-pub fn signal_descriptor(set: u64, flags: i32) -> core::result::Result<i32, i32> {
-    signal_mask(libc::SIG_BLOCK, set);
-    let arguments = [usize::MAX, &raw const set as usize, size_of::<u64>()];
-    let flags = (flags | libc::SFD_CLOEXEC) as usize;
-    // SAFETY: the set has the size that is given with it.
-    let opened =
-        unsafe { syscall(libc::SYS_signalfd4, [arguments[0], arguments[1], arguments[2], flags, 0, 0]) };
-    opened.map(|fd| fd as i32)
-}
-
-/// Blocks a signal in this thread and waits until it comes. It stays visible as blocked meanwhile, as it
-/// would not in `sigtimedwait`.
-pub fn wait_for_signal(signal: i32) -> Result {
-    let fd = signal_descriptor(mask_of(signal), 0)?;
-    let mut record = [0u8; size_of::<libc::signalfd_siginfo>()];
-    loop {
-        let read = read(fd, &mut record);
-        if read != Err(libc::EINTR) {
-            return read;
-        }
-    }
-}
-
-/// Ends the whole process at once, running nothing.
-pub fn exit(status: i32) -> ! {
-    loop {
-        // SAFETY: does not return.
-        let _ = unsafe { syscall(libc::SYS_exit_group, [status as usize, 0, 0, 0, 0, 0]) };
     }
 }

@@ -5,7 +5,7 @@
 //! Every sample has a container of its own, started just before and removed after it, outside of the
 //! timed interval.
 
-use super::question::{Concern, Experiment, Metric, QUIET};
+use super::question::{Concern, Experiment, Metric, QUIET, probe_work};
 use super::setting::SettingKey;
 use crate::subject::Need;
 
@@ -16,13 +16,14 @@ static METRICS: [Metric; 4] = [
     ),
     Metric::span("first_instruction", "spawn", "first").meaning(
         "from right before the system call that starts the command until the ELF entry of the probe \
-         inside, before libc's own start",
+         inside, which does without libc",
     ),
     Metric::span("return", "ready", "returned")
         .context()
         .meaning("from the moment the probe has its message ready until the command's end was reported"),
-    Metric::span("probe_work", "main", "ready").context().meaning(
-        "from `main` until the probe's message is ready: reading the treatment back, inside `returned`",
+    Metric::by("probe_work", probe_work).context().meaning(
+        "from the ELF entry until the probe's message is ready: reading the treatment back, inside \
+         `returned`",
     ),
 ];
 

@@ -72,6 +72,11 @@ pub(super) fn nanos(sample: &Sample, counter: &str) -> Option<f64> {
     Some(Nanos(sample.counter(counter)?).seconds())
 }
 
+/// From where libc has started, or the entry of a probe that does without it, until its message is ready, in seconds.
+pub(super) fn probe_work(sample: &Sample) -> Option<f64> {
+    sample.seconds("main", "ready").or_else(|| sample.seconds("first", "ready"))
+}
+
 impl Metric {
     /// A time that is decided upon. Of what belongs to a launch, less than 20 µs, or less than 3 %, matters to nobody
     /// who starts containers.

@@ -9,7 +9,7 @@
 pub mod sums;
 pub mod suspects;
 
-use super::question::{Experiment, Metric, QUIET, nanos};
+use super::question::{Experiment, Metric, QUIET, nanos, probe_work};
 use super::setting::{Setting, SettingKey};
 use crate::subject::Need;
 use crate::units::Nanos;
@@ -81,7 +81,7 @@ static PIECES: [&str; 2 + LAUNCHED.len() + CALLED.len()] = {
 static METRICS: [Metric; 4] = [
     Metric::by("time", |sample| match sample.seconds("began", "made") {
         Some(call) => Some(call),
-        None => Some(sample.seconds("spawn", "returned")? - sample.seconds("main", "ready")?),
+        None => Some(sample.seconds("spawn", "returned")? - probe_work(sample)?),
     })
     .context()
     .meaning(

@@ -3,7 +3,7 @@
 
 pub mod suspects;
 
-use super::question::{Concern, Experiment, Metric, QUIET, Variation, nanos};
+use super::question::{Concern, Experiment, Metric, QUIET, Variation, nanos, probe_work};
 use super::setting::{Setting, SettingKey};
 use crate::subject::Need;
 use crate::units::Nanos;
@@ -16,7 +16,7 @@ static METRICS: [Metric; 13] = [
     ),
     Metric::span("first_instruction", "spawn", "first").meaning(
         "from right before the system call that starts the command until the ELF entry of the probe \
-         inside, before libc's own start",
+         inside, which does without libc",
     ),
     Metric::span("gone", "spawn", "gone").meaning(
         "from right before the system call that starts the command until the last process, mount and \
@@ -36,11 +36,12 @@ static METRICS: [Metric; 13] = [
         .context()
         .meaning("from the moment the probe has its message ready until all is gone"),
     Metric::span("libc_start", "first", "main").context().meaning(
-        "from the ELF entry to `main` inside the probe: libc's own start and the page faults on its way",
+        "only with `libc=yes`, and for `bare` with an image: from the ELF entry to `main` inside the \
+         probe, which is libc's own start and the page faults on its way; elsewhere libc never starts",
     ),
-    Metric::span("probe_work", "main", "ready").context().meaning(
-        "from `main` until the probe's message is ready: reading the treatment back, inside `returned` \
-         and `gone`",
+    Metric::by("probe_work", probe_work).context().meaning(
+        "from the ELF entry, or from `main` where libc starts, until the probe's message is ready: reading \
+         the treatment back, inside `returned` and `gone`",
     ),
     Metric::span("create_request", "spawn", "created").context().meaning(
         "only where dunnage itself asks the engine over its API: the request that makes the container, \
@@ -76,7 +77,7 @@ pub static START: Experiment = Experiment {
         remedy: "do more in each launch, or enter one running container (`dunnage run exec`)",
     }),
     keys: &KEYS,
-    guarded: &[CACHE],
+    guarded: &[CACHE, LIBC],
     // Runtimes enter their cgroups so, and what they do with the kernel is told by the floor that does it, too.
     varies: &[Variation::of("cgroup", &["procs"]).for_layers_above()],
     // A launch that primes would read again what was dropped before it, and after it nothing is primed.
@@ -93,6 +94,11 @@ pub static START: Experiment = Experiment {
         &METRICS,
     )
 };
+
+const LIBC: SettingKey = SettingKey::of("libc", &["no", "yes"]).meaning(
+    "whether the probe starts libc before it reads its treatment back, as any other program would: `no` \
+          holds without it, and then it is no part of the setting",
+);
 
 pub(super) const CACHE: SettingKey = SettingKey::of("cache", &["warm", "cold"]).meaning(
     "the page cache: `warm` as it is, `cold` emptied before the launch, never with `prestate=primed`; \

@@ -1,0 +1,352 @@
+//! The message of the probe, as it is written: text, a first line with a version, then one fact a line, and a last line
+//! `end`. And what every probe reads back of what was done to it.
+//!
+//! Deliberately absent: what works find out, and how a message is read.
+
+use core::ffi::CStr;
+
+use crate::{calls, entry};
+
+/// The first line of every message.
+pub const MAGIC: &str = "dunnage-probe 1";
+
+/// Where a container sees its cgroup, by controller; the first that is there will do.
+pub const CGROUP_DIRECTORIES: [(&str, &CStr, u64); 4] = [
+    ("pids", c"/sys/fs/cgroup/pids", calls::CGROUP_FILESYSTEM),
+    ("memory", c"/sys/fs/cgroup/memory", calls::CGROUP_FILESYSTEM),
+    ("cpu", c"/sys/fs/cgroup/cpu", calls::CGROUP_FILESYSTEM),
+    ("", c"/sys/fs/cgroup", calls::CGROUP2_FILESYSTEM),
+];
+
+/// Names of namespaces, and of their links in `/proc/self/ns`.
+pub const NAMESPACES: [(&str, &CStr); 8] = [
+    ("cgroup", c"cgroup"),
+    ("ipc", c"ipc"),
+    ("mnt", c"mnt"),
+    ("net", c"net"),
+    ("pid", c"pid"),
+    ("time", c"time"),
+    ("user", c"user"),
+    ("uts", c"uts"),
+];
+
+/// Files of both versions of cgroups that hold limits, with their controllers.
+pub const LIMIT_FILES: [(&str, &CStr, &str); 7] = [
+    ("cpu.max", c"cpu.max", "cpu"),
+    ("cpu.max.burst", c"cpu.max.burst", "cpu"),
+    ("cpu.cfs_quota_us", c"cpu.cfs_quota_us", "cpu"),
+    ("cpu.cfs_period_us", c"cpu.cfs_period_us", "cpu"),
+    ("cpu.cfs_burst_us", c"cpu.cfs_burst_us", "cpu"),
+    ("memory.max", c"memory.max", "memory"),
+    ("memory.limit_in_bytes", c"memory.limit_in_bytes", "memory"),
+];
+
+/// How many network interfaces the message names at most: a host has as many as it has containers, and more, and the
+/// message must end within its capacity whatever there is. That a network is not the loopback alone shows in two of them.
+const MOST_INTERFACES: usize = 64;
+
+/// Files are read in pieces of this many bytes, at the end of the message's own buffer.
+const PIECE: usize = 4096;
+
+/// A message being written.
+#[derive(Debug)]
+pub struct Message<'a> {
+    buffer: &'a mut [u8],
+    length: usize,
+    piece: &'a mut [u8],
+}
+
+impl<'a> Message<'a> {
+    /// One with its first line, which may have as many bytes as the buffer less one piece.
+    pub fn new(buffer: &'a mut [u8]) -> Message<'a> {
+        let room = buffer.len().saturating_sub(PIECE);
+        let (buffer, piece) = buffer.split_at_mut_checked(room).unwrap_or_default();
+        let mut message = Message { buffer, length: 0, piece };
+        message.line(MAGIC);
+        message
+    }
+
+    /// One with the stamps that every probe takes, the second only where libc was started.
+    pub fn begin(buffer: &'a mut [u8], main: Option<u64>) -> Message<'a> {
+        let mut message = Message::new(buffer);
+        message.number("entry", entry::stamp());
+        if let Some(main) = main {
+            message.number("main", main);
+        }
+        message
+    }
+
+    /// Ends it, and gives all of it.
+    pub fn finish(&mut self) -> &[u8] {
+        self.number("ready", calls::monotonic());
+        self.line("end");
+        self.buffer.get(..self.length).unwrap_or_default()
+    }
+
+    /// Ends it, writes it to standard output and ends the process.
+    pub fn write_out(&mut self) -> ! {
+        match calls::write_all(1, self.finish()) {
+            Ok(()) => calls::exit(0),
+            Err(_) => calls::exit(3),
+        }
+    }
+
+    /// The first process of a container is the one with the id 1 where process ids are the container's
+    /// own. Its mask tells whether SIGTERM waits for it: sent before it is ready, it would be lost.
+    pub fn init(&mut self) {
+        self.file("init", libc::AT_FDCWD, c"/proc/1/status", |line, _| {
+            begins(line, b"SigBlk:").then_some(line)
+        });
+    }
+
+    /// Reads back from inside what the subject was asked to apply.
+    pub fn treatment(&mut self) {
+        let (user, group) = calls::user_and_group();
+        self.number("uid", user as u64);
+        self.number("gid", group as u64);
+        self.number("seccomp", calls::prctl(libc::PR_GET_SECCOMP, 0).unwrap_or(usize::MAX) as u64);
+        self.number("no_new_privs", calls::prctl(libc::PR_GET_NO_NEW_PRIVS, 0).unwrap_or(usize::MAX) as u64);
+        if let Some(effective) = calls::effective_capabilities() {
+            self.number("capabilities", effective);
+        }
+        // Each path from the root on would have the kernel look up this process anew.
+        let directory = libc::O_PATH | libc::O_DIRECTORY;
+        let own = calls::open_at(libc::AT_FDCWD, c"/proc/self", directory).unwrap_or(-1);
+        let namespaces = calls::open_at(own, c"ns", directory).unwrap_or(-1);
+        let mut link = [0u8; 64];
+        for (name, path) in &NAMESPACES {
+            if let Ok(length) = calls::read_link_at(namespaces, path, &mut link) {
+                self.number(name, digits_in(link.get(..length).unwrap_or_default()));
+            }
+        }
+        for (controller, path, kind) in &CGROUP_DIRECTORIES {
+            if let Some(inode) = calls::inode_on(path, *kind) {
+                self.push(b"cgroup_inode.");
+                self.number(controller, inode);
+                break;
+            }
+        }
+        self.file("cgroup_path", own, c"cgroup", |line, _| Some(line));
+        self.file("uid_map", own, c"uid_map", |line, _| Some(line));
+        self.file("interfaces", own, c"net/dev", interface);
+        self.file("mounts", own, c"mountinfo", |line, _| tells_the_root(line).then_some(line));
+        calls::close(namespaces);
+        calls::close(own);
+    }
+
+    /// Reads the limits of the own cgroup, wherever it is seen; files that are not there have no lines.
+    pub fn limits(&mut self) {
+        for (controller, directory) in &[("cpu", c"/sys/fs/cgroup/cpu"), ("memory", c"/sys/fs/cgroup/memory")]
+        {
+            let Some(own) = self.own_cgroup(controller, directory) else { continue };
+            for (name, path, whose) in &LIMIT_FILES {
+                if is_same(whose.as_bytes(), controller.as_bytes()) {
+                    self.file(name, own, path, |line, _| Some(line));
+                }
+            }
+            calls::close(own);
+        }
+    }
+
+    /// The directory of the own cgroup with this controller, which version 1 has mounted there, or of what a mount shows
+    /// in its stead.
+    fn own_cgroup(&mut self, controller: &str, version_1: &CStr) -> Option<i32> {
+        let flags = libc::O_PATH | libc::O_DIRECTORY;
+        let (mount, controller) = match calls::inode_on(version_1, calls::CGROUP_FILESYSTEM) {
+            Some(_) => (version_1, controller),
+            None => calls::inode_on(c"/sys/fs/cgroup", calls::CGROUP2_FILESYSTEM)
+                .map(|_| (c"/sys/fs/cgroup", ""))?,
+        };
+        let mount = calls::open_at(libc::AT_FDCWD, mount, flags).ok()?;
+        let list = calls::open(c"/proc/self/cgroup").unwrap_or(-1);
+        let mut filled = 0;
+        while let Some(Ok(count @ 1..)) = self.piece.get_mut(filled..).map(|free| calls::read(list, free)) {
+            filled += count;
+        }
+        calls::close(list);
+        let mut at = 0;
+        while let Some(rest) = self.piece.get(at..filled)
+            && let Some(length) = rest.iter().position(|&byte| byte == b'\n')
+        {
+            let mut fields = rest.get(..length).unwrap_or_default().splitn(3, |&byte| byte == b':');
+            let [id, controllers] = [0; 2].map(|_| fields.next().unwrap_or_default());
+            // Behind two colons and the path's own root.
+            let path = at + id.len() + controllers.len() + 3;
+            at += length + 1;
+            if controllers.split(|&byte| byte == b',').any(|one| is_same(one, controller.as_bytes()))
+                && let Some(path) = self.piece.get_mut(path..at)
+                && let Ok(own) = calls::open_within(mount, path, flags)
+            {
+                calls::close(mount);
+                return Some(own);
+            }
+        }
+        Some(mount)
+    }
+
+    /// Appends what fits. A message that lost its end is refused by its reader, not misread.
+    pub fn push(&mut self, bytes: &[u8]) {
+        for (place, byte) in self.buffer.iter_mut().skip(self.length).zip(bytes) {
+            *place = *byte;
+            self.length += 1;
+        }
+    }
+
+    /// A text as a line of its own.
+    pub fn line(&mut self, text: &str) {
+        self.push(text.as_bytes());
+        self.push(b"\n");
+    }
+
+    /// A name, and what is said by it.
+    pub fn named(&mut self, name: &str, text: &[u8]) {
+        self.push(name.as_bytes());
+        self.push(b" ");
+        self.push(text);
+        self.push(b"\n");
+    }
+
+    /// A name, and a number in decimal digits.
+    pub fn number(&mut self, name: &str, value: u64) {
+        let mut digits = [0u8; 20];
+        let mut unused = digits.len();
+        let mut rest = value;
+        for digit in digits.iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            unused -= 1;
+            if rest == 0 {
+                break;
+            }
+        }
+        self.named(name, digits.get(unused..).unwrap_or_default());
+    }
+
+    /// What `keep` takes of the lines of a file in a directory (given the line and how many were kept), each with a
+    /// name before it. Lines longer than a piece are left out; unreadable files have no lines.
+    #[inline(always)]
+    pub fn file(
+        &mut self,
+        name: &str,
+        directory: i32,
+        path: &CStr,
+        keep: impl for<'l> Fn(&'l [u8], usize) -> Option<&'l [u8]>,
+    ) {
+        let Ok(fd) = calls::open_at(directory, path, libc::O_RDONLY) else { return };
+        let piece = core::mem::take(&mut self.piece);
+        let (mut filled, mut kept) = (0, 0);
+        while let Some(Ok(count @ 1..)) = piece.get_mut(filled..).map(|free| calls::read(fd, free)) {
+            let mut rest = piece.get(..filled + count).unwrap_or_default();
+            while let Some(length) = rest.iter().position(|&byte| byte == b'\n') {
+                if let Some(part) = rest.get(..length).and_then(|line| keep(line, kept)) {
+                    kept += 1;
+                    self.named(name, part);
+                }
+                rest = rest.get(length + 1..).unwrap_or_default();
+            }
+            let left = rest.len();
+            let done = filled + count - left;
+            for at in 0..left {
+                let byte = piece.get(done + at).copied().unwrap_or_default();
+                if let Some(place) = piece.get_mut(at) {
+                    *place = byte;
+                }
+            }
+            filled = if left == piece.len() { 0 } else { left };
+        }
+        self.piece = piece;
+        calls::close(fd);
+    }
+}
+
+/// Lets works write text.
+impl core::fmt::Write for Message<'_> {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        self.push(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// What `==` would call out for.
+fn begins(text: &[u8], with: &[u8]) -> bool {
+    text.len() >= with.len() && text.iter().zip(with).all(|(one, other)| one == other)
+}
+
+fn is_same(text: &[u8], other: &[u8]) -> bool {
+    text.len() == other.len() && begins(text, other)
+}
+
+/// The name in a line such as `  eth0: 1296 16 0 …`, of which there are not too many yet. The heading has none.
+fn interface(line: &[u8], kept: usize) -> Option<&[u8]> {
+    let end = line.iter().position(|&byte| byte == b':').filter(|_| kept < MOST_INTERFACES)?;
+    Some(line.get(..end)?.trim_ascii_start())
+}
+
+/// The number in `pid:[4026531836]`.
+fn digits_in(text: &[u8]) -> u64 {
+    text.iter()
+        .filter(|byte| byte.is_ascii_digit())
+        .fold(0u64, |number, digit| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))
+}
+
+/// Whether a line of `mountinfo` is about the root, for its filesystem and options, or about the files that engines
+/// lay over `/etc`, whose source names the container. All others stay inside, since every byte of the message
+/// passes through the engine that is measured.
+fn tells_the_root(line: &[u8]) -> bool {
+    let Some(point) = line.split(|&byte| byte == b' ').nth(4) else { return false };
+    // Asked for one by one, the compiler makes a table of their lengths to jump by.
+    let of_engines = ["hostname", "hosts", "resolv.conf"];
+    is_same(point, b"/")
+        || begins(point, b"/etc/")
+            && of_engines.iter().any(|name| is_same(point.get(5..).unwrap_or_default(), name.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::string::String;
+    use std::{format, vec};
+
+    use super::*;
+
+    #[test]
+    fn only_the_root_and_the_files_of_engines_are_passed_on() {
+        let line = |point: &str| format!("36 35 98:0 /x {point} rw,noatime - ext4 /dev/root rw");
+        assert!(tells_the_root(line("/").as_bytes()));
+        assert!(tells_the_root(line("/etc/hostname").as_bytes()));
+        assert!(!tells_the_root(line("/proc").as_bytes()));
+        assert!(!tells_the_root(b""));
+    }
+
+    fn said(write: impl Fn(&mut Message<'_>), capacity: usize) -> String {
+        let mut buffer = vec![0; capacity];
+        let mut message = Message::new(&mut buffer);
+        write(&mut message);
+        String::from_utf8(message.finish().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn numbers_have_all_their_digits() {
+        for number in [0, 7, 10, 1_000_000_007, u64::MAX] {
+            let text = said(|message| message.number("n", number), 8192);
+            assert!(text.contains(&format!("\nn {number}\n")), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_file_longer_than_a_piece_is_read_line_by_line() {
+        let directory = std::env::temp_dir().join(format!("dunnage-launch-{}", std::process::id()));
+        let lines: vec::Vec<String> = (0..900).map(|number| format!("line {number} of it")).collect();
+        std::fs::write(&directory, lines.join("\n") + "\nwithout an end").unwrap();
+        let path = std::ffi::CString::new(directory.to_str().unwrap()).unwrap();
+        let text = said(|message| message.file("x", libc::AT_FDCWD, &path, |line, _| Some(line)), 65536);
+        std::fs::remove_file(directory).unwrap();
+        let found: vec::Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("x ")).collect();
+        assert_eq!(found, lines);
+    }
+
+    #[test]
+    fn a_message_that_does_not_fit_loses_its_end() {
+        let text = said(|message| (0..1000).for_each(|number| message.number("n", number)), 5000);
+        assert_eq!((text.len(), text.ends_with("end\n")), (5000 - PIECE, false));
+    }
+}

@@ -1,0 +1,162 @@
+//! The probe of a launch never starts libc: what can run between the executable's entry and libc's own is followed, branch
+//! by branch, and the probe is asked for what it says there and after libc's start.
+//!
+//! Deliberately absent: how long any of it takes (`cargo xtask bench true bare`).
+
+use std::collections::BTreeSet;
+use std::process::{Command, Output};
+
+use dunnage::probe::message::{Message, parse};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
+
+const DUNNAGE: &str = env!("CARGO_BIN_EXE_dunnage");
+
+/// An executable of 64 bits, as far as is needed to find code in it.
+struct Elf(Vec<u8>);
+
+impl Elf {
+    fn number<const N: usize>(&self, at: usize) -> usize {
+        let mut bytes = [0; 8];
+        bytes[..N].copy_from_slice(&self.0[at..at + N]);
+        u64::from_le_bytes(bytes) as usize
+    }
+
+    fn entry(&self) -> usize {
+        self.number::<8>(24)
+    }
+
+    /// Type, place in the file, address and size of each segment.
+    fn segments(&self) -> Vec<[usize; 4]> {
+        let one = |index| self.number::<8>(32) + index * self.number::<2>(54);
+        let read = |at| {
+            [
+                self.number::<4>(at),
+                self.number::<8>(at + 8),
+                self.number::<8>(at + 16),
+                self.number::<8>(at + 32),
+            ]
+        };
+        (0..self.number::<2>(56)).map(|index| read(one(index))).collect()
+    }
+
+    /// What is loaded at this address, up to the segment's end.
+    fn code(&self, address: usize) -> &[u8] {
+        let holds =
+            |[kind, _, start, size]: &[usize; 4]| *kind == 1 && (*start..start + size).contains(&address);
+        let [_, at, start, size] = self.segments().into_iter().find(holds).expect("the address is loaded");
+        &self.0[at + address - start..at + size]
+    }
+
+    /// The address of a symbol.
+    fn symbol(&self, name: &str) -> usize {
+        let section = |index| self.number::<8>(40) + index * self.number::<2>(58);
+        let sections = (0..self.number::<2>(60)).map(section);
+        let table = sections.filter(|at| self.number::<4>(at + 4) == 2).next().expect("a table of symbols");
+        let names = self.number::<8>(section(self.number::<4>(table + 40)) + 24);
+        let symbols =
+            (0..self.number::<8>(table + 32)).step_by(24).map(|at| self.number::<8>(table + 24) + at);
+        let wanted = [name.as_bytes(), b"\0"].concat();
+        let is_it = |at: &usize| self.0[names + self.number::<4>(*at)..].starts_with(&wanted);
+        symbols.into_iter().find(is_it).map(|at| self.number::<8>(at + 8)).expect("the symbol is there")
+    }
+
+    /// Instructions that can be reached from an address without going through another one, and what of them must not
+    /// be there.
+    fn reachable(&self, from: usize, border: usize) -> (BTreeSet<u64>, Vec<String>) {
+        let (mut seen, mut faults) = (BTreeSet::new(), Vec::new());
+        let mut waiting = vec![from as u64];
+        while let Some(at) = waiting.pop() {
+            if at == border as u64 && from != border || seen.len() > 20_000 || !seen.insert(at) {
+                continue;
+            }
+            let one = Decoder::with_ip(64, self.code(at as usize), at, DecoderOptions::NONE).decode();
+            let after = one.next_ip();
+            match one.flow_control() {
+                FlowControl::Next => waiting.push(after),
+                FlowControl::Call if one.mnemonic() == Mnemonic::Syscall => waiting.push(after),
+                FlowControl::UnconditionalBranch => waiting.push(one.near_branch_target()),
+                FlowControl::ConditionalBranch | FlowControl::Call => {
+                    waiting.extend([after, one.near_branch_target()]);
+                }
+                // Behind what does not return.
+                FlowControl::Interrupt if one.mnemonic() == Mnemonic::Int3 => {}
+                FlowControl::Return | FlowControl::Exception => {}
+                _ => faults.push(format!("{at:x}: `{:?}` leads nobody knows where", one.mnemonic())),
+            }
+            faults.extend(forbidden(&one).map(|what| format!("{at:x}: {what}")));
+        }
+        (seen, faults)
+    }
+}
+
+fn forbidden(one: &Instruction) -> Option<&'static str> {
+    match one.mnemonic() {
+        Mnemonic::Cpuid => Some("`cpuid`, which hypervisors trap"),
+        _ if one.is_invalid() => Some("no instruction"),
+        _ if one.memory_segment() == Register::FS => Some("a thread's own memory, which libc makes"),
+        _ => None,
+    }
+}
+
+#[test]
+fn nothing_between_the_entry_and_libcs_own_calls_out() {
+    let elf = Elf(std::fs::read(DUNNAGE).unwrap());
+    let kinds: Vec<usize> = elf.segments().iter().map(|[kind, ..]| *kind).collect();
+    let (dynamic, interpreter) = (2, 3);
+    assert!(!kinds.contains(&dynamic) && !kinds.contains(&interpreter), "{kinds:?}");
+    let (entry, libc) = (elf.entry(), elf.symbol("_start"));
+    assert_eq!(entry, elf.symbol("dunnage_entry"));
+    let (seen, faults) = elf.reachable(entry, libc);
+    assert!(faults.is_empty(), "{faults:#?}");
+    assert!((300..6000).contains(&seen.len()), "{} instructions", seen.len());
+    // The same look at libc's start finds what it must not find above.
+    let (_, faults) = elf.reachable(libc, libc);
+    assert!(!faults.is_empty());
+}
+
+fn probe(words: &[&str]) -> Output {
+    Command::new(DUNNAGE).arg("probe").args(words).output().unwrap()
+}
+
+fn said(words: &[&str]) -> Message {
+    let output = probe(words);
+    assert!(output.status.success() && output.stderr.is_empty(), "{words:?} {output:?}");
+    parse(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_launch_says_the_same_with_and_without_libc() {
+    let without = said(&["start"]);
+    let with = said(&["main"]);
+    assert_eq!(without.main, None);
+    assert!(with.main.is_some_and(|main| with.entry <= main && main <= with.ready), "{with:?}");
+    assert!(without.entry <= without.ready);
+    assert_eq!(without.inside, with.inside);
+    assert!(without.inside.root().is_some() && without.inside.namespaces.len() >= 7, "{without:?}");
+    assert_eq!(said(&[]).inside, without.inside);
+    let limits = said(&["start", "limits"]);
+    assert_eq!(limits.main, None);
+    assert_eq!(limits.inside, said(&["main", "limits"]).inside);
+}
+
+#[test]
+fn to_enter_looks_at_the_first_process() {
+    let entered = said(&["enter"]);
+    assert!(entered.main.is_none() && entered.inside.blocked_by_init.is_some(), "{entered:?}");
+}
+
+#[test]
+fn what_is_not_a_launch_goes_on_to_libc() {
+    assert_eq!(probe(&["none"]).status.code(), Some(0));
+    for unknown in [&["nonsense"][..], &["starts"], &["star"]] {
+        assert_eq!(probe(unknown).status.code(), Some(2), "{unknown:?}");
+    }
+    let help = Command::new(DUNNAGE).arg("--help").output().unwrap();
+    assert!(help.status.success() && String::from_utf8_lossy(&help.stdout).contains("Usage"));
+}
+
+#[test]
+fn a_closed_output_is_an_error() {
+    let script = format!("exec >&-; exec '{DUNNAGE}' probe start");
+    assert_eq!(Command::new("/bin/sh").args(["-c", &script]).status().unwrap().code(), Some(3));
+}

@@ -1,0 +1,5 @@
+/* The least that a C program can do. Started by hyperfine, it is the yardstick for `bare`.
+ *
+ * Build: cc -std=c11 -O2 -static -o true true.c
+ */
+int main(void) { return 0; }
