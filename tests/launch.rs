@@ -50,8 +50,8 @@ impl Elf {
     /// The address of a symbol.
     fn symbol(&self, name: &str) -> usize {
         let section = |index| self.number::<8>(40) + index * self.number::<2>(58);
-        let sections = (0..self.number::<2>(60)).map(section);
-        let table = sections.filter(|at| self.number::<4>(at + 4) == 2).next().expect("a table of symbols");
+        let mut sections = (0..self.number::<2>(60)).map(section);
+        let table = sections.find(|at| self.number::<4>(at + 4) == 2).expect("a table of symbols");
         let names = self.number::<8>(section(self.number::<4>(table + 40)) + 24);
         let symbols =
             (0..self.number::<8>(table + 32)).step_by(24).map(|at| self.number::<8>(table + 24) + at);

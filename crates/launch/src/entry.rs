@@ -75,8 +75,9 @@ unsafe extern "C" fn launched(stack: *const usize) {
     }
     let enters = is(2, ENTER);
     if count == 2 || enters || is(2, START) {
+        let buffer = &raw mut BUFFER;
         // SAFETY: this runs once, before there is anything else in the process.
-        let mut message = Message::begin(unsafe { &mut *(&raw mut BUFFER) }, None);
+        let mut message = Message::begin(unsafe { &mut *buffer }, None);
         if enters {
             message.init();
         }
