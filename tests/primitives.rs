@@ -14,6 +14,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
+use ::dunnage::experiment::primitives;
+use ::dunnage::record;
 use dunnage::Dunnage;
 use serde_json::Value;
 use support::{Need, lacks, skip};
@@ -39,6 +41,24 @@ fn says_unsupported(shown: &str, piece: &str) -> bool {
     shown.lines().any(|line| line.split_whitespace().take(2).eq([piece, "unsupported"]))
 }
 
+/// In every sample between whose pieces the clock was read they make the whole, to the nanosecond.
+fn pieces_add_up(dunnage: &Dunnage) {
+    let recorded = record::load(&dunnage.directory()).expect("a run directory");
+    let mut samples = 0;
+    for (cell, series) in recorded.plan.cells.iter().zip(&recorded.series) {
+        if cell.setting.get("way") != Some("stamps") {
+            continue;
+        }
+        for (round, whole) in series.values[0].iter().enumerate().filter(|(_, whole)| whole.is_finite()) {
+            let pieces = primitives::pieces().map(|(metric, _)| series.values[metric][round]);
+            let all: f64 = pieces.filter(|piece| piece.is_finite()).sum();
+            assert!((all - whole).abs() < 0.5e-9, "{} in round {round}: {all} of {whole}", cell.setting);
+            samples += 1;
+        }
+    }
+    assert!(samples >= 4, "{samples} samples between stamps");
+}
+
 fn is_priced(prices: &[Value], way: &str, piece: &str) -> bool {
     let has_time = |line: &Value| {
         line["amounts"].as_array().is_some_and(|all| all.iter().any(|one| one["metric"] == "time"))
@@ -55,9 +75,13 @@ fn every_piece_is_priced_and_the_rungs_stand_beside_the_floor() {
     let dunnage = Dunnage::new();
     let ran = dunnage.run("run start primitives -s floor --set prestate=primed --rounds 2 -o DIR");
     assert_eq!(ran.code, 0, "{ran}");
-    for expected in
-        ["price list of launches", "price list of single calls", "the rungs add up to", "measured whole:"]
-    {
+    for expected in [
+        "what each piece of floor takes, by stamps",
+        "price list of launches",
+        "price list of single calls",
+        "the pieces add up to",
+        "measured whole:",
+    ] {
         assert!(ran.stdout.contains(expected), "`{expected}` is missing: {ran}");
     }
     let report = dunnage.run("report DIR --format json");
@@ -65,10 +89,15 @@ fn every_piece_is_priced_and_the_rungs_stand_beside_the_floor() {
     let launched = ["mount", "uts", "ipc", "net", "pid", "cgroup", "cgroup_ns", "overlay", "filesystems"];
     let others = ["masked", "read_only", "capabilities", "no_new_privs", "seccomp"];
     for piece in launched.into_iter().chain(others) {
-        for way in ["alone", "ladder"] {
-            assert!(is_priced(&prices, way, piece), "{way} {piece}: {ran}");
-        }
+        assert!(is_priced(&prices, "alone", piece), "{piece}: {ran}");
+        let whole = prices.iter().find(|line| line["way"] == "stamps" && line["piece"] == "whole").unwrap();
+        assert!(
+            whole["amounts"].as_array().unwrap().iter().any(|one| one["metric"] == piece),
+            "{piece}: {ran}"
+        );
     }
+    assert!(is_priced(&prices, "stamps", "whole") && is_priced(&prices, "stamps", "procs"), "{ran}");
+    pieces_add_up(&dunnage);
     for piece in ["cgroup_create", "cgroup_remove", "overlay_mount", "pivot_root", "seccomp_load"] {
         assert!(is_priced(&prices, "call", piece), "{piece}: {ran}");
     }
@@ -76,6 +105,10 @@ fn every_piece_is_priced_and_the_rungs_stand_beside_the_floor() {
     for piece in ["veth_pair", "bridge_port", "time_ns", "cgroup_enter_tasks", "cgroup_enter_v2"] {
         let told = says_unsupported(&ran.stdout, piece);
         assert!(is_priced(&prices, "call", piece) || told, "{piece}: {ran}");
+    }
+    for (piece, release) in [("fsmount", "Linux from 5.12 on"), ("open_tree", "Linux from 7.0 on")] {
+        let told = ran.stdout.replace("\n", " ").contains(release);
+        assert!(is_priced(&prices, "stamps", piece) || told, "{piece}: {ran}");
     }
     assert_eq!((interfaces(), dunnage.left_in_state()), (vec![], vec![]));
 }

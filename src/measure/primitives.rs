@@ -1,10 +1,10 @@
 //! `primitives`: launches with some of their pieces only, and pieces by themselves.
 
 use super::{in_order, sample_of, stamps};
-use crate::experiment::primitives::{LAUNCHED, LEAST, SPAWN, rungs};
+use crate::experiment::primitives::{LAUNCHED, LEAST, SPAWN, WHOLE, rungs};
 use crate::experiment::{QUIET, Setting};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
-use crate::subject::pieces::{ALL, Apart, PRIMITIVES, Piece, Pieces, Primitive, Timed};
+use crate::subject::pieces::{ALL, Apart, Making, Mounts, PRIMITIVES, Piece, Pieces, Primitive, Timed, Way};
 use crate::subject::{Launch, Need, RunContext, Subject};
 
 fn piece_of(name: &str) -> Option<Piece> {
@@ -16,17 +16,18 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     let unsupported = |reason: &str| Failure::new(FailureClass::Unsupported, reason);
     let asked = asked(setting).ok_or_else(|| unsupported("there is no such piece"))?;
     let apart = subject.pieces().ok_or_else(|| unsupported(Need::Pieces.lacking()))?;
-    let pieces = match asked {
-        Asked::Spawn => Pieces::NONE,
-        Asked::With(pieces) => apart.least().and(pieces),
-        Asked::Whole | Asked::Call(_) => apart.whole(),
+    let making = match asked {
+        Asked::Spawn => Pieces::NONE.into(),
+        Asked::With(pieces) => apart.least().and(pieces).into(),
+        Asked::Whole | Asked::Call(_) => apart.whole().into(),
+        Asked::Stamped(way, mounts) => Making { pieces: apart.whole(), way, mounts, stamped: true },
     };
-    apart.get_ready(pieces)?;
+    apart.get_ready(making)?;
     match setting.get("prestate") {
-        Some("primed") => take(apart, asked, pieces, run).map(drop)?,
+        Some("primed") => take(apart, asked, making, run).map(drop)?,
         _ => run.quiet(QUIET)?,
     }
-    take(apart, asked, pieces, run)
+    take(apart, asked, making, run)
 }
 
 /// What a setting asks for.
@@ -38,6 +39,8 @@ enum Asked {
     With(Pieces),
     /// An ordinary launch.
     Whole,
+    /// One between whose pieces the clock is read, with the pieces made so.
+    Stamped(Way, Mounts),
     /// A piece by itself.
     Call(Primitive),
 }
@@ -53,6 +56,11 @@ fn asked(setting: &Setting) -> Option<Asked> {
             let below = || rungs().take(rung + 1).filter_map(piece_of).fold(Pieces::NONE, Pieces::with);
             Some(if rung + 1 == rungs().count() { Asked::Whole } else { Asked::With(below()) })
         }
+        ("stamps", WHOLE) => Some(Asked::Stamped(Way::default(), Mounts::default())),
+        ("stamps", "procs") => Some(Asked::Stamped(Way::Procs, Mounts::default())),
+        ("stamps", "born") => Some(Asked::Stamped(Way::Born, Mounts::default())),
+        ("stamps", "fsmount") => Some(Asked::Stamped(Way::default(), Mounts::Fsmount)),
+        ("stamps", "open_tree") => Some(Asked::Stamped(Way::default(), Mounts::OpenTree)),
         ("call", _) => PRIMITIVES.iter().find(|(name, _)| *name == piece).map(|(_, one)| Asked::Call(*one)),
         _ => None,
     }
@@ -65,10 +73,10 @@ fn alone(name: &str) -> Option<Pieces> {
     Some(before.with(piece_of(name)?))
 }
 
-fn take(apart: &mut dyn Apart, asked: Asked, pieces: Pieces, run: &RunContext) -> Result<Sample, Abort> {
+fn take(apart: &mut dyn Apart, asked: Asked, making: Making, run: &RunContext) -> Result<Sample, Abort> {
     match asked {
         Asked::Call(primitive) => Ok(called(&apart.time(primitive, run)?)),
-        _ => Ok(launched(&apart.launch_with(pieces, run)?)?),
+        _ => Ok(launched(&apart.launch_with(making, run)?)?),
     }
 }
 
@@ -79,8 +87,12 @@ fn called(timed: &Timed) -> Sample {
 }
 
 fn launched(launch: &Launch) -> Result<Sample, Failure> {
-    let order = stamps(launch.spawned, &launch.message, &[("returned", launch.returned)]);
+    let mut order = stamps(launch.spawned, &launch.message, &[("returned", launch.returned)]);
     in_order(&order)?;
+    in_order(&launch.parts)?;
+    // Parts end before the probe's own stamps, or behind them; the last of them where the launch does.
+    order.splice(1..1, launch.parts.iter().copied());
+    order.sort_by_key(|(_, stamp)| *stamp);
     let mut sample = sample_of(order, &launch.treatment);
     match &launch.cpu {
         Ok(cpu) => sample.counters.push(("client_cpu".into(), cpu.client.0)),

@@ -42,8 +42,8 @@ struct Floor {
     limit: Option<CpuLimit>,
     /// In a scratch directory that goes with it.
     prepared: Option<Held<Prepared>>,
-    /// The same with other pieces, made when they are first asked for.
-    variants: Vec<(Pieces, Prepared)>,
+    /// The same made otherwise, when that is first asked for.
+    variants: Vec<Prepared>,
     /// The same with other work for the probe, made when the first of each is wanted.
     works: Vec<(Work, Prepared)>,
     /// The image's root, once an engine was asked for it.
@@ -68,7 +68,8 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     }
     let component = identified("maker", &place.executable, env!("CARGO_PKG_VERSION"))?;
     let plan = cgroups();
-    if let Some(why) = plan.as_ref().ok().and_then(|plan| keys::no_way(spec, plan)) {
+    let no_way = |plan: &CgroupPlan| keys::no_way(keys::way(spec), keys::mounts(spec), plan);
+    if let Some(why) = plan.as_ref().ok().and_then(no_way) {
         return Err(Unavailable::because(why));
     }
     let cgroup = match plan {
@@ -162,13 +163,15 @@ impl Floor {
         let is_whole = pieces.has(Piece::Mounts) && pieces.has(Piece::Overlay);
         // On the host's own mounts every place of the host is where it is.
         let is_there = |mount: &Mount| !pieces.has(Piece::Mounts) && mount.host == mount.inside;
-        if !is_whole && (!order.mounts().iter().all(is_there) || root.config.is_some()) {
+        let mounts = keys::mounts(&self.about.spec);
+        let takes_mounts = is_whole && mounts != container::Mounts::OpenTree;
+        let has_mounts = !order.mounts().iter().all(is_there);
+        if has_mounts && !takes_mounts || root.config.is_some() && !is_whole {
             let reason = "mounts and images of others need a root of its own: leave `mounts` and `overlay` as they are";
             return Err(Failure::new(FailureClass::Unsupported, reason));
         }
-        let mounts = order.mounts();
         let additions =
-            if is_whole { additions(&root, mounts, run)? } else { container::Additions::default() };
+            if is_whole { additions(&root, order.mounts(), run)? } else { container::Additions::default() };
         let cgroups = CgroupPlan { way: keys::way(&self.about.spec), ..cgroups()? };
         cgroups.establish().map_err(|error| Failure::environment(error.to_string()))?;
         let filter = match self.about.spec.get("seccomp") {
@@ -191,6 +194,8 @@ impl Floor {
             arguments: std::iter::once(PROBE.into()).chain(words).map(OsString::from).collect(),
             environment: root.environment().into_iter().map(OsString::from).collect(),
             pieces,
+            mounts,
+            stamped: false,
             seccomp: filter,
             cgroups,
             limit: self.limit,
@@ -295,7 +300,7 @@ fn launch_prepared(
         // its cgroups are removed by the time it returns.
         gone: gone.returned,
         look: Nanos(0),
-        parts: Vec::new(),
+        parts: gone.stamps,
         treatment: run.treatment(&message.inside),
         message,
         cpu,

@@ -1,7 +1,7 @@
 //! System calls written down as data before a measured interval, and made within it one after the
 //! other, by us or by a child that shares our memory. Whoever makes them allocates nothing, touches
-//! no state of libc and cannot panic; what fails is named by its step. A step can also read the
-//! clock, so that what a child does is timed where it is done.
+//! no state of libc and cannot panic; what fails is named by its step. A step can also be a stamp, so that what a child does
+//! is timed where it is done.
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use thiserror::Error;
 
-use super::raw;
+use super::{clock, raw};
 use crate::units::Stamp;
 
 /// A step that the kernel refused.
@@ -39,8 +39,12 @@ enum Uses {
     Opens,
     /// Its first argument is that descriptor.
     Takes,
+    /// The same, and its result takes the place of that descriptor, which is closed.
+    Trades,
     /// Its answer is a netlink acknowledgement, whose error number is the step's.
     Answers,
+    /// It is no call, but reads the clock.
+    Stamps,
 }
 
 /// The descriptor that was opened last in a sequence of steps.
@@ -69,8 +73,18 @@ pub struct Step {
     _answer: Option<Box<Answer>>,
 }
 
-/// Room for a `timespec`, or for the head of a netlink acknowledgement.
+/// Room for a stamp, or for the head of a netlink acknowledgement.
 type Answer = [AtomicU64; 4];
+
+/// What `mount` is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::sys) struct Asked<'a> {
+    pub source: &'a OsStr,
+    pub target: &'a OsStr,
+    pub kind: Option<&'a OsStr>,
+    pub flags: libc::c_ulong,
+    pub options: Option<&'a OsStr>,
+}
 
 /// An argument of a call, before it is laid down in memory.
 #[derive(Debug)]
@@ -98,7 +112,7 @@ pub fn number(value: impl TryInto<usize>) -> Argument {
 }
 
 /// `AT_FDCWD`: paths are relative to the working directory.
-fn here() -> Argument {
+pub(in crate::sys) fn here() -> Argument {
     Argument::Number(libc::AT_FDCWD as usize)
 }
 
@@ -172,18 +186,46 @@ impl Step {
         step
     }
 
-    /// A reading of `CLOCK_MONOTONIC` by a real system call, as the probe does it: [`Step::stamped`]
-    /// tells it.
-    pub fn stamp() -> Step {
-        let clock = [number(libc::CLOCK_MONOTONIC)];
-        Step::call("read clock", "", libc::SYS_clock_gettime, clock).answered_in(1)
+    /// A reading of `CLOCK_MONOTONIC` where what bears this name ends: [`Step::stamped`] tells it.
+    pub fn stamp(name: &'static str) -> Step {
+        Step { uses: Uses::Stamps, ..Step::call(name, "", 0, []).answered_in(0) }
     }
 
-    /// The clock as this step read it last.
-    pub fn stamped(&self) -> Option<Stamp> {
-        let answer = self._answer.as_ref().filter(|_| self.number == libc::SYS_clock_gettime)?;
-        let [seconds, nanos] = [0, 1].map(|word| answer[word].load(Ordering::Acquire));
-        (seconds + nanos > 0).then_some(Stamp(seconds * 1_000_000_000 + nanos))
+    /// Whether it is one.
+    pub fn is_stamp(&self) -> bool {
+        self.uses == Uses::Stamps
+    }
+
+    /// What ended, and the clock as this step read it last.
+    pub fn stamped(&self) -> Option<(&'static str, Stamp)> {
+        let answer = self._answer.as_ref().filter(|_| self.is_stamp())?;
+        let nanos = answer[0].load(Ordering::Acquire);
+        (nanos > 0).then_some((self.name, Stamp(nanos)))
+    }
+
+    /// What `mount` is asked for by this step: source, target, kind, flags and options; none of another call.
+    pub(in crate::sys) fn mounts(&self) -> Option<Asked<'_>> {
+        let mut texts = self._strings.iter().map(|text| text.to_bytes()).map(OsStr::from_bytes);
+        let [_, _, kind, flags, options, _] = self.arguments;
+        let is_mount = self.number == libc::SYS_mount && !self.is_stamp();
+        let (source, target) = is_mount.then(|| texts.next().zip(texts.next()))??;
+        let mut given = |argument: usize| if argument == 0 { None } else { texts.next() };
+        Some(Asked {
+            source,
+            target,
+            kind: given(kind),
+            flags: flags as libc::c_ulong,
+            options: given(options),
+        })
+    }
+
+    /// Another call of the same name that concerns the same path.
+    pub(in crate::sys) fn instead(
+        &self,
+        number: libc::c_long,
+        arguments: impl IntoIterator<Item = Argument>,
+    ) -> Step {
+        Step::call(self.name, self.path(), number, arguments)
     }
 
     /// Receives the acknowledgement of the netlink request that was sent just before through this
@@ -268,6 +310,11 @@ impl Step {
         Step { tolerated, ..self }
     }
 
+    /// The same call on that descriptor, which is closed after it and gives its place to the result.
+    pub fn trading(self) -> Step {
+        Step { uses: Uses::Trades, ..self }
+    }
+
     /// What the step concerns.
     pub fn path(&self) -> &Path {
         Path::new(OsStr::from_bytes(self.path.to_bytes()))
@@ -287,8 +334,13 @@ impl Step {
     #[inline(always)]
     pub fn run(&self, descriptor: &mut Descriptor) -> Result<usize, i32> {
         let mut arguments = self.arguments;
-        if let Uses::Takes = self.uses {
-            arguments[0] = descriptor.0;
+        match (self.uses, &self._answer) {
+            (Uses::Stamps, Some(answer)) => {
+                answer[0].store(clock::now().0, Ordering::Release);
+                return Ok(0);
+            }
+            (Uses::Takes | Uses::Trades, _) => arguments[0] = descriptor.0,
+            _ => {}
         }
         // SAFETY: the pointers among the arguments were taken from heap memory that this step owns
         // and that does not move with it; the kernel reads only, and writes no more than its size into
@@ -298,8 +350,12 @@ impl Step {
             Ok(value) => {
                 match self.uses {
                     Uses::Opens => *descriptor = Descriptor(value),
+                    Uses::Trades => {
+                        raw::close(descriptor.0 as RawFd);
+                        *descriptor = Descriptor(value);
+                    }
                     Uses::Answers => self.acknowledged()?,
-                    Uses::Nothing | Uses::Takes => {}
+                    Uses::Nothing | Uses::Takes | Uses::Stamps => {}
                 }
                 Ok(value)
             }
@@ -341,16 +397,17 @@ pub(in crate::sys) fn set_up_streams(streams: [RawFd; 3]) -> impl Iterator<Item 
         .map(|(target, from)| Step::call("set up stream", "", libc::SYS_dup2, [number(from), number(target)]))
 }
 
-/// Makes the calls in order up to the first that is refused. Returns how many were made, and the
+/// Makes the calls in order up to the first that is refused. Returns how many were made, stamps not counted, and the
 /// descriptor that was opened last.
 pub fn run_all(steps: &[Step]) -> (usize, Result<Descriptor, StepError>) {
     let mut descriptor = Descriptor::none();
-    for (made, step) in steps.iter().enumerate() {
+    let calls = |steps: &[Step]| steps.iter().filter(|step| !step.is_stamp()).count();
+    for (at, step) in steps.iter().enumerate() {
         if let Err(errno) = step.run(&mut descriptor) {
-            return (made, Err(step.failed(errno)));
+            return (calls(&steps[..at]), Err(step.failed(errno)));
         }
     }
-    (steps.len(), Ok(descriptor))
+    (calls(steps), Ok(descriptor))
 }
 
 #[cfg(test)]
@@ -379,10 +436,13 @@ mod tests {
 
     #[test]
     fn a_stamp_is_read_when_its_step_is_made() {
-        let steps = [Step::stamp(), Step::stamp()];
+        let steps = [Step::stamp("one"), Step::stamp("other")];
         assert_eq!(steps[0].stamped(), None);
-        assert_eq!(run_all(&steps).0, 2);
-        assert!(steps[0].stamped().unwrap() <= steps[1].stamped().unwrap());
+        let before = clock::now();
+        assert_eq!(run_all(&steps).0, 0, "stamps are no calls");
+        let [(one, first), (other, second)] = steps.each_ref().map(|step| step.stamped().unwrap());
+        assert_eq!((one, other), ("one", "other"));
+        assert!(before <= first && first <= second && second <= clock::now());
         assert_eq!(Step::close().stamped(), None);
     }
 

@@ -7,12 +7,13 @@ use std::process::Command;
 use dunnage::probe::message;
 use dunnage::sys::cgroup::CgroupPlan;
 use dunnage::sys::container::{
-    ALL, DOCKER_CAPABILITIES, Piece, Pieces, Spec, is_privileged, prepare, user_namespaces,
+    ALL, DOCKER_CAPABILITIES, Mounts, Piece, Pieces, Spec, is_privileged, prepare, user_namespaces,
 };
 use dunnage::sys::raw;
 
 use crate::place::{
-    Place, alone, as_root, copy_with_libraries, message_of, one_test, own_namespaces, run, skipped, spec_in,
+    Place, alone, as_root, copy_with_libraries, message_of, one_test, own_namespaces,
+    own_namespaces_of_children, run, skipped, spec_in,
 };
 
 #[test]
@@ -22,7 +23,18 @@ fn the_inside_is_what_docker_makes() {
     }
     let _turn = alone();
     let place = Place::new();
-    let mut prepared = prepare(place.spec()).unwrap();
+    is_what_docker_makes(&place, place.spec());
+    // Namespaces one by one, with the clock read between the pieces.
+    is_what_docker_makes(&place, Spec { stamped: true, ..place.spec() });
+    assert_eq!(
+        own_namespaces(),
+        own_namespaces_of_children(),
+        "what this thread starts next is where it was"
+    );
+}
+
+fn is_what_docker_makes(place: &Place, spec: Spec) {
+    let mut prepared = prepare(spec).unwrap();
     let gone = run(&mut prepared, "floor-test-inside");
     let message = message_of(&gone);
     let inside = &message.inside;
@@ -42,6 +54,17 @@ fn the_inside_is_what_docker_makes() {
     assert_eq!(ended.returned, gone.returned);
     assert!(gone.own_cpu.0 > 0);
     assert_eq!(place.remains(), Vec::<PathBuf>::new());
+    let stamps: Vec<_> = [("", ended.spawned)].into_iter().chain(gone.stamps.iter().copied()).collect();
+    assert!(stamps.windows(2).all(|pair| pair[0].1 <= pair[1].1), "{stamps:?}");
+    let ends = |name: &str| stamps.iter().any(|(own, _)| own.split('.').next() == Some(name));
+    let without_the_root = ALL.iter().filter(|(_, piece)| *piece != Piece::User);
+    let named = without_the_root
+        .map(|(name, _)| *name)
+        .chain(["clone", "session", "exit"])
+        .filter(|name| ends(name))
+        .count();
+    // What nobody asks to be timed reads no clock.
+    assert_eq!(named, if prepared.making().stamped { ALL.len() + 2 } else { 0 }, "{stamps:?}");
     prepared.dispose().unwrap();
 }
 
@@ -62,8 +85,17 @@ fn files_mounts_and_host_name_are_dockers() {
     let script = "cd /proc; cat sys/kernel/hostname self/mountinfo; ls -l /dev; echo \"flags $(cat /sys/class/net/lo/flags)\"; \
                   echo \"keys <$(cat keys)>\"; touch /written; mkdir -p /a/b; \
                   set -- self/fd/*; echo \"fds $*\"; (echo 1 > /proc/sys/kernel/panic) 2>/dev/null || echo read-only";
-    let spec =
-        Spec { program: "/bin/sh".into(), arguments: ["-c", script].map(Into::into).into(), ..place.spec() };
+    for mounts in [Mounts::Mount, Mounts::Fsmount, Mounts::OpenTree] {
+        if let Some(why) = mounts.lacking() {
+            skipped(test, &format!("{mounts:?}"), why);
+            continue;
+        }
+        let arguments = ["-c", script].map(Into::into).into();
+        has_dockers_files(&place, Spec { mounts, program: "/bin/sh".into(), arguments, ..place.spec() });
+    }
+}
+
+fn has_dockers_files(place: &Place, spec: Spec) {
     let gone = run(&mut prepare(spec).unwrap(), "floor-test-files");
     let ended = gone.end.unwrap();
     let text = String::from_utf8(ended.stdout).unwrap();
@@ -202,7 +234,7 @@ fn rootless(top: &Path) {
     cgroups.establish().unwrap();
     let spec = spec_in(top, cgroups);
     let mut prepared = prepare(spec).unwrap();
-    assert!(prepared.pieces().has(Piece::User));
+    assert!(prepared.making().pieces.has(Piece::User));
     let inside = message_of(&run(&mut prepared, "floor-test-rootless")).inside;
     let own = own_namespaces();
     for (name, inode) in &inside.namespaces {

@@ -71,6 +71,8 @@ pub fn spec_in(top: &Path, cgroups: CgroupPlan) -> Spec {
         arguments: vec!["probe".into(), "start".into()],
         environment: vec!["PATH=/bin".into()],
         pieces: Pieces::engine(),
+        mounts: dunnage::sys::container::Mounts::default(),
+        stamped: false,
         seccomp: Some(allow_all()),
         cgroups,
         limit: None,
@@ -102,7 +104,15 @@ pub fn message_of(gone: &Gone) -> Message {
 }
 
 pub fn own_namespaces() -> BTreeSet<u64> {
-    let names = ["cgroup", "ipc", "mnt", "net", "pid", "user", "uts"];
+    inodes(["cgroup", "ipc", "mnt", "net", "pid", "user", "uts"])
+}
+
+/// Those that the next child of this thread begins in.
+pub fn own_namespaces_of_children() -> BTreeSet<u64> {
+    inodes(["cgroup", "ipc", "mnt", "net", "pid_for_children", "user", "uts"])
+}
+
+fn inodes(names: [&str; 7]) -> BTreeSet<u64> {
     let inode = |name| {
         let link = fs::read_link(format!("/proc/thread-self/ns/{name}")).unwrap();
         link.to_string_lossy().chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap()

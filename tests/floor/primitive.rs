@@ -184,15 +184,18 @@ fn a_set_without_pieces_needs_no_rights_and_others_are_varied() {
     let _turn = alone();
     let place = Place::new();
     let prepared = prepare(Spec { pieces: Pieces::NONE, ..place.spec() }).unwrap();
-    assert_eq!(prepared.pieces(), Pieces::NONE);
+    assert_eq!(prepared.making().pieces, Pieces::NONE);
     if is_privileged() {
         assert_eq!(
-            prepared.vary(Pieces::NONE.with(Piece::Uts), Path::new("/p")).unwrap().pieces(),
+            prepared.vary(Pieces::NONE.with(Piece::Uts).into(), Path::new("/p")).unwrap().making().pieces,
             Pieces::NONE.with(Piece::Uts)
         );
     } else if user_namespaces().is_ok() {
         let both = Pieces::NONE.with(Piece::Uts).with(Piece::User);
-        assert_eq!(prepared.vary(Pieces::NONE.with(Piece::Uts), Path::new("/p")).unwrap().pieces(), both);
+        assert_eq!(
+            prepared.vary(Pieces::NONE.with(Piece::Uts).into(), Path::new("/p")).unwrap().making().pieces,
+            both
+        );
     }
 }
 

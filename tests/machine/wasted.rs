@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 
+use dunnage::experiment::primitives;
 use dunnage::record;
 use dunnage::stats::Estimate;
 use dunnage::verdict::analyse;
@@ -85,8 +86,8 @@ fn a_namespace_of_many_mounts_costs_more() {
     fs::create_dir_all(&place).unwrap();
     let prices = |mounts: usize, directory: &str| {
         let words = format!(
-            "run primitives -s floor --set way=alone --set prestate=primed --set piece=mount --set piece=uts \
-             --rounds 9 -o {directory}"
+            "run primitives -s floor --set way=alone --set way=stamps --set prestate=primed --set piece=mount --set piece=uts \
+             --set piece=whole --rounds 9 -o {directory}"
         );
         let mut command = dunnage.command(&words);
         let path = std::ffi::CString::new(place.as_os_str().as_encoded_bytes()).unwrap();
@@ -100,14 +101,61 @@ fn a_namespace_of_many_mounts_costs_more() {
             directory.replace("DIR", &dunnage.directory().display().to_string()).as_str(),
         ))
         .expect("a run");
-        ["mount", "uts"].map(|piece| price(&recorded, piece))
+        (["mount", "uts"].map(|piece| price(&recorded, piece)), between_stamps(&recorded))
     };
-    let [few, many] =
+    let [(few, before), (many, after)] =
         [(0, "DIR-few"), (MOUNTS, "DIR-many")].map(|(mounts, directory)| prices(mounts, directory));
     // Each copy is an allocation and a lock, more than 100 ns; and they are taken down again.
     let copied = MOUNTS as f64 * 100e-9;
     assert!(many[0].value > few[0].value + copied, "{few:?} {many:?}");
     assert!(many[1].value < few[1].value + (many[0].value - few[0].value) / 2.0, "{few:?} {many:?}");
+    // Within one launch they are copied between the stamps of that piece, and freed where the old root goes or at the end.
+    let more = |piece: &str| after[piece] - before[piece];
+    assert!(more("mount") > copied, "{before:?} {after:?}");
+    for piece in before.keys().filter(|piece| !["mount", "exit"].contains(piece)) {
+        assert!(more(piece) < more("mount") / 2.0, "{piece}: {before:?} {after:?}");
+    }
+}
+
+/// A call that takes longer shows in the price of the piece that makes it, and in no other.
+#[test]
+fn a_step_that_is_held_up_shows_in_its_own_piece_and_in_no_other() {
+    const TEST: &str = "a_step_that_is_held_up_shows_in_its_own_piece_and_in_no_other";
+    /// In seconds; any other piece takes tenths of milliseconds, traced on a busy machine a hundred.
+    const HELD: f64 = 0.5;
+    if lacks(TEST, Need::Root) {
+        return;
+    }
+    if std::process::Command::new("strace").arg("-V").output().is_err() {
+        return println!("skipped: {TEST}: strace: it is not installed");
+    }
+    let pieces = |call: &str| {
+        let dunnage = Dunnage::new();
+        let held =
+            format!("strace -f -qq -o /dev/null -e trace={call} -e inject={call}:delay_exit={}", HELD * 1e6);
+        let wrapper = format!("{held} {}", env!("CARGO_BIN_EXE_dunnage"));
+        let words = "run primitives -s floor --set way=stamps --set piece=whole --set prestate=primed --rounds 2 -o DIR";
+        let ran = dunnage.through(&wrapper, words);
+        assert_eq!(ran.code, 0, "{ran}");
+        between_stamps(&record::load(&dunnage.directory()).expect("a run"))
+    };
+    for (call, held) in [("sethostname", "uts"), ("pivot_root", "mount"), ("capset", "capabilities")] {
+        let all = pieces(call);
+        for (piece, took) in &all {
+            assert_eq!(*took > HELD, *piece == held, "{call} held up, {piece}: {all:?}");
+        }
+    }
+}
+
+/// What each piece took between the stamps of a launch: medians, in seconds.
+fn between_stamps(recorded: &record::Recorded) -> std::collections::BTreeMap<&'static str, f64> {
+    let is_whole = |cell: &dunnage::plan::Cell| cell.setting.get("way") == Some("stamps");
+    let cell = recorded.plan.cells.iter().position(is_whole).expect("a launch between stamps");
+    let analysis = analyse(recorded);
+    let of = |(metric, name): (usize, &'static str)| {
+        Some((name, analysis.cells[cell].metrics[metric].as_ref()?.median.value))
+    };
+    primitives::pieces().filter_map(of).collect()
 }
 
 /// What a run says that a piece costs.

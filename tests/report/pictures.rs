@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use dunnage::experiment::primitives;
 use dunnage::outcome::Sample;
 use dunnage::plan::{self, Ladder, Plan, Request, Rounds};
 use dunnage::record::Recorded;
@@ -77,6 +78,13 @@ fn plant(run: &mut Recorded, cell: usize) {
             // Above what a launch takes at least, and what a call takes on the host.
             let unit = if run.plan.cells[cell].experiment == "syscall" { 1e-7 } else { 1e-4 };
             *value = (1.0 + metric as f64 + 0.1 * subject + 0.001 * cell as f64 + 0.01 * noise) * unit;
+        }
+    }
+    if run.plan.cells[cell].setting.get("way") == Some("stamps") {
+        // Pieces make the whole.
+        for round in 0..run.series[cell].values[0].len() {
+            let values = &mut run.series[cell].values;
+            values[0][round] = primitives::pieces().map(|(metric, _)| values[metric][round]).sum();
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Prices on planted data whose truth is known: differences in the same rounds, the reference of each,
-//! what is below zero, whether the rungs add up; and how reports show them.
+//! Prices on planted data whose truth is known: stamps within a launch, differences in the same rounds, the reference of each,
+//! what is below zero, what falls elsewhere, whether the pieces add up; and how reports show them.
 
 use dunnage::document;
-use dunnage::experiment::{self, Setting};
+use dunnage::experiment::{self, Setting, primitives};
 use dunnage::outcome::{Failure, FailureClass};
 use dunnage::plan::{self, Entry, Layer, Plan, Request};
 use dunnage::record::{Cause, FailureRow, Recorded};
@@ -43,7 +43,8 @@ fn planted(prestate: &str) -> Recorded {
         subject("bare", Layer::Bare, &[Need::Launch]),
         subject("floor", Layer::Floor, &[Need::Launch, Need::Pieces]),
     ];
-    let chosen = vec![("prestate".into(), vec![prestate.into()])];
+    let ways = ["stamps", "alone", "call", "ladder"].map(str::to_owned).to_vec();
+    let chosen = vec![("prestate".into(), vec![prestate.into()]), ("way".into(), ways)];
     let plan = plan::make(Request { chosen, ..request(vec!["start", "primitives"], subjects, ROUNDS) });
     recorded(plan.clone(), |cell| values(&plan, cell))
 }
@@ -63,6 +64,22 @@ fn values(plan: &Plan, cell: usize) -> Vec<Vec<f64>> {
             "start" => (SPAWN, f64::NAN),
             _ => (takes(&planned.setting), 20e-6),
         };
+        if planned.setting.get("way") == Some("stamps") {
+            // As root: no user namespace. What `procs` takes more, `born` gives back.
+            let more = if planned.setting.get("piece") == Some("procs") { 5.0 * PIECE } else { 0.0 };
+            for (metric, name) in primitives::pieces().filter(|(_, name)| *name != "user") {
+                values[metric][round] = match name {
+                    "exec" => SPAWN - 4.0 * PIECE + pace,
+                    "cgroup" => PIECE + more + noise,
+                    _ => PIECE + noise,
+                };
+            }
+            values[0][round] = primitives::pieces()
+                .map(|(metric, _)| values[metric][round])
+                .filter(|one| one.is_finite())
+                .sum();
+            continue;
+        }
         let work = plan.metrics(planned).iter().position(|metric| metric.name == "probe_work");
         values[0][round] = time + pace + noise;
         values[1][round] = second;
@@ -125,16 +142,87 @@ fn prices_are_differences_of_the_same_rounds_whatever_the_rounds_pace() {
 fn the_rungs_add_up_to_the_floor_measured_whole() {
     let run = planted("primed");
     let analysis = analyse(&run);
-    let [sum] = &analysis.sums[..] else { panic!("{:?}", analysis.sums) };
-    assert_eq!(sum.prestate, "primed");
+    let [stamps, sum] = &analysis.sums[..] else { panic!("{:?}", analysis.sums) };
+    assert_eq!((stamps.prestate, sum.prestate), ("primed", "primed"));
+    // Fourteen pieces, and what any process takes in five.
+    assert!((stamps.last.value - sum.last.value).abs() < 20e-6, "{stamps:?} {sum:?}");
+    assert!((stamps.rungs - stamps.last.value).abs() < 20e-6, "{stamps:?}");
     let spawn = price(&run, &analysis, "alone", "spawn").price.value;
     assert!((sum.rungs - (spawn + 14.0 * PIECE)).abs() < 20e-6, "{sum:?}");
     let whole = sum.whole.as_ref().unwrap();
     // Medians of a pace that is skewed; both were there in the same rounds, or more.
     assert!((whole.value - sum.last.value).abs() < 2e-3, "{sum:?}");
     let text = shown(&run, &analysis, "terminal");
-    assert!(text.contains("primed: the rungs add up to"), "{text}");
+    assert!(text.contains("primed: the pieces add up to"), "{text}");
     assert!(text.contains("`floor` measured whole:"), "{text}");
+}
+
+/// The notes of the table of this name.
+fn notes(analysis: &Analysis, name: &str) -> String {
+    let table =
+        analysis.experiment_tables.iter().find(|one| one.experiment == "primitives" && one.name == name);
+    table.unwrap_or_else(|| panic!("no table {name}")).notes.join("\n")
+}
+
+#[test]
+fn the_price_list_comes_from_the_stamps_with_intervals_that_no_launch_widens() {
+    let run = planted("primed");
+    let analysis = analyse(&run);
+    let whole = cell(&run, "stamps", "whole");
+    let of = |name: &str| {
+        let (metric, _) = primitives::pieces().find(|(_, own)| *own == name).unwrap();
+        analysis.prices.iter().find(|price| price.cell == whole && price.metric == metric)
+    };
+    let uts = of("uts").expect("it has a price").price;
+    // The pace of a launch is fifty times a price, and is the process's own.
+    assert!((uts.value - PIECE).abs() < 2e-6 && uts.interval.unwrap().half_width() < 2e-6, "{uts:?}");
+    assert!(of("user").is_none());
+    let text = shown(&run, &analysis, "terminal");
+    assert!(text.contains("what each piece of floor takes, by stamps within one launch"), "{text}");
+    assert!(text.contains("floor, primed: of"), "{text}");
+    let drawn = dunnage::report::picture::all(&Report::of(&run, &analysis));
+    let waterfall = drawn.iter().find(|one| one.name.contains("waterfall")).expect("a waterfall");
+    assert_eq!(waterfall.table.rows.len(), 19 + 2, "{:?}", waterfall.table);
+}
+
+#[test]
+fn a_run_without_stamps_has_its_waterfall_from_the_ladder() {
+    let mut run = planted("primed");
+    for (cell, planned) in run.plan.cells.iter().enumerate() {
+        if planned.setting.get("way") == Some("stamps") {
+            run.series[cell].values.iter_mut().for_each(|column| column.fill(f64::NAN));
+        }
+    }
+    let drawn = dunnage::report::picture::all(&Report::of(&run, &analyse(&run)));
+    let waterfall = drawn.iter().find(|one| one.name.contains("waterfall")).expect("a waterfall");
+    // Spawn, least, fourteen rungs; the last launch, and the floor measured whole.
+    assert_eq!(waterfall.table.rows.len(), 16 + 2, "{:?}", waterfall.table);
+}
+
+#[test]
+fn what_falls_elsewhere_is_told_and_only_that() {
+    let mut run = planted("primed");
+    assert!(!notes(&analyse(&run), "stamps").contains("differs from the stamps"), "nothing does");
+    // What is taken down later makes the launch with it longer, and no stretch between its stamps.
+    for piece in ["mount", "overlay", "filesystems", "masked", "read_only"] {
+        add(&mut run, "alone", piece, 3.0 * PIECE);
+    }
+    let told = notes(&analyse(&run), "stamps");
+    let (_, pieces) = told.split_once("differs from the stamps by: mount +").expect(&told);
+    let microseconds = pieces.split(' ').next().and_then(|value| value.parse::<f64>().ok());
+    assert!(microseconds.is_some_and(|value| (value - 300.0).abs() < 10.0), "{told}");
+    assert!(pieces.contains("µs. More is paid"), "no other piece: {told}");
+}
+
+#[test]
+fn another_way_to_make_a_piece_is_priced_and_may_save_something() {
+    let run = planted("primed");
+    let analysis = analyse(&run);
+    let of = |piece| price(&run, &analysis, "stamps", piece).price.value;
+    assert!((of("procs") - 5.0 * PIECE).abs() < 5e-6 && (of("born") + 5.0 * PIECE).abs() < 5e-6);
+    assert_eq!(rules(&analysis), [""; 0], "to save is not suspect");
+    let table = analysis.experiment_tables.iter().find(|one| one.name == "alternatives").expect("a table");
+    assert_eq!(table.rows.len(), 4, "{table:?}");
 }
 
 #[test]

@@ -36,15 +36,17 @@ const FIELDS: &str = "absolute against allowed_ns artefacts asked at available_m
     tags timer took treatment twin_of unavailable unknown_ns variant_of verdicts version warmups words";
 
 /// Names of facts, stamps and counters, and words that the program writes.
-const SAID: &str = "aligned all architecture as attached backend bare batches began blocks boot_time burst burst_periods burst_time \
-    bursts_done bursts_waiting calls capabilities cgroup cgroup_ns client client_cpu cpu cpus created daemon data \
-    driver empty engine engine_cpu environment equalised every exec execed first floor forked gone graph huge_pages \
-    indirect_branch installed ipc json kernel kernel_command_line laid launch length lifecycle log look made main maker \
-    manager measured mnt monitor namespace network no_new_privs none one ordinary overlay own pack period_cpu \
-    periods pid pieces pilot plan port private processes quota quota_burst quota_period ready removed returned root \
-    root_durability rootless samples seccomp seccomp_filters seccomp_instructions server serving snapshotter socket spawn \
-    start step stop stopped storage store_bypass system threads throttled throttled_time turns uid undo undone \
-    unknown uptime usage user uts vdso waited window wrong";
+const SAID: &str = "aligned all architecture as attached backend bare batches began bind blocks boot_time burst \
+    burst_periods burst_time bursts_done bursts_waiting calls capabilities cgroup cgroup_ns client \
+    client_cpu clone cpu cpus create created daemon data directories driver drop empty engine engine_cpu \
+    enter environment equalised every exec execed execute exit first floor forked gone graph huge_pages \
+    indirect_branch installed ipc json kernel kernel_command_line laid launch length lifecycle limit \
+    load log look made main make maker manager map measured mnt monitor namespace network no_new_privs \
+    none one open ordinary overlay own pack period_cpu periods pid pieces pilot pivot plan port private \
+    processes quota quota_burst quota_period ready remove removed returned root root_durability rootless \
+    samples seccomp seccomp_filters seccomp_instructions server serving session set snapshotter socket \
+    spawn start step stop stopped storage store_bypass streams system threads throttled throttled_time \
+    turns uid umask undo undone unknown uptime usage user uts vdso waited window wrong";
 
 #[cfg(test)]
 mod tests {

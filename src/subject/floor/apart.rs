@@ -1,9 +1,9 @@
 //! The floor taken apart: launches with some of its pieces, and pieces by themselves.
 
-use super::{Floor, launch_prepared, program_in};
+use super::{Floor, cgroups, keys, launch_prepared, program_in};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::Task;
-use crate::subject::pieces::{Apart, Piece, Pieces, Primitive, Timed};
+use crate::subject::pieces::{Apart, Making, Piece, Pieces, Primitive, Timed};
 use crate::subject::resources::container;
 use crate::subject::treatment::{Cgroup, Expected, Network, Own};
 use crate::subject::{Launch, RunContext};
@@ -12,7 +12,7 @@ use crate::sys::raw;
 
 impl Apart for Floor {
     fn whole(&self) -> Pieces {
-        self.prepared().pieces()
+        self.prepared().making().pieces
     }
 
     fn least(&self) -> Pieces {
@@ -22,24 +22,26 @@ impl Apart for Floor {
         }
     }
 
-    fn get_ready(&mut self, pieces: Pieces) -> Result<(), Abort> {
-        let there = self.variants.iter().any(|(own, _)| *own == pieces);
-        if there || pieces == self.whole() {
+    fn get_ready(&mut self, making: Making) -> Result<(), Abort> {
+        let there = self.variants.iter().any(|own| own.making() == making);
+        if there || making == self.prepared().making() {
             return Ok(());
         }
-        let program = program_in(pieces, &self.executable);
-        let variant = self.prepared().vary(pieces, program);
+        if let Some(why) = keys::no_way(making.way, making.mounts, &cgroups()?) {
+            return Err(Failure::new(FailureClass::Unsupported, why).into());
+        }
+        let program = program_in(making.pieces, &self.executable);
+        let variant = self.prepared().vary(making, program);
         let variant = variant.map_err(|error| Failure::environment(format!("{error:#}")))?;
-        self.variants.push((pieces, variant));
+        self.variants.push(variant);
         Ok(())
     }
 
-    fn launch_with(&mut self, pieces: Pieces, run: &RunContext) -> Result<Launch, Abort> {
-        self.get_ready(pieces)?;
-        let own = self.prepared.as_deref_mut().into_iter();
-        let variants = self.variants.iter_mut().map(|(_, variant)| variant);
-        let mut all = own.chain(variants);
-        let prepared = all.find(|one| one.pieces() == pieces).expect("`get_ready` has made it");
+    fn launch_with(&mut self, making: Making, run: &RunContext) -> Result<Launch, Abort> {
+        self.get_ready(making)?;
+        let mut all = self.prepared.as_deref_mut().into_iter().chain(&mut self.variants);
+        let prepared = all.find(|one| one.making() == making).expect("`get_ready` has made it");
+        let pieces = making.pieces;
         let blind = pieces.has(Piece::Mounts) && !pieces.has(Piece::Filesystems);
         let expected = expected_of(pieces);
         let expected = if blind { without_a_view(&expected) } else { expected };

@@ -42,7 +42,7 @@ const DEVICE_LINKS: [(&str, &str); 6] = [
 
 const NO_DEVICES: libc::c_ulong = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
 
-/// All of them.
+/// All of them, but for what is hidden or made read-only of them.
 pub fn steps(spec: &Spec, facts: &Facts, names: Names) -> Vec<Step> {
     let mount = |name, target: &'static str, kind, flags, options: Option<&str>| {
         Step::mount(name, (kind, Path::new(target)), Some(kind), flags, options.map(OsStr::new))
@@ -72,12 +72,6 @@ pub fn steps(spec: &Spec, facts: &Facts, names: Names) -> Vec<Step> {
         Step::mount("mount shm", ("shm", Path::new("dev/shm")), Some("tmpfs"), NO_DEVICES, Some(shm)),
     ]);
     steps.extend(devices(spec));
-    if spec.pieces.has(Piece::MaskedPaths) {
-        steps.extend(facts.masked.iter().map(masked));
-    }
-    if spec.pieces.has(Piece::ReadOnlyPaths) {
-        steps.extend(facts.read_only.iter().flat_map(|path| read_only_bind(Path::new(path))));
-    }
     steps
 }
 
@@ -136,7 +130,7 @@ fn read_only_remount(target: &Path) -> Step {
     Step::mount("make read-only", (NOTHING, target), None, flags, None)
 }
 
-fn read_only_bind(path: &Path) -> [Step; 2] {
+pub(super) fn read_only_bind(path: &Path) -> [Step; 2] {
     let bind = libc::MS_BIND | libc::MS_REC;
     [Step::mount("bind read-only path", (path, path), None, bind, None), read_only_remount(path)]
 }
@@ -190,7 +184,7 @@ pub fn masks() -> Vec<Mask> {
     MASKED_PATHS.into_iter().filter_map(mask).collect()
 }
 
-fn masked(mask: &Mask) -> Step {
+pub(super) fn masked(mask: &Mask) -> Step {
     let name = "mask path";
     match *mask {
         Mask::File(path) => Step::mount(name, ("dev/null", Path::new(path)), None, libc::MS_BIND, None),

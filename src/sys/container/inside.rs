@@ -10,49 +10,93 @@ use std::path::Path;
 
 use super::super::link::loopback_up;
 use super::super::steps::{Step, number, set_up_streams, text};
-use super::pieces::Piece;
+use super::by_descriptor::{by_descriptor, namespace_of};
+use super::pieces::{Mounts, Piece};
 use super::privileges::{prctl, privileges};
-use super::{Facts, NOTHING, Names, Spec, Tied, filesystems, undo};
+use super::{Facts, NOTHING, Names, Part, Spec, Tied, filesystems, undo};
 
 /// The step that kernels refuse which have overlayfs for root only.
 pub(super) const MOUNT_OVERLAY: &str = "mount overlay";
 
-/// All steps of the child.
-pub fn steps(spec: &Spec, facts: &Facts, names: Names) -> Vec<Step> {
+/// All steps of the child, by what they make.
+pub fn parts(spec: &Spec, facts: &Facts, names: Names) -> Vec<Part> {
     let has = |piece| spec.pieces.has(piece);
-    let mut all = session();
+    // Where stamps are wanted, a namespace that the clone would have made.
+    let own = |piece: Piece| spec.stamped.then(|| unshare(piece.namespace().unwrap_or(0)));
+    let first = |step: Option<Step>, steps: Vec<Step>| step.into_iter().chain(steps).collect();
+    let mut begin = session();
     if spec.tied == Tied::ToNobody {
-        all.remove(0);
+        begin.remove(0);
     }
+    let mut parts = vec![("clone", Vec::new()), ("session.make", begin)];
     if has(Piece::User) {
-        all.extend(user_mapping(facts));
+        parts.push(("user.map", user_mapping(facts)));
     }
     if has(Piece::Cgroup) {
-        all.extend(spec.cgroups.entering(names.name, facts.birth));
+        parts.push(("cgroup.enter", spec.cgroups.entering(names.name, facts.birth)));
     }
     if has(Piece::Network) {
-        all.extend(loopback_up());
+        parts.push(("net.make", first(own(Piece::Network), loopback_up())));
+    }
+    if has(Piece::Ipc) {
+        parts.push(("ipc.make", first(own(Piece::Ipc), Vec::new())));
     }
     if has(Piece::CgroupNamespace) {
-        let flag = [number(libc::CLONE_NEWCGROUP)];
-        all.push(Step::call("make cgroup namespace", NOTHING, libc::SYS_unshare, flag));
+        parts.push(("cgroup_ns.make", vec![unshare(libc::CLONE_NEWCGROUP)]));
     }
     if has(Piece::Mounts) {
-        all.extend(root(spec, facts, names));
-        if has(Piece::Filesystems) {
-            all.extend(filesystems::steps(spec, facts, names));
-            all.extend(spec.additions.binds.iter().flat_map(filesystems::bound));
-        }
-        all.extend(pivot());
-        all.extend(beginning(spec));
+        parts.extend(mounts(spec, facts, names, own(Piece::Mounts)));
     }
     if has(Piece::Uts) {
         let arguments = [text(names.name), number(names.name.len())];
-        all.push(Step::call("set host name", names.name, libc::SYS_sethostname, arguments));
+        let name = Step::call("set host name", names.name, libc::SYS_sethostname, arguments);
+        parts.push(("uts.make", first(own(Piece::Uts), vec![name])));
     }
-    all.extend(streams(names.streams));
-    all.extend(privileges(spec, facts));
-    all
+    parts.push(("session.streams", streams(names.streams)));
+    parts.extend(privileges(spec, facts));
+    parts
+}
+
+/// A namespace of this kind, made by a process for itself.
+pub(super) fn unshare(flag: i32) -> Step {
+    Step::call("make namespace", NOTHING, libc::SYS_unshare, [number(flag)])
+}
+
+/// The root and what is mounted in it, by the calls that were asked for.
+fn mounts(spec: &Spec, facts: &Facts, names: Names, own: Option<Step>) -> Vec<Part> {
+    let has = |piece| spec.pieces.has(piece);
+    let [private, mount, enter] = root(spec, facts, names);
+    let root_is = if has(Piece::Overlay) { "overlay.mount" } else { "mount.bind" };
+    let mut parts = match spec.mounts {
+        Mounts::OpenTree => {
+            let [made, entered] = namespace_of(mount);
+            vec![(root_is, made), ("mount.make", entered)]
+        }
+        _ => vec![("mount.make", own.into_iter().chain([private]).collect()), (root_is, vec![mount, enter])],
+    };
+    let mut last = Vec::new();
+    if has(Piece::Filesystems) {
+        parts.push(("filesystems.mount", filesystems::steps(spec, facts, names)));
+        if has(Piece::MaskedPaths) {
+            parts.push(("masked.mount", facts.masked.iter().map(filesystems::masked).collect()));
+        }
+        if has(Piece::ReadOnlyPaths) {
+            let bind = |path: &&str| filesystems::read_only_bind(Path::new(path));
+            parts.push(("read_only.mount", facts.read_only.iter().flat_map(bind).collect()));
+        }
+        last.extend(spec.additions.binds.iter().flat_map(filesystems::bound));
+    }
+    if spec.mounts != Mounts::OpenTree {
+        last.extend(pivot());
+    }
+    last.extend(beginning(spec));
+    parts.push(("mount.pivot", last));
+    if spec.mounts == Mounts::Fsmount {
+        for (_, steps) in &mut parts {
+            *steps = std::mem::take(steps).into_iter().flat_map(by_descriptor).collect();
+        }
+    }
+    parts
 }
 
 /// A session of its own, out of reach of the terminal; death when its maker dies, since nobody
@@ -82,20 +126,17 @@ pub(super) fn user_mapping(facts: &Facts) -> Vec<Step> {
 }
 
 /// Nothing that happens here reaches the host's mounts; then the new root, and into it.
-pub(super) fn root(spec: &Spec, facts: &Facts, names: Names) -> Vec<Step> {
+pub(super) fn root(spec: &Spec, facts: &Facts, names: Names) -> [Step; 3] {
     let private = libc::MS_REC | libc::MS_PRIVATE;
-    let mut steps = vec![Step::mount("make mounts private", (NOTHING, Path::new("/")), None, private, None)];
-    let target = if spec.pieces.has(Piece::Overlay) {
+    let private = Step::mount("make mounts private", (NOTHING, Path::new("/")), None, private, None);
+    let (mount, target) = if spec.pieces.has(Piece::Overlay) {
         let options = overlay_options(spec, facts, names.own);
-        steps.push(Step::mount(MOUNT_OVERLAY, ("overlay", names.own), Some("overlay"), 0, Some(&options)));
-        names.own
+        (Step::mount(MOUNT_OVERLAY, ("overlay", names.own), Some("overlay"), 0, Some(&options)), names.own)
     } else {
-        let flags = libc::MS_BIND | libc::MS_REC;
-        steps.push(Step::mount("bind image", (&spec.rootfs, spec.rootfs.as_path()), None, flags, None));
-        spec.rootfs.as_path()
+        let (target, flags) = (spec.rootfs.as_path(), libc::MS_BIND | libc::MS_REC);
+        (Step::mount("bind image", (&spec.rootfs, target), None, flags, None), target)
     };
-    steps.push(Step::call("enter root", target, libc::SYS_chdir, [text(target)]));
-    steps
+    [private, mount, Step::call("enter root", target, libc::SYS_chdir, [text(target)])]
 }
 
 /// The mount option string, in which overlayfs wants commas, colons and backslashes escaped.

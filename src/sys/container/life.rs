@@ -52,7 +52,7 @@ impl Prepared {
         let own = self.spec.scratch.join(name);
         // The descriptor of the cgroup that it is born in belongs to the start.
         self.insist(|this| {
-            let steps = this.making(name, &own);
+            let steps = this.outside(name, &own);
             let removal = this.removal(name, &own);
             let began = clock::now();
             let (made, done) = run_all(&steps);
@@ -79,7 +79,7 @@ impl Prepared {
             // What another run took away since is made again, before the interval begins anew.
             if !std::mem::replace(&mut is_there, false) {
                 let _ = made.removal.run();
-                run_all(&this.making(&made.name, &this.spec.scratch.join(&made.name)))
+                run_all(&this.outside(&made.name, &this.spec.scratch.join(&made.name)))
                     .1
                     .map_err(LaunchError::Step)?;
             }
@@ -106,7 +106,7 @@ impl Prepared {
     pub fn enter(&mut self, made: &Made, first: i32, entrance: &mut Entrance) -> Result<Child, LaunchError> {
         let streams = Streams::new().map_err(LaunchError::Setup)?;
         let joining = self.joining(&made.name, first, streams.of_child());
-        let executing = privileges::privileges(&self.spec, &entrance.facts);
+        let executing = self.in_a_row(privileges::privileges(&self.spec, &entrance.facts));
         let opening = self.opening(&made.name);
         let spawned = clock::now();
         let cgroup = self.open_cgroup(opening.as_ref())?;

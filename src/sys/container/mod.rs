@@ -10,6 +10,7 @@
 //! Deliberately absent: networks other than loopback, limits on anything but CPU time, a terminal.
 
 mod additions;
+mod by_descriptor;
 mod filesystems;
 mod inside;
 mod life;
@@ -31,12 +32,15 @@ use super::cgroup::{self, Birth, CgroupPlan, CpuLimit, Hierarchy, Version};
 use super::clock;
 use super::signals::Interrupts;
 use super::spawn::{self, Child, Ended, Streams, Unfinished};
-use super::steps::{Step, StepError, number, run_all};
+use super::steps::{Descriptor, Step, StepError, number, run_all};
 use crate::units::{Nanos, Stamp};
 use undo::Removal;
 
 /// For steps that concern no path, and calls that want an empty string.
 const NOTHING: &str = "";
+
+/// Steps by what they make: the piece, a dot, and what of it.
+type Part = (&'static str, Vec<Step>);
 
 /// What differs between one container and the next of the same kind.
 #[derive(Debug, Clone, Copy)]
@@ -54,7 +58,7 @@ pub use additions::Additions;
 pub use filesystems::{MASKED_PATHS, READ_ONLY_PATHS};
 pub use inside::overlay_over;
 pub use life::{Entrance, Made};
-pub use pieces::{ALL, Piece, Pieces};
+pub use pieces::{ALL, Making, Mounts, Piece, Pieces};
 pub use primitive::{PRIMITIVES, Primitive, Timed};
 pub use rootless::{NoUserNamespaces, is_privileged, user_namespaces};
 pub use undo::{Leftovers, leftovers, overlay_directories, undo};
@@ -82,6 +86,10 @@ pub struct Spec {
     pub environment: Vec<OsString>,
     /// The pieces to make.
     pub pieces: Pieces,
+    /// By which calls mounts are made.
+    pub mounts: Mounts,
+    /// Whether the clock is read between the pieces; see [`Making`].
+    pub stamped: bool,
     /// The seccomp program; none for no filter.
     pub seccomp: Option<Vec<libc::sock_filter>>,
     /// Where cgroups go; established already.
@@ -197,6 +205,8 @@ pub struct Running {
     pub child: Child,
     removal: Removal,
     own_cpu: Nanos,
+    /// Where each part of it ended; none unless they were wanted.
+    stamps: Vec<(&'static str, Stamp)>,
 }
 
 /// A container that is away, but for what `removed` names.
@@ -210,6 +220,8 @@ pub struct Gone {
     pub returned: Stamp,
     /// CPU time of this thread in launch and removal.
     pub own_cpu: Nanos,
+    /// Where each part of it ended, in order, removal included; none unless they were wanted.
+    pub stamps: Vec<(&'static str, Stamp)>,
     /// What could not be removed.
     pub removed: Result<(), StepError>,
 }
@@ -282,15 +294,22 @@ fn check_name(name: &str) -> Result<(), LaunchError> {
 }
 
 impl Prepared {
-    /// The same container made of other pieces, which executes `program`; they share the scratch
-    /// directory.
-    pub fn vary(&self, pieces: Pieces, program: &Path) -> Result<Prepared> {
-        prepare(Spec { pieces, program: program.to_owned(), ..self.spec.clone() })
+    /// The same container made otherwise, which executes `program`; they share the scratch directory.
+    pub fn vary(&self, Making { pieces, way, mounts, stamped }: Making, program: &Path) -> Result<Prepared> {
+        let cgroups = CgroupPlan { way, ..self.spec.cgroups.clone() };
+        prepare(Spec { pieces, cgroups, mounts, stamped, program: program.to_owned(), ..self.spec.clone() })
     }
 
-    /// The pieces that will be made, a user namespace included where it is needed.
-    pub fn pieces(&self) -> Pieces {
-        self.spec.pieces
+    /// Of which pieces it will be made, a user namespace included where it is needed, and how.
+    pub fn making(&self) -> Making {
+        let Spec { pieces, mounts, stamped, ref cgroups, .. } = self.spec;
+        Making { pieces, way: cgroups.way, mounts, stamped }
+    }
+
+    /// These steps one after the other, with a stamp after each part where that is wanted.
+    fn in_a_row(&self, parts: Vec<Part>) -> Vec<Step> {
+        let stamp = |name| self.spec.stamped.then(|| Step::stamp(name));
+        parts.into_iter().flat_map(|(name, steps)| steps.into_iter().chain(stamp(name))).collect()
     }
 
     /// How many instructions the seccomp filter has that will be loaded; 0 for none.
@@ -311,7 +330,7 @@ impl Prepared {
     pub fn launch(&mut self, name: &str) -> Result<Running, LaunchFailed> {
         check_name(name)?;
         let own = self.spec.scratch.join(name);
-        self.insist(|this| this.attempt(name, this.making(name, &own), this.removal(name, &own)))
+        self.insist(|this| this.attempt(name, this.outside(name, &own), this.removal(name, &own)))
     }
 
     /// Does it again where another run that ended since removed the directories that we share with it, or a
@@ -342,10 +361,14 @@ impl Prepared {
     ) -> Result<Running, LaunchFailed> {
         let streams = Streams::new().map_err(LaunchError::Setup)?;
         let own = self.spec.scratch.join(name);
-        before.extend(self.opening(name));
+        let own_processes = self.own_processes().map_err(LaunchError::Setup)?;
+        if own_processes.is_some() {
+            before.extend(self.in_a_row(vec![("pid.make", vec![inside::unshare(libc::CLONE_NEWPID)])]));
+        }
+        before.extend(self.in_a_row(vec![("cgroup.open", self.opening(name).into_iter().collect())]));
         let names = Names { name, own: &own, streams: streams.of_child() };
-        let mut inside = inside::steps(&self.spec, &self.facts, names);
-        let mut namespaces = self.spec.pieces.namespaces();
+        let mut inside = self.in_a_row(inside::parts(&self.spec, &self.facts, names));
+        let mut namespaces = self.namespaces_at_birth();
         if let Some(network) = &self.network {
             let namespace = [number(network.as_raw_fd()), number(libc::CLONE_NEWNET)];
             inside.insert(0, Step::call("enter network", NOTHING, libc::SYS_setns, namespace));
@@ -360,27 +383,50 @@ impl Prepared {
                 .map_err(|error| self.refused(error))
         });
         let own_cpu = Nanos(clock::thread_cpu().0 - cpu.0);
+        let back = own_processes.map_or(Ok(()), |own| back_among(&own));
+        let born = born.and_then(|pid| back.map(|()| pid).map_err(LaunchError::Step));
         let adopted = born.and_then(|pid| Child::adopt(pid, spawned, streams).map_err(LaunchError::Setup));
         match adopted {
-            Ok(child) => Ok(Running { child, removal, own_cpu }),
+            Ok(child) => {
+                let stamps = before.iter().chain(&inside).filter_map(Step::stamped).collect();
+                Ok(Running { child, removal, own_cpu, stamps })
+            }
             Err(error) => Err(LaunchFailed { error, cleanup: removal.after(made).run().err() }),
         }
     }
 
+    /// The namespaces that the clone makes. Between stamps each is made by itself; but whoever is not root can do so only in
+    /// a user namespace, and a PID namespace is for children only.
+    fn namespaces_at_birth(&self) -> u64 {
+        let all = self.spec.pieces.namespaces();
+        match (self.spec.stamped, self.spec.pieces.has(Piece::User)) {
+            (false, _) => all,
+            (true, true) => all & (libc::CLONE_NEWUSER | libc::CLONE_NEWPID) as u64,
+            (true, false) => 0,
+        }
+    }
+
+    /// Our own PID namespace, where a launch makes another one for this thread's next child.
+    fn own_processes(&self) -> std::io::Result<Option<std::fs::File>> {
+        let has = |piece| self.spec.pieces.has(piece);
+        let apart = self.spec.stamped && has(Piece::Pid) && !has(Piece::User);
+        apart.then(|| std::fs::File::open("/proc/self/ns/pid")).transpose()
+    }
+
     /// What lies outside of the container. What is to be removed again is made first.
-    fn making(&self, name: &str, own: &Path) -> Vec<Step> {
-        let mut steps = Vec::new();
+    fn outside(&self, name: &str, own: &Path) -> Vec<Step> {
+        let mut parts = Vec::new();
         if self.spec.pieces.has(Piece::Cgroup) {
-            steps.extend(self.spec.cgroups.creation(name));
+            parts.push(("cgroup.create", self.spec.cgroups.creation(name)));
         }
         if self.has_overlay() {
             let make = |path: &PathBuf| Step::mkdir("make overlay directory", path, 0o755);
-            steps.extend(undo::overlay_directories(own).iter().map(make));
+            parts.push(("overlay.directories", undo::overlay_directories(own).iter().map(make).collect()));
         }
         if let (true, Some(limit)) = (self.spec.pieces.has(Piece::Cgroup), &self.spec.limit) {
-            steps.extend(self.spec.cgroups.limiting(name, limit));
+            parts.push(("cgroup.limit", self.spec.cgroups.limiting(name, limit)));
         }
-        steps
+        self.in_a_row(parts)
     }
 
     /// The step that opens the cgroup to be born in, where there is one.
@@ -424,19 +470,31 @@ impl Prepared {
     }
 }
 
+/// Has the children of this thread be born into this PID namespace again.
+fn back_among(own: &std::fs::File) -> Result<(), StepError> {
+    let namespace = [number(own.as_raw_fd()), number(libc::CLONE_NEWPID)];
+    let back = Step::call("return to PID namespace", NOTHING, libc::SYS_setns, namespace);
+    back.run(&mut Descriptor::none()).map(drop).map_err(|errno| back.failed(errno))
+}
+
 impl Running {
     /// Waits for its end, or ends it at the deadline or when the person wants to stop, and removes it.
-    pub fn wait(self, allowed: Nanos, interrupts: Option<&Interrupts>) -> Gone {
+    pub fn wait(mut self, allowed: Nanos, interrupts: Option<&Interrupts>) -> Gone {
         let mut end = self.child.wait(allowed, interrupts);
         let reaped = end.as_ref().map_or_else(|_| clock::now(), |ended| ended.returned);
         let cpu = clock::thread_cpu();
-        let removed = self.removal.run();
+        let mut cgroups_removed = None;
+        let is_stamped = !self.stamps.is_empty();
+        let removed = self.removal.run_in_parts(|| cgroups_removed = is_stamped.then(clock::now));
         let returned = clock::now();
+        if let Some(between) = cgroups_removed {
+            self.stamps.extend([("exit", reaped), ("cgroup.remove", between), ("overlay.remove", returned)]);
+        }
         let own_cpu = self.own_cpu + Nanos(clock::thread_cpu().0 - cpu.0);
         if let Ok(ended) = &mut end {
             ended.returned = returned;
         }
-        Gone { end, reaped, returned, own_cpu, removed }
+        Gone { end, reaped, returned, own_cpu, stamps: self.stamps, removed }
     }
 }
 

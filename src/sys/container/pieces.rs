@@ -1,4 +1,7 @@
-//! The pieces of a container that can be left out, so that each can be priced by its absence.
+//! The pieces of a container that can be left out, so that each can be priced by its absence, and the other ways in which some
+//! of them can be made.
+
+use super::super::cgroup::Way;
 
 /// One piece of what an engine makes a container of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +113,38 @@ impl Pieces {
         let flags =
             ALL.into_iter().filter(|(_, piece)| self.has(*piece)).filter_map(|(_, piece)| piece.namespace());
         flags.fold(0, |all, flag| all | flag as u64)
+    }
+}
+
+/// By which calls mounts are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mounts {
+    /// By `mount`, in a copy of the host's mounts.
+    #[default]
+    Mount,
+    /// The same by `fsopen`, `fsmount`, `move_mount`, `open_tree` and `mount_setattr`.
+    Fsmount,
+    /// By `mount`, in a namespace that begins with the root alone (`OPEN_TREE_NAMESPACE`).
+    OpenTree,
+}
+
+/// Of which pieces a container is made, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Making {
+    /// The pieces.
+    pub pieces: Pieces,
+    /// How it enters its cgroups.
+    pub way: Way,
+    /// By which calls its mounts are made.
+    pub mounts: Mounts,
+    /// Whether the clock is read between the pieces. Then each namespace is made by a call of its own, and not all of them by
+    /// the clone.
+    pub stamped: bool,
+}
+
+impl From<Pieces> for Making {
+    fn from(pieces: Pieces) -> Making {
+        Making { pieces, way: Way::default(), mounts: Mounts::default(), stamped: false }
     }
 }
 

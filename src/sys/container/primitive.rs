@@ -115,9 +115,8 @@ impl Prepared {
     fn time_once(&mut self, primitive: Primitive, name: &str) -> Result<Timed, LaunchFailed> {
         let (mut lists, removal) = self.lists_of(primitive, name)?;
         let (made, ready) = run_all(&lists.before);
-        let removable = lists.before[..made].iter().filter(|step| step.stamped().is_none()).count();
         if let Err(error) = ready {
-            return Err(LaunchFailed { error: error.into(), cleanup: removal.after(removable).run().err() });
+            return Err(LaunchFailed { error: error.into(), cleanup: removal.after(made).run().err() });
         }
         if !lists.inside.is_empty() {
             lists.inside.append(&mut lists.undoing);
@@ -149,7 +148,7 @@ impl Prepared {
             Child::adopt(pid, spawned, streams).map_err(LaunchError::Setup)
         });
         match child {
-            Ok(child) => Ok(Running { child, removal, own_cpu: Nanos(0) }),
+            Ok(child) => Ok(Running { child, removal, own_cpu: Nanos(0), stamps: Vec::new() }),
             Err(error) => Err(LaunchFailed { error, cleanup: removal.after(made).run().err() }),
         }
     }
@@ -218,7 +217,7 @@ impl Prepared {
                 Lists { before, inside, after, ..Lists::default() }
             }
             Primitive::OverlayMount => {
-                let [private, mount, ..] = self.mounting(name, own)?;
+                let [private, mount, _] = self.mounting(name, own);
                 let unmount = undo::unmount(own);
                 Lists {
                     overlay: true,
@@ -226,7 +225,7 @@ impl Prepared {
                 }
             }
             Primitive::PivotRoot => {
-                let mounting = Vec::from(self.mounting(name, own)?);
+                let mounting = Vec::from(self.mounting(name, own));
                 let pivot = Vec::from(inside::pivot());
                 Lists { overlay: true, ..self.child(Piece::Mounts, mounting, pivot, Vec::new()) }
             }
@@ -237,9 +236,7 @@ impl Prepared {
                 self.child(None, first, vec![Step::seccomp(filter)], Vec::new())
             }
             Primitive::TimeNamespace => {
-                let flag = [number(libc::CLONE_NEWTIME)];
-                let make = Step::call("make time namespace", NOTHING, libc::SYS_unshare, flag);
-                self.child(None, Vec::new(), vec![make], Vec::new())
+                self.child(None, Vec::new(), vec![inside::unshare(libc::CLONE_NEWTIME)], Vec::new())
             }
             Primitive::VethPair => {
                 let undo = OUTER_SOCKET.delete(PORT);
@@ -257,11 +254,10 @@ impl Prepared {
     }
 
     /// Making mounts private, mounting the overlay, entering it.
-    fn mounting(&self, name: &str, own: &Path) -> Result<[Step; 3], LaunchError> {
+    fn mounting(&self, name: &str, own: &Path) -> [Step; 3] {
         let mut spec = self.spec.clone();
         spec.pieces = spec.pieces.with(Piece::Overlay).with(Piece::Mounts);
-        let steps = inside::root(&spec, &self.facts, Names { name, own, streams: [0; 3] });
-        <[Step; 3]>::try_from(steps).map_err(|_| LaunchError::Impossible("the root is made otherwise".into()))
+        inside::root(&spec, &self.facts, Names { name, own, streams: [0; 3] })
     }
 
     /// What a child does in a namespace of its own: `first`, then the primitive, then its undoing.
@@ -289,7 +285,7 @@ impl Prepared {
 
 /// These steps between two readings of the clock.
 fn timed(steps: Vec<Step>) -> Vec<Step> {
-    std::iter::once(Step::stamp()).chain(steps).chain([Step::stamp()]).collect()
+    std::iter::once(Step::stamp("before")).chain(steps).chain([Step::stamp("piece")]).collect()
 }
 
 /// A second network namespace beside the one that the child was born into, and a netlink socket in
@@ -299,12 +295,7 @@ fn two_networks() -> Vec<Step> {
     let mut steps = vec![own()];
     steps.extend(keep_at(OUTER));
     steps.extend(OUTER_SOCKET.open());
-    steps.push(Step::call(
-        "make network namespace",
-        NOTHING,
-        libc::SYS_unshare,
-        [number(libc::CLONE_NEWNET)],
-    ));
+    steps.push(inside::unshare(libc::CLONE_NEWNET));
     steps.push(own());
     steps.extend(keep_at(INNER));
     steps.extend(INNER_SOCKET.open());
@@ -329,7 +320,7 @@ fn finish(removal: &Removal, lists: &Lists) -> Result<Timed, LaunchFailed> {
     first.and(removal.run()).map_err(LaunchError::Step)?;
     let gone = clock::now();
     let all = lists.before.iter().chain(&lists.inside).chain(&lists.after);
-    match all.filter_map(Step::stamped).collect::<Vec<Stamp>>()[..] {
+    match all.filter_map(Step::stamped).map(|(_, stamp)| stamp).collect::<Vec<Stamp>>()[..] {
         [began, made] => Ok(Timed { began, made, undone: None, gone }),
         [began, made, from, to] => Ok(Timed { began, made, undone: Some((from, to)), gone }),
         _ => Err(LaunchError::Impossible("a stamp is missing".into()).into()),

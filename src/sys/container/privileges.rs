@@ -3,7 +3,7 @@
 use super::super::raw::DOCKER_CAPABILITIES;
 use super::super::steps::{Argument, Step, clean_signals, number};
 use super::pieces::Piece;
-use super::{Facts, NOTHING, Spec};
+use super::{Facts, NOTHING, Part, Spec};
 
 /// A `prctl` with up to two arguments besides its option.
 pub fn prctl(name: &'static str, option: i32, arguments: [usize; 2]) -> Step {
@@ -13,24 +13,26 @@ pub fn prctl(name: &'static str, option: i32, arguments: [usize; 2]) -> Step {
 
 /// Giving up privileges comes last, each in the order that leaves the right to take the next, and
 /// the filter after everything that it might forbid.
-pub fn privileges(spec: &Spec, facts: &Facts) -> Vec<Step> {
+pub fn privileges(spec: &Spec, facts: &Facts) -> Vec<Part> {
     let pieces = spec.pieces;
-    let filter = || spec.seccomp.as_deref().filter(|_| pieces.has(Piece::Seccomp)).map(Step::seccomp);
-    let mut steps = vec![Step::call("set umask", NOTHING, libc::SYS_umask, [number(0o22)])];
-    if !pieces.has(Piece::NoNewPrivileges) {
-        // Without it, only who may administrate may install a filter.
-        steps.extend(filter());
-    }
+    let filter = spec.seccomp.as_deref().filter(|_| pieces.has(Piece::Seccomp)).map(Step::seccomp);
+    let filter = ("seccomp.load", filter.into_iter().collect());
+    let umask = Step::call("set umask", NOTHING, libc::SYS_umask, [number(0o22)]);
+    let mut parts = vec![("session.umask", vec![umask])];
     if pieces.has(Piece::Capabilities) {
-        steps.extend(capabilities(pieces.has(Piece::User), facts));
+        parts.push(("capabilities.drop", capabilities(pieces.has(Piece::User), facts)));
     }
     if pieces.has(Piece::NoNewPrivileges) {
-        steps.push(prctl("set no_new_privs", libc::PR_SET_NO_NEW_PRIVS, [1, 0]));
-        steps.extend(filter());
+        let set = prctl("set no_new_privs", libc::PR_SET_NO_NEW_PRIVS, [1, 0]);
+        parts.extend([("no_new_privs.set", vec![set]), filter]);
+    } else {
+        // Without it, only who may administrate may install a filter.
+        parts.insert(1, filter);
     }
-    steps.extend(clean_signals());
-    steps.push(Step::execute(&spec.program, &facts.arguments, &facts.environment));
-    steps
+    let mut last = Vec::from(clean_signals());
+    last.push(Step::execute(&spec.program, &facts.arguments, &facts.environment));
+    parts.push(("exec", last));
+    parts
 }
 
 fn capabilities(in_user_namespace: bool, facts: &Facts) -> Vec<Step> {

@@ -99,10 +99,16 @@ impl Removal {
 
     /// Removes all of it, going on after an error, and returns the first.
     pub fn run(&self) -> Result<(), StepError> {
+        self.run_in_parts(|| ())
+    }
+
+    /// The same; `between` is called when the cgroups are removed, and the directories are not.
+    pub fn run_in_parts(&self, between: impl FnOnce()) -> Result<(), StepError> {
         let mut first = Ok(());
         for step in &self.cgroups {
             first = first.and(cgroup::remove(step));
         }
+        between();
         first.and(self.remove_overlay())
     }
 

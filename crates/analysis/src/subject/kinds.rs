@@ -116,9 +116,10 @@ static FLOOR_KEYS: [Key; 15] = [
         "`host` (default): no user namespace, where we are root; `private`: one in which we are root \
          and nobody else exists",
     ),
-    Key::choice("mounts", &["private", "host"]).meaning(
-        "`private` (default): a mount namespace with a root and filesystems of its own; `host`: none of \
-         these, the program runs on the host's root",
+    Key::choice("mounts", &["private", "fsmount", "open_tree", "host"]).meaning(
+        "`private` (default): a mount namespace with a root and filesystems of its own, by `mount` and `pivot_root`; `fsmount`: \
+         the same by `fsopen`, `fsmount` and `move_mount` (Linux from 5.12 on); `open_tree`: in a namespace that begins with its \
+         root alone, by `OPEN_TREE_NAMESPACE` (Linux from 7.0 on); `host`: none of these, the program runs on the host's root",
     ),
     Key::choice("uts", &["private", "host"]).meaning("`private` (default): a host name of its own"),
     Key::choice("ipc", &["private", "host"])

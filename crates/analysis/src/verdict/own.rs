@@ -11,8 +11,9 @@ use crate::experiment::{command, cpu, primitives, service, start, syscall, throt
 type Tables = fn(&View<'_>) -> Vec<ExperimentTable>;
 
 /// The tables of each question that has some.
-static TABLES: [(&str, Tables); 6] = [
+static TABLES: [(&str, Tables); 7] = [
     ("start", |view| command::tables::cold(view, "start", "returned").into_iter().collect()),
+    (primitives::NAME, primitives::tables::all),
     (command::NAME, command::tables::experiment_tables),
     (service::NAME, service::tables::experiment_tables),
     (syscall::NAME, syscall::tables::all),

@@ -50,9 +50,9 @@ pub struct Sum {
     pub label: String,
     /// What ran before.
     pub prestate: &'static str,
-    /// The prices of all rungs from the first launch to the last added up, medians all of them.
+    /// The pieces of one launch, or the prices of all rungs from the first launch to the last, added up, medians all of them.
     pub rungs: f64,
-    /// The last launch as it was measured.
+    /// The launch that has all of them as it was measured.
     #[serde(rename = "last_rung")]
     pub last: Estimate,
     /// The same launch as another experiment measured it, less the probe's own work, as the rungs are.

@@ -1,19 +1,25 @@
-//! What does the kernel charge for each piece of a container? Launches with one piece more than
-//! another launch, and pieces done by themselves between two readings of the clock.
+//! What does the kernel charge for each piece of a container? One launch with the clock read between its pieces, launches with
+//! one piece more than another launch, and pieces done by themselves between two readings of the clock.
 //!
-//! Three ways to a price. *Alone*: a launch with this piece and what it cannot do without, less the
-//! same launch without it. *Ladder*: a launch with all pieces up to this one, less the launch one rung
-//! below. *Call*: the system calls by themselves. What the kernel takes down later, in its own time, is
+//! Four ways to a price. *Stamps*: what lies between two readings of the clock within one launch that has all pieces, so that
+//! the pieces add up to it. *Alone*: a launch with this piece and what it cannot do without, less the
+//! same launch without it, which shows costs that fall elsewhere. *Call*: the system calls by themselves. *Ladder*, where it is
+//! asked for: a launch with all pieces up to this one, less the launch one rung
+//! below. What the kernel takes down later, in its own time, is
 //! paid by whoever comes next; so every piece is measured after quiet, and after itself.
 
 pub mod sums;
 pub mod suspects;
+pub mod tables;
 
 use super::question::{Experiment, Metric, QUIET, nanos, probe_work};
-use super::setting::{Setting, SettingKey};
+use super::setting::{Setting, SettingKey, fits};
+use crate::outcome::Sample;
 use crate::subject::Need;
 use crate::units::Nanos;
 
+/// Its name.
+pub const NAME: &str = "primitives";
 /// A process that nothing is done to.
 pub const SPAWN: &str = "spawn";
 /// What no container here can do without.
@@ -62,23 +68,69 @@ const CALLED: [&str; 11] = [
     "bridge_port",
 ];
 
+/// A launch with all pieces, in the floor's own way.
+pub const WHOLE: &str = "whole";
+/// What can be launched between stamps: the whole; and other ways to make some pieces, by the values of the floor's keys that
+/// choose them, with what each is told in difference of.
+pub const STAMPED: [(&str, &str); 5] =
+    [(WHOLE, ""), ("procs", WHOLE), ("born", "procs"), ("fsmount", WHOLE), ("open_tree", WHOLE)];
+
 /// Everything that is priced.
-static PIECES: [&str; 2 + LAUNCHED.len() + CALLED.len()] = {
-    let mut all = [SPAWN; 2 + LAUNCHED.len() + CALLED.len()];
+static PIECES: [&str; 2 + LAUNCHED.len() + CALLED.len() + STAMPED.len()] = {
+    let mut all = [SPAWN; 2 + LAUNCHED.len() + CALLED.len() + STAMPED.len()];
     all[1] = LEAST;
-    let mut at = 0;
-    while at < LAUNCHED.len() {
-        all[2 + at] = LAUNCHED[at].0;
-        at += 1;
-    }
-    while at < LAUNCHED.len() + CALLED.len() {
-        all[2 + at] = CALLED[at - LAUNCHED.len()];
+    let mut at = 2;
+    while at < all.len() {
+        let (launched, called) = (at - 2, (at - 2).wrapping_sub(LAUNCHED.len()));
+        all[at] = if launched < LAUNCHED.len() {
+            LAUNCHED[launched].0
+        } else if called < CALLED.len() {
+            CALLED[called]
+        } else {
+            STAMPED[called - CALLED.len()].0
+        };
         at += 1;
     }
     all
 };
 
-static METRICS: [Metric; 4] = [
+/// The metrics before those of single pieces.
+const OF_ALL: usize = 4;
+
+/// The metrics of single pieces between stamps, by their place among all; the names of most are those of pieces.
+pub fn pieces() -> impl Iterator<Item = (usize, &'static str)> {
+    METRICS.iter().enumerate().skip(OF_ALL).map(|(index, metric)| (index, metric.name))
+}
+
+/// What a stamp ends, where it is not named by it: a name is the piece, a dot, and what of it.
+fn piece_of(stamp: &str) -> &str {
+    match stamp {
+        "first" => "exec",
+        "main" => "libc_start",
+        "returned" => "exit",
+        // The probe's own work is no piece's.
+        "ready" => "",
+        other => other.split('.').next().unwrap_or_default(),
+    }
+}
+
+/// What a launch spent on a piece, all stretches that end with a stamp of it together; none where the clock was not read
+/// between its pieces, or it has no such piece.
+fn piece(sample: &Sample, name: &str) -> Option<f64> {
+    sample.stamp("clone")?;
+    let stretch = |pair: &[(crate::outcome::Name, crate::units::Stamp)]| {
+        (piece_of(&pair[1].0) == name).then(|| pair[1].1.since(pair[0].1))
+    };
+    let own = sample.stamps.windows(2).filter_map(stretch);
+    own.reduce(|one, other| one + other).map(Nanos::seconds)
+}
+
+/// A metric of a piece, with what of it lies between stamps.
+const fn of_piece(name: &'static str, meaning: &'static str) -> Metric {
+    Metric::named(name, piece, name).context().meaning(meaning)
+}
+
+static METRICS: [Metric; OF_ALL + 20] = [
     Metric::by("time", |sample| match sample.seconds("began", "made") {
         Some(call) => Some(call),
         None => Some(sample.seconds("spawn", "returned")? - probe_work(sample)?),
@@ -100,19 +152,53 @@ static METRICS: [Metric; 4] = [
         "of a launch: CPU time of the process and of this thread in launch and removal; what is missing \
          to `time` was waiting",
     ),
+    of_piece("clone", "between stamps: the clone, into the cgroup of version 2 where it is born there"),
+    of_piece("session", "between stamps: a session, umask, standard streams"),
+    of_piece("exec", "between stamps: from resetting signals to the ELF entry of the probe"),
+    of_piece("libc_start", "between stamps: from the ELF entry of the probe to its `main`"),
+    of_piece("user", "between stamps: mapping the user and the group; the clone made the namespace"),
+    of_piece("pid", "between stamps: the PID namespace"),
+    of_piece("cgroup", "between stamps: making a cgroup in every hierarchy, entering them, removing them"),
+    of_piece("net", "between stamps: the network namespace, and loopback set up"),
+    of_piece("ipc", "between stamps: the IPC namespace"),
+    of_piece("cgroup_ns", "between stamps: the cgroup namespace"),
+    of_piece(
+        "mount",
+        "between stamps: the mount namespace made and private, `pivot_root`, and taking the old root off",
+    ),
+    of_piece(
+        "overlay",
+        "between stamps: three directories, the overlay mounted and entered, the directories removed",
+    ),
+    of_piece("filesystems", "between stamps: `/proc`, `/dev`, `/sys`, cgroups and what lies in them"),
+    of_piece("masked", "between stamps: the paths that Docker hides"),
+    of_piece("read_only", "between stamps: the paths that Docker makes read-only"),
+    of_piece("uts", "between stamps: the UTS namespace and the host name"),
+    of_piece("capabilities", "between stamps: dropping to Docker's fourteen"),
+    of_piece("no_new_privs", "between stamps: the flag"),
+    of_piece("seccomp", "between stamps: loading the filter"),
+    of_piece(
+        "exit",
+        "between stamps: from the probe's message until its process is reaped, in which the kernel takes namespaces and mounts \
+         down",
+    ),
 ];
 
 /// The experiment `primitives`.
 pub static PRIMITIVES: Experiment = Experiment {
     keys: &[
-    SettingKey::of("way", &["alone", "ladder", "call"]).meaning(
-        "`alone`: a launch with this piece less the launch without; `ladder`: the same on top of all \
-          pieces before it; `call`: its system calls by themselves",
-    ),
+    SettingKey::of("way", &["stamps", "alone", "call"])
+        .or(|value| fits(value == "ladder", "stamps, alone, call, ladder"))
+        .meaning(
+            "`stamps`: one launch with the clock read between its pieces; `alone`: a launch with this piece less the launch \
+             without; `call`: its system calls by themselves; `ladder`, only where it is asked for: like `alone`, on top of all \
+             pieces before it",
+        ),
     SettingKey::of("piece", &PIECES).meaning(
         "what is priced; `spawn` is a process that nothing is done to, `least` what no container here can \
           do without: nothing as root (so its price is what a price of nothing looks like), else a user \
-          namespace",
+          namespace; `whole` is a launch with all pieces, `procs`, `born`, `fsmount` and `open_tree` the same with the floor's key \
+          of that value",
     ),
     SettingKey::of("prestate", &["idle", "primed"]).meaning(
         "what ran just before: `idle` is at least 100 ms of quiet, `primed` one untimed run of the same \
@@ -128,7 +214,7 @@ pub static PRIMITIVES: Experiment = Experiment {
         let one = if setting.get("way") == Some("call") { Nanos(launch.0 / 4) } else { launch };
         if setting.get("prestate") == Some("primed") { one + one } else { QUIET + one }
     },
-    ..Experiment::of("primitives", "what does the kernel charge for each piece?", Need::Pieces, &METRICS)
+    ..Experiment::of(NAME, "what does the kernel charge for each piece?", Need::Pieces, &METRICS)
 };
 
 /// Whether the way prices the piece.
@@ -137,6 +223,7 @@ fn has(setting: &Setting) -> bool {
     match way {
         "alone" => [SPAWN, LEAST].contains(&piece) || LAUNCHED.iter().any(|(name, _)| *name == piece),
         "ladder" => rungs().any(|name| name == piece),
+        "stamps" => STAMPED.iter().any(|(name, _)| *name == piece),
         _ => CALLED.contains(&piece),
     }
 }
@@ -151,6 +238,7 @@ fn reference(setting: &Setting) -> Option<Setting> {
             let rung = rungs().position(|name| name == piece)?;
             rungs().take(rung).last().map_or(("alone", LEAST), |below| ("ladder", below))
         }
+        "stamps" if piece != WHOLE => ("stamps", STAMPED.iter().find(|(name, _)| *name == piece)?.1),
         _ => return None,
     };
     Some(Setting(vec![("way", way), ("piece", before), ("prestate", prestate)]))
@@ -172,10 +260,43 @@ mod tests {
     }
 
     #[test]
-    fn every_piece_of_a_launch_is_priced_alone_and_on_the_ladder() {
-        let ladder = |setting: &&Setting| setting.get("way") == Some("ladder");
-        assert_eq!(everything().iter().filter(ladder).count(), 2 * 14);
-        assert_eq!(everything().len(), 2 * (17 + 14 + 11));
+    fn every_piece_of_a_launch_is_priced_between_stamps_and_alone_and_on_the_ladder_where_it_is_asked_for() {
+        assert_eq!(everything().len(), 2 * (5 + 17 + 11));
+        let ladder = |key: &SettingKey| if key.name == "way" { vec!["ladder"] } else { key.values.to_vec() };
+        let on_it = |setting: &&Setting| setting.get("way") == Some("ladder");
+        assert_eq!(settings_of(&PRIMITIVES, ladder).iter().filter(on_it).count(), 2 * 14);
+        assert_eq!(PRIMITIVES.keys[0].take("ladder"), Ok("ladder"));
+        assert!(PRIMITIVES.keys[0].take("leiter").is_err());
+        for (name, _) in LAUNCHED {
+            assert!(pieces().any(|(_, own)| own == name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_lies_between_stamps_is_each_pieces_own_and_all_of_it_is_the_whole() {
+        let at = |(name, nanos): (&'static str, u64)| (name.into(), Stamp(nanos));
+        let stamps = [
+            ("spawn", 10),
+            ("cgroup.create", 30),
+            ("clone", 33),
+            ("cgroup.enter", 40),
+            ("first", 45),
+            ("main", 46),
+            ("ready", 60),
+            ("exit", 80),
+            ("cgroup.remove", 85),
+            ("overlay.remove", 86),
+            ("returned", 86),
+        ];
+        let mut sample = Sample { stamps: stamps.map(at).into(), ..Sample::default() };
+        let of = |sample: &Sample, name: &str| piece(sample, name).map(|seconds| (seconds * 1e9).round());
+        assert_eq!(of(&sample, "cgroup"), Some(20.0 + 7.0 + 5.0));
+        assert_eq!(["clone", "exec", "libc_start"].map(|name| of(&sample, name)), [3.0, 5.0, 1.0].map(Some));
+        assert_eq!((of(&sample, "exit"), of(&sample, "uts")), (Some(20.0), None));
+        let all: f64 = pieces().filter_map(|(_, name)| of(&sample, name)).sum();
+        assert_eq!(Some(all), METRICS[0].value(&sample).map(|seconds| (seconds * 1e9).round()));
+        sample.stamps.retain(|(name, _)| name != "clone");
+        assert_eq!(of(&sample, "exec"), None, "the clock was not read between its pieces");
     }
 
     #[test]

@@ -1,31 +1,41 @@
-//! What the rungs of the ladder come to together, beside the last rung as a whole and an ordinary launch.
+//! What the pieces come to together, between stamps or on the ladder, beside the launch that has all of them and an ordinary one.
 
+use super::{WHOLE, pieces};
 use crate::experiment::start::START;
 use crate::stats::{Estimate, Sample};
 use crate::text::clean;
 use crate::verdict::View;
 use crate::verdict::price::{JUDGED, Sum};
 
-/// For every ladder, whether its rungs add up.
+/// For every launch between stamps and every ladder, whether its pieces add up.
 pub fn sums(view: &View<'_>) -> Vec<Sum> {
-    let on_ladder = |cell: &usize| view.cell(*cell).setting.get("way") == Some("ladder");
-    let is_last = |cell: &usize| !view.prices.iter().any(|other| other.reference == Some(*cell));
-    let last = (0..view.cells.len()).filter(on_ladder).filter(is_last);
+    let is_last = |cell: usize| !view.prices.iter().any(|other| other.reference == Some(cell));
     let sum = |cell: usize| {
-        let mut rungs = 0.0;
-        let mut at = Some(cell);
-        while let Some(rung) = at {
-            let price = view.price(rung)?;
-            rungs += price.price.value;
-            at = price.reference;
-        }
+        let setting = &view.cell(cell).setting;
+        let rungs = match (setting.get("way")?, setting.get("piece")?) {
+            ("stamps", WHOLE) => pieces().filter_map(|(metric, _)| view.median(cell, metric)).sum(),
+            ("ladder", _) if is_last(cell) => climbed(view, cell)?,
+            _ => return None,
+        };
         let prestate = view.cell(cell).setting.get("prestate")?;
         let last = Estimate::of_median(&view.columns.sample(cell, JUDGED)?, view.plan().level(1));
         let experiment = view.cell(cell).experiment;
         let (label, whole) = (clean(view.label(cell)), whole(view, cell, prestate));
         Some(Sum { experiment, label, prestate, rungs, last, whole })
     };
-    last.filter_map(sum).collect()
+    (0..view.cells.len()).filter_map(sum).collect()
+}
+
+/// The prices of all rungs up to this one.
+fn climbed(view: &View<'_>, cell: usize) -> Option<f64> {
+    let mut rungs = 0.0;
+    let mut at = Some(cell);
+    while let Some(rung) = at {
+        let price = view.price(rung)?;
+        rungs += price.price.value;
+        at = price.reference;
+    }
+    Some(rungs)
 }
 
 /// An ordinary launch of the same subject as another experiment measured it, less the probe's own work.

@@ -9,6 +9,9 @@ pub fn negative(view: &View<'_>) -> Vec<Suspect> {
     let mechanism = "a piece that makes others cheaper, so that the difference is not its own price; or a part of the \
          work that was left out";
     Suspect::each(view, "negative price", mechanism, |cell, metric| {
+        if is_another_way(view, cell) {
+            return None;
+        }
         let price = view.price(cell).filter(|price| price.metric == metric && below_zero(&price.shared))?;
         Some(format!("{} in the same rounds", told(view, cell, &price.price, price.reference?)))
     })
@@ -19,7 +22,7 @@ pub fn shorter_than_a_spawn(view: &View<'_>) -> Vec<Suspect> {
     let before = |cell: usize| view.price(cell)?.reference;
     let mechanism = "the launch came back before its program had run, or pieces of it were left out";
     Suspect::each(view, "shorter than a bare spawn", mechanism, |cell, metric| {
-        let reference = before(cell).filter(|_| metric == JUDGED)?;
+        let reference = before(cell).filter(|_| metric == JUDGED && !is_another_way(view, cell))?;
         let spawn = std::iter::successors(Some(reference), |cell| before(*cell)).last()?;
         // One step from there, it is the price itself that the rule above looks at.
         if reference == spawn {
@@ -30,6 +33,11 @@ pub fn shorter_than_a_spawn(view: &View<'_>) -> Vec<Suspect> {
         let difference = pairs.difference(view.plan().level(like.count()));
         below_zero(&difference).then(|| told(view, cell, &difference, spawn))
     })
+}
+
+/// Whether it is a launch with as much in it as its reference, of which either may take less.
+fn is_another_way(view: &View<'_>, cell: usize) -> bool {
+    view.cell(cell).setting.get("way") == Some("stamps")
 }
 
 fn told(view: &View<'_>, cell: usize, difference: &Estimate, from: usize) -> String {

@@ -33,7 +33,7 @@ pub(super) fn prices(experiment: &Experiment) -> Vec<Table> {
 
 /// How to read a price list of launches.
 const LAUNCHES: &str = "Median of the differences round by round, with its 95 % interval. alone: a launch with this piece less the \
-                        same without it. ladder: all pieces up to this one less all before it. spawn is a whole launch with \
+                        same without it. On a ladder: all pieces up to this one less all before it. spawn is a whole launch with \
                         nothing; least is what no container here does without.";
 
 /// A row a piece, and a column for each way and prestate of which there is a price.
@@ -85,7 +85,7 @@ fn sums(experiment: &Experiment, label: &str) -> Vec<String> {
             format!("; `{label}` measured whole: {} (the sum is {off} off)", estimated(unit, whole))
         });
         format!(
-            "{}: the rungs add up to {}; their last launch takes {}{whole}. Without the probe's own work, all of them.",
+            "{}: the pieces add up to {}; the launch that has all of them takes {}{whole}. Without the probe's own work, all of them.",
             sum.prestate,
             with_interval(unit, sum.rungs, None),
             estimated(unit, &sum.last)

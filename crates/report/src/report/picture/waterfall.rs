@@ -1,18 +1,21 @@
 //! What does each piece cost, and do the prices make the whole? Prices one after the other, each bar beginning where
-//! the one before ends, beside the whole as it was measured.
+//! the one before ends, beside the whole as it was measured. From the stamps of one launch; in runs that have none, from a
+//! ladder of launches.
 
 use super::Picture;
 use super::rows::{Layout, Mark, Panel, Row, Rows};
 use super::svg::End;
 use crate::axis::Range;
 use crate::distinct;
+use crate::experiment::primitives;
 use crate::report::model::{Amount, Experiment, Priced};
 use crate::report::text::estimated;
 use crate::stats::Estimate;
 use crate::units::{Unit, counted};
 
-/// The way of pricing whose prices add up.
+/// The ways of pricing whose prices add up.
 const LADDER: &str = "ladder";
+const STAMPS: &str = "stamps";
 /// Colours of what is dearer, of what is cheaper, and of a whole.
 const COLOURS: [usize; 3] = [4, 5, 0];
 
@@ -39,12 +42,16 @@ fn picture(experiment: &Experiment, label: &str) -> Option<Picture> {
     let rungs = panels.first()?.rows.iter().filter(|row| row.size.is_some()).count();
     let title =
         format!("{}: what {} of {label} add, one after the other", experiment.name, counted(rungs, "piece"));
+    let is_stamped = experiment.prices.iter().any(|one| one.label == label && one.way == STAMPS);
+    let what = match is_stamped {
+        true => "the median of what lies between two readings of the clock within one launch",
+        false => {
+            "the median of the paired differences between a launch with this piece and the launch one rung below"
+        }
+    };
     let caption = vec![
-        "Each bar is the median of the paired differences between a launch with this piece and the launch one rung \
-         below, and begins where the one before ends; the thin line is its interval at 95 %. A price below zero \
-         points to the left."
-            .into(),
-        "The last bars are whole launches as they were measured: where the prices end elsewhere, they do not add up."
+        format!("Each bar is {what}, and begins where the one before ends; the thin line is its interval at 95 %."),
+        "The last bars are whole launches as they were measured; medians of their pieces need not add up exactly."
             .into(),
     ];
     let heads = vec!["piece", "price [interval]", "kind"];
@@ -90,8 +97,17 @@ fn steps<'a>(
     prestate: &str,
 ) -> Vec<(&'a str, Option<f64>, Estimate)> {
     let metric = experiment.metrics[0].name;
-    let own = experiment.prices.iter().filter(|one| one.label == label && one.prestate == prestate);
-    let all: Vec<(&Priced, &Amount)> = own.filter_map(|one| Some((one, one.amount(metric)?))).collect();
+    let own = || experiment.prices.iter().filter(|one| one.label == label && one.prestate == prestate);
+    let mut from = 0.0;
+    let mut steps = Vec::new();
+    let whole = own().find(|one| (one.way, one.piece) == (STAMPS, primitives::WHOLE));
+    for (_, piece) in primitives::pieces() {
+        let Some(amount) = whole.and_then(|whole| whole.amount(piece)) else { continue };
+        steps.push((piece, Some(from), amount.price));
+        from += amount.price.value;
+    }
+    let all: Vec<(&Priced, &Amount)> =
+        own().filter(|_| steps.is_empty()).filter_map(|one| Some((one, one.amount(metric)?))).collect();
     let last = all.iter().rposition(|(one, _)| one.way == LADDER);
     let mut chain: Vec<&(&Priced, &Amount)> = Vec::new();
     let mut at = last.map(|last| &all[last]);
@@ -103,14 +119,12 @@ fn steps<'a>(
             return Vec::new();
         }
     }
-    let mut from = 0.0;
-    let mut steps = Vec::new();
     for (one, amount) in chain.into_iter().rev() {
         steps.push((one.piece, Some(from), amount.price));
         from += amount.price.value;
     }
-    for sum in experiment.sums.iter().filter(|sum| sum.label == label && sum.prestate == prestate) {
-        steps.push(("last launch", None, sum.last));
+    if let Some(sum) = experiment.sums.iter().find(|sum| sum.label == label && sum.prestate == prestate) {
+        steps.push(("whole launch", None, sum.last));
         steps.extend(sum.whole.map(|price| ("measured whole", None, price)));
     }
     steps
