@@ -28,7 +28,7 @@ use crate::probe::{PROBE, Task};
 use crate::resource::{Found, Held};
 use crate::subject::resources::container;
 use crate::sys::bridge::Bridge;
-use crate::sys::cgroup::{self, CgroupPlan, CpuLimit};
+use crate::sys::cgroup::{self, CgroupPlan, CpuLimit, Version, Way};
 use crate::sys::container::{self, LaunchError, LaunchFailed, Piece, Pieces, Prepared};
 use crate::sys::seccomp;
 use crate::units::Nanos;
@@ -68,8 +68,8 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     }
     let component = identified("maker", &place.executable, env!("CARGO_PKG_VERSION"))?;
     let plan = cgroups();
-    let no_way = |plan: &CgroupPlan| keys::no_way(keys::way(spec), keys::mounts(spec), plan);
-    if let Some(why) = plan.as_ref().ok().and_then(no_way) {
+    let is_none = |plan: &CgroupPlan| no_way(keys::way(spec), keys::mounts(spec), plan);
+    if let Some(why) = plan.as_ref().ok().and_then(is_none) {
         return Err(Unavailable::because(why));
     }
     let cgroup = match plan {
@@ -91,6 +91,19 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         root: None,
         executable: place.executable.clone(),
     }))
+}
+
+/// Why there is no such way on this host.
+fn no_way(way: Way, mounts: container::Mounts, plan: &CgroupPlan) -> Option<&'static str> {
+    let is_second = |place: &cgroup::Place| place.hierarchy.version == Version::V2;
+    match way {
+        Way::Tasks if plan.places.iter().all(is_second) => Some("no cgroup of version 1 can be made here"),
+        Way::Born if !plan.places.iter().any(is_second) => Some("no cgroup of version 2 can be made here"),
+        Way::Born if !container::can_be_born() => {
+            Some("nothing is born in a cgroup here: that takes Linux 5.7 and `clone3`")
+        }
+        _ => mounts.lacking(),
+    }
 }
 
 /// Where cgroups of ours go on this host.

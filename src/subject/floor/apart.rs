@@ -1,6 +1,6 @@
 //! The floor taken apart: launches with some of its pieces, and pieces by themselves.
 
-use super::{Floor, cgroups, keys, launch_prepared, program_in};
+use super::{Floor, cgroups, launch_prepared, no_way, program_in};
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::Task;
 use crate::subject::pieces::{Apart, Making, Piece, Pieces, Primitive, Timed};
@@ -27,7 +27,7 @@ impl Apart for Floor {
         if there || making == self.prepared().making() {
             return Ok(());
         }
-        if let Some(why) = keys::no_way(making.way, making.mounts, &cgroups()?) {
+        if let Some(why) = no_way(making.way, making.mounts, &cgroups()?) {
             return Err(Failure::new(FailureClass::Unsupported, why).into());
         }
         let program = program_in(making.pieces, &self.executable);

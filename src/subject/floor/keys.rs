@@ -5,7 +5,7 @@ use super::super::spec::Spec;
 use super::super::treatment::{Cgroup, Expected};
 use super::apart::expected_of;
 use crate::subject::Need;
-use crate::sys::cgroup::{CgroupPlan, Place, Version, Way};
+use crate::sys::cgroup::Way;
 use crate::sys::container::{self, Mounts, Piece, Pieces};
 use crate::sys::raw;
 
@@ -55,19 +55,6 @@ pub(super) fn mounts(spec: &Spec) -> Mounts {
         Some("fsmount") => Mounts::Fsmount,
         Some("open_tree") => Mounts::OpenTree,
         _ => Mounts::Mount,
-    }
-}
-
-/// Why there is no such way on this host.
-pub(super) fn no_way(way: Way, mounts: Mounts, plan: &CgroupPlan) -> Option<&'static str> {
-    let is_second = |place: &Place| place.hierarchy.version == Version::V2;
-    match way {
-        Way::Tasks if plan.places.iter().all(is_second) => Some("no cgroup of version 1 can be made here"),
-        Way::Born if !plan.places.iter().any(is_second) => Some("no cgroup of version 2 can be made here"),
-        Way::Born if !container::can_be_born() => {
-            Some("nothing is born in a cgroup here: that takes Linux 5.7 and `clone3`")
-        }
-        _ => mounts.lacking(),
     }
 }
 

@@ -14,6 +14,7 @@ mod by_descriptor;
 mod filesystems;
 mod inside;
 mod life;
+mod one_by_one;
 mod pieces;
 mod primitive;
 mod privileges;
@@ -32,7 +33,7 @@ use super::cgroup::{self, Birth, CgroupPlan, CpuLimit, Hierarchy, Version};
 use super::clock;
 use super::signals::Interrupts;
 use super::spawn::{self, Child, Ended, Streams, Unfinished};
-use super::steps::{Descriptor, Step, StepError, number, run_all};
+use super::steps::{Step, StepError, number, run_all};
 use crate::units::{Nanos, Stamp};
 use undo::Removal;
 
@@ -383,7 +384,7 @@ impl Prepared {
                 .map_err(|error| self.refused(error))
         });
         let own_cpu = Nanos(clock::thread_cpu().0 - cpu.0);
-        let back = own_processes.map_or(Ok(()), |own| back_among(&own));
+        let back = own_processes.map_or(Ok(()), |own| one_by_one::back_among(&own));
         let born = born.and_then(|pid| back.map(|()| pid).map_err(LaunchError::Step));
         let adopted = born.and_then(|pid| Child::adopt(pid, spawned, streams).map_err(LaunchError::Setup));
         match adopted {
@@ -393,24 +394,6 @@ impl Prepared {
             }
             Err(error) => Err(LaunchFailed { error, cleanup: removal.after(made).run().err() }),
         }
-    }
-
-    /// The namespaces that the clone makes. Between stamps each is made by itself; but whoever is not root can do so only in
-    /// a user namespace, and a PID namespace is for children only.
-    fn namespaces_at_birth(&self) -> u64 {
-        let all = self.spec.pieces.namespaces();
-        match (self.spec.stamped, self.spec.pieces.has(Piece::User)) {
-            (false, _) => all,
-            (true, true) => all & (libc::CLONE_NEWUSER | libc::CLONE_NEWPID) as u64,
-            (true, false) => 0,
-        }
-    }
-
-    /// Our own PID namespace, where a launch makes another one for this thread's next child.
-    fn own_processes(&self) -> std::io::Result<Option<std::fs::File>> {
-        let has = |piece| self.spec.pieces.has(piece);
-        let apart = self.spec.stamped && has(Piece::Pid) && !has(Piece::User);
-        apart.then(|| std::fs::File::open("/proc/self/ns/pid")).transpose()
     }
 
     /// What lies outside of the container. What is to be removed again is made first.
@@ -468,13 +451,6 @@ impl Prepared {
         let Some(layer) = self.facts.mount_points else { return Ok(()) };
         std::fs::remove_dir_all(&layer).with_context(|| format!("cannot remove `{}`", layer.display()))
     }
-}
-
-/// Has the children of this thread be born into this PID namespace again.
-fn back_among(own: &std::fs::File) -> Result<(), StepError> {
-    let namespace = [number(own.as_raw_fd()), number(libc::CLONE_NEWPID)];
-    let back = Step::call("return to PID namespace", NOTHING, libc::SYS_setns, namespace);
-    back.run(&mut Descriptor::none()).map(drop).map_err(|errno| back.failed(errno))
 }
 
 impl Running {

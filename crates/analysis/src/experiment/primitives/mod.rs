@@ -171,10 +171,10 @@ static METRICS: [Metric; OF_ALL + 20] = [
         "between stamps: three directories, the overlay mounted and entered, the directories removed",
     ),
     of_piece("filesystems", "between stamps: `/proc`, `/dev`, `/sys`, cgroups and what lies in them"),
-    of_piece("masked", "between stamps: the paths that Docker hides"),
-    of_piece("read_only", "between stamps: the paths that Docker makes read-only"),
+    of_piece("masked", "between stamps: the paths that are hidden"),
+    of_piece("read_only", "between stamps: the paths that are made read-only"),
     of_piece("uts", "between stamps: the UTS namespace and the host name"),
-    of_piece("capabilities", "between stamps: dropping to Docker's fourteen"),
+    of_piece("capabilities", "between stamps: dropping to fourteen"),
     of_piece("no_new_privs", "between stamps: the flag"),
     of_piece("seccomp", "between stamps: loading the filter"),
     of_piece(
