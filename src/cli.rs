@@ -70,7 +70,7 @@ pub enum Command {
     Report {
         /// The run directory, or a pack.
         directory: PathBuf,
-        /// Output format: terminal, html, md, json, csv, gobench, svg or png.
+        /// Output format: terminal, html, md, json, csv, gobench, openmetrics, bmf, github-benchmark, svg or png.
         #[arg(long, default_value = "terminal")]
         format: String,
         /// Write to this file instead of standard output.

@@ -56,6 +56,10 @@ pub fn run(directory: &Path, format: &str, output: Option<&Path>, extras: Extras
                 out.write_all(text.as_bytes()).map_err(anyhow::Error::from)
             })
         })?,
+        Some(Rendering::Text(render)) => {
+            let text = render(&built(&recorded, extras));
+            to.write(|out| Ok(out.write_all(text.as_bytes())?))?;
+        }
         Some(Rendering::Files(render)) => {
             let Some(path) = output else {
                 return Err(usage(format!(

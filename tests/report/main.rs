@@ -11,6 +11,7 @@ mod pictures;
 mod references;
 mod scripted;
 mod sentences;
+mod series;
 mod terminal;
 
 use std::path::Path;

@@ -184,7 +184,7 @@ fn a_run_without_samples_has_no_pictures_and_says_so() {
 #[test]
 fn what_has_no_place_in_a_format_is_refused() {
     let dunnage = measured();
-    for format in ["csv", "gobench", "svg", "png"] {
+    for format in ["csv", "gobench", "openmetrics", "bmf", "github-benchmark", "svg", "png"] {
         for extra in ["--reference", "--job 2s"] {
             let ran = dunnage.run(&format!("report DIR --format {format} -o DIR.out {extra}"));
             assert!(ran.code == 2 && ran.stderr.contains("what the run measured"), "{format} {extra}: {ran}");

@@ -12,6 +12,7 @@ pub mod model;
 pub mod picture;
 pub mod predicted;
 pub mod ranking;
+pub mod series;
 pub mod summary;
 pub(crate) mod words;
 
@@ -37,6 +38,8 @@ pub struct Format {
 /// How a format is made: from the analysis as a whole, or sample by sample, since a run can have
 /// more samples than fit into memory as text.
 pub enum Rendering {
+    /// One text.
+    Text(fn(&Report) -> String),
     /// Files for a directory, each with its name and what it holds.
     Files(fn(&Report) -> anyhow::Result<Vec<File>>),
     /// A first line, then what each sample gives.
@@ -58,7 +61,7 @@ pub struct File {
 }
 
 /// The formats that a run has beside those of every verb.
-pub static FORMATS: [Format; 4] = [
+pub static FORMATS: [Format; 7] = [
     Format {
         name: "csv",
         description: "one line per sample and metric, in base units with full precision",
@@ -68,6 +71,21 @@ pub static FORMATS: [Format; 4] = [
         name: "gobench",
         description: "one line per round and cell as Go's benchmarks print them, for benchstat",
         rendering: Rendering::Rows { header: gobench::header, lines: gobench::lines },
+    },
+    Format {
+        name: "openmetrics",
+        description: "medians with their intervals as gauges, for Prometheus and node exporter's textfile collector",
+        rendering: Rendering::Text(series::openmetrics),
+    },
+    Format {
+        name: "bmf",
+        description: "medians with their intervals in Bencher Metric Format",
+        rendering: Rendering::Text(series::bmf),
+    },
+    Format {
+        name: "github-benchmark",
+        description: "medians with their intervals as github-action-benchmark's `customSmallerIsBetter`",
+        rendering: Rendering::Text(series::github_benchmark),
     },
     Format {
         name: "svg",
@@ -83,7 +101,8 @@ pub static FORMATS: [Format; 4] = [
 
 impl Findings for Report {
     const SCHEMA: &'static str = "dunnage-report/3";
-    const FURTHER: &'static [&'static str] = &["csv", "gobench", "svg", "png"];
+    const FURTHER: &'static [&'static str] =
+        &["csv", "gobench", "openmetrics", "bmf", "github-benchmark", "svg", "png"];
 
     fn data(&self) -> impl Serialize {
         self

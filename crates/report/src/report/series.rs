@@ -1,0 +1,172 @@
+//! A run as the newest point of series that other programs keep: OpenMetrics for node exporter's textfile collector, Bencher's
+//! metric format, and what github-action-benchmark calls `customSmallerIsBetter`. Each subject in each setting gives the
+//! median of each metric with its interval. What must not be believed is left out, and OpenMetrics counts it.
+//!
+//! Deliberately absent: single samples (csv, gobench), and verdicts: `compare` gives those of two runs.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value as Json, json};
+
+use super::Report;
+use super::model::{Metric, Setting, Value};
+use super::text::shorten;
+use crate::units::{Better, Unit};
+
+/// As much of a name as Bencher takes, in characters.
+const LONGEST_NAME: usize = 1024;
+
+/// One value with its place.
+struct Point<'a> {
+    experiment: &'static str,
+    setting: &'a Setting,
+    subject: &'a str,
+    metric: &'a Metric,
+    value: &'a Value,
+}
+
+impl Point<'_> {
+    /// Where it stands, in words between these.
+    fn place(&self, between: &str) -> String {
+        let parts = [self.experiment, self.subject, &self.setting.text];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        shorten(&parts.join(between), LONGEST_NAME)
+    }
+
+    fn interval(&self) -> Option<(f64, f64)> {
+        self.value.median.interval.map(|ends| (ends.low, ends.high))
+    }
+}
+
+/// Everything that may be believed, metric by metric.
+fn points(report: &Report) -> impl Iterator<Item = Point<'_>> {
+    report.experiments.iter().flat_map(|experiment| {
+        experiment.metrics.iter().enumerate().flat_map(move |(index, metric)| {
+            experiment.settings.iter().flat_map(move |setting| {
+                let believed = setting.subjects().into_iter().filter(move |row| !row.is_suspect(index));
+                believed.filter_map(move |row| {
+                    let (experiment, subject) = (experiment.name, row.label.as_str());
+                    let value = row.value(index).filter(|value| value.median.value.is_finite())?;
+                    Some(Point { experiment, setting, subject, metric, value })
+                })
+            })
+        })
+    })
+}
+
+/// The unit as OpenMetrics and Prometheus name it; none where there is none.
+fn unit(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Seconds => "seconds",
+        Unit::Bytes => "bytes",
+        Unit::BytesPerSecond => "bytes_per_second",
+        Unit::PerSecond => "per_second",
+        Unit::Ratio | Unit::Share => "ratio",
+        Unit::Count => "",
+    }
+}
+
+/// OpenMetrics 1.0, as <https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md> has it. Only gauges without
+/// time stamps, which are the same in Prometheus' older text format: that is what the textfile collector reads.
+pub fn openmetrics(report: &Report) -> String {
+    let mut text = String::new();
+    let started: Option<jiff::Timestamp> = report.started.parse().ok();
+    if let Some(started) = started {
+        head(&mut text, "dunnage_run_start_time_seconds", "seconds", "When the run began, since 1970.");
+        let _ = writeln!(text, "dunnage_run_start_time_seconds {}", started.as_second());
+    }
+    head(
+        &mut text,
+        "dunnage_suspects",
+        "",
+        "Rules that found numbers that must not be believed; these are left out.",
+    );
+    let _ = writeln!(text, "dunnage_suspects {}", report.suspects.len());
+    let all: Vec<Point<'_>> = points(report).collect();
+    // One family is one block.
+    for family in
+        all.chunk_by(|one, next| (one.experiment, one.metric.name) == (next.experiment, next.metric.name))
+    {
+        let Metric { name, meaning, unit: base, .. } = family[0].metric;
+        let unit = unit(*base);
+        let stem = format!("dunnage_{}_{name}", family[0].experiment).replace('-', "_");
+        let end = if unit.is_empty() { String::new() } else { format!("_{unit}") };
+        let parts = [
+            ("", "median over rounds"),
+            ("_low", "lower end of the median's interval"),
+            ("_high", "upper end of the median's interval"),
+        ];
+        for (index, (part, what)) in parts.into_iter().enumerate() {
+            let full = format!("{stem}{part}{end}");
+            head(&mut text, &full, unit, &format!("{name}, {what}: {meaning}"));
+            for point in family {
+                let value = match (index, point.interval()) {
+                    (0, _) => point.value.median.value,
+                    (1, Some((low, _))) => low,
+                    (_, Some((_, high))) => high,
+                    (_, None) => continue,
+                };
+                let [subject, setting] = [point.subject, &point.setting.text].map(label);
+                let _ = writeln!(text, "{full}{{subject=\"{subject}\",setting=\"{setting}\"}} {value}");
+            }
+        }
+    }
+    text.push_str("# EOF\n");
+    text
+}
+
+/// What stands before a family. The two formats escape different characters here, so there are none of them.
+fn head(text: &mut String, name: &str, unit: &str, help: &str) {
+    let _ = writeln!(text, "# TYPE {name} gauge");
+    if !unit.is_empty() {
+        let _ = writeln!(text, "# UNIT {name} {unit}");
+    }
+    let _ = writeln!(text, "# HELP {name} {}", help.replace(['"', '\\', '\n'], " "));
+}
+
+/// The value of a label.
+fn label(text: &str) -> String {
+    text.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
+}
+
+/// Bencher Metric Format, as <https://bencher.dev/docs/reference/bencher-metric-format> has it: a benchmark is a subject in a
+/// setting, a measure is a metric with its base unit.
+pub fn bmf(report: &Report) -> String {
+    let mut all = Map::new();
+    for point in points(report) {
+        let unit = unit(point.metric.unit).replace('_', "-");
+        let name = point.metric.name.replace('_', "-");
+        let measure = if unit.is_empty() { name } else { format!("{name}-{unit}") };
+        let mut metric = json!({"value": point.value.median.value});
+        if let Some((low, high)) = point.interval() {
+            metric["lower_value"] = json!(low);
+            metric["upper_value"] = json!(high);
+        }
+        all.entry(point.place("/")).or_insert_with(|| json!({}))[measure] = metric;
+    }
+    format!("{:#}\n", Json::Object(all))
+}
+
+/// What github-action-benchmark reads as `customSmallerIsBetter`
+/// (<https://github.com/benchmark-action/github-action-benchmark>, `BenchmarkResult` in `src/extract.ts`): only metrics of which less is
+/// better. Times are in milliseconds, since its charts show numbers as they are.
+pub fn github_benchmark(report: &Report) -> String {
+    let one = |point: Point<'_>| {
+        let (unit, factor) = match point.metric.unit {
+            Unit::Seconds => ("ms", 1e3),
+            other => (other.name(), 1.0),
+        };
+        let mut result = json!({
+            "name": point.place(" ") + " " + point.metric.name,
+            "unit": unit,
+            "value": point.value.median.value * factor,
+            "extra": format!("median of {} rounds", point.value.median.rounds),
+        });
+        if let Some((low, high)) = point.interval() {
+            result["range"] = json!(format!("{} to {}", low * factor, high * factor));
+        }
+        result
+    };
+    let all = points(report).filter(|point| point.metric.better == Better::Less).map(one);
+    format!("{:#}\n", Json::Array(all.collect()))
+}
