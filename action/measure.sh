@@ -1,0 +1,42 @@
+#!/bin/sh
+# The one step of action.yml: builds dunnage or takes the executable, runs a plan, packs the run, compares it with a baseline, and writes
+# the job summary. Inputs are INPUT_*; $GITHUB_OUTPUT and $GITHUB_STEP_SUMMARY are files, as in any GitHub workflow.
+# A run that fails in part is told and compared all the same; the step fails at the end, with the run's exit code or compare's.
+set -eu
+
+program=${INPUT_EXECUTABLE:-}
+if [ -z "$program" ]; then
+    # From within the checkout, whose .cargo/config.toml makes the executable static.
+    (cd "$GITHUB_ACTION_PATH" && cargo install --locked --path . --root "$RUNNER_TEMP/dunnage")
+    program=$RUNNER_TEMP/dunnage/bin/dunnage
+fi
+directory=${INPUT_OUTPUT:-dunnage-run}
+pack=$directory.dunnage
+
+set -f # arguments are words, and no patterns
+run_code=0
+# shellcheck disable=SC2086
+"$program" run ${INPUT_PLAN:+--plan "$INPUT_PLAN"} ${INPUT_ARGUMENTS:-} -o "$directory" || run_code=$?
+echo "run-code=$run_code" >>"$GITHUB_OUTPUT"
+# Without a plan there is nothing to tell.
+[ -e "$directory/plan.json" ] || exit "$run_code"
+
+compare_code=0
+if [ -n "${INPUT_BASELINE:-}" ] && [ ! -e "$INPUT_BASELINE" ]; then
+    echo "There is no baseline \`$INPUT_BASELINE\` yet, so nothing was compared." >>"$GITHUB_STEP_SUMMARY"
+elif [ -n "${INPUT_BASELINE:-}" ]; then
+    "$program" compare "$INPUT_BASELINE" "$directory" --format md ${INPUT_FAIL_ON:+--fail-on "$INPUT_FAIL_ON"} \
+        >>"$GITHUB_STEP_SUMMARY" || compare_code=$?
+    echo "compare-code=$compare_code" >>"$GITHUB_OUTPUT"
+fi
+printf '\n' >>"$GITHUB_STEP_SUMMARY"
+"$program" report "$directory" --format md >>"$GITHUB_STEP_SUMMARY" || true
+# Last, since it may take the baseline's place.
+"$program" pack "$directory" -o "$pack" --force >&2
+{
+    echo "directory=$directory"
+    echo "pack=$pack"
+} >>"$GITHUB_OUTPUT"
+
+[ "$run_code" -eq 0 ] || exit "$run_code"
+exit "$compare_code"

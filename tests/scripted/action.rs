@@ -1,0 +1,118 @@
+//! What others run: the step of `action.yml`, here as GitHub's runner would run it (its outputs and summary are files), and what
+//! `cargo install` puts in place.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::dunnage::{Dunnage, Ran};
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/action/measure.sh");
+
+/// One step with these inputs: how it ended, its outputs, and its summary.
+fn step(inputs: &[(&str, &str)]) -> (Ran, String, String) {
+    let files = tempfile::tempdir().expect("a directory");
+    let [output, summary] = ["output", "summary"].map(|name| files.path().join(name).display().to_string());
+    let mut dunnage = Dunnage::new()
+        .with("GITHUB_OUTPUT", &output)
+        .with("GITHUB_STEP_SUMMARY", &summary)
+        .with("INPUT_EXECUTABLE", env!("CARGO_BIN_EXE_dunnage"));
+    for (name, value) in inputs {
+        dunnage = dunnage.with(name, value);
+    }
+    let ran = dunnage.through(&format!("sh {SCRIPT}"), "");
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    (ran, read(&output), read(&summary))
+}
+
+fn arguments(time: &str) -> String {
+    format!("start -s a=fake:time=1ms -s b=fake:time={time} --set prestate=primed --rounds 20 --seed 7")
+}
+
+#[test]
+fn a_run_is_summarised_packed_and_compared_with_what_was_before() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| place.path().join(name).display().to_string();
+    let baseline = path("before.dunnage");
+    let of = |time: &str, name: &str, limit: &str| {
+        step(&[
+            ("INPUT_ARGUMENTS", &arguments(time)),
+            ("INPUT_OUTPUT", &path(name)),
+            ("INPUT_BASELINE", &baseline),
+            ("INPUT_FAIL_ON", limit),
+        ])
+    };
+    let (ran, output, summary) = of("10ms", "before", "slower");
+    assert_eq!(ran.code, 0, "{ran}");
+    assert_eq!(output, format!("run-code=0\ndirectory={}\npack={baseline}\n", path("before")));
+    assert!(summary.starts_with("There is no baseline") && summary.contains("# "), "{summary}");
+    assert!(Path::new(&baseline).is_file());
+    let (ran, output, summary) = of("20ms", "slower", "slower=5%");
+    assert_eq!(ran.code, 3, "{ran}\n{summary}");
+    assert!(output.contains("\ncompare-code=3\n"), "{output}");
+    // What changed comes first.
+    let [compared, told] = ["## What changed", "\n\n## "].map(|title| summary.find(title));
+    assert!(compared == Some(0) && told.is_some(), "{summary}");
+    let (ran, output, _) = of("10ms", "alike", "slower=5%");
+    assert!(ran.code == 0 && output.contains("\ncompare-code=0\n"), "{ran}\n{output}");
+}
+
+#[test]
+fn a_step_that_cannot_measure_fails_with_the_programs_own_code_and_words() {
+    let (ran, output, summary) = step(&[("INPUT_PLAN", "no-such-plan")]);
+    assert_eq!((ran.code, output.as_str(), summary.as_str()), (2, "run-code=2\n", ""), "{ran}");
+    assert!(ran.stderr.contains("no-such-plan"), "{ran}");
+    // Half of the samples are missing: what is there is told, and the step fails.
+    let place = tempfile::tempdir().expect("a directory");
+    let inputs =
+        "start -s a=fake:time=1ms -s b=fake:time=1ms,hang=5 --set prestate=primed --rounds 12 --seed 7";
+    let directory = place.path().join("run").display().to_string();
+    let (ran, output, summary) = step(&[("INPUT_ARGUMENTS", inputs), ("INPUT_OUTPUT", &directory)]);
+    assert!(ran.code == 6 && output.contains("pack=") && summary.contains("hangs"), "{ran}\n{summary}");
+}
+
+/// What the script reads is what the action declares, and the other way round.
+#[test]
+fn inputs_and_outputs_are_those_that_the_script_knows() {
+    let script = fs::read_to_string(SCRIPT).expect("the script");
+    let action = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/action.yml")).expect("the action");
+    let block = |from: &str, to: &str| {
+        let start = action.find(from).expect("a block") + from.len();
+        let text = &action[start..start + action[start..].find(to).expect("its end")];
+        let keys = text.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+        keys.map(|line| line.trim().trim_end_matches(':').to_owned()).collect::<Vec<_>>()
+    };
+    for input in block("\ninputs:\n", "\noutputs:") {
+        let variable = format!("INPUT_{}", input.to_uppercase().replace('-', "_"));
+        assert!(script.contains(&variable), "{variable}");
+        assert!(action.contains(&format!("{variable}: ${{{{ inputs.{input} }}}}")), "{variable}");
+    }
+    for output in block("\noutputs:\n", "\nruns:") {
+        assert!(script.contains(&format!("\"{output}=")), "{output}");
+        assert!(action.contains(&format!("steps.measure.outputs.{output} ")), "{output}");
+    }
+}
+
+/// What `cargo install --path .` puts among cargo's own is the executable of a plain build, bit for bit, and needs no loader.
+/// In the profile of the tests, whose build is there already.
+#[test]
+fn cargo_installs_the_same_static_executable() {
+    let root = tempfile::tempdir().expect("a directory");
+    let done = Command::new(env!("CARGO"))
+        .args(["install", "--path", ".", "--profile", "tests", "--locked", "--offline", "--quiet", "--root"])
+        .arg(root.path())
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo starts");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let read = |path: &Path| fs::read(path).expect("an executable");
+    let installed = read(&root.path().join("bin/dunnage"));
+    assert!(installed == read(Path::new(env!("CARGO_BIN_EXE_dunnage"))), "another executable was installed");
+    // ELF: the table of program headers, of which the third kind names a loader.
+    let number = |at: usize, size: usize| {
+        installed[at..at + size].iter().rev().fold(0, |all, byte| all << 8 | usize::from(*byte))
+    };
+    let (table, size, count) = (number(32, 8), number(54, 2), number(56, 2));
+    let kinds: Vec<usize> = (0..count).map(|index| number(table + index * size, 4)).collect();
+    assert!(kinds.contains(&1) && !kinds.contains(&3), "{kinds:?}");
+}
