@@ -8,11 +8,13 @@ mod bench;
 mod cargo;
 mod cgroups;
 mod daemon;
+mod dist;
 mod guest;
 mod lines;
 mod lint;
 mod machine;
 mod packages;
+mod stack;
 mod suite;
 mod totals;
 
@@ -28,6 +30,8 @@ const USAGE: &str = "\
 usage: cargo xtask test [--no-lint] [-- CARGO-TEST-ARGS…]
        cargo xtask ci [-- CARGO-TEST-ARGS…]
        cargo xtask bench [NAME…] [--rounds N] | --help
+       cargo xtask dist
+       cargo xtask stack RELEASE -- COMMAND…
        cargo xtask lines
 
 test   prepares the machine, checks format and lints, builds and runs every test.
@@ -35,6 +39,9 @@ test   prepares the machine, checks format and lints, builds and runs every test
        installs nothing and says what will be skipped.
 ci     the same, and a missing rustfmt or clippy is a failure
 bench  sets dunnage beside yardsticks and prints ratios; never fails because of a timing
+dist   makes an archive of the stripped executable, manual pages and completions, and
+       its checksum, in target/dist
+stack  runs a command, as root, in another Debian release with its own container stack
 lines  counts lines of production code, without tests, comments and blank lines, per module";
 
 fn main() -> ExitCode {
@@ -56,6 +63,8 @@ fn chore(args: Vec<String>) -> Result<ExitCode> {
     let ours: Vec<&str> = ours.iter().map(String::as_str).collect();
     match ours.as_slice() {
         ["bench", benchmarks @ ..] => bench::run(benchmarks),
+        ["dist"] => dist::run(),
+        ["stack", release] => stack::run(release, for_cargo),
         ["lines"] => lines::print().map(|()| ExitCode::SUCCESS),
         ["test"] => test(Lint::IfInstalled, for_cargo),
         ["test", "--no-lint"] => test(Lint::Skip, for_cargo),
@@ -71,9 +80,11 @@ fn chore(args: Vec<String>) -> Result<ExitCode> {
 fn test(lint: Lint, for_cargo: &[String]) -> Result<ExitCode> {
     let machine = Machine::read();
     let scratch = suite::scratch()?;
+    let mut stack = None;
     let (daemon, guest) = match &machine {
         Machine::Ours => {
             packages::install_missing()?;
+            stack = Some(stack::begin(&scratch)?);
             cgroups::mend();
             axe::ensure();
             (daemon::ensure(&scratch), guest::ensure())
@@ -87,5 +98,8 @@ fn test(lint: Lint, for_cargo: &[String]) -> Result<ExitCode> {
     let lints = lint::run(lint)?;
     let totals = suite::run(suite::required(&machine, &daemon, guest), &scratch, for_cargo)?;
     daemon.end();
+    if let Some(mut stack) = stack {
+        stack.wait()?;
+    }
     suite::conclude(&totals, lints, &scratch)
 }

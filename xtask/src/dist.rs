@@ -1,0 +1,128 @@
+//! One archive to give away: the stripped static executable, manual pages, completions and licences, with a file of
+//! checksums beside it. The same executable gives the same bytes: names are sorted, and owners, modes and times are fixed.
+//!
+//! Deliberately absent: a reproducible executable, which is the compiler's to give (same checkout, same path, same toolchain).
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::cargo::cargo;
+
+const NAME: &str = concat!("dunnage-", env!("CARGO_PKG_VERSION"), "-x86_64-linux");
+/// Shells, and the names under which they look for completions.
+const COMPLETIONS: [(&str, &str); 3] =
+    [("bash", "dunnage.bash"), ("zsh", "_dunnage"), ("fish", "dunnage.fish")];
+const TEXTS: [&str; 5] = ["README.md", "METHODOLOGY.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
+
+/// Builds the executable and the archive.
+pub fn run() -> Result<ExitCode> {
+    let built = cargo().args(["build", "--release", "--locked", "--package", "dunnage"]).status();
+    ensure!(built.context("cannot run `cargo build`")?.success(), "`cargo build` failed");
+    let target = root().join("target");
+    let executable = target.join("x86_64-unknown-linux-gnu/release/dunnage");
+    let place = target.join("dist");
+    let archive = make(&executable, &place, &epoch())?;
+    println!("{}", archive.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The time of everything in the archive, in seconds since 1970: as asked for, or that of the last commit.
+fn epoch() -> String {
+    let commit = || output(Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(root()));
+    let asked = std::env::var("SOURCE_DATE_EPOCH").ok();
+    let text = asked.or_else(|| String::from_utf8(commit().ok()?).ok()).unwrap_or_default();
+    if text.trim().is_empty() { "0".to_owned() } else { text.trim().to_owned() }
+}
+
+/// Makes the archive of this executable anew, and the checksums beside it.
+fn make(executable: &Path, place: &Path, epoch: &str) -> Result<PathBuf> {
+    let stage = place.join(NAME);
+    let _ = fs::remove_dir_all(&stage);
+    fill(executable, &stage)?;
+    let archive = place.join(format!("{NAME}.tar.gz"));
+    let tar = output(
+        Command::new("tar")
+            .args(["--create", "--format=ustar", "--sort=name", "--owner=0", "--group=0", "--numeric-owner"])
+            .args(["--mode=u=rwX,go=rX", &format!("--mtime=@{epoch}"), "--directory"])
+            .arg(place)
+            .arg(NAME),
+    )?;
+    let plain = archive.with_extension("");
+    fs::write(&plain, tar).context("cannot write the archive")?;
+    fs::write(&archive, output(Command::new("gzip").args(["-9", "--no-name", "--stdout"]).arg(&plain))?)?;
+    fs::remove_file(&plain)?;
+    let name = archive.file_name().context("a name")?;
+    fs::write(place.join("SHA256SUMS"), output(Command::new("sha256sum").arg(name).current_dir(place))?)?;
+    Ok(archive)
+}
+
+fn fill(executable: &Path, stage: &Path) -> Result<()> {
+    let [man, completions] = ["share/man/man1", "share/completions"].map(|name| stage.join(name));
+    for directory in [&man, &completions] {
+        fs::create_dir_all(directory).with_context(|| format!("cannot make `{}`", directory.display()))?;
+    }
+    let own = stage.join("dunnage");
+    fs::copy(executable, &own).with_context(|| format!("cannot copy `{}`", executable.display()))?;
+    output(Command::new("strip").arg("--strip-all").arg(&own))?;
+    fs::set_permissions(&own, fs::Permissions::from_mode(0o755))?;
+    for (shell, name) in COMPLETIONS {
+        fs::write(completions.join(name), output(Command::new(&own).args(["completions", shell]))?)?;
+    }
+    for page in fs::read_dir(root().join("docs/man")).context("no manual pages")? {
+        let page = page?;
+        fs::copy(page.path(), man.join(page.file_name()))?;
+    }
+    for text in TEXTS {
+        fs::copy(root().join(text), stage.join(text)).with_context(|| format!("no `{text}`"))?;
+    }
+    Ok(())
+}
+
+/// Standard output of a command that must succeed.
+fn output(command: &mut Command) -> Result<Vec<u8>> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let done = command.env("LC_ALL", "C").stdin(Stdio::null()).stderr(Stdio::inherit()).output();
+    let done = done.with_context(|| format!("cannot run `{program}`"))?;
+    ensure!(done.status.success(), "`{program}`: {}", done.status);
+    Ok(done.stdout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With any executable that answers to `completions`.
+    #[test]
+    fn one_executable_gives_one_archive_whenever_it_is_made() {
+        let place = std::env::temp_dir().join(format!("dunnage-dist-{}", std::process::id()));
+        let made =
+            [("one", "/bin/echo"), ("two", "/bin/echo"), ("other", "/bin/true")].map(|(name, executable)| {
+                let place = place.join(name);
+                fs::create_dir_all(&place).unwrap();
+                let archive = make(Path::new(executable), &place, "1700000000").unwrap();
+                let sums = fs::read_to_string(place.join("SHA256SUMS")).unwrap();
+                assert!(sums.ends_with(&format!("  {NAME}.tar.gz\n")), "{sums}");
+                if name == "one" {
+                    // So that the next one is made at another time.
+                    std::thread::sleep(std::time::Duration::from_millis(1100));
+                }
+                (fs::read(&archive).unwrap(), archive)
+            });
+        let [one, two, other] = &made;
+        assert!(one.0 == two.0 && one.0 != other.0);
+        let listed = output(Command::new("tar").arg("--list").arg("--file").arg(&one.1)).unwrap();
+        let listed = String::from_utf8(listed).unwrap();
+        for name in ["dunnage", "share/man/man1/dunnage-run.1", "share/completions/_dunnage", "LICENSE-MIT"] {
+            assert!(listed.lines().any(|line| line == format!("{NAME}/{name}")), "{name}: {listed}");
+        }
+        fs::remove_dir_all(&place).unwrap();
+    }
+}

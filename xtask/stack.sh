@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Runs a command as root inside another Debian release with its own container stack, on this machine's kernel:
+#   stack.sh RELEASE COMMAND…     (`trixie`, `sid` …)
+# The root is made once by debootstrap from the archive that this machine's own apt asks, under $STACKS (default
+# /var/tmp/dunnage-stacks), and kept. The command gets a mount namespace whose root that release is (runtimes refuse a plain
+# chroot), a network namespace with a loopback of its own, so that docker0 of this machine is not touched, and a dockerd that
+# ends with it. $BIND, a directory, appears at the same path inside. Without a command the root is made, and no more.
+# Exit code 75: the root cannot be made here.
+set -euo pipefail
+release=${1:?usage: stack.sh RELEASE COMMAND…}; shift
+stacks=${STACKS:-/var/tmp/dunnage-stacks}
+root=$stacks/$release
+cannot() { echo "stack.sh: $1" >&2; exit 75; }
+
+[ "$(id -u)" = 0 ] || cannot "not root"
+mkdir -p "$stacks"
+exec 9>"$root.lock"
+flock 9
+if [ ! -e "$root/.ready" ]; then
+    command -v debootstrap >/dev/null || cannot "debootstrap is not installed"
+    # The first archive of Debian itself: what holds the release that runs here.
+    archive=$(apt-get indextargets --format '$(SITE) $(LABEL)' 2>/dev/null | awk '$2 == "Debian" { print $1; exit }')
+    [ -n "$archive" ] || cannot "apt knows no archive of Debian's here; try \`apt-get update\`"
+    rm -rf --one-file-system "$root"
+    mkdir -p "$root"
+    packages=ca-certificates,docker.io,docker-cli,podman,crun,runc,containerd,iptables,nftables,fuse-overlayfs,passt,slirp4netns
+    packages=$packages,uidmap,netavark,aardvark-dns,iproute2,procps
+    debootstrap --variant=minbase --include="$packages" "$release" "$root" "$archive" >"$root.log" 2>&1 9>&- ||
+        cannot "$(tail -n 3 "$root.log")"
+    mkdir -p "$root/etc/docker" "$root/var/lib/docker" "$root/var/lib/containers"
+    echo '{"runtimes":{"crun":{"path":"/usr/bin/crun"}}}' >"$root/etc/docker/daemon.json"
+    touch "$root/.ready"
+fi
+[ $# -gt 0 ] || exit 0
+
+# The lock is held until the command ends: two dockerd of one root would share its images.
+inner='
+set -e
+mount --make-rprivate /
+mount --bind "$0" "$0"
+for place in proc sys dev; do mount --rbind "/$place" "$0/$place"; done
+for place in run tmp; do mount -t tmpfs tmpfs "$0/$place"; done
+if [ -n "${BIND:-}" ]; then mkdir -p "$0$BIND"; mount --rbind "$BIND" "$0$BIND"; fi
+mkdir -p "$0/old"; cd "$0"; pivot_root . old; umount -l /old; cd /root
+export HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+ip link set lo up
+mkdir -p /run/lock
+dockerd >/var/log/dockerd.log 2>&1 9>&- &
+daemon=$!
+for _ in $(seq 60); do docker info >/dev/null 2>&1 && break; sleep 0.5; done
+status=0; "$@" 9>&- || status=$?
+kill "$daemon" 2>/dev/null || true; wait "$daemon" 2>/dev/null || true
+exit "$status"
+'
+unshare --net --mount --propagation unchanged bash -c "$inner" "$root" "$@"
