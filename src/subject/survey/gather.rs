@@ -29,6 +29,7 @@ pub(super) fn programs() -> Programs {
         network: network("self"),
         sockets: SOCKETS.iter().filter_map(|path| socket(Path::new(path))).collect(),
         left: left(),
+        today: jiff::Timestamp::now().strftime("%F").to_string(),
         found,
     }
 }

@@ -13,6 +13,7 @@ mod gather;
 mod habits;
 mod podman;
 mod runtimes;
+mod support;
 
 use std::path::PathBuf;
 
@@ -40,6 +41,8 @@ pub struct Programs {
     pub sockets: Vec<Socket>,
     /// Control groups named after containerd's namespaces with no process in them.
     pub left: Vec<PathBuf>,
+    /// The day, as `2026-11-23`; empty where it is not known.
+    pub today: String,
 }
 
 /// A program on the search path.
@@ -189,6 +192,11 @@ pub static QUESTIONS: &[Question] = &[
         "containerd-leftovers",
         "`ctr` leaves control groups named after its namespaces",
         containerd::leftovers,
+    ),
+    ask(
+        "support-ended",
+        "figures of a stack that nobody mends any more say little of today's",
+        support::ended,
     ),
     ask("stats-formulas", "`docker stats` and `podman stats` do not mean the same by memory", habits::stats),
     ask("image-archive", "one archive is loaded into every engine", habits::archive),
@@ -368,6 +376,7 @@ mod planted {
             network,
             sockets: vec![Socket { path: "/run/containerd/containerd.sock".into(), answers: Ok(()) }],
             left: Vec::new(),
+            today: "2022-01-01".into(),
         }
     }
 }
