@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-use dunnage::sys::accounting::{LaunchCpu, Listener, ProcessAccount, Tree};
+use dunnage::sys::accounting::{Client, LaunchCpu, Listener, ProcessAccount, Tree};
 use dunnage::sys::clock;
 use dunnage::units::Nanos;
 
@@ -49,7 +49,7 @@ fn launch(listener: &mut Listener, daemons: &[i32], command: &mut Command) -> (L
     let micros = |time: libc::timeval| time.tv_sec * 1_000_000 + time.tv_usec;
     let cpu = Nanos((micros(usage.ru_utime) + micros(usage.ru_stime)) * 1000);
     let rusage = Rusage { cpu, switches: usage.ru_nvcsw + usage.ru_nivcsw };
-    (listener.finish(Some(pid)).unwrap(), rusage)
+    (listener.so_far(Client::Child(pid)).unwrap(), rusage)
 }
 
 fn shell(script: &str) -> Command {

@@ -27,16 +27,17 @@ const WIDTH: &str = "100";
 #[test]
 fn the_command_line_is_documented_as_it_is() {
     let mut text = preface("Command line", "the help that the program prints");
-    let help = |verb: &str| {
-        let arguments = ["help", verb];
-        let shown = &arguments[..if verb.is_empty() { 1 } else { 2 }];
-        (shown.join(" "), printed(shown))
-    };
-    let cli = Cli::command();
-    let verbs = cli.get_subcommands().map(clap::Command::get_name);
-    for verb in std::iter::once("").chain(verbs) {
-        let (typed, printed) = help(verb);
-        write!(text, "\n## `dunnage {typed}`\n\n```text\n{printed}```\n").unwrap();
+    let mut verbs = vec![vec!["help".to_owned()]];
+    let mut at = 0;
+    while let Some(verb) = verbs.get(at).cloned() {
+        let words: Vec<&str> = verb.iter().map(String::as_str).collect();
+        write!(text, "\n## `dunnage {}`\n\n```text\n{}```\n", words.join(" "), printed(&words)).unwrap();
+        let cli = Cli::command();
+        let own = words[1..].iter().try_fold(&cli, |verb, name| verb.find_subcommand(name));
+        let below = own.expect("a verb").get_subcommands();
+        let below = below.map(|one| [&verb[..], &[one.get_name().to_owned()]].concat());
+        at += 1;
+        verbs.splice(at..at, below.collect::<Vec<_>>());
     }
     compare("docs/command-line.md", &text);
 }

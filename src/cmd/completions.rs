@@ -27,7 +27,11 @@ pub fn run(shell: Shell) -> Result<i32> {
 
 /// The command line with every name that can be known beforehand.
 fn definitions() -> Command {
-    Cli::command().mut_subcommands(|verb| verb.mut_args(with_names))
+    named(Cli::command())
+}
+
+fn named(command: Command) -> Command {
+    command.mut_subcommands(|verb| named(verb.mut_args(with_names)))
 }
 
 /// Arguments are recognised by the field that they fill, so a new verb with the same argument is

@@ -28,7 +28,7 @@ use std::io::ErrorKind;
 
 use clap::Parser;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{self, Cli, Command};
 use crate::exit;
 
 /// Runs the command line and returns the exit code.
@@ -58,7 +58,8 @@ pub fn main() -> i32 {
         Command::Reference { source, format } => reference::run(source.as_deref(), format),
         Command::Compare(options) => compare::run(options),
         Command::Import { file, output, tags } => import::run(file, output.as_deref(), tags),
-        Command::Advise(options) => advise::run(options),
+        Command::Advise(cli::Advise::Cpu(options)) => advise::run(options),
+        Command::Advise(cli::Advise::Probes(options)) => advise::probes::run(options),
         Command::History(options) => history::run(options),
         Command::Pack(options) => pack::run(options),
         Command::Unpack { file, output } => unpack::run(file, output.as_deref()),

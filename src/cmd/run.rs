@@ -22,6 +22,12 @@ use crate::units::counted;
 
 /// Runs the verb.
 pub fn run(options: &cli::Run) -> Result<i32> {
+    let (ending, directory) = measured(options)?;
+    conclude(ending, &directory, options.events)
+}
+
+/// Measures, and says how that ended and where the samples are.
+pub(super) fn measured(options: &cli::Run) -> Result<(Result<Ending>, PathBuf)> {
     let mut asked = request::asked(&options.selection)?;
     let directory = options.output.clone().unwrap_or_else(named_after_the_date);
     record::check_empty(&directory, ", or go on with an unfinished run there with `dunnage resume`")?;
@@ -66,8 +72,7 @@ pub fn run(options: &cli::Run) -> Result<i32> {
     environment.tags = asked.tags.iter().cloned().collect();
     session.add_twins(&plan)?;
     let ending = carry_out_new(&mut plan, &asked, &mut session, &environment, &directory, options)?;
-    drop(session);
-    conclude(ending, &directory, options.events)
+    Ok((ending, directory))
 }
 
 /// Fixes the rounds by a pilot, where a precision was asked for, and carries the plan out. What ended the

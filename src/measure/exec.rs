@@ -1,7 +1,7 @@
 //! `exec`: an entry into a container of its own, which was started just before.
 
 use super::lifecycle::ready;
-use super::{in_order, on_one_clock, sample_of, stamps};
+use super::{add_cpu, in_order, on_one_clock, sample_of, stamps};
 use crate::experiment::{QUIET, Setting};
 use crate::outcome::{Abort, Failure, Sample};
 use crate::probe::Task;
@@ -12,18 +12,18 @@ pub fn measure(subject: &mut dyn Subject, setting: &Setting, run: &RunContext) -
     let passes_time = subject.has_a_clock();
     let primed = setting.get("prestate") == Some("primed");
     let mut container = ready(subject, &ContainerRequest::default(), run)?;
-    if primed {
-        container.exec(Task::Enter)?;
-    } else if passes_time {
+    if !primed && passes_time {
         run.quiet(QUIET)?;
     }
-    let entered = container.exec(Task::Enter)?;
+    let (entered, cpu) = container.exec_counted(Task::Enter, if primed { 2 } else { 1 })?;
     container.stop()?;
     container.remove()?;
-    Ok(sample(&entered)?)
+    let mut sample = sample(&entered)?;
+    add_cpu(&mut sample, &cpu);
+    Ok(sample)
 }
 
-/// The sample of an entry, if its stamps can be what they say they are.
+/// What an entry's stamps give, if they can be what they say they are.
 pub(super) fn sample(entered: &Entered) -> Result<Sample, Failure> {
     let message = &entered.message;
     let order = stamps(entered.spawned, message, &[("returned", entered.returned)]);

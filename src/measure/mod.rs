@@ -14,7 +14,7 @@ pub mod throttle;
 use crate::experiment::{self, Setting};
 use crate::outcome::{Abort, Failure, FailureClass, Name, Sample};
 use crate::probe::message::{Done, Inside, Message};
-use crate::subject::{Launch, RunContext, Subject, Work};
+use crate::subject::{Cpu, Launch, RunContext, Subject, Work};
 use crate::units::Stamp;
 
 /// How a question is put to a subject: takes one sample of it. Everything that the subject leaves behind is gone when this
@@ -70,6 +70,20 @@ fn sample_of(stamps: Stamps, treatment: &[(&'static str, String)]) -> Sample {
         stamps: stamps.into_iter().map(|(name, stamp)| (name.into(), stamp)).collect(),
         treatment: treatment.iter().map(|(name, fact)| ((*name).into(), fact.clone())).collect(),
         ..Sample::default()
+    }
+}
+
+/// Adds the CPU time of a launch or an entry, or why there is none.
+fn add_cpu(sample: &mut Sample, cpu: &Result<Cpu, String>) {
+    match cpu {
+        Ok(cpu) => {
+            let (client, engine) = (cpu.client.0, cpu.engine.0);
+            let counted = [("client_cpu", client), ("engine_cpu", engine), ("processes", cpu.processes)];
+            sample.counters.extend(counted.map(|(name, value)| (name.into(), value)));
+        }
+        Err(why) => {
+            sample.missing.extend(["client_cpu", "engine_cpu"].map(|name| (name.into(), why.clone())));
+        }
     }
 }
 

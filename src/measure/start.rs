@@ -1,6 +1,6 @@
 //! `start`: one launch, after quiet or after another one, with the page cache as it is or emptied.
 
-use super::{in_order, on_one_clock, sample_of, stamps};
+use super::{add_cpu, in_order, on_one_clock, sample_of, stamps};
 use crate::experiment::start::is_cold;
 use crate::experiment::{QUIET, Setting};
 use crate::outcome::{Abort, Failure, FailureClass, Sample};
@@ -76,15 +76,6 @@ pub(super) fn sample(launch: &Launch) -> Result<Sample, Failure> {
     let mut sample = Sample { missing, ..sample_of(stamps, &launch.treatment) };
     sample.stamps.extend(launch.parts.iter().map(|(name, stamp)| ((*name).into(), *stamp)));
     sample.counters.push(("look".into(), launch.look.0));
-    match &launch.cpu {
-        Ok(cpu) => {
-            sample.counters.push(("client_cpu".into(), cpu.client.0));
-            sample.counters.push(("engine_cpu".into(), cpu.engine.0));
-            sample.counters.push(("processes".into(), cpu.processes));
-        }
-        Err(why) => {
-            sample.missing.extend(["client_cpu", "engine_cpu"].map(|name| (name.into(), why.clone())));
-        }
-    }
+    add_cpu(&mut sample, &launch.cpu);
     Ok(sample)
 }

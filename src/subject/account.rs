@@ -1,13 +1,19 @@
-//! CPU time of one launch, counted by the run's listener. The listener sees the whole machine, so that launches at the same
-//! time could not be told apart: the second of them has no CPU time, and says so.
+//! CPU time of one launch, or of entries into one container, counted by the run's listener. The listener sees the whole machine,
+//! so that launches at the same time could not be told apart: the second of them has no CPU time, and says so.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{MutexGuard, TryLockError};
 
 use super::{Cpu, RunContext};
-use crate::sys::accounting::Listener;
+use crate::experiment::QUIET;
+use crate::outcome::Abort;
+use crate::sys::accounting::{Client, LaunchCpu, Listener};
+use crate::sys::clock;
 use crate::units::Nanos;
+
+/// How long what was started may go on after the last command has returned.
+const GOING: Nanos = Nanos::from_millis(20_000);
 
 /// A launch that is being listened to, or why it is not.
 pub(super) struct Account<'a>(Result<MutexGuard<'a, Listener>, String>);
@@ -35,16 +41,44 @@ impl<'a> Account<'a> {
         own: Nanos,
         runtime: Option<&Path>,
     ) -> (Result<Cpu, String>, Option<bool>) {
-        let finished = self.0.and_then(|mut listener| listener.finish(child).map_err(|why| why.to_string()));
+        let client = child.map_or(Client::Launcher, Client::Child);
+        let finished = self.0.and_then(|mut listener| listener.so_far(client).map_err(|why| why.to_string()));
         let all = match finished {
             Ok(all) => all,
             Err(why) => return (Err(why), None),
         };
-        let processes = (all.client.processes.len() + all.daemons.processes.len()) as i64;
         let ran = runtime.and_then(|path| {
             let file = path.metadata().ok()?;
             Some(all.client.ran(file.dev(), file.ino()) || all.daemons.ran(file.dev(), file.ino()))
         });
-        (Ok(Cpu { client: all.client.cpu() + own, engine: all.daemons.cpu(), processes }), ran)
+        (Ok(Cpu { client: all.client.cpu() + own, ..summed(&all) }), ran)
     }
+
+    /// CPU time since then of all that this process started and of the daemons, once nothing that was started has run
+    /// for [`QUIET`]: a monitor cleans up after whoever entered when that one has returned. What only sleeps by
+    /// then is not waited for.
+    pub fn settle(self, run: &RunContext) -> Result<Result<Cpu, String>, Abort> {
+        let mut listener = match self.0 {
+            Ok(listener) => listener,
+            Err(why) => return Ok(Err(why)),
+        };
+        let since = clock::now();
+        let mut before = listener.newborn();
+        while let Ok(cpu) = before
+            && clock::now().since(since) < GOING
+        {
+            run.quiet(QUIET)?;
+            before = listener.newborn();
+            if matches!(before, Ok(now) if now == cpu) {
+                break;
+            }
+        }
+        let all = before.and_then(|_| listener.so_far(Client::Children));
+        Ok(all.map(|all| summed(&all)).map_err(|why| why.to_string()))
+    }
+}
+
+fn summed(all: &LaunchCpu) -> Cpu {
+    let processes = (all.client.processes.len() + all.daemons.processes.len()) as i64;
+    Cpu { client: all.client.cpu(), engine: all.daemons.cpu(), processes }
 }

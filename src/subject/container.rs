@@ -9,24 +9,25 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use super::account::Account;
 use super::channel::{self, Awaited, Channel};
 use super::client::{self, Terminal};
 use super::component::Client;
 use super::resources;
 use super::treatment::{Expected, Network};
 use super::{
-    Access, ContainerRequest, Joint, Launch, Mount, Offer, Order, Resident, RunContext, Spec, Subject, Work,
-    addresses,
+    Access, ContainerRequest, Cpu, Joint, Launch, Mount, Offer, Order, Resident, RunContext, Spec, Subject,
+    Work, addresses,
 };
 use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
-use crate::probe::PROBE;
 use crate::probe::message::{Answer, Message};
+use crate::probe::{PROBE, Task};
 use crate::resource::journal::Entry;
 use crate::resource::{Found, command};
 use crate::sys::signals;
 use crate::sys::spawn::{Ended, Program};
-use crate::sys::{cgroup, clock, pidfd};
+use crate::sys::{cgroup, clock, pidfd, process};
 use crate::units::{Nanos, Stamp};
 
 /// One verb, carried out.
@@ -62,6 +63,8 @@ pub struct Entered {
     pub message: Message,
     /// What was found inside, as recorded with the sample.
     pub treatment: Vec<(&'static str, String)>,
+    /// CPU time that no listener counts: of this thread where dunnage itself is the client, and of a script.
+    pub cpu: Cpu,
 }
 
 /// A port of a container that can be reached at an address of the host.
@@ -111,6 +114,10 @@ pub trait Verbs: Send {
     fn output(&mut self) -> String {
         String::new()
     }
+    /// The daemons that work for its client; why they are not known, where there are some that are not.
+    fn daemons(&self) -> Result<&[i32], &str> {
+        Ok(&[])
+    }
     /// Removes what is left of it, whatever state it is in.
     fn discard(&mut self) -> Result<Found, Failure>;
 }
@@ -125,6 +132,8 @@ pub struct Container<'a> {
     entry: Option<Entry>,
     /// Whether a verb was given up in the middle: then what it asked for may still come.
     cut_short: bool,
+    /// Whether its processes are real.
+    has_a_clock: bool,
     created: Span,
     mounts: Vec<Mount>,
     service: Option<Service>,
@@ -187,6 +196,7 @@ impl<'a> Container<'a> {
             verbs,
             entry: Some(entry),
             cut_short: false,
+            has_a_clock: subject.has_a_clock(),
             created: Span::none(),
             mounts: request.mounts.clone(),
             service,
@@ -223,6 +233,40 @@ impl<'a> Container<'a> {
         let entered = self.carry_out(|verbs| verbs.exec(order))?;
         self.expected.check(&entered.message.inside, &self.run.host)?;
         Ok(entered)
+    }
+
+    /// Enters it with this order so many times in a row. Gives the last entry, and the CPU time of one: that of all of them,
+    /// divided, since what an engine does after one falls into the next.
+    pub fn exec_counted(&mut self, task: Task, times: i64) -> Result<(Entered, Result<Cpu, String>), Abort> {
+        let daemons = self.verbs.daemons().map(<[i32]>::to_vec).map_err(str::to_owned);
+        let daemons = daemons.map(|own| [own, self.helpers()].concat());
+        let run = self.run;
+        let account = self.has_a_clock.then(|| Account::begin(run, daemons.as_deref().unwrap_or_default()));
+        let mut own = Cpu::default();
+        for _ in 1..times {
+            own += self.exec(task)?.cpu;
+        }
+        let entered = self.exec(task)?;
+        own += entered.cpu;
+        let heard = account.map_or(Ok(Ok(Cpu::default())), |account| account.settle(run))?;
+        let cpu = daemons.and(heard).map(|mut cpu| {
+            cpu += own;
+            Cpu {
+                client: Nanos(cpu.client.0 / times),
+                engine: Nanos(cpu.engine.0 / times),
+                processes: cpu.processes / times,
+            }
+        });
+        Ok((entered, cpu))
+    }
+
+    /// What was started with it and may work for whoever enters: its first process, which may be a kernel of its own, and the
+    /// shim or monitor that is the parent of that.
+    fn helpers(&mut self) -> Vec<i32> {
+        let Ok(first) = self.first_process() else { return Vec::new() };
+        let parent = |pid: &i32| process::read(*pid).map(|found| found.parent);
+        let own: Vec<i32> = std::iter::successors(Some(std::process::id() as i32), parent).collect();
+        std::iter::once(first).chain(parent(&first).filter(|pid| !own.contains(pid))).collect()
     }
 
     /// Waits until its program has said that it is ready, and checks the treatment that it found. What it said stays what it is.
@@ -433,7 +477,8 @@ impl Draft<'_> {
     ) -> Result<Entered, Failure> {
         let message = client::message_in(shown, ended, terminal, order)?;
         let treatment = self.run.treatment(&message.inside);
-        Ok(Entered { spawned: ended.spawned, returned: ended.returned, message, treatment })
+        let cpu = Cpu::default();
+        Ok(Entered { spawned: ended.spawned, returned: ended.returned, message, treatment, cpu })
     }
 
     /// Waits for the end of the first process, after this command has sent it SIGTERM.

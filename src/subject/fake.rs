@@ -169,7 +169,10 @@ impl Verbs for OfScript<'_> {
             done,
         };
         let treatment = vec![("root", "script".to_owned())];
-        Ok(Entered { spawned: span.began, returned: span.ended, message, treatment })
+        let took = span.took().seconds();
+        let [client, engine] = [0.5, 0.2].map(|share| Nanos::from_seconds(took * share));
+        let cpu = Cpu { client, engine, processes: 2 };
+        Ok(Entered { spawned: span.began, returned: span.ended, message, treatment, cpu })
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {

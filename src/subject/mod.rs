@@ -51,8 +51,8 @@ use crate::probe::message::Message;
 use crate::resource::{Found, Held};
 use crate::units::{Nanos, Stamp};
 
-/// CPU time of one launch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// CPU time of one launch, or of one entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cpu {
     /// Of the command and all that descends from it.
     pub client: Nanos,
@@ -60,6 +60,14 @@ pub struct Cpu {
     pub engine: Nanos,
     /// Processes seen.
     pub processes: i64,
+}
+
+impl std::ops::AddAssign for Cpu {
+    fn add_assign(&mut self, more: Cpu) {
+        self.client = self.client + more.client;
+        self.engine = self.engine + more.engine;
+        self.processes += more.processes;
+    }
 }
 
 /// One launch, from the command until all was gone.

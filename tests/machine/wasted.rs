@@ -18,11 +18,16 @@ use crate::support::{Need, lacks};
 /// How long the runtime sleeps, in seconds; a start takes a tenth of it, or a fifth on a busy machine.
 const WASTED: f64 = 0.25;
 
-/// A runtime that sleeps before each of these verbs and then does what `crun` does.
-fn wasting(dunnage: &Dunnage, verbs: &str) -> String {
-    let path = dunnage.state().with_file_name(format!("wasting-{}", verbs.replace('|', "-")));
+/// A runtime that sleeps before this verb and then does what `crun` does.
+fn wasting(dunnage: &Dunnage, verb: &str) -> String {
+    wrapped(dunnage, &format!("wasting-{verb}"), verb, &format!("sleep {WASTED}"))
+}
+
+/// A runtime of this name that does this before one verb, and then what `crun` does.
+fn wrapped(dunnage: &Dunnage, name: &str, verb: &str, waste: &str) -> String {
+    let path = dunnage.state().with_file_name(name);
     let script = format!(
-        "#!/bin/sh\nfor word; do case $word in {verbs}) sleep {WASTED}; break;; esac; done\nexec crun \"$@\"\n"
+        "#!/bin/sh\nfor word; do case $word in {verb}) {waste}; break;; esac; done\nexec crun \"$@\"\n"
     );
     fs::write(&path, script).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -70,6 +75,58 @@ fn a_runtime_that_wastes_time_is_found_in_the_verb_in_which_it_does() {
             assert!(more < 0.7 * WASTED, "{finding:?}: {ran}");
         }
     }
+}
+
+/// The CPU time that a runtime burns in `exec` is that of its client: found, with its size; time that it sleeps is none. It is what
+/// health checks cost.
+#[test]
+fn cpu_time_that_a_runtime_burns_in_exec_is_found_and_priced() {
+    const BURNT: f64 = 0.15;
+    let test = "cpu_time_that_a_runtime_burns_in_exec_is_found_and_priced";
+    if lacks(test, Need::Crun) || lacks(test, Need::Root) {
+        return;
+    }
+    let dunnage = Dunnage::new();
+    // A shell reads its own time on a CPU without starting anything.
+    let spin = format!(
+        "while read -r ran rest < /proc/$$/schedstat && [ $ran -lt {} ]; do :; done",
+        (BURNT * 1e9) as u64
+    );
+    let burning = wrapped(&dunnage, "burning", "exec", &spin);
+    let words = format!(
+        "run exec -s crun -s burning=crun:bin={burning} -s sleeping=crun:bin={} --rounds 7 -o DIR",
+        wasting(&dunnage, "exec")
+    );
+    let ran = dunnage.run(&words);
+    assert_eq!(ran.code, 0, "{ran}");
+    let recorded = record::load(&dunnage.directory()).expect("a run directory");
+    let cpu = |label: &str, prestate: &str, metric: &str| {
+        let plan = &recorded.plan;
+        let is_it = |cell: &dunnage::plan::Cell| {
+            plan.subjects[cell.subject].label == label && cell.setting.get("prestate") == Some(prestate)
+        };
+        let cell = plan.cells.iter().position(is_it).expect("a cell");
+        let at = plan.metrics(&plan.cells[cell]).iter().position(|one| one.name == metric).expect("a metric");
+        let mut values = recorded.series[cell].values[at].clone();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    for prestate in ["idle", "primed"] {
+        let client = |label: &str| cpu(label, prestate, "client_cpu");
+        let more = client("burning") - client("crun");
+        assert!(more > 0.9 * BURNT && more < 1.5 * BURNT, "{prestate}: {more}: {ran}");
+        assert!(client("sleeping") - client("crun") < 0.3 * BURNT, "{prestate}: {ran}");
+        assert!(cpu("burning", prestate, "engine_cpu") < 0.1 * BURNT, "{prestate}: {ran}");
+    }
+    let advised = dunnage.run("advise probes DIR --containers 20 --every 2s --format json");
+    assert_eq!(advised.code, 0, "{advised}");
+    let said: serde_json::Value = serde_json::from_str(&advised.stdout).expect("JSON");
+    let subjects = said["subjects"].as_array().expect("subjects");
+    let burning = subjects.iter().find(|one| one["subject"] == "burning").expect("the subject");
+    let (cpus, check) = (&burning["cpus"]["median"], &burning["check"]["median"]);
+    // Ten checks a second.
+    assert_eq!(cpus.as_f64(), check.as_f64().map(|seconds| seconds * 10.0), "{advised}");
+    assert!(cpus.as_f64().is_some_and(|cpus| cpus > 0.9 * 10.0 * BURNT), "{advised}");
 }
 
 /// A namespace of mounts is a copy of all of them, so a host with three thousand more pays more for it; the price of

@@ -3,6 +3,7 @@
 //! Finds it, watches it, replays what was seen under other limits, tells. Nothing is started, and nothing of the container is changed.
 
 mod document;
+pub(super) mod probes;
 
 use std::path::Path;
 
@@ -30,7 +31,7 @@ const FINEST: Nanos = Nanos::from_millis(1);
 const COARSEST: Nanos = Quota::USUAL_PERIOD;
 
 /// Runs the verb. Stopped by Ctrl-C it advises on what was seen so far; where that is too little, the exit code is 5.
-pub fn run(options: &cli::Advise) -> Result<i32> {
+pub fn run(options: &cli::AdviseCpu) -> Result<i32> {
     show::known::<Advised>(&options.format)?;
     let pace = pace(options)?;
     let cpus = std::thread::available_parallelism().context("cannot tell how many CPUs there are")?.get();
@@ -81,7 +82,7 @@ fn of_lost(target: &Target, lost: Lost) -> anyhow::Error {
     }
 }
 
-fn pace(options: &cli::Advise) -> Result<Pace> {
+fn pace(options: &cli::AdviseCpu) -> Result<Pace> {
     let duration = time("--for", &options.watch, (LEAST, MOST), "30s")?;
     let every = time("--every", &options.every, (FINEST, COARSEST), "20ms")?;
     Ok(Pace { duration, every })

@@ -12,14 +12,14 @@ use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::probe::PROBE;
 use crate::resource::Found;
-use crate::subject::Order;
 use crate::subject::client::Terminal;
 use crate::subject::container::{Draft, Entered, Published, Span, Verbs};
+use crate::subject::{Cpu, Order};
 use crate::sys::clock;
 use crate::sys::process;
 use crate::sys::socket::Patience;
 use crate::sys::spawn::Reading;
-use crate::units::Stamp;
+use crate::units::{Nanos, Stamp};
 
 /// A container of an engine that is asked over its API.
 pub(super) struct OfApi<'a> {
@@ -115,12 +115,15 @@ impl Verbs for OfApi<'_> {
             .container
             .make_exec(&json!({ "AttachStdout": true, "AttachStderr": true, "Tty": tty, "Cmd": command }));
         let mut patience = Patience::new(order.allowed(run), Some(&run.interrupts));
+        let before = clock::thread_cpu();
         let spawned = clock::now();
         let (output, status, returned) =
             visit(&self.api.address(), &self.container, &make, tty, order.reading(), &mut patience)
                 .map_err(|abort| taking(abort, clock::now().since(spawned)))?;
+        let client = Nanos(clock::thread_cpu().0 - before.0);
         let ended = ended((spawned, returned), status, output, terminal, &make)?;
-        Ok(self.draft.entered(&make.shown, &ended, terminal, order)?)
+        let entered = self.draft.entered(&make.shown, &ended, terminal, order)?;
+        Ok(Entered { cpu: Cpu { client, ..Cpu::default() }, ..entered })
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {
@@ -150,6 +153,10 @@ impl Verbs for OfApi<'_> {
             Some(Published { inside, host: host.parse().ok()? })
         };
         Ok(own.filter_map(published).collect())
+    }
+
+    fn daemons(&self) -> Result<&[i32], &str> {
+        self.api.daemons()
     }
 
     fn discard(&mut self) -> Result<Found, Failure> {

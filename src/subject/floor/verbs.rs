@@ -10,8 +10,8 @@ use crate::image::EXECUTABLE;
 use crate::outcome::{Abort, Failure, FailureClass, OrEnvironment};
 use crate::probe::PROBE;
 use crate::resource::Found;
-use crate::subject::Order;
 use crate::subject::container::{Draft, Entered, Span, Verbs, nothing_runs};
+use crate::subject::{Cpu, Order};
 use crate::sys::clock;
 use crate::sys::container::{Entrance, LaunchError, Made, Prepared, Running};
 use crate::sys::spawn::Unfinished;
@@ -86,10 +86,13 @@ impl Verbs for OfFloor<'_> {
         let run = self.draft.run;
         let (_, entrance) = &mut self.entrances[at];
         let reading = order.reading();
+        let before = clock::thread_cpu();
         let child = self.prepared.enter(made, running.child.pid, entrance).map_err(refused)?;
         let child = child.read(reading);
         let ended = child.wait(order.allowed(run), Some(&run.interrupts)).map_err(unfinished)?;
-        Ok(self.draft.entered("the probe that entered", &ended, Terminal::No, order)?)
+        let client = Nanos(clock::thread_cpu().0 - before.0);
+        let entered = self.draft.entered("the probe that entered", &ended, Terminal::No, order)?;
+        Ok(Entered { cpu: Cpu { client, ..Cpu::default() }, ..entered })
     }
 
     fn stop(&mut self) -> Result<Span, Abort> {

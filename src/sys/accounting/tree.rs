@@ -32,13 +32,24 @@ pub struct ProcessAccount {
     pub images: Vec<Image>,
 }
 
+/// Who the client is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Client {
+    /// The launcher itself.
+    Launcher,
+    /// This child, which it started within the window.
+    Child(i32),
+    /// Every child that it started within the window.
+    Children,
+}
+
 /// Whom to account for.
 #[derive(Clone, Copy, Debug)]
 pub struct Roots<'a> {
     /// The process that starts the client: ours.
     pub launcher: i32,
-    /// The client that it started within the window; none where the launcher is the client itself.
-    pub client: Option<i32>,
+    /// The client.
+    pub client: Client,
     /// Processes that live since before the window.
     pub daemons: &'a [i32],
 }
@@ -141,14 +152,19 @@ pub fn sum(events: &mut Vec<Event>, begin: Stamp, end: Stamp, roots: Roots<'_>) 
     let daemons: HashSet<usize> = roots.daemons.iter().map(|&daemon| world.process(daemon)).collect();
     let cpus = events.iter().map(|event| event.cpu + 1).max().unwrap_or(0);
     let mut running = vec![(Running::Unknown, begin.0); cpus];
-    let mut client = None;
+    let mut clients = HashSet::new();
     for event in events.iter() {
         match &event.kind {
             &Kind::Fork { pid, tid, by_pid } if pid == tid => {
                 let parent = world.process(by_pid);
                 let index = world.insert(pid, Some(parent));
-                if Some(pid) == roots.client && by_pid == roots.launcher && client.is_none() {
-                    client = Some(index);
+                let is_client = match roots.client {
+                    Client::Launcher => false,
+                    Client::Child(child) => pid == child && clients.is_empty(),
+                    Client::Children => true,
+                };
+                if is_client && by_pid == roots.launcher {
+                    clients.insert(index);
                 }
             }
             Kind::Exec { pid } => world.executed(*pid),
@@ -175,10 +191,10 @@ pub fn sum(events: &mut Vec<Event>, begin: Stamp, end: Stamp, roots: Roots<'_>) 
     for state in running {
         world.leave(state, end.0);
     }
-    if let (Some(pid), None) = (roots.client, client) {
+    if let (Client::Child(pid), true) = (roots.client, clients.is_empty()) {
         bail!("process {pid} was not seen being started");
     }
-    Ok(gather(world, client, &daemons))
+    Ok(gather(world, &clients, &daemons))
 }
 
 /// A loss that is reported by the very first record of a ring happened before the window, when the ring
@@ -196,15 +212,14 @@ fn lost(events: &[Event]) -> Result<()> {
     Ok(())
 }
 
-fn gather(world: World, client: Option<usize>, daemons: &HashSet<usize>) -> LaunchCpu {
-    let mut roots = daemons.clone();
-    roots.extend(client);
+fn gather(world: World, clients: &HashSet<usize>, daemons: &HashSet<usize>) -> LaunchCpu {
+    let roots = daemons | clients;
     let owners: Vec<Option<usize>> =
         (0..world.processes.len()).map(|index| world.root_of(index, &roots)).collect();
     let mut sums = LaunchCpu::default();
     for (process, owner) in world.processes.into_iter().zip(owners) {
         match owner {
-            Some(root) if Some(root) == client => sums.client.processes.push(process.account),
+            Some(root) if clients.contains(&root) => sums.client.processes.push(process.account),
             Some(_) => sums.daemons.processes.push(process.account),
             None => {}
         }

@@ -50,7 +50,7 @@ impl Stream {
 
     fn sum(&mut self, daemons: &[i32]) -> Result<LaunchCpu> {
         let end = Stamp(self.time + 10);
-        sum(&mut self.events, Stamp(0), end, Roots { launcher: US, client: Some(CLIENT), daemons })
+        sum(&mut self.events, Stamp(0), end, Roots { launcher: US, client: Client::Child(CLIENT), daemons })
     }
 }
 
@@ -144,7 +144,7 @@ fn who_runs_at_either_end_of_the_window_counts_for_the_part_inside() {
         .fork(US, CLIENT)
         .at(0, Kind::On { pid: CLIENT, tid: CLIENT });
     let end = Stamp(stream.time + 123);
-    let roots = Roots { launcher: US, client: Some(CLIENT), daemons: &[50] };
+    let roots = Roots { launcher: US, client: Client::Child(CLIENT), daemons: &[50] };
     let sums = sum(&mut stream.events, Stamp(900), end, roots).unwrap();
     assert_eq!((total(&sums.daemons), total(&sums.client)), (100, 123));
 }

@@ -108,3 +108,37 @@ fn a_line_that_names_a_file_elsewhere_or_a_broken_distribution_is_damaged() {
     fs::write(&path, spoilt).unwrap();
     assert_eq!(record::load(&dunnage.directory()).unwrap().damaged, 2);
 }
+
+/// Entries that take a fifth of 10 ms, of which half is CPU time of the client and a fifth that of the engine, as
+/// scripted; a hundred containers, each checked every ten seconds, are ten a second.
+#[test]
+fn health_checks_cost_what_entries_cost_times_their_rate() {
+    let dunnage = Dunnage::new();
+    let ran = dunnage
+        .run("run exec -s a=fake:time=10ms,noise=1 -s b=fake:time=30ms,noise=1 --rounds 14 --seed 7 -o DIR");
+    assert_eq!(ran.code, 0, "{ran}");
+    let advised = dunnage.run("advise probes DIR --format json");
+    assert_eq!(advised.code, 0, "{advised}");
+    let said: serde_json::Value = serde_json::from_str(&advised.stdout).expect("JSON");
+    assert_eq!((&said["rate"], &said["subjects"][0]["setting"]), (&10.0.into(), &"prestate=idle".into()));
+    for (index, time) in [0.010, 0.030].into_iter().enumerate() {
+        let subject = &said["subjects"][index];
+        for (name, share) in [("cpus", 0.7), ("cpus_without_client", 0.2)] {
+            let expected = 10.0 * 0.2 * time * share;
+            let found = &subject[name];
+            let [low, high] = [0, 1].map(|end| found["interval"][end].as_f64().expect("an interval"));
+            let median = found["median"].as_f64().expect("a median");
+            assert!((median / expected - 1.0).abs() < 0.02, "{name}: {expected} {subject}");
+            assert!(low < median && median < high && high - low < 0.1 * median, "{subject}");
+        }
+    }
+    let told = dunnage.run("advise probes DIR").stdout;
+    assert!(told.contains("Health checks would take ") && told.contains("] of a CPU with a"), "{told}");
+    // More than one in 100 ms find the kernel busy.
+    let dense = dunnage.run("advise probes DIR --containers 500 --format json").stdout;
+    assert!(dense.contains("prestate=primed") && dense.contains("\"rate\": 50.0"), "{dense}");
+    let other = dunnage.run("run start -s a=fake --rounds 2 --seed 7 -o DIR-start");
+    assert_eq!(other.code, 0, "{other}");
+    let refused = dunnage.run("advise probes DIR-start");
+    assert!(refused.code == 4 && refused.stderr.contains("dunnage run exec"), "{refused}");
+}

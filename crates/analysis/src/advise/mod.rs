@@ -1,9 +1,11 @@
 //! Which CPU limit? From usage that was watched: its quantiles, what the kernel would have done with it
-//! under other limits ([`replay`]), and a limit to recommend ([`recommend`]). Pure functions of readings.
+//! under other limits ([`replay`]), and a limit to recommend ([`recommend`]). And what health checks cost ([`probes`]). Pure functions of
+//! readings and of recorded runs.
 //!
 //! Deliberately absent: finding containers and reading their counters (`watch`), and applying a limit.
 
 pub mod demand;
+pub mod probes;
 pub mod recommend;
 pub mod replay;
 pub mod usage;
