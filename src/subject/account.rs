@@ -6,12 +6,13 @@ use std::path::Path;
 use std::sync::{MutexGuard, TryLockError};
 
 use super::{Cpu, RunContext};
-use crate::experiment::QUIET;
 use crate::outcome::Abort;
 use crate::sys::accounting::{Client, LaunchCpu, Listener};
 use crate::sys::clock;
 use crate::units::Nanos;
 
+/// How long nothing of what was started has run before it counts as done.
+const STILL: Nanos = Nanos::from_millis(100);
 /// How long what was started may go on after the last command has returned.
 const GOING: Nanos = Nanos::from_millis(20_000);
 
@@ -55,7 +56,7 @@ impl<'a> Account<'a> {
     }
 
     /// CPU time since then of all that this process started and of the daemons, once nothing that was started has run
-    /// for [`QUIET`]: a monitor cleans up after whoever entered when that one has returned. What only sleeps by
+    /// for [`STILL`]: a monitor cleans up after whoever entered when that one has returned. What only sleeps by
     /// then is not waited for.
     pub fn settle(self, run: &RunContext) -> Result<Result<Cpu, String>, Abort> {
         let mut listener = match self.0 {
@@ -67,7 +68,7 @@ impl<'a> Account<'a> {
         while let Ok(cpu) = before
             && clock::now().since(since) < GOING
         {
-            run.quiet(QUIET)?;
+            run.quiet(STILL)?;
             before = listener.newborn();
             if matches!(before, Ok(now) if now == cpu) {
                 break;

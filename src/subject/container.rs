@@ -4,6 +4,8 @@
 //! What one kind of subject does for each verb is behind [`Verbs`]; names, the journal, and what the first process tells are the
 //! same for all and stand here. Deliberately absent: what the verbs are good for; experiments decide that.
 
+// long: the handle and what each verb means for it are one thing, of which every subject shares all.
+
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
