@@ -45,7 +45,6 @@ pub enum Need {
     Ext4,
     Xfs,
     Btrfs,
-    Stack,
 }
 
 impl Need {
@@ -78,7 +77,6 @@ impl Need {
             Need::Ext4 => "ext4",
             Need::Xfs => "xfs",
             Need::Btrfs => "btrfs",
-            Need::Stack => "stack",
         }
     }
 
@@ -107,7 +105,6 @@ impl Need {
             Need::Chromium => words("chromium", &["--version"]).map(drop),
             Need::Axe => axe_ready(),
             Need::Dockerd => words(self.name(), &["--version"]).and_then(|_| root_ready()),
-            Need::Stack => stack_ready(),
             Need::Ext4 | Need::Xfs | Need::Btrfs => {
                 let tool = format!("mkfs.{}", self.name());
                 words(&tool, &["-V"]).and_then(|_| root_ready())
@@ -115,15 +112,6 @@ impl Need {
         }
     }
 }
-
-/// Another Debian release beside this one, made where it is not there yet.
-fn stack_ready() -> Result<(), String> {
-    words("bash", &[STACK, RELEASE]).map(drop)
-}
-
-/// What runs a command in another release, and which release tests take.
-pub const STACK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/xtask/stack.sh");
-pub const RELEASE: &str = "trixie";
 
 /// Whether the test must return now; then the skip is already told.
 pub fn lacks(test: &str, need: Need) -> bool {
