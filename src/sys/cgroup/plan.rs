@@ -104,6 +104,17 @@ impl CgroupPlan {
         plan
     }
 
+    /// Has the cgroups of this container, which are there already, admit a process: those above them cannot go away
+    /// any more, and may have been made anew by a runtime right before, without what a cpuset hands down.
+    pub fn admit(&self, name: &str) -> io::Result<()> {
+        self.establish()?;
+        let cpusets = self
+            .places
+            .iter()
+            .filter(|place| place.hierarchy.version != Version::V2 && place.hierarchy.has("cpuset"));
+        cpusets.into_iter().try_for_each(|place| fill(&place.parent.join(name), &place.parent))
+    }
+
     /// Makes the directories that hold the containers' own. Outside of every measured interval, as
     /// an engine's are: `/sys/fs/cgroup/…/docker` is there before the first container.
     pub fn establish(&self) -> io::Result<()> {
@@ -204,13 +215,18 @@ fn establish(place: &Place) -> io::Result<()> {
     if place.hierarchy.has("cpuset") {
         // A v1 cpuset begins empty and admits no process. Ours takes what its parent has; those
         // of the containers then take it from ours in the kernel.
-        let above = place.parent.parent().unwrap_or(&place.hierarchy.mount);
-        for file in ["cpuset.cpus", "cpuset.mems"] {
-            if std::fs::read_to_string(place.parent.join(file))?.trim().is_empty() {
-                std::fs::write(place.parent.join(file), std::fs::read_to_string(above.join(file))?)?;
-            }
-        }
+        fill(&place.parent, place.parent.parent().unwrap_or(&place.hierarchy.mount))?;
         std::fs::write(place.parent.join("cgroup.clone_children"), "1")?;
+    }
+    Ok(())
+}
+
+/// Gives a cpuset that is empty what the one above it has.
+fn fill(directory: &Path, above: &Path) -> io::Result<()> {
+    for file in ["cpuset.cpus", "cpuset.mems"] {
+        if std::fs::read_to_string(directory.join(file))?.trim().is_empty() {
+            std::fs::write(directory.join(file), std::fs::read_to_string(above.join(file))?)?;
+        }
     }
     Ok(())
 }

@@ -82,6 +82,7 @@ impl Prepared {
                 run_all(&this.outside(&made.name, &this.spec.scratch.join(&made.name)))
                     .1
                     .map_err(LaunchError::Step)?;
+                this.spec.cgroups.admit(&made.name).map_err(LaunchError::Setup)?;
             }
             this.attempt(&made.name, Vec::new(), Removal::new(Vec::new(), None))
         });
