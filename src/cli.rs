@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::document;
 use crate::exit;
 use crate::subject::spec::parse_duration;
 use crate::watch::target::Engine;
@@ -35,6 +36,9 @@ pub enum Command {
         /// Output format: terminal, html, md or json.
         #[arg(long, default_value = "terminal")]
         format: String,
+        /// How much is shown.
+        #[command(flatten)]
+        extent: Extent,
     },
     /// List experiments, subjects, metrics or plans.
     List {
@@ -62,9 +66,9 @@ pub enum Command {
     Resume {
         /// The run directory.
         directory: PathBuf,
-        /// Print events for other programs instead of progress.
-        #[arg(long, value_enum)]
-        events: Option<Events>,
+        /// How it is shown.
+        #[command(flatten)]
+        outcome: Outcome,
     },
     /// Show the results of a run.
     Report {
@@ -85,6 +89,9 @@ pub enum Command {
         /// Show two subjects side by side that differ in several things, with intervals and without verdicts.
         #[arg(long, num_args = 2, value_names = ["SUBJECT", "SUBJECT"])]
         between: Vec<String>,
+        /// How much is shown.
+        #[command(flatten)]
+        extent: Extent,
     },
     /// Show what others published, with its cautions and what of ours is the same.
     #[command(after_long_help = "Examples:
@@ -291,6 +298,9 @@ pub struct Plan {
     /// Write the plan to this file too, for `--plan`.
     #[arg(long, value_name = "FILE")]
     pub write: Option<PathBuf>,
+    /// How much is shown.
+    #[command(flatten)]
+    pub extent: Extent,
 }
 
 /// The options of `run`.
@@ -299,12 +309,40 @@ pub struct Run {
     /// Which cells.
     #[command(flatten)]
     pub selection: Selection,
-    /// Print events for other programs instead of progress and report.
-    #[arg(long, value_enum)]
-    pub events: Option<Events>,
+    /// How it is shown.
+    #[command(flatten)]
+    pub outcome: Outcome,
     /// The run directory to make; one named after the date unless given.
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+}
+
+/// How much a terminal shows.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct Extent {
+    /// Print everything on the terminal, and not only the answer in a screen.
+    #[arg(long)]
+    pub full: bool,
+}
+
+impl From<Extent> for document::Extent {
+    fn from(extent: Extent) -> document::Extent {
+        if extent.full { document::Extent::Full } else { document::Extent::Brief }
+    }
+}
+
+/// How a run shows what it does and what came out.
+#[derive(Debug, Clone, Copy, Default, Args)]
+pub struct Outcome {
+    /// Print events for other programs instead of progress and report.
+    #[arg(long, value_enum)]
+    pub events: Option<Events>,
+    /// Write no `report.html` into the run directory.
+    #[arg(long)]
+    pub no_html: bool,
+    /// How much is shown.
+    #[command(flatten)]
+    pub extent: Extent,
 }
 
 /// The options of `compare`.
@@ -325,6 +363,9 @@ pub struct Compare {
     /// Write to this file instead of standard output.
     #[arg(short, long)]
     pub output: Option<PathBuf>,
+    /// How much is shown.
+    #[command(flatten)]
+    pub extent: Extent,
 }
 
 /// The options of `history`.
@@ -352,6 +393,9 @@ pub struct History {
     /// Write to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// How much is shown.
+    #[command(flatten)]
+    pub extent: Extent,
 }
 
 /// The options of `pack`.

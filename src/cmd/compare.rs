@@ -27,7 +27,7 @@ pub fn run(options: &Compare) -> Result<i32> {
         );
     };
     let place = options.runs.first().map_or(Path::new("."), PathBuf::as_path);
-    let output = Output { file: options.output.as_deref(), runs: &own };
+    let output = Output { file: options.output.as_deref(), runs: &own, extent: options.extent.into() };
     show(&comparison, &options.format, place, output)?;
     outcome(&comparison, fail_on)
 }

@@ -23,7 +23,7 @@ pub fn run(options: &History) -> Result<i32> {
         wrong => usage(wrong.to_string()),
     };
     let histories = Histories { histories: history::of(&runs_of(&loaded), &wish).map_err(told)? };
-    let output = Output { file: options.output.as_deref(), runs: &own };
+    let output = Output { file: options.output.as_deref(), runs: &own, extent: options.extent.into() };
     show(&histories, &options.format, &options.runs[0], output)?;
     Ok(exit::FINE)
 }

@@ -30,6 +30,7 @@ use clap::Parser;
 
 use crate::cli::{self, Cli, Command};
 use crate::exit;
+use show::Output;
 
 /// Runs the command line and returns the exit code.
 pub fn main() -> i32 {
@@ -42,17 +43,18 @@ pub fn main() -> i32 {
         }
     };
     let done = match &cli.command {
-        Command::Doctor { format } => doctor::run(format),
+        Command::Doctor { format, extent } => doctor::run(format, (*extent).into()),
         Command::List { what, format } => list::run(*what, format),
         Command::Plan(options) => plan::run(options),
         Command::Check(selection) => check::run(selection),
         Command::Run(options) => run::run(options),
-        Command::Resume { directory, events } => resume::run(directory, *events),
-        Command::Report { directory, format, output, reference, job, between } => {
+        Command::Resume { directory, outcome } => resume::run(directory, *outcome),
+        Command::Report { directory, format, output, reference, job, between, extent } => {
             let job = job.as_deref().map(report::job).transpose();
             job.and_then(|job| {
                 let extras = report::Extras { references: *reference, job, between };
-                report::run(directory, format, output.as_deref(), extras)
+                let to = Output { file: output.as_deref(), runs: &[], extent: (*extent).into() };
+                report::run(directory, format, to, extras)
             })
         }
         Command::Reference { source, format } => reference::run(source.as_deref(), format),

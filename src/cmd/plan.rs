@@ -8,10 +8,11 @@ use dunnage_analysis::distinct;
 
 use super::request::{self, Asked};
 use crate::cli;
+use crate::document::Extent;
 use crate::exit::{self, usage};
 use crate::plan::{Factor, MOST_PRECISE_ROUNDS, PILOT_ROUNDS, PRECISE_TIME, Plan, Relation, Rounds};
 use crate::plan_file;
-use crate::report::text::{confidence, in_shell, listed, percent};
+use crate::report::text::{confidence, in_shell, listed, percent, wrap};
 use crate::session::Found;
 use crate::subject::by_cause;
 use crate::units::{Nanos, counted};
@@ -24,7 +25,7 @@ pub fn run(options: &cli::Plan) -> Result<i32> {
     }
     let session = asked.session()?;
     let (plan, left_out) = request::plan(&asked, &session.found)?;
-    let text = describe(&asked, &session.found, &plan, &left_out);
+    let text = describe(&asked, &session.found, &plan, &left_out, options.extent.into());
     drop(session);
     std::io::stdout().write_all(text.as_bytes())?;
     if let Some(path) = &options.write {
@@ -40,110 +41,127 @@ pub fn run(options: &cli::Plan) -> Result<i32> {
     Ok(exit::FINE)
 }
 
-/// The plan in words.
-pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String]) -> String {
+/// Subjects that a screen has room for.
+const SUBJECTS: usize = 14;
+
+/// The plan in words: how long it takes and what it will decide, then what it does, and all of it where that is asked for.
+pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], extent: Extent) -> String {
     let mut text = String::new();
-    let mut line = |words: std::fmt::Arguments<'_>| {
-        let _ = writeln!(text, "{words}");
+    let is_full = extent == Extent::Full;
+    let mut line = |head: &str, words: String| {
+        for line in wrap(&format!("{head:<13}"), &words, if is_full { usize::MAX } else { 80 }) {
+            let _ = writeln!(text, "{line}");
+        }
     };
     let label = |index: usize| plan.subjects[index].label.as_str();
-    line(format_args!("experiments  {}", asked.request.experiments.join(", ")));
+    line("experiments", asked.request.experiments.join(", "));
     for name in &asked.without {
-        line(format_args!("             {name} is left out: a minute would not be enough"));
+        line("", format!("{name} is left out: a minute would not be enough"));
     }
-    line(format_args!("subjects     baseline `{}`", label(plan.baseline)));
-    for entry in &plan.subjects {
-        let kind = if entry.twin_of.is_some() { "twin" } else { entry.layer.name() };
-        line(format_args!("  {:<44} {:<8} {:>9} a launch", entry.label, kind, entry.launch.to_string()));
-    }
-    for label in left_out {
-        line(format_args!("  {label:<44} left out: a minute would not be enough"));
-    }
-    for (experiment, label, why) in plan.lacking(&asked.request.experiments) {
-        line(format_args!("  {label:<44} no part in {experiment}: {why}"));
-    }
-    for told in by_cause(&found.unavailable) {
-        line(format_args!("  {:<44} not available: {}", told.names, told.reason));
-        for remedy in told.remedies {
-            line(format_args!("  {:<44} remedy: {remedy}", ""));
-        }
-    }
-    for name in &asked.request.experiments {
-        let settings = settings(plan, name);
-        let settings = if settings.is_empty() { "none to choose" } else { &settings };
-        let of = if asked.request.experiments.len() > 1 { format!("of {name}: ") } else { String::new() };
-        line(format_args!("settings     {of}{settings}"));
-    }
-    line(format_args!("cells        {}", plan.cells.len()));
-    if plan.verdicts_asked() == 0 {
-        line(format_args!("comparisons  none: nothing is decided"));
-    }
-    for one in plan.verdicts.iter().filter(|one| one.asked > 0) {
-        let level = confidence(plan.alpha(one.experiment));
-        let each = if one.asked == 1 { "" } else { " each" };
-        let of = if plan.verdicts.len() > 1 { format!(" of {}", one.experiment) } else { String::new() };
-        line(format_args!(
-            "comparisons  {}{of} at {level}{each}, and {} of twins as controls",
-            counted(one.asked, "verdict"),
-            one.controls
-        ));
-    }
-    // Most experiments compare the same pairs.
-    let told = plan.comparisons.iter().map(|one| (one.subject, one.against, &one.relation));
-    for (subject, against, relation) in distinct(told) {
-        let why = match relation {
-            Relation::OneKey(key) => format!("differ in one thing: {key}"),
-            other => other.name().to_owned(),
-        };
-        line(format_args!("  `{}` against `{}`: {why}", label(subject), label(against)));
-    }
-    for one in &plan.predictions {
-        line(format_args!("predicted    {one}"));
-        for label in plan.not_there(one) {
-            line(format_args!("             not about `{label}`: it has no part in this run"));
-        }
-    }
-    if let Some(factorial) = &plan.factorial {
-        let factor = |one: &Factor| format!("{} ({}, {})", one.name, one.levels[0], one.levels[1]);
-        line(format_args!(
-            "factors      {}: all {} combinations, {} in each setting, counted among the verdicts",
-            listed(factorial.factors.iter().map(factor), ", "),
-            factorial.subjects.len(),
-            counted(factorial.effects().len(), "effect")
-        ));
-    }
-    line(format_args!("seed         {}, which makes this the order of the first round:", plan.seed));
-    for cell in plan.order(plan.warmups) {
-        let cell = &plan.cells[cell];
-        line(format_args!("  {} {} {}", cell.experiment, cell.setting, label(cell.subject)));
+    let (round, all) = (plan.round_time(), plan.predicted());
+    line("time", format!("{all} in all, {round} a round, and the trials before"));
+    takes_long(asked, plan).into_iter().for_each(|words| line("", words));
+    if plan.cells.iter().any(|cell| cell.asks().unknown.is_some()) {
+        let taken = plan.unknown;
+        line("", format!("as if the command took {taken}; `run` tries it once and says what it will be"));
     }
     let need = match plan.verdicts_asked() {
         0 => String::new(),
         _ => format!("; verdicts need {}", plan.rounds_for_verdicts()),
     };
-    line(format_args!("rounds       {} and {} to warm up{need}", plan.rounds, plan.warmups));
+    line("rounds", format!("{} and {} to warm up{need}", plan.rounds, plan.warmups));
     if let Rounds::Precise(share) = asked.request.rounds {
         let (share, most) = (percent(share), plan.rounds_within(PRECISE_TIME, MOST_PRECISE_ROUNDS));
-        line(format_args!(
-            "             at least; for ±{share}, a pilot of {PILOT_ROUNDS} rounds finds how many, up to {most}"
-        ));
+        line(
+            "",
+            format!("at least; for ±{share}, a pilot of {PILOT_ROUNDS} rounds finds how many, up to {most}"),
+        );
     }
     for quota in plan.quotas.iter().filter(|quota| quota.rounds < plan.rounds) {
-        line(format_args!("             {} of them with {}", quota.rounds, quota.experiment));
+        line("", format!("{} of them with {}", quota.rounds, quota.experiment));
     }
     if let Some(words) = too_few(plan) {
-        line(format_args!("             {words}"));
+        line("", words);
     }
-    let (round, all) = (plan.round_time(), plan.predicted());
-    line(format_args!("time         {round} a round, {all} in all, and the trials before"));
-    if let Some(words) = takes_long(asked, plan) {
-        line(format_args!("             {words}"));
+    if plan.verdicts_asked() == 0 {
+        line("comparisons", "none: nothing is decided".to_owned());
     }
-    if plan.cells.iter().any(|cell| cell.asks().unknown.is_some()) {
-        let taken = plan.unknown;
-        line(format_args!(
-            "             as if the command took {taken}; `run` tries it once and says what it will be"
-        ));
+    for one in plan.verdicts.iter().filter(|one| one.asked > 0) {
+        let level = confidence(plan.alpha(one.experiment));
+        let each = if one.asked == 1 { "" } else { " each" };
+        let of = if plan.verdicts.len() > 1 { format!(" of {}", one.experiment) } else { String::new() };
+        let asked = counted(one.asked, "verdict");
+        line(
+            "comparisons",
+            format!("{asked}{of} at {level}{each}, and {} of twins as controls", one.controls),
+        );
+    }
+    for one in &plan.predictions {
+        line("predicted", one.to_string());
+        for label in plan.not_there(one) {
+            line("", format!("not about `{label}`: it has no part in this run"));
+        }
+    }
+    if let Some(factorial) = &plan.factorial {
+        let factor = |one: &Factor| format!("{} ({}, {})", one.name, one.levels[0], one.levels[1]);
+        line(
+            "factors",
+            format!(
+                "{}: all {} combinations, {} in each setting, counted among the verdicts",
+                listed(factorial.factors.iter().map(factor), ", "),
+                factorial.subjects.len(),
+                counted(factorial.effects().len(), "effect")
+            ),
+        );
+    }
+    for name in &asked.request.experiments {
+        let settings = settings(plan, name);
+        let settings = if settings.is_empty() { "none to choose" } else { &settings };
+        let of = if asked.request.experiments.len() > 1 { format!("of {name}: ") } else { String::new() };
+        line("settings", format!("{of}{settings}"));
+    }
+    line("cells", plan.cells.len().to_string());
+    for label in left_out {
+        line("left out", format!("{label}: a minute would not be enough"));
+    }
+    for (experiment, label, why) in plan.lacking(&asked.request.experiments) {
+        line("left out", format!("{label} has no part in {experiment}: {why}"));
+    }
+    for told in by_cause(&found.unavailable) {
+        line("left out", format!("{}, not available: {}", told.names, told.reason));
+        for remedy in told.remedies {
+            line("", format!("remedy: {remedy}"));
+        }
+    }
+    line("subjects", format!("{}, the baseline is `{}`", plan.subjects.len(), label(plan.baseline)));
+    let shown = if is_full { plan.subjects.len() } else { SUBJECTS };
+    for entry in plan.subjects.iter().take(shown) {
+        let kind = if entry.twin_of.is_some() { "twin" } else { entry.layer.name() };
+        let _ = writeln!(text, "  {:<44} {:<8} {:>9} a launch", entry.label, kind, entry.launch.to_string());
+    }
+    if !is_full {
+        let more = match plan.subjects.len().saturating_sub(SUBJECTS) {
+            0 => String::new(),
+            more => format!("{} more, ", counted(more, "subject")),
+        };
+        let _ =
+            writeln!(text, "{more}each comparison and the order of the first round: `dunnage plan … --full`");
+        return text;
+    }
+    // Most experiments compare the same pairs.
+    let told = plan.comparisons.iter().map(|one| (one.subject, one.against, &one.relation));
+    let _ = writeln!(text, "pairs");
+    for (subject, against, relation) in distinct(told) {
+        let why = match relation {
+            Relation::OneKey(key) => format!("differ in one thing: {key}"),
+            other => other.name().to_owned(),
+        };
+        let _ = writeln!(text, "  `{}` against `{}`: {why}", label(subject), label(against));
+    }
+    let _ = writeln!(text, "seed         {}, which makes this the order of the first round:", plan.seed);
+    for cell in plan.order(plan.warmups) {
+        let cell = &plan.cells[cell];
+        let _ = writeln!(text, "  {} {} {}", cell.experiment, cell.setting, label(cell.subject));
     }
     text
 }

@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 
 use super::guard::refuse_files_of_runs;
 use super::show::{self, Output, show};
+use crate::cli::Outcome;
 use crate::exit::{self, nothing, usage};
 use crate::record::{self, Recorded, Series};
 use crate::reference::{self, beside};
@@ -36,7 +37,7 @@ pub fn job(text: &str) -> Result<f64> {
 }
 
 /// Runs the verb. A run in which nothing was measured has a report too, and exit code 4.
-pub fn run(directory: &Path, format: &str, output: Option<&Path>, extras: Extras<'_>) -> Result<i32> {
+pub(super) fn run(directory: &Path, format: &str, to: Output<'_>, extras: Extras<'_>) -> Result<i32> {
     show::known::<Report>(format)?;
     let own = report::FORMATS.iter().find(|own| own.name == format);
     if own.is_some() {
@@ -44,7 +45,8 @@ pub fn run(directory: &Path, format: &str, output: Option<&Path>, extras: Extras
     }
     let mut recorded = record::open(directory)?;
     describe(&mut recorded, extras.between)?;
-    let to = Output { file: output, runs: &[directory.to_owned()] };
+    let (runs, output) = ([directory.to_owned()], to.file);
+    let to = Output { runs: &runs, ..to };
     match own.map(|own| &own.rendering) {
         None => show(&built(&recorded, extras), format, directory, to)?,
         Some(Rendering::Rows { header, lines }) => to.write(|out| {
@@ -77,6 +79,25 @@ pub fn run(directory: &Path, format: &str, output: Option<&Path>, extras: Extras
         }
     }
     Ok(if is_measured(&recorded.series) { exit::FINE } else { exit::NOTHING })
+}
+
+/// The name of the page that a run has beside its samples.
+const PAGE: &str = "report.html";
+
+/// Writes the page of a run beside its samples and shows what came out, unless another program reads its events. Gives
+/// what is to be said of the page, last of all; that it cannot be written is no reason to lose the rest.
+pub(super) fn after_a_run(recorded: &Recorded, directory: &Path, outcome: Outcome) -> Result<Option<String>> {
+    let report = built(recorded, Extras::default());
+    let page = directory.join(PAGE);
+    let write = || show(&report, "html", directory, Output { file: Some(&page), ..Output::default() });
+    let told = (!outcome.no_html).then(|| match write() {
+        Ok(()) => format!("the whole report, for a browser: {}", page.display()),
+        Err(error) => format!("there is no page: {error:#}"),
+    });
+    if outcome.events.is_none() {
+        show(&report, "terminal", directory, Output { extent: outcome.extent.into(), ..Output::default() })?;
+    }
+    Ok(told)
 }
 
 /// Whether any of these cells has a value.

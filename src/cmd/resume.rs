@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use super::carry_out::{carry_out, progress};
 use super::run::conclude;
-use crate::cli::Events;
+use crate::cli::Outcome;
 use crate::exit::{nothing, usage};
 use crate::plan::Entry;
 use crate::record;
@@ -14,7 +14,7 @@ use crate::session::{self, Origin, Session, Trial, Wanted};
 use crate::subject::Spec;
 
 /// Runs the verb. The round that was interrupted is begun anew: half a round is none.
-pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
+pub fn run(directory: &Path, outcome: Outcome) -> Result<i32> {
     let recorded = record::load(directory)?;
     let shown = directory.display();
     if let Some(origin) = &recorded.environment.origin {
@@ -27,7 +27,7 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
     let first = recorded.contexts.iter().position(Option::is_none);
     let Some(first) = first else {
         super::tell(&format!("`{shown}` is complete"));
-        return conclude(Ok(crate::runner::Ending::Complete), directory, events);
+        return conclude(Ok(crate::runner::Ending::Complete), directory, outcome);
     };
     if plan.cells.iter().any(|cell| cell.setting.get("cache") == Some("cold")) {
         super::request::may_empty_caches()?;
@@ -58,8 +58,8 @@ pub fn run(directory: &Path, events: Option<Events>) -> Result<i32> {
     }
     let mut writer = record::reopen(directory).with_context(|| format!("cannot go on with `{shown}`"))?;
     let twins = session.add_twins(&plan);
-    let ending = twins
-        .and_then(|()| carry_out(&plan, first, &mut session, &mut writer, progress(events, &plan, first)));
+    let progress = progress(outcome.events, &plan, first);
+    let ending = twins.and_then(|()| carry_out(&plan, first, &mut session, &mut writer, progress));
     drop(session);
-    conclude(ending, directory, events)
+    conclude(ending, directory, outcome)
 }

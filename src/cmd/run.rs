@@ -8,7 +8,7 @@ use dunnage_analysis::distinct;
 use super::carry_out::{carry_out, progress};
 use super::request::{self, Asked};
 use super::{pilot, report, trial};
-use crate::cli::{self, Events};
+use crate::cli::{self, Outcome};
 use crate::exit::{self, Special};
 use crate::plan::{Cell, Plan, Rounds};
 use crate::record::{self, Environment, Recorded, Series};
@@ -23,7 +23,7 @@ use crate::units::counted;
 /// Runs the verb.
 pub fn run(options: &cli::Run) -> Result<i32> {
     let (ending, directory) = measured(options)?;
-    conclude(ending, &directory, options.events)
+    conclude(ending, &directory, options.outcome)
 }
 
 /// Measures, and says how that ended and where the samples are.
@@ -86,7 +86,7 @@ fn carry_out_new(
     options: &cli::Run,
 ) -> Result<Result<Ending>> {
     if let Rounds::Precise(share) = asked.request.rounds {
-        let piloted = pilot::run(plan, share, session, environment, directory, options.events)?;
+        let piloted = pilot::run(plan, share, session, environment, directory, options.outcome.events)?;
         if piloted == Ending::Interrupted {
             super::tell("the pilot was interrupted; it is no part of the run, so nothing was kept");
             return Err(Special::Interrupted.into());
@@ -103,7 +103,7 @@ fn carry_out_new(
     super::tell(&format!(
         "{cells}, {rounds}{rare} and {warmups} to warm up: about {time} (results in `{shown}`)"
     ));
-    let progress = progress(options.events, plan, 0);
+    let progress = progress(options.outcome.events, plan, 0);
     let began = clock::now();
     let ending = carry_out(plan, 0, session, &mut writer, progress);
     if matches!(ending, Ok(Ending::Complete)) {
@@ -120,7 +120,7 @@ fn named_after_the_date() -> PathBuf {
 }
 
 /// Shows what came out of a run, and says how it ended.
-pub(super) fn conclude(ending: Result<Ending>, directory: &Path, events: Option<Events>) -> Result<i32> {
+pub(super) fn conclude(ending: Result<Ending>, directory: &Path, outcome: Outcome) -> Result<i32> {
     let ending = ending.with_context(|| {
         let directory = in_shell([directory.to_string_lossy()]);
         format!("the run stopped; what was measured before is in `{directory}`\n\nhint: once the cause is fixed, `dunnage resume {directory}` goes on")
@@ -139,26 +139,28 @@ pub(super) fn conclude(ending: Result<Ending>, directory: &Path, events: Option<
     } else {
         ending?;
     }
-    if events.is_none() {
-        report::run(directory, "terminal", None, report::Extras::default())
-            .with_context(|| format!("the samples are in `{}`, but are not shown", directory.display()))?;
-    }
-    if code != exit::FINE {
-        return Ok(code);
-    }
     let recorded = record::load(directory)?;
+    let shown = report::after_a_run(&recorded, directory, outcome)
+        .with_context(|| format!("the samples are in `{}`, but are not shown", directory.display()))?;
+    let code = if code == exit::FINE { completeness(&recorded) } else { code };
+    shown.into_iter().for_each(|line| super::tell(&line));
+    Ok(code)
+}
+
+/// The exit code of a run that came to its end; says what is missing of it.
+fn completeness(recorded: &Recorded) -> i32 {
     if !report::is_measured(&recorded.series) {
-        return Ok(exit::NOTHING);
+        return exit::NOTHING;
     }
-    let missing = missing(&recorded);
+    let missing = missing(recorded);
     if missing.is_empty() {
-        return Ok(exit::FINE);
+        return exit::FINE;
     }
     let code = exit::INCOMPLETE;
     super::tell(&format!(
         "part of what was asked for is missing, warm-ups apart (exit code {code}): {missing}"
     ));
-    Ok(exit::INCOMPLETE)
+    code
 }
 
 /// The subjects that were asked for by name or found working, and gave no value, since they could not be used or failed in

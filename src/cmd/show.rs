@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::guard::refuse_files_of_runs;
-use crate::document::{self, Findings, Glyphs, Look, Style};
+use crate::document::{self, Extent, Findings, Glyphs, Look, Style};
 use crate::exit::usage;
 use crate::record;
 use crate::report::text::{meant, quoted};
@@ -33,6 +33,8 @@ pub(super) struct Output<'a> {
     pub file: Option<&'a Path>,
     /// Runs whose own files are not to be overwritten.
     pub runs: &'a [PathBuf],
+    /// How much of it a terminal shows.
+    pub extent: Extent,
 }
 
 impl Output<'_> {
@@ -86,7 +88,8 @@ impl Write for Named<'_> {
 pub(super) fn show<F: Findings>(findings: &F, format: &str, place: &Path, output: Output<'_>) -> Result<()> {
     known::<F>(format)?;
     let is_terminal = output.file.is_none() && io::stdout().is_terminal();
-    let text = document::shown(findings, format, &look(place, is_terminal)).expect("it is known");
+    let look = Look { extent: output.extent, ..look(place, is_terminal) };
+    let text = document::shown(findings, format, &look).expect("it is known");
     output.write(|out| Ok(out.write_all(text.as_bytes())?))
 }
 
@@ -99,9 +102,10 @@ pub(super) fn look(directory: &Path, terminal: bool) -> Look {
         variable("COLUMNS").parse().ok().or_else(|| terminal.then(crate::sys::terminal::columns).flatten());
     let colour = terminal && variable("NO_COLOR").is_empty() && variable("TERM") != "dumb";
     Look {
-        width: columns.unwrap_or(80).clamp(80, 160),
+        width: columns.unwrap_or(80).clamp(40, 160),
         style: if colour { Style::Colour } else { Style::Plain },
         glyphs: if ascii { Glyphs::Ascii } else { Glyphs::Unicode },
+        extent: Extent::Full,
         place: directory.display().to_string(),
     }
 }
@@ -115,7 +119,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("report.md");
         std::fs::write(&path, "before").unwrap();
-        let output = Output { file: Some(&path), runs: &[] };
+        let output = Output { file: Some(&path), ..Output::default() };
         let cut = output.write(|out| {
             out.write_all(b"half")?;
             anyhow::bail!("the disk is full")
@@ -126,7 +130,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "after");
         assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1);
         let error = |path: &str| {
-            let output = Output { file: Some(Path::new(path)), runs: &[] };
+            let output = Output { file: Some(Path::new(path)), ..Output::default() };
             format!("{:#}", output.write(|out| Ok(out.write_all(b"text")?)).unwrap_err())
         };
         assert_eq!(error("/dev/full"), "cannot write `/dev/full`: No space left on device (os error 28)");

@@ -111,7 +111,7 @@ fn recorded(run: &Path) {
             assert_eq!(of_it, ROUNDS, "{name} of {subject}: {ran}");
         }
     }
-    let shown = dunnage.run(&format!("report {}", run.display()));
+    let shown = dunnage.run(&format!("report {} --full", run.display()));
     assert!(
         shown.code == 0 && shown.stdout.contains("Linux 6.") && shown.stdout.contains("floor"),
         "{shown}"

@@ -39,7 +39,7 @@ fn three_percent_more_are_found_and_none_are_called_the_same() {
     let dunnage = Dunnage::new();
     let subjects =
         "-s one=fake:time=1ms,noise=0.2 -s slow=fake:time=1.03ms,noise=0.2 -s like=fake:time=1ms,noise=0.2";
-    let ran = dunnage.run(&format!("run cpu {subjects} --set passes=30 --rounds 20 --seed 5 -o DIR"));
+    let ran = dunnage.run(&format!("run cpu {subjects} --set passes=30 --rounds 20 --seed 5 -o DIR --full"));
     assert_eq!(ran.code, 0, "{ran}");
     let report = dunnage.run("report DIR --format json").stdout;
     let report: Value = serde_json::from_str(&report).expect("the report is JSON");
@@ -164,7 +164,7 @@ fn nine_tenths_of_a_cpu_are_seen_in_a_second_of_work() {
         return;
     }
     let dunnage = Dunnage::new();
-    let options = "-s bare -s limited=bare:cpus=0.9 --set passes=30 --rounds 1 -o DIR";
+    let options = "-s bare -s limited=bare:cpus=0.9 --set passes=30 --rounds 1 -o DIR --full";
     let ran = dunnage.run(&format!("run cpu {options}"));
     assert_eq!(ran.code, 0, "{ran}");
     let lines = std::fs::read_to_string(dunnage.directory().join("samples.jsonl")).expect("samples");

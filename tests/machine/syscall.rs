@@ -99,7 +99,7 @@ fn a_tenth_of_a_cpu_is_seen_in_a_million_calls() {
         return;
     }
     let dunnage = Dunnage::new();
-    let options = "-s bare -s limited=bare:cpus=0.1 --no-vary --set fixed=1000000 --rounds 1 -o DIR";
+    let options = "-s bare -s limited=bare:cpus=0.1 --no-vary --set fixed=1000000 --rounds 1 -o DIR --full";
     let ran = dunnage.run(&format!("run syscall {options}"));
     assert_eq!(ran.code, 0, "{ran}");
     let samples = samples(&dunnage);
@@ -176,7 +176,7 @@ fn the_calls_are_measured_in_containers_of_engines() {
             continue;
         }
         let (dunnage, _) = measured(&format!("-s bare -s {engine}"), "--no-vary");
-        let report = dunnage.run("report DIR").stdout;
+        let report = dunnage.run("report DIR --full").stdout;
         assert!(report.contains("what takes the difference away"), "{report}");
         assert!(report.contains("what a system call passes"), "{report}");
     }

@@ -31,7 +31,7 @@ fn samples(recorded: &Recorded) -> Vec<(String, Measured)> {
 }
 
 fn run(dunnage: &Dunnage, arguments: &str) -> (Ran, Recorded) {
-    let ran = dunnage.run(&format!("run throttle {arguments} --set seconds={SECONDS} -o DIR"));
+    let ran = dunnage.run(&format!("run throttle {arguments} --set seconds={SECONDS} -o DIR --full"));
     assert_eq!(ran.code, 0, "{ran}");
     let recorded = record::load(&dunnage.directory()).expect("a run directory");
     assert!(recorded.failures.is_empty(), "{ran}");
@@ -161,7 +161,7 @@ fn without_a_quota_throttling_does_not_apply() {
     let kept: Vec<_> = lines.lines().filter(|line| !line.starts_with("{\"end\"")).collect();
     assert!(kept.len() < lines.lines().count(), "{lines}");
     std::fs::write(&path, kept.join("\n") + "\n").expect("samples");
-    let report = dunnage.run("report DIR");
+    let report = dunnage.run("report DIR --full");
     assert!(!report.stdout.contains("what a CPU quota does to a load"), "{report}");
 }
 

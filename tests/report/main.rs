@@ -2,6 +2,7 @@
 //! and their reports compared with files under `tests/snapshots`; with `UPDATE_SNAPSHOTS` set, the
 //! files are written instead.
 
+mod brief;
 mod csv;
 mod factors;
 mod gobench;

@@ -70,7 +70,7 @@ pub fn everything() -> Recorded {
 }
 
 /// Values that grow with the place of the cell, with some noise.
-fn plant(run: &mut Recorded, cell: usize) {
+pub fn plant(run: &mut Recorded, cell: usize) {
     let subject = run.plan.cells[cell].subject as f64;
     for (metric, column) in run.series[cell].values.iter_mut().enumerate() {
         for (round, value) in column.iter_mut().enumerate() {
@@ -90,7 +90,7 @@ fn plant(run: &mut Recorded, cell: usize) {
 }
 
 /// One sample with bursts that take the longer the less there is to be had.
-fn throttle(run: &mut Recorded, cell: usize) {
+pub fn throttle(run: &mut Recorded, cell: usize) {
     let label = &run.plan.subjects[run.plan.cells[cell].subject].label;
     let slower = if label.contains("0.1") { 9 } else { 1 };
     let is_bursts = run.plan.cells[cell].setting.get("load") == Some("bursts");

@@ -59,10 +59,20 @@ pub fn plan(subjects: Vec<Entry>, rounds: usize) -> Plan {
 
 /// The same with these experiments.
 pub fn plan_of(experiments: Vec<&'static str>, subjects: Vec<Entry>, rounds: usize) -> Plan {
+    plan_with(Vec::new(), experiments, subjects, rounds)
+}
+
+/// The same with chosen values of settings.
+pub fn plan_with(
+    chosen: Vec<plan::Chosen>,
+    experiments: Vec<&'static str>,
+    subjects: Vec<Entry>,
+    rounds: usize,
+) -> Plan {
     plan::make(Request {
         experiments,
         subjects,
-        chosen: Vec::new(),
+        chosen,
         seed: 7,
         rounds: Rounds::Fixed(rounds),
         allowed: dunnage::plan::ALLOWED,
@@ -94,6 +104,7 @@ pub fn run(plan: Plan) -> Recorded {
         damaged: 0,
         cut: false,
         resumed: false,
+        lasted: Some(dunnage::units::Nanos::from_millis(252_000)),
         plan,
     };
     for round in 0..run.plan.rounds {
@@ -146,7 +157,7 @@ fn times(entry: &Entry, primed: bool) -> Times {
     match entry.spec.name.as_str() {
         "bare" => [0.41, 0.80, 0.83, 0.52, 0.0],
         "floor" => [1.32, 1.94 + quiet * 9.0, 2.61 + quiet * 9.0, 1.61, 0.0],
-        "crun" | "runc" => {
+        "crun" | "runc" | "youki" => {
             [own * 0.7 + quiet * 11.0, own + 1.3 + quiet * 15.0, own + 1.9 + quiet * 15.0, own * 0.8, 0.0]
         }
         "docker" => {

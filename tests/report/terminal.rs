@@ -18,7 +18,7 @@ fn shown(run: &Recorded) -> String {
     rendered("terminal", &report(run), &look(80))
 }
 
-fn with_failures() -> Recorded {
+pub fn with_failures() -> Recorded {
     let mut run = run(plan(full_ladder(), 20));
     for cell in cells_of(&run, "docker+crun") {
         for round in 0..20 {
@@ -48,7 +48,7 @@ fn with_failures() -> Recorded {
     run
 }
 
-fn with_a_suspect() -> Recorded {
+pub fn with_a_suspect() -> Recorded {
     let mut run = run(plan(full_ladder(), 20));
     let (primed, returned) = (cells_of(&run, "podman")[1], metric("returned"));
     for value in &mut run.series[primed].values[returned] {
@@ -57,7 +57,7 @@ fn with_a_suspect() -> Recorded {
     run
 }
 
-fn unfinished() -> Recorded {
+pub fn unfinished() -> Recorded {
     let mut run = run(plan(full_ladder(), 20));
     for round in 14..20 {
         run.contexts[round + 1] = None;
@@ -102,7 +102,7 @@ fn pair() -> Recorded {
     run
 }
 
-fn all() -> Vec<(&'static str, Recorded)> {
+pub fn all() -> Vec<(&'static str, Recorded)> {
     vec![
         ("full", run(plan(full_ladder(), 20))),
         ("failures", with_failures()),

@@ -59,6 +59,7 @@ pub fn recorded(plan: Plan, mut values: impl FnMut(usize) -> Vec<Vec<f64>>) -> R
         damaged: 0,
         cut: false,
         resumed: false,
+        lasted: None,
         plan,
     }
 }

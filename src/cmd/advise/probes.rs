@@ -61,7 +61,7 @@ fn measured(options: &cli::AdviseProbes, schedule: Schedule) -> Result<PathBuf> 
         set: vec![format!("prestate={}", schedule.prestate())],
         ..Selection::default()
     };
-    let wanted = cli::Run { selection, events: None, output: options.output.clone() };
+    let wanted = cli::Run { selection, outcome: cli::Outcome::default(), output: options.output.clone() };
     match run::measured(&wanted)? {
         (Ok(Ending::Complete), directory) => Ok(directory),
         (Ok(Ending::Interrupted), _) => Err(Special::Interrupted.into()),

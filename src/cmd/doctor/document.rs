@@ -1,10 +1,13 @@
 //! What the doctor found, for people: what needs fixing, what to know, then everything else by its group.
 
+use std::cmp::Reverse;
+
 use serde::Serialize;
 
 use super::Row;
-use crate::document::{Block, Document, Findings, Item, Look, Section, Tone};
+use crate::document::{Block, Document, Extent, Findings, Item, Look, Section, Tone, fitted};
 use crate::host::checks::{Fix, State};
+use crate::report::text::listed;
 use crate::units::counted;
 
 /// Everything that was looked at.
@@ -49,8 +52,30 @@ impl Findings for Examined {
         }
         document
     }
+
+    /// What can be measured, what to fix, and as much of what to know as there is room for.
+    fn brief(&self, look: &Look) -> Option<Document> {
+        let mut document = Document::titled(&format!("dunnage doctor: {}", summary(&self.checks)));
+        document.fact("can be measured here", &listed(&self.subjects_that_work, ", "));
+        let mut rows: Vec<&Row> = self.checks.iter().filter(|row| row.finding.state >= State::Note).collect();
+        rows.sort_by_key(|row| Reverse(row.finding.state));
+        let points: Vec<(usize, Item)> = rows.iter().map(|row| (0, fixed(point(row), row))).collect();
+        Some(fitted(look, &points, |items, left_out| {
+            let mut document = document.clone();
+            document.answer.push(Block::List(items));
+            let more = if left_out > 0 {
+                format!("{left_out} more, why each matters,")
+            } else {
+                "Why each matters".into()
+            };
+            let all = format!("{more} and everything that is as it should be: `dunnage doctor --full`.");
+            document.answer.extend((look.extent == Extent::Brief).then(|| Block::note(all)));
+            document
+        }))
+    }
 }
 
+/// What a check came to in a word, what was looked at, and what was found.
 fn point(row: &Row) -> Item {
     let tone = match row.finding.state {
         State::Problem => Tone::Alarm,

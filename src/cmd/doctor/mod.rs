@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use self::document::Examined;
 use super::show::{self, Output, show};
+use crate::document::Extent;
 use crate::host::checks::{self, Finding, State, View};
 use crate::host::facts;
 use crate::plan::Ladder;
@@ -40,7 +41,7 @@ pub struct Row {
 
 /// Runs the verb. The exit code is 4 when nothing can be measured here, 1 when something that is
 /// installed does not work, and 0 otherwise: what only distorts is the person's to weigh.
-pub fn run(format: &str) -> Result<i32> {
+pub fn run(format: &str, extent: Extent) -> Result<i32> {
     show::known::<Examined>(format)?;
     component::answer_within(PATIENCE);
     let state = subject::context::state_directory()?;
@@ -57,7 +58,7 @@ pub fn run(format: &str) -> Result<i32> {
         rows.extend(subjects.iter().cloned());
     }
     let code = tried.as_ref().map(|subjects| verdict(&rows, subjects)).unwrap_or_default();
-    show(&Examined::of(rows, facts::host_name()), format, &state, Output::default())?;
+    show(&Examined::of(rows, facts::host_name()), format, &state, Output { extent, ..Output::default() })?;
     tried.map(|_| code)
 }
 

@@ -123,7 +123,7 @@ fn nothing_can_pair_samples_of_blocks() {
     let rounds: Vec<u64> =
         lines.map(|line| serde_json::from_str::<Value>(line).unwrap()["round"].as_u64().unwrap()).collect();
     assert_eq!(rounds, (0..30).collect::<Vec<_>>());
-    let page = case.dunnage.run("report DIR").stdout;
+    let page = case.dunnage.run("report DIR --full").stdout;
     let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         words.contains("not measured by dunnage; 30 samples in blocks, not in rounds; no verdicts"),
@@ -174,7 +174,7 @@ fn requests_of_critest_are_verbs() {
     assert!((median - middle).abs() < 1e-12, "{median} {middle}");
     assert!(metric(cell, "exec").is_null());
     assert_eq!(report["started"], "2025-11-21T04:40:00.000000000Z");
-    let page = case.dunnage.run("report DIR").stdout;
+    let page = case.dunnage.run("report DIR --full").stdout;
     assert!(page.contains("nothing of ours is the same: StatusContainer"), "{page}");
 }
 

@@ -37,7 +37,7 @@ fn a_failure_in_a_list_of_durations_is_no_time() {
     let (case, report) = imported("transfer.csv", &list);
     let value = metric(cells(&report)[0], "returned");
     assert_eq!((&value["range"][0], &value["median"]["rounds"]), (&1.531.into(), &20.into()), "{value}");
-    let told = case.dunnage.run("report DIR").stdout;
+    let told = case.dunnage.run("report DIR --full").stdout;
     assert!(told.contains("it did not do its work"), "{told}");
 }
 

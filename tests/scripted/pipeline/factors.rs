@@ -31,7 +31,7 @@ fn with_plan(text: &str) -> Dunnage {
 #[test]
 fn planted_effects_of_factors_are_found_and_told() {
     let dunnage = with_plan(&plan(60, "", ""));
-    let ran = dunnage.run("run --plan DIR.toml -o DIR");
+    let ran = dunnage.run("run --plan DIR.toml -o DIR --full");
     assert_eq!(ran.code, 0, "{ran}");
     let run = record::load(&dunnage.directory()).expect("a run directory");
     let factorial = run.plan.factorial.as_ref().expect("a factorial");

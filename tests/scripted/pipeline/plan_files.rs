@@ -48,8 +48,9 @@ fn a_plan_file_is_the_command_line_that_it_stands_for() {
 #[test]
 fn what_the_command_line_says_replaces_what_the_file_says() {
     let dunnage = with_plan(WHOLE);
-    let ran = dunnage
-        .run("run --plan DIR.toml -s c=fake --rounds 2 --set prestate=idle --tag commit=9f --seed 8 -o DIR");
+    let ran = dunnage.run(
+        "run --plan DIR.toml -s c=fake --rounds 2 --set prestate=idle --tag commit=9f --seed 8 -o DIR --full",
+    );
     assert_eq!(ran.code, 0, "{ran}");
     let run = record::load(&dunnage.directory()).expect("a run directory");
     let labels: Vec<_> = run.plan.subjects.iter().map(|entry| entry.label.as_str()).collect();

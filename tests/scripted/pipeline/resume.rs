@@ -49,7 +49,7 @@ fn a_run_that_was_cut_within_a_line_goes_on() {
     let ran = dunnage.run("resume DIR");
     assert_eq!(ran.code, 0, "{ran}");
     assert_complete(&dunnage, 20);
-    let shown = dunnage.run("report DIR");
+    let shown = dunnage.run("report DIR --full");
     let words = shown.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("1 line of the samples could not be read"), "{shown}");
     assert!(words.contains("no round is missing") && !words.contains("dunnage resume"), "{shown}");

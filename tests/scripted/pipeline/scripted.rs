@@ -92,10 +92,20 @@ fn a_subject_that_is_not_as_asked_is_not_measured() {
     assert!(ran.stderr.contains("not available: b: treatment: not as asked, by its script"), "{ran}");
     let told = ran.stderr.find("asked for, but not available: `b`; the rest is measured (exit code 6)");
     assert!(told.is_some_and(|told| told < ran.stderr.find("results in").unwrap()), "{ran}");
+    let [.., missing, page] = ran.stderr.lines().collect::<Vec<_>>()[..] else { panic!("{ran}") };
     assert!(
-        ran.stderr.ends_with("is missing, warm-ups apart (exit code 6): `b`, which is not available\n"),
+        missing.ends_with("is missing, warm-ups apart (exit code 6): `b`, which is not available"),
         "{ran}"
     );
+    // The last line says where the page is.
+    let place = dunnage.directory().join("report.html");
+    assert_eq!(page, format!("the whole report, for a browser: {}", place.display()));
+    let html = fs::read_to_string(&place).expect("a page");
+    assert!(html.starts_with("<!DOCTYPE html>") && html.contains("</html>"), "{html}");
+    let ran = dunnage.run("run start -s a=fake --rounds 2 -o DIR.plain --no-html");
+    assert!(ran.code == 0 && !ran.stderr.contains("for a browser"), "{ran}");
+    assert!(!place.with_file_name("run.plain").join("report.html").exists());
+    assert!(fs::read_dir(place.with_file_name("run.plain")).is_ok());
     assert_eq!(dunnage.run("resume DIR").code, 6);
     assert_eq!(dunnage.run("report DIR").code, 0);
     let checked = dunnage.run("check start -s a=fake -s b=fake:treatment=wrong");
@@ -126,7 +136,7 @@ fn a_subject_that_failed_in_every_cell_is_exit_code_6() {
 fn a_subject_that_failed_in_most_samples_is_exit_code_6_and_its_failure_is_told_once() {
     let ran = Dunnage::new().run("run start -s a=fake -s b=fake:hang=12 --rounds 12 --seed 1 -o DIR");
     assert_eq!(ran.code, 6, "{ran}");
-    assert!(ran.stderr.trim_end().ends_with(" of 24 samples of `b`"), "{ran}");
+    assert!(ran.stderr.contains(" of 24 samples of `b`\n"), "{ran}");
     let told = || ran.stderr.lines().filter(|line| line.contains("hangs by its script"));
     assert!(told().count() == 2 && told().next_back().unwrap().starts_with("2 times, first in "), "{ran}");
 }
@@ -143,7 +153,7 @@ fn a_subject_that_was_found_and_failed_is_missing_too() {
     fs::write(&path, environment.to_string()).unwrap();
     let ran = dunnage.run("resume DIR");
     assert_eq!(ran.code, 6, "{ran}");
-    assert!(ran.stderr.trim_end().ends_with(" of 24 samples of `b`"), "{ran}");
+    assert!(ran.stderr.contains(" of 24 samples of `b`\n"), "{ran}");
 }
 
 #[test]

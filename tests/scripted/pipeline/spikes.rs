@@ -52,7 +52,7 @@ fn a_spike_is_told_with_what_the_machine_did_and_a_quiet_one_with_nothing() {
     let named: Vec<_> = differs(0).iter().map(|one| one["what"].clone()).collect();
     assert_eq!((named, differs(1)), (vec!["stolen CPU time".into(), "other containers".into()], vec![]));
 
-    let shown = dunnage.run("report DIR").stdout;
+    let shown = dunnage.run("report DIR --full").stdout;
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     let first = &found["samples"][0];
     let place = match first["predecessor"].as_str() {

@@ -17,6 +17,7 @@ use super::wire::{
 use crate::experiment::Experiment;
 use crate::outcome::{Failure, Outcome, Sample};
 use crate::plan::{Cell, Plan};
+use crate::units::Nanos;
 
 /// One sample with its place in the run, as written and as read.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,6 +96,8 @@ pub struct Recorded {
     pub cut: bool,
     /// Whether the plan was begun anew after an interruption.
     pub resumed: bool,
+    /// From the beginning of its first sample to that of its last.
+    pub lasted: Option<Nanos>,
 }
 
 impl Recorded {
@@ -149,6 +152,8 @@ struct Part {
     missing: Vec<(String, String)>,
     /// Lines that could not be read.
     damaged: usize,
+    /// When its first and its last sample began, in nanoseconds since 1970.
+    began: Option<(u64, u64)>,
 }
 
 /// Reasons that are kept.
@@ -185,9 +190,13 @@ pub fn read(source: &Source) -> Result<Recorded> {
         damaged: 0,
         cut,
         resumed: false,
+        lasted: None,
         environment,
         plan,
     };
+    let began = parts.iter().filter_map(|part| part.began);
+    let began = began.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+    recorded.lasted = began.and_then(|(first, last)| Some(Nanos(last.checked_sub(first)? as i64)));
     let mut begun = vec![false; rounds];
     for part in parts {
         let mut values = part.values.as_slice();
@@ -338,6 +347,8 @@ fn parse_line(line: &[u8], wanted: &[&'static Experiment], part: &mut Part) {
 fn sample_line(line: &[u8], wanted: &[&'static Experiment], part: &mut Part) -> Option<Item> {
     let line: SampleLine = serde_json::from_slice(line).ok()?;
     let (cell, round, position) = (line.cell, line.round, line.position);
+    let (first, last) = part.began.unwrap_or((line.started, line.started));
+    part.began = Some((first.min(line.started), last.max(line.started)));
     let cells = wanted.len();
     let wanted = wanted.get(cell)?;
     let (predecessor, treatment) = (line.predecessor, line.treatment);

@@ -6,7 +6,9 @@ use serde::Serialize;
 
 use super::summary::{in_words, summary};
 use super::{picture, words};
-use crate::document::{Block, Cell, Column, Document, Findings, Item, Look, Section, Table, Tone};
+use crate::document::{
+    Block, Cell, Column, Document, Extent, Findings, Item, Look, Section, Table, Tone, fitted, in_a_line,
+};
 use crate::report::head;
 use crate::report::model::Metric;
 use crate::report::text::{capital, clean, confidence, in_brackets, in_percent};
@@ -15,6 +17,9 @@ use crate::units::counted;
 use crate::verdict::Kind;
 
 const SIDES: [&str; 2] = ["old", "new"];
+
+/// Subjects whose verdicts have room beside the answer.
+const GLANCE: usize = 14;
 
 /// What is serialised: what was found, and what it comes to.
 #[derive(Serialize)]
@@ -66,6 +71,49 @@ impl Findings for Comparison {
         ));
         document.sections = sections;
         document
+    }
+
+    /// What changed, whether it can be put down to a subject, and what is open.
+    fn brief(&self, look: &Look) -> Option<Document> {
+        let mut document = Document::titled("What changed from old to new");
+        for (side, runs) in SIDES.into_iter().zip(&self.sides) {
+            let more = if runs.len() > 1 {
+                format!("; and {} more", counted(runs.len() - 1, "run"))
+            } else {
+                String::new()
+            };
+            document.fact(side, &format!("{}{more}", runs.first().map_or(String::new(), in_short)));
+        }
+        let differs = self.differences.iter().map(|one| {
+            let tone = if one.meaning.is_not_comparable() { Tone::Alarm } else { Tone::Plain };
+            let subjects = in_brackets(&one.subjects.join(", "));
+            Item::of(format!("{}{subjects}: {} → {}", one.what, one.old, one.new))
+                .marked(tone, one.meaning.name())
+        });
+        let differs = in_a_line(look, differs).into_iter().map(|item| (3, item));
+        let told = summary(self).into_iter().map(|text| (0, Item::of(capital(&text))));
+        let notices = self.notices.iter().map(|notice| (1, Item::of(capital(notice))));
+        let open = |(kind, text): (Kind, String)| (!kind.is_difference()).then(|| (4, Item::of(text)));
+        let open = self.experiments.iter().flat_map(in_words).filter_map(open);
+        let points: Vec<(usize, Item)> = told.chain(notices).chain(open).chain(differs).collect();
+        let glances = self.experiments.iter().map(glance).filter(|table| table.rows.len() <= GLANCE);
+        let glances: Vec<Block> = glances.map(Block::Table).collect();
+        Some(fitted(look, &points, |items, left_out| {
+            let (around, answers): (Vec<Item>, Vec<Item>) =
+                items.into_iter().partition(|item| !item.mark.is_empty());
+            let mut document = document.clone();
+            document.answer = vec![Block::List(answers)];
+            document.answer.extend(glances.first().filter(|_| glances.len() == 1).cloned());
+            document.answer.extend(Block::titled("What differs around them", vec![Block::List(around)]));
+            let more = if left_out > 0 {
+                format!("{left_out} more points, all values")
+            } else {
+                "All values".into()
+            };
+            let all = format!("{more} and tables: `dunnage compare … --full`.");
+            document.answer.extend((look.extent == Extent::Brief).then(|| Block::note(all)));
+            document
+        }))
     }
 }
 

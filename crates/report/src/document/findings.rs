@@ -8,12 +8,14 @@ use super::Document;
 /// How a document for people looks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
-    /// Columns; fewer than 80 count as 80.
+    /// Columns; fewer than 40 count as 40.
     pub width: usize,
     /// Whether colours help.
     pub style: Style,
     /// What drawings are made of.
     pub glyphs: Glyphs,
+    /// How much of it a terminal shows.
+    pub extent: Extent,
     /// Where what is shown lies, as the person would type it.
     pub place: String,
 }
@@ -21,7 +23,13 @@ pub struct Look {
 impl Default for Look {
     /// What any pipe can take.
     fn default() -> Look {
-        Look { width: 80, style: Style::Plain, glyphs: Glyphs::Unicode, place: "DIR".into() }
+        Look {
+            width: 80,
+            style: Style::Plain,
+            glyphs: Glyphs::Unicode,
+            extent: Extent::Full,
+            place: "DIR".into(),
+        }
     }
 }
 
@@ -43,6 +51,16 @@ pub enum Glyphs {
     Ascii,
 }
 
+/// How much of a document a terminal shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Extent {
+    /// The answer, in a screen.
+    #[default]
+    Brief,
+    /// Everything.
+    Full,
+}
+
 /// What a verb found: a document for people, and itself for programs.
 pub trait Findings {
     /// Name and version of the shape in which programs get it.
@@ -50,6 +68,12 @@ pub trait Findings {
 
     /// What people read.
     fn document(&self, look: &Look) -> Document;
+
+    /// The answer alone, in a screen, and where the rest is; none where the document is no longer than that.
+    fn brief(&self, look: &Look) -> Option<Document> {
+        let _ = look;
+        None
+    }
 
     /// What programs read, which is what was found.
     fn data(&self) -> impl Serialize;

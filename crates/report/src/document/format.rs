@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Document, Findings, Look, html, json, markdown, terminal};
+use super::{Document, Extent, Findings, Look, html, json, markdown, terminal};
 
 /// What was found, in the format with this name; none where there is no such format of it.
 pub fn shown<F: Findings>(findings: &F, format: &str, look: &Look) -> Option<String> {
@@ -26,6 +26,19 @@ pub struct Format {
     pub description: &'static str,
     /// What makes it of the document; none where it is the findings themselves.
     render: Option<fn(&Document, &Look) -> String>,
+    /// What it does with the answer alone.
+    brief: Brief,
+}
+
+/// What a format does with the answer alone.
+#[derive(Clone, Copy)]
+enum Brief {
+    /// It shows that, unless everything is asked for.
+    Alone,
+    /// It begins with it.
+    First,
+    /// It has its own first screen.
+    Unused,
 }
 
 /// Every format that all verbs have, the one for people first.
@@ -34,30 +47,40 @@ pub static FORMATS: [Format; 4] = [
         name: "terminal",
         description: "what a person reads at a terminal",
         render: Some(terminal::render),
+        brief: Brief::Alone,
     },
     Format {
         name: "html",
         description: "one page for a browser: the answer in a screen, then everything behind it; one file, no network",
         render: Some(html::render),
+        brief: Brief::Unused,
     },
     Format {
         name: "md",
         description: "for an issue, a wiki or a comment, in GitHub's Markdown",
         render: Some(markdown::render),
+        brief: Brief::First,
     },
     Format {
         name: "json",
         description: "everything that was found, with its numbers, for other programs",
         render: None,
+        brief: Brief::Unused,
     },
 ];
 
 impl Format {
     /// What was found, in this format.
     pub fn render<F: Findings>(&self, findings: &F, look: &Look) -> String {
-        match self.render {
-            Some(render) => render(&findings.document(look), look),
-            None => json::render(findings),
-        }
+        let Some(render) = self.render else { return json::render(findings) };
+        let brief = match self.brief {
+            Brief::Alone if look.extent == Extent::Brief => findings.brief(look),
+            Brief::First => {
+                let all = Look { extent: Extent::Full, ..look.clone() };
+                findings.brief(&all).map(|brief| findings.document(look).led_by(brief))
+            }
+            _ => None,
+        };
+        render(&brief.unwrap_or_else(|| findings.document(look)), look)
     }
 }

@@ -7,7 +7,8 @@
 //! believed goes to [`Document::alarms`], which every format shows first. Findings become cells through [`Cell`]'s
 //! constructors, so that a number never travels without its unit and interval: [`Column::measured`] takes a whole
 //! column of estimates and brings them to one unit. Then [`Findings`] joins the builder with the findings themselves,
-//! which are what JSON holds: they derive `Serialize`.
+//! which are what JSON holds: they derive `Serialize`. What a terminal shows first is a smaller document of the same
+//! findings, [`Findings::brief`], which [`fitted`] keeps to a screen.
 //!
 //! **A new format** needs a renderer: a function of a document, and a line in [`FORMATS`].
 //!
@@ -22,12 +23,14 @@ pub(crate) mod json;
 pub mod markdown;
 pub(crate) mod page;
 mod rounds;
+mod screen;
 mod table;
 pub(crate) mod terminal;
 
-pub use findings::{Findings, Glyphs, Look, Style};
+pub use findings::{Extent, Findings, Glyphs, Look, Style};
 pub use format::{FORMATS, Format, csv, shown};
 pub use rounds::{Drawing, Rounds};
+pub use screen::{fitted, in_a_line};
 pub use table::{Cell, Cells, Column, Drawn, Measured, Need, Row, Table};
 
 use crate::report::picture::Picture;
@@ -187,6 +190,13 @@ impl Document {
         if !text.is_empty() {
             self.head.push((clean(name), clean(text)));
         }
+    }
+
+    /// The same with the answer of another document before its own.
+    fn led_by(mut self, brief: Document) -> Document {
+        let at_length = std::mem::replace(&mut self.answer, brief.answer);
+        self.sections.insert(0, Section::of("At length", at_length));
+        self
     }
 }
 

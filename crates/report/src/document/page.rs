@@ -32,7 +32,7 @@ impl Page {
     /// An empty page.
     pub fn new(look: &Look) -> Page {
         let (text, left_out) = (String::new(), Vec::new());
-        Page { text, width: look.width.max(80), style: look.style, glyphs: look.glyphs, left_out }
+        Page { text, width: look.width.max(40), style: look.style, glyphs: look.glyphs, left_out }
     }
 
     /// Adds a line of pieces; what does not fit is cut.
@@ -45,6 +45,7 @@ impl Page {
             room -= width(&text).min(room);
             self.piece(*tone, &text);
         }
+        self.text.truncate(self.text.trim_end_matches(' ').len());
         self.text.push('\n');
     }
 
@@ -151,6 +152,7 @@ fn ascii(letter: char) -> char {
         '…' => '~',
         '▁'..='█' => char::from(b'1' + (letter as u32 - '▁' as u32) as u8),
         '÷' => '/',
+        '±' => '~',
         _ => '?',
     }
 }

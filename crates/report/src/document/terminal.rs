@@ -286,6 +286,11 @@ fn narrow(page: usize, part: &mut [Laid]) {
         let Some(widest) = can.max_by_key(|one| one.width) else { break };
         widest.width -= over.min(widest.width - widest.least).min(8);
     }
+    // A label that is broken reads better than a number that is cut.
+    let over = taken(part, |one| one.width).saturating_sub(page);
+    if let Some(first) = part.first_mut().filter(|one| one.kind == Cells::Words) {
+        first.width -= over.min(first.width.saturating_sub(NARROW));
+    }
 }
 
 /// Some columns of a table that have room beside each other.

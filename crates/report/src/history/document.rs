@@ -4,15 +4,17 @@ use serde::Serialize;
 
 use super::{csv, words};
 use crate::document::{
-    Block, Cell, Column, Document, Drawn, Findings, Item, Look, Row, Section, Table, Tone,
+    Block, Cell, Column, Document, Drawn, Extent, Findings, Item, Look, Row, Section, Table, Tone, fitted,
 };
 use crate::report::text::{confidence, in_brackets, number};
 use crate::units::counted;
 use crate::verdict::Kind;
-use dunnage_analysis::history::{History, Series, Value};
+use dunnage_analysis::history::{Change, History, Series, Value};
 
 /// With so few cells there is room for each run.
 const FEW: usize = 3;
+/// Lines of courses for which there is room beside the answer.
+const COURSES: usize = 24;
 /// Letters of a drawn course at most.
 const COURSE: usize = 40;
 
@@ -47,10 +49,8 @@ impl Findings for Histories {
             let before = || self.histories[..index].iter().flat_map(|one| &one.notices);
             let notices = history.notices.iter().filter(|notice| before().all(|told| told != *notice));
             document.answer.push(Block::List(notices.map(|text| Item::of(text).named("note")).collect()));
-            let same = |one: &Series, other: &Series| {
-                (one.experiment, one.metric, &one.setting) == (other.experiment, other.metric, &other.setting)
-            };
-            let tables = history.series.chunk_by(same).map(|group| Block::Table(courses(history, group)));
+            let tables =
+                history.series.chunk_by(same_metric).map(|group| Block::Table(courses(history, group)));
             document.answer.extend(tables);
             let mut section = |name: &str, blocks: Vec<Block>| {
                 let title = format!("{name}{of}");
@@ -73,6 +73,59 @@ impl Findings for Histories {
         }
         document
     }
+
+    /// Where levels changed, the largest change first; that none did where none did.
+    fn brief(&self, look: &Look) -> Option<Document> {
+        let of_all: Vec<String> = self.histories.iter().map(title).collect();
+        let document = Document::titled(&of_all.join("; "));
+        let mut points: Vec<(usize, Item)> = Vec::new();
+        for history in &self.histories {
+            let of =
+                if self.histories.len() > 1 { format!("on {}: ", history.machine) } else { String::new() };
+            let mut changes: Vec<(&Series, &Change)> = history
+                .series
+                .iter()
+                .flat_map(|one| one.changes.iter().map(move |change| (one, change)))
+                .collect();
+            let size = |change: &Change| (change.levels.1 / change.levels.0).ln().abs();
+            changes.sort_by(|(_, one), (_, other)| size(other).total_cmp(&size(one)));
+            let still = history.series.iter().filter(|one| one.changes.is_empty()).count();
+            let all = counted(history.series.len(), "cell");
+            let none = format!("{of}no change found in {still} of {all}, {}", how(history));
+            let told = changes.iter().map(|(series, change)| {
+                let tone = Tone::of(change.verdict);
+                let text = format!("{of}{}", words::sentence(series, change, &history.points));
+                (
+                    usize::from(change.verdict == Kind::Same),
+                    Item::of(text).marked(tone, change.verdict.word()),
+                )
+            });
+            points.extend(told);
+            points.extend((still > 0).then(|| (0, Item::of(none))));
+            points.extend(history.notices.iter().map(|text| (2, Item::of(text).named("note"))));
+        }
+        let courses =
+            |only: &History| only.series.chunk_by(same_metric).map(|group| courses(only, group)).collect();
+        let mut tables: Vec<Table> =
+            self.histories.first().filter(|_| self.histories.len() == 1).map_or(Vec::new(), courses);
+        if tables.iter().map(|table| table.rows.len() + 3).sum::<usize>() > COURSES {
+            tables.clear();
+        }
+        Some(fitted(look, &points, |items, left_out| {
+            let mut document = document.clone();
+            document.answer = vec![Block::List(items)];
+            document.answer.extend(tables.iter().cloned().map(Block::Table));
+            let more = if left_out > 0 { format!("{left_out} more points, the") } else { "The".into() };
+            let all = format!("{more} course of each cell and the runs: `dunnage history … --full`.");
+            document.answer.extend((look.extent == Extent::Brief).then(|| Block::note(all)));
+            document
+        }))
+    }
+}
+
+/// Whether two series are of one metric in one setting.
+fn same_metric(one: &Series, other: &Series) -> bool {
+    (one.experiment, one.metric, &one.setting) == (other.experiment, other.metric, &other.setting)
 }
 
 fn title(history: &History) -> String {

@@ -16,7 +16,7 @@ pub mod series;
 pub mod summary;
 pub(crate) mod words;
 
-pub use crate::document::{Glyphs, Look, Style};
+pub use crate::document::{Extent, Glyphs, Look, Style};
 pub use dunnage_analysis::text;
 use serde::Serialize;
 
@@ -110,5 +110,9 @@ impl Findings for Report {
 
     fn document(&self, look: &Look) -> Document {
         document::document(self, look)
+    }
+
+    fn brief(&self, look: &Look) -> Option<Document> {
+        Some(document::brief(self, look))
     }
 }

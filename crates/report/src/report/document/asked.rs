@@ -30,22 +30,24 @@ pub(super) fn predicted(report: &Report) -> Vec<Block> {
             counted(all.len(), "prediction"),
             told.join(", ")
         )),
-        Block::List(all.iter().map(outcome).collect()),
+        Block::List(all.iter().map(|one| outcome(one, REASONS)).collect()),
         Block::folded("Every step, and what was found", vec![Block::Table(steps(all))]),
     ]
 }
 
-fn outcome(prediction: &Prediction) -> Item {
+/// What came of a prediction, with as many reasons.
+pub(super) fn outcome(prediction: &Prediction, reasons: usize) -> Item {
     // Of what held, nothing more needs to be said; what did not hold comes before what is open.
     let of = |came: Came| prediction.links.iter().filter(move |link| link.came == came);
     let told: Vec<&PredictedLink> = of(Came::DidNotHold).chain(of(Came::NotDecided)).collect();
     let item =
         Item::of(format!("`{}`", prediction.text)).marked(tone(prediction.came), prediction.came.words());
-    let item = told.iter().take(REASONS).fold(item, |item, link| {
+    let item = told.iter().take(reasons).fold(item, |item, link| {
         let setting = in_brackets(&link.values);
         item.detail(format!("`{}`{setting} {}: {}", link.text, link.came.words(), link.because))
     });
-    match told.len().saturating_sub(REASONS) {
+    match told.len().saturating_sub(reasons) {
+        _ if reasons == 0 => item,
         0 => item,
         more => item.detail(format!("{more} more in the table below")),
     }

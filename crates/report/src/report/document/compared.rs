@@ -5,14 +5,17 @@ use dunnage_analysis::group::in_groups;
 
 use crate::document::{Block, Cell, Cells, Column, Drawn, Item, Row as Line, Table, Tone};
 use crate::plan::Relation;
-use crate::report::model::{Experiment, Job, JobShare, Row, Told};
+use crate::report::model::{Experiment, Job, JobShare, Row, Setting, Told};
 use crate::report::ranking::{Place, places};
 use crate::report::text::{
-    after_comma, decimals, estimated, in_percent, listed, number, percent, with_interval,
+    after_comma, decimals, estimated, in_brackets, in_percent, listed, number, percent, with_interval,
 };
 use crate::stats::Estimate;
 use crate::units::Unit;
 use crate::verdict::{Finding, Kind, Verdict};
+
+/// So many subjects of a layer are told together.
+const FEW: usize = 4;
 
 /// A table that begins with who it is about.
 fn of_subjects(title: String, rows: &[&Row]) -> Table {
@@ -246,6 +249,30 @@ pub(super) fn floor_shares(experiment: &Experiment, setting: usize) -> Option<Bl
     });
     let items: Vec<Item> = items.collect();
     (!items.is_empty()).then_some(Block::List(items))
+}
+
+/// The same in a sentence: each runtime, and from which to which it goes with engines.
+pub(super) fn floor_shares_in_short(experiment: &Experiment) -> Option<String> {
+    let of_setting = |setting: &Setting| {
+        let rows = setting.ladders.first().map_or(&[][..], |ladder| &ladder.rows).iter();
+        let rows = rows.filter(|row| row.variant_of.is_none() && !row.is_suspect(0));
+        let told = rows.filter_map(|row| Some((row, row.floor_share?.value)));
+        let groups = in_groups(told, |(row, _)| row.layer).into_iter().map(|(layer, all)| {
+            let (low, high) = all
+                .iter()
+                .fold((f64::INFINITY, 0.0f64), |(low, high), (_, one)| (low.min(*one), high.max(*one)));
+            match all.len() {
+                FEW.. => format!("{layer}s {} to {}", percent(low), percent(high)),
+                _ => {
+                    listed(all.iter().map(|(row, share)| format!("{} {}", row.label, percent(*share))), ", ")
+                }
+            }
+        });
+        let told = listed(groups, ", ");
+        (!told.is_empty()).then(|| format!("{told}{}", in_brackets(&setting.values)))
+    };
+    let told = listed(experiment.settings.iter().filter_map(of_setting), "; ");
+    (!told.is_empty()).then(|| format!("kernel's share: {told}"))
 }
 
 /// Whether a relation belongs to a group.

@@ -2,6 +2,7 @@
 //! itself with how to repeat it.
 
 mod asked;
+mod brief;
 mod compared;
 mod own;
 mod published;
@@ -16,7 +17,8 @@ use dunnage_analysis::group::in_groups;
 
 use crate::distinct;
 use crate::document::{Block, Document, Item, Look, Section, Tone};
-use crate::report::text::{capital, clean, in_brackets, in_shell, percent, with_interval};
+use crate::report::text::{capital, clean, estimated, in_brackets, in_shell, percent, with_interval};
+use crate::stats::Estimate;
 use crate::units::counted;
 use crate::verdict::Warning;
 
@@ -28,6 +30,8 @@ const DEAREST: usize = 4;
 const IN_FULL: usize = 10;
 /// What fits into a column beside others, in letters.
 const SHORT: usize = 12;
+
+pub(super) use brief::brief;
 
 /// The report as a document.
 pub(super) fn document(report: &Report, look: &Look) -> Document {
@@ -173,12 +177,12 @@ fn dearest(experiment: &Experiment) -> Vec<String> {
         let rung = |one: &'_ Priced| {
             let price = one.amount(metric.name)?.price;
             let costs = price.interval.is_some_and(|interval| interval.low > 0.0);
-            (one.way == "ladder" && costs).then_some((one.piece, price.value))
+            (one.way == "ladder" && costs).then_some((one.piece, price))
         };
-        let mut rungs: Vec<(&str, f64)> = own.filter_map(rung).collect();
-        rungs.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+        let mut rungs: Vec<(&str, Estimate)> = own.filter_map(rung).collect();
+        rungs.sort_by(|(_, one), (_, other)| other.value.total_cmp(&one.value));
         let told = rungs.iter().take(DEAREST);
-        let told = told.map(|(piece, price)| format!("{piece} {}", with_interval(metric.unit, *price, None)));
+        let told = told.map(|(piece, price)| format!("{piece} {}", estimated(metric.unit, price)));
         let told: Vec<_> = told.collect();
         (!told.is_empty()).then(|| format!("dearest pieces of {}, {}: {}", place.0, place.1, told.join(", ")))
     };

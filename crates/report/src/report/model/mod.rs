@@ -33,6 +33,7 @@ pub use crate::record::Order;
 use crate::report::predicted::Prediction;
 use crate::report::summary::{Meaning, Sentence};
 use crate::report::text::in_shell;
+use crate::units::Nanos;
 use crate::verdict::table::ExperimentTable;
 use crate::verdict::{Spikes, Sum, Verdict, Warning};
 
@@ -46,6 +47,9 @@ pub struct Report {
     pub dunnage: String,
     /// When it began, RFC 3339, in UTC.
     pub started: String,
+    /// From its first sample to its last, where nothing interrupted it.
+    #[serde(skip)]
+    pub lasted: Option<Nanos>,
     /// The words of the command line that began it.
     #[serde(serialize_with = "command_line")]
     pub command: Vec<String>,

@@ -1,20 +1,25 @@
-//! Which subject of a layer takes the least, or has the most of what a person wishes for, on each ladder and in each setting: one that beats every other,
-//! directly or by way of the baseline, or those that none was shown to beat.
+//! Which subject of a layer is the quickest, takes the least, or has the most of what a person wishes for, on each ladder and
+//! in each setting: one that beats every other, directly or by way of the baseline, or those that none was shown to beat.
 
 use std::collections::BTreeSet;
 
-use super::{Decided, Finding, One, Sentence, Topic, findings, group, takes};
+use dunnage_analysis::group::in_groups;
+
+use super::{Decided, Finding, One, Sentence, Topic, findings, group, is_hidden, is_open, takes};
 use crate::distinct;
 use crate::experiment::Setting;
 use crate::plan::{Ladder, Layer};
-use crate::report::text::joined;
-use crate::units::Better;
+use crate::report::text::{in_brackets, joined};
+use crate::units::{Better, Unit};
+use crate::verdict::Verdict;
 
-/// What is known of a choice in a setting.
+/// What is known of a choice in the settings in which it comes out alike.
 struct Choice<'a> {
-    setting: &'a Setting,
+    settings: Vec<&'a Setting>,
     /// Those which no other was shown to beat: the one that takes the least, or those among which it is.
     subjects: Vec<usize>,
+    /// All others.
+    losers: BTreeSet<usize>,
     /// How they compare with each other.
     open: Vec<&'a Finding>,
     /// What shows that the others take more, the next one first; of one that takes the least, by setting.
@@ -63,10 +68,16 @@ impl<'a> One<'a> {
         for setting in distinct(inside.iter().map(|finding| self.setting_of(finding))) {
             let own = inside.iter().copied().filter(|finding| self.setting_of(finding) == setting);
             let Some(choice) = self.in_one(setting, &own.collect::<Vec<_>>()) else { continue };
-            let is_same =
-                |known: &&mut Choice<'_>| known.subjects.len() == 1 && known.subjects == choice.subjects;
+            let is_same = |known: &&mut Choice<'_>| {
+                known.subjects == choice.subjects
+                    && (known.subjects.len() == 1 || known.losers == choice.losers)
+            };
             match all.iter_mut().find(is_same) {
-                Some(known) => known.over.extend(choice.over),
+                Some(known) => {
+                    known.settings.extend(choice.settings);
+                    known.open.extend(choice.open);
+                    known.over.extend(choice.over);
+                }
                 None => all.push(choice),
             }
         }
@@ -97,16 +108,19 @@ impl<'a> One<'a> {
         let mut over: Vec<Decided<'_>> = beats.iter().map(|one| one.shown).collect();
         let rest: Vec<Decided<'_>> = beats.iter().filter_map(|one| one.by_way_of).collect();
         let is_among = |finding: &&Finding| self.ends(finding).iter().all(|end| subjects.contains(end));
-        let open = own.iter().copied().filter(is_among).chain(findings(&rest)).collect();
+        let mut open: Vec<&Finding> = own.iter().copied().filter(is_among).collect();
+        let is_known =
+            |finding: &&Finding| is_open(finding) || is_hidden(finding) || finding.verdict == Verdict::Same;
         let is_told = match subjects.len() {
             1 => losers.len() + 1 == all.len(),
-            // Where nobody is shown to take more, there is no choice to narrow down.
-            many => many > 1 && !over.is_empty(),
+            // Where no verdict was given, nothing was tried.
+            many => many > 1 && (!over.is_empty() || (!open.is_empty() && open.iter().all(is_known))),
         };
+        open.extend(findings(&rest));
         if subjects.len() == 1 {
             over.extend(rest);
         }
-        is_told.then(|| Choice { setting, subjects, open, over: vec![over] })
+        is_told.then(|| Choice { settings: vec![setting], subjects, losers, open, over: vec![over] })
     }
 
     /// Those that no comparison sets beside each other are told apart where their differences from the baseline, which
@@ -163,41 +177,57 @@ impl<'a> One<'a> {
             let next_one = if is_next { ", the next" } else { "" };
             let setting = self.in_setting(self.setting_of(next.finding));
             let other = self.names(layer, ladder, &[other]).concat();
-            Some(format!("by {} before {other}{next_one}{setting}", next.absolute()))
+            Some((format!("before {other}{next_one}"), format!("{}{setting}", next.absolute())))
         };
-        let leads: Vec<String> = choice.over.iter().filter_map(lead).collect();
+        let leads = in_groups(choice.over.iter().filter_map(lead), |(before, _)| before.clone()).into_iter();
+        let leads = leads.map(|(before, all)| {
+            let sizes: Vec<String> = all.into_iter().map(|(_, size)| size).collect();
+            format!("by {} {before}", joined(&sizes, "and"))
+        });
+        let leads: Vec<String> = leads.collect();
         let by = if leads.is_empty() { String::new() } else { format!(": {}", joined(&leads, "and")) };
         let text = format!(
             "of the {}, {} {} (`{}`){by}",
             group(layer, ladder),
             self.names(layer, ladder, &[subject]).concat(),
-            takes(first, "takes the least", "has the most"),
+            takes(first, ["is the quickest", "takes the least", "has the most"]),
             first.about.metric
         );
         let rests_on = choice.over.iter().flat_map(|over| findings(over)).collect();
         Some(self.sentence(Topic::Choice, text, rests_on))
     }
 
-    /// That which of several takes the least is open; none of the others does.
+    /// That several cannot be told apart; none of the others takes as little.
     fn among(&self, layer: Layer, ladder: Ladder, choice: &Choice<'_>) -> Sentence {
-        let names = self.names(layer, ladder, &choice.subjects);
+        let names = joined(&self.names(layer, ladder, &choice.subjects), "and");
         let over = choice.over.concat();
-        let loser = |one: &Decided<'_>| {
-            let [subject, against] = self.ends(one.finding);
-            if one.finding.kind().is_worse() { subject } else { against }
-        };
-        let losers: BTreeSet<usize> = over.iter().map(loser).collect();
-        let losers = self.names(layer, ladder, &losers.into_iter().collect::<Vec<_>>());
-        let takes = |less, more| over.first().map_or(less, |one| takes(one.finding, less, more));
+        let mut rests_on = choice.open.clone();
+        rests_on.extend(findings(&over));
+        let is_among = |one: &&&Finding| self.ends(one).iter().all(|end| choice.subjects.contains(end));
+        let mut among = choice.open.iter().filter(is_among).peekable();
+        let are_same = among.peek().is_some() && among.all(|one| one.verdict == Verdict::Same);
+        let alike = if are_same { "differ by nothing that matters" } else { "cannot be told apart" };
+        let values: Vec<String> = choice.settings.iter().filter_map(|one| self.values(one)).collect();
         let text = format!(
-            "of the {}{}, which of {} {} is not decided; {} {} than at least one of them",
+            "of the {}, {names} {alike}{}",
             group(layer, ladder),
-            self.in_setting(choice.setting),
-            joined(&names, "and"),
-            takes("takes the least", "has the most"),
-            joined(&losers, "and"),
-            if losers.len() == 1 { takes("takes more", "has less") } else { takes("take more", "have less") }
+            in_brackets(&joined(&values, "and"))
         );
-        self.sentence(Topic::Choice, text, [choice.open.clone(), findings(&over)].concat())
+        let losers: Vec<usize> = choice.losers.iter().copied().collect();
+        let behind = rests_on.first().filter(|_| !losers.is_empty()).map(|one| {
+            let verb = match (one.about.unit, one.about.better, losers.len()) {
+                (Unit::Seconds, Better::Less, 1) => "is slower",
+                (Unit::Seconds, Better::Less, _) => "are slower",
+                (_, Better::More, 1) => "has less",
+                (_, Better::More, _) => "have less",
+                (.., 1) => "takes more",
+                _ => "take more",
+            };
+            format!(
+                "; {} {verb} than at least one of them",
+                joined(&self.names(layer, ladder, &losers), "and")
+            )
+        });
+        self.sentence(Topic::Choice, text + &behind.unwrap_or_default(), rests_on)
     }
 }

@@ -76,7 +76,7 @@ impl<'a> One<'a> {
                 "what a layer adds is more than {share} of the time of a program that makes the first of these {what}s every {always} or more often, and less than {share} where it makes one every {never} or more rarely, as long as the {what} itself is all that changes"
             ),
             Event::Once(what) => format!(
-                "what a layer adds is more than {share} of a job of up to {always} for each {what}, and less than {share} of one of {never} and more, as long as jobs wait for each {what}, one after the other, and compute inside as fast as outside"
+                "a {what} adds less than {share} to jobs longer than {never}, and more than {share} to jobs shorter than {always}, where jobs wait for one {what} each and compute inside as fast as outside"
             ),
             Event::Whole | Event::Works => return None,
         };

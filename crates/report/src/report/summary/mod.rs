@@ -24,7 +24,7 @@ use crate::plan::{Comparison, Ladder, Layer, Plan, Relation};
 use crate::record::Recorded;
 use crate::report::text::{clean, estimated, joined};
 use crate::stats::{Estimate, Interval};
-use crate::units::Better;
+use crate::units::{Better, Unit};
 use crate::verdict::{About, Analysis, Finding, Verdict};
 
 /// What findings mean for a decision, in a sentence without its end.
@@ -271,9 +271,13 @@ fn is_open(finding: &Finding) -> bool {
     matches!(finding.verdict, Verdict::Undecided { .. })
 }
 
-/// Words by what a person wishes for of a finding's metric: for less of it, or for more.
-fn takes<'a>(finding: &Finding, less: &'a str, more: &'a str) -> &'a str {
-    if finding.about.better == Better::More { more } else { less }
+/// Words by what a person wishes for of a finding's metric: for less time, for less of something else, or for more.
+fn takes<'a>(finding: &Finding, [time, less, more]: [&'a str; 3]) -> &'a str {
+    match (finding.about.better, finding.about.unit) {
+        (Better::More, _) => more,
+        (_, Unit::Seconds) => time,
+        _ => less,
+    }
 }
 
 /// A layer as the subject of a sentence.

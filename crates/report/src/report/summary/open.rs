@@ -11,6 +11,10 @@ use crate::verdict::{Finding, HOPELESS, Verdict};
 /// Pairs that are named as examples of what is open.
 const EXAMPLES: usize = 3;
 
+fn is_are(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "is" } else { "are" })
+}
+
 impl<'a> One<'a> {
     /// Of the highest layer that was compared, the cell with the value that is the largest multiple of its median. With
     /// n values, the largest exceeds the quantile q with probability 1 − qⁿ, whatever the distribution.
@@ -73,12 +77,12 @@ impl<'a> One<'a> {
                 metric.into_iter().chain(self.values(self.setting_of(finding))).collect();
             format!("{} against {}{}", about.subject, about.against, in_brackets(&place.join(", ")))
         };
-        let mut text =
-            format!("not resolved in {}, of {}:", self.name, counted(self.findings.len(), "comparison"));
+        let of = format!("of {} of {}", counted(self.findings.len(), "comparison"), self.name);
+        let mut text = String::new();
         if !open.is_empty() {
             let named: Vec<String> = open.iter().take(EXAMPLES).map(name).collect();
-            let such = if open.len() > EXAMPLES { "such as " } else { "" };
-            text.push_str(&format!(" {} not decided, {such}{}", open.len(), joined(&named, "and")));
+            let such = if open.len() > EXAMPLES { ", such as " } else { ": " };
+            text.push_str(&format!("{of}, {} undecided{such}{}", is_are(open.len()), joined(&named, "and")));
         }
         // As many as half of them need: what it takes to decide the last one would frighten off.
         if let Some(rounds) = needed.get(needed.len() / 2) {
@@ -89,11 +93,8 @@ impl<'a> One<'a> {
             text.push_str(&format!("; a new run of {} might decide {decided}", counted(*rounds, "round")));
         }
         if !hidden.is_empty() {
-            let and = if open.is_empty() { "" } else { "; and" };
-            text.push_str(&format!(
-                "{and} {} with a difference that does not rise above the noise floor",
-                hidden.len()
-            ));
+            let of = if open.is_empty() { format!("{of}, ") } else { "; ".to_owned() };
+            text.push_str(&format!("{of}{} decided, but not above the noise floor", is_are(hidden.len())));
         }
         Some(self.sentence(Topic::Open, text, [open, hidden].concat()))
     }

@@ -103,27 +103,24 @@ impl<'a> One<'a> {
         let size =
             |one: Decided<'_>| format!("{}{}", one.absolute(), self.in_setting(self.setting_of(one.finding)));
         let sizes = |all: Vec<Decided<'_>>| joined(&all.into_iter().map(size).collect::<Vec<_>>(), "and");
-        let takes = |less, more| takes(first, less, more);
+        let first_metric = first.about.metric;
         let beside = match known {
             First::Reversed => {
                 let reversed = own.iter().filter_map(|(_, first)| Decided::of(first)).collect();
-                format!("but {} of `{}`, by {}", takes("more", "less"), first.about.metric, sizes(reversed))
+                let worse = takes(first, ["is slower in", "takes more of", "has less of"]);
+                format!("but {worse} `{first_metric}`, by {}", sizes(reversed))
             }
-            First::Same => format!("and as much of `{}`", first.about.metric),
-            First::Open => format!(
-                "and which of them {} of `{}` is not shown",
-                takes("takes less", "has more"),
-                first.about.metric
-            ),
+            First::Same => format!("and they do not differ in `{first_metric}`"),
+            First::Open => format!("and they cannot be told apart in `{first_metric}`"),
         };
         let names = named(&pairs[0]);
         let mut text = format!(
-            "of the {}, {} {} than {} of `{}`, by {}, {beside}",
+            "of the {}, {} {} `{}` than {}, by {}, {beside}",
             group(layer, ladder),
             names[0],
-            self::takes(largest.finding, "takes less", "has more"),
-            names[1],
+            takes(largest.finding, ["is quicker in", "takes less of", "has more of"]),
             largest.finding.about.metric,
+            names[1],
             sizes(own.iter().map(|(one, _)| *one).collect()),
         );
         let others: Vec<String> = pairs[1..].iter().map(|pair| named(pair).join(" and ")).collect();

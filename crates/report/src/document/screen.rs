@@ -1,0 +1,49 @@
+//! What fits a screen: of the points that could be told, as many as there is room for, the most important first.
+
+use std::collections::BTreeSet;
+
+use super::{Document, Item, Look, Style, terminal};
+use crate::report::text::wrap;
+
+/// Lines of a screen, but for the one in which a verb says where it wrote something.
+const LINES: usize = 39;
+/// Points that are tried: so many never fit.
+const TRIED: usize = 60;
+
+/// A document with as many of these points as let it fit a screen, those of the lowest rank first; they stay in their
+/// order. `whole` makes it of them and of how many were left out.
+pub fn fitted(
+    look: &Look,
+    points: &[(usize, Item)],
+    whole: impl Fn(Vec<Item>, usize) -> Document,
+) -> Document {
+    let look = Look { style: Style::Plain, ..look.clone() };
+    let of = |chosen: &BTreeSet<usize>| {
+        let items = chosen.iter().map(|&index| points[index].1.clone()).collect();
+        whole(items, points.len() - chosen.len())
+    };
+    let mut order: Vec<usize> = (0..points.len()).collect();
+    order.sort_by_key(|&index| points[index].0);
+    let mut chosen = BTreeSet::new();
+    for index in order.into_iter().take(TRIED) {
+        chosen.insert(index);
+        if terminal::render(&of(&chosen), &look).lines().count() > LINES {
+            chosen.remove(&index);
+        }
+    }
+    of(&chosen)
+}
+
+/// Points of one line each: of what does not fit, the beginning.
+pub fn in_a_line(look: &Look, items: impl IntoIterator<Item = Item>) -> Vec<Item> {
+    let items: Vec<Item> = items.into_iter().collect();
+    let room =
+        |of: fn(&Item) -> &String| items.iter().map(|item| of(item).chars().count()).max().unwrap_or(0);
+    let taken = 6 + room(|item| &item.mark) + room(|item| &item.name);
+    let room = look.width.saturating_sub(taken).max(20);
+    let cut = |text: &str| match &wrap("", text, room)[..] {
+        [_, _, ..] => format!("{} …", wrap("", text, room - 2)[0]),
+        _ => text.to_owned(),
+    };
+    items.iter().map(|item| Item { text: cut(&item.text), ..item.clone() }).collect()
+}

@@ -1,0 +1,409 @@
+//! A run in a screen: what ran where, the ladder in one table, what findings mean for a decision, what is open, what to
+//! beware of, and where the rest is. All sentences are those of the whole report.
+
+use dunnage_analysis::group::in_groups;
+
+use super::compared::floor_shares_in_short;
+use super::{asked, dearest, lead, own, published};
+use crate::distinct;
+use crate::document::{
+    Block, Cell, Cells, Column, Document, Drawn, Extent, Item, Look, Row as Line, Table, Tone, fitted,
+    in_a_line,
+};
+use crate::plan::Relation;
+use crate::report::head;
+use crate::report::model::{Experiment, Ladder, Report, Row, Setting};
+use crate::report::summary::{Sentence, Topic};
+use crate::report::text::{clean, estimated, in_brackets, in_shell, listed, shorten, width};
+use crate::stats::Estimate;
+use crate::units::{Unit, counted};
+use crate::verdict::{About, Kind};
+
+/// Experiments that the first line names.
+const NAMED: usize = 3;
+/// The letters of a label that stay in one line.
+const LABEL: usize = 16;
+/// What a drawing takes at least.
+const DRAWING: usize = 14;
+/// Failures and suspects that have a line of their own.
+const MOST: usize = 4;
+/// The lines of a table that an experiment has of its own.
+const OWN_TABLE: usize = 22;
+
+pub(crate) fn brief(report: &Report, look: &Look) -> Document {
+    let mut document = Document::titled(&headline(report, look.width));
+    let suspects = report.suspects.iter().map(|one| {
+        let of = one.experiment.map_or(String::new(), |name| format!("{name}: "));
+        Item::of(format!("{of}{}", one.evidence)).named(one.rule)
+    });
+    document.alarms = few(in_a_line(look, suspects));
+    if report.samples == 0 {
+        let why = report.failures.first().map_or("no sample was taken", |one| one.reason.as_str());
+        document.answer.push(Block::Words(Tone::Alarm, clean(&format!("Nothing was measured: {why}"))));
+    }
+    let lead = lead(report);
+    let before = match lead {
+        Some(lead) => ladder(report, lead, look.width.max(40)).map(Block::Table),
+        None => report.experiments.first().and_then(|one| own_table(one, look)),
+    };
+    document.answer.extend(before);
+    let points = points(report, lead);
+    let always = in_a_line(look, beware(report));
+    let mut brief = fitted(look, &points, |items, left_out| {
+        let mut document = document.clone();
+        document.answer.push(Block::List(named_once(items)));
+        document.answer.push(Block::List(always.clone()));
+        if look.extent == Extent::Brief {
+            document.answer.push(Block::note(the_rest(report, look, left_out)));
+        }
+        document
+    });
+    brief.sections.extend(published::section(&report.references));
+    brief
+}
+
+/// What ran where and for how long, in a line.
+fn headline(report: &Report, width: usize) -> String {
+    let names = match report.experiments.len() {
+        many if many > NAMED => counted(many, "experiment"),
+        _ => listed(report.experiments.iter().map(|one| one.name), ", "),
+    };
+    let rounds = report.rounds;
+    let rounds = match rounds.complete == rounds.planned {
+        true => counted(rounds.planned, "round"),
+        false => format!("{} of {}", rounds.complete, counted(rounds.planned, "round")),
+    };
+    let lasted = report.lasted.map_or(String::new(), |time| format!(" in {time}"));
+    let mut line = match &report.imported {
+        Some(imported) => {
+            format!("{names} imported from {}: {}", imported.from, counted(report.samples, "sample"))
+        }
+        None => format!(
+            "{names} on {}: {rounds}{lasted}",
+            report.host.as_deref().unwrap_or("a host without a name")
+        ),
+    };
+    let day = head::started(&report.started).get(..16).map(str::to_owned);
+    let cpus = head::fact(report, "cpu_usable").and_then(|count| Some(counted(count.parse().ok()?, "CPU")));
+    let kernel = head::fact(report, "kernel").map(|release| format!("Linux {release}"));
+    for part in [day, cpus, kernel].into_iter().flatten() {
+        let longer = format!("{line} · {part}");
+        if self::width(&longer) <= width {
+            line = longer;
+        }
+    }
+    shorten(&line, width)
+}
+
+/// What stands in a column of the ladder.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    setting: &'a Setting,
+    ladder: &'a Ladder,
+    metric: usize,
+    /// Whether it stands beside the same setting as installed.
+    is_beside: bool,
+}
+
+impl<'a> Place<'a> {
+    /// The row of a subject by the name that it has as installed; below the engines both grounds are one.
+    fn row(&self, name: &str) -> Option<&'a Row> {
+        let own = self.ladder.rows.iter().filter(|row| row.variant_of.is_none());
+        let mut own = own.filter(|row| !self.is_beside || row.layer == "engine");
+        own.find(|row| name_of(self.ladder, row) == name)
+    }
+
+    fn head(&self, experiment: &Experiment, has_metrics: bool) -> String {
+        let metric = experiment.metrics[self.metric].name;
+        match (has_metrics, self.is_beside, self.setting.values.as_str()) {
+            (true, ..) | (_, false, "") => metric.to_owned(),
+            (false, true, _) => "equalised".to_owned(),
+            (false, false, setting) => setting.to_owned(),
+        }
+    }
+}
+
+fn name_of<'a>(ladder: &Ladder, row: &'a Row) -> &'a str {
+    if ladder.equalised { &row.short } else { &row.label }
+}
+
+/// A metric in a setting, on each ground.
+fn in_setting(setting: &Setting, metric: usize) -> Vec<Place<'_>> {
+    let first = setting.ladders.first().is_some_and(|ladder| ladder.equalised);
+    let place = |ladder| Place { setting, ladder, metric, is_beside: ladder.equalised != first };
+    setting.ladders.iter().map(place).collect()
+}
+
+/// The columns in the order of their importance: the first metric in every setting, as installed and equalised, or the
+/// metrics where they are of one rank or there is a single setting.
+fn places(experiment: &Experiment) -> Vec<Place<'_>> {
+    let [first, rest @ ..] = &experiment.settings[..] else { return Vec::new() };
+    let mut all = in_setting(first, 0);
+    if experiment.about.event.has_one_answer() {
+        all.extend(rest.iter().flat_map(|setting| in_setting(setting, 0)));
+    } else {
+        all.truncate(1);
+    }
+    if rest.is_empty() || all.len() == 1 {
+        let others = (1..experiment.metrics.len()).filter(|&metric| experiment.metrics[metric].decisive);
+        all.extend(others.filter_map(|metric| in_setting(first, metric).first().copied()));
+    }
+    all
+}
+
+/// What every subject takes more than the baseline, in as many settings or metrics as there is room for.
+fn ladder(report: &Report, experiment: &Experiment, room: usize) -> Option<Table> {
+    let places = places(experiment);
+    let has_metrics = distinct(places.iter().map(|place| place.metric)).len() > 1;
+    let decided = |row: &Row| {
+        (0..experiment.metrics.len()).any(|at| row.found(at).is_some_and(|one| one.difference.is_some()))
+    };
+    let is_compared = experiment.rows().any(|(_, _, row)| decided(row));
+    let names = distinct(places.iter().flat_map(|place| {
+        let rows = place.ladder.rows.iter().filter(|row| row.variant_of.is_none());
+        let rows = rows.filter(|row| !is_compared || has_metrics || !row.is_baseline);
+        rows.map(|row| name_of(place.ladder, row).to_owned()).collect::<Vec<_>>()
+    }));
+    let job = report
+        .job
+        .as_ref()
+        .filter(|job| job.shares.iter().any(|one| one.finding.about.experiment == experiment.name));
+    let mut table = Table::of(title(report, experiment, &places, is_compared), vec![Column::words("")]);
+    table.rows = names
+        .iter()
+        .map(|name| Line { subjects: vec![name.clone()], cells: vec![Cell::code(name)] })
+        .collect();
+    let mut taken = names.iter().map(|name| width(name)).max()?.min(LABEL);
+    let mut left_out = 0;
+    for place in &places {
+        let metric = &experiment.metrics[place.metric];
+        let value = |name: &String| -> Option<Estimate> {
+            let row = place.row(name)?;
+            match (job, row.found(place.metric)) {
+                _ if row.is_suspect(place.metric) => None,
+                (Some(job), Some(found)) => {
+                    job.shares.iter().find(|one| one.finding.cell == found.cell).map(|one| one.share)
+                }
+                (None, Some(found)) if is_compared && !row.is_baseline => found.difference,
+                (Some(_), None) => None,
+                _ if is_compared && !row.is_baseline => None,
+                _ => row.value(place.metric).map(|value| value.median),
+            }
+        };
+        let values: Vec<Option<Estimate>> = names.iter().map(value).collect();
+        let unit = if job.is_some() { Unit::Share } else { metric.unit };
+        let (column, mut cells) = Column::measured(&place.head(experiment, has_metrics), unit, &values);
+        for (cell, (name, value)) in cells.iter_mut().zip(names.iter().zip(&values)) {
+            if value.is_none() {
+                *cell = nothing(place.row(name), place.metric);
+            }
+        }
+        let widest = cells.iter().map(|cell| width(&cell.text) + width(&cell.interval) + 1);
+        let head = column.name.split(' ').map(width).max().unwrap_or(0);
+        let needed = widest.max().unwrap_or(0).max(head) + 2;
+        if taken + needed > room && table.columns.len() > 1 {
+            left_out += 1;
+            continue;
+        }
+        taken += needed;
+        table.add((Column { kind: Cells::Numbers, ..column }, cells));
+    }
+    if taken + DRAWING <= room {
+        table.drawn = Some(Drawn { column: 1, unit: experiment.metrics[0].unit });
+    }
+    if left_out > 0 {
+        table = table.note(format!("{} more: `--full`", counted(left_out, "column")));
+    }
+    Some(floor_shares_in_short(experiment).into_iter().fold(table, Table::note))
+}
+
+/// Why a row has no value.
+fn nothing(row: Option<&Row>, metric: usize) -> Cell {
+    match row {
+        None => Cell::default(),
+        Some(row) if row.is_suspect(metric) => Cell::words("suspect").tone(Tone::Alarm),
+        Some(row) if row.lost > 0 => Cell::words("failed").tone(Tone::Alarm),
+        Some(_) => Cell::nothing("–"),
+    }
+}
+
+/// What the numbers of the ladder are.
+fn title(report: &Report, experiment: &Experiment, places: &[Place<'_>], is_compared: bool) -> String {
+    let metric = &experiment.metrics[0];
+    let has_metrics = places.iter().any(|place| place.metric > 0);
+    let shared = places.iter().find(|place| place.is_beside).map(|place| place.ladder.shared_keys.as_str());
+    let shared =
+        shared.filter(|keys| !keys.is_empty()).map_or(String::new(), |keys| format!("; equalised: {keys}"));
+    let name = if has_metrics {
+        experiment.name.to_owned()
+    } else {
+        format!("{} `{}`", experiment.name, metric.name)
+    };
+    if !is_compared {
+        return format!("{name}: medians with their 95 % intervals{shared}");
+    }
+    if let Some(job) = &report.job {
+        return format!("{name}: what is added to a job of {}{shared}", Unit::Seconds.format(job.length));
+    }
+    let own = places.iter().filter(|place| !place.is_beside && place.metric == 0).filter_map(|place| {
+        let row = place.ladder.rows.iter().find(|row| row.is_baseline)?;
+        let takes = estimated(metric.unit, &row.value(0)?.median);
+        Some((row.label.as_str(), format!("{takes}{}", in_brackets(&place.setting.values))))
+    });
+    let own: Vec<(&str, String)> = own.collect();
+    let Some((baseline, _)) = own.first() else { return name };
+    if has_metrics {
+        return format!("{name}: `{baseline}`, and what each takes more than it, with intervals{shared}");
+    }
+    let takes = listed(own.iter().map(|(_, takes)| takes), ", ");
+    format!("{name}, more than `{baseline}`, which takes {takes}{shared}")
+}
+
+/// The first table of an experiment that is told by its own, if it is no longer than a part of a screen.
+fn own_table(experiment: &Experiment, look: &Look) -> Option<Block> {
+    let tables = own::prices(experiment).into_iter().map(Block::Table);
+    let mut all = tables.chain(own::experiment_tables(experiment, &[]));
+    let fits = |block: &Block| {
+        let document = Document { answer: vec![block.clone()], ..Document::default() };
+        crate::document::terminal::render(&document, look).lines().count() <= OWN_TABLE
+    };
+    all.find(fits)
+}
+
+/// What could be told, by experiment, each with how soon it is left out.
+fn points(report: &Report, lead: Option<&Experiment>) -> Vec<(usize, Item)> {
+    let predicted = report.predictions.iter().map(|one| (0, asked::outcome(one, 0)));
+    let has_names = report.experiments.len() > 1;
+    let of = |experiment: &Experiment| {
+        let is_lead = lead.is_some_and(|lead| lead.name == experiment.name);
+        let mut all = answers(report, experiment, is_lead);
+        all.extend(exceptions(experiment).filter(|_| is_lead).map(|text| (2, text)));
+        let name = if has_names { experiment.name } else { "" };
+        all.into_iter().map(move |(rank, text)| (rank, Item::of(text).named(name))).collect::<Vec<_>>()
+    };
+    let precision = report.precision.iter().map(|one| (4, Item::of(&one.sentence)));
+    predicted.chain(report.experiments.iter().flat_map(of)).chain(precision).collect()
+}
+
+/// What an experiment comes to, the most important first.
+fn answers(report: &Report, experiment: &Experiment, has_table: bool) -> Vec<(usize, String)> {
+    let own = |one: &&Sentence| one.experiment == experiment.name;
+    let is_choice = |one: &Sentence| {
+        let first = one.rests_on.first().map(|about| about.metric);
+        one.topic == Topic::Choice && first == experiment.metrics.first().map(|metric| metric.name)
+    };
+    // That one of a pair is the quickest says what the other costs.
+    let is_told = |one: &Sentence| {
+        let of = |about: &'_ About| (about.subject.clone(), about.against.clone(), about.setting.clone());
+        let choices = report.sentences.iter().filter(own).filter(|one| is_choice(one));
+        let told: Vec<_> = choices.flat_map(|one| &one.rests_on).map(of).collect();
+        one.rests_on.iter().all(|about| told.contains(&of(about)))
+    };
+    let rank = |one: &Sentence| match one.topic {
+        Topic::Choice if is_choice(one) => 0,
+        Topic::Cost if !experiment.about.event.has_one_answer() => 0,
+        Topic::Cost if !has_table => 1,
+        Topic::Threshold => 1,
+        Topic::Open => 2,
+        Topic::Difference if !is_told(one) => 3,
+        Topic::Choice => 4,
+        Topic::Cost | Topic::Difference => 5,
+        Topic::Risk => 6,
+    };
+    let described = experiment.comparisons.iter().filter(|told| {
+        told.finding.about.relation == Relation::Several && experiment.metrics[told.finding.metric].decisive
+    });
+    let described = described.map(|told| {
+        let of = format!(
+            "`{}`{}",
+            told.finding.about.metric,
+            in_brackets(experiment.values_of(&told.finding.about.setting))
+        );
+        format!("{} {} of {of}", told.phrase, told.predicate)
+    });
+    let factors = experiment.factors.iter().flat_map(|one| &one.answers).map(|one| {
+        format!("{}{}: {}", one.place.metric, in_brackets(experiment.values_of(&one.place.setting)), one.text)
+    });
+    let summaries = experiment.experiment_tables.iter().flat_map(|table| table.summary.iter().cloned());
+    let first = described.chain(factors).chain(dearest(experiment)).chain(summaries).map(|text| (0, text));
+    let sentences = report.sentences.iter().filter(own).map(|one| (rank(one), one.text.clone()));
+    let mut all: Vec<(usize, String)> = first.chain(sentences).collect();
+    all.sort_by_key(|(rank, _)| *rank);
+    all
+}
+
+/// The same with the name of an experiment before the first of its points alone.
+fn named_once(mut items: Vec<Item>) -> Vec<Item> {
+    let names: Vec<String> = items.iter().map(|item| item.name.clone()).collect();
+    for (index, item) in items.iter_mut().enumerate().skip(1) {
+        if names[index - 1] == names[index] {
+            item.name.clear();
+        }
+    }
+    items
+}
+
+/// The verdicts against the baseline that are not what most are; none where all say the same.
+fn exceptions(experiment: &Experiment) -> Option<String> {
+    let rows = experiment.rows().filter(|(_, _, row)| row.variant_of.is_none());
+    let found = rows.filter_map(|(setting, _, row)| Some((setting, row, row.found(0)?)));
+    let said = |kind: Kind| !kind.is_worse() && !matches!(kind, Kind::Context | Kind::TooFew | Kind::Suspect);
+    let told = found.filter(|(_, _, one)| said(one.kind()) || one.noise.is_some());
+    let told = told
+        .map(|(setting, row, one)| (one.word(), format!("{}{}", row.label, in_brackets(&setting.values))));
+    let groups = in_groups(told, |(word, _)| *word).into_iter();
+    let groups = groups.map(|(word, all)| {
+        format!("{word}: {}", listed(distinct(all.into_iter().map(|(_, name)| name)), ", "))
+    });
+    let text = listed(groups, "; ");
+    let baseline = experiment.rows().find(|(_, _, row)| row.is_baseline)?.2.label.as_str();
+    (!text.is_empty()).then(|| format!("against {baseline}, {text}"))
+}
+
+/// Failures and warnings, a line each.
+fn beware(report: &Report) -> Vec<Item> {
+    let failures = in_groups(&report.failures, |one| (one.label.as_str(), one.class)).into_iter();
+    let failures = failures.map(|((label, class), all)| {
+        let (times, planned) =
+            all.iter().fold((0, 0), |(times, planned), one| (times + one.times, planned + one.planned));
+        let often = format!("`{label}`: {times} of {}", counted(planned, "sample"));
+        Item::of(format!("{often}: {}", all[0].reason)).marked(Tone::Alarm, class)
+    });
+    let told = report.warnings.iter().filter(|one| !matches!(one.kind, "failures" | "skipped"));
+    let far: usize =
+        report.experiments.iter().filter_map(|one| Some(one.spikes.as_ref()?.samples.len())).sum();
+    let warnings = in_groups(told, |one| one.kind).into_iter().map(|(kind, all)| {
+        let labels = distinct(all.iter().flat_map(|one| &one.labels).map(String::as_str));
+        let text = match (kind, all.len(), labels.is_empty()) {
+            ("outliers", ..) => {
+                format!("{} far from the others, of {}", counted(far, "sample"), listed(labels, ", "))
+            }
+            (_, 1, _) | (_, _, true) => all[0].seen.clone(),
+            (_, many, _) => format!("{}: {}", counted(many, "cell"), listed(labels, ", ")),
+        };
+        Item::of(text).marked(Tone::Open, kind)
+    });
+    few(failures.collect()).into_iter().chain(warnings).collect()
+}
+
+/// Some of them, and how many more there are.
+fn few(mut items: Vec<Item>) -> Vec<Item> {
+    let more = items.len().saturating_sub(MOST);
+    if more > 1 {
+        items.truncate(MOST);
+        items.push(Item::of(format!("and {more} more: `--full`")));
+    }
+    items
+}
+
+/// Where the rest is.
+fn the_rest(report: &Report, look: &Look, left_out: usize) -> String {
+    let has_verdicts =
+        report.experiments.iter().any(|one| one.verdicts_in_family > 0 && one.too_few().is_none());
+    let level = if has_verdicts { "Intervals of differences hold together at 95 %. " } else { "" };
+    let all = match left_out {
+        0 => "Everything".to_owned(),
+        more => format!("{} and everything else", counted(more, "more answer")),
+    };
+    format!("{level}{all}: `dunnage report {} --full`.", in_shell([clean(&look.place)]))
+}

@@ -1,0 +1,206 @@
+//! The answer in a screen: is it all there, in 40 lines of 80 columns, whatever the run was like?
+
+use dunnage::experiment;
+use dunnage::plan::{Entry, Ladder};
+use dunnage::record::Recorded;
+use dunnage::report::text::width;
+use dunnage::report::{Extent, Glyphs, Look};
+use dunnage::stats::Rng;
+use dunnage::subject::{Layer, Need};
+
+use crate::pictures::{everything, plant, throttle};
+use crate::scripted::{cells_of, entry, full_ladder, metric, plan, plan_with, run};
+use crate::{compare, rendered, report, terminal};
+
+/// A verb has one line more, for where it wrote something.
+const LINES: usize = 39;
+
+fn brief_at(run: &Recorded, columns: usize) -> String {
+    let look = Look { width: columns, extent: Extent::Brief, place: "runs/r-7".into(), ..Look::default() };
+    rendered("terminal", &report(run), &look)
+}
+
+fn brief(run: &Recorded) -> String {
+    let text = brief_at(run, 80);
+    assert!(text.lines().count() <= LINES, "{} lines:\n{text}", text.lines().count());
+    assert!(text.lines().all(|line| width(line) <= 80), "{text}");
+    assert!(flowing(&text).contains("dunnage report runs/r-7 --full"), "{text}");
+    text
+}
+
+/// The words of a text, however its lines break.
+fn flowing(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Three engines and three runtimes, the engines on both grounds.
+fn eleven() -> Vec<Entry> {
+    use Ladder::{AsInstalled, Equalised};
+    let mut subjects = full_ladder();
+    subjects.insert(4, entry("youki", Layer::Runtime, AsInstalled, Some("youki")));
+    for (name, runtime) in [("containerd", "runc"), ("containerd+youki", "youki")] {
+        subjects.push(entry(name, Layer::Engine, AsInstalled, Some(runtime)));
+        subjects.push(entry(&format!("{name}:net=none,log=none"), Layer::Engine, Equalised, Some(runtime)));
+    }
+    subjects
+}
+
+#[test]
+fn eleven_subjects_after_both_prestates_and_on_both_grounds_fit_a_screen() {
+    let text = brief(&run(plan(eleven(), 20)));
+    for label in ["floor", "crun", "runc", "youki", "docker+crun", "podman+runc", "containerd+youki"] {
+        assert!(text.lines().any(|line| line.starts_with(&format!("{label} "))), "{label}:\n{text}");
+    }
+    let told = flowing(&text);
+    for words in [
+        "start on workbench: 20 rounds in 252 s",
+        "equalised, equalised, idle, ms ms primed, ms ms",
+        "more than `bare`, which takes 809 µs [795, 817] (idle), 8",
+        "of the runtimes, crun is the quickest (`returned`): by 10.",
+        "of the engines as installed, podman is the quickest (`returned`): by ",
+        "of the engines, equalised, podman is the quickest (`returned`): by ",
+        "choosing crun instead of runc under docker",
+        "a launch adds less than 3.0 % to jobs longer than ",
+        "kernel's share: crun ",
+    ] {
+        assert!(told.contains(words), "`{words}`:\n{text}");
+    }
+    // A number that decides stands beside its interval.
+    for lead in told.split(" is the quickest (`returned`): by ").skip(1) {
+        assert!(lead.split(' ').nth(2).is_some_and(|interval| interval.starts_with('[')), "{lead}");
+    }
+    assert!(!text.contains("slower"), "in every row it says nothing:\n{text}");
+    compare("brief-eleven.txt", &text);
+}
+
+/// Where the engines take the same, none of them is named as the quickest.
+#[test]
+fn what_ties_cannot_be_told_apart() {
+    let mut run = run(plan(full_ladder(), 20));
+    let all = ["docker", "docker (twin)", "docker+crun", "podman", "podman+runc"];
+    let model = cells_of(&run, "podman");
+    for label in all {
+        for (at, cell) in cells_of(&run, label).into_iter().enumerate() {
+            for (index, name) in ["returned", "first_instruction", "gone"].into_iter().enumerate() {
+                let of = metric(name);
+                for round in 0..20 {
+                    let noise = Rng::for_stream(7 + cell as u64, (100 * index + round) as u64);
+                    let shaken = 1.0 + 0.03 * { noise }.standard_normal();
+                    let value = run.series[model[at]].values[of][0] * shaken;
+                    run.series[cell].values[of][round] = value;
+                }
+            }
+        }
+    }
+    let told = flowing(&brief(&run));
+    assert!(
+        told.contains(
+            "of the engines as installed, docker, docker+crun, podman and podman+runc cannot be told apart"
+        ),
+        "{told}"
+    );
+    assert!(told.contains("of the runtimes, crun is the quickest"), "{told}");
+    assert!(!told.contains("of the engines as installed, podman is the quickest"), "{told}");
+}
+
+/// What must be known stands there in one line each, however little room there is.
+#[test]
+fn suspects_failures_and_warnings_stand_in_a_line_each() {
+    let suspect = brief(&terminal::with_a_suspect());
+    assert_eq!(suspect.matches("SUSPECT: do not believe these numbers").count(), 1, "{suspect}");
+    let failures = brief(&terminal::with_failures());
+    for words in
+        ["crash   `docker+crun`: 40 of 40 samples: ", "timeout  `podman`: 2 of 20 samples: no end within"]
+    {
+        let words = flowing(words);
+        assert!(failures.lines().any(|line| flowing(line).starts_with(&words)), "`{words}`:\n{failures}");
+    }
+    let unfinished = brief(&terminal::unfinished());
+    for kind in ["unfinished", "resumed", "damaged", "disturbed"] {
+        assert_eq!(
+            unfinished.lines().filter(|line| line.trim().starts_with(kind)).count(),
+            1,
+            "{kind}:\n{unfinished}"
+        );
+    }
+}
+
+/// Thirty samples far from the others are one line.
+#[test]
+fn a_disturbed_machine_is_one_line() {
+    let mut run = run(plan(eleven(), 30));
+    for cell in 0..run.plan.cells.len() {
+        for of in ["returned", "gone"].map(metric) {
+            run.series[cell].values[of][cell % 30] *= 3.0;
+        }
+    }
+    let text = brief(&run);
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("far from the others")).collect();
+    let [line] = lines[..] else { panic!("{text}") };
+    let count: usize = line.split_whitespace().find_map(|word| word.parse().ok()).expect("a count");
+    assert!(count >= 30, "{line}");
+}
+
+#[test]
+fn every_kind_of_run_fits_a_screen() {
+    for (name, run) in terminal::all().into_iter().chain([("everything", everything())]) {
+        assert!(brief(&run).lines().count() > 4, "{name}");
+    }
+}
+
+/// By itself each experiment has its answer in a screen.
+#[test]
+fn every_experiment_answers_in_a_screen() {
+    for one in experiment::ALL {
+        let mut subjects = eleven();
+        subjects.iter_mut().for_each(|entry| entry.offers = Need::ALL.to_vec());
+        let chosen = match one.name {
+            "command" => vec![("cmd", "sleep 1")],
+            "service" => vec![("cmd", "serve"), ("ready", "port 80")],
+            _ => Vec::new(),
+        };
+        let chosen =
+            chosen.into_iter().map(|(key, value)| (key.to_owned(), vec![value.to_owned()])).collect();
+        let mut run = run(plan_with(chosen, vec![one.name], subjects, 20));
+        for cell in 0..run.plan.cells.len() {
+            match one.name {
+                "start" => {}
+                "throttle" => throttle(&mut run, cell),
+                _ => plant(&mut run, cell),
+            }
+        }
+        let text = brief(&run);
+        assert!(text.lines().count() > 8, "{}:\n{text}", one.name);
+        assert!(text.starts_with(&format!("{} on workbench: ", one.name)), "{text}");
+    }
+}
+
+/// On a narrow terminal no line is cut, and one that knows ASCII alone shows nothing that it does not know.
+#[test]
+fn it_reads_on_a_narrow_terminal_and_without_unicode() {
+    let run = run(plan(eleven(), 20));
+    for columns in [40, 60, 79] {
+        let text = brief_at(&run, columns);
+        for line in text.lines() {
+            let is_whole = !line.contains('…') || line.starts_with("  outliers");
+            assert!(width(line) <= columns && is_whole, "{columns}: {line}");
+        }
+        assert!(
+            text.contains("podman is the quickest") || flowing(&text).contains("podman is the quickest"),
+            "{text}"
+        );
+    }
+    let look = Look { glyphs: Glyphs::Ascii, extent: Extent::Brief, ..Look::default() };
+    let ascii = rendered("terminal", &report(&run), &look);
+    assert!(ascii.is_ascii() && !ascii.contains('?'), "{ascii}");
+}
+
+/// A comment begins with the answer and holds the rest.
+#[test]
+fn markdown_begins_with_the_answer_and_holds_everything() {
+    let run = run(plan(full_ladder(), 20));
+    let text = rendered("md", &report(&run), &Look::default());
+    let answer = text.find("is the quickest").expect("an answer");
+    assert!(answer < text.find("### At length").expect("the rest"), "{text}");
+    assert!(text.contains("Noise floor") && !text.contains("--full"), "{text}");
+}
