@@ -1,9 +1,7 @@
-//! What others run: the step of `action.yml`, here as GitHub's runner would run it (its outputs and summary are files), and what
-//! `cargo install` puts in place.
+//! The step of `action.yml`, run here as GitHub's runner would: its outputs and summary are files.
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use crate::dunnage::{Dunnage, Ran};
 
@@ -91,28 +89,4 @@ fn inputs_and_outputs_are_those_that_the_script_knows() {
         assert!(script.contains(&format!("\"{output}=")), "{output}");
         assert!(action.contains(&format!("steps.measure.outputs.{output} ")), "{output}");
     }
-}
-
-/// What `cargo install --path .` puts among cargo's own is the executable of a plain build, bit for bit, and needs no loader.
-/// In the profile of the tests, whose build is there already.
-#[test]
-fn cargo_installs_the_same_static_executable() {
-    let root = tempfile::tempdir().expect("a directory");
-    let done = Command::new(env!("CARGO"))
-        .args(["install", "--path", ".", "--profile", "tests", "--locked", "--offline", "--quiet", "--root"])
-        .arg(root.path())
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .expect("cargo starts");
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    let read = |path: &Path| fs::read(path).expect("an executable");
-    let installed = read(&root.path().join("bin/dunnage"));
-    assert!(installed == read(Path::new(env!("CARGO_BIN_EXE_dunnage"))), "another executable was installed");
-    // ELF: the table of program headers, of which the third kind names a loader.
-    let number = |at: usize, size: usize| {
-        installed[at..at + size].iter().rev().fold(0, |all, byte| all << 8 | usize::from(*byte))
-    };
-    let (table, size, count) = (number(32, 8), number(54, 2), number(56, 2));
-    let kinds: Vec<usize> = (0..count).map(|index| number(table + index * size, 4)).collect();
-    assert!(kinds.contains(&1) && !kinds.contains(&3), "{kinds:?}");
 }
