@@ -5,15 +5,15 @@
 
 use std::ffi::{c_char, c_int};
 
-use dunnage::probe::{self, entry::Arguments};
+use dunnage::probe::{self, PROBE, Words};
 
 /// Called by libc's start. Arguments are read by hand only as far as the probe needs them.
 #[unsafe(no_mangle)]
 extern "C" fn main(count: c_int, arguments: *const *const c_char) -> c_int {
     // SAFETY: libc's start calls `main` with an argument vector that lives as long as the process.
-    let arguments = unsafe { Arguments::new(count, arguments) };
-    if arguments.ask_for_the_probe() {
-        probe::run(arguments);
+    let words = unsafe { Words::new(count as usize, arguments) };
+    if words.is(1, PROBE) {
+        probe::run(words);
     }
     dunnage::cmd::main()
 }

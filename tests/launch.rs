@@ -3,11 +3,16 @@
 //!
 //! Deliberately absent: how long any of it takes (`cargo xtask bench true bare`).
 
+mod support;
+
 use std::collections::BTreeSet;
+use std::fs;
 use std::process::{Command, Output};
 
 use dunnage::probe::message::{Message, parse};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
+
+use support::{Need, lacks};
 
 const DUNNAGE: &str = env!("CARGO_BIN_EXE_dunnage");
 
@@ -143,6 +148,49 @@ fn a_launch_says_the_same_with_and_without_libc() {
 fn to_enter_looks_at_the_first_process() {
     let entered = said(&["enter"]);
     assert!(entered.main.is_none() && entered.inside.blocked_by_init.is_some(), "{entered:?}");
+}
+
+#[test]
+fn a_launch_enters_a_root_without_libc_too() {
+    if lacks("a_launch_enters_a_root_without_libc_too", Need::Root) {
+        return;
+    }
+    let root = tempfile::tempdir().unwrap();
+    let (proc, kept) = (root.path().join("proc"), root.path().join("kept"));
+    for directory in [&proc, &kept] {
+        fs::create_dir(directory).unwrap();
+    }
+    let [root, proc, kept] = [root.path(), &proc, &kept].map(|path| path.to_str().unwrap());
+    // What is below is more mounts; this directory itself becomes read-only.
+    let inside = ["inside", root, "/kept", "2", "/proc", proc, "rw", root, kept, "ro"];
+    let words = |task: &[&'static str]| [&inside[..], task].concat();
+    let without = said(&words(&["start"]));
+    let with = said(&words(&["main"]));
+    assert!(without.main.is_none() && with.main.is_some(), "{without:?} {with:?}");
+    assert_eq!(without.inside.root(), with.inside.root());
+    assert_ne!(without.inside.namespaces["mnt"], said(&["start"]).inside.namespaces["mnt"]);
+    for task in [&[][..], &["start", "limits"], &["enter"]] {
+        assert_eq!(said(&words(task)).main, None, "{task:?}");
+    }
+    // What is no launch is done there after libc's start.
+    assert_eq!(probe(&words(&["none"])).status.code(), Some(0));
+    assert_eq!(probe(&words(&["nonsense"])).status.code(), Some(2));
+    for task in ["start", "main"] {
+        let refused = |words: &[&str]| {
+            let output = probe(words);
+            assert!(output.status.code() == Some(4) && output.stdout.is_empty(), "{words:?} {output:?}");
+            String::from_utf8(output.stderr).unwrap()
+        };
+        let cannot = |what: &str| format!("dunnage probe: cannot {what}`: error 2\n");
+        let of_mount = refused(&["inside", root, "/", "1", "/nosuch", proc, "rw", task]);
+        assert_eq!(of_mount, cannot("bind `/nosuch"));
+        assert_eq!(
+            refused(&["inside", root, "/nosuch", "0", task]),
+            cannot("change to the directory `/nosuch")
+        );
+    }
+    // Words that are not all there are refused, not read beyond.
+    assert_eq!(probe(&["inside", root, "/", "9", "/proc"]).status.code(), Some(4));
 }
 
 #[test]

@@ -2,11 +2,9 @@
 //! first argument. It stamps, reads back from inside what was done to it, writes one message to
 //! standard output, and ends. A launch is over with this before libc starts (the crate `dunnage_launch`), so what is here is
 //! for what else can be asked of it, after libc's start and without a runtime or a parser of options: to work (`work`), to
-//! serve, which is to stay and carry out orders that come over a channel (`serve`), to enter a root first,
-//! and a launch that libc's start is to be part of.
+//! serve, which is to stay and carry out orders that come over a channel (`serve`), and a launch that libc's start is
+//! to be part of. All of them, and launches too, may be asked to enter a root first.
 
-pub mod entry;
-mod inside;
 mod load;
 pub mod message;
 mod serve;
@@ -16,11 +14,13 @@ use core::ffi::CStr;
 
 use dunnage_launch::entry::{CAPACITY, ENTER, START, STAY, stay};
 pub use dunnage_launch::entry::{LIMITS, PROBE};
+use dunnage_launch::inside;
+pub use dunnage_launch::inside::INSIDE;
 pub(crate) use dunnage_launch::message::CGROUP_DIRECTORIES;
 use dunnage_launch::message::Message;
+pub use dunnage_launch::words::Words;
 
 use crate::sys::raw;
-use entry::Arguments;
 
 /// The task of the probe that works: after it come the detail to read back, or `-`, the kind of work and
 /// its words.
@@ -28,11 +28,6 @@ pub const WORK: &str = "work";
 
 /// The task of the probe that carries out orders: after it come the directory of its channel and the detail to read back, or `-`.
 pub const SERVE: &str = "serve";
-
-/// The task of the probe that first enters a root of its own on the host: after it come the root, the
-/// directory to begin in, a count, so many times a source, a target and `ro` or `rw`, and then the task that
-/// it is to do there.
-pub const INSIDE: &str = "inside";
 
 pub use dunnage_analysis::experiment::syscall::LEAST_BATCHES;
 
@@ -71,24 +66,18 @@ impl Task {
 ///
 /// The exit code is 0 when the message was written, 2 for an unknown task, 3 when standard output
 /// refused it.
-pub fn run(arguments: Arguments) -> ! {
+pub fn run(words: Words<'_>) -> ! {
     let main = raw::monotonic();
-    if arguments.get(2).map(CStr::to_bytes) == Some(INSIDE.as_bytes()) {
-        perform(main, inside::enter(arguments))
-    }
-    perform(main, arguments)
-}
-
-fn perform(main: u64, arguments: Arguments) -> ! {
-    let (task, detail) = (arguments.get(2), arguments.get(3));
+    let words = if words.is(2, INSIDE) { inside::enter(words) } else { words };
+    let (task, detail) = (words.get(2), words.get(3));
     let Some(word) = task.map(|task| task.to_str().unwrap_or_default()) else { start(main, detail, |_| ()) };
     match word {
         START | MAIN => start(main, detail, |_| ()),
         ENTER => start(main, detail, |message| message.init()),
         STAY => stay(),
-        SERVE => serve::serve(main, detail, arguments.get(4)),
+        SERVE => serve::serve(main, detail, words.get(4)),
         "load" => load::be(detail.map(CStr::to_bytes)),
-        WORK => work(main, detail, &arguments.words()),
+        WORK => work(main, detail, &(4..).map_while(|at| words.get(at)).collect::<Vec<_>>()),
         _ if task == Some(NOTHING) => raw::exit(0),
         _ => unknown(),
     }
@@ -115,7 +104,7 @@ fn work(main: u64, detail: Option<&CStr>, words: &[&CStr]) -> ! {
     let mut buffer = vec![0; work::CAPACITY];
     let mut message = Message::begin(&mut buffer, Some(main));
     read_back(&mut message, detail);
-    match work::run(words.get(4..).unwrap_or_default(), &mut message) {
+    match work::run(words, &mut message) {
         true => message.write_out(),
         false => unknown(),
     }

@@ -1,21 +1,10 @@
-//! What the probe needs to start somebody's command and to wait for it, without libc: mounts that only it sees, a
-//! fork, an exec, the end of a child with what it used.
+//! What the probe needs to start somebody's command and to wait for it, without libc: a fork, an exec, the
+//! end of a child with what it used.
 
 use core::ffi::{CStr, c_char};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use rustix::io::Errno;
-use rustix::mount::{MountPropagationFlags, mount_change};
-use rustix::thread::{UnshareFlags, unshare_unsafe};
-
 use super::raw::{self, syscall};
-
-/// Mounts of this process are its own from now on, and reach nobody else.
-pub fn own_mounts() -> Result<(), Errno> {
-    // SAFETY: descriptors stay shared; a process of one thread shares its mounts with no other thread.
-    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
-    mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)
-}
 
 /// Has standard output go to this file from now on; gives what it was.
 pub fn exchange_output(file: &OwnedFd) -> Result<OwnedFd, i32> {

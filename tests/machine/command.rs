@@ -195,6 +195,25 @@ fn a_command_that_writes_to_its_root_does_not_write_to_the_cache() {
     assert!(!exports[0].path().join("rootfs/written").exists());
 }
 
+/// The baseline of an image is launched as the container is: libc's start is part of both or of neither.
+#[test]
+fn a_launch_in_an_image_starts_libc_only_where_it_is_asked_to() {
+    let test = "a_launch_in_an_image_starts_libc_only_where_it_is_asked_to";
+    if lacks(test, Need::Docker) || lacks(test, Need::Root) {
+        return;
+    }
+    let image = Image::import("docker", test);
+    let dunnage = Dunnage::new();
+    let subjects = ["bare", "docker"].map(|subject| format!("-s {}", image.of(subject))).join(" ");
+    let ran = dunnage.run(&format!("run start {subjects} --set libc=no --set libc=yes --rounds 2 -o DIR"));
+    assert_eq!(ran.code, 0, "{ran}");
+    let with: Vec<_> = values(&dunnage, "DIR", "libc_start").into_iter().map(|(of, _)| of).collect();
+    assert!(with.iter().all(|of| of.contains("libc=yes")), "{with:?}");
+    assert!(["bare", "docker"].iter().all(|name| with.iter().any(|of| of.contains(name))), "{with:?}");
+    assert!(values(&dunnage, "DIR", "probe_work").iter().any(|(of, _)| !of.contains("libc=yes")));
+    nothing_is_left(&dunnage, &image);
+}
+
 /// What the program writes to a directory that must be empty stays where it is, so that another launch in the same root fails.
 const WRITES_ONCE: &str = "tool run start -s fake --rounds 1 -o /written";
 

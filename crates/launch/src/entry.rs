@@ -8,7 +8,9 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::calls;
+use crate::inside::{self, INSIDE};
 use crate::message::Message;
+use crate::words::Words;
 
 /// The first argument that turns the executable into the probe.
 pub const PROBE: &str = "probe";
@@ -64,42 +66,34 @@ pub fn stamp() -> u64 {
 /// ended by a zero byte.
 unsafe extern "C" fn launched(stack: *const usize) {
     // SAFETY: as the kernel puts it there.
-    let count = unsafe { *stack };
-    let is = |index: usize, word: &str| {
-        // SAFETY: only words below their number are looked at.
-        index < count && unsafe { is_same(*stack.add(1 + index) as *const u8, word.as_bytes()) }
-    };
-    let limits = is(3, LIMITS);
-    if !is(1, PROBE) || count > 3 + usize::from(limits) {
+    let words = unsafe { Words::new(*stack, stack.add(1).cast()) };
+    if !words.is(1, PROBE) {
         return;
     }
-    let enters = is(2, ENTER);
-    if count == 2 || enters || is(2, START) {
-        let buffer = &raw mut BUFFER;
-        // SAFETY: this runs once, before there is anything else in the process.
-        let mut message = Message::begin(unsafe { &mut *buffer }, None);
-        if enters {
-            message.init();
-        }
-        message.treatment();
-        if limits {
-            message.limits();
-        }
-        message.write_out()
+    let is_inside = words.is(2, INSIDE);
+    let task = if is_inside { inside::rest(words) } else { words };
+    let (limits, enters, stays) = (task.is(3, LIMITS), task.is(2, ENTER), task.is(2, STAY));
+    let launches = task.count() == 2 || enters || stays || task.is(2, START);
+    if !launches || task.count() > 3 + usize::from(limits) {
+        return;
     }
-    if is(2, STAY) {
+    if is_inside {
+        inside::enter(words);
+    }
+    if stays {
         stay()
     }
-}
-
-/// Byte by byte, since nothing may be called.
-///
-/// # Safety
-/// `text` ends with a zero byte.
-unsafe fn is_same(text: *const u8, word: &[u8]) -> bool {
-    // SAFETY: no byte is read behind the first that differs, which the zero byte does.
-    let at = |index: usize| unsafe { *text.add(index) };
-    word.iter().enumerate().all(|(index, byte)| at(index) == *byte) && at(word.len()) == 0
+    let buffer = &raw mut BUFFER;
+    // SAFETY: this runs once, before there is anything else in the process.
+    let mut message = Message::begin(unsafe { &mut *buffer }, None);
+    if enters {
+        message.init();
+    }
+    message.treatment();
+    if limits {
+        message.limits();
+    }
+    message.write_out()
 }
 
 /// Blocks SIGTERM, then waits for it: the first process of a PID namespace is sent only what it

@@ -13,4 +13,6 @@
 
 pub mod calls;
 pub mod entry;
+pub mod inside;
 pub mod message;
+pub mod words;

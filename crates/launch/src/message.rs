@@ -208,18 +208,7 @@ impl<'a> Message<'a> {
 
     /// A name, and a number in decimal digits.
     pub fn number(&mut self, name: &str, value: u64) {
-        let mut digits = [0u8; 20];
-        let mut unused = digits.len();
-        let mut rest = value;
-        for digit in digits.iter_mut().rev() {
-            *digit = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            unused -= 1;
-            if rest == 0 {
-                break;
-            }
-        }
-        self.named(name, digits.get(unused..).unwrap_or_default());
+        self.named(name, digits_of(value, &mut [0; 20]));
     }
 
     /// What `keep` takes of the lines of a file in a directory (given the line and how many were kept), each with a
@@ -267,12 +256,27 @@ impl core::fmt::Write for Message<'_> {
     }
 }
 
+/// A number in decimal digits, which are written to the end of `digits`.
+pub(crate) fn digits_of(value: u64, digits: &mut [u8; 20]) -> &[u8] {
+    let mut unused = digits.len();
+    let mut rest = value;
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        unused -= 1;
+        if rest == 0 {
+            break;
+        }
+    }
+    digits.get(unused..).unwrap_or_default()
+}
+
 /// What `==` would call out for.
 fn begins(text: &[u8], with: &[u8]) -> bool {
     text.len() >= with.len() && text.iter().zip(with).all(|(one, other)| one == other)
 }
 
-fn is_same(text: &[u8], other: &[u8]) -> bool {
+pub(crate) fn is_same(text: &[u8], other: &[u8]) -> bool {
     text.len() == other.len() && begins(text, other)
 }
 
@@ -283,7 +287,7 @@ fn interface(line: &[u8], kept: usize) -> Option<&[u8]> {
 }
 
 /// The number in `pid:[4026531836]`.
-fn digits_in(text: &[u8]) -> u64 {
+pub(crate) fn digits_in(text: &[u8]) -> u64 {
     text.iter()
         .filter(|byte| byte.is_ascii_digit())
         .fold(0u64, |number, digit| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')))

@@ -36,12 +36,12 @@ static METRICS: [Metric; 13] = [
         .context()
         .meaning("from the moment the probe has its message ready until all is gone"),
     Metric::span("libc_start", "first", "main").context().meaning(
-        "only with `libc=yes`, and for `bare` with an image: from the ELF entry to `main` inside the \
-         probe, which is libc's own start and the page faults on its way; elsewhere libc never starts",
+        "only with `libc=yes`: from the ELF entry to `main` inside the probe, which is libc's own start \
+         and the page faults on its way; elsewhere libc never starts",
     ),
     Metric::by("probe_work", probe_work).context().meaning(
         "from the ELF entry, or from `main` where libc starts, until the probe's message is ready: reading \
-         the treatment back, inside `returned` and `gone`",
+         the treatment back, inside `returned` and `gone`; for `bare` with an image, to enter its root too",
     ),
     Metric::span("create_request", "spawn", "created").context().meaning(
         "only where dunnage itself asks the engine over its API: the request that makes the container, \
