@@ -12,7 +12,7 @@ mod work;
 
 use core::ffi::CStr;
 
-use dunnage_launch::entry::{CAPACITY, ENTER, START, STAY, stay};
+use dunnage_launch::entry::{CAPACITY, ENTER, START, STAY, stamp, stay};
 pub use dunnage_launch::entry::{LIMITS, PROBE};
 use dunnage_launch::inside;
 pub use dunnage_launch::inside::INSIDE;
@@ -85,7 +85,7 @@ pub fn run(words: Words<'_>) -> ! {
 
 fn start(main: u64, detail: Option<&CStr>, first: fn(&mut Message<'_>)) -> ! {
     let mut buffer = [0; CAPACITY];
-    let mut message = Message::begin(&mut buffer, Some(main));
+    let mut message = Message::begin(&mut buffer, stamp(), Some(main));
     first(&mut message);
     read_back(&mut message, detail);
     message.write_out()
@@ -102,7 +102,7 @@ fn read_back(message: &mut Message<'_>, detail: Option<&CStr>) {
 /// Reads the treatment back before it works, so that what the work stamps is not between the two.
 fn work(main: u64, detail: Option<&CStr>, words: &[&CStr]) -> ! {
     let mut buffer = vec![0; work::CAPACITY];
-    let mut message = Message::begin(&mut buffer, Some(main));
+    let mut message = Message::begin(&mut buffer, stamp(), Some(main));
     read_back(&mut message, detail);
     match work::run(words, &mut message) {
         true => message.write_out(),

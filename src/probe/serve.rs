@@ -14,7 +14,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use super::message::SOCKET;
-use super::{Message, read_back, work};
+use super::{Message, read_back, stamp, work};
 use crate::sys::{own_time, raw, signals};
 
 /// More words than any order has.
@@ -28,7 +28,7 @@ pub(super) fn serve(main: u64, directory: Option<&CStr>, detail: Option<&CStr>) 
         raw::exit(4)
     };
     let mut buffer = vec![0; work::CAPACITY];
-    let mut hello = Message::begin(&mut buffer, Some(main));
+    let mut hello = Message::begin(&mut buffer, stamp(), Some(main));
     read_back(&mut hello, detail);
     let served = channel.write_all(hello.finish()).and_then(|()| orders(&mut channel, &mut buffer));
     raw::exit(if served.is_ok() { 0 } else { 3 })

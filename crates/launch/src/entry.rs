@@ -85,7 +85,7 @@ unsafe extern "C" fn launched(stack: *const usize) {
     }
     let buffer = &raw mut BUFFER;
     // SAFETY: this runs once, before there is anything else in the process.
-    let mut message = Message::begin(unsafe { &mut *buffer }, None);
+    let mut message = Message::begin(unsafe { &mut *buffer }, stamp(), None);
     if enters {
         message.init();
     }

@@ -5,7 +5,7 @@
 
 use core::ffi::CStr;
 
-use crate::{calls, entry};
+use crate::calls;
 
 /// The first line of every message.
 pub const MAGIC: &str = "dunnage-probe 1";
@@ -66,10 +66,10 @@ impl<'a> Message<'a> {
         message
     }
 
-    /// One with the stamps that every probe takes, the second only where libc was started.
-    pub fn begin(buffer: &'a mut [u8], main: Option<u64>) -> Message<'a> {
+    /// One with the stamps that every probe takes: at the ELF entry, and in `main` only where libc was started.
+    pub fn begin(buffer: &'a mut [u8], entry: u64, main: Option<u64>) -> Message<'a> {
         let mut message = Message::new(buffer);
-        message.number("entry", entry::stamp());
+        message.number("entry", entry);
         if let Some(main) = main {
             message.number("main", main);
         }
