@@ -104,7 +104,11 @@ fn a_podman_that_is_broken_is_a_problem_in_its_own_words() {
 fn the_page_says_the_same_in_its_width_and_in_no_colour_here() {
     let empty = tempfile::tempdir().expect("a directory");
     let dunnage = Dunnage::new().with("PATH", &empty.path().display().to_string());
-    let ran = dunnage.run("doctor");
+    let brief = dunnage.run("doctor");
+    assert!(brief.stdout.starts_with("dunnage doctor: ") && brief.stdout.lines().count() <= 40, "{brief}");
+    let works = brief.stdout.lines().find(|line| line.starts_with("can be measured here"));
+    assert!(works.is_some_and(|line| line.contains(" bare")), "{brief}");
+    let ran = dunnage.run("doctor --full");
     assert!(ran.stdout.starts_with("dunnage doctor: "), "{ran}");
     let is_bare = |line: &str| line.split_whitespace().take(2).eq(["ok", "bare"]);
     assert!(ran.stdout.contains("subjects ─") && ran.stdout.lines().any(is_bare), "{ran}");
