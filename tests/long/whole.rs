@@ -14,7 +14,7 @@ const SCRIPT: &str = "
 subjects='-s bare -s floor -s runc -s crun'
 mkdir before after
 mount > before/mounts; find /sys/fs/cgroup -type d > before/cgroups
-dunnage doctor > doctor; echo $? > doctor.code
+dunnage doctor --full > doctor; echo $? > doctor.code
 dunnage check start $subjects > check; echo $? > check.code
 dunnage run start $subjects --set prestate=idle --rounds 3 --seed 7 -o run > report; echo $? > run.code
 mount > after/mounts; find /sys/fs/cgroup -type d > after/cgroups
