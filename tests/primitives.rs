@@ -73,7 +73,7 @@ fn every_piece_is_priced_and_the_rungs_stand_beside_the_floor() {
         return;
     }
     let dunnage = Dunnage::new();
-    let ran = dunnage.run("run start primitives -s floor --set prestate=primed --rounds 2 -o DIR");
+    let ran = dunnage.run("run start primitives -s floor --set prestate=primed --rounds 2 --full -o DIR");
     assert_eq!(ran.code, 0, "{ran}");
     for expected in [
         "what each piece of floor takes, by stamps",
@@ -138,7 +138,7 @@ fn an_ordinary_user_gets_prices_or_reasons() {
     let dunnage = Dunnage::new().with("DUNNAGE_STATE", &state.display().to_string());
     let wrapper = format!("setpriv --reuid 65534 --regid 65534 --clear-groups {}", copy.display());
     let arguments = format!(
-        "run primitives -s floor --set prestate=primed --rounds 2 -o {}",
+        "run primitives -s floor --set prestate=primed --rounds 2 --full -o {}",
         place.path().join("run").display()
     );
     let works = dunnage.through(&wrapper, "check start -s floor --set prestate=primed");

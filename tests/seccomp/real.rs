@@ -223,7 +223,7 @@ fn the_profile_of_a_run_is_the_one_in_dockers_bundle() {
         return;
     };
     let dunnage = Dunnage::new();
-    let ran = dunnage.run("run start -s floor --rounds 1 --set prestate=idle -o DIR");
+    let ran = dunnage.run("run start -s floor --rounds 1 --set prestate=idle --full -o DIR");
     assert_eq!(ran.code, 0, "{ran}");
     let environment = std::fs::read(dunnage.directory().join("env.json")).unwrap();
     let environment: Value = serde_json::from_slice(&environment).unwrap();
