@@ -25,6 +25,8 @@ if [ ! -e "$root/.ready" ]; then
     mkdir -p "$root"
     packages=ca-certificates,docker.io,docker-cli,podman,crun,runc,containerd,iptables,nftables,fuse-overlayfs,passt,slirp4netns
     packages=$packages,uidmap,netavark,aardvark-dns,iproute2,procps
+    # Until bookworm the client is part of docker.io.
+    case $release in bullseye | bookworm) packages=${packages/,docker-cli/} ;; esac
     debootstrap --variant=minbase --include="$packages" "$release" "$root" "$archive" >"$root.log" 2>&1 9>&- ||
         cannot "$(tail -n 3 "$root.log")"
     mkdir -p "$root/etc/docker" "$root/var/lib/docker" "$root/var/lib/containers"
