@@ -1,4 +1,4 @@
-//! The command line, as clap sees it. Definitions only; what they mean is worked out in `cmd`.
+//! The command line for clap: definitions only. `cmd` interprets them.
 
 mod advise;
 
@@ -12,21 +12,21 @@ use crate::subject::spec::parse_duration;
 
 pub use advise::{Advise, AdviseCpu, AdviseProbes};
 
-/// Measures what Linux containers cost, layer by layer, before the application does any work.
+/// Measure what Linux containers cost, layer by layer, before the application does any work.
 #[derive(Debug, Parser)]
 #[command(name = "dunnage", version, about, max_term_width = 100, after_help = exit::HELP,
     after_long_help = concat!("Examples:
-  dunnage run                                  the ladder of all engines and runtimes found, in five minutes
-  dunnage run --quick                          the same in one minute, with fewer subjects
+  dunnage run                                  all engines and runtimes found, in about five minutes
+  dunnage run --quick                          the same in about a minute, with fewer subjects
   dunnage run start -s bare -s docker -s docker:net=none
   dunnage run command --cmd 'gzip -k9 /data/file' -s bare:image=debian -s docker:image=debian
   dunnage run start -s old=crun:bin=./crun-1.8 -s new=crun:bin=./crun
   dunnage report DIR --format csv > samples.csv
 
-Exit codes: 0 fine, 1 error, 2 wrong usage, 3 a comparison found a regression, 4 nothing could be
-measured, 5 interrupted (samples kept), 6 measured, but part of what was asked for is missing"))]
+Exit codes: 0 success, 1 error, 2 usage error, 3 regression found by `compare`, 4 nothing could be
+measured, 5 interrupted (samples kept), 6 measured, but some requested results are missing"))]
 pub struct Cli {
-    /// What to do.
+    /// The verb.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -34,29 +34,29 @@ pub struct Cli {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Say what can be measured here, what would distort it, and how to fix it.
+    /// Check what can be measured on this machine, what would distort it, and how to fix it.
     Doctor {
         /// Output format: terminal, html, md or json.
         #[arg(long, default_value = "terminal")]
         format: String,
-        /// How much is shown.
+        /// How much to print.
         #[command(flatten)]
         extent: Extent,
     },
     /// List experiments, subjects, metrics or plans.
     List {
-        /// What to list; everything unless given.
+        /// What to list [default: everything].
         #[arg(value_enum)]
         what: Option<Listed>,
         /// Output format: terminal, html, md or json.
         #[arg(long, default_value = "terminal")]
         format: String,
     },
-    /// Show the cells, the comparisons, the order and the time a run would take; measure nothing.
+    /// Show the cells, comparisons, order and expected time of a run without measuring.
     Plan(Plan),
-    /// Try every cell once and verify the treatment.
+    /// Run every cell once and verify that its settings took effect.
     Check(Selection),
-    /// Measure.
+    /// Run the experiments, print the answer and keep the samples.
     #[command(after_long_help = "Examples:
   dunnage run
   dunnage run --quick -o first-look
@@ -65,17 +65,17 @@ pub enum Command {
   dunnage run --plan ladder --rounds 30 --tag commit=1a2b3c
   dunnage run --events json > events.jsonl")]
     Run(Run),
-    /// Go on with a run that was interrupted.
+    /// Resume an interrupted run.
     Resume {
-        /// The run directory.
+        /// Run directory.
         directory: PathBuf,
-        /// How it is shown.
+        /// What to print.
         #[command(flatten)]
         outcome: Outcome,
     },
     /// Show the results of a run.
     Report {
-        /// The run directory, or a pack.
+        /// Run directory or pack.
         directory: PathBuf,
         /// Output format: terminal, html, md, json, csv, gobench, openmetrics, bmf, github-benchmark, svg or png.
         #[arg(long, default_value = "terminal")]
@@ -83,32 +83,32 @@ pub enum Command {
         /// Write to this file instead of standard output.
         #[arg(short, long)]
         output: Option<PathBuf>,
-        /// Show what others published about the same things beside it, with its cautions.
+        /// Show published results next to those of the run, with their limitations.
         #[arg(long)]
         reference: bool,
-        /// Say what each subject adds to a job of this length, such as `2s` or `2h`, as a share of it.
+        /// Show what each subject adds to a job of this length, such as `2s` or `2h`, in percent.
         #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
         job: Option<String>,
-        /// Show two subjects side by side that differ in several things, with intervals and without verdicts.
+        /// Compare two subjects that differ in several things, with intervals but without verdicts.
         #[arg(long, num_args = 2, value_names = ["SUBJECT", "SUBJECT"])]
         between: Vec<String>,
-        /// How much is shown.
+        /// How much to print.
         #[command(flatten)]
         extent: Extent,
     },
-    /// Show what others published, with its cautions and what of ours is the same.
+    /// Show published results, their limitations and the metrics of dunnage that match them.
     #[command(after_long_help = "Examples:
   dunnage reference
   dunnage reference opscart
   dunnage reference --format csv > published.csv")]
     Reference {
-        /// Which source; a list of all unless given.
+        /// Show only this source [default: a list of all sources].
         source: Option<String>,
         /// Output format: terminal, html, md, json or csv.
         #[arg(long, default_value = "terminal")]
         format: String,
     },
-    /// Set old runs beside new ones: what changed, and whether it is the subject's doing or the machine's.
+    /// Compare old runs with new ones: what changed, and whether the subject or the machine caused it.
     #[command(after_long_help = "Examples:
   dunnage compare before after
   dunnage compare before after --format md > comment.md
@@ -116,25 +116,25 @@ pub enum Command {
   dunnage compare runs/before runs/after
   dunnage compare before after --fail-on slower=5%
 
-One run a side says only whether these two runs differ. With `--fail-on` the exit code is 3 where a subject is slower, and 1 where that cannot be said: no values, too few, a suspect, or slower in one setting and not in another.")]
+With one run on each side, the result applies to these two runs only. With `--fail-on`, the exit code is 3 if a subject is slower, and 1 if that cannot be decided: values are missing, too few or suspect, or the subject is slower in one setting and not in another.")]
     Compare(Compare),
-    /// Make a run of what another program measured: hyperfine's JSON, critest's benchmark JSON, raw lists and tables, or our own csv.
+    /// Convert another program's measurements into a run: hyperfine JSON, critest benchmark JSON, raw lists and tables, or dunnage's own csv.
     #[command(after_long_help = "Examples:
   hyperfine --export-json bench.json 'crun --version' 'runc --version'; dunnage import bench.json
   dunnage import container_benchmark_data.json -o critest-run --tag runtime=containerd
   dunnage import startup.csv  # `runtime,metric,value`, or stamps `START,END`, or `0m1.531s` a line
   dunnage import samples.csv -o again")]
     Import {
-        /// The file.
+        /// File to import.
         file: PathBuf,
-        /// Where the run goes, a new or empty directory; named after the file unless given.
+        /// Run directory to create; must be new or empty [default: named after the file].
         #[arg(short, long, value_name = "DIR")]
         output: Option<PathBuf>,
-        /// A label of the run, kept with it and shown in reports; repeat for several.
+        /// Label to keep with the run and show in reports; repeatable.
         #[arg(long = "tag", value_name = "KEY=VALUE")]
         tags: Vec<String>,
     },
-    /// Say which CPU limit a running container would bear, or what health checks cost.
+    /// Suggest a CPU limit for a running container, or show what health checks cost.
     #[command(subcommand)]
     Advise(Advise),
     /// Show a metric over many runs, and where its level changed.
@@ -143,41 +143,41 @@ One run a side says only whether these two runs differ. With `--fail-on` the exi
   dunnage history runs --by commit -s docker --metric start.returned
   dunnage history runs/2026-* more.dunnage --format csv > history.csv")]
     History(History),
-    /// Make one file of a run that can be given away: everything to analyse it again, and nothing private.
+    /// Pack a run into one file to share, without private data.
     #[command(after_long_help = "Examples:
   dunnage pack first-look --dry-run
   dunnage pack first-look -o first-look.dunnage --private acme
   dunnage report first-look.dunnage
 
-What is taken out and what stands for it is shown before anything is written; docs/run-directory.md says what a
-pack holds and what it lacks.")]
+Before it writes anything, `pack` shows what it removes and the placeholders. docs/run-directory.md describes what a
+pack contains and what it leaves out.")]
     Pack(Pack),
-    /// Make a run directory of a pack again.
+    /// Turn a pack back into a run directory.
     Unpack {
-        /// The pack.
+        /// Pack to read.
         file: PathBuf,
-        /// The run directory to make; one named as the pack unless given.
+        /// Run directory to create [default: named after the pack].
         #[arg(short, long, value_name = "DIR")]
         output: Option<PathBuf>,
     },
-    /// Remove everything of ours that killed runs left, and the images in engines.
+    /// Remove dunnage's leftovers of killed runs, and its images in engines.
     Sweep {
-        /// Which of it.
+        /// What to remove.
         #[arg(value_enum, default_value_t = Swept::All)]
         what: Swept,
-        /// Remove nothing, and say what would be removed.
+        /// Show what would be removed, and remove nothing.
         #[arg(long)]
         dry_run: bool,
     },
-    /// Print a script with which a shell completes the command line.
+    /// Print a completion script for a shell.
     Completions {
-        /// For which shell.
+        /// Shell to print it for.
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
 }
 
-/// A time in whole seconds, with or without its unit.
+/// A time in whole seconds, with or without a unit.
 fn seconds(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().or_else(|| Some(parse_duration(text)?.ceil() as u32));
     match number {
@@ -190,104 +190,103 @@ fn seconds(text: &str) -> Result<u32, String> {
 /// What `sweep` removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Swept {
-    /// What killed runs left, and images.
+    /// Leftovers of killed runs, and images.
     All,
     /// Containers, mounts, cgroups and the like that killed runs left.
     Containers,
-    /// Images in engines and unpacked ones, where no other dunnage runs.
+    /// Images in engines and unpacked images, unless another dunnage is running.
     Images,
 }
 
 /// What `list` lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Listed {
-    /// The questions that can be asked.
+    /// The questions that dunnage can answer.
     Experiments,
-    /// Where they can be asked, with keys, and what was found on this machine.
+    /// What can be measured, with its keys, and what was found on this machine.
     Subjects,
-    /// What is measured, and what lies inside each number.
+    /// The metrics, and what each number includes.
     Metrics,
-    /// The plans for `--plan` that the program brings with it.
+    /// The plans that come with dunnage, for `--plan`.
     Plans,
 }
 
-/// Which cells a run has.
+/// The cells of a run.
 #[derive(Debug, Args, Default)]
 pub struct Selection {
-    /// Experiments, or `all`; the main ones unless given.
+    /// Experiments to run, or `all` [default: start primitives].
     #[arg(value_name = "EXPERIMENT")]
     pub experiments: Vec<String>,
-    /// Take what is not given here from a plan file (docs/plan-file.md): a path, or the name of a plan that `list plans` shows.
+    /// Plan file to read (docs/plan-file.md), or the name of a plan from `list plans`. Options given here override it.
     #[arg(long, value_name = "FILE")]
     pub plan: Option<String>,
-    /// A subject, `[LABEL=]NAME[+RUNTIME][:key=value,…]`; repeat for several. Everything that works here unless given.
+    /// Subject to measure, `[LABEL=]NAME[+RUNTIME][:key=value,…]`; repeatable [default: all that work here].
     #[arg(short = 's', long = "subject", value_name = "SUBJECT")]
     pub subjects: Vec<String>,
-    /// Rounds to measure; as many as fit the time unless given.
+    /// Number of rounds [default: as many as fit in the time budget].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub rounds: Option<u32>,
-    /// As many rounds as a pilot finds necessary, or fewer where they do, so that differences from the baseline are known to within P % of the longer median.
+    /// Measure differences from the baseline to within P % of the longer median. A pilot finds the number of rounds; the run may stop earlier.
     #[arg(long, value_name = "P%", allow_negative_numbers = true)]
     pub precision: Option<String>,
-    /// At most a minute: fewer subjects and settings, enough rounds for verdicts.
+    /// Finish in about a minute: fewer subjects and settings, but enough rounds for verdicts.
     #[arg(long)]
     pub quick: bool,
-    /// Restrict a setting of an experiment to a value; repeat for several.
+    /// Measure only this value of an experiment's setting; repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// What `command` runs and how.
+    /// Options of the experiment `command`.
     #[command(flatten)]
     pub command: CommandOptions,
-    /// Measure the subjects as they are: let no experiment vary keys of theirs, as `syscall` does with `seccomp`.
+    /// Do not let experiments vary the subjects' keys, as `syscall` does with `seccomp`.
     #[arg(long)]
     pub no_vary: bool,
-    /// Let `start`, `command` and `service` vary the setting `cache` too: `cache=cold` empties the page cache of the whole machine before each
-    /// such launch, which slows everybody on it down. Needs root.
+    /// Let `start`, `command` and `service` also measure `cache=cold`, which empties the page cache of the whole machine before each
+    /// such launch and slows down everything else on it. Needs root.
     #[arg(long)]
     pub drop_caches: bool,
-    /// What you expect, fixed before measuring and set against the outcome in every report, such as
-    /// `start.returned: bare < floor < docker`: `<` less, `=` no difference that matters, `>` more; repeat for several.
-    /// `METRIC[key=value]: …` is about one setting only.
+    /// What you expect, such as `start.returned: bare < floor < docker`: `<` less, `=` no difference that matters, `>` more.
+    /// It is fixed before the run and checked in every report. `METRIC[key=value]: …` is about one setting only; repeatable.
     #[arg(long = "predict", value_name = "PREDICTION")]
     pub predictions: Vec<String>,
-    /// The seed of every order; chosen by chance unless given.
+    /// Seed for the order of measurements [default: random].
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// Seconds after which a launch counts as hung; 60 unless given.
+    /// Time after which a launch counts as hung, in seconds or with a unit [default: 60].
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub timeout: Option<u32>,
-    /// A label of the run, kept with it and shown in reports; repeat for several.
+    /// Label to keep with the run and show in reports; repeatable.
     #[arg(long = "tag", value_name = "KEY=VALUE")]
     pub tags: Vec<String>,
 }
 
-/// What the experiment `command` runs: each becomes a setting, kept with the run.
+/// What the experiment `command` runs. Each option becomes a setting that is kept with the run.
 #[derive(Debug, Args, Default)]
 pub struct CommandOptions {
-    /// The command that `command` runs, split into words as a shell does it: a word that begins with `#` starts a comment
-    /// unless it is quoted. No shell runs it.
+    /// Command for the experiment `command`. It is split into words as a shell would, `#` starting a comment, but no shell
+    /// runs it.
     #[arg(long, value_name = "COMMAND")]
     pub cmd: Option<String>,
-    /// Have `/bin/sh -c` of the image run the command.
+    /// Run the command with the image's `/bin/sh -c`.
     #[arg(long)]
     pub shell: bool,
-    /// Start a container for the command, or enter one that runs already; repeat for both.
+    /// Start a container for the command, or enter a running one; repeatable to measure both [default: run].
     #[arg(long, value_name = "run|exec")]
     pub mode: Vec<String>,
-    /// Bind a place of the host into the container, both paths absolute; repeat for several.
+    /// Bind-mount a host path into the container, both paths absolute; repeatable.
     #[arg(long, value_name = "HOST:INSIDE[:ro]")]
     pub mount: Vec<String>,
-    /// The directory inside in which the command starts.
+    /// Working directory of the command, inside the container.
     #[arg(long, value_name = "DIR")]
     pub workdir: Option<String>,
-    /// A variable of the command; repeat for several.
+    /// Environment variable for the command; repeatable.
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<String>,
-    /// Measure until the command, a service, is ready, and end it then: `log REGEX`, once a line of its output fits, or
-    /// `port N`, once that port is open inside. `exit`, as without it: until it ends.
+    /// Measure until the command, a service, is ready, then stop it: `log REGEX` waits for a matching line of output,
+    /// `port N` for an open port inside, `exit` for the command's end [default: exit].
     #[arg(long, value_name = "WHEN")]
     pub ready: Option<String>,
-    /// Run the command with each value in place of `{NAME}`; repeat for all combinations.
+    /// Run the command with each value in place of `{NAME}`; repeatable for all combinations.
     #[arg(long, value_name = "NAME=V1,V2,…")]
     pub sweep: Vec<String>,
 }
@@ -295,13 +294,13 @@ pub struct CommandOptions {
 /// The options of `plan`.
 #[derive(Debug, Args)]
 pub struct Plan {
-    /// Which cells.
+    /// The cells.
     #[command(flatten)]
     pub selection: Selection,
-    /// Write the plan to this file too, for `--plan`.
+    /// Also write the plan to this file, for `--plan`.
     #[arg(long, value_name = "FILE")]
     pub write: Option<PathBuf>,
-    /// How much is shown.
+    /// How much to print.
     #[command(flatten)]
     pub extent: Extent,
 }
@@ -309,21 +308,21 @@ pub struct Plan {
 /// The options of `run`.
 #[derive(Debug, Args)]
 pub struct Run {
-    /// Which cells.
+    /// The cells.
     #[command(flatten)]
     pub selection: Selection,
-    /// How it is shown.
+    /// What to print.
     #[command(flatten)]
     pub outcome: Outcome,
-    /// The run directory to make; one named after the date unless given.
+    /// Run directory to create [default: named after the date].
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
 }
 
-/// How much a terminal shows.
+/// How much to print on a terminal.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct Extent {
-    /// Print everything on the terminal, and not only the answer in a screen.
+    /// Print everything, not only the answer that fits one screen.
     #[arg(long)]
     pub full: bool,
 }
@@ -334,16 +333,16 @@ impl From<Extent> for document::Extent {
     }
 }
 
-/// How a run shows what it does and what came out.
+/// What a run prints and writes.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct Outcome {
-    /// Print events for other programs instead of progress and report.
+    /// Print events for other programs instead of progress and a report.
     #[arg(long, value_enum)]
     pub events: Option<Events>,
-    /// Write no `report.html` into the run directory.
+    /// Do not write `report.html` into the run directory.
     #[arg(long)]
     pub no_html: bool,
-    /// How much is shown.
+    /// How much to print.
     #[command(flatten)]
     pub extent: Extent,
 }
@@ -351,22 +350,22 @@ pub struct Outcome {
 /// The options of `compare`.
 #[derive(Debug, Args)]
 pub struct Compare {
-    /// The old run and the new one: run directories or packs; a directory that is no run stands for all runs in it.
+    /// Old and new run, as run directories or packs. Any other directory means all runs in it.
     #[arg(value_name = "RUN")]
     pub runs: Vec<PathBuf>,
-    /// The new runs, where there are several on a side.
+    /// New runs, if a side has several.
     #[arg(last = true, value_name = "NEW")]
     pub new: Vec<PathBuf>,
     /// Output format: terminal, html, md or json.
     #[arg(long, default_value = "terminal")]
     pub format: String,
-    /// Exit with 3 where a subject is slower, perhaps only by P % or more as estimated.
+    /// Exit with 3 if a subject is slower, or slower by an estimated P % or more.
     #[arg(long, value_name = "slower[=P%]")]
     pub fail_on: Option<String>,
     /// Write to this file instead of standard output.
     #[arg(short, long)]
     pub output: Option<PathBuf>,
-    /// How much is shown.
+    /// How much to print.
     #[command(flatten)]
     pub extent: Extent,
 }
@@ -374,20 +373,20 @@ pub struct Compare {
 /// The options of `history`.
 #[derive(Debug, Args)]
 pub struct History {
-    /// Run directories, packs, or directories that hold them.
+    /// Run directories, packs, or directories that contain them.
     #[arg(value_name = "DIR", required = true)]
     pub runs: Vec<PathBuf>,
-    /// Put the runs in the order in which the values of this tag appeared, instead of by date; a change then lies
+    /// Order the runs by the first appearance of each value of this tag instead of by date. A change is then located
     /// between two values.
     #[arg(long, value_name = "TAG")]
     pub by: Option<String>,
-    /// A metric, `EXPERIMENT.METRIC`; repeat for several. The first decisive one of each experiment unless given.
+    /// Metric to show, `EXPERIMENT.METRIC`; repeatable [default: the main metric of each experiment].
     #[arg(long = "metric", value_name = "METRIC")]
     pub metrics: Vec<String>,
-    /// A subject by its label; repeat for several. All unless given.
+    /// Subject to show, by its label; repeatable [default: all].
     #[arg(short = 's', long = "subject", value_name = "SUBJECT")]
     pub subjects: Vec<String>,
-    /// Take runs of different hosts as one series, because they are alike; each stands apart unless given.
+    /// Treat the runs of different hosts as one series; use it for hosts that are alike.
     #[arg(long)]
     pub across_hosts: bool,
     /// Output format: terminal, html, md, json or csv.
@@ -396,7 +395,7 @@ pub struct History {
     /// Write to this file instead of standard output.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// How much is shown.
+    /// How much to print.
     #[command(flatten)]
     pub extent: Extent,
 }
@@ -404,29 +403,29 @@ pub struct History {
 /// The options of `pack`.
 #[derive(Debug, Args)]
 pub struct Pack {
-    /// The run directory.
+    /// Run directory.
     pub directory: PathBuf,
-    /// The file to write; one named as the directory, with `.dunnage` behind it, unless given.
+    /// File to write [default: named after the directory, with `.dunnage` appended].
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Take this word out too, wherever a text may hold it; repeat for several.
+    /// Also remove this word from all texts; repeatable.
     #[arg(long = "private", value_name = "WORD")]
     pub private: Vec<String>,
-    /// Leave this tag out; repeat for several. Other tags stay.
+    /// Leave out this tag; repeatable. Other tags are kept.
     #[arg(long = "drop-tag", value_name = "KEY")]
     pub drop_tags: Vec<String>,
-    /// Show everything that would be taken out, and write nothing.
+    /// Show everything that would be removed, and write nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// Write over a file that is there already.
+    /// Overwrite an existing file.
     #[arg(long)]
     pub force: bool,
 }
 
-/// The form of the event stream.
+/// Format of the event stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Events {
-    /// One JSON object a line, on standard output.
+    /// One JSON object per line, on standard output.
     Json,
 }
 

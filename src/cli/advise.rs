@@ -1,4 +1,4 @@
-//! What `advise` is asked for.
+//! The options of `advise`.
 
 use std::path::PathBuf;
 
@@ -6,19 +6,19 @@ use clap::{Args, Subcommand};
 
 use crate::watch::target::Engine;
 
-/// On what `advise` advises.
+/// What `advise` gives advice on.
 #[derive(Debug, Subcommand)]
 pub enum Advise {
-    /// Watch a running container and say which limit its usage would bear.
+    /// Watch a running container and suggest a CPU limit that its usage allows.
     #[command(after_long_help = "Examples:
   dunnage advise cpu web
   dunnage advise cpu web --for 120s --limit 0.5 --limit 2
   dunnage advise cpu 3f2a --engine podman --format json > advice.json
   dunnage advise cpu /sys/fs/cgroup/system.slice/nginx.service
 
-Ctrl-C ends watching early and advises on what was seen until then.")]
+Press Ctrl-C to stop watching early; the advice then covers the time until then.")]
     Cpu(AdviseCpu),
-    /// Say what share of a CPU health checks would cost under each engine.
+    /// Show what share of a CPU health checks would cost under each engine.
     #[command(after_long_help = "Examples:
   dunnage advise probes
   dunnage advise probes --containers 500 --every 30s
@@ -30,19 +30,19 @@ Ctrl-C ends watching early and advises on what was seen until then.")]
 /// The options of `advise probes`.
 #[derive(Debug, Args)]
 pub struct AdviseProbes {
-    /// A run directory or pack that holds `exec`; a quick run is made unless given.
+    /// Run directory or pack that contains `exec` [default: a new quick run].
     #[arg(value_name = "RUN")]
     pub run: Option<PathBuf>,
-    /// How many containers are checked.
+    /// Number of containers to check.
     #[arg(long, value_name = "N", default_value = "100", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub containers: u32,
-    /// From one check of a container to its next, 100 ms to 1 d.
+    /// Time between two checks of a container, 100 ms to 1 d.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "10s")]
     pub every: String,
-    /// A subject of the quick run; repeat for several. Everything that works here unless given.
+    /// Subject of the quick run; repeatable [default: all that work here].
     #[arg(short = 's', long = "subject", value_name = "SUBJECT", conflicts_with = "run")]
     pub subjects: Vec<String>,
-    /// The directory of the quick run; one named after the date unless given.
+    /// Directory of the quick run [default: named after the date].
     #[arg(short, long, value_name = "DIR", conflicts_with = "run")]
     pub output: Option<PathBuf>,
     /// Output format: terminal, html, md or json.
@@ -53,19 +53,19 @@ pub struct AdviseProbes {
 /// The options of `advise cpu`.
 #[derive(Debug, Args)]
 pub struct AdviseCpu {
-    /// A running container of docker or podman, by its name or the beginning of its id; or the path of a cgroup, as
-    /// a directory or as it stands in `/proc/PID/cgroup`.
+    /// A running container of docker or podman, by name or by the beginning of its id, or the path of a cgroup: its
+    /// directory, or the path in `/proc/PID/cgroup`.
     pub container: String,
-    /// For how long to watch, 5 s to 1 h. What does not happen in this time is not in the advice.
+    /// How long to watch, 5 s to 1 h. Usage outside of this time is not considered.
     #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true, default_value = "30s")]
     pub watch: String,
     /// How often to read the usage, 1 ms to 100 ms.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, default_value = "10ms")]
     pub every: String,
-    /// Whose container it is; looked for in both unless given.
+    /// Engine of the container [default: the one that has it].
     #[arg(long, value_enum)]
     pub engine: Option<Engine>,
-    /// Predict what this limit would mean, too; repeat for several.
+    /// Also predict the effect of this limit; repeatable.
     #[arg(long = "limit", value_name = "CPUS", allow_hyphen_values = true)]
     pub limits: Vec<String>,
     /// Output format: terminal, html, md or json.
