@@ -1,5 +1,5 @@
 //! dunnage measures what Linux containers cost, layer by layer, before the application inside
-//! does any work. The modules stand in reading order.
+//! does any work. The modules are listed in reading order.
 
 pub mod cli;
 pub mod cmd;
@@ -22,13 +22,13 @@ pub mod watch;
 pub use dunnage_analysis::{advise, experiment, outcome, plan, stats, units, verdict};
 pub use dunnage_report::{document, reference, report};
 
-/// Old runs against new ones: what changed, and how it is said.
+/// Comparing old runs with new ones, and reporting the result.
 pub mod compare {
     pub use dunnage_analysis::compare::*;
     pub use dunnage_report::compare::*;
 }
 
-/// A metric over many runs: where it changed, and how it is said.
+/// A metric over many runs: finding where it changed, and reporting it.
 pub mod history {
     pub use dunnage_analysis::history::*;
     pub use dunnage_report::history::*;

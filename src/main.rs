@@ -1,13 +1,13 @@
-//! Asked to be the probe? Be it, before anything else. Else run the command.
+//! Runs the probe if asked to, before anything else; otherwise runs the command line.
 //!
-//! `main` is C's, since Rust's own would start its runtime before the probe's work.
+//! `main` is C's, because Rust's own would start its runtime before the probe's work.
 #![no_main]
 
 use std::ffi::{c_char, c_int};
 
 use dunnage::probe::{self, PROBE, Words};
 
-/// Called by libc's start. Arguments are read by hand only as far as the probe needs them.
+/// Called by libc's start code. The probe's arguments are read by hand, and no others.
 #[unsafe(no_mangle)]
 extern "C" fn main(count: c_int, arguments: *const *const c_char) -> c_int {
     // SAFETY: libc's start calls `main` with an argument vector that lives as long as the process.

@@ -1,4 +1,4 @@
-//! A plan carried out, for every verb that measures: its rounds measured, written down, and shown.
+//! Carries out a plan, for every verb that measures: measures its rounds, records them, and shows progress.
 
 use anyhow::Result;
 
@@ -11,7 +11,7 @@ use crate::runner::{self, Ending, Event};
 use crate::session::Session;
 use crate::verdict::precision;
 
-/// Carries out the plan from round `first` on, writing every sample down. A plan in stages ends at the first look at which its
+/// Carries out the plan from round `first` on, recording every sample. A plan in stages ends at the first look at which its
 /// precision is reached.
 pub(super) fn carry_out(
     plan: &Plan,

@@ -1,4 +1,4 @@
-//! `dunnage check`: tries every cell once and verifies the treatment.
+//! `dunnage check`: runs every cell once and verifies its treatment.
 
 use anyhow::Result;
 
@@ -11,8 +11,8 @@ use crate::plan::{self, Request, Rounds};
 use crate::report::text::clean;
 use crate::subject::by_cause;
 
-/// Runs the verb. The exit code is 0 when every cell of every subject that was found gave a sample
-/// under the treatment that was asked for, or is a price that cannot be had here, and 1 otherwise.
+/// Runs the verb. The exit code is 0 if every cell gave a sample under the requested treatment, or is a price that this
+/// machine lacks; otherwise it is 1.
 pub fn run(selection: &Selection) -> Result<i32> {
     use std::io::Write;
     let asked = request::asked(selection)?;
@@ -45,7 +45,7 @@ pub fn run(selection: &Selection) -> Result<i32> {
                     writeln!(out, "{:<13} {}", "", facts.join(" "))?;
                 }
             }
-            // A piece that this kernel lacks, or that this user may not have, is one line of a price list.
+            // A piece that this kernel lacks, or that needs other privileges, is only one line of a price list.
             Err(Abort::Failed(failure)) if !cell.asks().decides() && is_lacking(&failure) => {
                 writeln!(out, "{:<13} {name}: {}", "lacking", clean(&failure.in_short()))?;
             }
@@ -59,7 +59,7 @@ pub fn run(selection: &Selection) -> Result<i32> {
     Ok(if is_fine { exit::FINE } else { exit::ERROR })
 }
 
-/// Whether the machine or the user lacks what it takes, and nothing is broken.
+/// Whether the machine or the user lacks something; nothing is broken then.
 fn is_lacking(failure: &Failure) -> bool {
     matches!(failure.class, FailureClass::Unsupported | FailureClass::Permission)
 }

@@ -1,4 +1,4 @@
-//! `dunnage compare`: old runs against new ones.
+//! `dunnage compare`: compares old runs with new ones.
 
 use std::path::{Path, PathBuf};
 
@@ -22,8 +22,8 @@ pub fn run(options: &Compare) -> Result<i32> {
     let own = [own, others].concat();
     let Some(comparison) = compare::compare(&runs_of(&old), &runs_of(&new)) else {
         bail!(
-            "the old and the new side share no cell\n\nhint: a cell is an experiment, a setting and a subject's label; \
-             `dunnage report` of each shows what it has"
+            "the old and the new side have no cell in common\n\nhint: a cell is an experiment, a setting and a subject's label; \
+             `dunnage report` shows those of each run"
         );
     };
     let place = options.runs.first().map_or(Path::new("."), PathBuf::as_path);
@@ -32,7 +32,7 @@ pub fn run(options: &Compare) -> Result<i32> {
     outcome(&comparison, fail_on)
 }
 
-/// The exit code: a regression where one was asked about, nothing where no cell has values.
+/// The exit code: 3 for a regression if `--fail-on` was given, 4 if no cell has values.
 fn outcome(comparison: &Comparison, fail_on: Option<f64>) -> Result<i32> {
     if !comparison.has_values() {
         return Ok(exit::NOTHING);
@@ -43,19 +43,19 @@ fn outcome(comparison: &Comparison, fail_on: Option<f64>) -> Result<i32> {
     };
     let failing = comparison.failing(least);
     if !failing.is_empty() {
-        super::tell(&format!("a regression: {}", told(failing)));
+        super::tell(&format!("regression: {}", told(failing)));
         return Ok(exit::REGRESSION);
     }
     let open = comparison.unanswered();
     if !open.is_empty() {
-        bail!("`--fail-on` cannot be answered: {}", told(open));
+        bail!("cannot decide `--fail-on`: {}", told(open));
     }
     let (open, all) = comparison.left_open();
-    super::tell(&format!("no regression was shown; {open} of {} leave one open", counted(all, "verdict")));
+    super::tell(&format!("no regression found; {open} of {} do not rule one out", counted(all, "verdict")));
     Ok(exit::FINE)
 }
 
-/// The share from which on slower is a regression: what `--fail-on` takes is `slower`, or `slower=5%`.
+/// The smallest share that counts as a regression, from `slower` or `slower=5%`.
 fn fail_on(text: &str) -> Result<f64> {
     let share = match text.split_once('=') {
         None if text == "slower" => Some(0.0),
@@ -64,26 +64,26 @@ fn fail_on(text: &str) -> Result<f64> {
     };
     share.ok_or_else(|| {
         usage(format!(
-            "`--fail-on {text}` is not possible\n\nhint: the form is `--fail-on slower` or `--fail-on slower=5%`"
+            "invalid value `--fail-on {text}`\n\nhint: use `--fail-on slower` or `--fail-on slower=5%`"
         ))
     })
 }
 
-/// What was named for each side: run directories, packs, and directories that hold them.
+/// The paths given for each side: run directories, packs, and directories that contain them.
 fn sides(options: &Compare) -> Result<[&[PathBuf]; 2]> {
     const HINT: &str =
-        "hint: `dunnage compare OLD NEW`, or with several on a side `dunnage compare OLD… -- NEW…`";
+        "hint: use `dunnage compare OLD NEW`, or `dunnage compare OLD… -- NEW…` for several runs on a side";
     match (options.runs.as_slice(), options.new.as_slice()) {
         (two @ [_, _], []) => Ok([&two[..1], &two[1..]]),
         (old, new) if !old.is_empty() && !new.is_empty() => Ok([old, new]),
         (several, []) if several.len() > 2 => {
-            Err(usage(format!("{} runs, and which are the new ones?\n\n{HINT}", several.len())))
+            Err(usage(format!("cannot tell which of the {} runs are the new ones\n\n{HINT}", several.len())))
         }
-        _ => Err(usage(format!("two sides are needed, old and new\n\n{HINT}"))),
+        _ => Err(usage(format!("`compare` needs an old and a new side\n\n{HINT}"))),
     }
 }
 
-/// A run itself, or the runs and packs that a directory holds, in the order of their names.
+/// A run itself, or the runs and packs in a directory, ordered by name.
 fn runs_in(path: &Path) -> Result<Vec<PathBuf>> {
     let is_run = |path: &Path| record::files(path).iter().any(|file| file.exists());
     if is_run(path) || !path.is_dir() {
@@ -98,17 +98,17 @@ fn runs_in(path: &Path) -> Result<Vec<PathBuf>> {
     let is_pack =
         |path: &Path| path.is_file() && path.extension().is_some_and(|own| own == record::pack::ENDING);
     all.retain(|path| is_run(path) || is_pack(path));
-    // Of a run and its pack the run itself goes first, and counts.
+    // A run comes before its pack, so that the run itself is the one that counts.
     all.sort_by_key(|path| (is_pack(path), path.clone()));
-    // What holds no run is told as what it is not.
+    // Opening a directory without runs gives the right error.
     Ok(if all.is_empty() { vec![path.to_owned()] } else { all })
 }
 
-/// A run with its place, as it was read and judged.
+/// A run with its path, read and judged.
 pub(super) type Loaded = (String, Recorded, Quality);
 
-/// Reads and judges what was named, and says where all of it lies. A directory that is no run stands for the runs in it, of
-/// which those that cannot be read are told and left out.
+/// Reads and judges the named runs, and returns their paths. In a directory of runs, those that cannot be read are reported
+/// and left out.
 pub(super) fn loaded(named: &[PathBuf]) -> Result<(Vec<Loaded>, Vec<PathBuf>)> {
     let (mut all, mut places) = (Vec::new(), Vec::new());
     for path in named {
@@ -133,7 +133,7 @@ fn load(path: &Path) -> Result<Loaded> {
     Ok((path.display().to_string(), recorded, quality))
 }
 
-/// The runs as they are compared.
+/// The runs in the form that `compare` takes.
 pub(super) fn runs_of(loaded: &[Loaded]) -> Vec<Run<'_>> {
     loaded.iter().map(|(place, recorded, quality)| Run { recorded, quality, place }).collect()
 }

@@ -1,9 +1,9 @@
-//! `dunnage completions`: prints a script with which a shell completes the command line.
+//! `dunnage completions`: prints a completion script for a shell.
 //!
-//! The script is made of the command line's definitions and of the program's own lists. Names are
-//! added to a copy of the definitions that only this verb sees: elsewhere the program's own errors,
-//! which say more than clap's, answer to a wrong name. Deliberately absent: what a script could only
-//! learn by calling the program at every key, such as the values of a subject's keys.
+//! The script is generated from the command line's definitions and the program's own lists. The names are added to a copy of
+//! the definitions for this verb only; elsewhere, the program's own errors for a wrong name are better than clap's.
+//! Deliberately absent: values that a script could only learn by calling the program at every key, such as those of a
+//! subject's keys.
 
 use std::io::Write;
 
@@ -25,7 +25,7 @@ pub fn run(shell: Shell) -> Result<i32> {
     Ok(exit::FINE)
 }
 
-/// The command line with every name that can be known beforehand.
+/// The command line with every name that is known in advance.
 fn definitions() -> Command {
     named(Cli::command())
 }
@@ -34,8 +34,7 @@ fn named(command: Command) -> Command {
     command.mut_subcommands(|verb| named(verb.mut_args(with_names)))
 }
 
-/// Arguments are recognised by the field that they fill, so a new verb with the same argument is
-/// completed alike.
+/// Arguments are recognised by their field, so a new verb with the same argument is completed in the same way.
 fn with_names(argument: Arg) -> Arg {
     if !argument.get_possible_values().is_empty() {
         return argument;
@@ -57,7 +56,7 @@ fn experiments() -> Vec<PossibleValue> {
     named.chain([PossibleValue::new("all").help("every experiment")]).collect()
 }
 
-/// Each kind, and where its default list names runtimes, the kind with each of them.
+/// Each kind, also with each runtime that its default list names.
 fn subjects() -> Vec<PossibleValue> {
     let of = |kind: &'static subject::Kind| {
         let mut specs: Vec<String> = vec![kind.name.to_owned()];
@@ -75,7 +74,7 @@ fn settings() -> Vec<PossibleValue> {
     }))
 }
 
-/// The first of each name.
+/// The first of each name only.
 fn unique(all: impl Iterator<Item = PossibleValue>) -> Vec<PossibleValue> {
     let mut found: Vec<PossibleValue> = Vec::new();
     for one in all {

@@ -1,4 +1,4 @@
-//! Would a file that is to be written overwrite part of a run? A mistyped name must not destroy what was measured.
+//! Refuses to overwrite files of a run, so that a mistyped name does not destroy measurements.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::exit::usage;
 use crate::record;
 
-/// Refuses what is a file of one of these runs or packs, however it is called, and a file of any other run.
+/// Refuses a path that is a file of one of these runs or packs, under any name, or a file of any other run.
 pub fn refuse_files_of_runs(runs: &[PathBuf], path: &Path) -> Result<()> {
     let identity = |path: &Path| path.metadata().ok().map(|file| (file.dev(), file.ino()));
     let Some(target) = identity(path) else { return Ok(()) };
@@ -17,7 +17,7 @@ pub fn refuse_files_of_runs(runs: &[PathBuf], path: &Path) -> Result<()> {
     let mut own = directories.chain(beside).flat_map(|run| record::files(&run)).chain(runs.iter().cloned());
     if own.any(|file| identity(&file) == Some(target)) {
         let shown = path.display();
-        return Err(usage(format!("`{shown}` belongs to a run itself\n\nhint: choose another file")));
+        return Err(usage(format!("`{shown}` is part of a run\n\nhint: choose another file")));
     }
     Ok(())
 }

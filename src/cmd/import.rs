@@ -1,4 +1,4 @@
-//! `dunnage import`: makes a run of what another program measured, or of a table that dunnage exported.
+//! `dunnage import`: turns another program's measurements, or a table that dunnage exported, into a run.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::record::import;
 use crate::report::text::{clean, in_shell};
 use crate::units::counted;
 
-/// Runs the verb. Results go where `-o` says, else beside nobody's files: into a directory named after the file.
+/// Runs the verb. Without `-o`, the run goes into the current directory, named after the file.
 pub fn run(file: &Path, output: Option<&Path>, tags: &[String]) -> Result<i32> {
     let tags = super::request::tags_of(tags)?;
     let directory = match output {
@@ -29,15 +29,15 @@ pub fn run(file: &Path, output: Option<&Path>, tags: &[String]) -> Result<i32> {
     for one in &imported.origin.issues {
         super::tell(&format!("suspect: {}: {}", one.rule, clean(&one.evidence)));
     }
-    super::tell(&format!("`dunnage report {shown}` shows it"));
+    super::tell(&format!("show it with `dunnage report {shown}`"));
     Ok(if imported.samples > 0 { exit::FINE } else { exit::NOTHING })
 }
 
-/// `bench.json` becomes `bench-run`, in the directory that one is in.
+/// `bench.json` becomes `bench-run`, in the current directory.
 fn named_after(file: &Path) -> Result<PathBuf> {
     let unnamed = || {
         let shown = file.display();
-        usage(format!("`{shown}` has no name of a file\n\nhint: choose a directory with `-o`"))
+        usage(format!("cannot name a directory after `{shown}`\n\nhint: choose a directory with `-o`"))
     };
     let mut name = file.file_stem().filter(|stem| !stem.is_empty()).ok_or_else(unnamed)?.to_owned();
     name.push("-run");

@@ -26,7 +26,7 @@ pub fn run(what: Option<Listed>, format: &str) -> Result<i32> {
     Ok(exit::FINE)
 }
 
-/// What was asked for, by name: each thing as other programs get it, and as people read it.
+/// The requested lists by name, each entry as data for programs and as an item for people.
 struct Lists(Vec<(&'static str, Vec<(Value, Item)>)>);
 
 impl Findings for Lists {
@@ -38,7 +38,7 @@ impl Findings for Lists {
     }
 
     fn document(&self, _: &Look) -> Document {
-        let mut document = Document::titled("What dunnage knows");
+        let mut document = Document::titled("What dunnage can measure");
         let items = |all: &[(Value, Item)]| all.iter().map(|(_, item)| item.clone()).collect();
         let section = |(name, all): &(&str, Vec<_>)| Section::of(name, vec![Block::List(items(all))]);
         document.sections = self.0.iter().map(section).collect();
@@ -67,7 +67,7 @@ fn experiment(about: &experiment::Experiment) -> (Value, Item) {
     let mut item = Item::of(about.question).named(about.name);
     let mut keys = Vec::new();
     for key in about.all_keys() {
-        // A key without values takes what a person writes.
+        // A key without a list of values takes free text.
         let values = if key.values.is_empty() { "…".to_owned() } else { key.values.join("|") };
         item = item.detail(format!("--set {}={values}: {}", key.name, key.meaning));
         keys.push(json!({"name": key.name, "values": values, "meaning": key.meaning}));
@@ -79,11 +79,11 @@ fn metric(experiment: &str, metric: &experiment::Metric) -> (Value, Item) {
     let (absolute, relative) = metric.margin.parts();
     let weight = match metric.weight {
         Weight::Verdict => format!(
-            "verdict; differences below {} or {} %, whichever is larger, do not matter",
+            "decides verdicts; differences below {} or {} %, whichever is larger, do not matter",
             metric.unit.format(absolute),
             relative * 100.0
         ),
-        Weight::Context => "shown beside the verdicts".to_owned(),
+        Weight::Context => "context, without a verdict".to_owned(),
     };
     let name = format!("{experiment} {} [{}]", metric.name, metric.unit.name());
     let item = Item::of(metric.meaning).named(name).detail(&weight);

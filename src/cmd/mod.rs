@@ -1,5 +1,5 @@
-//! One short file per verb. This one takes the command line, runs the verb, and turns what became
-//! of it into words on standard error and an exit code.
+//! The verbs, one short file each. This file parses the command line, runs the verb, and turns an error into a
+//! message on standard error and an exit code.
 
 mod advise;
 mod carry_out;
@@ -78,18 +78,18 @@ pub fn main() -> i32 {
     }
 }
 
-/// The chain of causes in one line, then the hints that any of them gives.
+/// The chain of causes in one line, followed by all hints in it.
 fn with_hints_last(error: &anyhow::Error) -> String {
     const HINT: &str = "\n\nhint: ";
     let all: Vec<String> = error.chain().map(ToString::to_string).collect();
     let causes: Vec<&str> = all.iter().filter_map(|text| text.split(HINT).next()).collect();
     let too_large =
-        is_of_kind(error, ErrorKind::FileTooLarge).then_some("`ulimit -f` says how large a file may get");
+        is_of_kind(error, ErrorKind::FileTooLarge).then_some("raise the limit on file sizes, which `ulimit -f` shows");
     let hints = too_large.into_iter().chain(all.iter().flat_map(|text| text.split(HINT).skip(1)));
     causes.join(": ") + &hints.map(|hint| format!("{HINT}{hint}")).collect::<String>()
 }
 
-/// What was typed or read stands in messages, and must control no terminal nor turn the direction of writing.
+/// Messages quote input, which must not send control sequences to the terminal or change the writing direction.
 fn without_controls(text: &str) -> String {
     let turns =
         |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}');
@@ -97,7 +97,7 @@ fn without_controls(text: &str) -> String {
     text.chars().map(|c| if is_bad(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// A reader that has seen enough is no error.
+/// A reader that closes the pipe early is not an error.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     is_of_kind(error, ErrorKind::BrokenPipe)
 }
@@ -107,7 +107,7 @@ fn is_of_kind(error: &anyhow::Error, wanted: ErrorKind) -> bool {
     kinds.map(std::io::Error::kind).any(|kind| kind == wanted)
 }
 
-/// Tells something to a person who watches: talk goes to standard error. Names of files may come from anywhere.
+/// Prints a message for the user to standard error. File names in it may contain anything.
 fn tell(line: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "{}", without_controls(line));

@@ -1,5 +1,4 @@
-//! `dunnage pack`: makes one file of a run that can be given away, and shows what is in it and what is not
-//! before it writes.
+//! `dunnage pack`: packs a run into one file to share, after showing what the file contains and what is left out.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +14,7 @@ use crate::record::pack::{self, Contents, Listed, Options, Present};
 use crate::report::text::{clean, in_shell, listed, shorten, wrap};
 use crate::units::{Unit, counted};
 
-/// How many texts of a kind are shown where the person did not ask for all.
+/// Number of texts of a kind to show without `--dry-run`.
 const SHOWN: usize = 5;
 const WIDTH: usize = 100;
 
@@ -28,21 +27,21 @@ pub fn run(options: &cli::Pack) -> Result<i32> {
     let present = if options.force { Present::Replace } else { Present::Keep };
     if let Some(found) = path.symlink_metadata().ok().filter(|_| !options.dry_run) {
         let shown = in_shell([path.to_string_lossy()]);
-        // Its place is taken by renaming: a device, a pipe or a link would be gone.
+        // Writing replaces the path by renaming, which would destroy a device, a pipe or a link.
         if !found.is_file() {
             return Err(usage(format!(
-                "`{shown}` is no regular file, and stays\n\nhint: choose another file with `-o`"
+                "`{shown}` is not a regular file\n\nhint: choose another file with `-o`"
             )));
         }
         if present == Present::Keep {
             return Err(usage(format!(
-                "`{shown}` is there already\n\nhint: choose another file with `-o`, or replace it with `--force`"
+                "`{shown}` already exists\n\nhint: choose another file with `-o`, or overwrite it with `--force`"
             )));
         }
     }
     refuse_files_of_runs(std::slice::from_ref(&options.directory), &path)?;
     if let Some(short) = options.private.iter().find(|word| word.trim().chars().count() < 2) {
-        return Err(usage(format!("`--private {short}` is too short to be told from the rest")));
+        return Err(usage(format!("`--private {short}` is too short: it must have at least two characters")));
     }
     let asked = Options {
         machine: Private::gather(),
@@ -58,20 +57,20 @@ pub fn run(options: &cli::Pack) -> Result<i32> {
     let size = pack::write(contents, &path, present)?;
     let shown = path.display();
     tell(&format!(
-        "\nwrote `{shown}` ({}), and none of the words above is in it\nlook at it with `dunnage report {shown}`",
+        "\nwrote `{shown}` ({}) without any of the words above\nshow it with `dunnage report {shown}`",
         Unit::Bytes.format(size as f64)
     ));
     Ok(exit::FINE)
 }
 
-/// A file beside us, named as the directory.
+/// A file in the current directory, named after the run directory.
 fn named_as(directory: &Path) -> Result<PathBuf> {
     let whole = directory.canonicalize().with_context(|| format!("cannot read `{}`", directory.display()))?;
-    let name = whole.file_name().context("the root directory is no run directory")?;
+    let name = whole.file_name().context("the root directory is not a run directory")?;
     Ok(PathBuf::from(format!("{}.{}", name.display(), pack::ENDING)))
 }
 
-/// Shows what the pack will hold and what it will not, with at most so many texts of a kind.
+/// Shows what the pack will contain and what it leaves out, with at most `most` texts of a kind.
 fn show(contents: &Contents, most: usize) {
     let (run, plan) = (&contents.environment, &contents.plan);
     let machine =
@@ -93,7 +92,7 @@ fn show(contents: &Contents, most: usize) {
     }
     tell("\nnot in the pack:");
     if contents.replaced.is_empty() {
-        tell("  nothing was found that is private");
+        tell("  nothing private was found");
     }
     for all in contents.replaced.chunk_by(|one, other| one.kind == other.kind) {
         tell(&format!("  {} ({})", all[0].kind.name(), all.len()));
@@ -103,11 +102,11 @@ fn show(contents: &Contents, most: usize) {
             tell(&format!("    {}{placeholder}", shorten(&clean(&one.text), 64)));
         }
         if all.len() > most {
-            tell(&format!("    and {} more, which `--dry-run` shows", all.len() - most));
+            tell(&format!("    and {} more: see `--dry-run`", all.len() - most));
         }
     }
     if !contents.spared.is_empty() {
-        tell("\nnot looked for, since the run itself says it:");
+        tell("\nkept, because the run itself uses these words:");
         for secret in &contents.spared {
             tell(&format!("  {}: {}", secret.called, shorten(&clean(&secret.word), 60)));
         }

@@ -1,5 +1,5 @@
-//! The pilot of `run --precision`: a few rounds before the run, in a run directory of their own, from
-//! which the number of rounds is computed. None of its samples counts in the run.
+//! The pilot of `run --precision`: a few rounds before the run, in their own run directory, from which the number of rounds is
+//! computed. None of its samples counts in the run.
 
 use std::fs;
 use std::path::Path;
@@ -18,8 +18,8 @@ use crate::stats::Rng;
 use crate::units::counted;
 use crate::verdict::precision::fix_rounds;
 
-/// Runs the pilot of `plan` and fixes the plan's number of rounds. The ending is that of the pilot: after
-/// an interruption nothing of it is left, since it is no part of any run.
+/// Runs the pilot of `plan` and fixes the plan's number of rounds. Returns how the pilot ended; if it was interrupted, its
+/// directory is removed.
 pub(super) fn run(
     plan: &mut Plan,
     asked: f64,
@@ -28,16 +28,16 @@ pub(super) fn run(
     directory: &Path,
     events: Option<Events>,
 ) -> Result<Ending> {
-    // An order of its own, or the run would repeat the pilot's.
+    // With its own order, or the run would repeat that of the pilot.
     let seed = Rng::for_stream(plan.seed, u64::MAX).next_u64();
     let pilot = Plan { rounds: PILOT_ROUNDS, seed, ..plan.clone() };
     let (time, share) = (pilot.predicted(), percent(asked));
-    super::tell(&format!("a pilot of {PILOT_ROUNDS} rounds, about {time}, finds the rounds for ±{share}"));
+    super::tell(&format!("running a pilot of {PILOT_ROUNDS} rounds, about {time}, to find the number of rounds for ±{share}"));
     let place = directory.join(record::PILOT);
     let was_there = directory.exists();
     let ended = (|| {
         let mut writer = record::create(&place, &session.run.id, environment, &pilot)?;
-        // The event stream tells of the run alone.
+        // The event stream is about the run only.
         let progress = match events {
             Some(Events::Json) => Progress::Quiet,
             None => Progress::for_person(&pilot, 0),
@@ -56,18 +56,18 @@ pub(super) fn run(
     let Some(precision) = plan.precision else { return ended };
     let rounds = counted(plan.rounds, "round");
     let foretold = match precision.predicted {
-        Some(share) => format!("{rounds}, which should reach ±{}", percent(share)),
-        None => format!("{rounds}; the pilot gave too few samples to foretell what they reach"),
+        Some(share) => format!("{rounds}, expected to reach ±{}", percent(share)),
+        None => format!("{rounds}; the pilot gave too few samples to predict their precision"),
     };
     super::tell(&match precision.capped {
         true => format!(
-            "the pilot finds no number of rounds within an hour, or up to {MOST_PRECISE_ROUNDS}, that reaches ±{share}: {foretold}"
+            "no number of rounds within an hour, or up to {MOST_PRECISE_ROUNDS}, reaches ±{share}: the run has {foretold}"
         ),
-        false => format!("the pilot finds {foretold}, for the ±{share} asked for"),
+        false => format!("the run has {foretold}, for the requested ±{share}"),
     });
     if let [looks @ .., _] = &plan.looks[..] {
         let looks = listed(looks, " and ");
-        super::tell(&format!("the run ends earlier where ±{share} is reached after {looks} rounds"));
+        super::tell(&format!("the run ends earlier if it reaches ±{share} after {looks} rounds"));
     }
     Ok(Ending::Complete)
 }

@@ -1,4 +1,4 @@
-//! `dunnage plan`: what a run would do, without measuring.
+//! `dunnage plan`: shows what a run would do, without measuring.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -21,7 +21,7 @@ use crate::units::{Nanos, counted};
 pub fn run(options: &cli::Plan) -> Result<i32> {
     let asked = request::asked(&options.selection)?;
     if let Some(path) = options.write.as_deref().filter(|path| path.exists()) {
-        return Err(usage(format!("`{}` is there already\n\nhint: choose another file", path.display())));
+        return Err(usage(format!("`{}` already exists\n\nhint: choose another file", path.display())));
     }
     let session = asked.session()?;
     let (plan, left_out) = request::plan(&asked, &session.found)?;
@@ -34,17 +34,17 @@ pub fn run(options: &cli::Plan) -> Result<i32> {
             .and_then(|mut file| file.write_all(written.as_bytes()))
             .with_context(|| format!("cannot write the plan file `{}`", path.display()))?;
         super::tell(&format!(
-            "written to `{0}`; `dunnage run --plan {0}` measures it",
+            "wrote `{0}`; run it with `dunnage run --plan {0}`",
             in_shell([path.to_string_lossy()])
         ));
     }
     Ok(exit::FINE)
 }
 
-/// Subjects that a screen has room for.
+/// Number of subjects that fit one screen.
 const SUBJECTS: usize = 14;
 
-/// The plan in words: how long it takes and what it will decide, then what it does, and all of it where that is asked for.
+/// The plan in words: its time, its verdicts, then what it measures, and every detail with `--full`.
 pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], extent: Extent) -> String {
     let mut text = String::new();
     let is_full = extent == Extent::Full;
@@ -56,14 +56,14 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], 
     let label = |index: usize| plan.subjects[index].label.as_str();
     line("experiments", asked.request.experiments.join(", "));
     for name in &asked.without {
-        line("", format!("{name} is left out: a minute would not be enough"));
+        line("", format!("{name} is left out to stay within a minute"));
     }
     let (round, all) = (plan.round_time(), plan.predicted());
-    line("time", format!("{all} in all, {round} a round, and the trials before"));
+    line("time", format!("{all} in total, {round} per round, plus the trials before"));
     takes_long(asked, plan).into_iter().for_each(|words| line("", words));
     if plan.cells.iter().any(|cell| cell.asks().unknown.is_some()) {
         let taken = plan.unknown;
-        line("", format!("as if the command took {taken}; `run` tries it once and says what it will be"));
+        line("", format!("assuming that the command takes {taken}; `run` tries it once to find out"));
     }
     let need = match plan.verdicts_asked() {
         0 => String::new(),
@@ -74,7 +74,7 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], 
         let (share, most) = (percent(share), plan.rounds_within(PRECISE_TIME, MOST_PRECISE_ROUNDS));
         line(
             "",
-            format!("at least; for ±{share}, a pilot of {PILOT_ROUNDS} rounds finds how many, up to {most}"),
+            format!("at least; for ±{share}, a pilot of {PILOT_ROUNDS} rounds finds the number, up to {most}"),
         );
     }
     for quota in plan.quotas.iter().filter(|quota| quota.rounds < plan.rounds) {
@@ -84,7 +84,7 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], 
         line("", words);
     }
     if plan.verdicts_asked() == 0 {
-        line("comparisons", "none: nothing is decided".to_owned());
+        line("comparisons", "none: no verdicts".to_owned());
     }
     for one in plan.verdicts.iter().filter(|one| one.asked > 0) {
         let level = confidence(plan.alpha(one.experiment));
@@ -93,13 +93,13 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], 
         let asked = counted(one.asked, "verdict");
         line(
             "comparisons",
-            format!("{asked}{of} at {level}{each}, and {} of twins as controls", one.controls),
+            format!("{asked}{of} at {level}{each}, plus {} of twins as controls", one.controls),
         );
     }
     for one in &plan.predictions {
         line("predicted", one.to_string());
         for label in plan.not_there(one) {
-            line("", format!("not about `{label}`: it has no part in this run"));
+            line("", format!("except `{label}`, which this run does not measure"));
         }
     }
     if let Some(factorial) = &plan.factorial {
@@ -122,10 +122,10 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], 
     }
     line("cells", plan.cells.len().to_string());
     for label in left_out {
-        line("left out", format!("{label}: a minute would not be enough"));
+        line("left out", format!("{label}, to stay within a minute"));
     }
     for (experiment, label, why) in plan.lacking(&asked.request.experiments) {
-        line("left out", format!("{label} has no part in {experiment}: {why}"));
+        line("left out", format!("{label} is not in {experiment}: {why}"));
     }
     for told in by_cause(&found.unavailable) {
         line("left out", format!("{}, not available: {}", told.names, told.reason));
@@ -133,11 +133,11 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], 
             line("", format!("remedy: {remedy}"));
         }
     }
-    line("subjects", format!("{}, the baseline is `{}`", plan.subjects.len(), label(plan.baseline)));
+    line("subjects", format!("{}, with baseline `{}`", plan.subjects.len(), label(plan.baseline)));
     let shown = if is_full { plan.subjects.len() } else { SUBJECTS };
     for entry in plan.subjects.iter().take(shown) {
         let kind = if entry.twin_of.is_some() { "twin" } else { entry.layer.name() };
-        let _ = writeln!(text, "  {:<44} {:<8} {:>9} a launch", entry.label, kind, entry.launch.to_string());
+        let _ = writeln!(text, "  {:<44} {:<8} {:>9} per launch", entry.label, kind, entry.launch.to_string());
     }
     if !is_full {
         let more = match plan.subjects.len().saturating_sub(SUBJECTS) {
@@ -145,7 +145,7 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], 
             more => format!("{} more, ", counted(more, "subject")),
         };
         let _ =
-            writeln!(text, "{more}each comparison and the order of the first round: `dunnage plan … --full`");
+            writeln!(text, "{more}all comparisons and the order of the first round: `dunnage plan … --full`");
         return text;
     }
     // Most experiments compare the same pairs.
@@ -153,12 +153,12 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], 
     let _ = writeln!(text, "pairs");
     for (subject, against, relation) in distinct(told) {
         let why = match relation {
-            Relation::OneKey(key) => format!("differ in one thing: {key}"),
+            Relation::OneKey(key) => format!("differ only in {key}"),
             other => other.name().to_owned(),
         };
-        let _ = writeln!(text, "  `{}` against `{}`: {why}", label(subject), label(against));
+        let _ = writeln!(text, "  `{}` and `{}`: {why}", label(subject), label(against));
     }
-    let _ = writeln!(text, "seed         {}, which makes this the order of the first round:", plan.seed);
+    let _ = writeln!(text, "seed         {}, with this order in the first round:", plan.seed);
     for cell in plan.order(plan.warmups) {
         let cell = &plan.cells[cell];
         let _ = writeln!(text, "  {} {} {}", cell.experiment, cell.setting, label(cell.subject));
@@ -166,17 +166,17 @@ pub fn describe(asked: &Asked, found: &Found, plan: &Plan, left_out: &[String], 
     text
 }
 
-/// That the rounds are too few for verdicts, and how many would do.
+/// A message if the rounds are too few for verdicts, with the number that is enough.
 pub fn too_few(plan: &Plan) -> Option<String> {
     let lacking = plan.without_verdicts();
     let needs = listed(lacking.iter().map(|(name, needed)| format!("{name} needs {needed}")), ", ");
     let (rounds, enough) = (counted(plan.rounds, "round"), plan.rounds_for_verdicts());
     (!lacking.is_empty()).then(|| {
-        format!("no verdict from {rounds}: {needs}; `--rounds {enough}` would do, with some to spare")
+        format!("no verdict from {rounds}: {needs}; use `--rounds {enough}` to have some to spare")
     })
 }
 
-/// That it takes longer than a run with nothing said about rounds should, and what would shorten it.
+/// A message if a run without a chosen number of rounds takes longer than documented, with what would shorten it.
 pub fn takes_long(asked: &Asked, plan: &Plan) -> Option<String> {
     let minutes = match (asked.quick, &asked.request.experiments[..]) {
         (true, _) => 1,
@@ -187,22 +187,22 @@ pub fn takes_long(asked: &Asked, plan: &Plan) -> Option<String> {
     (matches!(asked.request.rounds, Rounds::Fit(_)) && plan.predicted() > promised).then(|| {
         let rounds = counted(plan.rounds_for_verdicts(), "round");
         format!(
-            "this takes longer than {promised}: verdicts on this many subjects need {rounds}; name fewer with `-s`, or one setting with `--set`"
+            "this takes longer than {promised}, because verdicts on this many subjects need {rounds}; choose fewer with `-s`, or one setting with `--set`"
         )
     })
 }
 
-/// Settings that can be read at a glance.
+/// Number of settings to list one by one.
 const FEW: usize = 8;
 
-/// The settings of an experiment; of many, how many and what they vary.
+/// The settings of an experiment; if they are many, their number and what they vary.
 fn settings(plan: &Plan, name: &str) -> String {
     let own: Vec<_> = plan.cells.iter().filter(|cell| cell.experiment == name).collect();
     let mut all: Vec<String> = own.iter().map(|cell| cell.setting.to_string()).collect();
     all.sort_unstable();
     all.dedup();
     if all.is_empty() {
-        return "no subject can do it".to_owned();
+        return "none: no subject supports this experiment".to_owned();
     }
     if all.len() <= FEW {
         return all.join(", ");

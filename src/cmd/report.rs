@@ -16,27 +16,27 @@ use crate::subject::spec::parse_duration;
 use crate::units::counted;
 use crate::verdict;
 
-/// What a person asks for beside what the run itself shows.
+/// What to show in addition to the run itself.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Extras<'a> {
-    /// What others published.
+    /// Published results.
     pub references: bool,
     /// The length of a job, in seconds.
     pub job: Option<f64>,
-    /// Subjects to be described beside each other, in pairs.
+    /// Subjects to describe next to each other, in pairs.
     pub between: &'a [String],
 }
 
-/// The length of a job, as a person gives it.
+/// The length of a job in seconds, from the command line.
 pub fn job(text: &str) -> Result<f64> {
     parse_duration(text).filter(|length| *length > 0.0 && length.is_finite()).ok_or_else(|| {
         usage(format!(
-            "`{text}` is no length of a job\n\nhint: write a time with its unit, as in `350ms`, `2s`, `10min` or `2h`"
+            "`{text}` is not the length of a job\n\nhint: write a time with its unit, as in `350ms`, `2s`, `10min` or `2h`"
         ))
     })
 }
 
-/// Runs the verb. A run in which nothing was measured has a report too, and exit code 4.
+/// Runs the verb. A run without measurements also has a report, with exit code 4.
 pub(super) fn run(directory: &Path, format: &str, to: Output<'_>, extras: Extras<'_>) -> Result<i32> {
     show::known::<Report>(format)?;
     let own = report::FORMATS.iter().find(|own| own.name == format);
@@ -65,14 +65,14 @@ pub(super) fn run(directory: &Path, format: &str, to: Output<'_>, extras: Extras
         Some(Rendering::Files(render)) => {
             let Some(path) = output else {
                 return Err(usage(format!(
-                    "`{format}` makes several files\n\nhint: name a directory for them, such as `-o {format}`"
+                    "`{format}` writes several files\n\nhint: name a directory for them, such as `-o {format}`"
                 )));
             };
             let files = render(&built(&recorded, extras))?;
             if files.is_empty() {
                 let (run, path) = (in_shell([directory.to_string_lossy()]), path.display());
                 return Err(nothing(format!(
-                    "`{run}` holds nothing that could be drawn, so `{path}` was not written\n\nhint: `dunnage report {run}` says why"
+                    "`{run}` has nothing to draw, so `{path}` was not written\n\nhint: `dunnage report {run}` shows why"
                 )));
             }
             write_files(directory, path, &files)?;
@@ -81,18 +81,18 @@ pub(super) fn run(directory: &Path, format: &str, to: Output<'_>, extras: Extras
     Ok(if is_measured(&recorded.series) { exit::FINE } else { exit::NOTHING })
 }
 
-/// The name of the page that a run has beside its samples.
+/// The page's file name, next to the samples.
 const PAGE: &str = "report.html";
 
-/// Writes the page of a run beside its samples and shows what came out, unless another program reads its events. Gives
-/// what is to be said of the page, last of all; that it cannot be written is no reason to lose the rest.
+/// Writes the page next to the samples and shows the answer, unless another program reads the events. Returns the message about
+/// the page, to be printed last; a page that cannot be written must not lose the rest.
 pub(super) fn after_a_run(recorded: &Recorded, directory: &Path, outcome: Outcome) -> Result<Option<String>> {
     let report = built(recorded, Extras::default());
     let page = directory.join(PAGE);
     let write = || show(&report, "html", directory, Output { file: Some(&page), ..Output::default() });
     let told = (!outcome.no_html).then(|| match write() {
         Ok(()) => format!("the whole report, for a browser: {}", page.display()),
-        Err(error) => format!("there is no page: {error:#}"),
+        Err(error) => format!("could not write the page: {error:#}"),
     });
     if outcome.events.is_none() {
         show(&report, "terminal", directory, Output { extent: outcome.extent.into(), ..Output::default() })?;
@@ -105,12 +105,12 @@ pub fn is_measured<'a>(cells: impl IntoIterator<Item = &'a Series>) -> bool {
     cells.into_iter().flat_map(|series| &series.values).flatten().any(|value| value.is_finite())
 }
 
-/// Sets pairs of subjects beside each other that the plan does not compare.
+/// Adds pairs of subjects that the plan does not compare.
 fn describe(recorded: &mut Recorded, pairs: &[String]) -> Result<()> {
     for pair in pairs.chunks_exact(2) {
         let (one, other) = (&pair[0], &pair[1]);
         if one == other {
-            return Err(usage(format!("`--between` needs two subjects, and `{one}` is named twice")));
+            return Err(usage(format!("`--between` needs two different subjects, but both are `{one}`")));
         }
         let before = recorded.plan.comparisons.len();
         if recorded.plan.describe(one, other) == 0 {
@@ -120,13 +120,13 @@ fn describe(recorded: &mut Recorded, pairs: &[String]) -> Result<()> {
             )));
         }
         if recorded.plan.comparisons.len() == before {
-            super::tell(&format!("`{one}` and `{other}` are compared without `--between` too"));
+            super::tell(&format!("`{one}` and `{other}` are also compared without `--between`"));
         }
     }
     Ok(())
 }
 
-/// What was asked for beside the run must have a place in the format, or it would be left out in silence.
+/// A format that cannot show an extra must refuse it instead of dropping it silently.
 fn refuse_extras(format: &str, extras: Extras<'_>) -> Result<()> {
     let asked = [
         (extras.references, "--reference"),
@@ -135,11 +135,11 @@ fn refuse_extras(format: &str, extras: Extras<'_>) -> Result<()> {
     ];
     let Some((_, option)) = asked.iter().find(|(is_asked, _)| *is_asked) else { return Ok(()) };
     Err(usage(format!(
-        "`{format}` holds what the run measured and nothing else\n\nhint: leave `{option}` out, or take another format"
+        "`{format}` contains only the measurements of the run\n\nhint: leave out `{option}`, or use another format"
     )))
 }
 
-/// Writes files into a directory, which is made where there is none; what it holds under other names stays.
+/// Writes files into a directory, creating it if needed. Its other files are kept.
 fn write_files(run: &Path, directory: &Path, files: &[File]) -> Result<()> {
     let context = || format!("cannot write the report into `{}`", directory.display());
     std::fs::create_dir_all(directory).with_context(context)?;
@@ -148,7 +148,7 @@ fn write_files(run: &Path, directory: &Path, files: &[File]) -> Result<()> {
     let others = there.filter(|entry| !is_ours(&entry.file_name())).count();
     if others > 0 {
         let what = counted(others, "file");
-        super::tell(&format!("{what} of something else in `{}` stayed there", directory.display()));
+        super::tell(&format!("kept {what} in `{}` that the report did not write", directory.display()));
     }
     let own = [run.to_owned()];
     for file in files {
@@ -159,7 +159,7 @@ fn write_files(run: &Path, directory: &Path, files: &[File]) -> Result<()> {
     Ok(())
 }
 
-/// The report, with what was asked for beside the run.
+/// The report, with the extras.
 fn built(recorded: &Recorded, extras: Extras<'_>) -> Report {
     let mut report = Report::of(recorded, &verdict::analyse(recorded));
     if extras.references {

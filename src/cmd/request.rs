@@ -1,6 +1,5 @@
-//! What the options of `plan`, `check` and `run` ask for, with what a plan file adds, worked out once:
-//! experiments, subjects, settings, rounds. Everything that a person wrote is checked before anything
-//! is touched. What single words may be stands in `words`.
+//! Resolves the options of `plan`, `check` and `run`, together with a plan file, into experiments, subjects, settings and
+//! rounds. All input is checked before anything is touched. The valid values of single words are in `words`.
 
 mod command;
 mod predictions;
@@ -22,44 +21,44 @@ use crate::subject::{Unavailable, by_cause, context};
 use crate::sys::{filesystem, page_cache};
 use crate::units::Nanos;
 
-/// How long a run takes without options, trials and report not counted.
+/// How long a run without options takes, not counting trials and report.
 const DEFAULT_TIME: Nanos = Nanos::from_millis(265_000);
 /// The same with `--quick`.
 const QUICK_TIME: Nanos = Nanos::from_millis(45_000);
-/// Seconds after which a launch counts as hung, unless the person says otherwise.
+/// Seconds after which a launch counts as hung, by default.
 const TIMEOUT: u32 = (plan::ALLOWED.0 / 1_000_000_000) as u32;
 
 /// A checked command line.
 #[derive(Debug)]
 pub struct Asked {
-    /// What a plan of the subjects that will be found is made of.
+    /// The request for a plan, without the subjects, which are still to be found.
     pub request: Request,
-    /// Experiments of the main job that a minute leaves no time for.
+    /// Experiments of the default run that do not fit in a minute.
     pub without: Vec<&'static str>,
     /// The subjects.
     pub subjects: Vec<Wanted>,
-    /// Whether they were named one by one.
+    /// Whether they were named, not the default.
     pub named: bool,
-    /// Whether everything must be over in a minute.
+    /// Whether the run must fit in a minute.
     pub quick: bool,
-    /// Labels of the run.
+    /// The run's labels.
     pub tags: Vec<(String, String)>,
     /// Whether experiments vary keys of the subjects.
     pub variants: Variants,
-    /// Seconds that the person said a launch may take.
+    /// The `--timeout` for a launch in seconds, if given.
     pub timeout: Option<u32>,
-    /// The factors of which the subjects are a complete factorial.
+    /// The factors that the subjects combine completely.
     pub factors: Vec<String>,
 }
 
 impl Asked {
-    /// The subjects that the person named, as labels; not what experiments made of them.
+    /// The labels of the subjects that the user named, without variants that experiments added.
     pub fn by_name(&self) -> Vec<String> {
         let named = self.subjects.iter().filter(|one| self.named && one.variant_of.is_none());
         named.map(|one| one.spec.shown()).collect()
     }
 
-    /// A session in which the subjects that were asked for were looked for and tried.
+    /// A session with the requested subjects found and tried.
     pub fn session(&self) -> Result<Session> {
         let mut session = Session::begin(self.request.seed, super::tell)?;
         session.run.allowed = self.request.allowed;
@@ -68,8 +67,8 @@ impl Asked {
     }
 }
 
-/// Checks what was written. The command line goes before the plan file: it replaces the file's
-/// experiments, its subjects, its number of rounds, and the values of the same setting or tag.
+/// Checks the input. The command line takes precedence over the plan file: it replaces the file's experiments, subjects and
+/// number of rounds, and the values of the same setting or tag.
 pub fn asked(selection: &Selection) -> Result<Asked> {
     let file = selection.plan.as_deref().map(plan_file::open).transpose()?.unwrap_or_default();
     let typed = |all: &[String]| all.iter().map(|one| Typed::on_command_line(one)).collect::<Vec<_>>();
@@ -86,7 +85,7 @@ pub fn asked(selection: &Selection) -> Result<Asked> {
     }
     let mut of_file = file.settings.clone();
     if !selection.experiments.is_empty() {
-        // They were written for the experiments of the file.
+        // The file's settings are for the file's experiments.
         of_file.retain(|pair| words::is_setting_of(&pair.text, &experiments));
     }
     let mut own = typed(&selection.set);
@@ -148,17 +147,17 @@ fn named(experiments: &[&'static str]) -> impl Iterator<Item = &'static Experime
     experiments.iter().filter_map(|name| experiment::find(name))
 }
 
-/// Labels of a run that is not measured now.
+/// Checked labels for a run that is not measured now.
 pub fn tags_of(texts: &[String]) -> Result<std::collections::BTreeMap<String, String>> {
     let typed: Vec<_> = texts.iter().map(|text| Typed::on_command_line(text)).collect();
     Ok(words::tags(&typed)?.into_iter().collect())
 }
 
-/// The factors of the file, whose subjects must be the complete factorial.
+/// The factors of the file; the subjects must be their complete factorial.
 fn factors(file: &PlanFile, selection: &Selection, subjects: &[Wanted]) -> Result<Vec<String>> {
     let Some(first) = file.factors.first() else { return Ok(Vec::new()) };
     if !selection.subjects.is_empty() {
-        return Err(first.wrong("`factors` speak of the subjects of the file, so `-s` cannot replace them\n\nhint: write the subjects into a plan file of your own"));
+        return Err(first.wrong("`factors` apply to the subjects of the file, so `-s` cannot replace them\n\nhint: write the subjects into your own plan file"));
     }
     let names: Vec<String> = file.factors.iter().map(|one| one.text.clone()).collect();
     let layer = |wanted: &Wanted| crate::subject::kind_of(&wanted.spec).map(|kind| kind.layer);
@@ -168,7 +167,7 @@ fn factors(file: &PlanFile, selection: &Selection, subjects: &[Wanted]) -> Resul
     Ok(names)
 }
 
-/// What fixes the number of rounds; of the command line no more than one thing may.
+/// The option that fixes the number of rounds; the command line may have only one.
 fn length(selection: &Selection, file: &PlanFile) -> Result<Option<Length>> {
     let precision = |text: &String| Length::Precision(Typed::on_command_line(text));
     let mut own = [
@@ -181,27 +180,27 @@ fn length(selection: &Selection, file: &PlanFile) -> Result<Option<Length>> {
     let first = own.next();
     if let (Some((one, _)), Some((other, _))) = (&first, own.next()) {
         return Err(usage(format!(
-            "`{one}` and `{other}` each say how many rounds there are: `--rounds` this many, `--quick` what fits into a \
-             minute, `--precision` what a pilot finds necessary\n\nhint: leave one out"
+            "`{one}` and `{other}` each set the number of rounds: `--rounds` to a given number, `--quick` to what fits into a \
+             minute, `--precision` to what a pilot finds necessary\n\nhint: leave one out"
         )));
     }
     Ok(first.map(|(_, own)| own).or_else(|| file.length.clone()))
 }
 
-/// `key=value` pairs of the command line, and those of the file whose keys it does not name.
+/// The `key=value` pairs of the command line, and those of the file with other keys.
 fn key_by_key(own: Vec<Typed>, files: &[Typed]) -> Vec<Typed> {
     let key = |one: &Typed| one.text.split('=').next().unwrap_or_default().to_owned();
     let named: Vec<String> = own.iter().map(key).collect();
     own.into_iter().chain(files.iter().filter(|one| !named.contains(&key(one))).cloned()).collect()
 }
 
-/// With `--drop-caches` every value of the setting that it guards, unless some were chosen; and whether
-/// caches can be dropped here at all, before anything is measured.
+/// With `--drop-caches`, selects every value of the setting that it guards, unless some were chosen. Fails before anything is
+/// measured if caches cannot be dropped here.
 fn choose_caches(experiments: &[&'static str], chosen: &mut Vec<Chosen>) -> Result<()> {
     let mut guarded = named(experiments).flat_map(|one| one.guarded);
     let Some(key) = guarded.find(|key| key.name == CACHE) else {
         return Err(usage(format!(
-            "`--drop-caches` changes nothing, since no experiment of this run has the setting `{CACHE}`\n\nhint: `start`, `command` and `service` have it"
+            "`--drop-caches` has no effect, because no experiment of this run has the setting `{CACHE}`\n\nhint: `start`, `command` and `service` have it"
         )));
     };
     if chosen.iter().all(|(own, _)| own != CACHE) {
@@ -211,33 +210,33 @@ fn choose_caches(experiments: &[&'static str], chosen: &mut Vec<Chosen>) -> Resu
     if chosen.iter().any(cold) { may_empty_caches() } else { Ok(()) }
 }
 
-/// An error where the page cache cannot be emptied, with what would help.
+/// Fails with a hint if the page cache cannot be emptied.
 pub fn may_empty_caches() -> Result<()> {
     page_cache::may_be_emptied().with_context(|| {
         format!(
-            "cannot empty the page cache: `{}` cannot be written to\n\nhint: run dunnage as root and outside of containers, or leave `--drop-caches` out",
+            "cannot empty the page cache: `{}` cannot be written to\n\nhint: run dunnage as root outside of containers, or leave out `--drop-caches`",
             page_cache::SWITCH
         )
     })?;
     let state = context::state_directory()?;
-    // It may be still to be made.
+    // The directory may not exist yet.
     let in_memory = state.ancestors().find_map(|place| filesystem::is_in_memory(place).ok());
     ensure!(
         in_memory != Some(true),
-        "unsupported: a cold cache needs a probe that lies on a disk, and the state directory `{}` is in memory \
+        "unsupported: a cold cache needs a probe on a disk, and the state directory `{}` is in memory \
          (tmpfs)\n\nhint: set `$DUNNAGE_STATE` to a directory on a disk, such as `/var/tmp/dunnage`",
         state.display()
     );
     Ok(())
 }
 
-/// Where nothing was chosen, a quick run takes few values of each setting.
+/// A quick run takes few values of each setting that was not chosen.
 fn choose_quick_values(experiments: &[&'static str], chosen: &mut Vec<Chosen>) {
     for experiment in named(experiments) {
         let is_guarded = |key: &SettingKey| experiment.guarded.iter().any(|one| one.name == key.name);
         for key in experiment.all_keys() {
             let values = (experiment.quick_values)(key);
-            // A guarded key is not written down with what holds anyway.
+            // The default value of a guarded key is not recorded.
             let holds = is_guarded(key) && key.values.first() == values.first();
             if !holds && chosen.iter().all(|(own, _)| own != key.name) {
                 let values = values.iter().map(|value| (*value).to_owned());
@@ -255,34 +254,33 @@ fn default_subjects(quick: bool) -> Vec<Wanted> {
     all
 }
 
-/// The factorial among the subjects that were found, which needs every one of them.
+/// The factorial among the found subjects, all of which it needs.
 fn factorial(asked: &Asked, found: &Found) -> Result<Option<plan::Factorial>> {
     if asked.factors.is_empty() {
         return Ok(None);
     }
     let subjects: Vec<_> = found.entries.iter().map(|entry| (&entry.spec, entry.layer)).collect();
-    // What was asked for is complete, so what is missing now is what does not work here.
+    // The request was complete, so a combination that is missing now does not work here.
     let complete = plan::factors::complete(&asked.factors, &subjects).map_err(|_| {
-        let what = "a factorial needs every combination, and not all are available";
+        let what = "a factorial needs every combination, and some are not available";
         nothing(format!("{what}: {}", reasons(&found.unavailable)))
     })?;
     Ok(Some(complete))
 }
 
-/// Why these do not work, each reason once, and as hints what would fix it.
+/// Why subjects do not work, each reason once, with the remedies as hints.
 fn reasons(unavailable: &[(String, Unavailable)]) -> String {
     let reasons = by_cause(unavailable);
     let mut hints = distinct(reasons.iter().flat_map(|told| told.remedies.iter().copied()));
     if hints.is_empty() {
-        hints.push("`dunnage doctor` says more");
+        hints.push("run `dunnage doctor` for details");
     }
     let reasons = listed(reasons.iter().map(|told| format!("{}: {}", told.names, told.reason)), "; ");
     let hints: String = hints.iter().map(|hint| format!("\n\nhint: {hint}")).collect();
     reasons + &hints
 }
 
-/// Refuses values that cannot be had together: where no setting has all of them, and where one that has
-/// cannot be measured.
+/// Refuses values that no setting combines, and settings that cannot be measured.
 fn some_settings(experiments: &[&'static str], chosen: &[Chosen]) -> Result<()> {
     for experiment in named(experiments) {
         let (name, settings) = (experiment.name, plan::settings(experiment, chosen));
@@ -292,18 +290,18 @@ fn some_settings(experiments: &[&'static str], chosen: &[Chosen]) -> Result<()> 
         }
         if settings.is_empty() {
             return Err(usage(format!(
-                "`{name}` has no setting with all of these values\n\nhint: `dunnage plan {name}` lists its settings"
+                "`{name}` has no setting with all of these values\n\nhint: list its settings with `dunnage plan {name}`"
             )));
         }
     }
     Ok(())
 }
 
-/// Makes the plan for the subjects that were found. With `--quick`, subjects are left out until a minute is
-/// enough; they are returned by label.
+/// Makes the plan for the found subjects. With `--quick`, leaves out subjects until the run fits in a minute, and returns their
+/// labels.
 pub fn plan(asked: &Asked, found: &Found) -> Result<(Plan, Vec<String>)> {
     if found.entries.is_empty() {
-        let what = "nothing can be measured, since no subject works here";
+        let what = "nothing can be measured, because no subject works here";
         return Err(nothing(format!("{what}: {}", reasons(&found.unavailable))));
     }
     let factorial = factorial(asked, found)?;
@@ -324,13 +322,13 @@ pub fn plan(asked: &Asked, found: &Found) -> Result<(Plan, Vec<String>)> {
         if matches!(asked.request.rounds, Rounds::Precise(_))
             && plan.comparisons.iter().all(|one| one.relation == Relation::Twin)
         {
-            let text = "`--precision` is of differences from the baseline, and this run decides none\n\nhint: say how often to measure with `--rounds`";
+            let text = "`--precision` applies to differences from the baseline, and this run has none\n\nhint: set the number of rounds with `--rounds`";
             return Err(usage(text));
         }
         if !asked.quick || fits {
             return Ok((plan, left_out));
         }
-        // Where nothing is compared, one subject with its variants tells something.
+        // Without comparisons, one subject with its variants is still useful.
         let least = if plan.comparisons.is_empty() { 1 } else { 2 };
         let gone = leave_out(&mut entries, least);
         if gone.is_empty() {
@@ -340,8 +338,8 @@ pub fn plan(asked: &Asked, found: &Found) -> Result<(Plan, Vec<String>)> {
     }
 }
 
-/// Leaves out the last subject, engines with a runtime of one's choice first, with what experiments made of it;
-/// when only so few are left, the last of those variants. Returns the labels.
+/// Leaves out the last subject with its variants, engines with a chosen runtime first; when only `least` are left, the last
+/// variant. Returns the labels.
 fn leave_out(entries: &mut Vec<Entry>, least: usize) -> Vec<String> {
     let is_original = |entry: &Entry| entry.variant_of.is_none();
     let last = match entries.iter().filter(|entry| is_original(entry)).count() > least {
@@ -364,12 +362,12 @@ mod tests {
     #[test]
     fn each_reason_and_each_remedy_is_told_once() {
         let missing = || Unavailable::because("not installed").with_remedy("install it");
-        let odd = Unavailable::because("odd").with_remedy("mend it");
+        let odd = Unavailable::because("odd").with_remedy("fix it");
         let all = [("a".to_owned(), missing()), ("b".to_owned(), odd), ("a:cpus=1".to_owned(), missing())];
         let told = reasons(&all);
-        assert_eq!(told, "a, a:cpus=1: not installed; b: odd\n\nhint: install it\n\nhint: mend it");
+        assert_eq!(told, "a, a:cpus=1: not installed; b: odd\n\nhint: install it\n\nhint: fix it");
         let without = reasons(&[("a".to_owned(), Unavailable::because("odd"))]);
-        assert_eq!(without, "a: odd\n\nhint: `dunnage doctor` says more");
+        assert_eq!(without, "a: odd\n\nhint: run `dunnage doctor` for details");
     }
 
     #[test]

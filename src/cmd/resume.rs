@@ -1,4 +1,4 @@
-//! `dunnage resume`: goes on with a run that was interrupted, by its own plan.
+//! `dunnage resume`: continues an interrupted run by its own plan.
 
 use std::path::Path;
 
@@ -13,13 +13,13 @@ use crate::record;
 use crate::session::{self, Origin, Session, Trial, Wanted};
 use crate::subject::Spec;
 
-/// Runs the verb. The round that was interrupted is begun anew: half a round is none.
+/// Runs the verb. The interrupted round starts over, because half a round does not count.
 pub fn run(directory: &Path, outcome: Outcome) -> Result<i32> {
     let recorded = record::load(directory)?;
     let shown = directory.display();
     if let Some(origin) = &recorded.environment.origin {
         return Err(usage(format!(
-            "`{shown}` was imported from {}: there is nothing to go on with\n\nhint: `dunnage run` measures anew",
+            "cannot resume `{shown}`: it was imported from {}\n\nhint: start a new run with `dunnage run`",
             origin.format
         )));
     }
@@ -32,10 +32,10 @@ pub fn run(directory: &Path, outcome: Outcome) -> Result<i32> {
     if plan.cells.iter().any(|cell| cell.setting.get("cache") == Some("cold")) {
         super::request::may_empty_caches()?;
     }
-    // Before a session unpacks this build where the other one lies.
+    // Checked before the session unpacks this build's image over the other one's.
     if session::own_digest()? != recorded.environment.probe {
         bail!(
-            "`{shown}` was measured with another build of dunnage, so its samples and new ones would not be of the same bits\n\nhint: go on with the dunnage that began it, or begin a new run"
+            "cannot resume `{shown}`: it was measured with another build of dunnage\n\nhint: resume it with the build that started it, or start a new run"
         );
     }
     let mut session = Session::begin(plan.seed, super::tell)?;
@@ -47,16 +47,16 @@ pub fn run(directory: &Path, outcome: Outcome) -> Result<i32> {
     });
     session.find(wanted.collect(), Trial::Twice)?;
     if let Some((name, why)) = session.found.unavailable.first() {
-        return Err(nothing(format!("cannot go on: `{name}` is no longer available: {}", why.in_short())));
+        return Err(nothing(format!("cannot resume: `{name}` is no longer available: {}", why.in_short())));
     }
     let changed = session.environment().differences(&recorded.environment);
     if !changed.is_empty() {
         bail!(
-            "`{shown}` cannot be continued, since one run is one state of things and this changed: {}\n\nhint: begin a new run",
+            "cannot resume `{shown}`, because the machine has changed: {}\n\nhint: start a new run",
             changed.join("; ")
         );
     }
-    let mut writer = record::reopen(directory).with_context(|| format!("cannot go on with `{shown}`"))?;
+    let mut writer = record::reopen(directory).with_context(|| format!("cannot resume `{shown}`"))?;
     let twins = session.add_twins(&plan);
     let progress = progress(outcome.events, &plan, first);
     let ending = twins.and_then(|()| carry_out(&plan, first, &mut session, &mut writer, progress));

@@ -1,4 +1,4 @@
-//! `dunnage run`: finds the subjects, makes the plan, measures, and shows what came out.
+//! `dunnage run`: finds the subjects, makes the plan, measures, and shows the result.
 
 use std::path::{Path, PathBuf};
 
@@ -26,11 +26,11 @@ pub fn run(options: &cli::Run) -> Result<i32> {
     conclude(ending, &directory, options.outcome)
 }
 
-/// Measures, and says how that ended and where the samples are.
+/// Measures, and returns how that ended and where the samples are.
 pub(super) fn measured(options: &cli::Run) -> Result<(Result<Ending>, PathBuf)> {
     let mut asked = request::asked(&options.selection)?;
     let directory = options.output.clone().unwrap_or_else(named_after_the_date);
-    record::check_empty(&directory, ", or go on with an unfinished run there with `dunnage resume`")?;
+    record::check_empty(&directory, ", or resume an unfinished run with `dunnage resume`")?;
     let mut session = asked.session()?;
     trial::of_commands(&mut asked, &mut session)?;
     for told in by_cause(&session.found.unavailable) {
@@ -44,29 +44,29 @@ pub(super) fn measured(options: &cli::Run) -> Result<(Result<Ending>, PathBuf)> 
     let lost = session.found.unavailable.iter().filter(|(name, _)| named.contains(name));
     let (lost, code) = (quoted(lost.map(|(name, _)| name)), exit::INCOMPLETE);
     if !lost.is_empty() {
-        let rest = format!("the rest is measured (exit code {code})");
-        super::tell(&format!("asked for, but not available: {lost}; {rest}"));
+        let rest = format!("measuring the rest (exit code {code})");
+        super::tell(&format!("requested, but not available: {lost}; {rest}"));
     }
     for prediction in &plan.predictions {
         for label in plan.not_there(prediction) {
-            super::tell(&format!("predicted, but not measured here: `{label}` in `{prediction}`"));
+            super::tell(&format!("predicted, but not measured: `{label}` in `{prediction}`"));
         }
     }
     if !asked.without.is_empty() {
         let names = asked.without.join(", ");
         super::tell(&format!(
-            "left out, since a minute would not be enough: {names} (`dunnage run {names} --quick` measures it by itself)"
+            "left out to stay within a minute: {names} (measure it alone with `dunnage run {names} --quick`)"
         ));
     }
     if !left_out.is_empty() {
-        super::tell(&format!("left out, since a minute would not be enough: {}", left_out.join(", ")));
+        super::tell(&format!("left out to stay within a minute: {}", left_out.join(", ")));
         session.leave_out(&left_out);
     }
     if let Some(words) = super::plan::takes_long(&asked, &plan) {
         super::tell(&words);
     }
     let mut environment = session.environment();
-    let why = "left out, since a minute would not be enough";
+    let why = "left out to stay within a minute";
     environment.unavailable.extend(left_out.into_iter().map(|label| (label, why.to_owned())));
     environment.asked = named;
     environment.tags = asked.tags.iter().cloned().collect();
@@ -75,8 +75,8 @@ pub(super) fn measured(options: &cli::Run) -> Result<(Result<Ending>, PathBuf)> 
     Ok((ending, directory))
 }
 
-/// Fixes the rounds by a pilot, where a precision was asked for, and carries the plan out. What ended the
-/// run itself is inside; the outer error is of what came before it.
+/// Fixes the rounds by a pilot if a precision was requested, and carries out the plan. The inner result is that of the run,
+/// the outer error is from before it.
 fn carry_out_new(
     plan: &mut Plan,
     asked: &Asked,
@@ -88,7 +88,7 @@ fn carry_out_new(
     if let Rounds::Precise(share) = asked.request.rounds {
         let piloted = pilot::run(plan, share, session, environment, directory, options.outcome.events)?;
         if piloted == Ending::Interrupted {
-            super::tell("the pilot was interrupted; it is no part of the run, so nothing was kept");
+            super::tell("the pilot was interrupted; its samples are not part of a run, so nothing was kept");
             return Err(Special::Interrupted.into());
         }
     }
@@ -108,7 +108,7 @@ fn carry_out_new(
     let ending = carry_out(plan, 0, session, &mut writer, progress);
     if matches!(ending, Ok(Ending::Complete)) {
         let took = clock::now().since(began);
-        super::tell(&format!("measured for {took}; {} were predicted", plan.predicted()));
+        super::tell(&format!("measured for {took} (predicted: {})", plan.predicted()));
     }
     Ok(ending)
 }
@@ -119,35 +119,35 @@ fn named_after_the_date() -> PathBuf {
     PathBuf::from(format!("dunnage-{digits}"))
 }
 
-/// Shows what came out of a run, and says how it ended.
+/// Shows the result of a run, and returns its exit code.
 pub(super) fn conclude(ending: Result<Ending>, directory: &Path, outcome: Outcome) -> Result<i32> {
     let ending = ending.with_context(|| {
         let directory = in_shell([directory.to_string_lossy()]);
-        format!("the run stopped; what was measured before is in `{directory}`\n\nhint: once the cause is fixed, `dunnage resume {directory}` goes on")
+        format!("the run stopped; the samples so far are in `{directory}`\n\nhint: fix the cause, then run `dunnage resume {directory}`")
     });
     let code = match &ending {
         Ok(Ending::Complete) => exit::FINE,
         Ok(Ending::Interrupted) => exit::INTERRUPTED,
         Err(error) if matches!(error.downcast_ref(), Some(Special::Interrupted)) => exit::INTERRUPTED,
-        // Whoever read the events has seen enough, which ends the run as Ctrl-C would.
+        // A reader of the events that closes the pipe ends the run, as Ctrl-C would.
         Err(error) if super::is_closed_pipe(error) => exit::INTERRUPTED,
         Err(_) => exit::ERROR,
     };
     if code == exit::INTERRUPTED {
         let shown = in_shell([directory.to_string_lossy()]);
-        super::tell(&format!("interrupted; the samples are kept, and `dunnage resume {shown}` goes on"));
+        super::tell(&format!("interrupted; the samples are kept: continue with `dunnage resume {shown}`"));
     } else {
         ending?;
     }
     let recorded = record::load(directory)?;
     let shown = report::after_a_run(&recorded, directory, outcome)
-        .with_context(|| format!("the samples are in `{}`, but are not shown", directory.display()))?;
+        .with_context(|| format!("the samples are in `{}`, but cannot be shown", directory.display()))?;
     let code = if code == exit::FINE { completeness(&recorded) } else { code };
     shown.into_iter().for_each(|line| super::tell(&line));
     Ok(code)
 }
 
-/// The exit code of a run that came to its end; says what is missing of it.
+/// The exit code of a run that ended normally. Reports missing results.
 fn completeness(recorded: &Recorded) -> i32 {
     if !report::is_measured(&recorded.series) {
         return exit::NOTHING;
@@ -158,14 +158,13 @@ fn completeness(recorded: &Recorded) -> i32 {
     }
     let code = exit::INCOMPLETE;
     super::tell(&format!(
-        "part of what was asked for is missing, warm-ups apart (exit code {code}): {missing}"
+        "some requested results are missing, not counting warm-ups (exit code {code}): {missing}"
     ));
     code
 }
 
-/// The subjects that were asked for by name or found working, and gave no value, since they could not be used or failed in
-/// every cell; and those of which most samples are missing, so that they have too few rounds for verdicts where others have
-/// enough.
+/// Subjects that were named or found working but gave no value, and those that lost most of their samples and have too few for
+/// verdicts while others have enough.
 fn missing(recorded: &Recorded) -> String {
     let Recorded { plan, series, environment, .. } = recorded;
     let taken = |(cell, series): (&Cell, &Series)| {

@@ -1,4 +1,4 @@
-//! How every verb shows what it found: in the format that was asked for, on standard output or in a file.
+//! Shows the findings of every verb: in the requested format, on standard output or in a file.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -17,29 +17,29 @@ pub(super) fn names<F: Findings>() -> impl Iterator<Item = &'static str> {
     document::FORMATS.iter().map(|one| one.name).chain(F::FURTHER.iter().copied())
 }
 
-/// Refuses a format that there is not, before anything is looked for that would be shown in it.
+/// Refuses an unknown format before any work is done.
 pub(super) fn known<F: Findings>(format: &str) -> Result<()> {
     if names::<F>().any(|name| name == format) {
         return Ok(());
     }
     let (meant, valid) = (meant(format, names::<F>()), quoted(names::<F>()));
-    Err(usage(format!("there is no format `{format}`\n\nhint: {meant}formats are {valid}")))
+    Err(usage(format!("unknown format `{format}`\n\nhint: {meant}formats are {valid}")))
 }
 
-/// Where what was found goes.
+/// Where the findings go.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Output<'a> {
-    /// The file; standard output where none is named.
+    /// The file, if not standard output.
     pub file: Option<&'a Path>,
-    /// Runs whose own files are not to be overwritten.
+    /// Runs whose files must not be overwritten.
     pub runs: &'a [PathBuf],
-    /// How much of it a terminal shows.
+    /// How much to show on a terminal.
     pub extent: Extent,
 }
 
 impl Output<'_> {
-    /// Writes there what is given piece by piece. A file keeps what it held until all is written; what is no file, such
-    /// as a pipe, gets it as it comes.
+    /// Writes the output piece by piece. A regular file keeps its content until everything is written; anything else, such as a
+    /// pipe, gets it as it comes.
     pub fn write(self, give: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
         let all = |place: String, out: &mut dyn Write| {
             let mut out = BufWriter::new(Named { place, out });
@@ -53,7 +53,7 @@ impl Output<'_> {
         if path.exists() && !path.is_file() {
             return all(place, &mut File::options().write(true).open(path).context(context)?);
         }
-        // What a link names is replaced, and not the link.
+        // The target of a symbolic link is replaced, not the link.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let mut part = record::part_of(&path).with_context(|| context.clone())?;
         all(place, part.as_file_mut())?;
@@ -62,7 +62,7 @@ impl Output<'_> {
     }
 }
 
-/// What is written to, with its name in every error.
+/// A writer that names its target in every error.
 struct Named<'a> {
     place: String,
     out: &'a mut dyn Write,
@@ -84,7 +84,7 @@ impl Write for Named<'_> {
     }
 }
 
-/// Shows findings about what lies at this place.
+/// Shows findings about the thing at this path.
 pub(super) fn show<F: Findings>(findings: &F, format: &str, place: &Path, output: Output<'_>) -> Result<()> {
     known::<F>(format)?;
     let is_terminal = output.file.is_none() && io::stdout().is_terminal();
@@ -93,7 +93,7 @@ pub(super) fn show<F: Findings>(findings: &F, format: &str, place: &Path, output
     output.write(|out| Ok(out.write_all(text.as_bytes())?))
 }
 
-/// How it looks: as wide as the terminal, in colour unless somebody objects.
+/// How the output looks: as wide as the terminal, in colour unless that is disabled.
 pub(super) fn look(directory: &Path, terminal: bool) -> Look {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].map(variable).into_iter().find(|value| !value.is_empty());

@@ -1,4 +1,4 @@
-//! `dunnage sweep`: removes everything of ours that killed runs left, and the images in engines.
+//! `dunnage sweep`: removes dunnage's leftovers of killed runs, and its images in engines.
 
 use std::io::Write;
 
@@ -18,7 +18,7 @@ pub fn run(what: Swept, dry: bool) -> Result<i32> {
         writeln!(out, "{line}")?;
     }
     if told.is_empty() {
-        writeln!(out, "nothing of ours {}", if dry { "is left" } else { "was left" })?;
+        writeln!(out, "{}", if dry { "nothing to remove" } else { "nothing was left to remove" })?;
     }
     let stuck = told.iter().any(|line| line.starts_with("could not"));
     Ok(if stuck { exit::ERROR } else { exit::FINE })

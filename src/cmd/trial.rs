@@ -1,5 +1,5 @@
-//! A person's own command, tried once in each subject before the run is planned: where it works in no setting, the subject is
-//! left out with the reason; where it works, the trial says how long it takes, and so how long a launch may take.
+//! Tries the user's own command once in each subject before the run is planned. A subject in which it works in no setting is
+//! left out with the reason; otherwise, the trial gives the command's time and with it the time limit of a launch.
 
 use anyhow::Result;
 use dunnage_analysis::distinct;
@@ -14,14 +14,14 @@ use crate::session::Session;
 use crate::subject::Unavailable;
 use crate::units::Nanos;
 
-/// How long a command may take in its trial unless the person says. Nobody repeats a longer one for a verdict.
+/// How long the command may take in its trial by default. A longer one is not worth repeating for a verdict.
 const LONGEST: Nanos = Nanos::from_millis(1_800_000);
-/// After how many times the longest launch of the trial one counts as hung.
+/// A launch counts as hung after this multiple of the longest launch of the trial.
 const PATIENCE: i64 = 4;
-/// What a command must do.
-const REMEDY: &str = "the command must be there in every subject's image, and end with status 0 or get ready within `--timeout`";
+/// What a command needs to work.
+const REMEDY: &str = "use a command that exists in every subject's image and exits with status 0, or gets ready within `--timeout`";
 
-/// Tries what only a trial tells, where the run has such experiments.
+/// Tries the experiments whose duration only a trial can show.
 pub(super) fn of_commands(asked: &mut Asked, session: &mut Session) -> Result<()> {
     let subjects = session.found.entries.clone();
     if subjects.is_empty() {
@@ -42,7 +42,7 @@ pub(super) fn of_commands(asked: &mut Asked, session: &mut Session) -> Result<()
         super::tell(&format!("trying the command in {}", entry.label));
         let (mut works, mut why) = (false, None);
         for cell in tried {
-            // Of a service only the person knows how long it may take to get ready.
+            // Only the user knows how long a service may take to get ready.
             let is_bounded = asked.timeout.is_some() || cell.setting.get("ready").is_some();
             session.run.allowed = if is_bounded { asked.request.allowed } else { LONGEST };
             let measure = measure::find(cell.experiment).expect("cells are made of known experiments");
@@ -70,7 +70,7 @@ pub(super) fn of_commands(asked: &mut Asked, session: &mut Session) -> Result<()
             session.leave_out(std::slice::from_ref(&label));
             session.found.unavailable.insert(0, (label, why));
         } else {
-            super::tell(&format!("no command in `{}`: {}", entry.label, clean(&why.reason)));
+            super::tell(&format!("the command does not work in `{}`: {}", entry.label, clean(&why.reason)));
             entry.only_in = others;
         }
     }

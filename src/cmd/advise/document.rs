@@ -1,4 +1,4 @@
-//! The advice: what was seen, what other limits would mean, and what to type.
+//! The advice as a document: what was seen, what other limits would do, and the commands to type.
 
 use serde::Serialize;
 use serde_json::json;
@@ -14,7 +14,7 @@ use crate::units::{Nanos, counted};
 use crate::watch::sampler::{End, Pace, Seen};
 use crate::watch::target::{Engine, Target};
 
-/// What was watched, and what follows.
+/// What was watched, and the advice.
 pub(super) struct Advised {
     pub target: Target,
     pub pace: Pace,
@@ -22,7 +22,7 @@ pub(super) struct Advised {
     pub advice: Advice,
 }
 
-/// The command line that sets a limit; for the container itself where it is this engine's.
+/// The command that sets a limit: on the container itself if it belongs to this engine.
 fn command(engine: Engine, target: &Target, cpus: Cpus) -> String {
     match target.engine {
         Some(own) if own == engine => format!("{} update --cpus {cpus} {}", engine.name(), target.name),
@@ -30,7 +30,7 @@ fn command(engine: Engine, target: &Target, cpus: Cpus) -> String {
     }
 }
 
-/// The command line that changes the limit in force.
+/// The command that changes the current limit.
 fn command_now(target: &Target, cpus: Cpus) -> String {
     let own = || match target.engine {
         Some(engine) => command(engine, target, cpus),
@@ -72,7 +72,7 @@ impl Findings for Advised {
             "used": seen.usage.total(),
         });
         data["usage"] = json!(advice.quantiles);
-        // That of most limits.
+        // The period of most limits.
         data["usage"]["window"] = json!(Quota::USUAL_PERIOD);
         data["usage"]["mean"] = json!(seen.usage.mean());
         if let Recommendation::Raise { from, to } = advice.recommendation {
@@ -116,12 +116,12 @@ impl Findings for Advised {
             &format!("p50 {p50}, p95 {p95}, p99 {p99}, max {max} CPUs in windows of {window}, mean {mean}"),
         );
         if let Some(queued) = seen.queued {
-            let limit = if seen.in_force().is_some() { ", the limit included" } else { "" };
+            let limit = if seen.in_force().is_some() { ", which includes the limit" } else { "" };
             document.fact(
                 "waiting",
                 &format!(
-                    "its tasks used {} and were ready to run without a CPU for {queued}{limit}: what others kept them from \
-                     is not seen",
+                    "its tasks used {} and were ready to run without a CPU for {queued}{limit}; the effect of other load \
+                     is not part of the advice",
                     seen.usage.total()
                 ),
             );
@@ -129,7 +129,7 @@ impl Findings for Advised {
         document.answer = self.recommended();
         document.sections.push(Section {
             name: "limits".into(),
-            title: "what other limits would mean".into(),
+            title: "what other limits would do".into(),
             blocks: vec![Block::Table(self.trade())],
         });
         document
@@ -137,7 +137,7 @@ impl Findings for Advised {
 }
 
 impl Advised {
-    /// The limit to set, and what to reserve; none where there is nothing to do.
+    /// The limit to set and the CPUs to reserve, if there is anything to set.
     fn to_set(&self) -> Option<(Cpus, Cpus)> {
         match self.advice.recommendation {
             Recommendation::Limit { cpus } => Some((cpus, self.advice.request?)),
@@ -157,13 +157,13 @@ impl Advised {
                 let [from, to] = [seen.limit, seen.limit_at_the_end]
                     .map(|limit| limit.map_or("none".to_owned(), |limit| limit.cpus().to_string()));
                 format!(
-                    "; it was changed from {from} to {to} while it was watched, so nothing here is of one piece"
+                    "; the limit changed from {from} to {to} during the watch, so these results mix two limits"
                 )
             }
         };
         let Some(limit) = seen.in_force() else {
             let can = self.target.group.can_be_limited();
-            let none = if can { "none" } else { "none can be set here: no controller" };
+            let none = if can { "none" } else { "none, and none can be set: no controller" };
             return format!("{none}; throttled periods: not applicable{changed}");
         };
         let Throttling { periods, throttled, waited } = seen.throttling;
@@ -171,7 +171,7 @@ impl Advised {
             Some(share) => {
                 format!("{throttled} of {periods} periods throttled ({}), {waited} waited", percent(share))
             }
-            None => "not one period was active".to_owned(),
+            None => "no period was active".to_owned(),
         };
         format!("{} CPUs ({} in each {}); {throttled}{changed}", limit.cpus(), limit.quota, limit.period)
     }
@@ -181,14 +181,14 @@ impl Advised {
             ["CPUs", "throttled periods", "waits p50", "waits p99", "waits max"].map(Column::numbers);
         let columns = columns.into_iter().chain([Column::words("")]).collect();
         let mut table = Table::of("", columns).note(format!(
-            "The usage replayed under each limit as the kernel deals it out, with {} at a time. Throttled: periods at whose \
-             end something waited, of those that the kernel counts; below 1 % healthy, above 50 % the rule (a published \
-             alarm stands at 10 %). Waits: how much later CPU time was given than without a limit, by CPU time. Work comes \
-             when it came; a program that asks for more only when it is done waits less often.",
+            "The usage, replayed under each limit as the kernel enforces it, with {} at a time. Throttled periods: those at whose \
+             end a thread waited, of those that the kernel counts. Below 1 % is healthy, above 50 % is heavy (a published \
+             alarm is set at 10 %). Waits: the delay of CPU time compared with no limit, weighted by CPU time. Work arrives \
+             as it did; a program that asks for more work only when it is done waits less often.",
             counted(self.advice.threads, "thread")
         ));
         if self.advice.is_censored {
-            table = table.note("Replayed is what the limit in force let through: smaller limits would throttle more than is told.");
+            table = table.note("The current limit already held back usage, so smaller limits would throttle more than shown.");
         }
         self.advice.tried.iter().for_each(|tried| table.row(&[], row(tried)));
         table
@@ -198,20 +198,20 @@ impl Advised {
         let seconds = self.seen.usage.duration();
         let text = match self.advice.recommendation {
             Recommendation::Limit { cpus } => format!(
-                "{cpus} CPUs: the smallest limit under which fewer than 1 % of the periods would have been throttled. It \
-                 leaves no room for what was not seen in these {seconds}."
+                "{cpus} CPUs: the smallest limit that would have throttled fewer than 1 % of the periods. It \
+                 leaves no room for usage that did not occur in these {seconds}."
             ),
             Recommendation::Raise { from, to } => return self.refused(from, to),
             Recommendation::None => {
-                "No limit: any below the number of CPUs of this machine would have throttled 1 % of the \
+                "No limit: any limit below the number of CPUs of this machine would have throttled 1 % of the \
                  periods or more."
                     .into()
             }
         };
         let rule = |rule: Cpus| {
             Block::words(format!(
-                "The usual rule, p95 × 1.5, says {rule}. It sees neither how long a burst lasts nor how many threads share \
-                 it, and leaves 5 % of the windows out of sight."
+                "The usual rule, p95 × 1.5, gives {rule}. It ignores how long a burst lasts and how many threads share \
+                 it, and 5 % of the windows."
             ))
         };
         let mut blocks = vec![Block::Words(Tone::Strong, text)];
@@ -229,27 +229,27 @@ impl Advised {
         blocks
     }
 
-    /// What to do before there can be advice.
+    /// What to do if the current limit hides the real demand.
     fn refused(&self, from: Cpus, to: Cpus) -> Vec<Block> {
         let share = percent(self.seen.throttling.share().unwrap_or(0.0));
         let why = format!(
-            "No advice: the limit in force, {from} CPUs, throttled {share} of its periods. What was seen is what it let \
-             through; what was wanted is more, by an unknown amount."
+            "No advice: the current limit of {from} CPUs throttled {share} of its periods, so the real demand is larger \
+             than the usage, by an unknown amount."
         );
         let mut blocks = vec![Block::Words(Tone::Strong, why)];
         if to <= from {
-            blocks.push(Block::words("It is all that the machine has; a smaller one would hold back more."));
+            blocks.push(Block::words("This limit is already all CPUs of the machine; a smaller one would throttle more."));
             return blocks;
         }
         let [raise, back] = [to, from].map(|cpus| command_now(&self.target, cpus));
         let watch = in_shell(["dunnage", "advise", "cpu", &self.target.name]);
-        blocks.push(Block::words("Raise the limit for a while, watch again, then set what that advises:"));
+        blocks.push(Block::words("Raise the limit for a while, watch again, then set the limit that it advises:"));
         blocks.push(Block::List(vec![
             Item::default().copy("raise", raise).copy("watch", watch).copy("back", back),
         ]));
         blocks.push(Block::words(
-            "A reading counts once the higher limit holds and what waited is caught up: from the first watch on that \
-             sees fewer than 1 % of its periods throttled. Until then raise it further.",
+            "Wait until the higher limit is in effect and the backlog is gone: trust the first watch that \
+             shows fewer than 1 % of its periods throttled. Until then, raise the limit further.",
         ));
         blocks
     }
@@ -258,7 +258,7 @@ impl Advised {
 fn row(tried: &Tried) -> Vec<Cell> {
     let cpus = Cell::words(tried.cpus.to_string()).key(tried.cpus.0);
     let Some(found) = &tried.prediction else {
-        let unknown = Cell::words("what the limit in force held back is not known");
+        let unknown = Cell::words("unknown: the current limit held back usage");
         let [p50, p99, max] = [(); 3].map(|()| Cell::nothing("?"));
         return vec![cpus, Cell::nothing("?"), p50, p99, max, unknown.tone(Tone::Open)];
     };
@@ -271,9 +271,9 @@ fn row(tried: &Tried) -> Vec<Cell> {
     let is_behind = found.falls_behind();
     let wait = |time: Nanos| {
         let shown = match time {
-            // A replay knows no less than one step.
+            // A replay cannot resolve less than one step.
             Nanos(0) => format!("<{STEP}"),
-            // What falls behind has waited for at least so long.
+            // What falls behind has waited at least this long.
             time if is_behind => format!(">{time}"),
             time => time.to_string(),
         };
@@ -291,13 +291,13 @@ fn word(origin: Origin) -> Option<&'static str> {
     match origin {
         Origin::Trade => None,
         Origin::Rule => Some("p95 × 1.5"),
-        Origin::InForce => Some("in force"),
-        Origin::Asked => Some("asked for"),
+        Origin::InForce => Some("current"),
+        Origin::Asked => Some("requested"),
         Origin::Recommended => Some("recommended"),
     }
 }
 
-/// A share as people read it: tenths below 10 %.
+/// A share in percent, with tenths below 10 %.
 fn percent(share: f64) -> String {
     match share * 100.0 {
         p if p > 0.0 && p < 0.1 => "<0.1 %".to_owned(),

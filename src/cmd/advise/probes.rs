@@ -1,5 +1,5 @@
 //! `dunnage advise probes`: what share of a CPU health checks would cost under each engine, from a recorded run of `exec` or
-//! from a quick one that is made now.
+//! from a new quick run.
 
 use std::path::{Path, PathBuf};
 
@@ -19,12 +19,12 @@ use crate::runner::Ending;
 use crate::stats::Estimate;
 use crate::units::{Nanos, Unit, counted};
 
-/// More often nobody checks.
+/// The shortest useful time between two checks.
 const OFTEN: Nanos = Nanos::from_millis(100);
-/// Less often nobody does.
+/// The longest one.
 const SELDOM: Nanos = Nanos::from_millis(86_400_000);
 
-/// What was asked, and what a run says to it.
+/// The schedule, and its costs in a run.
 struct Checks {
     schedule: Schedule,
     run: PathBuf,
@@ -43,7 +43,7 @@ pub fn run(options: &cli::AdviseProbes) -> Result<i32> {
         let reasons = recorded.missing.iter().filter(|(name, _)| name.ends_with("_cpu"));
         let why = reasons.map(|(_, why)| format!(": {why}")).next().unwrap_or_default();
         return Err(nothing(format!(
-            "`{}` holds no CPU time of entries into running containers{why}\n\nhint: `dunnage run exec` measures them, as root",
+            "`{}` has no CPU times of `exec`{why}\n\nhint: measure them with `dunnage run exec` as root",
             directory.display()
         )));
     }
@@ -52,7 +52,7 @@ pub fn run(options: &cli::AdviseProbes) -> Result<i32> {
     Ok(exit::FINE)
 }
 
-/// Makes a quick run of the entries that this schedule would make.
+/// Makes a quick run of `exec` for this schedule.
 fn measured(options: &cli::AdviseProbes, schedule: Schedule) -> Result<PathBuf> {
     let selection = Selection {
         experiments: vec!["exec".into()],
@@ -102,7 +102,7 @@ impl Findings for Checks {
         let containers = counted(schedule.containers as usize, "container");
         let rate = format!("{:.3}", schedule.rate());
         let rate = rate.trim_end_matches('0').trim_end_matches('.');
-        document.fact("checks", &format!("{containers}, each every {}: {rate} a second", schedule.every));
+        document.fact("checks", &format!("{containers}, each every {}: {rate} per second", schedule.every));
         document
             .fact("measured", &format!("{} in `{}`", of_settings(costs), in_shell([run.to_string_lossy()])));
         let told =
@@ -116,9 +116,9 @@ impl Findings for Checks {
         let columns = ["CPU time of a check", "share of a CPU", "without the client"].map(Column::numbers);
         let columns = [Column::words("subject")].into_iter().chain(columns).collect();
         let mut table = Table::of("", columns).note(
-            "Medians over rounds with intervals that hold together with 95 %. Docker runs a `HEALTHCHECK` in its daemon, so it costs what the \
-             last column says. A check by `docker exec` (cron, a kubelet's exec probe) and `podman healthcheck run` have a \
-             client, and cost the whole. The check that was measured does next to nothing; what yours does comes on top.",
+            "Medians over rounds, with intervals that together have 95 % confidence. Docker runs a `HEALTHCHECK` in its daemon, so its cost is in the \
+             last column. Checks by `docker exec` (cron, a kubelet's exec probe) and `podman healthcheck run` start a client \
+             and cost the whole. The measured check does almost nothing; add the cost of your own.",
         );
         for one in costs {
             let cells = [Cell::estimate(Unit::Seconds, &one.check), Cell::estimate(Unit::Share, &one.share)];
@@ -134,7 +134,7 @@ impl Findings for Checks {
     }
 }
 
-/// What the costs come from.
+/// The settings and rounds that the costs are from.
 fn of_settings(costs: &[Cost]) -> String {
     let settings = dunnage_analysis::distinct(costs.iter().map(|one| one.setting.to_string()));
     let rounds = costs.iter().map(|one| one.check.rounds).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What the doctor found, for people: what needs fixing, what to know, then everything else by its group.
+//! The doctor's findings as a document: what to fix, what to know, then everything else by group.
 
 use std::cmp::Reverse;
 
@@ -10,7 +10,7 @@ use crate::host::checks::{Fix, State};
 use crate::report::text::listed;
 use crate::units::counted;
 
-/// Everything that was looked at.
+/// All checks.
 #[derive(Debug, Serialize)]
 pub(super) struct Examined {
     pub host: Option<String>,
@@ -37,7 +37,7 @@ impl Findings for Examined {
         for (title, states) in
             [("To fix", &[State::Problem, State::Warning][..]), ("To know", &[State::Note][..])]
         {
-            // The worst first, each with what it matters for and how to fix it.
+            // The worst first, each with why it matters and how to fix it.
             let rows =
                 states.iter().flat_map(|state| self.checks.iter().filter(|row| row.finding.state == *state));
             let items = rows.map(|row| fixed(point(row).detail(format!("why: {}", row.matters)), row));
@@ -53,7 +53,7 @@ impl Findings for Examined {
         document
     }
 
-    /// What can be measured, what to fix, and as much of what to know as there is room for.
+    /// What can be measured, what to fix, and as many notes as fit.
     fn brief(&self, look: &Look) -> Option<Document> {
         let mut document = Document::titled(&format!("dunnage doctor: {}", summary(&self.checks)));
         document.fact("can be measured here", &listed(&self.subjects_that_work, ", "));
@@ -68,14 +68,14 @@ impl Findings for Examined {
             } else {
                 "Why each matters".into()
             };
-            let all = format!("{more} and everything that is as it should be: `dunnage doctor --full`.");
+            let all = format!("{more} and all checks that are ok: `dunnage doctor --full`.");
             document.answer.extend((look.extent == Extent::Brief).then(|| Block::note(all)));
             document
         }))
     }
 }
 
-/// What a check came to in a word, what was looked at, and what was found.
+/// A check's state, name and finding.
 fn point(row: &Row) -> Item {
     let tone = match row.finding.state {
         State::Problem => Tone::Alarm,

@@ -1,6 +1,6 @@
 //! `dunnage doctor`: what can be measured here, what would distort it, and how to fix it.
 //!
-//! The checks of the machine and a trial of every subject become rows of one kind. Deliberately absent: the checks themselves.
+//! The machine's checks and a trial of every subject become rows of one kind. Deliberately absent: the checks themselves.
 
 mod document;
 
@@ -20,27 +20,27 @@ use crate::subject::{Cause, Spec};
 use crate::units::Nanos;
 use crate::{exit, subject};
 
-/// How long the machine is watched for what else runs on it.
+/// How long to watch the machine for other load.
 const LOOK: Nanos = Nanos::from_millis(1000);
-/// How long a program may take to answer, and a launch to end: a person waits.
+/// How long a program may take to answer and a launch to end, since the user is waiting.
 const PATIENCE: Nanos = Nanos::from_millis(5000);
 
-/// What one check, or the trial of one subject, came to.
+/// The result of a check, or of the trial of a subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Row {
-    /// The heading under which it stands.
+    /// The heading that it is listed under.
     pub group: &'static str,
-    /// What was looked at.
+    /// What was checked.
     pub name: String,
-    /// What it matters for in measuring.
+    /// Why it matters for measuring.
     pub matters: &'static str,
     /// What was found.
     #[serde(flatten)]
     pub finding: Finding,
 }
 
-/// Runs the verb. The exit code is 4 when nothing can be measured here, 1 when something that is
-/// installed does not work, and 0 otherwise: what only distorts is the person's to weigh.
+/// Runs the verb. The exit code is 4 if nothing can be measured here, 1 if something that is installed does not work, and 0
+/// otherwise: whether a distortion matters is up to the user.
 pub fn run(format: &str, extent: Extent) -> Result<i32> {
     show::known::<Examined>(format)?;
     component::answer_within(PATIENCE);
@@ -69,26 +69,26 @@ fn verdict(rows: &[Row], subjects: &[Row]) -> i32 {
     if rows.iter().any(|row| row.finding.state == State::Problem) { exit::ERROR } else { exit::FINE }
 }
 
-/// Starts a container with every subject, as installed: nothing else proves that it works. Those of
-/// an engine that does not answer are not tried.
+/// Starts a container with every subject, as installed, since nothing else proves that it works. Subjects of an engine that
+/// does not answer are skipped.
 fn subjects(programs: &Programs) -> Result<Vec<Row>> {
     let mut session = Session::begin(0, super::tell)?;
     session.run.allowed = PATIENCE;
     let wanted = session::default_subjects().into_iter().filter(|one| one.ladder == Ladder::AsInstalled);
     let (silent, wanted): (Vec<_>, Vec<_>) = wanted.partition(|one| why_not(one, programs).is_some());
     let found = session.find(wanted, Trial::Once);
-    found.inspect_err(|_| super::tell("the search for subjects was stopped"))?;
+    found.inspect_err(|_| super::tell("interrupted while looking for subjects"))?;
     let mut rows = of_subjects(&session.found);
     rows.extend(silent.iter().filter_map(|one| {
         let question = why_not(one, programs)?;
         let finding =
-            Finding::not_applicable(format!("not tried: its engine does not answer, see `{question}`"));
+            Finding::not_applicable(format!("not tried, because its engine does not answer: see `{question}`"));
         Some(of_subject(&one.spec.shown(), finding))
     }));
     Ok(rows)
 }
 
-/// Only of a subject as it is by default: another host or user may have an engine that answers.
+/// Only for a subject with its defaults: another host or user may have an engine that answers.
 fn why_not(wanted: &Wanted, programs: &Programs) -> Option<&'static str> {
     let plain = Spec { runtime: wanted.spec.runtime.clone(), ..Spec::plain(&wanted.spec.name) };
     programs.silent(&wanted.spec.name).filter(|_| wanted.spec == plain)
@@ -98,7 +98,7 @@ fn of_subject(name: &str, finding: Finding) -> Row {
     Row {
         group: "subjects",
         name: name.to_owned(),
-        matters: "a subject works when the probe was started in it and found there what was asked for",
+        matters: "a subject works if the probe starts in it and finds the requested settings",
         finding,
     }
 }
@@ -107,7 +107,7 @@ fn of_subjects(found: &Found) -> Vec<Row> {
     let works = found.entries.iter().map(|entry| {
         let runtime = entry.runtime.as_deref().filter(|runtime| !entry.label.ends_with(*runtime));
         let runtime = runtime.map(|name| format!(", runtime {name}")).unwrap_or_default();
-        of_subject(&entry.label, Finding::ok(format!("works: {} for a first launch{runtime}", entry.launch)))
+        of_subject(&entry.label, Finding::ok(format!("works: first launch in {}{runtime}", entry.launch)))
     });
     let fails = found.unavailable.iter().map(|(name, why)| {
         let absent = why.cause == Cause::NotInstalled;
@@ -145,8 +145,8 @@ mod tests {
 
     #[test]
     fn what_is_not_installed_is_no_problem_and_what_is_broken_is() {
-        let absent = |reason: &str| Unavailable::not_installed(reason).with_remedy("mend it");
-        let broken = |reason: &str| Unavailable::because(reason).with_remedy("mend it");
+        let absent = |reason: &str| Unavailable::not_installed(reason).with_remedy("fix it");
+        let broken = |reason: &str| Unavailable::because(reason).with_remedy("fix it");
         let found = Found {
             entries: Vec::new(),
             unavailable: vec![
@@ -157,6 +157,6 @@ mod tests {
         };
         let states: Vec<_> = of_subjects(&found).into_iter().map(|row| row.finding.state).collect();
         assert_eq!(states, [State::NotApplicable, State::NotApplicable, State::Problem]);
-        assert!(of_subjects(&found).iter().all(|row| row.finding.fix.as_deref() == Some("mend it")));
+        assert!(of_subjects(&found).iter().all(|row| row.finding.fix.as_deref() == Some("fix it")));
     }
 }

@@ -1,4 +1,4 @@
-//! Published results for people: a list of sources, or one of them with all that it says.
+//! Published results as a document: a list of sources, or one source in full.
 
 use dunnage_analysis::group::in_groups;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use crate::reference::counterpart::{self, Counterpart};
 use crate::reference::{self, Number, Published, Source, joined, shown};
 use crate::units::counted;
 
-/// What was asked for.
+/// The sources to show.
 #[derive(Serialize)]
 pub(super) struct Collection {
     provenance: &'static str,
@@ -25,7 +25,7 @@ struct Examined {
     numbers: Vec<Told>,
 }
 
-/// A number with what of ours is the same.
+/// A number with dunnage's metric for the same quantity.
 #[derive(Serialize)]
 struct Told {
     #[serde(flatten)]
@@ -70,7 +70,7 @@ impl Findings for Collection {
         document
     }
 
-    /// One row a number, in the columns of the collection and one more.
+    /// One row per number, with the columns of the collection and the counterpart.
     fn further(&self, _: &str) -> Option<String> {
         const HEAD: &str =
             "source,experiment,subject,params,metric,unit,rep,value,ci_low,ci_high,n,note,counterpart";
@@ -109,12 +109,12 @@ impl Collection {
         Document {
             answer: vec![
                 Block::words(
-                    "Shown beside ours where asked for, each with its cautions; they enter no verdict and no average.",
+                    "Reports show them on request, each with its cautions. They do not affect verdicts or averages.",
                 ),
                 Block::Table(table),
                 Block::facts([
-                    ("dunnage reference SOURCE", "one of them, with its numbers and cautions"),
-                    ("dunnage report DIR --reference", "beside the numbers of a run"),
+                    ("dunnage reference SOURCE", "one source, with its numbers and cautions"),
+                    ("dunnage report DIR --reference", "next to the numbers of a run"),
                 ]),
             ],
             ..Document::titled(&title)
@@ -128,20 +128,20 @@ impl Examined {
         let mut document = Document::titled(&format!("{}: {}", source.name, source.title));
         shown::facts(source).iter().for_each(|(name, text)| document.fact(name, text));
         let general = source.cautions.iter().filter(|one| one.about.is_empty());
-        document.answer = Block::titled("Cautions about all of it", vec![shown::remarks(general, [])]);
+        document.answer = Block::titled("Cautions about all of its numbers", vec![shown::remarks(general, [])]);
         for (index, name) in source.experiments.iter().enumerate() {
             let own = source.cautions.iter().filter(|one| one.about.contains(name));
             let suspects = source.suspects.iter().filter(|one| one.experiment == *name);
             let mut blocks = vec![shown::remarks(own, suspects)];
             blocks.extend(self.numbers(name));
             let section = Section::of(name, blocks);
-            // Names are a stranger's; this one leads there.
+            // The experiment's name comes from outside, so the anchor is numbered.
             document.sections.push(Section { name: format!("experiment-{}", index + 1), ..section });
         }
         document
     }
 
-    /// Numbers of one quantity in the same conditions, by subject, below what of ours is the same.
+    /// Numbers of one quantity under the same conditions, by subject, below dunnage's counterpart.
     fn numbers(&self, experiment: &str) -> Vec<Block> {
         let table = |(counterpart, all): (String, Vec<&Told>)| {
             let columns = ["metric", "conditions", "subject", "published"].map(Column::words);
@@ -164,7 +164,7 @@ impl Examined {
     }
 }
 
-/// `start returned`, or why there is none.
+/// `start returned`, or why there is no counterpart.
 fn in_words(counterpart: &Counterpart) -> String {
     match counterpart {
         Counterpart::None(why) => format!("none: {why}"),

@@ -1,4 +1,4 @@
-//! `dunnage reference`: what others published, with its sources, its faults and what of ours is the same.
+//! `dunnage reference`: published results, with their sources, their faults and dunnage's counterparts.
 
 mod document;
 
@@ -24,7 +24,7 @@ fn source_named(name: &str) -> Result<&'static Source> {
     let unknown = || {
         let names = || reference::sources().iter().map(|one| one.name.as_str());
         let (meant, valid) = (meant(name, names()), quoted(names()));
-        usage(format!("there is no source `{name}`\n\nhint: {meant}sources are {valid}"))
+        usage(format!("unknown source `{name}`\n\nhint: {meant}sources are {valid}"))
     };
     reference::find(name).ok_or_else(unknown)
 }

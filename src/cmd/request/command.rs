@@ -1,5 +1,4 @@
-//! The options of `command`, as settings: so the plan, the record and a resumed run have them like all
-//! others.
+//! Turns the options of `command` into settings, so that the plan, the record and a resumed run have them like all others.
 
 use anyhow::Result;
 
@@ -11,7 +10,7 @@ use crate::experiment::service;
 use crate::plan::Chosen;
 use crate::plan_file::Typed;
 
-/// Has `command` ask when it is ready, where that is wanted of a command.
+/// Replaces `command` by `service` if `--ready` asks for that.
 pub fn services(experiments: &mut [&'static str], options: &CommandOptions) -> Result<()> {
     let Some(ready) = &options.ready else { return Ok(()) };
     let wanted = if ready == EXIT { NAME } else { service::NAME };
@@ -22,14 +21,14 @@ pub fn services(experiments: &mut [&'static str], options: &CommandOptions) -> R
         Some(name) => *name = wanted,
         None => {
             return Err(usage(format!(
-                "`--ready {ready}` is for the experiment `{NAME}`, which is not part of this run\n\nhint: `dunnage run {NAME} --cmd … --ready …`"
+                "`--ready {ready}` is for the experiment `{NAME}`, which is not part of this run\n\nhint: use `dunnage run {NAME} --cmd … --ready …`"
             )));
         }
     }
     Ok(())
 }
 
-/// The settings that the options ask for, as `key=value`.
+/// The settings from the options, as `key=value`.
 pub fn settings(options: &CommandOptions, experiments: &[&'static str]) -> Result<Vec<Typed>> {
     let mut pairs = Vec::new();
     let mut add = |key: &str, value: &str| pairs.push(format!("{key}={value}"));
@@ -44,7 +43,7 @@ pub fn settings(options: &CommandOptions, experiments: &[&'static str]) -> Resul
     ] {
         for word in words {
             check(word).map_err(|form| {
-                usage(format!("`{option} {word}` is not possible\n\nhint: `{option}` takes {form}"))
+                usage(format!("invalid value `{option} {word}`\n\nhint: `{option}` takes {form}"))
             })?;
         }
         if !words.is_empty() {
@@ -56,20 +55,20 @@ pub fn settings(options: &CommandOptions, experiments: &[&'static str]) -> Resul
     }
     if !pairs.is_empty() && ![NAME, service::NAME].iter().any(|one| experiments.contains(one)) {
         return Err(usage(format!(
-            "`--cmd` and what belongs to it are for the experiment `{NAME}`, which is not part of this run\n\nhint: `dunnage run {NAME} --cmd …`"
+            "`--cmd` and its options are for the experiment `{NAME}`, which is not part of this run\n\nhint: use `dunnage run {NAME} --cmd …`"
         )));
     }
     Ok(pairs.iter().map(|pair| Typed::on_command_line(pair)).collect())
 }
 
-/// An error where what is to be mounted is not there: every launch would fail.
+/// Fails if a path to mount does not exist, because every launch would fail.
 pub fn mounts_are_there(chosen: &[Chosen]) -> Result<()> {
     let given = chosen.iter().filter(|(key, _)| key == "mount").flat_map(|(_, values)| values);
     for word in given.filter_map(|text| line::split(text).ok()).flatten() {
         let Ok(mount) = line::mount(&word) else { continue };
         if !mount.host.exists() {
             return Err(usage(format!(
-                "cannot mount `{}`: it does not exist on the host\n\nhint: make it first, or name another path",
+                "cannot mount `{}`: it does not exist on the host\n\nhint: create it first, or name another path",
                 mount.host.display()
             )));
         }
@@ -77,20 +76,20 @@ pub fn mounts_are_there(chosen: &[Chosen]) -> Result<()> {
     Ok(())
 }
 
-/// All combinations of the values of every `NAME=V1,V2`; each name must stand in the command.
+/// All combinations of the values of every `NAME=V1,V2`; each name must occur in the command.
 fn combinations(sweeps: &[String], command: Option<&str>) -> Result<Vec<Vec<String>>> {
     let mut all: Vec<Vec<String>> = Vec::new();
     let mut known: Vec<(&str, Vec<&str>)> = Vec::new();
     for sweep in sweeps {
-        let wrong = |why: &str| usage(format!("`--sweep {sweep}` is not possible\n\nhint: {why}"));
+        let wrong = |why: &str| usage(format!("invalid value `--sweep {sweep}`\n\nhint: {why}"));
         let (name, values) =
-            sweep.split_once('=').ok_or_else(|| wrong("the form is `--sweep NAME=V1,V2`"))?;
-        line::swept(&format!("{name}=")).map_err(|_| wrong("the form is `--sweep NAME=V1,V2`"))?;
+            sweep.split_once('=').ok_or_else(|| wrong("use the form `--sweep NAME=V1,V2`"))?;
+        line::swept(&format!("{name}=")).map_err(|_| wrong("use the form `--sweep NAME=V1,V2`"))?;
         if command.is_some_and(|command| !command.contains(&format!("{{{name}}}"))) {
             return Err(wrong(&format!("write `{{{name}}}` into the command where the values belong")));
         }
         if values.is_empty() {
-            return Err(wrong("no value is named; the form is `--sweep NAME=V1,V2`"));
+            return Err(wrong("name at least one value: `--sweep NAME=V1,V2`"));
         }
         let values: Vec<&str> = values.split(',').collect();
         if let Some(twice) = values.iter().enumerate().find(|(at, value)| values[..*at].contains(value)) {
@@ -99,7 +98,7 @@ fn combinations(sweeps: &[String], command: Option<&str>) -> Result<Vec<Vec<Stri
         if let Some((_, others)) = known.iter().find(|(other, _)| *other == name) {
             let all: Vec<&str> = others.iter().chain(&values).copied().collect();
             return Err(usage(format!(
-                "`{name}` is swept twice\n\nhint: write all of its values at once: `--sweep {name}={}`",
+                "`{name}` is swept twice\n\nhint: write all values in one option: `--sweep {name}={}`",
                 all.join(",")
             )));
         }
@@ -114,8 +113,8 @@ fn combinations(sweeps: &[String], command: Option<&str>) -> Result<Vec<Vec<Stri
     Ok(all)
 }
 
-/// The experiments of the run: `command` and `service` stay among all of them only where there is a command, and for the second
-/// a way to see that it is ready; it is an error where one was named without that.
+/// Drops `command` and `service` from `all` if there is no command, or no way to see that the service is ready. Naming
+/// one of them without that is an error.
 pub fn with_a_command(
     mut experiments: Vec<&'static str>,
     named: &[Typed],
@@ -124,17 +123,17 @@ pub fn with_a_command(
     let needs = [
         (NAME, "cmd", "a command", "`--cmd 'sleep 0.1'`"),
         (service::NAME, "cmd", "a command", "`--cmd redis-server`"),
-        (service::NAME, "ready", "to know when it is ready", "`--ready 'log REGEX'` or `--ready 'port N'`"),
+        (service::NAME, "ready", "to know when the service is ready", "`--ready 'log REGEX'` or `--ready 'port N'`"),
     ];
     for (name, needed, what, example) in needs {
         if !experiments.contains(&name) || chosen.iter().any(|(key, _)| key == needed) {
             continue;
         }
         if named.iter().all(|typed| typed.text != "all") {
-            return Err(usage(format!("`{name}` needs {what}\n\nhint: say it, as in {example}")));
+            return Err(usage(format!("`{name}` needs {what}\n\nhint: add it, as in {example}")));
         }
         experiments.retain(|own| *own != name);
-        crate::cmd::tell(&format!("left out: `{name}`, since it needs {what} (`--{needed}`)"));
+        crate::cmd::tell(&format!("left out: `{name}`, because it needs {what} (`--{needed}`)"));
     }
     Ok(experiments)
 }
@@ -197,7 +196,7 @@ mod tests {
         assert!(with("", "A", "").contains("NAME=VALUE"));
         assert!(with("", "", "n").contains("NAME=V1,V2"));
         assert!(with("", "", "n=1,2").contains("write `{n}` into the command"));
-        assert!(with("", "", "x=").contains("no value is named"));
+        assert!(with("", "", "x=").contains("name at least one value"));
         assert!(with("", "", "x=1,2,1").contains("`1` is named twice"));
         let twice = error(CommandOptions {
             cmd: Some("{a}".into()),

@@ -1,5 +1,5 @@
-//! What predictions may speak of: metrics that the run decides about, settings that it has, and subjects that it
-//! was asked for. All of it is checked before anything is touched.
+//! Checks predictions before anything is touched: their metric must be one that the run decides about, and their settings and
+//! subjects must be part of the run.
 
 use anyhow::Result;
 use dunnage_analysis::distinct;
@@ -12,7 +12,7 @@ use crate::plan_file::Typed;
 use crate::report::text::quoted;
 use crate::session::Wanted;
 
-/// The predictions, each once, with the subjects by their labels.
+/// The predictions, each once, with canonical labels.
 pub fn checked(
     typed: &[Typed],
     experiments: &[&'static str],
@@ -30,8 +30,8 @@ fn check(
     subjects: &[Wanted],
 ) -> Result<Prediction, String> {
     let mut written =
-        Written::parse(text).map_err(|why| format!("`{text}` is no prediction: {why}\n\nhint: {FORM}"))?;
-    // What is named in another way than the run names it is the same subject.
+        Written::parse(text).map_err(|why| format!("`{text}` is not a prediction: {why}\n\nhint: {FORM}"))?;
+    // A subject may be written in another way than the run writes it.
     for subject in &mut written.subjects {
         if let Some(canonical) = words::canonical(subject) {
             *subject = canonical;
@@ -44,7 +44,7 @@ fn check(
     }
     if let Some(link) = prediction.links().find(|link| link.first == link.second) {
         return Err(format!(
-            "the prediction compares `{}` with itself\n\nhint: every run measures one subject of each layer twice anyway",
+            "the prediction compares `{}` with itself\n\nhint: every run already measures one subject of each layer twice",
             link.first
         ));
     }
@@ -75,7 +75,7 @@ fn has_subject(prediction: &Prediction, label: &str, subjects: &[Wanted]) -> Res
         return Ok(());
     }
     Err(format!(
-        "the prediction speaks of `{label}`, which is no subject of `{}` in this run\n\nhint: subjects are {}",
+        "the prediction names `{label}`, which is not a subject of `{}` in this run\n\nhint: subjects are {}",
         prediction.experiment,
         quoted(valid)
     ))

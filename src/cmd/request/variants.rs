@@ -1,5 +1,5 @@
-//! Which subjects an experiment gets beside or without being asked: of the default ones those that it
-//! wants for scope, and of each the variants that differ in a key which the experiment varies.
+//! The subjects that an experiment gets without being asked: the default ones within its scope, and the variants of each
+//! subject in the keys that the experiment varies.
 
 use super::named;
 use crate::experiment::{Scope, Variation};
@@ -7,8 +7,7 @@ use crate::plan::{Ladder, Layer};
 use crate::session::Wanted;
 use crate::subject::{self, Kind};
 
-/// The default subjects, each for the experiments whose scope it belongs to; without those that belong to
-/// none.
+/// The default subjects, each for the experiments whose scope it is in, without those that are in none.
 pub fn in_company(experiments: &[&'static str], defaults: Vec<Wanted>) -> Vec<Wanted> {
     let all = (0..defaults.len()).filter_map(|index| {
         let with: Vec<_> = named(experiments)
@@ -43,7 +42,7 @@ fn belongs(scope: Scope, defaults: &[Wanted], index: usize) -> bool {
     }
 }
 
-/// The subjects with their variants behind them, each for the experiments that vary its key.
+/// The subjects followed by their variants, each for the experiments that vary its key.
 pub fn varied(experiments: &[&'static str], subjects: Vec<Wanted>) -> Vec<Wanted> {
     let mut all = subjects.clone();
     for wanted in &subjects {
@@ -68,7 +67,7 @@ fn is_above(other: &Wanted, layer: Layer, experiment: &str) -> bool {
     takes_part && subject::kind_of(&other.spec).is_ok_and(|kind| kind.layer > layer)
 }
 
-/// A subject for each value of a key that it does not have and that no one gave it.
+/// A variant for each value of the key, unless the subject sets the key or does not have it.
 fn variants(variation: &Variation, kind: &Kind, original: &Wanted) -> Vec<Wanted> {
     let Some(key) = kind.keys.iter().find(|key| key.name == variation.key) else { return Vec::new() };
     if original.spec.get(key.name).is_some() {
@@ -84,7 +83,7 @@ fn variants(variation: &Variation, kind: &Kind, original: &Wanted) -> Vec<Wanted
     values.map(variant).collect()
 }
 
-/// Adds a variant for an experiment, unless a subject that is the same is there.
+/// Adds a variant for an experiment, unless the same subject is already there.
 fn add(all: &mut Vec<Wanted>, variant: Wanted, experiment: &'static str) {
     match all.iter_mut().find(|other| other.spec.shown() == variant.spec.shown()) {
         Some(other) if other.variant_of.is_some() && !other.only_in.contains(&experiment) => {

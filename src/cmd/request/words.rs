@@ -1,5 +1,5 @@
-//! What the single words of a command line or plan file may be: experiments, subjects, settings, tags
-//! and margins. An unknown one is a usage error that names the valid ones, and its place in the file.
+//! The valid words of a command line or plan file: experiments, subjects, settings, tags and margins. An unknown word is a
+//! usage error that names the valid ones and the word's place in the file.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use crate::subject::spec::parse_duration;
 use crate::subject::{self, Kind, Spec};
 use crate::units::{Unit, parse_percent};
 
-/// The experiments of these names; the main ones where nothing is named.
+/// The experiments of these names; the default ones if there are none.
 pub fn experiments(names: &[Typed]) -> Result<Vec<&'static str>> {
     if names.is_empty() {
         return Ok(experiment::MAIN.to_vec());
@@ -30,7 +30,7 @@ pub fn experiments(names: &[Typed]) -> Result<Vec<&'static str>> {
     Ok(distinct(known.collect::<Result<Vec<_>>>()?))
 }
 
-/// The experiment of this name, one of `all` that were given. What resembles none may be a person's own command.
+/// The experiment of this name, one of `all` given ones. A name that resembles none may be meant as a command.
 fn experiment_named(name: &Typed, all: &[Typed]) -> Result<&'static Experiment> {
     experiment::find(&name.text).ok_or_else(|| {
         let names = || experiment::ALL.iter().map(|experiment| experiment.name);
@@ -39,11 +39,11 @@ fn experiment_named(name: &Typed, all: &[Typed]) -> Result<&'static Experiment> 
         let words = all.iter().map(|one| one.text.clone()).filter(|one| experiment::find(one).is_none());
         let line = [command::line::join(&words.collect::<Vec<_>>())];
         let own = match meant.is_empty() && !all.is_empty() {
-            true => format!("\n\nhint: a command of your own: `dunnage run command --cmd {}`", in_shell(line)),
+            true => format!("\n\nhint: measure your own command with `dunnage run command --cmd {}`", in_shell(line)),
             false => String::new(),
         };
         name.wrong(format!(
-            "there is no experiment `{text}`\n\nhint: {meant}experiments are {valid}; `all` means every one{own}"
+            "unknown experiment `{text}`\n\nhint: {meant}experiments are {valid}, or `all` of them{own}"
         ))
     })
 }
@@ -57,7 +57,7 @@ pub fn subjects(texts: &[Typed]) -> Result<Vec<Wanted>> {
         let (spec, ladder) = on_its_ladder(spec, kind);
         if wanted.iter().any(|other| other.spec.shown() == spec.shown()) {
             return Err(typed.wrong(format!(
-                "two subjects are called `{}`\n\nhint: give one a label, as in `other={spec}`; every run measures one subject of each layer twice anyway",
+                "two subjects are called `{}`\n\nhint: give one a label, as in `other={spec}`; every run already measures one subject of each layer twice",
                 spec.shown()
             )));
         }
@@ -66,18 +66,17 @@ pub fn subjects(texts: &[Typed]) -> Result<Vec<Wanted>> {
     Ok(wanted)
 }
 
-/// How a run calls a subject that is written like this; none where it is none.
+/// The label of a subject in a run, from any way of writing it, if it is a subject.
 pub fn canonical(text: &str) -> Option<String> {
     let spec = Spec::parse(text).ok()?;
     let kind = subject::kind_of(&spec).ok()?;
     Some(on_its_ladder(spec, kind).0.shown())
 }
 
-/// The canonical form of a subject, and the ladder that it stands on. Where that is equal ground, network and log are
-/// named for all alike.
+/// The canonical form of a subject, and its ladder. On the equalised ladder, network and log are the same for all.
 fn on_its_ladder(spec: Spec, kind: &Kind) -> (Spec, Ladder) {
     let ladder = again::ladder_of(&spec, kind.layer);
-    // As it is from here: a run may be resumed from elsewhere.
+    // An absolute path, because a run may be resumed from another directory.
     let whole = spec.get("bin").and_then(|path| std::path::absolute(path).ok());
     let spec = match whole.as_deref().and_then(std::path::Path::to_str) {
         Some(path) => spec.with(&[("bin", path)]),
@@ -96,15 +95,14 @@ pub fn is_setting_of(pair: &str, experiments: &[&'static str]) -> bool {
     named(experiments).flat_map(Experiment::all_keys).any(|known| known.name == key)
 }
 
-/// `key=value` pairs, checked against the keys of the experiments; one key can be given several
-/// times.
+/// `key=value` pairs, checked against the keys of the experiments; a key may be given several times.
 pub fn settings(pairs: &[Typed], experiments: &[&'static str], caches: Caches) -> Result<Vec<Chosen>> {
     let mut chosen: Vec<Chosen> = Vec::new();
     for pair in pairs {
         let Some((key, value)) = pair.text.split_once('=') else {
             let text = &pair.text;
             return Err(
-                pair.wrong(format!("`{text}` is not a setting\n\nhint: the form is `--set key=value`"))
+                pair.wrong(format!("`{text}` is not a setting\n\nhint: use the form `--set key=value`"))
             );
         };
         let keys = || named(experiments).flat_map(|one| one.all_keys());
@@ -114,24 +112,24 @@ pub fn settings(pairs: &[Typed], experiments: &[&'static str], caches: Caches) -
                 true => format!("{} has no settings", experiments.join(", ")),
                 false => format!("{}settings are {}", meant(key, names.iter().copied()), quoted(names)),
             };
-            return Err(pair.wrong(format!("there is no setting `{key}`\n\nhint: {hint}")));
+            return Err(pair.wrong(format!("unknown setting `{key}`\n\nhint: {hint}")));
         };
         if let Err(valid) = known.take(value) {
-            return Err(pair.wrong(format!("`{key}={value}` is not possible\n\nhint: `{key}` takes {valid}")));
+            return Err(pair.wrong(format!("invalid setting `{key}={value}`\n\nhint: `{key}` takes {valid}")));
         }
         if key == CACHE && caches == Caches::Kept {
-            // What holds anyway is no setting of its own.
+            // The default value is not a setting of its own.
             if value == known.values[0] {
                 continue;
             }
             return Err(pair.wrong(format!(
-                "`{key}={value}` empties the page cache of the whole machine\n\nhint: if nobody else minds, allow it with `--drop-caches`"
+                "`{key}={value}` empties the page cache of the whole machine\n\nhint: allow it with `--drop-caches` if that disturbs no other work"
             )));
         }
         match chosen.iter_mut().find(|(own, _)| own == key) {
             Some((_, values)) if values.iter().any(|own| own == value) => {
                 return Err(pair.wrong(format!(
-                    "`{key}={value}` is given twice\n\nhint: once is enough: every value is measured in every round"
+                    "`{key}={value}` is given twice\n\nhint: give it once: every value is measured in every round"
                 )));
             }
             Some((_, values)) => values.push(value.to_owned()),
@@ -141,25 +139,25 @@ pub fn settings(pairs: &[Typed], experiments: &[&'static str], caches: Caches) -
     Ok(chosen)
 }
 
-/// The setting that only `--drop-caches` lets vary.
+/// The setting that needs `--drop-caches`.
 pub const CACHE: &str = "cache";
 
-/// Whether the person allowed the page cache to be emptied.
+/// Whether the user allowed dunnage to empty the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Caches {
     /// It stays as it is.
     Kept,
-    /// Every value of the setting is possible.
+    /// Every value of the setting is allowed.
     Dropped,
 }
 
-/// Labels of the run; each key once.
+/// The run's labels; each key once.
 pub fn tags(pairs: &[Typed]) -> Result<Vec<(String, String)>> {
     let mut tags: Vec<(String, String)> = Vec::new();
     for pair in pairs {
         let Some((key, value)) = pair.text.split_once('=').filter(|(key, _)| !key.is_empty()) else {
             let text = &pair.text;
-            return Err(pair.wrong(format!("`{text}` is not a tag\n\nhint: the form is `--tag key=value`")));
+            return Err(pair.wrong(format!("`{text}` is not a tag\n\nhint: use the form `--tag key=value`")));
         };
         if tags.iter().any(|(own, _)| own == key) {
             return Err(pair.wrong(format!("the tag `{key}` is given twice")));
@@ -169,15 +167,15 @@ pub fn tags(pairs: &[Typed]) -> Result<Vec<(String, String)>> {
     Ok(tags)
 }
 
-/// A precision as a share, from 0.01 % on.
+/// A precision as a share, at least 0.01 %.
 pub fn precision(typed: &Typed) -> Result<f64> {
     parse_percent(&typed.text).filter(|share| (0.0001..1.0).contains(share)).ok_or_else(|| {
         let text = &typed.text;
-        typed.wrong(format!("`{text}` is no precision\n\nhint: write percent from 0.01% to 99%, as in `5%`"))
+        typed.wrong(format!("`{text}` is not a precision\n\nhint: write a percentage from 0.01% to 99%, as in `5%`"))
     })
 }
 
-/// The margins in numbers.
+/// The margins as numbers.
 pub fn margins(given: &[GivenMargin]) -> Result<Vec<FixedMargin>> {
     given.iter().map(margin).collect()
 }
@@ -199,14 +197,14 @@ fn margin(given: &GivenMargin) -> Result<FixedMargin> {
             let unit = metric.unit.name();
             let text = &typed.text;
             typed.wrong(format!(
-                "`{text}` is no size of `{name}`\n\nhint: a number is in {unit}; a time may have its unit, as in \"1ms\""
+                "`{text}` is not a value of `{name}`\n\nhint: write a number in {unit}, or a time with its unit, as in \"1ms\""
             ))
         })
     })?;
     let relative = given.relative.as_ref().map_or(Ok(0.0), |typed| {
         parse_percent(&typed.text).ok_or_else(|| {
             let text = &typed.text;
-            typed.wrong(format!("`{text}` is no share\n\nhint: write percent, as in \"5%\""))
+            typed.wrong(format!("`{text}` is not a percentage\n\nhint: write it as in \"5%\""))
         })
     })?;
     let margin = Margin::new(absolute, relative).map_err(|error| match &given.absolute {
