@@ -55,7 +55,7 @@ fn it_names_what_changed_and_asks_the_network_for_nothing() {
         "These two runs differ",
         "start: from old to new",
         "Nothing that was recorded",
-        "How long from the command to the first instruction inside",
+        "How long does a start take",
     ] {
         assert!(told.contains(part), "no {part:?}");
     }

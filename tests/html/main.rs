@@ -117,7 +117,7 @@ fn a_page_holds_every_part_of_the_report() {
     let page = page(&small());
     for part in [
         "What containers cost on workbench",
-        "How long from the command to the first instruction inside",
+        "How long does a start take",
         "Suspect: do not believe these numbers",
         "unknown or invalid runtime name: crun",
         "What lies inside the timed interval",

@@ -49,7 +49,7 @@ fn three_percent_more_are_found_and_none_are_called_the_same() {
         assert_eq!(decided.len(), 12, "{all:?}");
         assert!(decided.iter().all(|(_, verdict)| verdict == word), "{subject}: {all:?}");
     }
-    assert!(ran.stdout.contains("computing against one: 12 same, 12 slower"), "{ran}");
+    assert!(ran.stdout.contains("computing compared with one: 12 same, 12 slower"), "{ran}");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_limit_is_seen_by_whoever_waits_and_told_as_the_reason() {
     let told = analysis.experiment_tables[0].summary.join("\n");
     for words in [
         "a fixed work by one thread takes 11.",
-        " % longer on `crun` than on `bare`, 111 µs, not 100 µs: its CPU limit is the reason; throttled for 11.0 µs in 17 periods",
+        " % longer on `crun` than on `bare`, 111 µs instead of 100 µs: its CPU limit is the cause; throttled for 11.0 µs in 17 periods",
     ] {
         assert!(told.contains(words), "{told}");
     }
@@ -152,7 +152,7 @@ fn a_limit_is_seen_by_whoever_waits_and_told_as_the_reason() {
 #[test]
 fn others_on_the_cpu_are_not_called_a_limit() {
     let told = analyse(&planted_to_wait()).experiment_tables[0].summary.join("\n");
-    assert!(told.contains("others on its CPUs are the reason, no limit; CPU time"), "{told}");
+    assert!(told.contains("others on its CPUs are the cause, not a limit; CPU time"), "{told}");
 }
 
 /// Nobody gets more than nine tenths of each period, but for what one period lends: so long the work takes at least, and the
@@ -218,7 +218,7 @@ fn a_subject_without_calm_passes_has_no_value_and_no_verdict_and_the_table_says_
     assert_eq!(about_crun(&run, &analysis, &[HASHING]), [Verdict::NoData]);
     assert_eq!(about_crun(&run, &analysis, &[HASHING_ALL]), [Verdict::Same]);
     let notes = analysis.experiment_tables[0].notes.join("\n");
-    assert!(notes.contains("`crun` has no value of some kind in 20 of 20 rounds"), "{notes}");
+    assert!(notes.contains("`crun` lacks a value of some kind in 20 of 20 rounds"), "{notes}");
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn a_limit_is_seen_by_whoever_waits_for_many_calls_and_told_as_the_reason() {
     let said = causes(&analysis).summary.join("\n");
     assert!(said.starts_with("a fixed number of calls takes 8"), "{said}");
     assert!(
-        said.contains("its CPU limit is the reason; throttled for") && said.contains("in 48 periods"),
+        said.contains("its CPU limit is the cause; throttled for") && said.contains("in 48 periods"),
         "{said}"
     );
     assert!(causes(&analysis).rows.is_empty(), "no call is slower: {:?}", causes(&analysis).rows);
@@ -191,7 +191,7 @@ fn what_is_left_out_only_together_with_something_else_is_not_named() {
 fn without_a_difference_there_is_no_cause() {
     let analysis = analyse(&planted(&with_variants(), |_, _| 0.0, NOISE));
     assert_eq!(causes(&analysis).rows, [] as [Vec<Item>; 0]);
-    assert_eq!(causes(&analysis).notes, ["no call is slower than the baseline beyond what matters"]);
+    assert_eq!(causes(&analysis).notes, ["no call is slower than the baseline by more than matters"]);
     assert_eq!(causes(&analysis).summary, [""; 0]);
 }
 
@@ -201,7 +201,7 @@ fn that_no_call_is_slower_is_said_only_where_every_one_was_decided() {
     let mut few = planted(&with_variants(), |_, _| 0.0, NOISE);
     few.contexts.iter_mut().skip(few.plan.warmups + 3).for_each(|context| *context = None);
     let all =
-        "no call is known to be slower than the baseline, and not every one was decided; of 12 comparisons: ";
+        "no call is known to be slower than the baseline, but not all were decided; of 12 comparisons: ";
     assert_eq!(causes(&analyse(&few)).notes, [format!("{all}too few: 12")]);
 
     let mut gone = planted(&with_variants(), |_, _| 0.0, NOISE);
@@ -222,7 +222,7 @@ fn what_was_not_decided_is_counted_beside_what_is_slower() {
     assert!(causes(&analyse(&run)).notes.iter().all(|note| note.starts_with("a key is named")));
     let docker = cell_of(&run, "docker");
     run.series[docker].values[3].fill(f64::NAN);
-    let expected = "not every call was decided; of 12 comparisons with the baseline: no data: 1";
+    let expected = "not all calls were decided; of 12 comparisons with the baseline: no data: 1";
     assert_eq!(causes(&analyse(&run)).notes.last().map(String::as_str), Some(expected));
 }
 

@@ -1,8 +1,8 @@
-//! Experiments: one question, one module. The list below is the only place that knows them all;
-//! help, plan, documentation and reports derive from it. No experiment names an engine.
+//! Experiments: one question, one module. The list below is the only place that knows them all; help, plan,
+//! documentation and reports derive from it. No experiment names an engine.
 //!
-//! A module holds what can be said of its question without measuring, and, in `tables`, `suspects` and the like, what
-//! is made of its samples beside what is made of all; `verdict::own` lists these.
+//! A module holds everything about its question that needs no measuring. Its `tables`, `suspects` and the
+//! like add to what is made of the samples of every experiment; `verdict::own` lists them.
 
 pub mod command;
 pub mod cpu;
@@ -26,7 +26,7 @@ pub use question::{
 };
 pub use setting::{Setting, SettingKey, settings};
 
-/// Every experiment there is for people.
+/// All experiments that users see.
 pub static ALL: &[&Experiment] = &[
     &start::START,
     &primitives::PRIMITIVES,
@@ -39,16 +39,16 @@ pub static ALL: &[&Experiment] = &[
     &cpu::CPU,
 ];
 
-/// What only tests of the whole program ask: any name finds it, and no list holds it.
+/// For tests of the whole program only: found by name, and on no list.
 pub static HIDDEN: &[&Experiment] = &[&scripted::SCRIPTED];
 
-/// What a run takes on that names no experiment: the main job.
+/// What a run measures if it names no experiment: the main job.
 pub static MAIN: &[&str] = &["start", "primitives"];
 
-/// The name of an experiment that there is.
+/// The name of a known experiment.
 pub type ExperimentName = &'static str;
 
-/// The experiment with this name; else an error that says that there is none.
+/// The experiment with this name, or an error that says there is none.
 pub fn known(name: &str) -> Result<&'static Experiment, String> {
     find(name).ok_or_else(|| format!("this dunnage has no experiment `{name}`"))
 }

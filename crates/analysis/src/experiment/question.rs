@@ -8,15 +8,16 @@ use crate::stats::Margin;
 use crate::subject::Need;
 use crate::units::{Better, Nanos, Unit};
 
-/// How long the kernel is left alone before an idle launch, an idle entry, or a container that is created.
+/// How long the machine rests before an idle launch, an idle entry, or the creation of a container.
 pub const QUIET: Nanos = Nanos::from_millis(100);
 
-/// Whether a metric's differences get a verdict, or are shown beside it.
+/// Whether a metric's differences get a verdict or are only shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
     /// Belongs to the family of comparisons whose level is adjusted.
+    /// Part of the family of comparisons whose level is adjusted.
     Verdict,
-    /// Shown with its interval; explains, does not decide.
+    /// Shown with its interval: explains but does not decide.
     Context,
 }
 
@@ -27,43 +28,43 @@ pub struct Metric {
     pub name: &'static str,
     /// The base unit of its values.
     pub unit: Unit,
-    /// Which of them a person wishes for.
+    /// Which values are better.
     pub better: Better,
     /// Whether it is decided upon.
     pub weight: Weight,
-    /// The smallest difference that matters, unless the person says otherwise.
+    /// The smallest difference that matters, unless the user sets another.
     pub margin: Margin,
-    /// What lies inside the interval, for a person who wants to object.
+    /// What exactly the interval covers, for readers who want to check.
     pub meaning: &'static str,
-    /// Its value in base units, if the sample holds what it needs.
+    /// Its value in base units, if the sample has what it needs.
     derive: Derive,
 }
 
-/// What a run tells of a metric beside its values.
+/// What a run records about a metric, apart from its values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct MetricFacts {
     /// Its name.
     pub name: &'static str,
     /// The base unit of its values.
     pub unit: Unit,
-    /// Which of them a person wishes for.
+    /// Which values are better.
     pub better: Better,
-    /// What lies inside the interval.
+    /// What the interval covers.
     pub meaning: &'static str,
-    /// Whether verdicts are given about it.
+    /// Whether it gets verdicts.
     pub decisive: bool,
     /// The smallest difference that matters: absolute in the base unit, and as a share.
     pub margin: (f64, f64),
 }
 
-/// How the value of a metric follows from a sample.
+/// How the value of a metric is computed from a sample.
 #[derive(Debug, Clone, Copy)]
 enum Derive {
     /// The time from one stamp to another.
     Span(&'static str, &'static str),
-    /// What this makes of what the sample has by this name.
+    /// The result of this function for the sample and this name.
     Named(fn(&Sample, &str) -> Option<f64>, &'static str),
-    /// What this makes of it.
+    /// The result of this function for the sample.
     By(fn(&Sample) -> Option<f64>),
 }
 
@@ -72,14 +73,14 @@ pub(super) fn nanos(sample: &Sample, counter: &str) -> Option<f64> {
     Some(Nanos(sample.counter(counter)?).seconds())
 }
 
-/// From where libc has started, or the entry of a probe that does without it, until its message is ready, in seconds.
+/// From libc's start, or from the entry of a probe without libc, until its message is ready; in seconds.
 pub(super) fn probe_work(sample: &Sample) -> Option<f64> {
     sample.seconds("main", "ready").or_else(|| sample.seconds("first", "ready"))
 }
 
 impl Metric {
-    /// A time that is decided upon. Of what belongs to a launch, less than 20 µs, or less than 3 %, matters to nobody
-    /// who starts containers.
+    /// A time that gets a verdict. In a launch, a difference below 20 µs or 3 % does not matter to anyone who
+    /// starts containers.
     const fn time(name: &'static str, derive: Derive) -> Metric {
         let (weight, margin) = (Weight::Verdict, Margin::fixed(20e-6, 0.03));
         Metric { name, unit: Unit::Seconds, better: Better::Less, weight, margin, meaning: "", derive }
@@ -90,7 +91,7 @@ impl Metric {
         Metric::time(name, Derive::Span(from, to))
     }
 
-    /// What a function makes of what a sample has by a name.
+    /// Computed by a function from a sample and a name.
     pub(super) const fn named(
         name: &'static str,
         derive: fn(&Sample, &str) -> Option<f64>,
@@ -99,32 +100,32 @@ impl Metric {
         Metric::time(name, Derive::Named(derive, of))
     }
 
-    /// What a function makes of a sample.
+    /// Computed by a function from a sample.
     pub(super) const fn by(name: &'static str, derive: fn(&Sample) -> Option<f64>) -> Metric {
         Metric::time(name, Derive::By(derive))
     }
 
-    /// The same in another unit, of which another difference matters.
+    /// The same in another unit, with another smallest difference.
     pub(super) const fn of(self, unit: Unit, margin: Margin) -> Metric {
         Metric { unit, margin, ..self }
     }
 
-    /// The same of which a person wishes for more, or for neither.
+    /// The same, with more as better, or neither.
     pub(super) const fn with(self, better: Better) -> Metric {
         Metric { better, ..self }
     }
 
-    /// The same, which explains and does not decide.
+    /// The same, but it explains and does not decide.
     pub(super) const fn context(self) -> Metric {
         Metric { weight: Weight::Context, ..self }
     }
 
-    /// The same with what lies inside the interval.
+    /// The same, with a description of what the interval covers.
     pub(super) const fn meaning(self, meaning: &'static str) -> Metric {
         Metric { meaning, ..self }
     }
 
-    /// Its value in a sample: as it was given with an imported one, else derived.
+    /// Its value in a sample: as imported if it was, otherwise computed.
     pub fn value(&self, sample: &Sample) -> Option<f64> {
         let given = sample.given.iter().find(|(name, _)| name == self.name).map(|(_, value)| *value);
         given.or_else(|| match self.derive {
@@ -135,160 +136,161 @@ impl Metric {
     }
 }
 
-/// A key of subjects that an experiment varies by itself.
+/// A key of subjects that an experiment varies on its own.
 #[derive(Debug)]
 pub struct Variation {
-    /// The key; subjects whose kind does not know it are not varied.
+    /// The key; subjects whose kind lacks it are not varied.
     pub key: &'static str,
-    /// Its values, each of which makes a subject of its own beside the one that was asked for. A value that the
-    /// kind does not take, or that holds anyway, is left out.
+    /// Its values. Each one makes another subject next to the one that was asked for, unless the kind rejects
+    /// it or has it anyway.
     pub values: &'static [&'static str],
-    /// Whether only a subject of a layer above needs them, so that they are made where such a one is measured.
+    /// Whether it is only needed below a subject of a higher layer, and made only if such a subject is
+    /// measured.
     pub for_layers_above: bool,
 }
 
 impl Variation {
-    /// Of every subject that knows the key.
+    /// For every subject that has the key.
     pub const fn of(key: &'static str, values: &'static [&'static str]) -> Variation {
         Variation { key, values, for_layers_above: false }
     }
 
-    /// The same, made only beneath a subject of a layer above.
+    /// The same, made only below a subject of a higher layer.
     pub(super) const fn for_layers_above(self) -> Variation {
         Variation { for_layers_above: true, ..self }
     }
 }
 
-/// What replicates within a sample and is worth a picture of its own.
+/// Values that replicate within a sample and get a picture of their own.
 #[derive(Debug)]
 pub struct Replicates {
     /// The name of the sample's series.
     pub series: &'static str,
-    /// What a value is, as in a title.
+    /// What a value is, for a title.
     pub what: &'static str,
     /// The unit of the values.
     pub unit: Unit,
-    /// How many of what the series counts make one of the unit.
+    /// How many counts of the series make one unit.
     pub divisor: f64,
-    /// What runs from one value to the next, as beside an axis.
+    /// What the horizontal axis shows.
     pub along: &'static str,
-    /// How many seconds lie between two values; none where they are in no order.
+    /// The seconds between two values; none if they have no order.
     pub every: fn(&Sample) -> Option<f64>,
-    /// How they are shown.
+    /// How they are drawn.
     pub shown: Shown,
 }
 
-/// How values that replicate within a sample are shown.
+/// How values that replicate within a sample are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
-    /// As what was waited for: a line over time, and which share took no longer.
+    /// As waits: a line over time, and which share took no longer than each wait.
     Waits,
-    /// As what was used in equal parts of time: bars.
+    /// As use in equal parts of time: bars.
     Parts,
 }
 
-/// Which of the subjects that work here take part in an experiment where none is named.
+/// Which available subjects take part in an experiment when the user names none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// All of them.
     All,
-    /// Those that are started as a person who just installed them would start them.
+    /// Those with default options.
     AsInstalled,
-    /// Of these the first runtime only, and no engine with a runtime of one's choice: for samples that take long.
+    /// Of these, only the first runtime, and no engine with a chosen runtime: for samples that take long.
     Few,
-    /// The floor, and of these the engines: for samples that take very long.
+    /// Of these, the floor and the engines: for samples that take very long.
     Engines,
 }
 
-/// What the values of an experiment's metrics are of, so that one can say when a difference matters.
+/// The event that the metrics' values belong to; it says when a difference matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// Of something that happens once in a job, which waits for it: `launch`. The first metric is what it waits for.
+    /// Once per job, which waits for it: `launch`. The first metric is the wait.
     Once(&'static str),
-    /// Of a whole work, of which the first metric is the length: its share says all.
+    /// A whole piece of work whose length is the first metric; its share says everything.
     Whole,
-    /// Each metric of another thing that a program does many times: `call`.
+    /// Each metric is about something that a program does many times: `call`.
     Often(&'static str),
-    /// Each metric of another work, whose share says all.
+    /// Each metric is about a different work, whose share says everything.
     Works,
 }
 
 impl Event {
-    /// Whether the first metric is what counts; else all that are decided upon are of one rank.
+    /// Whether the first metric is the answer; otherwise all metrics with verdicts have the same rank.
     pub fn has_one_answer(self) -> bool {
         matches!(self, Event::Once(_) | Event::Whole)
     }
 }
 
-/// Whom it concerns that a layer takes more, and what helps.
+/// Who is affected if a layer adds something, and what helps.
 #[derive(Debug, Clone, Copy)]
 pub struct Concern {
     /// A kind of job: `many short commands`.
     pub job: &'static str,
-    /// What whoever has one can do.
+    /// What a user with such a job can do.
     pub remedy: &'static str,
 }
 
-/// What can be said of an experiment without measuring: a value for each, in its file.
+/// Everything about an experiment that needs no measuring: one value each, in its own file.
 #[derive(Debug)]
 pub struct Experiment {
     /// Its name on the command line.
     pub name: &'static str,
     /// The question it answers, as a person would ask it.
     pub question: &'static str,
-    /// What a subject must offer to have cells in it.
+    /// What a subject must support to have cells in it.
     pub needs: Need,
-    /// What its values are of.
+    /// The event that its values belong to.
     pub event: Event,
-    /// Whom its decided findings concern; none where nothing follows from them for a kind of job.
+    /// Who its findings with verdicts affect; none if no kind of job is.
     pub concern: Option<Concern>,
     /// What it measures, the most important first.
     pub metrics: &'static [Metric],
-    /// What it varies by itself.
+    /// What it varies on its own.
     pub keys: &'static [SettingKey],
-    /// Keys that a setting has only where a person chose values for them by an option of their own, since
-    /// they hit more than what is measured. Without it, the first value holds and is not written down.
+    /// Keys that are in a setting only if the user chose values with an option, since they affect more than
+    /// what is measured. Otherwise the first value holds and is not written down.
     pub guarded: &'static [SettingKey],
-    /// The metric that is a launch in which nothing is asked for: no container takes less than the quickest process.
+    /// The metric that is a launch without any work: no container can be shorter than the quickest process.
     pub empty_launch: Option<&'static str>,
-    /// Metrics that are a difference of two launches: noise alone takes one value of them below zero, and
-    /// only their median says more.
+    /// Metrics that are a difference of two launches: noise alone makes single values negative, so only their
+    /// median says more.
     pub differences: &'static [&'static str],
-    /// Whether a cell that has only failed so far, always in the same way, is worth another try.
+    /// Whether a cell that has always failed in the same way so far is worth another try.
     pub recovers: bool,
-    /// Keys of subjects that it varies by itself, one at a time.
+    /// Keys of subjects that it varies on its own, one at a time.
     pub varies: &'static [Variation],
-    /// Which subjects take part where none is named.
+    /// Which subjects take part when the user names none.
     pub scope: Scope,
-    /// In exactly how many rounds it is, none of them to warm up, where its samples replicate within; as many
-    /// as the plan has where there is none. A number of rounds that a person gives goes before it.
+    /// The exact number of rounds, without warm-up, where samples replicate within; the plan's number if
+    /// none. A number given by the user has priority.
     pub rounds: Option<usize>,
-    /// What replicates within its samples.
+    /// The values that replicate within its samples.
     pub replicates: &'static [Replicates],
-    /// Metrics that are worth a map of subjects and settings.
+    /// Metrics that get a map of subjects and settings.
     pub maps: &'static [&'static str],
-    /// Whether its keys can have these values together.
+    /// Whether these values of its keys can be combined.
     pub has: fn(&Setting) -> bool,
-    /// Why a setting that a person chose cannot be measured anywhere, and which value to change; none where it can.
+    /// Why a setting that the user chose cannot be measured anywhere, and which value to change; none if it
+    /// can.
     pub refuses: fn(&Setting) -> Option<String>,
-    /// The values of a key that are enough where a minute must do.
+    /// The values of a key for a run of one minute.
     pub quick_values: fn(&SettingKey) -> &'static [&'static str],
-    /// The setting of which one is told in difference, round by round and subject by subject: what it has more is what is
-    /// priced. None where the value itself is the price, or nothing is priced.
+    /// The setting to subtract, round by round and subject by subject: the difference is the price. None
+    /// where the value itself is the price, or nothing is priced.
     pub reference: fn(&Setting) -> Option<Setting>,
-    /// The time that one sample takes, given the time that one launch of the subject takes from the command until all is
-    /// gone.
+    /// The time of one sample, given the time of one launch of the subject from the command until nothing is
+    /// left.
     pub cost: fn(&Setting, Nanos) -> Nanos,
-    /// Whether what that adds to the launch is CPU time, which a CPU limit stretches.
+    /// Whether this adds CPU time to the launch, which a CPU limit stretches.
     pub computes: bool,
-    /// What comes on top that only a trial tells, and what that is taken for before one: the work is a person's own, which may
-    /// fail too.
+    /// What the user's own work adds, as assumed before a trial tells; it may also fail.
     pub unknown: Option<Nanos>,
 }
 
 impl Experiment {
-    /// The least that each must say. The rest is what holds for most: nothing varied, everybody in scope,
-    /// as many rounds as the plan has, a launch for each sample.
+    /// The minimum for each experiment. The rest has defaults: nothing varied, all subjects in scope,
+    /// the plan's number of rounds, one launch per sample.
     pub(super) const fn of(
         name: &'static str,
         question: &'static str,
@@ -330,24 +332,24 @@ impl Experiment {
         }
     }
 
-    /// Whether it gives verdicts; others show and price.
+    /// Whether it gives verdicts; the others show values and prices.
     pub fn decides(&self) -> bool {
         self.metrics.iter().any(|metric| metric.weight == Weight::Verdict)
     }
 
-    /// Whether its samples are kept as they are, beside the values of its metrics: what replicates lies within.
+    /// Whether whole samples are kept next to the metrics' values: the replication is within them.
     pub fn keeps_samples(&self) -> bool {
         self.rounds.is_some()
     }
 
-    /// All keys that its settings may have.
+    /// All keys that its settings can have.
     pub fn all_keys(&self) -> impl Iterator<Item = &'static SettingKey> {
         self.keys.iter().chain(self.guarded)
     }
 }
 
-/// The settings of an experiment with values that were chosen, and with them the settings that they
-/// are told in difference of.
+/// The settings of an experiment with the chosen values, and the reference settings that they are compared
+/// with.
 pub fn settings_of(
     experiment: &Experiment,
     chosen: impl Fn(&SettingKey) -> Vec<&'static str>,
@@ -372,7 +374,7 @@ pub fn settings_of(
     all
 }
 
-/// The setting of an experiment that prints as this text. What others measured may say none.
+/// The setting of an experiment that prints as this text. Imported data may have none.
 pub fn parse_setting(experiment: &Experiment, text: &str) -> Option<Setting> {
     if text.is_empty() {
         return Some(Setting::default());
@@ -384,8 +386,8 @@ pub fn parse_setting(experiment: &Experiment, text: &str) -> Option<Setting> {
     known.find(|one| one.to_string() == text).or_else(|| with_values_of_its_own(experiment, text))
 }
 
-/// A setting with values that no key lists: every key of the experiment once, in their order, and guarded
-/// ones where they were chosen.
+/// A setting with values that are on no key's list: every key of the experiment once, in order, and guarded
+/// keys if they were chosen.
 fn with_values_of_its_own(experiment: &Experiment, text: &str) -> Option<Setting> {
     let mut pairs = pairs_in(text)?.into_iter().peekable();
     let mut taken = Vec::new();

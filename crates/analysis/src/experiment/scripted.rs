@@ -1,12 +1,12 @@
-//! What the scripted subject does, with every kind of value that a sample can hold: a rate of which more is better, a
-//! distribution, and a file. Hidden from people, as that subject is.
+//! The scripted subject, with every kind of value that a sample can hold: a rate of which more is better, a
+//! distribution, and a file. Hidden from users, as the subject is.
 
 use super::question::{Experiment, Metric};
 use crate::stats::Margin;
 use crate::subject::Need;
 use crate::units::{Better, Unit};
 
-/// Bytes that a launch is said to have moved.
+/// Bytes that a launch claims to have moved.
 pub const BYTES: i64 = 1 << 20;
 
 const MARGIN: Margin = Margin::fixed(0.0, 0.03);
@@ -17,14 +17,14 @@ static METRICS: [Metric; 3] = [
     })
     .of(Unit::BytesPerSecond, MARGIN)
     .with(Better::More)
-    .meaning("bytes by the time to the command's return"),
+    .meaning("bytes divided by the time until the command returns"),
     Metric::by("latency_p99", |sample| Some(sample.distribution("latency")?.quantile(0.99)? as f64 / 1e9))
         .of(Unit::Seconds, MARGIN)
         .meaning("the 99th percentile of the script's latencies"),
     Metric::by("requests", |sample| Some(sample.distribution("latency")?.count() as f64))
         .of(Unit::Count, MARGIN)
         .with(Better::Neither)
-        .meaning("how many latencies there are"),
+        .meaning("number of latencies"),
 ];
 
 /// The experiment `scripted`.

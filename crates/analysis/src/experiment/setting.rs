@@ -1,5 +1,5 @@
-//! The conditions that an experiment itself chooses: keys, their values, all combinations of them, and
-//! the one text of each by which files and people name it.
+//! The conditions that an experiment itself chooses: keys, their values, all combinations, and the text by
+//! which files and people name each combination.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 use crate::text::listed;
 
-/// The conditions that an experiment itself chooses in one cell, as `key=value` in a fixed order.
+/// The conditions that an experiment chooses for one cell, as `key=value` in a fixed order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Setting(pub Vec<(&'static str, &'static str)>);
 
@@ -19,7 +19,7 @@ impl Setting {
         self.0.iter().find(|(own, _)| *own == key).map(|(_, value)| *value)
     }
 
-    /// As it stands behind a name: ` (key=value)`, or nothing where there are no keys.
+    /// The text that follows a name: ` (key=value)`, or nothing if there are no keys.
     pub fn in_brackets(&self) -> String {
         if self.0.is_empty() { String::new() } else { format!(" ({self})") }
     }
@@ -30,8 +30,8 @@ impl Setting {
     }
 }
 
-/// `key=value`, joined by `;`. A value that holds `;`, `"` or `\` stands in double quotes, in which a
-/// backslash takes the meaning from the next character.
+/// `key=value`, joined by `;`. A value that contains `;`, `"` or `\` is put in double quotes, where a
+/// backslash escapes the next character.
 impl fmt::Display for Setting {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts: Vec<_> = self.0.iter().map(|(key, value)| format!("{key}={}", quoted(value))).collect();
@@ -55,7 +55,7 @@ pub fn escaped(text: &str, quote: char) -> String {
     format!("{quote}{}{quote}", text.chars().flat_map(one).collect::<String>())
 }
 
-/// The pairs in the text of a setting; none where it is not the text of one.
+/// The pairs in the text of a setting; none if it is not the text of one.
 pub(super) fn pairs_in(text: &str) -> Option<Vec<(String, String)>> {
     let (pairs, rest) = pairs_until(text, &[';'])?;
     rest.is_empty().then_some(pairs)
@@ -82,8 +82,8 @@ pub fn pairs_until<'a>(text: &'a str, ends: &[char]) -> Option<(Vec<(String, Str
     }
 }
 
-/// The value that begins behind an opening quote, and what follows the closing one; a backslash takes the meaning from the
-/// next character.
+/// The value after an opening quote, and the rest after the closing one; a backslash escapes the next
+/// character.
 pub fn unquoted(text: &str, quote: char) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut characters = text.chars();
@@ -96,10 +96,10 @@ pub fn unquoted(text: &str, quote: char) -> Option<(String, &str)> {
     }
 }
 
-/// Why a value is none.
+/// Why a value is rejected.
 pub type Check = fn(&str) -> Result<(), String>;
 
-/// What a check has against a value: nothing where it fits, else what does.
+/// Nothing if the value fits; otherwise what would fit.
 pub(super) fn fits(fits: bool, what: &str) -> Result<(), String> {
     if fits { Ok(()) } else { Err(what.to_owned()) }
 }
@@ -109,11 +109,11 @@ pub(super) fn fits(fits: bool, what: &str) -> Result<(), String> {
 pub struct SettingKey {
     /// Its name in `--set key=value`.
     pub name: &'static str,
-    /// Its values where none is chosen, the one for `--quick` first.
+    /// Its default values, the one for `--quick` first.
     pub values: &'static [&'static str],
-    /// What a check has against another value; else it takes it. None where it takes no others.
+    /// Checks any other value; if none, only `values` are allowed.
     pub check: Option<Check>,
-    /// What it means, for people.
+    /// What it means, for users.
     pub meaning: &'static str,
 }
 
@@ -123,7 +123,7 @@ impl SettingKey {
         SettingKey { name, values, check: None, meaning: "" }
     }
 
-    /// The same, which takes others too that this check has nothing against.
+    /// The same, and any other value that passes this check.
     pub(super) const fn or(self, check: Check) -> SettingKey {
         SettingKey { check: Some(check), ..self }
     }
@@ -133,7 +133,7 @@ impl SettingKey {
         SettingKey { meaning, ..self }
     }
 
-    /// The value as one of the key's, or in words what the key takes instead.
+    /// The value if the key accepts it; otherwise what the key accepts, in words.
     pub fn take(&self, value: &str) -> Result<&'static str, String> {
         if let Some(listed) = self.values.iter().find(|one| **one == value) {
             return Ok(listed);
@@ -143,8 +143,8 @@ impl SettingKey {
     }
 }
 
-/// The same text for as long as the program runs: settings are copied into every cell, and a person gives
-/// few values of their own.
+/// The same text for the rest of the program's life: settings are copied into every cell, and users give few
+/// values of their own.
 pub fn interned(text: &str) -> &'static str {
     static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut known = KNOWN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -1,9 +1,9 @@
-//! Is computing slower in a container, once it has started? Fixed amounts of work inside, bound to CPUs and
-//! timed by the probe itself, so that starting is no part of it.
+//! Does code run slower in a container once it has started? Fixed amounts of work inside, bound to CPUs and
+//! timed by the probe itself, so that starting is not included.
 //!
-//! Expected to be the same everywhere. So the smallest difference that matters is small, and the verdict
-//! `same` is earned: the whole interval must lie within it. How fast the core is and how long a person waits are two
-//! metrics: calm passes see no limit, so a fixed work without a look at the clock is beside them.
+//! The expected answer is no. So the smallest difference that matters is small, and the verdict `same` must
+//! be earned: the whole interval must be within it. The speed of the core and the time that a user waits are
+//! two metrics: calm passes do not see a limit, so there is also a fixed work that never looks at the clock.
 
 pub mod tables;
 
@@ -18,23 +18,23 @@ use crate::units::{Nanos, Unit};
 /// Its name.
 pub const NAME: &str = "cpu";
 
-/// What a pass of all kinds, by one thread and by all, takes on a CPU of today with what it is prepared by:
-/// for the prediction only.
+/// The time of one pass of all kinds, by one thread and by all, including preparation, on a CPU of today: for
+/// the prediction only.
 pub const PASS: Nanos = Nanos(1_900_000);
-/// The same for buffers and threads.
+/// The same for setting up buffers and threads.
 pub const SETTLING: Nanos = Nanos::from_millis(50);
-/// What a pass of the fixed work takes by one thread and by all.
+/// The time of one pass of the fixed work by one thread and by all.
 pub const FIXED_PASS: Nanos = Nanos(250_000);
-/// Fewer passes than this are not done: the third fastest of a few is any of them.
+/// The minimum number of passes: the third fastest of only a few means little.
 const FEWEST_PASSES: usize = 30;
-/// More than this neither.
+/// The maximum.
 const MOST_PASSES: usize = 512;
-/// The pass that stands for a sample, counted from the fastest, which is 0. The two fastest may have met a
-/// clock rate that the CPU keeps for a moment only; where most passes are slowed down by neighbours, those
-/// farther from the fastest tell of neighbours.
+/// The pass that represents a sample, counted from the fastest, which is 0. The two fastest may have met a clock rate
+/// that the CPU keeps only for a moment; if neighbours slow most passes down, passes farther from the fastest
+/// measure the neighbours.
 const STANDING: usize = 2;
 
-/// A pass counts if each of its threads was off its CPU for no more than this share of it.
+/// A pass counts if none of its threads was off its CPU for more than this share of it.
 pub const DISTURBED: f64 = 0.01;
 
 const fn fixed_work(name: &'static str, passes: &'static str) -> Metric {
@@ -43,66 +43,66 @@ const fn fixed_work(name: &'static str, passes: &'static str) -> Metric {
 
 static METRICS: [Metric; 22] = [
     fixed_work::elapsed("elapsed", "fixed_one").meaning(
-        "one thread: 675 million steps of `integer` (9,000 passes without a look at the clock), a second or more, with \
-         whatever holds it up: a CPU limit, others on its CPU. What a person waits for",
+        "one thread: 675 million steps of `integer` (9,000 passes without looking at the clock), a second or more, \
+         including all delays: a CPU limit, others on its CPU. What a user waits for",
     ),
     fixed_work::elapsed("elapsed_all", "fixed_all").meaning(
-        "the same by a thread on each allowed CPU at once, each all of it, from the first beginning to the last end",
+        "the same by a thread on each allowed CPU at once, each doing all of it, from the first start to the last end",
     ),
     fixed_work("integer", "integer_one").meaning(
-        "one thread: 75,000 multiplications, additions, shifts and exclusive ors of 64 bits, each of \
-         which waits for the one before; the third fastest pass",
+        "one thread: 75,000 64-bit multiplications, additions, shifts and exclusive ors, each waiting for \
+         the one before; the third fastest pass",
     ),
     fixed_work("floating", "floating_one").meaning(
         "one thread: 56,000 steps of the logistic map in four independent chains of 64-bit \
          multiplications and subtractions; the third fastest pass",
     ),
     fixed_work("hashing", "hashing_one").meaning(
-        "one thread: SHA-256 of 32 KiB, twice the same 16 KiB, without the CPU's own instructions for \
-         it; the third fastest pass",
+        "one thread: SHA-256 of 32 KiB (16 KiB twice), without the CPU's SHA instructions; the third fastest \
+         pass",
     ),
     fixed_work("memory", "memory_one").meaning(
-        "one thread: 1.5 MiB read one word after the other, taken out of all caches before; small \
+        "one thread: 1.5 MiB read one word after the other, flushed from all caches before; small \
          pages; the third fastest pass",
     ),
     fixed_work("chase", "chase_one").meaning(
-        "one thread: 1,500 loads each of which says where the next one is, along a random cycle through \
-         32 MiB, lines taken out of all caches before; small pages; the third fastest pass",
+        "one thread: 1,500 loads, each giving the address of the next, along a random cycle through \
+         32 MiB, flushed from all caches before; small pages; the third fastest pass",
     ),
     fixed_work("integer_all", "integer_all").meaning(
-        "`integer` by a thread on each allowed CPU at once, from the first beginning to the last end; \
+        "`integer` by a thread on each allowed CPU at once, from the first start to the last end; \
          the third fastest pass",
     ),
     fixed_work("floating_all", "floating_all").meaning(
-        "`floating` by a thread on each allowed CPU at once, from the first beginning to the last end; \
+        "`floating` by a thread on each allowed CPU at once, from the first start to the last end; \
          the third fastest pass",
     ),
     fixed_work("hashing_all", "hashing_all").meaning(
-        "`hashing` by a thread on each allowed CPU at once, from the first beginning to the last end; \
+        "`hashing` by a thread on each allowed CPU at once, from the first start to the last end; \
          the third fastest pass",
     ),
     fixed_work("memory_all", "memory_all").meaning(
-        "`memory` by a thread on each allowed CPU at once, each with a buffer of its own, from the \
-         first beginning to the last end; the third fastest pass",
+        "`memory` by a thread on each allowed CPU at once, each with its own buffer, from the \
+         first start to the last end; the third fastest pass",
     ),
     fixed_work("chase_all", "chase_all").meaning(
-        "`chase` by a thread on each allowed CPU at once, each on a cycle of its own, from the first \
-         beginning to the last end; the third fastest pass",
+        "`chase` by a thread on each allowed CPU at once, each on its own cycle, from the first \
+         start to the last end; the third fastest pass",
     ),
-    Metric::named("waiting", waiting, "_one").of(Unit::Share, Margin::fixed(0.01, 0.0)).context().meaning("the share of the time of all passes of one thread in which it was not on its CPU, by the \
-                   scheduler's count: others ran there, or a limit held it back; what the metrics above leave out"),
-    Metric::named("waiting_all", waiting, "_all").of(Unit::Share, Margin::fixed(0.01, 0.0)).context().meaning("the same of all threads at once: of each pass, the thread that waited longest"),
-    Metric::named("disturbed", disturbed, "_one").of(Unit::Share, Margin::fixed(0.1, 0.0)).context().meaning("the share of passes of one thread that do not count, since it was off its CPU for more than 1 \
-                   % of them; of the kind of work with the most"),
-    Metric::named("disturbed_all", disturbed, "_all").of(Unit::Share, Margin::fixed(0.1, 0.0)).context().meaning("the same of all threads at once; a pass does not count if any thread was off its CPU for more \
+    Metric::named("waiting", waiting, "_one").of(Unit::Share, Margin::fixed(0.01, 0.0)).context().meaning("the share of all passes' time in which the one thread was not on its CPU, as the \
+                   scheduler counts it: others ran there, or a limit held it back; the metrics above leave this out"),
+    Metric::named("waiting_all", waiting, "_all").of(Unit::Share, Margin::fixed(0.01, 0.0)).context().meaning("the same for all threads at once: in each pass, the thread that waited longest"),
+    Metric::named("disturbed", disturbed, "_one").of(Unit::Share, Margin::fixed(0.1, 0.0)).context().meaning("the share of one thread's passes that do not count because it was off its CPU for more than 1 \
+                   % of the pass; for the kind of work with the most"),
+    Metric::named("disturbed_all", disturbed, "_all").of(Unit::Share, Margin::fixed(0.1, 0.0)).context().meaning("the same for all threads at once; a pass does not count if any thread was off its CPU for more \
                    than 1 %"),
-    fixed_work::cpu_time("cpu_time", "fixed_one").meaning("CPU time of the thread during `elapsed`, by the scheduler's count"),
+    fixed_work::cpu_time("cpu_time", "fixed_one").meaning("CPU time of the thread during `elapsed`, as the scheduler counts it"),
     fixed_work::cpu_time("cpu_time_all", "fixed_all").meaning("CPU time of the threads during `elapsed_all`, divided by their number"),
-    fixed_work::throttled_time("throttled_time", "fixed_one").meaning("how long a CPU limit held the thread back during `elapsed`, by the `cpu.stat` of its own cgroup; \
-                   without a limit it does not apply"),
-    fixed_work::throttled_time("throttled_time_all", "fixed_all").meaning("the same of all threads at once, divided by their number"),
-    fixed_work::throttled_periods("throttled_periods", "fixed_one").meaning("in how many of the limit's periods that was (`nr_throttled`)"),
-    fixed_work::throttled_periods("throttled_periods_all", "fixed_all").meaning("the same of all threads at once"),
+    fixed_work::throttled_time("throttled_time", "fixed_one").meaning("how long a CPU limit held the thread back during `elapsed`, from the `cpu.stat` of its own cgroup; \
+                   does not apply without a limit"),
+    fixed_work::throttled_time("throttled_time_all", "fixed_all").meaning("the same for all threads at once, divided by their number"),
+    fixed_work::throttled_periods("throttled_periods", "fixed_one").meaning("in how many of the limit's periods the thread was held back (`nr_throttled`)"),
+    fixed_work::throttled_periods("throttled_periods_all", "fixed_all").meaning("the same for all threads at once"),
 ];
 
 static KEYS: [SettingKey; 1] = [SettingKey::of("passes", &["100"])
@@ -111,56 +111,56 @@ static KEYS: [SettingKey; 1] = [SettingKey::of("passes", &["100"])
         _ => Err(format!("a whole number from {FEWEST_PASSES} to {MOST_PASSES}")),
     })
     .meaning(
-        "how often each kind of work is done in a sample, by one thread and by all; a number from 30 to \
-          512. More find calm moments on a machine where others work",
+        "how many passes of each kind of work a sample has, by one thread and by all; from 30 to 512. More \
+         passes find more calm moments on a busy machine",
     )];
 
 static GUARDED: [SettingKey; 1] = [SettingKey::of("fixed", &["9000"])
     .or(|value| fits(matches!(value.parse(), Ok(0..=1_000_000)), "a whole number from 0 to 1000000"))
     .meaning("how many passes of `integer` in a row are the fixed work of `elapsed`; 0 for none")];
 
-/// The kinds of work, as the probe names its series.
+/// The kinds of work, by the names of the probe's series.
 const KINDS: [&str; 5] = ["integer", "floating", "hashing", "memory", "chase"];
 
 /// The experiment `cpu`.
 pub static CPU: Experiment = Experiment {
     keys: &KEYS,
     guarded: &GUARDED,
-    // A part of the fixed work, of which a limit of nine tenths of a CPU is seen, if not to a percent.
+    // Part of the fixed work: it shows a limit of nine tenths of a CPU, but not to the percent.
     quick_values: |key| if key.name == "fixed" { &["1400"] } else { key.values },
-    // What starting is equalised in has ended before the first pass.
+    // The options that equalise engines affect starting, which is over before the first pass.
     scope: Scope::AsInstalled,
     cost: |setting, launch| {
         let passes = PASS.0 * passes_of(setting) as i64 + FIXED_PASS.0 * i64::from(fixed_of(setting));
         launch + SETTLING + Nanos(passes)
     },
     computes: true,
-    ..Experiment::of(NAME, "is computing slower once the container has started?", Need::Work, &METRICS)
+    ..Experiment::of(NAME, "does code run slower in a container once it has started?", Need::Work, &METRICS)
 };
 
-/// How many passes a setting asks for.
+/// The number of passes that a setting asks for.
 pub fn passes_of(setting: &Setting) -> usize {
     setting.get("passes").and_then(|value| value.parse().ok()).unwrap_or(MOST_PASSES)
 }
 
-/// How many passes in a row are the fixed work.
+/// The number of passes in a row that are the fixed work.
 pub fn fixed_of(setting: &Setting) -> u32 {
     setting.get("fixed").unwrap_or(GUARDED[0].values[0]).parse().unwrap_or(0)
 }
 
-/// A kernel that came with the container counts CPU time in its own way, perhaps in ticks longer than a pass.
+/// A subject with its own kernel counts CPU time in its own way, perhaps in ticks longer than a pass.
 pub fn forget_waiting(sample: &mut Sample) {
-    const REASON: &str = "the kernel inside is not the host's, and its CPU time is not the scheduler's";
+    const REASON: &str = "the kernel inside is not the host's, so its CPU time is not the host scheduler's";
     sample.series.retain(|(name, _)| !name.ends_with(WAITED));
     sample.counters.retain(|(name, _)| !name.ends_with("_cpu"));
     let lost = ["waiting", "waiting_all", "disturbed", "disturbed_all", "cpu_time", "cpu_time_all"];
     sample.missing.extend(lost.map(|name| (name.into(), REASON.to_owned())));
 }
 
-/// Names the times for which too few passes were calm.
+/// Reports the times that are missing because too few passes were calm.
 pub fn say_what_is_missing(sample: &mut Sample) {
     const REASON: &str =
-        "fewer than three of its passes were calm, and a disturbed pass is not what the CPU does";
+        "fewer than three of its passes were calm, and a disturbed pass does not show the CPU's speed";
     for kind in KINDS {
         for (name, series) in [(kind.to_owned(), "one"), (format!("{kind}_all"), "all")] {
             let passes = passes(sample, &format!("{kind}_{series}"));
@@ -171,26 +171,26 @@ pub fn say_what_is_missing(sample: &mut Sample) {
     }
 }
 
-/// What the names of series end with that say how long threads were off their CPUs.
+/// Suffix of the series that say how long threads were off their CPUs.
 const WAITED: &str = "_waited";
 
-/// One pass: its wall time, and for how long the thread that waited longest was off its CPU; in nanoseconds.
+/// One pass: its wall time, and how long the thread that waited longest was off its CPU; in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pass {
-    /// From the first beginning to the last end.
+    /// From the first start to the last end.
     pub wall: i64,
-    /// By the scheduler's count; none where there is no such count.
+    /// As the scheduler counts it; none where it does not.
     pub waited: Option<i64>,
 }
 
 impl Pass {
-    /// Whether something else ran meanwhile on one of its CPUs.
+    /// Whether something else ran on one of its CPUs meanwhile.
     pub fn is_disturbed(&self) -> bool {
         self.waited.is_some_and(|waited| waited as f64 > DISTURBED * self.wall as f64)
     }
 }
 
-/// The passes of a kind and width, such as `integer_one`.
+/// The passes of a kind and a number of threads, such as `integer_one`.
 pub fn passes(sample: &Sample, name: &str) -> Option<Vec<Pass>> {
     let waited = sample.series(&format!("{name}{WAITED}"));
     let pass =
@@ -198,21 +198,21 @@ pub fn passes(sample: &Sample, name: &str) -> Option<Vec<Pass>> {
     Some(sample.series(name)?.iter().enumerate().map(pass).collect())
 }
 
-/// The pass that stands for a sample: the third fastest of those that were not disturbed; none where there
-/// are fewer.
+/// The pass that represents a sample: the third fastest of those that were not disturbed; none if there are
+/// fewer.
 pub fn standing(passes: &[Pass]) -> Option<Pass> {
     let mut calm: Vec<Pass> = passes.iter().filter(|pass| !pass.is_disturbed()).copied().collect();
     calm.sort_unstable_by_key(|pass| pass.wall);
     calm.get(STANDING).copied()
 }
 
-/// In seconds, without what reading the clock twice takes by itself.
+/// In seconds, without the cost of reading the clock twice.
 fn fixed(sample: &Sample, name: &str) -> Option<f64> {
     let wall = standing(&passes(sample, name)?)?.wall;
     Some(Nanos(wall.saturating_sub(sample.counter("empty")?)).seconds())
 }
 
-/// All passes of a width, by kind.
+/// All passes by one thread or by all, by kind.
 fn by_kind(sample: &Sample, width: &str) -> Option<Vec<Vec<Pass>>> {
     KINDS.iter().map(|kind| passes(sample, &format!("{kind}{width}"))).collect()
 }
@@ -220,7 +220,7 @@ fn by_kind(sample: &Sample, width: &str) -> Option<Vec<Vec<Pass>>> {
 fn waiting(sample: &Sample, width: &str) -> Option<f64> {
     let (mut wall, mut waited) = (0_i64, 0_i64);
     for pass in by_kind(sample, width)?.iter().flatten() {
-        // A damaged file may hold any numbers.
+        // A damaged file can hold any numbers.
         (wall, waited) = (wall.saturating_add(pass.wall), waited.saturating_add(pass.waited?));
     }
     Some(waited as f64 / wall as f64).filter(|share| share.is_finite())
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn the_third_fastest_calm_pass_stands_for_a_sample() {
-        // The fastest of all was disturbed: it does not enter, whatever its time.
+        // The fastest pass was disturbed: it does not count, whatever its time.
         let one = sample(&[5_100, 7_100, 90_000, 6_100, 8_100], &[1_000, 0, 20, 60, 0]);
         for metric in METRICS.iter().filter(|one| one.weight == Weight::Verdict).skip(2) {
             assert_eq!(metric.value(&one), Some(8e-6), "{}", metric.name);

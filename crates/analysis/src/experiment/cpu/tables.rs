@@ -1,5 +1,5 @@
-//! What is told of computing beside the findings: a table of verdicts, kind by kind, and what cannot be
-//! true of fixed work that is done by one thread and by all.
+//! The tables of computing: verdicts kind by kind, and what cannot be true of fixed work done by one thread
+//! and by all.
 
 use super::NAME;
 use crate::experiment::fixed_work::reason;
@@ -11,29 +11,29 @@ use crate::verdict::finding::{Finding, Verdict};
 use crate::verdict::table::{Column, ExperimentTable, Item};
 use crate::verdict::{Suspect, View};
 
-/// What the names of metrics end with that are of all threads at once.
+/// Suffix of the metrics that are about all threads at once.
 const ALL: &str = "_all";
-/// The pass of all threads ends with the last of them, the one that also works alone among them. So it cannot
-/// be shorter; a tenth leaves room for a clock rate that was higher by chance.
+/// A pass of all threads ends with the last of them, and one of them is the thread that also works alone. So
+/// it cannot be shorter than alone; a tenth leaves room for a clock rate that was higher by chance.
 const SHORTER: f64 = 0.9;
-/// Threads that are off their CPUs for longer than this share of the time are worth a sentence.
+/// Threads that are off their CPUs for more than this share of the time get a sentence.
 const WAITING: f64 = 0.1;
 
-/// Whether it is the speed of the core, and not what a person waits for, which others on the CPUs are part of.
+/// Whether it is the speed of the core, and not what a user waits for, which includes others on the CPUs.
 fn is_of_passes(metric: &Metric) -> bool {
     metric.weight == Weight::Verdict && !metric.name.starts_with("elapsed")
 }
 
-/// Whether passes of all threads are shorter than they can be, by the whole interval of what all take as a
-/// multiple of what one takes, round by round.
+/// Whether passes of all threads are impossibly short: by the whole interval of their time as a multiple of
+/// one thread's, round by round.
 fn is_too_short(together: &Estimate) -> bool {
     together.interval.is_some_and(|interval| interval.high < SHORTER)
 }
 
-/// All at once cannot be done before one alone.
+/// All threads at once cannot finish before one alone.
 pub fn shorter_together(view: &View<'_>) -> Vec<Suspect> {
     let timer = view.run.environment.timer.step as f64 / 1e9;
-    let mechanism = "others were on the CPU while one thread worked, or a part of the work was left out";
+    let mechanism = "others were on the CPU while one thread worked, or part of the work was left out";
     Suspect::each(view, "shorter together than alone", mechanism, |cell, together| {
         let metric = view.metric(cell, together);
         let alone = metric
@@ -47,12 +47,12 @@ pub fn shorter_together(view: &View<'_>) -> Vec<Suspect> {
         let told = |metric, time| format!("{} is {}", view.named(cell, metric), Unit::Seconds.format(time));
         let (together, alone) = (told(together, all), told(alone, one));
         is_too_short(&share).then(|| {
-            format!("{together}, and {alone}, beyond what the rounds differ, though the same thread does the same in both")
+            format!("{together}, but {alone}: more than the rounds vary, though the same thread does the same in both")
         })
     })
 }
 
-/// The verdicts against the baseline, a row for each subject and width.
+/// The verdicts against the baseline, one row for each subject and number of threads.
 pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
     let plan = &view.run.plan;
     let Some(first) = view.cells_of(NAME).next() else { return Vec::new() };
@@ -85,22 +85,22 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
     }
     let names = ["subject", "CPUs"].into_iter().chain(kinds.iter().copied());
     let mut notes = vec![
-        "each difference from the baseline as a share of it; `same` is followed by the end of its interval that is \
-         farther from zero, other words by the difference itself"
+        "each difference from the baseline as a share of it; after `same`, the end of the interval that is farther from \
+         zero; after other words, the difference itself"
             .to_owned(),
-        "`elapsed` is what a person waits for, with limits and others on the CPUs; the other columns are the speed of the \
-         core in its calmest passes, which no limit changes"
+        "`elapsed` is what a user waits for, with limits and others on the CPUs; the other columns are the core's speed in \
+         its calmest passes, which no limit changes"
             .to_owned(),
     ];
     notes.extend(view.cells_of(NAME).filter_map(|cell| waited(view, cell)));
     notes.extend(view.cells_of(NAME).filter_map(|cell| lacked(view, cell)));
     let counted = listed(counts.iter().map(|(word, count)| format!("{count} {word}")), ", ");
     let baseline = view.baseline(NAME);
-    let title = format!("computing, once started, against {baseline}");
+    let title = format!("computing once started, compared with {baseline}");
     vec![ExperimentTable {
         rows,
         notes,
-        summary: [format!("computing against {baseline}: {counted}")].into_iter().chain(waits).collect(),
+        summary: [format!("computing compared with {baseline}: {counted}")].into_iter().chain(waits).collect(),
         ..ExperimentTable::new(NAME, "verdicts", title, names.map(Column::of_texts).collect())
     }]
 }
@@ -119,7 +119,7 @@ fn told(view: &View<'_>, finding: &Finding) -> Item {
     })
 }
 
-/// With one decimal; what rounds to nothing has no sign.
+/// With one decimal, and no sign if it rounds to zero.
 fn signed(percent: f64) -> String {
     match format!("{percent:+.1}").as_str() {
         "-0.0" | "+0.0" => "0.0".to_owned(),
@@ -127,7 +127,7 @@ fn signed(percent: f64) -> String {
     }
 }
 
-/// In how many rounds something has no value since too few passes were calm.
+/// In how many rounds a value is missing because too few passes were calm.
 fn lacked(view: &View<'_>, cell: usize) -> Option<String> {
     let plan = &view.run.plan;
     let metrics = plan.metrics(&plan.cells[cell]);
@@ -142,20 +142,20 @@ fn lacked(view: &View<'_>, cell: usize) -> Option<String> {
     let label = view.label(cell);
     (rounds > 0).then(|| {
         format!(
-            "`{label}` has no value of some kind in {rounds} of {}: fewer than three passes of it were calm",
+            "`{label}` lacks a value of some kind in {rounds} of {}: fewer than three passes of it were calm",
             counted(measured, "round")
         )
     })
 }
 
-/// What held its threads up, where that is worth a sentence.
+/// What held its threads up, if it is worth a sentence.
 fn waited(view: &View<'_>, cell: usize) -> Option<String> {
     let share = view.median(cell, view.metric_index(cell, "waiting")?)?;
     let label = view.label(cell);
     (share > WAITING).then(|| {
         format!(
             "the thread of `{label}` was off its CPU for {:.0} % of the time: others ran there, or a limit held it back; \
-             passes in which it was do not count",
+             disturbed passes do not count",
             share * 100.0
         )
     })

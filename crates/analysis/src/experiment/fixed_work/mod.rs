@@ -1,8 +1,8 @@
-//! A fixed work as its user waits for it: how long it takes in all, and of what that consists. Quick batches and calm passes say
-//! what a CPU or a call can do, and nothing of a limit; this says what becomes of that.
+//! A fixed amount of work as its user sees it: how long it takes in all, and why. Fast batches and calm
+//! passes show what a CPU or a call can do, but not what a limit does to it; this does.
 //!
-//! What is longer than on the baseline is CPU time, throttling, or waiting for others: the kernel counts the first two
-//! between the very ends of the work, and the third is the rest.
+//! The extra time compared with the baseline is CPU time, throttling, or waiting for others. The kernel
+//! counts the first two between exactly the same two moments, and the third is the rest.
 
 pub(super) mod reason;
 
@@ -11,7 +11,7 @@ use crate::outcome::Sample;
 use crate::stats::Margin;
 use crate::units::Unit;
 
-/// The whole of the work, which the probe reports by this name.
+/// The time of the whole work, which the probe reports by this name.
 pub(super) const fn elapsed(name: &'static str, of: &'static str) -> Metric {
     Metric::named(name, nanos, of).of(Unit::Seconds, Margin::fixed(0.0, 0.01))
 }
@@ -23,21 +23,21 @@ pub(super) const fn cpu_time(name: &'static str, of: &'static str) -> Metric {
         .context()
 }
 
-/// How long the limit held back each thread.
+/// How long the limit held each thread back.
 pub(super) const fn throttled_time(name: &'static str, of: &'static str) -> Metric {
     Metric::named(name, |sample, of| of_each(sample, of, "_throttled_time"), of)
         .of(Unit::Seconds, Margin::fixed(0.0, 0.01))
         .context()
 }
 
-/// In how many periods it held something back.
+/// In how many periods it held a thread back.
 pub(super) const fn throttled_periods(name: &'static str, of: &'static str) -> Metric {
     Metric::named(name, |sample, of| Some(sample.counter(&format!("{of}_throttled"))? as f64), of)
         .of(Unit::Count, Margin::fixed(0.0, 0.01))
         .context()
 }
 
-/// The kernel adds up over the queues of the CPUs, of which each thread has one.
+/// The kernel adds up the queues of all CPUs; each thread has one.
 fn of_each(sample: &Sample, of: &str, what: &str) -> Option<f64> {
     let threads = if of.ends_with("_all") { sample.counter("threads")?.max(1) } else { 1 };
     Some(nanos(sample, &format!("{of}{what}"))? / threads as f64)

@@ -1,8 +1,8 @@
-//! How long until your own service is ready, in each subject? What `command --ready` asks: a command that does not end by
-//! itself, started as `command` starts one, and asked to end once it is ready.
+//! How long until your own service is ready, in each subject? This is `command --ready`: a command that does
+//! not end on its own is started as `command` starts one, and stopped once it is ready.
 //!
-//! A sample is two launches of the subject: an untimed one that finds the program and sums it up, and one that runs the
-//! service. Its start and what follows are told apart by a stamp within that launch.
+//! A sample is two launches of the subject: an untimed one that finds the program and hashes it, and one that
+//! runs the service. A stamp within that launch separates the start from the rest.
 
 pub mod tables;
 
@@ -16,21 +16,21 @@ use crate::units::Unit;
 
 /// Its name.
 pub const NAME: &str = "service";
-/// A port is looked at a thousand times a second, and nobody waits for less.
+/// The port is probed a thousand times a second, and no user waits for less.
 const MATTERS: Margin = Margin::fixed(1e-3, 0.03);
 
 static METRICS: [Metric; 3] = [
     Metric::span("ready", "spawn", "serving").of(Unit::Seconds, MATTERS).meaning(
         "from right before the system call that starts the container, or the entry into one, until the service is ready: \
-         its line was read at our end, or a connection to its port succeeded inside; stopping and removing come after",
+         dunnage has read its line, or a connection to its port succeeded inside; stopping and removing come later",
     ),
     Metric::span("start", "spawn", "forked").of(Unit::Seconds, MATTERS).context().meaning(
-        "of it, until right before the probe inside forks the service: the container's start, and some tenths of a \
-         millisecond of the probe's own work",
+        "the part of it until right before the probe inside forks the service: the container's start, and some tenths of \
+         a millisecond of the probe's own work",
     ),
     Metric::span("beyond_start", "forked", "serving").of(Unit::Seconds, MATTERS).context().meaning(
-        "of it, from then on: the service's own start as a process until it is ready; with `log`, also the way of the line \
-         to our end",
+        "the rest of it: the service's own start as a process until it is ready; with `log`, also the time until its line \
+         reaches dunnage",
     ),
 ];
 
@@ -40,13 +40,13 @@ pub static SERVICE: Experiment = Experiment {
         CMD,
         MODE,
         SettingKey::of("ready", &[]).or(|text| Ready::of(text).map(drop)).meaning(
-            "when the service is ready: `log REGEX`, once a line that it writes to standard output or standard error fits; \
+            "when the service is ready: `log REGEX`, once a line on its standard output or standard error matches; \
              `port N`, once a TCP connection to it succeeds from inside",
         ),
     ],
     guarded: &GIVEN,
     empty_launch: Some("start"),
-    // A service that is not there, or does not get ready, will not be or do so in the next round.
+    // A service that is missing, or does not get ready, will not be there or get ready in the next round.
     recovers: false,
     event: Event::Whole,
     refuses: refused,

@@ -1,5 +1,5 @@
-//! How long from the command to the first instruction inside, to the client's return, until all
-//! is gone? And how much CPU time does that take, in the client and in daemons?
+//! How long does a start take: to the first instruction inside, to the client's return, until nothing is
+//! left? And how much CPU time do the client and the daemons use?
 
 pub mod suspects;
 
@@ -10,64 +10,63 @@ use crate::units::Nanos;
 
 static METRICS: [Metric; 13] = [
     Metric::span("returned", "spawn", "returned").meaning(
-        "from right before the system call that starts the command until the kernel reports its end to \
-         us, or, over an API, from right before dunnage connects until the last answer is read; holds \
-         the start, the probe's own work (`probe_work`) and whatever teardown the command waits for",
+        "from right before the system call that starts the command until the kernel reports its end, or, over \
+         an API, from right before dunnage connects until it has read the last answer; includes the start, \
+         the probe's own work (`probe_work`) and any teardown that the command waits for",
     ),
     Metric::span("first_instruction", "spawn", "first").meaning(
-        "from right before the system call that starts the command until the ELF entry of the probe \
-         inside, which does without libc",
+        "from right before the system call that starts the command to the ELF entry of the probe inside; \
+         libc is not started",
     ),
     Metric::span("gone", "spawn", "gone").meaning(
         "from right before the system call that starts the command until the last process, mount and \
-         cgroup of this container is away",
+         cgroup of this container is gone",
     ),
     Metric::named("client_cpu", nanos, "client_cpu").context().meaning(
-        "CPU time of the command and of every process that descends from it, the container's included \
-         unless a daemon starts it, counted by the scheduler in nanoseconds until all is gone; where \
-         dunnage itself is the client (`floor`, engines over their API), that of its own thread until \
-         the command's end",
+        "CPU time of the command and all its descendants, including the container's processes unless a daemon \
+         starts them; nanoseconds from the scheduler, until nothing is left; where dunnage itself is the client \
+         (`floor`, engines over their API), that of dunnage's own thread until the command's end",
     ),
     Metric::named("engine_cpu", nanos, "engine_cpu").context().meaning(
         "CPU time of the engine's daemons and of every process that they started, over the same \
-         interval; zero for a subject that has no daemon",
+         interval; zero for a subject without a daemon",
     ),
     Metric::span("teardown", "ready", "gone")
         .context()
-        .meaning("from the moment the probe has its message ready until all is gone"),
+        .meaning("from the moment when the probe's message is ready until nothing of the container is left"),
     Metric::span("libc_start", "first", "main").context().meaning(
         "only with `libc=yes`: from the ELF entry to `main` inside the probe, which is libc's own start \
-         and the page faults on its way; elsewhere libc never starts",
+         with its page faults; libc never starts otherwise",
     ),
     Metric::by("probe_work", probe_work).context().meaning(
-        "from the ELF entry, or from `main` where libc starts, until the probe's message is ready: reading \
-         the treatment back, inside `returned` and `gone`; for `bare` with an image, to enter its root too",
+        "from the ELF entry, or from `main` if libc starts, until the probe's message is ready: reading the \
+         treatment back; part of `returned` and `gone`; for `bare` with an image, also entering the image's root",
     ),
     Metric::span("create_request", "spawn", "created").context().meaning(
-        "only where dunnage itself asks the engine over its API: the request that makes the container, \
-         from right before it connects until the answer is read",
+        "only over an engine's API: the request that creates the container, from right before dunnage \
+         connects until it has read the answer",
     ),
     Metric::span("attach_request", "created", "attached").context().meaning(
-        "over an API only: from the end of `create_request` until a second connection has become the \
+        "only over an API: from the end of `create_request` until a second connection has become the \
          stream of the container's output",
     ),
     Metric::span("start_request", "attached", "started").context().meaning(
-        "over an API only: from the end of `attach_request` until the request that starts the container \
-         is answered; the first instruction inside may come before that",
+        "only over an API: from the end of `attach_request` until the request that starts the container \
+         is answered; the first instruction inside may come earlier",
     ),
     Metric::span("wait_request", "started", "waited").context().meaning(
-        "over an API only: from the end of `start_request` until the engine answers that the container \
-         does not run any more",
+        "only over an API: from the end of `start_request` until the engine answers that the container \
+         no longer runs",
     ),
     Metric::span("remove_request", "waited", "removed").context().meaning(
-        "over an API only: from the end of `wait_request` until the request that removes the container \
-         is answered; none with `rm=false`, where it is removed untimed",
+        "only over an API: from the end of `wait_request` until the request that removes the container \
+         is answered; missing with `rm=false`, where the removal is not timed",
     ),
 ];
 
 static KEYS: [SettingKey; 1] = [SettingKey::of("prestate", &["idle", "primed"]).meaning(
-    "what ran just before: `idle` is at least 100 ms of quiet, `primed` one untimed launch of the same \
-          subject",
+    "what ran just before: `idle` is at least 100 ms of quiet, `primed` is one untimed launch of the same \
+     subject",
 )];
 
 /// The experiment `start`.
@@ -78,9 +77,11 @@ pub static START: Experiment = Experiment {
     }),
     keys: &KEYS,
     guarded: &[CACHE, LIBC],
-    // Runtimes enter their cgroups so, and what they do with the kernel is told by the floor that does it, too.
+    // Runtimes enter their cgroups this way; the kernel's share of their time comes from the floor that does
+    // it too.
     varies: &[Variation::of("cgroup", &["procs"]).for_layers_above()],
-    // A launch that primes would read again what was dropped before it, and after it nothing is primed.
+    // The priming launch would read again what was dropped before it; dropping after it would leave nothing
+    // primed.
     has: |setting| !(is_cold(setting) && setting.get("prestate") == Some("primed")),
     cost: |setting, launch| match setting.get("prestate") {
         Some("primed") => launch + launch,
@@ -89,27 +90,27 @@ pub static START: Experiment = Experiment {
     },
     ..Experiment::of(
         "start",
-        "how long from the command to the first instruction inside, to the client's return, until all is gone?",
+        "how long does a start take: to the first instruction inside, to the client's return, until nothing is left?",
         Need::Launch,
         &METRICS,
     )
 };
 
 const LIBC: SettingKey = SettingKey::of("libc", &["no", "yes"]).meaning(
-    "whether the probe starts libc before it reads its treatment back, as any other program would: `no` \
-          holds without it, and then it is no part of the setting",
+    "whether the probe starts libc before it reads its treatment back, as any other program would; without \
+     this key, `no` holds",
 );
 
 pub(super) const CACHE: SettingKey = SettingKey::of("cache", &["warm", "cold"]).meaning(
     "the page cache: `warm` as it is, `cold` emptied before the launch, never with `prestate=primed`; \
-          only with `--drop-caches`, and no part of the setting without it",
+     only with `--drop-caches`, and otherwise not in the setting",
 );
 
-/// About how much longer a launch takes whose pages come from the disk, with the emptying: for the
-/// prediction only.
+/// Roughly how much longer a launch takes when its pages come from the disk, including emptying the cache:
+/// for the prediction only.
 pub(super) const EMPTYING: Nanos = Nanos::from_millis(1000);
 
-/// Whether the page cache is to be empty.
+/// Whether the page cache is emptied.
 pub fn is_cold(setting: &Setting) -> bool {
     setting.get("cache") == Some("cold")
 }

@@ -1,11 +1,11 @@
-//! What cannot be true of a launch or of an entry into a container, whatever its interval says.
+//! Results that cannot be true of a launch or of an entry into a container.
 
 use crate::units::Unit;
 use crate::verdict::{Suspect, View};
 
-/// No container starts in less time than the quickest process. What a command of a person's takes may vary by more.
+/// No container starts in less time than the quickest process. A user's own command may vary by more.
 pub fn shorter_than_a_bare_start(view: &View<'_>) -> Vec<Suspect> {
-    let mechanism = "the command came back before its container had run, or something else was started";
+    let mechanism = "the command returned before its container had run, or something else was started";
     Suspect::each(view, "shorter than a bare start", mechanism, |cell, metric| {
         let is_launch = view.cell(cell).asks().empty_launch == Some(view.metric(cell, metric).name);
         let baseline = view.baseline_cell(cell).filter(|_| is_launch)?;
@@ -16,7 +16,7 @@ pub fn shorter_than_a_bare_start(view: &View<'_>) -> Vec<Suspect> {
         }
         let (named, [own, bare]) =
             (view.named(cell, metric), [own, bare].map(|time| Unit::Seconds.format(time)));
-        Some(format!("{named} takes {own} at least once, and no bare start took less than {bare}"))
+        Some(format!("{named} is as low as {own}, but no bare start took less than {bare}"))
     })
 }
 
@@ -24,7 +24,7 @@ pub fn shorter_than_a_bare_start(view: &View<'_>) -> Vec<Suspect> {
 pub fn longer_than_the_whole(view: &View<'_>) -> Vec<Suspect> {
     const PARTS: [(&str, &str); 3] =
         [("first_instruction", "returned"), ("returned", "gone"), ("teardown", "gone")];
-    let mechanism = "a stamp from inside that is not on the clock of the stamps from outside";
+    let mechanism = "a stamp from inside is not on the same clock as the stamps from outside";
     Suspect::each(view, "longer than the whole", mechanism, |cell, part| {
         let (_, whole) = PARTS.into_iter().find(|(own, _)| *own == view.metric(cell, part).name)?;
         let whole = view.metric_index(cell, whole)?;

@@ -1,15 +1,16 @@
 //! Why is a subject slower than the baseline? A cause is shown by intervention: leave one thing out, and see
-//! how much of the difference goes.
+//! how much of the difference disappears.
 //!
-//! A key is named when the whole interval of the share that goes with it, at 95 %, lies at or above 80 %. That there
-//! is a difference at all was decided at the level that all verdicts of the experiment share; a key that does nothing has a
-//! share near zero, so far from the limit that no level makes a difference to it. Only subjects that differ from the slower one in exactly one key count: what
-//! can only be left out together with something else is not named. Where two keys each take the
-//! difference away, both are named, since neither does it without the other. Everything else is not resolved, and the
-//! shares say how far it is known. A difference that does not rise above the noise floor has no cause: of what the same
-//! subject may differ from itself by, a share is a share of nothing.
+//! A key is named as the cause if the whole 95 % interval of the share that disappears with it is at or above
+//! 80 %. Whether there is a difference at all was decided at the level that all verdicts of the experiment
+//! share. A key without effect has a share near zero, so far from the limit that the level does not matter.
+//! Only subjects that differ from the slower one in exactly one key count: what can only be left out together
+//! with something else is not named. If each of two keys removes the difference, both are named, since
+//! neither causes it without the other. Everything else is not resolved, and the shares say how much is
+//! known. A difference below the noise floor gets no cause: the same subject may differ from itself by as
+//! much.
 //!
-//! Deliberately absent: which keys are tried, which experiments and persons decide, and words.
+//! Deliberately absent: the choice of keys to try, which experiments and users make, and all wording.
 
 use super::CALLS;
 use crate::plan::{Plan, Relation};
@@ -17,10 +18,10 @@ use crate::stats::{self, Share};
 use crate::verdict::View;
 use crate::verdict::finding::{Finding, sibling};
 
-/// The least share of a difference that a cause takes with it.
+/// The smallest share of a difference that a cause removes.
 pub const LEAST: f64 = 0.8;
 
-/// What leaving one thing out did.
+/// The effect of leaving one thing out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tried {
     /// The key in which the other subject differs.
@@ -29,7 +30,7 @@ pub struct Tried {
     pub value: String,
     /// The other subject's cell.
     pub cell: usize,
-    /// The share of the difference that goes; none where no round has all three values and a difference.
+    /// The share of the difference that disappears; none if no round has all three values and a difference.
     pub share: Option<Share>,
 }
 
@@ -38,20 +39,20 @@ pub struct Tried {
 pub struct Cause {
     /// Index into the findings.
     pub finding: usize,
-    /// Everything that was left out, in the order of the plan.
+    /// Everything that was left out, in plan order.
     pub tried: Vec<Tried>,
-    /// What follows.
+    /// The conclusion.
     pub found: Found,
 }
 
-/// What the shares say.
+/// What the shares show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// This one of what was tried takes the difference away.
+    /// This one of those tried removes the difference.
     One(usize),
     /// Each of these alone does.
     Each(Vec<usize>),
-    /// None does, beyond doubt.
+    /// Certainly none does.
     NotResolved,
     /// Nothing was left out.
     NotTried,
@@ -59,7 +60,8 @@ pub enum Found {
     BelowNoise,
 }
 
-/// Where every call of what was asked for is compared with the baseline: indices into the findings.
+/// Where all calls of the subjects that were asked for are compared with the baseline: indices into the
+/// findings.
 pub fn asked(view: &View<'_>, experiment: &str) -> Vec<usize> {
     let plan = &view.run.plan;
     let is_asked = |finding: &Finding| {
@@ -95,7 +97,7 @@ pub fn causes(view: &View<'_>, experiment: &str) -> Vec<Cause> {
     slower.map(cause).collect()
 }
 
-/// The cells that differ from this one in one key, which it leaves to its kind's default: key, value, cell.
+/// The cells that differ from this one in one key, which this one leaves at its default: key, value, cell.
 fn others(plan: &Plan, cell: usize) -> Vec<(String, String, usize)> {
     let own = &plan.cells[cell];
     let compared = plan.comparisons.iter().filter(|one| one.experiment == own.experiment);

@@ -1,9 +1,9 @@
-//! What does isolation add to a system call? Each call is made in batches inside a started container, on one
-//! CPU, and timed by the probe; starting the container is no part of it. Batches that nothing disturbed say what a call takes;
-//! a fixed number of calls in a row says what a user waits for, under a limit too.
+//! What does isolation add to a system call? The probe makes each call in batches inside a started container,
+//! on one CPU, and times it; starting the container is not included. Undisturbed batches show what a call
+//! costs; a fixed number of calls in a row shows how long a user waits, also under a limit.
 //!
-//! Deliberately absent: how calls are made and timed, which stands in `sys::calls` and `probe::work`, and which
-//! part of a container adds it, which is found by leaving parts out (`cause`).
+//! Deliberately absent: how calls are made and timed (see `sys::calls` and `probe::work`), and which part of
+//! a container adds the cost, which is found by leaving parts out (`cause`).
 
 mod cause;
 pub mod suspects;
@@ -18,15 +18,15 @@ use crate::subject::Need;
 use crate::subject::spec::parse_duration;
 use crate::units::{Nanos, Unit};
 
-/// Its name, and that of the work that the probe does.
+/// Its name, and the name of the probe's work.
 pub const NAME: &str = "syscall";
-/// The one call that makes a process.
+/// The only call that creates a process.
 const FORK_EXEC_WAIT: &str = "fork_exec_wait";
-/// In how many batches the probe makes each call at least.
+/// The minimum number of batches of each call.
 pub const LEAST_BATCHES: usize = 100;
 
-/// A difference below three nanoseconds is ten cycles of a CPU: less than one more taken branch that was
-/// foreseen wrongly, and what moves when a program is laid out differently in memory.
+/// Three nanoseconds are ten cycles of a CPU. A smaller difference is less than one more mispredicted branch,
+/// and can come from a different layout of the program in memory.
 const MARGIN: Margin = Margin::fixed(3e-9, 0.03);
 
 const fn call(name: &'static str) -> Metric {
@@ -37,70 +37,70 @@ fn seconds(sample: &Sample, call: &str) -> Option<f64> {
     Some(sample.counter(call)? as f64 * 1e-12)
 }
 
-/// How many of the metrics are calls; the others are of many in a row.
+/// How many of the metrics are single calls; the others are of many in a row.
 pub const CALLS: usize = 12;
-/// What a call of the fixed work takes, for the prediction.
+/// The time of one call of the fixed work, for the prediction.
 const FIXED_CALL: Nanos = Nanos(150);
-/// By which name the probe reports it.
+/// The probe's name for it.
 const FIXED: &str = "fixed";
 
-/// One for each call, and what a user waits for.
+/// One for each call, and those of the fixed work.
 pub static METRICS: [Metric; 16] = [
     call("getppid").meaning(
-        "one `getppid` by the `syscall` instruction: the way into the kernel and back, what filters do \
-         on it, and a process id that is looked up in the caller's PID namespace",
+        "one `getppid` by the `syscall` instruction: entering and leaving the kernel, the filters' work, \
+         and the lookup of a process id in the caller's PID namespace",
     ),
     call("getpid")
-        .meaning("one `getpid` by the `syscall` instruction: the same with the caller's own process id"),
+        .meaning("one `getpid` by the `syscall` instruction: like `getppid`, with the caller's own process id"),
     call("clock_vdso").meaning(
-        "one `clock_gettime(CLOCK_MONOTONIC)` of libc, which the kernel's vDSO answers inside the \
-         program where it can read the clock source there; no system call then, so no filter sees it",
+        "one `clock_gettime(CLOCK_MONOTONIC)` of libc, answered by the kernel's vDSO inside the program if the \
+         clock source is readable there; it then makes no system call, so no filter sees it",
     ),
     call("clock_gettime").meaning("one `clock_gettime(CLOCK_MONOTONIC)` by the `syscall` instruction"),
     call("read_zero").meaning("one `read` of 1 byte from an open /dev/zero"),
     call("write_null").meaning("one `write` of 1 byte to an open /dev/null"),
     call("open_close").meaning(
         "one `openat` of an empty file in memory (`memfd_create`) by its name in an open /proc/self/fd, \
-         and one `close`: two calls, and a file that lies on the same filesystem everywhere; the \
-         container's root is not passed",
+         and one `close`: two calls, on a file of the same filesystem everywhere; the container's root is \
+         not involved",
     ),
-    call("stat").meaning("one `newfstatat` of the same file by the same name, nothing opened"),
-    call("futex_wake").meaning("one private `FUTEX_WAKE` of a word for which nobody waits"),
+    call("stat").meaning("one `newfstatat` of the same file by the same name, without opening it"),
+    call("futex_wake").meaning("one private `FUTEX_WAKE` of a word with no waiters"),
     call("mmap_munmap").meaning(
-        "one `mmap` of one anonymous page, one write to it, one `munmap`: two calls, and between them a \
-         page fault, the page's zeroing and its accounting to the memory cgroup",
+        "one `mmap` of one anonymous page, one write to it, one `munmap`: two calls and, between them, a \
+         page fault with the page's zeroing and its accounting in the memory cgroup",
     ),
     call("pipe_round_trip").meaning(
-        "one byte through a pipe to another process on the same CPU and another byte back: two writes, \
-         two reads and two changes of process",
+        "one byte through a pipe to another process on the same CPU, and one byte back: two writes, \
+         two reads and two context switches",
     ),
     call(FORK_EXEC_WAIT).meaning(
         "`clone` without shared memory, `execve` of the probe itself with a task that ends at once, and \
-         `wait4` until it has: holds the libc start of the static executable and its page faults",
+         `wait4` until it has ended; includes the libc start of the static executable and its page faults",
     ),
     fixed_work::elapsed("elapsed", FIXED).of(Unit::Seconds, Margin::fixed(0.0, 0.03)).meaning(
-        "4 million `getppid` in a row, from before the first to after the last, with whatever holds them up: a CPU limit, \
-         others on the CPU. What a user waits for; not a time of one call",
+        "4 million `getppid` in a row, from before the first to after the last, including all delays: a CPU limit, \
+         others on the CPU. What a user waits for, not the time of one call",
     ),
-    fixed_work::cpu_time("cpu_time", FIXED).meaning("CPU time of the thread during `elapsed`, by the scheduler's count"),
+    fixed_work::cpu_time("cpu_time", FIXED).meaning("CPU time of the thread during `elapsed`, as the scheduler counts it"),
     fixed_work::throttled_time("throttled_time", FIXED).meaning(
-        "how long a CPU limit held the thread back during `elapsed`, by the `cpu.stat` of its own cgroup; without a limit it \
-         does not apply",
+        "how long a CPU limit held the thread back during `elapsed`, from the `cpu.stat` of its own cgroup; does not \
+         apply without a limit",
     ),
     fixed_work::throttled_periods("throttled_periods", FIXED)
-        .meaning("in how many of the limit's periods that was (`nr_throttled`)"),
+        .meaning("in how many of the limit's periods the thread was held back (`nr_throttled`)"),
 ];
 
 static KEYS: [SettingKey; 1] = [SettingKey::of("window", &["10ms"]).or(takes_a_window).meaning(
-    "for how long each call is made again and again, in 100 batches at least and at most 3 million \
-          times; `200ms` for 3 million of the shortest",
+    "how long each call is repeated, in at least 100 batches and at most 3 million times; `200ms` gives \
+     3 million of the shortest call",
 )];
 
 static GUARDED: [SettingKey; 1] = [SettingKey::of("fixed", &["4000000"])
     .or(|value| fits(matches!(value.parse(), Ok(0..=1_000_000_000)), "a whole number from 0 to 1000000000"))
     .meaning("how many `getppid` in a row are the fixed work of `elapsed`; 0 for none")];
 
-/// How many calls in a row are the fixed work.
+/// The number of calls of the fixed work.
 pub fn fixed_of(setting: &Setting) -> u32 {
     setting.get("fixed").unwrap_or(GUARDED[0].values[0]).parse().unwrap_or(0)
 }
@@ -110,16 +110,16 @@ fn takes_a_window(value: &str) -> Result<(), String> {
     fits(is_one, "a time from 1ms to 10s, such as 200ms")
 }
 
-/// For how long each call is made.
+/// How long each call is repeated.
 pub fn window(setting: &Setting) -> Nanos {
     Nanos::from_seconds(setting.get("window").and_then(parse_duration).unwrap_or(0.01))
 }
 
-/// What all calls of a sample take: those in a row, and their windows, or the least number of batches where that is more, and what
-/// finding the size of the batches takes.
+/// The time of all calls of a sample: those in a row, the windows (or the minimum number of batches if that
+/// takes longer), and finding the size of the batches.
 pub fn takes(setting: &Setting) -> Nanos {
     const AROUND: Nanos = Nanos::from_millis(1);
-    /// What a batch takes at least; one with a process in it on most machines.
+    /// The minimum for a batch; one that creates a process, on most machines.
     const BATCH: i64 = 75_000;
     const PROCESS: i64 = 1_000_000;
     let one = |call: &Metric| {
@@ -134,10 +134,10 @@ pub fn takes(setting: &Setting) -> Nanos {
 pub static SYSCALL: Experiment = Experiment {
     keys: &KEYS,
     guarded: &GUARDED,
-    // A quarter of the calls in a row, which a limit still stretches over several periods.
+    // A quarter of the calls: a limit still stretches them over several periods.
     quick_values: |key| if key.name == "fixed" { &["1000000"] } else { key.values },
-    // What is left out of containers, one at a time, to see which part of the difference goes. A user namespace is
-    // what most are without: there it is added.
+    // Left out of containers, one at a time, to see which part of the difference disappears. Most containers
+    // have no user namespace, so it is added.
     varies: &[
         Variation::of("seccomp", &["off"]),
         Variation::of("pid", &["host"]),
@@ -152,18 +152,18 @@ pub static SYSCALL: Experiment = Experiment {
         Variation::of("capabilities", &["all"]),
         Variation::of("no_new_privs", &["off"]),
     ],
-    // Each brings its variants.
+    // Each has variants of its own.
     scope: Scope::Few,
     event: Event::Often("call"),
     concern: Some(Concern {
         job: "many system calls",
-        remedy: "make fewer and larger calls; what causes it, the table of causes says",
+        remedy: "make fewer and larger calls; the table of causes says what slows them down",
     }),
     cost: |setting, launch| launch + takes(setting),
     computes: true,
     ..Experiment::of(
         NAME,
-        "what does isolation add to a system call, and which part of it?",
+        "what does isolation add to a system call, and which part adds it?",
         Need::Work,
         &METRICS,
     )

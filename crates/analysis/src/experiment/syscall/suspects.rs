@@ -1,13 +1,13 @@
-//! What cannot be true of system calls, whatever its interval says.
+//! Results that cannot be true of system calls.
 
 use crate::stats::Pairs;
 use crate::units::Unit;
 use crate::verdict::{Suspect, View};
 
-/// The vDSO answers without the system call; where that takes longer than the call, it makes it.
+/// The vDSO answers without a system call. If it is slower than the call, it makes the call itself.
 pub fn vdso_without_gain(view: &View<'_>) -> Vec<Suspect> {
     let mechanism =
-        "a clock source that programs cannot read, or no vDSO: the system call is made all the same";
+        "the program cannot read the clock source, or there is no vDSO, so the system call is made anyway";
     Suspect::each(view, "vDSO slower than the call", mechanism, |cell, vdso| {
         let call = view.metric_index(cell, "clock_gettime")?;
         if view.metric(cell, vdso).name != "clock_vdso" {

@@ -1,6 +1,6 @@
-//! The tables of `syscall`: which key takes the difference to the baseline away, and what the kernel does about
-//! filters and speculation inside each subject. Everything is computed in `cause` or was read
-//! inside; here it gets words.
+//! The tables of `syscall`: which key removes the difference from the baseline, and what the kernel does
+//! about filters and speculation inside each subject. This module only words what `cause` computed and what
+//! was read inside.
 
 use super::cause::{self, Cause, Found, Tried};
 use crate::experiment::fixed_work::reason;
@@ -12,12 +12,12 @@ use crate::verdict::kind::Kind;
 use crate::verdict::table::{Column, ExperimentTable, Item};
 
 const NAME: &str = super::NAME;
-/// The fixed work in words.
+/// The fixed work, in words.
 const WORK: &str = "a fixed number of calls";
-/// Shares below this are counted, not listed, where a cause was not resolved.
+/// If a cause was not resolved, shares below this are counted, not listed.
 const LISTED: f64 = 0.1;
 
-/// All of them.
+/// All tables.
 pub fn all(view: &View<'_>) -> Vec<ExperimentTable> {
     [Some(causes(view)), conditions(view)].into_iter().flatten().collect()
 }
@@ -27,14 +27,14 @@ fn causes(view: &View<'_>) -> ExperimentTable {
     let mut notes = Vec::new();
     if !found.is_empty() {
         notes.push(
-            "a key is named when leaving it out takes at least 80 % of the difference away, with its whole interval at \
-             95 %; two keys when each alone does"
+            "a key is named if leaving it out removes at least 80 % of the difference, with its whole 95 % interval; two \
+             keys if each alone does"
                 .to_owned(),
         );
     }
     if found.iter().any(is_below_noise) {
         notes.push(
-            "where a difference does not rise above the noise floor, which is what twins differ by, no cause is named"
+            "no cause is named for a difference below the noise floor, which is the difference between twins"
                 .to_owned(),
         );
     }
@@ -45,8 +45,8 @@ fn causes(view: &View<'_>) -> ExperimentTable {
         .collect();
     if !waits.is_empty() {
         notes.push(
-        "the figure of a call is what it takes where nothing disturbs it, and no CPU limit changes that; what a user waits for, \
-         with limits and others on the CPU, is `elapsed`, of many in a row"
+        "a call's figure is its time when nothing disturbs it, which no CPU limit changes; `elapsed`, of many calls in a \
+         row, is what a user waits for, with limits and others on the CPU"
             .to_owned(),
     );
     }
@@ -75,12 +75,12 @@ fn causes(view: &View<'_>) -> ExperimentTable {
         Column::of_texts("subject, call"),
         Column::of_values("difference", Unit::Seconds),
         Column::of_values("of the baseline", Unit::Share),
-        Column::of_values("a second", Unit::PerSecond),
+        Column::of_values("per second", Unit::PerSecond),
         Column::of_texts("cause"),
-        Column::of_values("goes with it", Unit::Share),
-        Column::of_texts("what else does something"),
+        Column::of_values("share removed", Unit::Share),
+        Column::of_texts("other keys"),
     ];
-    let title = "what is slower than the baseline, and what takes the difference away".to_owned();
+    let title = "calls slower than the baseline, and what removes the difference".to_owned();
     ExperimentTable {
         rows: found.iter().map(row).collect(),
         summary: summary(view, &found).into_iter().chain(waits).collect(),
@@ -89,19 +89,19 @@ fn causes(view: &View<'_>) -> ExperimentTable {
     }
 }
 
-/// The difference as a share of what the baseline takes.
+/// The difference as a share of the baseline's time.
 fn of_baseline(view: &View<'_>, finding: &Finding) -> Option<f64> {
     let baseline = view.median(finding.against, finding.metric).filter(|time| *time > 0.0)?;
     Some(finding.difference?.value / baseline)
 }
 
-/// How many there are in a second of nothing else.
+/// How many of the call alone fit into a second.
 fn rate(view: &View<'_>, finding: &Finding) -> Option<f64> {
     view.median(finding.cell, finding.metric).filter(|time| *time > 0.0).map(|time| 1.0 / time)
 }
 
-/// What is said of the calls that are in no row: that none is slower where every one was decided, and else how
-/// many were not.
+/// A sentence about the calls without a row: that none is slower if all were decided, otherwise how many were
+/// not.
 fn not_listed(view: &View<'_>) -> Option<String> {
     let asked = cause::asked(view, NAME);
     let kinds = asked.iter().map(|&index| view.findings[index].kind());
@@ -113,14 +113,14 @@ fn not_listed(view: &View<'_>) -> Option<String> {
     let open: Vec<_> = open.into_iter().map(|(word, count)| format!("{word}: {count}")).collect();
     match (&open[..], slower, asked.len()) {
         (_, _, 0) => Some("no call is compared with the baseline".into()),
-        ([], 0, _) => Some("no call is slower than the baseline beyond what matters".into()),
+        ([], 0, _) => Some("no call is slower than the baseline by more than matters".into()),
         ([], ..) => None,
         (open, 0, all) => Some(format!(
-            "no call is known to be slower than the baseline, and not every one was decided; of {all} comparisons: {}",
+            "no call is known to be slower than the baseline, but not all were decided; of {all} comparisons: {}",
             open.join(", ")
         )),
         (open, _, all) => Some(format!(
-            "not every call was decided; of {all} comparisons with the baseline: {}",
+            "not all calls were decided; of {all} comparisons with the baseline: {}",
             open.join(", ")
         )),
     }
@@ -130,7 +130,7 @@ fn is_decided(kind: Kind) -> bool {
     kind == Kind::Same || kind.is_difference()
 }
 
-/// How many calls each subject makes more slowly, and why.
+/// How many calls are slower in each subject, and why.
 fn summary(view: &View<'_>, found: &[Cause]) -> Vec<String> {
     let plan = &view.run.plan;
     let subject = |cause: &Cause| plan.cells[view.findings[cause.finding].cell].subject;
@@ -162,7 +162,7 @@ fn shown(tried: &Tried) -> String {
     format!("{}={}", tried.key, tried.value)
 }
 
-/// The cause in words, and the share that goes with it.
+/// The cause in words, and the share that it removes.
 fn named(cause: &Cause) -> (String, Item) {
     let nothing = |why: &str| Item::Nothing(why.to_owned());
     match &cause.found {
@@ -174,15 +174,15 @@ fn named(cause: &Cause) -> (String, Item) {
         }
         Found::Each(all) => {
             let keys: Vec<_> = all.iter().map(|&index| cause.tried[index].key.as_str()).collect();
-            (format!("{} together", keys.join(" and ")), nothing("each alone takes it away"))
+            (format!("{} together", keys.join(" and ")), nothing("each alone removes it"))
         }
-        Found::NotResolved => ("not resolved".into(), nothing("no key takes 80 % away")),
+        Found::NotResolved => ("not resolved".into(), nothing("no key removes 80 %")),
         Found::NotTried => ("not tried".into(), nothing("nothing was left out")),
         Found::BelowNoise => ("not named".into(), nothing("not above the noise floor")),
     }
 }
 
-/// What else was left out: shares worth a word, the largest first; that there were none where others were tried.
+/// The other keys that were left out: noteworthy shares, the largest first, or that there were none.
 fn others(cause: &Cause) -> String {
     let is_named = |index: &usize| matches!(&cause.found, Found::One(one) if one == index);
     let all = (0..cause.tried.len()).filter(|index| !is_named(index)).map(|index| &cause.tried[index]);
@@ -205,14 +205,14 @@ fn others(cause: &Cause) -> String {
     words.join(", ")
 }
 
-/// What was found inside a cell, as in its last round that has a sample.
+/// What was found inside a cell, in the last round with a sample.
 fn fact<'a>(view: &View<'a>, cell: usize, name: &'a str) -> Option<&'a str> {
     view.run.facts(cell, name).next_back()?
 }
 
 const STORE_BYPASS: &str = "store_bypass";
 
-/// The mechanism that a filter had in older kernels, where it is at work.
+/// The filter's mechanism in older kernels, if it is active.
 fn store_bypass(view: &View<'_>, causes: &[Cause]) -> Option<String> {
     let differs = |cause: &&Cause| {
         let finding = &view.findings[cause.finding];
@@ -223,12 +223,12 @@ fn store_bypass(view: &View<'_>, causes: &[Cause]) -> Option<String> {
     let cause = causes.iter().find(differs)?;
     let state = fact(view, view.findings[cause.finding].cell, STORE_BYPASS)?;
     Some(format!(
-        "with the filter the kernel treats speculative store bypass as `{state}`, as Linux before 5.16 does for every \
-         filtered process; that, and not only the filter's instructions, goes with seccomp"
+        "with the filter, the kernel treats speculative store bypass as `{state}`, as Linux before 5.16 does for every \
+         filtered process; that disappears with seccomp too, not only the filter's instructions"
     ))
 }
 
-/// One row a subject; none where no sample has facts.
+/// One row per subject; none if no sample has facts.
 fn conditions(view: &View<'_>) -> Option<ExperimentTable> {
     const FACTS: [(&str, &str); 6] = [
         ("seccomp", "seccomp mode"),
@@ -257,14 +257,14 @@ fn conditions(view: &View<'_>) -> Option<ExperimentTable> {
     let rows: Vec<_> = view.cells_of(NAME).filter_map(&mut row).collect();
     let mut columns = vec![Column::of_texts("subject")];
     columns.extend(FACTS.map(|(_, title)| Column::of_texts(title)));
-    let title = "what a system call passes inside each subject".to_owned();
+    let title = "what a system call goes through inside each subject".to_owned();
     (!rows.is_empty()).then(|| ExperimentTable {
         rows,
         notes: vec![
-            "store bypass and indirect branches in the words of /proc/self/status; seccomp in Linux before 5.16 switched \
-             the mitigation of speculative store bypass on for whoever has a filter"
+            "store bypass and indirect branches in the words of /proc/self/status; before Linux 5.16, seccomp enabled the \
+             mitigation of speculative store bypass for every process with a filter"
                 .into(),
-            "instructions: of all filters of the process, as far as they can be known from outside".into(),
+            "instructions: of all the process's filters, as far as they can be known from outside".into(),
         ],
         ..ExperimentTable::new(NAME, "conditions", title, columns)
     })
