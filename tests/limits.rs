@@ -137,7 +137,7 @@ fn a_burst_is_in_force_or_it_is_told_who_left_it_out() {
         }
         // A runtime from before it takes the word and does nothing.
         let told = "treatment: not as asked: a CPU burst of 20.0 ms was asked for and none is in force";
-        assert!(ran.stdout.contains(told) && ran.stdout.contains("runc does from 1.2 on"), "{ran}");
+        assert!(ran.stdout.contains(told) && ran.stdout.contains("such as runc 1.2 or newer"), "{ran}");
     }
     assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
 }
@@ -188,16 +188,16 @@ fn what_the_kernel_does_not_take_is_told_with_a_remedy() {
     }
     let dunnage = Dunnage::new();
     let mut cases = vec![
-        ("bare:burst=20ms", "give `cpus` too"),
+        ("bare:burst=20ms", "add `cpus`"),
         ("floor:cpus=0.1,burst=20ms", "`burst=10000us` or less"),
         ("bare:cpus=1e9", "unsupported: cannot limit CPU time by"),
-        ("floor:cpus=1e9", "the kernel takes no such limit"),
+        ("floor:cpus=1e9", "the kernel does not allow this limit"),
     ];
     if Need::Docker.ready().is_ok() {
-        cases.push(("docker:cpus=100000", "docker takes no limit beyond the CPUs that there are"));
+        cases.push(("docker:cpus=100000", "docker allows at most as many CPUs as there are"));
     }
     if Need::Runc.ready().is_ok() {
-        cases.push(("runc:cpus=1e9", "the kernel takes no such limit"));
+        cases.push(("runc:cpus=1e9", "the kernel does not allow this limit"));
     }
     for (subject, words) in cases {
         let ran = dunnage.run(&format!("check start -s {subject} --set prestate=idle"));

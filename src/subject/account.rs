@@ -1,5 +1,6 @@
-//! CPU time of one launch, or of entries into one container, counted by the run's listener. The listener sees the whole machine,
-//! so that launches at the same time could not be told apart: the second of them has no CPU time, and says so.
+//! CPU time of one launch, or of entries into one container, counted by the run's listener. The listener sees
+//! the whole machine and cannot tell simultaneous launches apart: the second one has no CPU time, and the
+//! reason is recorded.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -11,16 +12,16 @@ use crate::sys::accounting::{Client, LaunchCpu, Listener};
 use crate::sys::clock;
 use crate::units::Nanos;
 
-/// How long nothing of what was started has run before it counts as done.
+/// A launch counts as done once no process that it started has run for this long.
 const STILL: Nanos = Nanos::from_millis(100);
-/// How long what was started may go on after the last command has returned.
+/// How long the processes of a launch may keep running after the last command has returned.
 const GOING: Nanos = Nanos::from_millis(20_000);
 
-/// A launch that is being listened to, or why it is not.
+/// A launch that is being counted, or the reason why it is not.
 pub(super) struct Account<'a>(Result<MutexGuard<'a, Listener>, String>);
 
 impl<'a> Account<'a> {
-    /// Begins to listen to a launch for which these daemons work.
+    /// Starts counting a launch for which these daemons work.
     pub fn begin(run: &'a RunContext, daemons: &[i32]) -> Account<'a> {
         let own =
             run.listener.as_ref().map_err(Clone::clone).and_then(|listener| match listener.try_lock() {
@@ -34,8 +35,8 @@ impl<'a> Account<'a> {
         }))
     }
 
-    /// CPU time since then, and whether the runtime's executable was seen to run. The client is a child of ours, or this thread;
-    /// `own` of its time counts too.
+    /// CPU time since `begin`, and whether the runtime's executable was seen to run. The client is a child of
+    /// dunnage, or this thread; `own`, that thread's time, is included.
     pub fn finish(
         self,
         child: Option<i32>,
@@ -55,9 +56,9 @@ impl<'a> Account<'a> {
         (Ok(Cpu { client: all.client.cpu() + own, ..summed(&all) }), ran)
     }
 
-    /// CPU time since then of all that this process started and of the daemons, once nothing that was started has run
-    /// for [`STILL`]: a monitor cleans up after whoever entered when that one has returned. What only sleeps by
-    /// then is not waited for.
+    /// CPU time since `begin` of everything that this process started and of the daemons, once none of it has
+    /// run for [`STILL`]: a monitor still cleans up after an entry has returned. Processes that only sleep by
+    /// then are not waited for.
     pub fn settle(self, run: &RunContext) -> Result<Result<Cpu, String>, Abort> {
         let mut listener = match self.0 {
             Ok(listener) => listener,

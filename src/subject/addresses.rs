@@ -1,28 +1,30 @@
-//! The addresses of a container, as the kernel lists them for its first process. So nobody has to be asked who made them.
+//! The addresses of a container, as the kernel lists them for its first process, so that no engine has to be
+//! asked.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Those of the network namespace that a process is in, loopback's not among them.
+/// Addresses of the network namespace of a process, without loopback.
 pub(super) fn of_process(pid: i32) -> io::Result<Vec<IpAddr>> {
     let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/net/{file}"));
     let mut all = fourth(&read("fib_trie")?);
     match read("if_inet6") {
         Ok(text) => all.extend(sixth(&text)),
-        // A kernel without IPv6 has no such file.
+        // A kernel without IPv6 does not have this file.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
     Ok(all)
 }
 
-/// The local addresses in the kernel's table of routes: each stands in the line before the one that says that it is the host's.
+/// The local addresses in the kernel's routing table: each is on the line before the one that says `host
+/// LOCAL`.
 fn fourth(text: &str) -> Vec<IpAddr> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let own = lines.windows(2).filter(|pair| pair[1].starts_with("/32 host LOCAL"));
     let address = |pair: &[&str]| pair[0].strip_prefix("|-- ")?.parse::<Ipv4Addr>().ok();
     let mut all: Vec<_> = own.filter_map(address).filter(|address| !address.is_loopback()).collect();
-    // The table of local routes and the main one may be one or two.
+    // The kernel may list the local and the main table separately or as one, so an address can appear twice.
     all.sort_unstable();
     all.dedup();
     all.into_iter().map(IpAddr::V4).collect()

@@ -1,4 +1,4 @@
-//! The probe as a process on the host: what every other subject is compared with.
+//! The probe as a process on the host: the baseline for every other subject.
 
 mod confined;
 mod image;
@@ -44,7 +44,8 @@ const OFFERS: &[Need] = &[Need::Launch, Need::Exec, Need::Work, Need::Network];
 struct Bare {
     about: Description,
     executable: PathBuf,
-    /// The image, where one is asked for, and a root like it for launches of the probe alone, which writes nothing.
+    /// The image, where one is given, and a writable root made from it for launches of the probe alone, which
+    /// writes nothing.
     image: Option<(roots::Root, Fresh)>,
     confinement: Option<Confinement>,
 }
@@ -52,7 +53,7 @@ struct Bare {
 fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     if let Some(image @ ("small" | fat::NAME)) = spec.get("image") {
         return Err(Unavailable::because(format!(
-            "the image {image} holds nothing to run on the host but the probe"
+            "the image {image} holds only the probe, which `bare` runs without an image"
         ))
         .with_remedy("leave `image` out, or name an image that docker or podman has"));
     }
@@ -63,20 +64,20 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     }
     let component = identified("probe", &place.executable, env!("CARGO_PKG_VERSION"))?;
     let facts = Facts { components: vec![component], ..Facts::default() };
-    // Its mounts are its own; nothing else of it is a container's.
+    // Only its mounts are private; nothing else about it is a container's.
     let mount = if has_image { Own::Private } else { Own::Host };
     let expected = Expected { mount, limits: Limits::of(spec), ..Expected::bare() };
     let confinement = Confinement::of(spec)?;
     let about = Description::new(spec, facts, expected);
     Ok(Box::new(match confinement {
-        // The cgroup is there while its process is, so there is none to enter.
+        // The cgroup exists only while its process does, so it cannot be entered.
         Some(_) => Bare { about, confinement, ..Bare::plain(place) },
         None => Bare { about: Description { offers: OFFERS, ..about }, ..Bare::plain(place) },
     }))
 }
 
-/// The host beside a subject: its processes are clients and load generators, each with a CPU account of its own. One that joins
-/// a network of ours reaches the containers there.
+/// The host as a peer of a subject: its processes are clients and load generators, each with its own CPU
+/// account. One that joins a network made by dunnage reaches the containers there.
 pub fn peer(place: &Place) -> impl Subject {
     Bare::plain(place)
 }
@@ -94,19 +95,19 @@ impl Bare {
         }
     }
 
-    /// A root of its own for what a program may write, where there is an image.
+    /// A private, writable root, where there is an image.
     fn fresh(&self, run: &RunContext) -> Result<Option<Fresh>, Abort> {
         self.image.as_ref().map(|(image, _)| Fresh::over(&image.path, run)).transpose()
     }
 
-    /// The probe with this order, in this root, or in that of the image where there is one.
+    /// The probe with this order, in this root, or in the image's where there is one.
     fn program(&self, order: Order<'_>, mounts: &[Mount], own: Option<&Fresh>) -> Result<Program, Failure> {
         let mut words = vec![PROBE.to_owned()];
         if let Some((image, root)) = &self.image {
             words.extend(image::inside_words(image, &own.unwrap_or(root).path, mounts)?);
         } else if let Some(mount) = mounts.iter().find(|mount| mount.host != mount.inside) {
             let reason = format!(
-                "on the host itself nothing is mounted, so `{}` is not at `{}`; name the same path twice, or give \
+                "`bare` without an image mounts nothing, so `{}` is not at `{}`; give the same path twice, or give \
                  `bare` an image",
                 mount.host.display(),
                 mount.inside.display()
@@ -123,9 +124,9 @@ impl Bare {
     }
 }
 
-/// What runs in place of a container. The host always runs, so there is nothing to make, start, stop or remove unless a program is
-/// to serve; to enter it is to fork and to execute. These verbs take no time because nothing is done, which is why the life cycle
-/// is not offered.
+/// What runs in place of a container. Since the host always runs, there is nothing to make, start, stop or
+/// remove unless a program is to serve; entering it is a fork and an exec. These verbs take no time because
+/// they do nothing, so `lifecycle` is not offered.
 struct OfHost<'a> {
     bare: &'a Bare,
     draft: Draft<'a>,
@@ -183,7 +184,7 @@ impl Verbs for OfHost<'_> {
 
     fn discard(&mut self) -> Result<Found, Failure> {
         if let Some(child) = self.child.take() {
-            // At a deadline that is over, it is killed and reaped.
+            // With a deadline that has passed, `wait` kills and reaps it.
             let _ = child.wait(Nanos(0), None);
         }
         Ok(Found::Yes)
@@ -198,7 +199,7 @@ impl Subject for Bare {
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort> {
         let mut draft = draft;
         if draft.request.channel.is_some() && self.confinement.is_some() {
-            let reason = "a process on the host with a CPU limit serves nobody: take `floor` with this limit";
+            let reason = "`bare` with a CPU limit cannot serve: use `floor` with this limit";
             return Err(Failure::new(FailureClass::Unsupported, reason).into());
         }
         // Without a root of its own it sees the host's paths.
@@ -208,7 +209,7 @@ impl Subject for Bare {
             own.inside = own.host.clone();
             draft.request.channel = Some(own.host.clone());
         }
-        // What an engine keeps is joined to the host's own network.
+        // A network kept by an engine is already reachable from the host's own.
         draft.request.network.take_if(|joint| joint.bridge.is_none());
         let bridge = draft.request.network.as_ref().and_then(|joint| joint.bridge.as_ref());
         let port = bridge.map(|bridge| bridge.port()).transpose().or_environment("cannot join a network")?;
@@ -245,25 +246,25 @@ impl Subject for Bare {
         match &self.confinement {
             Some(confinement) => confinement.remove(name),
             None => {
-                let reason = format!("a bare process has no name, so not `{name}`");
+                let reason = format!("a bare process has no name, so there is no `{name}`");
                 Err(Failure::new(FailureClass::Unsupported, reason))
             }
         }
     }
 }
 
-/// What a process on the host sees of itself, with which every container is compared.
+/// What a process on the host sees of itself; every container is compared with it.
 pub fn view(run: &RunContext) -> Result<Inside, Abort> {
     let mut bare = Bare::plain(&run.place);
-    // Nothing to compare with yet.
+    // There is nothing to compare with yet.
     bare.about.expected = Expected::anything();
     let mut seen = bare.launch(run)?.message.inside;
     seen.cgroups_in_use = cgroups_in_use();
     Ok(seen)
 }
 
-/// The cgroups in which anything runs now, and the roots: what a container is given for itself is none of
-/// these. The kernel numbers cgroups anew, so a number never comes back.
+/// The cgroups that processes are in now, and the roots: a container's own cgroup is none of these. The
+/// kernel gives every new cgroup a new number and never reuses one.
 fn cgroups_in_use() -> BTreeSet<CgroupInUse> {
     let mut in_use = BTreeSet::new();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();

@@ -1,6 +1,7 @@
-//! The channel to the probe inside a container that serves: a Unix socket in a directory that is bound into the container, so that
-//! it works without a network, through any engine and for any user. Orders go in, answers come out; stamps are taken inside. A
-//! container that dies closes it, which ends every wait; so does our own death.
+//! The channel to the probe in a container that serves: a Unix socket in a directory that is bound into the
+//! container, so it works without a network, through any engine and for any user. Orders go in, answers come
+//! out; stamps are taken inside. When the container or dunnage dies the channel closes, which ends every
+//! wait.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::PermissionsExt;
@@ -14,50 +15,51 @@ use crate::sys::socket::{Patience, READABLE, Socket, Stopped, Waited};
 use crate::sys::{pidfd, process};
 use crate::units::Nanos;
 
-/// Where a container finds it.
+/// The channel's path inside the container.
 pub(super) const INSIDE: &str = "/dunnage-channel";
-/// How long it takes at most until the person is heard who wants to stop, also where another thread heard it first.
+/// The longest time until a request to stop is noticed, also one that another thread received.
 const SLICE: Nanos = Nanos::from_millis(250);
-/// After so long without a word somebody looks whether the container is alive at all.
+/// After this long without a message dunnage checks whether the container is still alive.
 const SILENCE: Nanos = Nanos::from_millis(2_000);
 
-/// The end of the channel at which nobody has called yet.
+/// The host's end of the channel before the probe has connected.
 #[derive(Debug)]
 pub(super) struct Awaited {
     listener: UnixListener,
 }
 
-/// A channel, and who is at its other end.
+/// A channel, and the process at its other end.
 #[derive(Debug)]
 pub(super) struct Channel {
     socket: Socket,
-    /// What was read and belongs to the next answer.
+    /// Bytes that were read and belong to the next answer.
     rest: Vec<u8>,
     /// The process at the other end, where it can be seen from here.
     pub process: Option<i32>,
 }
 
 impl Awaited {
-    /// In a directory of its own below this one; gives the directory too.
+    /// Makes a channel in a directory of its own below this one; returns the directory too.
     pub fn below(directory: &Path) -> Result<(Awaited, PathBuf), Failure> {
         let own = directory.join("channel");
         let failed = |error: std::io::Error| {
             Failure::environment(format!("cannot make the channel in `{}`: {error}", own.display()))
         };
         std::fs::create_dir(&own).map_err(failed)?;
-        // The path of a socket may have a hundred bytes only, and the directory's has as many as it has.
+        // The path of a socket is limited to about a hundred bytes and the directory's may be longer, so it
+        // is reached by `/proc/self/fd`.
         let place = std::fs::File::open(&own).map_err(failed)?;
         let short = format!("/proc/self/fd/{}/{SOCKET}", place.as_raw_fd());
         let listener = UnixListener::bind(short).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        // Root inside may be any user outside.
+        // Root inside may be any user outside, so every user may connect.
         let mode = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode));
         mode(&own, 0o755).and_then(|()| mode(&own.join(SOCKET), 0o666)).map_err(failed)?;
         Ok((Awaited { listener }, own))
     }
 
-    /// Waits until the probe inside has said that it is ready. `first` finds the first process of the container, which is
-    /// watched too: one that ends before is no hang.
+    /// Waits until the probe inside has said that it is ready. `first` finds the first process of the
+    /// container, which is watched too: if that ends, it is a crash and not a hang.
     pub fn ready(
         &self,
         run: &RunContext,
@@ -83,7 +85,7 @@ impl Awaited {
                 }
                 Some(first) => {
                     patience.wait_for_either(&self.listener, first).map_err(stopped)?;
-                    // Who calls and ends at once has called.
+                    // The probe may have connected and ended at once.
                     if let Ok((stream, _)) = self.listener.accept() {
                         break stream;
                     }
@@ -98,13 +100,13 @@ impl Awaited {
     }
 }
 
-/// A container that ended before it said anything.
+/// A container that ended before it sent anything.
 fn ended(how: &str) -> Failure {
     Failure::new(FailureClass::Crash, format!("the container ended before it was ready: {how}"))
 }
 
 fn wrong(why: &message::NotAMessage, said: &[u8]) -> Failure {
-    Failure::new(FailureClass::WrongOutput, format!("over the channel, {why}")).with_words(said)
+    Failure::new(FailureClass::WrongOutput, format!("channel: {why}")).with_words(said)
 }
 
 fn stopped(stopped: Stopped) -> Abort {
@@ -118,10 +120,10 @@ fn stopped(stopped: Stopped) -> Abort {
 }
 
 fn closed(how: &str) -> Failure {
-    Failure::new(FailureClass::Crash, format!("the probe inside went away: {how}"))
+    Failure::new(FailureClass::Crash, format!("the probe inside is gone: {how}"))
 }
 
-/// Waits for something to read, or for a slice of time.
+/// Waits for something to read, or for one slice of time.
 fn wait(patience: &mut Patience<'_>, on: &impl AsFd, run: &RunContext) -> Result<Waited, Abort> {
     let waited = patience.wait(on, READABLE, SLICE).map_err(stopped)?;
     match waited {
@@ -146,7 +148,7 @@ impl Channel {
         self.socket.write_all(&bytes, &mut patience).map_err(stopped)
     }
 
-    /// The answer to the order that was sent first and not answered yet, which may take so long.
+    /// The answer to the oldest order that is not answered yet, within this time.
     pub fn answer(&mut self, allowed: Nanos, run: &RunContext) -> Result<Answer, Abort> {
         let mut patience = Patience::new(allowed, Some(&run.interrupts));
         let said = self.receive(&mut patience, run).map_err(|abort| match abort {
@@ -166,7 +168,7 @@ impl Channel {
                 self.rest = said.split_off(looked + length);
                 return Ok(said);
             }
-            // An end may lie across two reads.
+            // The end of an answer may be split across two reads.
             looked = said.len().saturating_sub(8);
             let mut chunk = [0; 16384];
             match self.socket.read_now(&mut chunk) {

@@ -1,6 +1,6 @@
-//! A launch through a command line: starts the command, waits for it, waits until what it made is
-//! gone, adds up the CPU, reads the probe's message and checks the treatment. The same for a bare
-//! process, an OCI runtime and an engine's client, so that their numbers mean the same.
+//! A launch through a command line: starts the command, waits for it, waits until what it made is gone, adds
+//! up the CPU time, reads the probe's message and checks the treatment. A bare process, an OCI runtime and an
+//! engine's client share this code, so that their numbers mean the same.
 
 use std::path::Path;
 
@@ -14,9 +14,9 @@ use crate::sys::remains::{Gone, Remains, Tokens};
 use crate::sys::spawn::{self, Ended, Program};
 use crate::units::{Nanos, Stamp};
 
-/// How long what is left of a launch may take to go away after the command has returned.
+/// How long the remains of a launch may take to disappear after the command has returned.
 const GOING: Nanos = Nanos::from_millis(20_000);
-/// How much is kept of what a program wrote to standard error that the probe started.
+/// How many bytes are kept of the standard error of a program that the probe started.
 const LAST_WORDS: usize = 2000;
 
 /// A launch that is about to happen.
@@ -24,24 +24,24 @@ const LAST_WORDS: usize = 2000;
 pub struct Call<'a> {
     /// The name under which it makes its container.
     pub name: &'a str,
-    /// The daemons that work for it; why they are not known, where there are some that are not.
+    /// The daemons that work for it, or why some of them are not known.
     pub daemons: Result<&'a [i32], &'a str>,
     /// What the probe must find inside.
     pub expected: &'a Expected,
     /// The runtime's executable, which must have run, where one is asked for.
     pub runtime: Option<&'a Path>,
-    /// Whether a terminal stands between the probe and us.
+    /// Whether there is a terminal between the probe and dunnage.
     pub terminal: Terminal,
-    /// What it consists of, and so whether to look for remains of it.
+    /// What it consists of, which decides whether to look for remains.
     pub holds: Holds,
-    /// Another name that its cgroups and processes bear, where it has one.
+    /// The other name of its cgroups and processes, where there is one.
     pub bundle: Option<&'a str>,
     /// What the probe inside is to do.
     pub order: Order<'a>,
 }
 
 impl<'a> Call<'a> {
-    /// One of a client that makes the container by itself.
+    /// A call of a client that makes the container without daemons.
     pub fn new(name: &'a str, expected: &'a Expected, order: Order<'a>) -> Call<'a> {
         let (terminal, holds) = (Terminal::No, Holds::More);
         Call { name, daemons: Ok(&[]), expected, runtime: None, terminal, holds, bundle: None, order }
@@ -51,14 +51,14 @@ impl<'a> Call<'a> {
 /// What a launch consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holds {
-    /// The one process that is waited for: once reaped, nothing is left, and to look for remains
-    /// would only cool the caches for the next launch.
+    /// Only the process that is waited for: once it is reaped nothing is left, and looking for remains would
+    /// cool the caches for the next launch.
     OneProcess,
-    /// Other processes, mounts and cgroups too.
+    /// Also other processes, mounts and cgroups.
     More,
 }
 
-/// Whether the output went through a terminal, which ends its lines differently.
+/// Whether the output went through a terminal, which changes its line endings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Terminal {
     /// It did.
@@ -67,7 +67,7 @@ pub enum Terminal {
     No,
 }
 
-/// Carries a launch out by this command.
+/// Carries out a launch with this command.
 pub fn launch(run: &RunContext, program: &Program, call: &Call<'_>) -> Result<Launch, Abort> {
     let remains = (call.holds == Holds::More).then(Remains::new);
     let account = Account::begin(run, call.daemons.unwrap_or_default());
@@ -83,8 +83,8 @@ pub fn launch(run: &RunContext, program: &Program, call: &Call<'_>) -> Result<La
     concluded(run, call, &program.shown(), (ended.spawned, ended.returned), message, remains, count)
 }
 
-/// What a launch came to whose command, or last request, `shown` returned: waits until what it made is gone, has `count`
-/// add up the CPU time, and checks the treatment.
+/// The result of a launch once its command or last request, `shown`, has returned: waits until what it made
+/// is gone, calls `count` for the CPU time, and checks the treatment.
 pub(super) fn concluded(
     run: &RunContext,
     call: &Call<'_>,
@@ -99,10 +99,10 @@ pub(super) fn concluded(
         None => Gone { at: returned, look: Nanos(0), waited_for: Vec::new() },
     };
     let (cpu, ran) = count();
-    // Without its daemons the CPU time of an engine would be a part shown as the whole.
+    // Without its daemons, part of an engine's CPU time would pass for the whole.
     let cpu = call.daemons.map_err(str::to_owned).and(cpu);
     if let (Some(runtime), Some(false)) = (call.runtime, ran) {
-        let reason = format!("`{}` was asked for and did not run", runtime.display());
+        let reason = format!("the runtime `{}` did not run", runtime.display());
         return Err(Failure::new(FailureClass::Treatment, reason).into());
     }
     call.expected.check(&message.inside, &run.host)?;
@@ -122,7 +122,7 @@ pub(super) fn concluded(
     })
 }
 
-/// The probe's message, or what the command `shown` said in its stead.
+/// The probe's message, or what the command `shown` said instead.
 pub(super) fn message_in(
     shown: &str,
     ended: &Ended,
@@ -141,21 +141,21 @@ pub(super) fn message_in(
     message::parse(&stdout).map_err(|why| {
         let on_the_wrong_stream = message::parse(&ended.stderr).is_ok();
         let reason = match on_the_wrong_stream {
-            true => format!("`{shown}` passed the probe's standard output on to standard error"),
-            false => format!("`{shown}` ended well, but {why}"),
+            true => format!("`{shown}` sent the probe's standard output to standard error"),
+            false => format!("`{shown}` succeeded, but {why}"),
         };
         let words: &[u8] = if on_the_wrong_stream { b"" } else { &ended.stderr };
         Failure { took, ..Failure::new(FailureClass::WrongOutput, reason).with_words(words) }
     })
 }
 
-/// The probe's message in a file, beside what a program wrote that it started.
+/// The probe's message in a file, where standard output is that of a program which the probe started.
 fn message_beside(file: &Path, shown: &str, ended: &Ended, terminal: Terminal) -> Result<Message, Failure> {
     let is_silent = terminal == Terminal::Yes || ended.stderr.is_empty();
     let written = if is_silent { &ended.stdout } else { &ended.stderr };
     let said = std::fs::read(file).or_environment(format_args!("cannot read `{}`", file.display()))?;
     let mut message = message::parse(&said).map_err(|why| {
-        let reason = format!("`{shown}` ended well, but in `{}`, {why}", file.display());
+        let reason = format!("`{shown}` succeeded, but in `{}`, {why}", file.display());
         let took = ended.returned.since(ended.spawned);
         Failure { took, ..Failure::new(FailureClass::WrongOutput, reason).with_words(written) }
     })?;
@@ -171,7 +171,7 @@ fn without_carriage_returns(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().copied().filter(|&byte| byte != b'\r').collect()
 }
 
-/// When the last process, mount and cgroup of the container was away.
+/// When the last process, mount and cgroup of the container had disappeared.
 fn gone(
     remains: &Remains,
     call: &Call<'_>,
@@ -183,7 +183,8 @@ fn gone(
     let names = [Some(call.name), call.bundle].map(|name| name.map(str::to_owned));
     let names = names.into_iter().chain([message.inside.container_id()]);
     let tokens = Tokens::new(names.flatten()).map_err(|error| Failure::environment(error.to_string()))?;
-    // Engines hold the host's own network namespace for good; a probe in it fails its treatment.
+    // Engines keep the host's own network namespace open for good, so that one is not waited for; a probe in
+    // it fails its treatment.
     let own = message.inside.namespaces.get("net").filter(|inode| host.namespaces.get("net") != Some(inode));
     let tokens = match (call.expected.network, own) {
         (Network::Loopback | Network::Connected, Some(inode)) => tokens.network_namespace(*inode),
@@ -191,6 +192,6 @@ fn gone(
     };
     let deadline = Stamp(returned.0 + GOING.0 as u64);
     let gone = remains.watch(&tokens, returned, deadline);
-    let gone = gone.or_environment(format_args!("after `{shown}` returned, something of it stayed"));
+    let gone = gone.or_environment(format_args!("`{shown}` left something behind"));
     gone.map_err(|failure| Failure { took: GOING, ..failure })
 }

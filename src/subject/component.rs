@@ -1,5 +1,5 @@
-//! Identifies the programs that a subject consists of: path, version, hash. No number is taken of
-//! a program that is not identified.
+//! Identifies the programs of a subject by path, version and hash. A program that cannot be identified is not
+//! measured.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -16,7 +16,7 @@ use crate::units::Nanos;
 /// How long a program may take to answer a question about itself, in nanoseconds.
 static ANSWER: AtomicI64 = AtomicI64::new(20_000_000_000);
 
-/// Sets how long programs may take to answer from now on, for a verb whose person waits.
+/// Sets how long programs may take to answer from now on, for interactive verbs.
 pub fn answer_within(time: Nanos) {
     ANSWER.store(time.0, Ordering::Relaxed);
 }
@@ -25,7 +25,7 @@ fn answer_time() -> Nanos {
     Nanos(ANSWER.load(Ordering::Relaxed))
 }
 
-/// A program in this file, with the version that it claims.
+/// The program in this file, with the version that it reports.
 pub(super) fn identified(role: &str, path: &Path, version: &str) -> Result<Component, Unavailable> {
     let digest = std::fs::File::open(path).and_then(|mut file| Digest::of_reader(&mut file));
     let digest =
@@ -34,7 +34,7 @@ pub(super) fn identified(role: &str, path: &Path, version: &str) -> Result<Compo
     Ok(Component { role, path: path.display().to_string(), version, sha256: digest.hex() })
 }
 
-/// The program of a subject: an own build, else the one with this name on the search path.
+/// The program of a subject: the build that `bin` names, else the one with this name on the search path.
 pub(super) fn program(spec: &Spec, name: &str, remedy: &str) -> Result<PathBuf, Unavailable> {
     let found = spec.get("bin").map(PathBuf::from).or_else(|| on_path(name));
     found.ok_or_else(|| {
@@ -43,7 +43,7 @@ pub(super) fn program(spec: &Spec, name: &str, remedy: &str) -> Result<PathBuf, 
     })
 }
 
-/// The programs that play these parts, as far as they are there, asked as this user.
+/// The programs for these roles, where they are found, asked as this user.
 pub(super) fn components(
     login: Option<&Login>,
     parts: impl IntoIterator<Item = (&'static str, Option<PathBuf>)>,
@@ -52,19 +52,19 @@ pub(super) fn components(
     there.map(|(role, path)| Client { login: login.cloned(), ..Client::of(path) }.component(role)).collect()
 }
 
-/// A program as it is asked for anything.
+/// A program, and how to call it.
 #[derive(Debug, Clone)]
 pub struct Client {
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
     /// Arguments before every verb.
     pub global: Vec<String>,
-    /// The user as whom it is started, where that is not the one we are.
+    /// The user that it is started as, where that is not dunnage's own.
     pub login: Option<Login>,
 }
 
 impl Client {
-    /// As whoever we are, with nothing before the verb.
+    /// A client run as dunnage's own user, with nothing before the verb.
     pub(crate) fn of(path: impl Into<PathBuf>) -> Client {
         Client { path: path.into(), global: Vec::new(), login: None }
     }
@@ -81,8 +81,8 @@ impl Client {
             .map_err(|error| Unavailable::because(format!("cannot start `{}`: {error}", self.path.display())))
     }
 
-    /// What it answers on standard output to these arguments; its own words where it fails. Ends
-    /// at once when the person wants to stop.
+    /// Its answer on standard output to these arguments; its own words where it fails. Returns at once when
+    /// the user interrupts.
     pub(crate) fn ask(&self, words: &[impl AsRef<str>]) -> Result<String, Unavailable> {
         run_within(answer_time(), &self.program(words)?).map(|ended| text(&ended.stdout))
     }
@@ -92,25 +92,25 @@ impl Client {
         run(answer_time(), &self.program(words)?, None).map(|ended| text(&ended.stdout))
     }
 
-    /// The answer, with what the program says on standard error although it did well.
+    /// The answer, with what a program that succeeded wrote to standard error.
     pub(super) fn words(&self, words: &[&str]) -> Result<(String, String), Unavailable> {
         let ended = run_within(answer_time(), &self.program(words)?)?;
         Ok((text(&ended.stdout), text(&ended.stderr).trim().to_owned()))
     }
 
-    /// The first line of what it says when asked with `--version`.
+    /// The first line of its answer to `--version`.
     pub(super) fn version(&self) -> Result<String, Unavailable> {
         let answer = self.ask(&["--version"])?;
         Ok(answer.lines().next().unwrap_or_default().trim().to_owned())
     }
 
-    /// As a part of a subject.
+    /// The client as a component of a subject.
     pub(super) fn component(&self, role: &str) -> Result<Component, Unavailable> {
         identified(role, &self.path, &self.version()?)
     }
 }
 
-/// Runs a program that may take this long, unless the person wants to stop.
+/// Runs a program for at most this long, unless the user interrupts.
 pub(super) fn run_within(allowed: Nanos, program: &Program) -> Result<Ended, Unavailable> {
     run(allowed, program, Interrupts::install().ok().as_ref())
 }
@@ -124,7 +124,7 @@ fn run(allowed: Nanos, program: &Program, interrupts: Option<&Interrupts>) -> Re
     Err(Unavailable::in_words(&format!("`{}` ended with {}", program.shown(), ended.status), &text(words)))
 }
 
-/// What an engine that did not answer says of itself.
+/// Turns a failure to answer into the reason why an engine is unavailable.
 pub(super) fn unavailable(abort: Abort) -> Unavailable {
     match abort {
         Abort::Interrupted => Unavailable::because("interrupted"),

@@ -1,10 +1,12 @@
-//! Containers as handles. A subject has any number of them at a time; each is made, started, entered, stopped and removed by
-//! itself, from whichever thread holds it. A handle that goes takes its container with it, whatever state that is in.
+//! Containers as handles. A subject can have any number of them at a time; each is made, started, entered,
+//! stopped and removed separately, from whichever thread holds it. Dropping a handle removes its container,
+//! in any state.
 //!
-//! What one kind of subject does for each verb is behind [`Verbs`]; names, the journal, and what the first process tells are the
-//! same for all and stand here. Deliberately absent: what the verbs are good for; experiments decide that.
+//! What a kind of subject does for each verb is behind [`Verbs`]; names, the journal, and the first process
+//! are handled here for all of them. Deliberately absent: what the verbs are used for, which experiments
+//! decide.
 
-// long: the handle and what each verb means for it are one thing, of which every subject shares all.
+// long: a handle and the meaning of each verb for it belong together, and every subject shares all of it.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -32,49 +34,50 @@ use crate::sys::spawn::{Ended, Program};
 use crate::sys::{cgroup, clock, pidfd, process};
 use crate::units::{Nanos, Stamp};
 
-/// One verb, carried out.
+/// The time of one verb.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// Right before the first system call that belongs to it.
+    /// Right before its first system call.
     pub began: Stamp,
     /// Right after the end of its last command or request was reported.
     pub ended: Stamp,
 }
 
 impl Span {
-    /// How long it took.
+    /// Its duration.
     pub fn took(self) -> Nanos {
         self.ended.since(self.began)
     }
 
-    /// Of a verb for which there is nothing to do.
+    /// A verb for which there is nothing to do.
     pub(super) fn none() -> Span {
         let now = clock::now();
         Span { began: now, ended: now }
     }
 }
 
-/// A second process that was started in a running container, and has ended.
+/// A second process that was started in a running container and has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entered {
     /// Right before the system call that starts the command.
     pub spawned: Stamp,
     /// When its end was reported.
     pub returned: Stamp,
-    /// What the probe said from inside.
+    /// What the probe reported from inside.
     pub message: Message,
     /// What was found inside, as recorded with the sample.
     pub treatment: Vec<(&'static str, String)>,
-    /// CPU time that no listener counts: of this thread where dunnage itself is the client, and of a script.
+    /// CPU time that no listener counts: of this thread where dunnage is the client, and of scripted
+    /// subjects.
     pub cpu: Cpu,
 }
 
-/// A port of a container that can be reached at an address of the host.
+/// A port of a container that is published at an address of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
-    /// Its own port.
+    /// The port inside.
     pub inside: u16,
-    /// Where the host has it.
+    /// Its address on the host.
     pub host: SocketAddr,
 }
 
@@ -83,18 +86,18 @@ pub struct Published {
 pub struct Draft<'a> {
     /// Its name.
     pub name: String,
-    /// A directory of its own, which goes with it.
+    /// Its own directory, which is removed with it.
     pub directory: PathBuf,
     /// What it is to be.
     pub request: ContainerRequest,
-    /// The run that it belongs to.
+    /// Its run.
     pub run: &'a RunContext,
     /// What must be found inside.
     pub expected: Expected,
 }
 
-/// What a kind of subject does for each verb of one container. They come in the order of their declaration, `exec` as often as
-/// wanted; after a failure only `discard` may follow.
+/// What a kind of subject does for each verb of one container. They are called in the order of their
+/// declaration, `exec` any number of times; after a failure only `discard` may follow.
 pub trait Verbs: Send {
     /// Makes the container, which does not run yet.
     fn create(&mut self) -> Result<Span, Abort>;
@@ -102,13 +105,13 @@ pub trait Verbs: Send {
     fn start(&mut self) -> Result<Span, Abort>;
     /// Runs the probe as a second process inside with this order.
     fn exec(&mut self, order: Order<'_>) -> Result<Entered, Abort>;
-    /// Asks its program to end by SIGTERM, and waits until it has.
+    /// Sends its program SIGTERM, and waits until it has ended.
     fn stop(&mut self) -> Result<Span, Abort>;
     /// Removes it.
     fn remove(&mut self) -> Result<Span, Abort>;
-    /// The id of its first process, as the host sees it.
+    /// The process id of its first process on the host.
     fn first_process(&mut self) -> Result<i32, Failure>;
-    /// Where its own ports can be reached; none where nothing was published.
+    /// Where its ports can be reached; empty where none is published.
     fn ports(&mut self) -> Result<Vec<Published>, Failure> {
         Ok(Vec::new())
     }
@@ -116,11 +119,11 @@ pub trait Verbs: Send {
     fn output(&mut self) -> String {
         String::new()
     }
-    /// The daemons that work for its client; why they are not known, where there are some that are not.
+    /// The daemons that work for its client, or why some of them are not known.
     fn daemons(&self) -> Result<&[i32], &str> {
         Ok(&[])
     }
-    /// Removes what is left of it, whatever state it is in.
+    /// Removes what is left of it, in any state.
     fn discard(&mut self) -> Result<Found, Failure>;
 }
 
@@ -132,7 +135,7 @@ pub struct Container<'a> {
     expected: Expected,
     verbs: Box<dyn Verbs + 'a>,
     entry: Option<Entry>,
-    /// Whether a verb was given up in the middle: then what it asked for may still come.
+    /// Whether a verb was abandoned midway: then a daemon may still carry it out.
     cut_short: bool,
     /// Whether its processes are real.
     has_a_clock: bool,
@@ -143,9 +146,9 @@ pub struct Container<'a> {
 
 /// The channel to a program that serves.
 enum Service {
-    /// It has not called yet.
+    /// The probe has not connected yet.
     Awaited(Awaited),
-    /// It has, and said this; each order that was sent and is not answered may take so long.
+    /// It has connected and sent `hello`; `orders` has the time allowed to each unanswered order.
     Ready { channel: Channel, hello: Box<Message>, orders: VecDeque<Nanos> },
 }
 
@@ -158,7 +161,7 @@ impl<'a> Container<'a> {
     ) -> Result<Container<'a>, Abort> {
         let about = subject.about();
         if !request.ports.is_empty() && !about.publishes_ports {
-            let reason = format!("`{}` publishes no ports", about.spec);
+            let reason = format!("`{}` does not publish ports", about.spec);
             return Err(Failure::new(FailureClass::Unsupported, reason).into());
         }
         let name = run.next_name();
@@ -166,7 +169,7 @@ impl<'a> Container<'a> {
         std::fs::create_dir_all(&directory)
             .or_environment(format_args!("cannot make `{}`", directory.display()))?;
         let mut expected = about.expected.clone();
-        // What an engine keeps is no network for processes of the host.
+        // A network that an engine keeps cannot be joined by processes of the host.
         let is_joined = |joint: &Joint| joint.bridge.is_some() || about.makes.contains(&Offer::Network);
         if request.network.as_ref().is_some_and(is_joined) {
             expected.network = Network::Connected;
@@ -218,7 +221,7 @@ impl<'a> Container<'a> {
         &self.name
     }
 
-    /// What it took to make it.
+    /// How long it took to make it.
     pub fn created(&self) -> Span {
         self.created
     }
@@ -228,8 +231,8 @@ impl<'a> Container<'a> {
         self.carry_out(|verbs| verbs.start())
     }
 
-    /// Runs the probe as a second process inside with this order, and checks the treatment that it finds. What it needs of the
-    /// host must have been asked for when the container was made.
+    /// Runs the probe as a second process inside with this order, and checks its treatment. Anything that it
+    /// needs of the host must have been requested when the container was made.
     pub fn exec<'b>(&mut self, order: impl Into<Order<'b>>) -> Result<Entered, Abort> {
         let order = order.into();
         let entered = self.carry_out(|verbs| verbs.exec(order))?;
@@ -237,8 +240,8 @@ impl<'a> Container<'a> {
         Ok(entered)
     }
 
-    /// Enters it with this order so many times in a row. Gives the last entry, and the CPU time of one: that of all of them,
-    /// divided, since what an engine does after one falls into the next.
+    /// Enters it with this order `times` times in a row. Returns the last entry and the mean CPU time of one:
+    /// what an engine does after one entry overlaps the next, so only the sum is known.
     pub fn exec_counted(&mut self, task: Task, times: i64) -> Result<(Entered, Result<Cpu, String>), Abort> {
         let daemons = self.verbs.daemons().map(<[i32]>::to_vec).map_err(str::to_owned);
         let daemons = daemons.map(|own| [own, self.helpers()].concat());
@@ -262,8 +265,8 @@ impl<'a> Container<'a> {
         Ok((entered, cpu))
     }
 
-    /// What was started with it and may work for whoever enters: its first process, which may be a kernel of its own, and the
-    /// shim or monitor that is the parent of that.
+    /// Processes that may work for an entry: the container's first process, which may be a kernel of its own,
+    /// and its parent, which is the shim or monitor.
     fn helpers(&mut self) -> Vec<i32> {
         let Ok(first) = self.first_process() else { return Vec::new() };
         let parent = |pid: &i32| process::read(*pid).map(|found| found.parent);
@@ -271,7 +274,8 @@ impl<'a> Container<'a> {
         std::iter::once(first).chain(parent(&first).filter(|pid| !own.contains(pid))).collect()
     }
 
-    /// Waits until its program has said that it is ready, and checks the treatment that it found. What it said stays what it is.
+    /// Waits until its program has said that it is ready, and checks its treatment. Later calls return the
+    /// same message.
     pub fn ready(&mut self) -> Result<&Message, Abort> {
         if let Some(Service::Awaited(awaited)) = &self.service {
             let called = awaited.ready(self.run, &mut || self.verbs.first_process());
@@ -285,7 +289,7 @@ impl<'a> Container<'a> {
         }
     }
 
-    /// Sends an order, for which nobody waits; [`Container::answer`] does.
+    /// Sends an order without waiting; [`Container::answer`] waits.
     pub fn send(&mut self, work: &Work) -> Result<(), Abort> {
         let Some(Service::Ready { channel, orders, .. }) = &mut self.service else {
             return Err(no_service().into());
@@ -295,8 +299,8 @@ impl<'a> Container<'a> {
         Ok(())
     }
 
-    /// Waits for the answer to the first of the orders that were sent and are not answered yet. A work that the subject does
-    /// not support is a failure of that class.
+    /// Waits for the answer to the oldest unanswered order. A work that the subject does not support is a
+    /// failure of that class.
     pub fn answer(&mut self) -> Result<Answer, Abort> {
         let Some(Service::Ready { channel, orders, .. }) = &mut self.service else {
             return Err(no_service().into());
@@ -310,13 +314,13 @@ impl<'a> Container<'a> {
         }
     }
 
-    /// Has its program carry out an order.
+    /// Sends an order and waits for its answer.
     pub fn ask(&mut self, work: &Work) -> Result<Answer, Abort> {
         self.send(work)?;
         self.answer()
     }
 
-    /// A failure with what the program has written, where it has no words yet.
+    /// Adds what the program has written to a failure that has no words yet.
     fn with_output(&mut self, abort: Abort) -> Abort {
         match abort {
             Abort::Failed(failure) if failure.words.is_none() => {
@@ -336,12 +340,12 @@ impl<'a> Container<'a> {
         self.verbs.ports()
     }
 
-    /// The places of the host that are bound into it because somebody asked for it.
+    /// The paths of the host that were bound into it on request.
     pub fn mounts(&self) -> &[Mount] {
         &self.mounts
     }
 
-    /// Asks its program to end by SIGTERM, and waits until it has.
+    /// Sends its program SIGTERM, and waits until it has ended.
     pub fn stop(&mut self) -> Result<Span, Abort> {
         self.carry_out(|verbs| verbs.stop())
     }
@@ -355,7 +359,7 @@ impl<'a> Container<'a> {
         Ok(removed)
     }
 
-    /// The id of its first process, as the host sees it.
+    /// The process id of its first process on the host.
     pub fn first_process(&mut self) -> Result<i32, Failure> {
         if let Some(Service::Ready { channel: Channel { process: Some(process), .. }, .. }) = self.service {
             return Ok(process);
@@ -363,13 +367,13 @@ impl<'a> Container<'a> {
         self.verbs.first_process()
     }
 
-    /// CPU time that its first process has used so far, all its threads together.
+    /// CPU time that all threads of its first process have used so far.
     pub fn cpu(&mut self) -> Result<Nanos, Failure> {
         let first = self.first_process()?;
         clock::process_cpu(first).or_environment(format_args!("cannot read the CPU time of process {first}"))
     }
 
-    /// Its own addresses, those of loopback not among them.
+    /// Its own addresses, without loopback.
     pub fn addresses(&mut self) -> Result<Vec<IpAddr>, Failure> {
         let first = self.first_process()?;
         addresses::of_process(first)
@@ -385,7 +389,7 @@ impl<'a> Container<'a> {
     }
 }
 
-/// Removes it where that was not done. What cannot be removed stays in the journal.
+/// Removes the container if that has not been done. If it cannot be removed, the journal keeps it.
 impl Drop for Container<'_> {
     fn drop(&mut self) {
         if let Some(entry) = self.entry.take()
@@ -397,7 +401,7 @@ impl Drop for Container<'_> {
     }
 }
 
-/// Whether somebody was not waited for who may still do what was asked.
+/// Whether a request was abandoned that a daemon may still carry out.
 pub(super) fn is_cut_short(abort: &Abort) -> bool {
     match abort {
         Abort::Interrupted => true,
@@ -405,8 +409,8 @@ pub(super) fn is_cut_short(abort: &Abort) -> bool {
     }
 }
 
-/// Whether nothing of a container can come any more. A daemon that was not waited for may still make the one that is not there
-/// yet: the journal keeps it for whoever comes next.
+/// Whether the container can no longer appear. A daemon that was not waited for may still make it after the
+/// removal, so then its line stays in the journal for a later sweep.
 pub(super) fn is_over(cut_short: bool, removed: &Result<Found, Failure>) -> bool {
     match removed {
         Ok(Found::No) => !cut_short,
@@ -415,7 +419,7 @@ pub(super) fn is_over(cut_short: bool, removed: &Result<Found, Failure>) -> bool
     }
 }
 
-/// Carries one launch out under its line in the journal. Of one that failed `discard` removes what it left.
+/// Carries out one launch under its own line in the journal. If it fails, `discard` removes what it left.
 pub(super) fn recorded(
     run: &RunContext,
     spec: &Spec,
@@ -437,13 +441,13 @@ impl Draft<'_> {
         Order::Stay(&self.request)
     }
 
-    /// Carries out one command; one that fails is a failure in its own words.
+    /// Runs one command; if it fails, the failure has the command's own words.
     pub(super) fn carry_out(&self, client: &Client, words: &[impl AsRef<str>]) -> Result<Span, Abort> {
         let ended = command::carry_out(&client.program(words)?, self.run.allowed, &self.run.interrupts)?;
         Ok(Span { began: ended.spawned, ended: ended.returned })
     }
 
-    /// Has a client run the probe with this order inside, by this verb.
+    /// Has a client run the probe with this order inside, with this verb.
     pub(super) fn enter(
         &self,
         client: &Client,
@@ -457,7 +461,7 @@ impl Draft<'_> {
         self.enter_by(&client.program(&words)?, order, terminal)
     }
 
-    /// The same by a command that is whole.
+    /// The same with a complete command.
     pub(super) fn enter_by(
         &self,
         program: &Program,
@@ -469,7 +473,7 @@ impl Draft<'_> {
         Ok(self.entered(&program.shown(), &ended, terminal, order)?)
     }
 
-    /// What a probe said that entered.
+    /// The result of an entry from the probe's message.
     pub(super) fn entered(
         &self,
         shown: &str,
@@ -483,7 +487,7 @@ impl Draft<'_> {
         Ok(Entered { spawned: ended.spawned, returned: ended.returned, message, treatment, cpu })
     }
 
-    /// Waits for the end of the first process, after this command has sent it SIGTERM.
+    /// Waits until the first process has ended, after this command has sent it SIGTERM.
     pub(super) fn stop(&self, client: &Client, words: &[&str], first: &First) -> Result<Span, Abort> {
         let sent = self.carry_out(client, words)?;
         let allowed = self.run.allowed;
@@ -501,7 +505,7 @@ impl Draft<'_> {
     }
 }
 
-/// The first process of a container that others started.
+/// The first process of a container, which is not dunnage's child.
 #[derive(Debug)]
 pub(super) struct First {
     pub pid: i32,
@@ -509,7 +513,7 @@ pub(super) struct First {
 }
 
 impl First {
-    /// From the file in which the program that started it left its id.
+    /// From the pid file of the program that started it.
     pub fn of_file(path: &Path, by: &str) -> Result<First, Failure> {
         let said = std::fs::read_to_string(path).unwrap_or_default();
         let pid = said.trim().parse();
@@ -520,12 +524,12 @@ impl First {
     }
 }
 
-/// What a verb says that comes before its time; the order is the experiments' to keep, so it is a fault of ours.
+/// A verb called out of order. Experiments keep the order, so this is a bug in dunnage.
 pub(super) fn nothing_runs() -> Failure {
-    Failure::environment("there is no running container for this verb")
+    Failure::environment("the container is not running")
 }
 
-/// The same of orders to a program that takes none, or is not known to be ready.
+/// The same for orders to a program that takes none or is not ready.
 fn no_service() -> Failure {
-    Failure::environment("there is no service in this container that is ready")
+    Failure::environment("no service is ready in this container")
 }

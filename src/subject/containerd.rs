@@ -1,10 +1,10 @@
-//! containerd through `ctr`, the client that comes with it: what its keys mean, how it is found, and
-//! a launch. Everything of ours lies in a namespace of its own in containerd.
+//! containerd through `ctr`, its own client: the meaning of the keys, how it is found, and a launch.
+//! Everything that dunnage makes is in a containerd namespace of its own.
 //!
-//! `ctr` by itself gives a container no network, keeps no log and filters no system calls. It
-//! replaces the image's entry point by the arguments after the container's name. Deliberately absent:
-//! `tty`, since `ctr` allocates a terminal only when it has one itself, which a launch does not; and
-//! networks, which `ctr` leaves to plug-ins.
+//! By default `ctr` gives a container no network, keeps no log and filters no system calls. The arguments
+//! after the container's name replace the image's entry point. Deliberately absent: `tty`, since `ctr`
+//! allocates a terminal only when it has one itself, which a launch does not; and networks, which `ctr`
+//! leaves to plug-ins.
 
 mod ctr;
 mod sweep;
@@ -33,20 +33,20 @@ use crate::probe::PROBE;
 use crate::resource::{Found, Held};
 use crate::sys::process;
 
-/// Where containerd listens: the system's own, then the one that a dockerd started for itself.
+/// The usual sockets: the system's own, then that of the containerd that dockerd starts.
 const SOCKETS: [&str; 2] = ["/run/containerd/containerd.sock", "/run/docker/containerd/containerd.sock"];
 
 /// The kind `containerd`.
 pub static KIND: Kind = Kind {
     declared: &kinds::CONTAINERD,
     as_installed: &["containerd"],
-    // What others filter by default must be asked for here.
+    // Other engines filter by default; here the filter must be requested.
     equalised: &["containerd:log=none,net=none,seccomp=default"],
     build,
     sweep: |_, broom| sweep::sweep(broom),
 };
 
-/// containerd as it was found, ready to start containers.
+/// containerd as found, ready to start containers.
 struct Containerd {
     about: Description,
     ctr: Ctr,
@@ -59,7 +59,7 @@ fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     find(spec).map(|found| Box::new(found) as Box<dyn Subject>)
 }
 
-/// Finds `ctr` and asks its daemon what it is.
+/// Finds `ctr` and asks its daemon for its facts.
 fn find(spec: &Spec) -> Result<Containerd, Unavailable> {
     let client = program(spec, "ctr", "install the package `containerd`")?;
     let address = address(spec.get("host"))?;
@@ -96,7 +96,7 @@ fn find(spec: &Spec) -> Result<Containerd, Unavailable> {
         ctr,
         daemons: match &daemon {
             Some(daemon) => Ok(vec![daemon.pid]),
-            None => Err("it is not known which process is the daemon".into()),
+            None => Err("the daemon's process is not known".into()),
         },
         runtime,
         image: None,
@@ -109,7 +109,7 @@ fn description(spec: &Spec, facts: Facts) -> Description {
         seccomp: Some(if spec.get("seccomp") == Some("default") { 2 } else { 0 }),
         root: if spec.get("snapshotter") == Some("native") { &[] } else { &["overlay"] },
         snapshotter: spec.get("snapshotter").map(str::to_owned),
-        // Its cgroup is seen only where that is mounted, which `ctr` does for limits alone.
+        // Its cgroup is visible only where it is mounted, which dunnage has `ctr` do for limits alone.
         limits: Limits::of(spec),
         ..Expected::container()
     };
@@ -118,8 +118,8 @@ fn description(spec: &Spec, facts: Facts) -> Description {
     Description { offers, makes: &[Offer::Image], ..Description::new(spec, facts, expected) }
 }
 
-/// The socket to ask: the one named, else `$CONTAINERD_ADDRESS` as `ctr` itself takes it, else the
-/// first one on which somebody listens. `ctr` tries a dead one for ten seconds; here it is known at once.
+/// The socket: the one named, else `$CONTAINERD_ADDRESS` as for `ctr` itself, else the first one that accepts
+/// a connection. `ctr` waits ten seconds on a dead socket; this check is immediate.
 fn address(named: Option<&str>) -> Result<String, Unavailable> {
     let variable = std::env::var("CONTAINERD_ADDRESS").ok().filter(|address| !address.is_empty());
     let named = named.map(str::to_owned).or(variable);
@@ -136,19 +136,19 @@ fn address(named: Option<&str>) -> Result<String, Unavailable> {
     }
     let is_denied = |error: &std::io::Error| error.kind() == std::io::ErrorKind::PermissionDenied;
     let remedy = match refusals.iter().any(|(_, error)| is_denied(error)) {
-        true => "run as root: containerd's socket is root's",
+        true => "run as root: containerd's socket belongs to root",
         false => "start the daemon: `systemctl start containerd`, or `containerd &` as root",
     };
     let told: Vec<_> = refusals.iter().map(|(address, error)| format!("`{address}`: {error}")).collect();
     Err(Unavailable::because(format!("containerd does not answer: {}", told.join("; "))).with_remedy(remedy))
 }
 
-/// The executable of the runtime, where it is known; it must be when it was asked for.
+/// The runtime's executable, where it is known; an error if a named runtime is not found.
 fn runtime(asked: Option<&str>) -> Result<Option<PathBuf>, Unavailable> {
     match asked {
         None => Ok(on_path("runc")),
         Some("runsc") => Err(Unavailable::because(
-            "`runsc` does not take runc's place: containerd starts it through a shim of its own",
+            "containerd cannot run `runsc` in place of runc: it starts `runsc` through a separate shim",
         )
         .with_remedy("measure the runtime itself: `runsc`")),
         Some(name) => on_path(name).map(Some).ok_or_else(|| {
@@ -158,7 +158,7 @@ fn runtime(asked: Option<&str>) -> Result<Option<PathBuf>, Unavailable> {
     }
 }
 
-/// The shim that the daemon starts for each container, beside it or on the search path.
+/// The shim that the daemon starts for each container, in the daemon's directory or on the search path.
 fn shim(daemon: &Path) -> Result<Option<Component>, Unavailable> {
     let name = "containerd-shim-runc-v2";
     let beside = daemon.parent().map(|directory| directory.join(name)).filter(|path| path.is_file());
@@ -203,7 +203,7 @@ impl Containerd {
             add(&["--runc-binary", &path.to_string_lossy()]);
         }
         if self.about.expected.limits.is_some() {
-            // Limits are read back from the cgroup itself, which `ctr` mounts for nobody.
+            // Limits are read back from the cgroup itself, which `ctr` does not mount by default.
             add(&["--mount", "type=cgroup,src=cgroup,dst=/sys/fs/cgroup,options=ro:nosuid:noexec:nodev"]);
         }
         if run.lays_in_the_probe || self.key("image").is_some_and(|image| image != "small") {
@@ -220,7 +220,7 @@ impl Containerd {
         all
     }
 
-    /// The image to run, imported if it is ours and not there yet.
+    /// The image to run; dunnage's own is imported if it is missing.
     fn provide_image(&self, run: &RunContext) -> Result<String, Abort> {
         let wanted = match self.key("image") {
             None | Some("small") => run.place.reference.clone(),
@@ -231,8 +231,8 @@ impl Containerd {
         }
         if wanted != run.place.reference {
             return Err(Failure::environment(format!(
-                "containerd has no image `{wanted}` in its namespace `{NAMESPACE}`; `ctr --namespace {NAMESPACE} images \
-                 import` puts one there; dunnage pulls nothing, since a download is no part of a start"
+                "containerd has no image `{wanted}` in its namespace `{NAMESPACE}`: import it with `ctr --namespace {NAMESPACE} images \
+                 import`; dunnage never pulls images"
             ))
             .into());
         }

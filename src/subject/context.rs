@@ -1,5 +1,5 @@
-//! The context of a run, as its subjects use it, from any thread: names, the journal, the interrupts, the listener for CPU
-//! time, the image, and the host's own view of itself.
+//! The context of a run for its subjects, shared by all threads: names, the journal, interrupts, the listener
+//! for CPU time, the image, and what a bare process sees of the host.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,9 +21,9 @@ use crate::units::{Nanos, Stamp};
 /// The context of a run.
 #[derive(Debug)]
 pub struct RunContext {
-    /// The person's wish to stop.
+    /// The user's requests to stop.
     pub interrupts: Interrupts,
-    /// Counts CPU time of whole launches, or says why it cannot.
+    /// Counts the CPU time of whole launches, or the reason why it cannot.
     pub listener: Result<Mutex<Listener>, String>,
     /// What a bare process sees of itself.
     pub host: Inside,
@@ -31,34 +31,34 @@ pub struct RunContext {
     pub allowed: Nanos,
     /// The seed of everything that is random in the run.
     pub seed: u64,
-    /// Whether every container gets the probe from the host, as one of somebody else's image must: so all of the run are
-    /// given the same.
+    /// Whether the probe is mounted into every container from the host, as an image not made by dunnage
+    /// needs: then every subject of the run is treated alike.
     pub lays_in_the_probe: bool,
-    /// Tells the person what takes long, before it does and when it is done.
+    /// Tells the user about something slow, before and after it.
     pub tell: fn(&str),
     /// The clock of scripted subjects.
     scripted: AtomicU64,
-    /// Whose resources they are.
+    /// The owner of the run's resources.
     pub owner: Arc<Owner>,
-    /// Chosen by `filter` when the first subject that wants it is prepared.
+    /// Set by `filter` when the first subject that needs it is prepared.
     pub(super) filter: OnceLock<Filter>,
 }
 
-/// A system call filter, and where it comes from.
+/// A system call filter and its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Filter {
-    /// Whose it is, in words.
+    /// Its source, in words.
     pub origin: String,
     /// SHA-256 of the profile.
     pub sha256: String,
-    /// As `linux.seccomp` of a bundle.
+    /// In the form of a bundle's `linux.seccomp`.
     pub oci: Value,
-    /// The same, understood.
+    /// The same, parsed.
     pub profile: Profile,
 }
 
-/// Whether a run may still be going on: as long as its journal is there, in whatever state directory
-/// that is. What cannot be looked at is somebody else's.
+/// Whether a run may still be alive: its journal exists, in whichever state directory the label names. A
+/// journal that cannot be inspected may belong to another user's run.
 pub fn may_be_alive(state: &Path, run: &str) -> bool {
     journals(state).join(format!("{run}.jsonl")).try_exists().unwrap_or(true)
 }
@@ -80,12 +80,12 @@ impl RunContext {
         })
     }
 
-    /// The system call filter of the floor and of runtimes, where one was wanted.
+    /// The system call filter of the floor and the runtimes, where one was needed.
     pub fn filter(&self) -> Option<&Filter> {
         self.filter.get()
     }
 
-    /// What a subject's treatment was, as it is recorded.
+    /// The treatment of a subject as it is recorded.
     pub(super) fn treatment(&self, inside: &Inside) -> Vec<(&'static str, String)> {
         let mut facts = treatment::facts(inside, &self.host);
         let is_laid_in = self.lays_in_the_probe && facts.contains(&("mnt", "private".to_owned()));
@@ -93,18 +93,18 @@ impl RunContext {
         facts
     }
 
-    /// Lets so much time pass on the clock of scripted subjects, and says when that began.
+    /// Advances the clock of scripted subjects by this much, and returns the time before.
     pub fn pass(&self, time: Nanos) -> Stamp {
         Stamp(self.scripted.fetch_add(time.0.max(0) as u64, Ordering::Relaxed))
     }
 
-    /// Leaves the kernel alone for this long.
+    /// Waits this long and does nothing, for `prestate=idle`.
     pub fn quiet(&self, time: Nanos) -> Result<(), Abort> {
         if self.interrupts.sleep(time.0 as u64) { Err(Abort::Interrupted) } else { Ok(()) }
     }
 }
 
-/// A run makes and names its things as their owner does.
+/// The run makes and names things through its owner.
 impl std::ops::Deref for RunContext {
     type Target = Owner;
 
@@ -113,8 +113,8 @@ impl std::ops::Deref for RunContext {
     }
 }
 
-/// Ends the run, also after an error or a panic. What holds all cgroups of ours stays while somebody else's runtime may be
-/// about to make one in it.
+/// Ends the run, also after an error or a panic. The parent of dunnage's cgroups stays while an engine's
+/// runtime may still be about to make one in it.
 impl Drop for RunContext {
     fn drop(&mut self) {
         if !resource::another_dunnage() {
@@ -123,9 +123,8 @@ impl Drop for RunContext {
     }
 }
 
-/// The state directory: `$DUNNAGE_STATE`, else `/var/lib/dunnage` for root, else the user's own
-/// data directory. It lies where engines keep theirs, on a disk, so that the same filesystem
-/// stands under all.
+/// The state directory: `$DUNNAGE_STATE`, else `/var/lib/dunnage` for root, else the user's data directory.
+/// Engines keep their storage in such places too, on a disk, so that every subject uses the same filesystem.
 pub fn state_directory() -> Result<PathBuf> {
     if let Some(own) = std::env::var_os("DUNNAGE_STATE").filter(|path| !path.is_empty()) {
         return std::path::absolute(own).context("cannot make `$DUNNAGE_STATE` absolute");

@@ -1,4 +1,4 @@
-//! Docker through its command line or its API: what is particular to its daemon and its options.
+//! Docker through its command line or its API: what is specific to its daemon and its options.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::unavailable::silent_docker;
 use super::{Component, Facts, Kind, Place, Spec, Subject, Unavailable, kinds, on_path};
 use crate::sys::process::{self, Process};
 
-/// Where the client looks for its daemon unless told otherwise.
+/// The client's default socket.
 const DEFAULT_SOCKET: &str = "unix:///var/run/docker.sock";
 
 /// The kind `docker`.
@@ -23,20 +23,20 @@ pub static KIND: Kind = Kind {
     sweep: |_, broom| engine::sweep(find(&Spec::plain("docker")), broom),
 };
 
-/// The daemon, asked by dunnage itself.
+/// The daemon over its API, with dunnage as the client.
 fn over_api(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     if spec.get("bin").is_some() {
         return Err(Unavailable::because(
-            "`bin` is a build of the client, and with `client=api` there is none",
+            "`bin` names a build of the client, and `client=api` does not use the client",
         )
-        .with_remedy("leave `bin` away, or choose `client=cli`"));
+        .with_remedy("leave out `bin`, or choose `client=cli`"));
     }
     api::of_daemon(("docker", &address(spec.get("host"))), place, |info, client| {
         of_info(spec, info, Client::of(&*place.executable), client)
     })
 }
 
-/// Finds the client and asks its daemon what it is.
+/// Finds the client and asks its daemon for its facts.
 pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
     let mut client = Client::of(program(spec, "docker", "install the package `docker.io` or Docker's own")?);
     if let Some(host) = spec.get("host") {
@@ -47,7 +47,7 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
     of_info(spec, &info, client, component)
 }
 
-/// Docker as its daemon describes it, whichever client asked.
+/// Docker as its daemon describes it, for either client.
 fn of_info(spec: &Spec, info: &Value, client: Client, component: Component) -> Result<Engine, Unavailable> {
     let text = |key: &str| info[key].as_str().unwrap_or_default().to_owned();
     let runtime = spec.runtime.clone().unwrap_or_else(|| text("DefaultRuntime"));
@@ -87,27 +87,27 @@ fn of_info(spec: &Spec, info: &Value, client: Client, component: Component) -> R
         always,
         daemons: match daemons.is_empty() {
             false => Ok(daemons.iter().map(|daemon| daemon.pid).collect()),
-            true => Err("it is not known which process is the daemon".into()),
+            true => Err("the daemon's process is not known".into()),
         },
         runtime: runtime_path,
         image: None,
     })
 }
 
-/// What the daemon says of itself.
+/// The daemon's answer to `docker info`.
 pub(super) fn info(client: &Client) -> Result<Value, Unavailable> {
-    // Some clients exit with 1 when the daemon is silent, others with 0 and the error in their answer.
+    // Without a daemon some clients exit with 1, others with 0 and the error in their answer.
     let silent = |why| silent_docker(&address(client.global.last().map(String::as_str)), why);
     let answer = client.ask(&["info", "--format", "{{json .}}"]).map_err(silent)?;
     let info: Value = serde_json::from_str(&answer)
-        .map_err(|error| Unavailable::because(format!("`docker info` answered nonsense: {error}")))?;
+        .map_err(|error| Unavailable::because(format!("cannot parse the answer of `docker info`: {error}")))?;
     let errors: Vec<_> =
         info["ServerErrors"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if errors.is_empty() && info["ServerVersion"].is_string() {
         return Ok(info);
     }
     let reason =
-        if errors.is_empty() { "the daemon did not say what it is".to_owned() } else { errors.join("; ") };
+        if errors.is_empty() { "the daemon did not identify itself".to_owned() } else { errors.join("; ") };
     Err(silent(Unavailable::because(reason)))
 }
 
@@ -120,15 +120,15 @@ fn unknown_runtime(runtime: &str, info: &Value) -> Unavailable {
         .with_remedy(format!("put `{config}` into /etc/docker/daemon.json and run `systemctl reload docker`, or start `dockerd --add-runtime {runtime}={}`", path.display()))
 }
 
-/// Where the daemon is looked for.
+/// The address of the daemon.
 pub fn address(host: Option<&str>) -> String {
     let address = host.map(str::to_owned).or_else(|| std::env::var("DOCKER_HOST").ok());
     address.filter(|address| !address.is_empty()).unwrap_or_else(|| DEFAULT_SOCKET.to_owned())
 }
 
-/// The daemons that work for the client: the dockerd that listens on its socket, and the containerd
-/// that it started or that the system runs. Where somebody else holds the socket for the daemon
-/// (systemd does, or a proxy), the only dockerd there is; of several the one that holds files open below its data root.
+/// The daemons that work for the client: the dockerd that listens on its socket, and the containerd that
+/// dockerd or the system started. If another process (systemd, a proxy) holds the socket, it is the only
+/// dockerd; if there are several, the one that has files open below its data root.
 fn daemons(host: Option<&str>, root: &str) -> Vec<Process> {
     let address = address(host);
     let Some(socket) = address.strip_prefix("unix://") else { return Vec::new() };

@@ -1,5 +1,5 @@
-//! Engines with a docker-like command line. What docker and podman have in common is here; how each
-//! is found, and what it needs beyond, stands in its own file.
+//! Engines with a docker-like command line. What docker and podman have in common is here; what is specific
+//! to one engine is in its own file.
 
 mod bundle;
 mod export;
@@ -27,22 +27,21 @@ use crate::probe::PROBE;
 use crate::resource::{self, Found, Held};
 use crate::sys::raw;
 
-/// The label that every container of ours carries; its value is the run.
+/// The label of every container that dunnage makes; its value is the run.
 pub const RUN_LABEL: &str = "dunnage.run";
-/// The label that says which state directory holds the run's journal.
+/// The label that names the state directory with the run's journal.
 pub const STATE_LABEL: &str = "dunnage.state";
 
-/// An engine as it was found, ready to start containers.
+/// An engine as found, ready to start containers.
 #[derive(Debug)]
 pub struct Engine {
-    /// What can be said of it.
+    /// Its description.
     pub about: Description,
     /// Its command line.
     pub client: Client,
-    /// Arguments after `run` that this host makes necessary, whatever is asked for.
+    /// Arguments after `run` that this host requires, for every specification.
     pub always: Vec<String>,
-    /// The daemons that work for the client; why they are not known, where there are some that are
-    /// not.
+    /// The daemons that work for the client, or why some of them are not known.
     pub daemons: Result<Vec<i32>, String>,
     /// The runtime's executable, where it is known.
     pub runtime: Option<PathBuf>,
@@ -88,7 +87,7 @@ impl Engine {
             .for_each(|(.., words)| add(words));
         add(&self.always.iter().map(String::as_str).collect::<Vec<_>>());
         for mount in order.mounts() {
-            // Unlike `--volume`, it makes no directory of a source that is missing.
+            // Unlike `--volume`, `--mount` does not create a missing source directory.
             let access = if mount.access == Access::ReadOnly { ",readonly" } else { "" };
             let (host, inside) = (mount.host.display(), mount.inside.display());
             add(&["--mount", &format!("type=bind,source={host},target={inside}{access}")]);
@@ -108,7 +107,7 @@ impl Engine {
         self.removed(&["rm", "--force", "--volumes", name])
     }
 
-    /// Removes something by these words; an engine names what it has removed.
+    /// Removes something with these arguments; an engine prints the name of what it has removed.
     fn removed(&self, words: &[&str]) -> Result<Found, Failure> {
         match self.client.insist(words) {
             Ok(words) if words.is_empty() => Ok(Found::No),
@@ -130,12 +129,12 @@ impl Engine {
         if self.about.spec.get("tty") == Some("true") { Terminal::Yes } else { Terminal::No }
     }
 
-    /// Whether a launch leaves its container.
+    /// Whether a container remains after a launch.
     pub(super) fn keeps(&self) -> bool {
         self.about.spec.get("rm") == Some("false")
     }
 
-    /// Carries a launch out, and removes a container that is not to be removed by the launch.
+    /// Carries out a launch, and removes the container if the launch does not.
     pub(super) fn recorded(
         &self,
         run: &RunContext,
@@ -162,8 +161,8 @@ impl Engine {
         matches!(self.about.spec.get("image"), None | Some("small" | fat::NAME))
     }
 
-    /// What can be said of an engine that is made of this. `filter` is the mode of seccomp where nothing is asked for, `root`
-    /// are the filesystem types that a container's root can have.
+    /// The description of an engine with these components. `filter` is the seccomp mode where none is
+    /// requested, `root` the filesystem types that a container's root can have.
     pub(super) fn description(
         spec: &Spec,
         client: &Client,
@@ -181,18 +180,18 @@ impl Engine {
             },
             pid: if spec.get("pid") == Some("host") { Own::Host } else { Own::Private },
             user: match userns {
-                // The engine itself lives in one; to its containers that is the host's.
+                // The engine itself runs in a user namespace; for its containers that one is the host's.
                 _ if is_rootless => Own::Private,
                 Some("auto") => Own::Private,
                 Some("host") => Own::Host,
                 _ => Own::Any,
             },
-            // Root inside is the user who was asked for, and of `userns=auto` one of the user's subordinate ids.
+            // Root inside is the chosen user, and with `userns=auto` one of the user's subordinate ids.
             user_map: client.login.as_ref().map(|login| match userns {
                 Some("auto") => String::new(),
                 _ => format!("0 {} 1", login.user()),
             }),
-            // Without delegation an ordinary user can make none.
+            // Without delegation an ordinary user cannot make cgroups.
             cgroup: if is_rootless { Cgroup::Any } else { Cgroup::Own },
             seccomp: match spec.get("seccomp") {
                 Some("off") => Some(0),
@@ -252,7 +251,7 @@ impl Subject for Engine {
     }
 }
 
-/// The subject that one specification asks for: the engine by its command line, or over its API.
+/// The subject of a specification: the engine by its command line, or over its API.
 pub(super) fn build(
     spec: &Spec,
     place: &Place,
@@ -265,7 +264,7 @@ pub(super) fn build(
     }
 }
 
-/// Whether an engine complains that the container to be removed is not there.
+/// Whether an engine's error means that what it should remove does not exist.
 pub(super) fn is_about_nothing(words: &str) -> bool {
     let words = words.to_lowercase();
     [
@@ -282,16 +281,17 @@ pub(super) fn is_about_nothing(words: &str) -> bool {
     .any(|part| words.contains(part))
 }
 
-/// The names of images with our label that this engine holds.
+/// The names of the images with dunnage's label that this engine holds.
 const OUR_IMAGES: [&str; 5] =
     ["images", "--filter", "label=dunnage.image", "--format", "{{.Repository}}:{{.Tag}}"];
 
-/// An image that a run took meanwhile is that run's.
+/// An image that a run began to use meanwhile belongs to that run.
 fn unless_taken(removed: Result<Found, Failure>) -> Result<Found, Failure> {
     removed.or_else(|why| if resource::another_dunnage() { Ok(Found::No) } else { Err(why) })
 }
 
-/// Removes labelled containers of runs that are no longer alive, and labelled images. An image that is in use by somebody's container stays, and that is told.
+/// Removes labelled containers of runs that are no longer alive, and labelled images. An image that another
+/// container uses stays, and this is reported.
 pub(super) fn sweep(found: Result<Engine, Unavailable>, broom: Broom) -> Vec<String> {
     let Ok(engine) = found else { return Vec::new() };
     let name = engine.about.spec.to_string();

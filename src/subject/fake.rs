@@ -1,5 +1,5 @@
-//! A subject that follows a script: its times come from a seeded generator, and nothing is
-//! started. The whole pipeline is tested with it, exactly and without a clock. Hidden from people.
+//! A scripted subject: its times come from a seeded generator, and nothing is started. It tests the whole
+//! pipeline exactly and without a clock. Hidden from users.
 
 mod work;
 
@@ -20,7 +20,7 @@ use crate::units::{Nanos, Stamp};
 /// Its name on the command line.
 pub const NAME: &str = "fake";
 
-/// What passes after each thing that is scripted.
+/// The time that passes after each scripted event.
 const PAUSE: Nanos = Nanos::from_millis(1);
 
 /// The kind `fake`.
@@ -41,14 +41,14 @@ struct Fake {
     script: Mutex<Script>,
 }
 
-/// Where in its script it is.
+/// The position in its script.
 #[derive(Default)]
 struct Script {
     launches: u64,
     rng: Option<Rng>,
 }
 
-/// The planted effects of the factors that are high, added up, in seconds.
+/// The sum of the planted effects of all factors that are high, in seconds.
 fn planted(spec: &Spec) -> Option<f64> {
     let one = |pair: &str| {
         let (factors, time) = pair.split_once('=')?;
@@ -85,7 +85,7 @@ fn build(spec: &Spec, _: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     }))
 }
 
-/// A number that a text always gives: FNV-1a, 64 bits.
+/// A hash that is the same in every run: FNV-1a, 64 bits.
 fn number_of(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
@@ -96,7 +96,7 @@ impl Fake {
         self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next time by the script: what it takes, or why it fails.
+    /// The next scripted time, or why it fails.
     fn next(&self, run: &RunContext) -> Result<f64, Abort> {
         let mut script = self.script();
         script.launches += 1;
@@ -124,7 +124,7 @@ impl Fake {
         Ok(total)
     }
 
-    /// What came of an order that takes this long.
+    /// The result of an order that takes this long.
     fn done(&self, order: Order<'_>, total: f64) -> Result<Done, Failure> {
         let Order::Work(work) = order else { return Ok(Done::default()) };
         let mut script = self.script();
@@ -142,7 +142,7 @@ impl Fake {
     }
 }
 
-/// A container of the script.
+/// A scripted container.
 struct OfScript<'a> {
     fake: &'a Fake,
     run: &'a RunContext,
@@ -184,7 +184,7 @@ impl Verbs for OfScript<'_> {
     }
 
     fn first_process(&mut self) -> Result<i32, Failure> {
-        Err(Failure::new(FailureClass::Unsupported, "a script has no processes"))
+        Err(Failure::new(FailureClass::Unsupported, "a scripted subject has no processes"))
     }
 
     fn discard(&mut self) -> Result<Found, Failure> {

@@ -1,9 +1,9 @@
-//! Which system call filter do the floor and the runtimes get that are started here without an engine? The one that the
-//! engine here hands to its runtime, so that a container of ours differs from one of the engine's in everything but
-//! this. It is read from the bundle of a container that is started for that, once in a run and before anything is
-//! measured. Without an engine it is the one that is built in.
+//! The system call filter of the floor and of runtimes started without an engine. It is the one that the
+//! engine here hands to its runtime, so that dunnage's containers and the engine's do not differ in it. It is
+//! read from the bundle of a container that is started for this purpose, once in a run and before anything is
+//! measured. Without an engine it is the built-in one.
 //!
-//! Deliberately absent: what engines filter in their own containers, which is theirs to choose.
+//! Deliberately absent: what engines filter in their own containers, which they choose themselves.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use crate::image::Digest;
 use crate::outcome::{Abort, Failure, FailureClass};
 use crate::sys::seccomp::{BUILT_IN, Profile, built_in};
 
-/// Chooses the filter of a run when the first subject that wants it is prepared.
+/// Chooses the filter of a run when the first subject that needs it is prepared.
 pub(super) fn choose(run: &RunContext) -> Result<(), Abort> {
     if run.filter.get().is_none() {
         let chosen = chosen(run)?;
@@ -24,7 +24,7 @@ pub(super) fn choose(run: &RunContext) -> Result<(), Abort> {
     Ok(())
 }
 
-/// An engine's, else the one that is built in. What kept an engine's from being read stands in its origin.
+/// An engine's filter, else the built-in one. Its origin says why an engine's could not be read.
 fn chosen(run: &RunContext) -> Result<Filter, Abort> {
     let mut failed = String::new();
     for find in [find_docker, find_podman] {
@@ -52,14 +52,14 @@ fn understood(origin: String, oci: Value) -> Result<Filter, String> {
     Ok(Filter { origin, sha256, oci, profile })
 }
 
-/// An engine that is there, with its version, or why it cannot be used.
+/// An installed engine with its version, or why it cannot be used.
 type Found = Option<Result<(Engine, String), Unavailable>>;
 
 fn plain(name: &str) -> Spec {
     Spec::plain(name).with(&[("net", "none"), ("log", "none")])
 }
 
-/// Docker, where its socket can be connected to.
+/// Docker, where its socket accepts a connection.
 fn find_docker() -> Found {
     on_path("docker").filter(|_| remedy_for_docker(&docker::address(None)).is_none())?;
     Some(docker::find(&plain("docker")).map(|engine| {

@@ -1,5 +1,5 @@
-//! A container that dunnage makes itself, with bare system calls: what the kernel alone charges
-//! for what engines ask of it. Needs no engine, and no root where user namespaces are allowed.
+//! A container that dunnage makes itself with bare system calls: the kernel's share of what engines ask of
+//! it. It needs no engine, and no root where user namespaces are allowed.
 
 mod apart;
 mod keys;
@@ -40,15 +40,15 @@ pub static KIND: Kind =
 struct Floor {
     about: Description,
     limit: Option<CpuLimit>,
-    /// In a scratch directory that goes with it.
+    /// In a scratch directory that is removed with it.
     prepared: Option<Held<Prepared>>,
-    /// The same made otherwise, when that is first asked for.
+    /// The same made in other ways, each prepared when it is first requested.
     variants: Vec<Prepared>,
-    /// The same with other work for the probe, made when the first of each is wanted.
+    /// The same with other work for the probe, each prepared when it is first requested.
     works: Vec<(Work, Prepared)>,
-    /// The image's root, once an engine was asked for it.
+    /// The image's root, once it is on disk.
     root: Option<roots::Root>,
-    /// The executable of the image, as seen from the host.
+    /// The image's executable, seen from the host.
     executable: std::path::PathBuf,
 }
 
@@ -62,7 +62,7 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         limits::cpu_cgroups()?;
         if spec.get("cgroup") == Some("host") {
             return Err(Unavailable::because(
-                "a CPU limit belongs to a cgroup, and `cgroup=host` makes none",
+                "a CPU limit needs a cgroup, and `cgroup=host` makes none",
             ));
         }
     }
@@ -93,25 +93,25 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     }))
 }
 
-/// Why there is no such way on this host.
+/// Why this way does not exist on this host.
 fn no_way(way: Way, mounts: container::Mounts, plan: &CgroupPlan) -> Option<&'static str> {
     let is_second = |place: &cgroup::Place| place.hierarchy.version == Version::V2;
     match way {
         Way::Tasks if plan.places.iter().all(is_second) => Some("no cgroup of version 1 can be made here"),
         Way::Born if !plan.places.iter().any(is_second) => Some("no cgroup of version 2 can be made here"),
         Way::Born if !container::can_be_born() => {
-            Some("nothing is born in a cgroup here: that takes Linux 5.7 and `clone3`")
+            Some("a process cannot start in a cgroup here: that needs `clone3` and Linux 5.7")
         }
         _ => mounts.lacking(),
     }
 }
 
-/// Where cgroups of ours go on this host.
+/// The places for dunnage's cgroups on this host.
 fn cgroups() -> Result<CgroupPlan, Failure> {
     CgroupPlan::here().or_environment("cannot find the cgroups")
 }
 
-/// Removes cgroups of containers whose run lost its journal, where nobody runs; one with a process in it stays.
+/// Removes empty cgroups of containers whose run has lost its journal; one with a process in it stays.
 fn sweep(_: &Place, broom: Broom) -> Vec<String> {
     if !broom.shared {
         return Vec::new();
@@ -127,17 +127,17 @@ fn sweep(_: &Place, broom: Broom) -> Vec<String> {
     told
 }
 
-/// Removes the cgroups of the container with this name, with whatever is still in them, where one who was
-/// struck down while making them forgot them.
+/// Removes the cgroups of the container with this name and kills what is still in them, where dunnage itself
+/// was killed before it could.
 pub fn remove_cgroups(name: &str) {
     if let Ok(plan) = cgroups() {
-        // Only cgroups were made: there is no overlay to look for.
+        // Only cgroups were made, so there is no overlay to look for.
         let left = container::leftovers(NOWHERE.as_ref(), name, &plan);
         let _ = container::undo(&left);
     }
 }
 
-/// Cgroups of containers whose run lost its journal, if no run is alive.
+/// Cgroups of containers whose run has lost its journal, if no run is alive.
 fn orphans() -> Vec<std::path::PathBuf> {
     let Ok(plan) = cgroups() else { return Vec::new() };
     let parents = plan.directories("any").into_iter().filter_map(|path| Some(path.parent()?.to_owned()));
@@ -146,14 +146,14 @@ fn orphans() -> Vec<std::path::PathBuf> {
     ours.map(|entry| entry.path()).collect()
 }
 
-/// A scratch directory of which only cgroups are left.
+/// A scratch directory that no longer exists: only cgroups are left.
 const NOWHERE: &str = "/nonexistent";
 
 impl Floor {
     fn make_network(&self, run: &RunContext) -> Result<Held<Made>, Abort> {
         let pieces = keys::pieces(&self.about.spec);
         if !container::is_privileged() || pieces.has(Piece::User) || !pieces.has(Piece::Network) {
-            let reason = "the floor joins containers as root, without `userns=private` and `net=host`";
+            let reason = "`floor` joins containers to a network only as root, and without `userns=private` and `net=host`";
             return Err(Failure::new(FailureClass::Unsupported, reason).into());
         }
         let name = run.next_name();
@@ -164,7 +164,7 @@ impl Floor {
         })
     }
 
-    /// A container in this scratch directory, whose program is the probe with this order.
+    /// A container in this scratch directory whose program is the probe with this order.
     fn container(
         &self,
         run: &RunContext,
@@ -174,13 +174,13 @@ impl Floor {
         let root = self.root.clone().unwrap_or_else(|| roots::Root::ours(run.place.rootfs.clone()));
         let pieces = keys::pieces(&self.about.spec);
         let is_whole = pieces.has(Piece::Mounts) && pieces.has(Piece::Overlay);
-        // On the host's own mounts every place of the host is where it is.
+        // With the host's own mounts, a path is the same inside and outside.
         let is_there = |mount: &Mount| !pieces.has(Piece::Mounts) && mount.host == mount.inside;
         let mounts = keys::mounts(&self.about.spec);
         let takes_mounts = is_whole && mounts != container::Mounts::OpenTree;
         let has_mounts = !order.mounts().iter().all(is_there);
         if has_mounts && !takes_mounts || root.config.is_some() && !is_whole {
-            let reason = "mounts and images of others need a root of its own: leave `mounts` and `overlay` as they are";
+            let reason = "mounts and other images need a root of its own: leave out `mounts` and `overlay`";
             return Err(Failure::new(FailureClass::Unsupported, reason));
         }
         let additions =
@@ -197,7 +197,7 @@ impl Floor {
         std::fs::create_dir_all(scratch)
             .or_environment(format_args!("cannot make `{}`", scratch.display()))?;
         let words = order.words(self.about.expected.detail());
-        // Mount points are made in a root that is no overlay, and the image is to stay what it is.
+        // In a root without an overlay the mount points are made in place, and the image must not change.
         let is_plain = pieces.has(Piece::Mounts) && !pieces.has(Piece::Overlay) && is_small(&self.about.spec);
         let rootfs = if is_plain { own_root(&root.path, scratch)? } else { root.path.clone() };
         container::prepare(container::Spec {
@@ -223,7 +223,7 @@ impl Floor {
     }
 }
 
-/// Why there is no container; a limit that the kernel refused is told as everywhere.
+/// Turns the failure of a launch into dunnage's; a limit that the kernel refused gets the usual message.
 fn cannot_make(failed: LaunchFailed, class: FailureClass) -> Failure {
     match &failed.error {
         LaunchError::Step(error) if error.is_of_a_limit() => limits::refused(error),
@@ -231,8 +231,8 @@ fn cannot_make(failed: LaunchFailed, class: FailureClass) -> Failure {
     }
 }
 
-/// What a container is given beside its image: the probe where the image is somebody else's, the directory
-/// that it asks to begin in, and mounts.
+/// What a container gets in addition to its image: the probe where the image was not made by dunnage, its
+/// working directory, and mounts.
 fn additions(
     root: &roots::Root,
     mounts: &[Mount],
@@ -253,7 +253,7 @@ fn is_small(spec: &Spec) -> bool {
     matches!(spec.get("image"), None | Some("small"))
 }
 
-/// A root with nothing but the same executable in it.
+/// A root that contains only the same executable.
 fn own_root(image: &std::path::Path, scratch: &std::path::Path) -> Result<std::path::PathBuf, Failure> {
     let name = EXECUTABLE.trim_start_matches('/');
     let (source, root) = (image.join(name), scratch.join(".root"));
@@ -266,7 +266,8 @@ fn own_root(image: &std::path::Path, scratch: &std::path::Path) -> Result<std::p
     Ok(root)
 }
 
-/// Where the executable lies: without a root of its own a container runs on the host's, where it lies elsewhere.
+/// The path of the executable: a container without its own root runs on the host's, where the path is
+/// different.
 fn program_in(pieces: Pieces, on_the_host: &std::path::Path) -> &std::path::Path {
     if pieces.has(Piece::Mounts) { EXECUTABLE.as_ref() } else { on_the_host }
 }
@@ -309,8 +310,8 @@ fn launch_prepared(
     Ok(Launch {
         spawned: ended.spawned,
         returned: gone.returned,
-        // Its mounts are in its own namespace, its processes were the one that was reaped, and
-        // its cgroups are removed by the time it returns.
+        // Its mounts are in its own namespace, its only process has been reaped, and its cgroups are removed
+        // before it returns.
         gone: gone.returned,
         look: Nanos(0),
         parts: gone.stamps,
@@ -334,7 +335,7 @@ impl Subject for Floor {
     }
 
     fn unmake(&self, _: Offer, _: &str, _: &str) -> Result<Found, Failure> {
-        // A bridge goes with its last holder.
+        // A bridge disappears with its last holder.
         Ok(Found::No)
     }
 
@@ -390,7 +391,7 @@ impl Subject for Floor {
     }
 
     fn remove(&self, name: &str) -> Result<Found, Failure> {
-        // The overlay's directory lies in the scratch directory, which the journal lists by itself.
+        // The overlay's directory is in the scratch directory, which has its own line in the journal.
         let scratch = self.prepared.as_ref().map_or(NOWHERE, |prepared| prepared.id());
         let left = container::leftovers(scratch.as_ref(), name, &cgroups()?);
         let found = Found::when(left.cgroups.iter().chain([&left.scratch]).any(|path| path.exists()));

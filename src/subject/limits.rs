@@ -1,5 +1,5 @@
-//! Limits on what a subject may use: the keys that ask for them, what is asked, and the check that it is in
-//! force. What limits CPU time is the same for all: a quota in periods of 100 ms, as engines set it.
+//! Limits on what a subject may use: the keys, the requested values, and the check that they are in force.
+//! The CPU limit is the same for every subject: a quota in periods of 100 ms, as engines set it.
 
 use super::Unavailable;
 use super::spec::{Spec, parse_duration, parse_size};
@@ -10,9 +10,9 @@ use crate::sys::steps::StepError;
 use crate::units::Nanos;
 
 impl Limits {
-    /// What this subject asks for, where it asks for anything.
+    /// The limits of this subject, if it asks for any.
     pub fn of(spec: &Spec) -> Option<Limits> {
-        // `none` is no number.
+        // `none` is not a number.
         let cpus = spec.get("cpus").and_then(|value| value.parse().ok());
         let burst = spec.get("burst").and_then(parse_duration);
         let burst = burst.map(|seconds| Nanos((seconds * 1e9).round() as i64));
@@ -21,7 +21,7 @@ impl Limits {
         any.then_some(Limits { cpus, burst, memory })
     }
 
-    /// What differs from the limits of the probe's own cgroup, as it sees them.
+    /// The difference from the limits of the probe's own cgroup, as the probe reads them.
     pub(super) fn fault(&self, found: &Limits) -> Option<String> {
         let told = |what: &str, asked: &dyn std::fmt::Display, found: Option<String>| {
             let found = found.unwrap_or("none".into());
@@ -34,8 +34,8 @@ impl Limits {
             return Some(match found.cpus {
                 Some(_) => what,
                 None => format!(
-                    "{what}: a runtime must obey `linux.resources.cpu`, and an ordinary user's needs cgroup v2 with \
-                     its cpu controller delegated (`Delegate=cpu`)"
+                    "{what}: the runtime must obey `linux.resources.cpu`; an ordinary user's needs cgroup v2 with \
+                     the cpu controller delegated (`Delegate=cpu`)"
                 ),
             });
         }
@@ -45,13 +45,13 @@ impl Limits {
             let what =
                 told("CPU burst", &burst, found.burst.filter(|own| own.0 > 0).map(|own| own.to_string()))?;
             return Some(match found.burst {
-                // The kernel has the file, so it was left at nothing.
+                // The kernel has the file, so the runtime did not set it.
                 Some(_) => {
                     format!(
-                        "{what}: the runtime left it out; give one that sets it, as runc does from 1.2 on (`bin=PATH`)"
+                        "{what}: the runtime left it out; use one that sets it, such as runc 1.2 or newer (`bin=PATH`)"
                     )
                 }
-                None => format!("{what}: this kernel has none, Linux from 5.14 on has"),
+                None => format!("{what}: this kernel has no bursts, which need Linux 5.14"),
             });
         }
         // Memory is counted in whole pages.
@@ -64,26 +64,26 @@ impl Limits {
     }
 }
 
-/// The limit on CPU time that a subject is to set itself, if it can be one.
+/// The CPU limit that a subject is to set itself, if it can be set.
 pub fn cpu_limit(spec: &Spec) -> Result<Option<CpuLimit>, Unavailable> {
     let Some(Limits { cpus, burst, .. }) = Limits::of(spec) else { return Ok(None) };
     let Some(cpus) = cpus else {
         return match burst {
-            Some(_) => Err(Unavailable::because("a burst is saved from a quota, and there is none")
-                .with_remedy("give `cpus` too, as in `cpus=0.5,burst=20ms`")),
+            Some(_) => Err(Unavailable::because("`burst` needs a quota to save from, and there is none")
+                .with_remedy("add `cpus`, as in `cpus=0.5,burst=20ms`")),
             None => Ok(None),
         };
     };
     let limit = CpuLimit::new(cpus, burst);
     if let Some(burst) = limit.burst_us.filter(|burst| *burst > limit.quota_us) {
         let (burst, quota) = (Nanos(burst as i64 * 1000), Nanos(limit.quota_us as i64 * 1000));
-        let reason = format!("the kernel takes no burst of {burst} with a quota of {quota}");
+        let reason = format!("the kernel does not allow a burst of {burst} with a quota of {quota}");
         return Err(Unavailable::because(reason).with_remedy(format!("`burst={}us` or less", limit.quota_us)));
     }
     Ok(Some(limit))
 }
 
-/// Where cgroups go whose CPU time is limited; why there can be none.
+/// The places for cgroups with a CPU limit, or why there can be none.
 pub fn cpu_cgroups() -> Result<CgroupPlan, Unavailable> {
     CgroupPlan::here()
         .map_err(|error| Unavailable::because(format!("cannot find the cgroups: {error}")))?
@@ -97,11 +97,11 @@ pub fn refused(error: &StepError) -> Failure {
         libc::EPERM | libc::EACCES | libc::EROFS => (FailureClass::Permission, "run as root"),
         libc::EINVAL | libc::ERANGE => (
             FailureClass::Unsupported,
-            "the kernel takes no such limit: ask for less, and for no more than the cgroup that dunnage is in has",
+            "the kernel does not allow this limit: lower it, at most to that of dunnage's own cgroup",
         ),
         libc::ENOENT => (
             FailureClass::Unsupported,
-            "the cgroup has no such file: the cpu controller is missing there, or the kernel is older than bursts (5.14)",
+            "the cgroup does not have this file: its cpu controller is missing, or the kernel is older than 5.14 (for bursts)",
         ),
         _ => (FailureClass::Environment, "`dunnage doctor` says more about this machine's cgroups"),
     };
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(limit("x:memory=64MiB").unwrap(), None);
         assert_eq!(limit("x:cpus=0.1,burst=10ms").unwrap().unwrap().burst_us, Some(10_000));
         let why = limit("x:burst=20ms").unwrap_err();
-        assert!(why.remedy.unwrap().contains("give `cpus` too"));
+        assert!(why.remedy.unwrap().contains("add `cpus`"));
         let why = limit("x:cpus=0.1,burst=20ms").unwrap_err();
         assert!(why.reason.contains("with a quota of 10"), "{}", why.reason);
     }
@@ -162,7 +162,7 @@ mod tests {
         let of = |errno| refused(&StepError { step: "limit", path: "/c/cpu.max".into(), errno });
         for (errno, class, hint) in [
             (libc::EACCES, FailureClass::Permission, "run as root"),
-            (libc::EINVAL, FailureClass::Unsupported, "ask for less"),
+            (libc::EINVAL, FailureClass::Unsupported, "lower it"),
             (libc::ENOENT, FailureClass::Unsupported, "controller"),
             (libc::EIO, FailureClass::Environment, "doctor"),
         ] {

@@ -1,6 +1,6 @@
-//! Subjects: where the work runs. A kind of subject is one file and one line in `KINDS`; no kind
-//! names an experiment. What is common to all that are started through a command line is in
-//! `client`, what a run lends to its subjects is in `context`, containers as handles are in `container`.
+//! Subjects: where the work runs. A kind of subject is one file and one line in `KINDS`; no kind names an
+//! experiment. What all subjects with a command line have in common is in `client`, what a run gives to its
+//! subjects in `context`, containers as handles in `container`.
 
 mod account;
 mod addresses;
@@ -54,11 +54,11 @@ use crate::units::{Nanos, Stamp};
 /// CPU time of one launch, or of one entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cpu {
-    /// Of the command and all that descends from it.
+    /// Of the command and all its descendants.
     pub client: Nanos,
-    /// Of daemons and all that they started.
+    /// Of daemons and everything that they started.
     pub engine: Nanos,
-    /// Processes seen.
+    /// Number of processes seen.
     pub processes: i64,
 }
 
@@ -77,15 +77,14 @@ pub struct Launch {
     pub spawned: Stamp,
     /// When its end was reported.
     pub returned: Stamp,
-    /// When its last process, mount and cgroup was away.
+    /// When its last process, mount and cgroup had disappeared.
     pub gone: Stamp,
-    /// Ends of the steps of the command that can be told apart, in order, by name; none where it is
-    /// seen from outside only.
+    /// Ends of the steps of the command, by name and in order; empty where it is only seen from outside.
     pub parts: Vec<(&'static str, Stamp)>,
-    /// How long the first look for remains took: what vanished during it counts as gone when the
-    /// command returned.
+    /// How long the first look for remains took: what disappeared during it counts as gone when the command
+    /// returned.
     pub look: Nanos,
-    /// What the probe said from inside.
+    /// What the probe reported from inside.
     pub message: Message,
     /// CPU time, or why there is none.
     pub cpu: Result<Cpu, String>,
@@ -93,45 +92,45 @@ pub struct Launch {
     pub treatment: Vec<(&'static str, String)>,
 }
 
-/// What a subject is made of: recorded with the run, shown by `list`.
+/// What a subject consists of: recorded with the run, shown by `list`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Facts {
     /// Its programs.
     pub components: Vec<Component>,
     /// The OCI runtime that does the work, where one does.
     pub runtime: Option<String>,
-    /// More that a reader needs: storage driver, cgroup driver, uptime of the daemon.
+    /// Other facts for a reader: storage driver, cgroup driver, uptime of the daemon.
     pub notes: Vec<(&'static str, String)>,
 }
 
-/// What can be said of a subject once its programs are found.
+/// The description of a subject once its programs are found.
 #[derive(Debug, Clone)]
 pub struct Description {
-    /// What it was asked to be.
+    /// Its specification.
     pub spec: Spec,
-    /// What it is made of.
+    /// What it consists of.
     pub facts: Facts,
     /// What it can do.
     pub offers: &'static [Need],
-    /// What it can make beside containers.
+    /// What it can make other than containers.
     pub makes: &'static [Offer],
-    /// Whether ports of its containers can be had at the host.
+    /// Whether ports of its containers can be published at the host.
     pub publishes_ports: bool,
     /// What the probe must find inside.
     pub expected: Expected,
 }
 
 impl Description {
-    /// Of a subject that starts containers, one launch each, and makes nothing else.
+    /// A subject that starts containers, one launch each, and makes nothing else.
     fn new(spec: &Spec, facts: Facts, expected: Expected) -> Description {
         let offers = &[Need::Launch, Need::Work];
         Description { spec: spec.clone(), facts, offers, makes: &[], publishes_ports: false, expected }
     }
 }
 
-/// Something that can start a container, or stands in for one.
+/// Something that can start a container, or a substitute for one.
 pub trait Subject: Send + Sync {
-    /// What can be said of it.
+    /// Its description.
     fn about(&self) -> &Description;
     /// The verbs of a container that is about to be made, for [`Container::create`].
     fn verbs<'a>(&'a self, draft: Draft<'a>) -> Result<Box<dyn Verbs + 'a>, Abort>;
@@ -139,33 +138,33 @@ pub trait Subject: Send + Sync {
     fn pieces(&mut self) -> Option<&mut dyn Apart> {
         None
     }
-    /// Makes what all launches share: image, bundle. Called once before the first launch; what it made goes with the
-    /// subject, except images, which are a labelled cache.
+    /// Makes what all launches share: image, bundle. Called once before the first launch; what it made is
+    /// removed with the subject, except images, which are a labelled cache.
     fn prepare(&mut self, run: &RunContext) -> Result<(), Abort>;
-    /// Starts the probe once with this order, waits until all of it is gone, and checks the treatment.
-    /// Leaves nothing behind, whatever it returns.
+    /// Starts the probe once with this order, waits until the launch is completely gone, and checks the
+    /// treatment. Leaves nothing behind, also when it fails.
     fn fulfil(&mut self, order: Order<'_>, run: &RunContext) -> Result<Launch, Abort>;
     /// Starts the probe, which ends at once.
     fn launch(&mut self, run: &RunContext) -> Result<Launch, Abort> {
         self.fulfil(Task::Start.into(), run)
     }
-    /// Starts the probe, which works; what came of it stands in its message.
+    /// Starts the probe, which works; its message has the result.
     fn work(&mut self, work: &Work, run: &RunContext) -> Result<Launch, Abort> {
         self.fulfil(work.into(), run)
     }
-    /// Makes one of these for this run, which holds it.
+    /// Makes one of these for this run, which owns it.
     fn make(&self, wish: Wish<'_>, run: &RunContext) -> Result<Held<Made>, Abort> {
         let _ = run;
         Err(resources::not_made(&self.about().spec, wish.offer()).into())
     }
-    /// Removes one that it made for a run, as after a kill; fine where that has none of this name.
+    /// Removes one that it made for a run, for instance after a kill; finding none of this name is fine.
     fn unmake(&self, offer: Offer, name: &str, run: &str) -> Result<Found, Failure> {
         let _ = (name, run);
         Err(resources::not_made(&self.about().spec, offer))
     }
-    /// Removes the instance with this name and whatever is left of it, as after a kill.
+    /// Removes the instance with this name and everything left of it, for instance after a kill.
     fn remove(&self, name: &str) -> Result<Found, Failure>;
-    /// Whether its time passes on the kernel's clock; scripted ones have their own.
+    /// Whether it is timed by the kernel's clock; scripted subjects have their own.
     fn has_a_clock(&self) -> bool {
         true
     }
@@ -173,13 +172,13 @@ pub trait Subject: Send + Sync {
 
 /// A kind of subject.
 pub struct Kind {
-    /// What can be said of it without a machine: its name, layer and keys.
+    /// Its declaration, which needs no machine: name, layer and keys.
     pub declared: &'static kinds::Kind,
-    /// What a run without `-s` takes where it works: as a person who just installed it would start it.
+    /// What a run without `-s` measures where it works: defaults as in a fresh installation.
     pub as_installed: &'static [&'static str],
-    /// The same with the differences between engines taken away.
+    /// The same without the differences between engines.
     pub equalised: &'static [&'static str],
-    /// Finds its programs and makes a subject of a checked specification.
+    /// Finds its programs and makes a subject from a checked specification.
     pub build: Build,
     /// Removes what killed runs left with it.
     pub sweep: Sweep,
@@ -196,23 +195,23 @@ impl std::ops::Deref for Kind {
 /// Finds the programs of a kind and makes a subject.
 pub type Build = fn(&Spec, &Place) -> Result<Box<dyn Subject>, Unavailable>;
 
-/// Removes what is ours in a kind's programs and places and belongs to no run that is alive, and says
-/// what that was.
+/// Removes what dunnage made in a kind's programs and places and no living run owns, and says what that was.
 pub type Sweep = fn(&Place, Broom) -> Vec<String>;
 
-/// What a sweep takes, and whether it takes it or only says what it would.
+/// What a sweep removes, and whether it removes it or only reports it.
 #[derive(Debug, Clone, Copy)]
 pub struct Broom {
-    /// Whether it takes what killed runs left.
+    /// Whether to remove what killed runs left.
     pub containers: bool,
-    /// Whether it takes what runs share, such as images; only where nobody runs.
+    /// Whether to remove what runs share, such as images; only where no run is alive.
     pub shared: bool,
-    /// Whether it removes nothing.
+    /// Whether to remove nothing.
     pub dry: bool,
 }
 
 impl Broom {
-    /// What it says of something that it removes so, or could not. What went in between is another sweep's to tell.
+    /// The message about one thing that it removes, or could not. What disappeared meanwhile is another
+    /// sweep's to report.
     pub fn take<E: fmt::Display>(
         self,
         what: impl fmt::Display,
@@ -229,12 +228,12 @@ impl Broom {
     }
 }
 
-/// The sweep of a kind that leaves nothing with anybody.
+/// The sweep of a kind that leaves nothing behind.
 fn leaves_nothing(_: &Place, _: Broom) -> Vec<String> {
     Vec::new()
 }
 
-/// Every kind of subject, the nearest to the kernel first.
+/// Every kind of subject, nearest to the kernel first.
 pub static KINDS: &[&Kind] = &[
     &bare::KIND,
     &floor::KIND,
@@ -248,7 +247,7 @@ pub static KINDS: &[&Kind] = &[
     &fake::KIND,
 ];
 
-/// The kinds that people are told about.
+/// The kinds that users see.
 pub fn shown_kinds() -> impl Iterator<Item = &'static Kind> {
     KINDS.iter().copied().filter(|kind| kind.name != kinds::FAKE.name)
 }

@@ -1,5 +1,5 @@
-//! OCI runtimes, called with a bundle as an engine would call them: `crun`, `runc`, `youki`, and
-//! `runsc`, gVisor's, which runs the container on a kernel of its own.
+//! OCI runtimes, called with a bundle as an engine would call them: `crun`, `runc`, `youki`, and gVisor's
+//! `runsc`, which runs the container on its own kernel.
 
 mod verbs;
 
@@ -46,27 +46,29 @@ const fn kind(
     Kind { declared, as_installed, equalised: &[], build, sweep }
 }
 
-/// How a runtime gets here that is not.
+/// How to install a missing runtime.
 fn remedy(runtime: &str) -> String {
     match runtime {
-        "youki" => "install a release of youki, or `cargo install youki --no-default-features --features v1,v2,seccomp`, \
-                    for which the package `libseccomp-dev` is needed"
+        "youki" => "install a release of youki, or run `cargo install youki --no-default-features --features v1,v2,seccomp`, \
+                    which needs the package `libseccomp-dev`"
             .into(),
-        "runsc" => "install a release of gVisor, or `go install gvisor.dev/gvisor/runsc@VERSION` with a version of its branch `go`".into(),
+        "runsc" => "install a release of gVisor, or run `go install gvisor.dev/gvisor/runsc@VERSION` with a version of its branch `go`".into(),
         packaged => format!("install the package `{packaged}`"),
     }
 }
 
 struct Oci {
     about: Description,
-    /// An ordinary user's runtime keeps its notes in our own directory, since its default one is root's.
+    /// An ordinary user's runtime keeps its state in a directory of dunnage's, since the default one is
+    /// root's.
     client: Client,
     limit: Option<CpuLimit>,
     /// The bundle of launches.
     bundle: Option<Held<Bundle>>,
-    /// Somebody else's image, and a root like it for launches of the probe alone, which writes nothing.
+    /// The image not made by dunnage, and a writable root made from it for launches of the probe alone, which
+    /// writes nothing.
     image: Option<(roots::Root, Fresh)>,
-    /// Where an ordinary user's runtime keeps its notes, which newer versions of crun do not clear.
+    /// Where an ordinary user's runtime keeps its state, which newer versions of crun do not clear.
     notes: Option<PathBuf>,
 }
 
@@ -83,9 +85,9 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     let rootless = raw::user_and_group().0 != 0;
     let limit = limits::cpu_limit(spec)?;
     if rootless && limit.is_some() {
-        // Without delegation it may make no cgroup, and goes on without one.
+        // Without delegation it cannot make a cgroup, and continues without one.
         return Err(Unavailable::because(
-            "an ordinary user's runtime is given no cgroup that it could limit",
+            "an ordinary user's runtime has no cgroup to limit",
         )
         .with_remedy("run as root"));
     }
@@ -104,8 +106,8 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
         limits: Limits::of(spec),
         ..Expected::container()
     };
-    // gVisor and youki filter the system calls of the first process only, so one that enters is not
-    // treated as asked.
+    // gVisor and youki filter only the system calls of the first process, so a process that enters would not
+    // have the treatment asked for.
     let enters_unfiltered = ["runsc", "youki"].contains(&&*spec.name) && spec.get("seccomp") != Some("off");
     let offers = if enters_unfiltered { &[Need::Launch, Need::Work][..] } else { &Need::CONTAINER };
     let makes = &[Offer::Image];
@@ -126,8 +128,8 @@ fn build(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     }))
 }
 
-/// What the bundle asks for and gVisor gives only when its own options say so too: the capability for
-/// raw sockets, the system call filter, and loopback in a network without a way out.
+/// What the bundle asks for but gVisor grants only with its own options: the capability for raw sockets, the
+/// system call filter, and loopback in a network without a way out.
 fn gvisor_options(rootless: bool) -> Vec<String> {
     let mut options = ["--network=none", "--net-raw", "--oci-seccomp"].map(str::to_owned).to_vec();
     if rootless {
@@ -136,8 +138,8 @@ fn gvisor_options(rootless: bool) -> Vec<String> {
     options
 }
 
-/// The directory in which an ordinary user's runtime keeps its notes; only while it is empty, since
-/// what is in it is not known to be ours to remove.
+/// The state directory of an ordinary user's runtime; removed only while it is empty, since what is in it may
+/// not be dunnage's.
 fn sweep(place: &Place, broom: Broom, runtime: &str) -> Vec<String> {
     if broom.containers && !broom.dry {
         forget_cache(&place.state.join(runtime));
@@ -145,7 +147,7 @@ fn sweep(place: &Place, broom: Broom, runtime: &str) -> Vec<String> {
     Vec::new()
 }
 
-/// Newer versions of crun keep the filters that they compiled beside their notes.
+/// Newer versions of crun keep compiled filters in their state directory.
 fn forget_cache(notes: &Path) {
     let _ = std::fs::remove_dir_all(notes.join(".cache"));
     let _ = std::fs::remove_dir(notes);
@@ -156,8 +158,8 @@ fn name_of(directory: &Path) -> String {
 }
 
 impl Oci {
-    /// The bundle's description; `name` is the cgroup's and the host's. With somebody else's image, it holds what that asks
-    /// for, and the probe is laid into it.
+    /// The bundle's `config.json`; `name` is that of the cgroup and the host. With an image not made by
+    /// dunnage it has that image's settings, and the probe is mounted into it.
     fn config(&self, run: &RunContext, name: &str, order: Order<'_>) -> Value {
         let arguments = order.words(self.about.expected.detail());
         let mut all = config::like_docker(&arguments, "dunnage", &format!("/dunnage/{name}"));
@@ -178,7 +180,7 @@ impl Oci {
         }
         let (user, group) = raw::user_and_group();
         if user != 0 {
-            // The runtime may make no cgroup, and goes on only where the choice is its own.
+            // The runtime cannot make a cgroup here, and continues only if the path is its own choice.
             all["linux"].as_object_mut().and_then(|linux| linux.remove("cgroupsPath"));
             config::add_user_namespace(&mut all, (user, group), 1);
         }
@@ -196,7 +198,7 @@ impl Oci {
         all
     }
 
-    /// A bundle around a root that is there already; `name` is the container's for the kernel.
+    /// A bundle around an existing root; `name` is the container's for the kernel.
     fn bundle_around(
         &self,
         directory: &Path,
@@ -209,7 +211,7 @@ impl Oci {
             .or_environment("cannot make a bundle")
     }
 
-    /// A root of its own for what a program may write.
+    /// A private, writable root.
     fn fresh(&self, run: &RunContext) -> Result<Fresh, Abort> {
         match &self.image {
             Some((image, _)) => Fresh::over(&image.path, run),
@@ -221,8 +223,8 @@ impl Oci {
         self.bundle.as_deref().expect("`prepare` makes the bundle before any launch")
     }
 
-    /// Removes what is left of a container; one that was struck down before the runtime wrote down what it made has
-    /// cgroups that the runtime does not know of.
+    /// Removes what is left of a container. If the runtime was killed before it recorded its state, the
+    /// container's cgroups are unknown to it.
     fn discard(&self, name: &str, cgroup: &str) -> Result<Found, Failure> {
         let removed = self.remove(name);
         super::floor::remove_cgroups(cgroup);
@@ -295,11 +297,11 @@ impl Subject for Oci {
         let name = run.next_name();
         let (bundle_name, directory) = (name_of(bundle.directory()), bundle.directory().to_string_lossy());
         let program = self.client.program(&["run", "--bundle", &directory, &name])?;
-        // youki begins to listen for the end of the container after it has started it, and waits for ever
-        // for one that was quicker.
+        // youki starts to wait for the end of the container after it has started it, and waits forever if the
+        // container has already ended.
         let program =
             if self.about.spec.name == "youki" { program.keeping_ends_of_children() } else { program };
-        // It is started here by its path; an own build may be a script around the program.
+        // `bin` may be a script around the program; here the program's own path is checked.
         let expected = &self.about.expected;
         let call = Call { bundle: Some(&bundle_name), ..Call::new(&name, expected, order) };
         let launch = || client::launch(run, &program, &call);
@@ -307,7 +309,7 @@ impl Subject for Oci {
     }
 
     fn remove(&self, name: &str) -> Result<Found, Failure> {
-        // With `--force` a runtime is silent about one that is not there.
+        // With `--force` a runtime does not say that the container does not exist.
         let found = Found::when(self.client.insist(&["state", name]).is_ok());
         match self.client.insist(&["delete", "--force", name]) {
             Err(why)

@@ -1,4 +1,4 @@
-//! Podman through its command line or its API: what is particular to an engine without a daemon.
+//! Podman through its command line or its API: what is specific to an engine without a daemon.
 
 use std::path::PathBuf;
 
@@ -20,19 +20,19 @@ pub static KIND: Kind = Kind {
     sweep,
 };
 
-/// Podman's own service, asked by dunnage itself.
+/// Podman's own service, with dunnage as the client.
 fn over_api(spec: &Spec, place: &Place) -> Result<Box<dyn Subject>, Unavailable> {
     if spec.get("rootless").is_some() {
         return Err(Unavailable::because(
-            "`client=api` serves whoever starts dunnage, and `rootless` names another user",
+            "`client=api` runs podman as the user who starts dunnage, and `rootless` names another one",
         )
-        .with_remedy("leave `rootless` away and start dunnage as that user, or choose `client=cli`"));
+        .with_remedy("leave out `rootless` and start dunnage as that user, or choose `client=cli`"));
     }
     api::of_program(find(spec)?, place, limits_to_ask_for())
 }
 
-/// Root's own podman, or that of the user who we are; and that of every user whose storage we loaded an
-/// image into. Of a user who is gone, the storage is too.
+/// Sweeps the current user's podman, and as root that of every user whose storage has an image from dunnage.
+/// The storage of a deleted user is gone too.
 fn sweep(place: &Place, broom: Broom) -> Vec<String> {
     let mut told = engine::sweep(find(&Spec::plain("podman")), broom);
     let users = std::fs::read_dir(engine::users_with_images(&place.state)).into_iter().flatten().flatten();
@@ -40,14 +40,14 @@ fn sweep(place: &Place, broom: Broom) -> Vec<String> {
     for user in users.filter(|user| Login::exists(user)) {
         let found = find(&Spec::plain("podman").with(&[("rootless", &user)]));
         if let Err(why) = &found {
-            told.push(format!("could not look into the images of `{user}`: {}", why.reason));
+            told.push(format!("cannot list the images of `{user}`: {}", why.reason));
         }
         told.extend(engine::sweep(found, broom));
     }
     told
 }
 
-/// Finds podman and asks it what it is.
+/// Finds podman and asks for its facts.
 pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
     let mut client = Client::of(program(spec, "podman", "install the package `podman`")?);
     client.login = spec.get("rootless").map(Login::of).transpose()?.flatten();
@@ -97,7 +97,7 @@ pub fn find(spec: &Spec) -> Result<Engine, Unavailable> {
     })
 }
 
-/// What podman says of itself, and what it complains about meanwhile.
+/// The answer of `podman info`, and its complaints on standard error.
 pub(super) fn info(client: &Client) -> Result<(Value, String), Unavailable> {
     let (answer, words) =
         client.words(&["info", "--format", "json"]).map_err(|why| match std::env::var("HOME") {
@@ -105,11 +105,11 @@ pub(super) fn info(client: &Client) -> Result<(Value, String), Unavailable> {
             _ => why,
         })?;
     let info = serde_json::from_str(&answer)
-        .map_err(|error| Unavailable::because(format!("`podman info` answered nonsense: {error}")))?;
+        .map_err(|error| Unavailable::because(format!("cannot parse the answer of `podman info`: {error}")))?;
     Ok((info, words))
 }
 
-/// Says what to do where podman cannot look into the home directory, in which it expects its settings.
+/// Adds a remedy where podman cannot read the home directory, where it looks for its settings.
 fn with_remedy_for_home(why: Unavailable, home: &str) -> Unavailable {
     let settings = why.reason.contains(&format!("{home}/.config/containers"));
     let closed = ["permission denied", "not a directory"].iter().any(|words| why.reason.contains(words));
@@ -121,8 +121,8 @@ fn with_remedy_for_home(why: Unavailable, home: &str) -> Unavailable {
     why
 }
 
-/// Refuses a user for whom podman maps nobody but the user: most images need more, and an engine
-/// that was not set up for users is not what was asked for.
+/// Refuses a user without subordinate ids: most images need more than one id, and a rootless engine that is
+/// not set up is not what was asked for.
 fn check_mapping(user: &str, info: &Value, words: &str) -> Result<(), Unavailable> {
     let sizes = |kind: &str| -> u64 {
         let ranges = info.pointer(&format!("/host/idMappings/{kind}")).and_then(Value::as_array);
@@ -133,7 +133,7 @@ fn check_mapping(user: &str, info: &Value, words: &str) -> Result<(), Unavailabl
     }
     let said = if words.is_empty() { String::new() } else { format!(": {words}") };
     Err(Unavailable::because(format!(
-        "podman has no subordinate user and group ids for `{user}` and maps only the user's own{said}"
+        "podman has no subordinate user and group ids for `{user}`, so it maps only the user's own{said}"
     ))
     .with_remedy({
         let first = first_free_id(["/etc/subuid", "/etc/subgid"].map(|path| std::fs::read_to_string(path).unwrap_or_default()));
@@ -144,7 +144,7 @@ fn check_mapping(user: &str, info: &Value, words: &str) -> Result<(), Unavailabl
     }))
 }
 
-/// The first id after all that these lists of `user:first:count` give away.
+/// The first id after all ranges in these lists of `user:first:count`.
 fn first_free_id(lists: [String; 2]) -> u64 {
     let end = |line: &str| {
         let mut fields = line.split(':').skip(1).map(|field| field.trim().parse::<u64>());
@@ -153,15 +153,15 @@ fn first_free_id(lists: [String; 2]) -> u64 {
     lists.iter().flat_map(|list| list.lines().filter_map(end)).fold(100_000, u64::max)
 }
 
-/// Network backends lie beside podman's other helpers, not on the search path.
+/// Network backends are installed with podman's other helpers, not on the search path.
 fn library_program(name: &str) -> Option<PathBuf> {
     let places = ["/usr/lib/podman", "/usr/libexec/podman", "/usr/local/libexec/podman"];
     places.iter().map(|place| PathBuf::from(place).join(name)).find(|path| path.is_file())
 }
 
 /// Podman raises the limits of open files and processes by default, which fails for root without
-/// CAP_SYS_RESOURCE. There the limits in force are asked for instead; for processes no more than
-/// the kernel has ids, to which podman lowers its own limit before it calls the runtime.
+/// CAP_SYS_RESOURCE. There dunnage requests the limits in force instead; for processes at most the kernel's
+/// number of ids, to which podman lowers its own limit before it calls the runtime.
 pub fn limits_to_ask_for() -> Vec<(&'static str, u64)> {
     let is_root = crate::sys::raw::user_and_group().0 == 0;
     if !is_root || limits::may_be_raised() {

@@ -1,6 +1,6 @@
-//! What lies with subjects and outlives a process: containers, networks, volumes, images. What each subject makes it says in
-//! `makes`; how a record becomes the subject that can remove it stands here. A subject in a private daemon needs none of
-//! this after a kill: with the daemon goes all that it holds.
+//! Resources of subjects that outlive a process: containers, networks, volumes, images. `makes` says which
+//! ones a subject makes; the code that turns a record into the subject that can remove it is here. A subject
+//! in a private daemon needs none of this after a kill: everything disappears with the daemon.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ use crate::sys::{clock, process};
 /// All of them.
 pub(crate) static KINDS: &[&Kind] = &[&CONTAINER, &NETWORK, &VOLUME, &IMAGE];
 
-/// Something that a subject can make beside containers.
+/// Something that a subject can make other than containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offer {
     /// A network that its containers can join.
     Network,
     /// A named volume.
     Volume,
-    /// An image of layers of ours.
+    /// An image with layers made by dunnage.
     Image,
 }
 
@@ -42,19 +42,19 @@ impl Offer {
     }
 }
 
-/// What is asked of a subject beside containers.
+/// A request to a subject for something other than a container.
 #[derive(Debug, Clone, Copy)]
 pub enum Wish<'a> {
     /// A network.
     Network,
     /// A named volume.
     Volume,
-    /// An image around this executable, with files of these paths and sizes in each layer, the lowest first.
+    /// An image with this executable, and files with these paths and sizes in each layer, lowest first.
     Image(&'a [u8], &'a [Vec<(String, u64)>]),
 }
 
 impl Wish<'_> {
-    /// What it is a wish for.
+    /// The offer that fulfils it.
     pub fn offer(self) -> Offer {
         match self {
             Wish::Network => Offer::Network,
@@ -64,19 +64,19 @@ impl Wish<'_> {
     }
 }
 
-/// What came of a wish.
+/// The result of a wish.
 #[derive(Debug)]
 pub enum Made {
     /// Something that the engine knows by this name.
     Named(String),
     /// A network.
     Network(Joint),
-    /// An image as the directory `rootfs` in this one.
+    /// An image, as the directory `rootfs` in this one.
     Directory(PathBuf),
 }
 
 impl Made {
-    /// What a container is told of the network that it is to join, where this is one.
+    /// What a container needs to know to join it, if it is a network.
     pub fn joint(&self) -> Option<Joint> {
         match self {
             Made::Network(joint) => Some(joint.clone()),
@@ -85,16 +85,16 @@ impl Made {
     }
 }
 
-/// A network, as containers know it that join it.
+/// A network, as containers that join it know it.
 #[derive(Debug, Clone)]
 pub struct Joint {
     /// Its name.
     pub(super) name: String,
-    /// The bridge, where nobody else keeps it: it goes with the last container.
+    /// The bridge, where no engine keeps it: it disappears with the last container.
     pub(super) bridge: Option<Arc<Bridge>>,
 }
 
-/// A container, or whatever stands in its place.
+/// A container, or a subject's substitute for one.
 static CONTAINER: Kind = Kind {
     name: "container",
     goes: Goes::AfterClients,
@@ -124,7 +124,7 @@ fn unmake(offer: Offer, record: &Record, scope: &Scope<'_>) -> Result<Found, Str
     subject(record, scope)?.unmake(offer, &record.id, scope.run).map_err(|failure| failure.to_string())
 }
 
-/// A container of this name that is about to be made by the subject with this specification.
+/// The record of a container with this name that this subject is about to make.
 pub fn container(subject: &impl Display, name: &str) -> Record {
     of_subject(&CONTAINER, subject, name)
 }
@@ -147,7 +147,7 @@ fn spec(record: &Record) -> Result<Spec, String> {
 
 fn look(record: &Record, scope: &Scope<'_>) -> Result<Look, String> {
     if !["dunnage-", "dunnage.local/"].iter().any(|prefix| record.id.starts_with(prefix)) {
-        return Ok(Look::Foreign("its name is not one of ours".into()));
+        return Ok(Look::Foreign("its name is not one of dunnage's".into()));
     }
     let spec = spec(record)?;
     let private = |address: &str| {
@@ -163,7 +163,7 @@ fn subject(record: &Record, scope: &Scope<'_>) -> Result<Box<dyn Subject>, Strin
     (kind.build)(&spec, scope.place).map_err(|why| why.reason)
 }
 
-/// An image that no other run has, not even one with the same layers.
+/// An image of this run alone, even if another run has one with the same layers.
 pub(super) fn layered<'a>(
     executable: &'a [u8],
     layers: &[Vec<(String, u64)>],
@@ -173,8 +173,8 @@ pub(super) fn layered<'a>(
     Image::of_layers(executable, &tag, layers)
 }
 
-/// Writes an image as an archive, has it loaded for this subject, and removes the archive. How long that takes is told of
-/// the fat one.
+/// Writes an image as an archive, has this subject load it, and removes the archive. For the image `fat` it
+/// reports how long that took.
 pub(super) fn load_image(
     image: &Image<'_>,
     spec: &Spec,
@@ -197,7 +197,7 @@ pub(super) fn load_image(
         write()
             .map_err(|error| format!("cannot write the image to `{}`: {error}", archive.display()))
             .and_then(|()| load(&archive))
-            .or_environment(format_args!("{} does not take the image", spec.name))?;
+            .or_environment(format_args!("{} cannot load the image", spec.name))?;
         Ok(())
     });
     drop(loaded?);
@@ -207,9 +207,9 @@ pub(super) fn load_image(
     Ok(())
 }
 
-/// What a subject says that does not make such things.
+/// The failure of a subject that does not make such things.
 pub(super) fn not_made(spec: &Spec, offer: Offer) -> Failure {
-    Failure::new(FailureClass::Unsupported, format!("{spec} makes no {}", offer.name()))
+    Failure::new(FailureClass::Unsupported, format!("{spec} cannot make {}s", offer.name()))
 }
 
 /// An image without an engine: its root on disk.

@@ -1,9 +1,9 @@
-//! The image's root on disk, for subjects that need no engine: `small`, which every session unpacks;
-//! `fat`, which is made when somebody asks for it; or anybody's image, exported by an engine that holds
-//! it. The last two stay, as a cache that `sweep` removes.
+//! The image's root on disk, for subjects that need no engine: `small`, which every session unpacks; `fat`,
+//! which is made when it is first asked for; or any other image, exported by an engine that holds it. The
+//! last two stay as a cache that `sweep` removes.
 //!
-//! What runs in an image may write to its root, and the cache is everybody's. So it runs under an overlay, or in a copy,
-//! which goes with the launch: each begins from the same root.
+//! Programs may write to their root, and the cache is shared. So they run on an overlay or in a copy, which
+//! is removed with the launch: each starts from the same root.
 
 use std::path::{Path, PathBuf};
 
@@ -20,22 +20,23 @@ use crate::units::Nanos;
 /// How long copying a root may take.
 const COPYING: Nanos = Nanos::from_millis(600_000);
 
-/// A root on disk. Leave it as it is.
+/// A root on disk, which must not be changed.
 #[derive(Debug, Clone)]
 pub struct Root {
     /// The directory.
     pub path: PathBuf,
-    /// What somebody else's image says of itself; nothing of one of ours, with the probe in it.
+    /// The image's configuration; `None` for dunnage's own images, which contain the probe.
     pub config: Option<Config>,
 }
 
 impl Root {
-    /// Of one of our images.
+    /// The root of one of dunnage's images.
     pub fn ours(path: PathBuf) -> Root {
         Root { path, config: None }
     }
 
-    /// The environment that programs in it get: the image's own, with the search path and the home directory that engines add.
+    /// The environment of programs in it: the image's own, with the search path and the home directory that
+    /// engines add.
     pub fn environment(&self) -> Vec<String> {
         let Some(config) = &self.config else { return vec![PATH_VARIABLE.to_owned()] };
         let mut all = config.environment.clone();
@@ -48,19 +49,19 @@ impl Root {
         all
     }
 
-    /// Where programs in it start.
+    /// The working directory of programs in it.
     pub fn directory(&self) -> &str {
         let own = self.config.as_ref().map(|config| config.directory.as_str());
         own.filter(|directory| !directory.is_empty()).unwrap_or("/")
     }
 }
 
-/// Somebody else's image, where one is asked for.
+/// The image, if it is not one of dunnage's.
 pub fn foreign(spec: &Spec) -> Option<&str> {
     spec.get("image").filter(|name| !["small", fat::NAME].contains(name))
 }
 
-/// The root that a subject asks for, made if it is not there.
+/// The root that a subject asks for, made if it is missing.
 pub fn root(spec: &Spec, run: &RunContext) -> Result<Root, Abort> {
     if let Some(reference) = foreign(spec) {
         return exported(spec, reference, run);
@@ -86,8 +87,8 @@ fn ours(spec: &Spec, run: &RunContext) -> anyhow::Result<PathBuf> {
     Ok(root)
 }
 
-/// The root of an image that an engine holds. Docker is asked first; where podman holds another one under
-/// the same name, that is told.
+/// The root of an image that an engine holds. Docker is asked first; a different image of the same name in
+/// podman is reported.
 fn exported(spec: &Spec, reference: &str, run: &RunContext) -> Result<Root, Abort> {
     let engines = [docker::find(&Spec::plain("docker")), podman::find(&Spec::plain("podman"))];
     let mut lacking = Vec::new();
@@ -104,15 +105,15 @@ fn exported(spec: &Spec, reference: &str, run: &RunContext) -> Result<Root, Abor
     }
     let Some((engine, config)) = holding.first() else {
         let reason = format!(
-            "no engine here holds the image `{reference}` ({}); `docker pull {reference}` or `podman pull \
-             {reference}` gets it; dunnage pulls nothing, since a download is no part of a start",
+            "no engine here holds the image `{reference}` ({}): get it with `docker pull {reference}` or `podman pull \
+             {reference}`; dunnage never pulls images",
             lacking.join("; ")
         );
         return Err(Failure::environment(reason).into());
     };
     if let Some((other, _)) = holding.iter().find(|(_, other)| other.id != config.id) {
         (run.tell)(&format!(
-            "`{}` runs the image `{reference}` of {}, and {} holds another one under that name",
+            "`{}` runs the image `{reference}` of {}; {} holds a different one under that name",
             spec.shown(),
             engine.about.spec,
             other.about.spec
@@ -123,7 +124,7 @@ fn exported(spec: &Spec, reference: &str, run: &RunContext) -> Result<Root, Abor
     Ok(Root { path, config: Some(config) })
 }
 
-/// Refuses what would not run as the engine would run it.
+/// Refuses an image that would not run as it does under an engine.
 fn suits(spec: &Spec, reference: &str, config: &Config) -> Result<(), Failure> {
     let refused = |reason: String| Err(Failure::new(FailureClass::Unsupported, reason));
     if !config.is_for_this_machine() {
@@ -131,26 +132,26 @@ fn suits(spec: &Spec, reference: &str, config: &Config) -> Result<(), Failure> {
     }
     if !config.is_root() {
         return refused(format!(
-            "the image `{reference}` runs as its user `{}`, and `{}` starts programs as root only; an engine can run it",
+            "the image `{reference}` runs as its user `{}`, and `{}` starts programs only as root: use an engine for it",
             config.user, spec.name
         ));
     }
     Ok(())
 }
 
-/// A root that began as another one and may be written to; what was written goes with it. Made as engines make theirs, an
-/// overlay over the other, or a copy where the kernel mounts none here.
+/// A writable root that starts as another one; changes are removed with it. Made in the way of engines, as an
+/// overlay over the other root, or as a copy where the kernel cannot mount an overlay here.
 #[derive(Debug)]
 pub struct Fresh {
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
-    /// Goes before what it is made of.
+    /// Dropped before the directories that it is made of.
     _mount: Option<Held<PathBuf>>,
     _directory: Held<PathBuf>,
 }
 
 impl Fresh {
-    /// One over this root, which stays as it is.
+    /// One made from this root, which does not change.
     pub fn over(root: &Path, run: &RunContext) -> Result<Fresh, Abort> {
         if let Some(fresh) = Fresh::overlay(root, run)? {
             return Ok(fresh);
@@ -162,13 +163,13 @@ impl Fresh {
         Ok(Fresh { path: directory.to_path_buf(), _mount: None, _directory: directory })
     }
 
-    /// None where an ordinary user may not mount it, or the kernel does not on this filesystem.
+    /// `None` where an ordinary user may not mount it, or the kernel cannot on this filesystem.
     fn overlay(root: &Path, run: &RunContext) -> Result<Option<Fresh>, Abort> {
         let directory = run.owner.directory(|own| {
             let [_, upper, _] = container::overlay_directories(own);
             let make = |path: &PathBuf| std::fs::create_dir(path);
             let made = container::overlay_directories(own).iter().try_for_each(make);
-            // The root's own mode is that of the upper directory.
+            // The root's mode comes from the upper directory.
             let made = made.and_then(|()| std::fs::set_permissions(upper, root.metadata()?.permissions()));
             made.or_environment(format_args!("cannot make `{}`", own.display()))?;
             Ok(own.to_owned())
@@ -180,8 +181,8 @@ impl Fresh {
     }
 }
 
-/// Copies a root to a place that is not there yet, owners, links and attributes included; on filesystems
-/// that can, both share their blocks.
+/// Copies a root to a new path, including owners, links and attributes; on filesystems that can, both share
+/// their blocks.
 fn copy(root: &Path, to: &Path) -> Result<(), Failure> {
     let program = on_path("cp").ok_or("`cp` is not installed".to_owned());
     let copied = program.and_then(|program| {
@@ -193,7 +194,7 @@ fn copy(root: &Path, to: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where a mount goes in a root: relative to it, and without links on the way.
+/// The path of a mount in a root: relative to it, without following links.
 pub fn inside(root: &Path, mount: &super::Mount) -> Result<PathBuf, Failure> {
     let (host, inside) = (mount.host.display(), mount.inside.display());
     if !mount.host.exists() {

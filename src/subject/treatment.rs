@@ -1,23 +1,23 @@
-//! Was the subject given what it was asked to give? Compares what the probe read back from inside
-//! with what was asked for, and condenses it into a few facts that are recorded.
+//! Checks that the subject got the treatment it was asked to give: compares what the probe read back from
+//! inside with what was asked for, and reduces it to a few facts that are recorded.
 
 use super::limits::Limits;
 use crate::outcome::{Failure, FailureClass};
 use crate::probe::LIMITS;
 use crate::probe::message::{CgroupInUse, Inside};
 
-/// Whether a namespace is to be the subject's own.
+/// Whether a namespace must be the subject's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Own {
     /// A new one.
     Private,
     /// The host's.
     Host,
-    /// Whatever comes: the person left it to the engine.
+    /// Either: the choice was left to the engine.
     Any,
 }
 
-/// What the network inside is to look like.
+/// The expected network inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
     /// The host's own namespace.
@@ -26,26 +26,26 @@ pub enum Network {
     Loopback,
     /// A namespace with a way out.
     Connected,
-    /// Whatever comes.
+    /// Any of these.
     Any,
 }
 
-/// Whose system calls the probe makes.
+/// Whose kernel serves the probe's system calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernel {
     /// The host's kernel.
     Hosts,
-    /// One that comes with the container. Its namespaces and its `/proc` are its own, so nothing inside
-    /// has an identity that could be compared with the host's.
+    /// A kernel that comes with the container. Its namespaces and `/proc` are its own, so nothing inside has
+    /// an identity that can be compared with the host's.
     Own,
 }
 
-/// Whether a cgroup is to be the subject's own.
+/// Whether a cgroup must be the subject's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cgroup {
-    /// One in which nothing ran before. Not checked where the subject shows its container no cgroup.
+    /// One in which nothing ran before. Not checked where the container cannot see its cgroup.
     Own,
-    /// Whatever comes.
+    /// Any cgroup.
     Any,
 }
 
@@ -60,34 +60,34 @@ pub struct Expected {
     pub user: Own,
     /// The mount namespace.
     pub mount: Own,
-    /// The namespace of inter-process communication.
+    /// The IPC namespace.
     pub ipc: Own,
-    /// The namespace of host names.
+    /// The UTS namespace.
     pub uts: Own,
-    /// The time namespace; stamps of another one cannot be compared.
+    /// The time namespace; stamps from different ones cannot be compared.
     pub time: Own,
     /// The cgroup.
     pub cgroup: Cgroup,
-    /// `PR_GET_NO_NEW_PRIVS`, where it is asked for.
+    /// `PR_GET_NO_NEW_PRIVS`, if asked for.
     pub no_new_privs: Option<u64>,
-    /// `PR_GET_SECCOMP`, where it is asked for.
+    /// `PR_GET_SECCOMP`, if asked for.
     pub seccomp: Option<u64>,
-    /// Effective capabilities, where they are asked for.
+    /// Effective capabilities, if asked for.
     pub capabilities: Option<u64>,
     /// Whose kernel it is.
     pub kernel: Kernel,
-    /// Filesystem types that the root may have; empty for any.
+    /// The allowed filesystem types of the root; empty for any.
     pub root: &'static [&'static str],
-    /// The line with which its user mapping begins, where the mapping is asked for; empty for any.
+    /// The beginning of its user mapping, if one is asked for; empty for any.
     pub user_map: Option<String>,
-    /// The snapshotter that makes its root, where one is asked for.
+    /// The snapshotter that makes its root, if one is asked for.
     pub snapshotter: Option<String>,
-    /// Limits, where any are asked for.
+    /// Limits, if any are asked for.
     pub limits: Option<Limits>,
 }
 
 impl Expected {
-    /// Whatever comes.
+    /// No expectations.
     pub fn anything() -> Expected {
         Expected {
             network: Network::Any,
@@ -109,7 +109,7 @@ impl Expected {
         }
     }
 
-    /// A process that nothing is done to.
+    /// A process that is not isolated in any way.
     pub fn bare() -> Expected {
         Expected {
             network: Network::Host,
@@ -123,7 +123,7 @@ impl Expected {
         }
     }
 
-    /// A container with namespaces of its own, and nothing else that would have been asked for.
+    /// A container with its own namespaces, and no further expectations.
     pub fn container() -> Expected {
         Expected {
             network: Network::Loopback,
@@ -136,23 +136,23 @@ impl Expected {
         }
     }
 
-    /// What the probe is to read back beside what it always does.
+    /// What the probe must read back in addition to the usual.
     pub fn detail(&self) -> Option<&'static str> {
         self.limits.map(|_| LIMITS)
     }
 
-    /// Says what is not as asked, with both values; `host` is what a bare process sees.
+    /// Lists the differences, with both values; `host` is what a bare process sees.
     pub fn check(&self, inside: &Inside, host: &Inside) -> Result<(), Failure> {
         let mut wrong = match self.kernel {
             Kernel::Hosts => self.namespace_faults(inside, host),
             Kernel::Own if inside.has_own_kernel() => Vec::new(),
-            Kernel::Own => vec!["its kernel is the host's, as its namespaces are".to_owned()],
+            Kernel::Own => vec!["its kernel is the host's, and so are its namespaces".to_owned()],
         };
         if self.cgroup == Cgroup::Own
             && self.kernel == Kernel::Hosts
             && is_own_cgroup(inside, host) == Some(false)
         {
-            wrong.push("its cgroup is not its own, others are in it".into());
+            wrong.push("its cgroup is not its own: other processes are in it".into());
         }
         wrong.extend(self.network_fault(inside, host));
         if let Some(asked) = self.seccomp.filter(|asked| *asked != inside.seccomp) {
@@ -169,7 +169,7 @@ impl Expected {
         }
         match inside.root() {
             Some((kind, _)) if !self.root.is_empty() && !self.root.contains(&kind.as_str()) => {
-                wrong.push(format!("its root is on `{kind}` and not on {}", self.root.join(" or ")));
+                wrong.push(format!("its root is on `{kind}`, not on {}", self.root.join(" or ")));
             }
             None if !self.root.is_empty() => wrong.push("its root is not among its mounts".into()),
             _ => {}
@@ -178,7 +178,7 @@ impl Expected {
         if let Some(asked) =
             self.user_map.iter().find(|asked| !asked.is_empty() && map.first() != Some(asked))
         {
-            wrong.push(format!("`{asked}` should begin its user mapping, which is {map:?}"));
+            wrong.push(format!("its user mapping is {map:?} and must begin with `{asked}`"));
         }
         wrong.extend(self.snapshotter.as_ref().and_then(|asked| snapshotter_fault(asked, inside)));
         wrong.extend(self.limits.and_then(|asked| asked.fault(&inside.limits())));
@@ -231,21 +231,22 @@ impl Expected {
     }
 }
 
-/// The snapshotter's name stands in the path from which the root is mounted.
+/// The snapshotter's name is part of the path from which the root is mounted.
 fn snapshotter_fault(asked: &str, inside: &Inside) -> Option<String> {
     let root = inside.mounts.iter().rfind(|line| line.split(' ').nth(4) == Some("/"));
-    let found = root.map_or("nothing that is known", String::as_str);
+    let found = root.map_or("not known", String::as_str);
     (!found.contains(&format!("snapshotter.v1.{asked}/")))
         .then(|| format!("the snapshotter {asked} was asked for and the root is `{found}`"))
 }
 
-/// Whether nothing ran in its cgroup before it; unknown where it sees none, and where the host's are not
-/// known. In the host's cgroup namespace its path tells, in another one the number of the directory that
-/// is the root there.
+/// Whether nothing ran in its cgroup before it; `None` where it cannot see its cgroup or the host's are not
+/// known. In the host's cgroup namespace the path identifies the cgroup, in another one the inode of the root
+/// directory does.
 fn is_own_cgroup(inside: &Inside, host: &Inside) -> Option<bool> {
     let shares_namespace = inside.namespaces.get("cgroup")? == host.namespaces.get("cgroup")?;
     if shares_namespace {
-        // In none of the hierarchies may it be where others are; which are mounted inside is no matter.
+        // It must not be in a used cgroup of any hierarchy; which hierarchies are mounted inside does not
+        // matter.
         let used = |one: &CgroupInUse| inside.path_in(&one.controller) == Some(one.path.as_str());
         return (!host.cgroups_in_use.is_empty()).then(|| !host.cgroups_in_use.iter().any(used));
     }
@@ -255,16 +256,16 @@ fn is_own_cgroup(inside: &Inside, host: &Inside) -> Option<bool> {
     Some(!known.any(|one| one.inode == *inode))
 }
 
-/// Loopback, and the devices that the kernel puts into every new namespace where their modules are
-/// loaded, lead nowhere.
+/// Loopback, and the devices that the kernel adds to every new namespace when their modules are loaded, lead
+/// nowhere.
 fn is_a_way_out(interface: &str) -> bool {
     const FALLBACK_DEVICES: [&str; 9] =
         ["lo", "tunl0", "gre0", "gretap0", "erspan0", "sit0", "ip6tnl0", "ip6gre0", "ip_vti0"];
     !FALLBACK_DEVICES.contains(&interface) && interface != "ip6_vti0"
 }
 
-/// The facts of a treatment that are recorded with its samples: what it was, without the numbers
-/// that differ from launch to launch.
+/// The facts of a treatment that are recorded with its samples, without the numbers that differ from launch
+/// to launch.
 pub fn facts(inside: &Inside, host: &Inside) -> Vec<(&'static str, String)> {
     let owned = |name: &str| match inside.namespaces.get(name) {
         None => "unknown",
@@ -272,8 +273,8 @@ pub fn facts(inside: &Inside, host: &Inside) -> Vec<(&'static str, String)> {
         Some(_) => "private",
     };
     let (root, options) = inside.root().unwrap_or_default();
-    // The host's own interfaces come and go with everybody's containers; only a private network's
-    // are part of the treatment.
+    // The host's own interfaces come and go with other containers; only a private network's are part of the
+    // treatment.
     let network = match owned("net") {
         "private" => format!("private:{}", inside.interfaces.join(",")),
         shared => shared.to_owned(),
@@ -391,7 +392,7 @@ mod tests {
 
     #[test]
     fn a_cgroup_is_its_own_where_nothing_ran_in_it() {
-        // Numbered as Linux does it.
+        // Inode numbers as Linux assigns them.
         let linux = |mut view: Inside| {
             view.namespaces.values_mut().for_each(|inode| *inode += 0xEFFF_FF00);
             view
@@ -409,7 +410,7 @@ mod tests {
             view
         };
         let own = [seen(Some(("pids", 11))), shared("/ours/inner"), shared("/our")];
-        // Seen not at all, or in a hierarchy of which the host knows nothing.
+        // Not seen at all, or in a hierarchy that the host does not know.
         let unknown = [seen(None), seen(Some(("memory", 10))), seen(Some(("", 10)))];
         for (views, expected) in [(&own, "own"), (&unknown, "unknown")] {
             for view in views {

@@ -1,7 +1,7 @@
 //! Why a subject cannot be used here, and what would fix it.
 //!
-//! What code decides by is the cause; the words are for people. Words of programs are looked through for one thing
-//! only: a remedy for what we have met before.
+//! Code branches on the cause; the words are for people. The words of programs are searched for one purpose
+//! only: to find the remedy for a known problem.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -9,25 +9,25 @@ use std::path::Path;
 
 use crate::outcome::{self, Abort, Failure};
 
-/// What keeps a subject from being used, where code goes on differently by it.
+/// Causes that code treats differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// A program of it is not installed.
+    /// One of its programs is not installed.
     NotInstalled,
-    /// A program of it hangs when it is asked.
+    /// One of its programs hangs.
     NoAnswer,
     /// Anything else.
     Other,
 }
 
-/// Why a kind or a runtime cannot be used here, with the remedy where one is known.
+/// Why a kind or a runtime cannot be used here, with a remedy if one is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unavailable {
-    /// What kind of reason that is.
+    /// The cause.
     pub cause: Cause,
-    /// In its own words where it has any, all of them.
+    /// The whole reason, in the program's own words where it has any.
     pub reason: String,
-    /// The same in one line, where the words are a program's output, and the line of it that names the cause.
+    /// The same in one line, if the words are a program's output, and the line of it that names the cause.
     short: Option<(String, String)>,
     /// What would fix it.
     pub remedy: Option<String>,
@@ -36,13 +36,13 @@ pub struct Unavailable {
 impl Unavailable {
     /// Without a remedy.
     pub fn because(reason: impl Into<String>) -> Unavailable {
-        // Programs say what they like; in a line of ours it controls no terminal.
+        // The output of programs may contain control characters, which must not reach the terminal.
         let reason: String = reason.into();
         let reason = reason.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         Unavailable { cause: Cause::Other, reason, short: None, remedy: None }
     }
 
-    /// In the words of a program, of which one line names the cause.
+    /// A reason in the words of a program, one line of which names the cause.
     pub(crate) fn in_words(reason: &str, words: &str) -> Unavailable {
         let words = words.trim();
         if words.is_empty() {
@@ -53,24 +53,24 @@ impl Unavailable {
         Unavailable { short: Some((short, line)), ..Unavailable::because(format!("{reason}: {words}")) }
     }
 
-    /// It failed when it was tried.
+    /// A trial launch failed.
     pub(crate) fn failed(failure: &Failure) -> Unavailable {
         let reason = format!("{}: {}", failure.class, failure.reason);
         Unavailable::in_words(&reason, failure.words.as_deref().unwrap_or_default())
     }
 
-    /// The reason in one line, without what else a program put out.
+    /// The reason in one line, without the rest of a program's output.
     pub(crate) fn in_short(&self) -> &str {
         self.short.as_ref().map_or(&self.reason, |(short, _)| short)
     }
 
-    /// A program is not installed: `not installed`, or which one is not.
+    /// A program is not installed: `not installed`, or a sentence that names the program.
     pub(crate) fn not_installed(reason: impl Into<String>) -> Unavailable {
         Unavailable { cause: Cause::NotInstalled, ..Unavailable::because(reason) }
     }
 
-    /// A program is not on the search path: because it is not installed, or because it lies in a usual directory that is
-    /// not on that path. `which` begins the sentence.
+    /// A program is not on the search path: it is not installed, or it is in a usual directory that is not on
+    /// that path. `which` begins the sentence.
     pub(crate) fn absent(which: &str, name: &str, remedy: &str) -> Unavailable {
         const USUAL: [&str; 4] = ["/usr/local/bin", "/usr/local/sbin", "/usr/bin", "/usr/sbin"];
         match USUAL.into_iter().find(|directory| Path::new(directory).join(name).is_file()) {
@@ -82,7 +82,7 @@ impl Unavailable {
         }
     }
 
-    /// A program hangs when it is asked.
+    /// A program hangs.
     pub(super) fn no_answer(reason: impl Into<String>) -> Unavailable {
         Unavailable { cause: Cause::NoAnswer, ..Unavailable::because(reason) }
     }
@@ -93,7 +93,7 @@ impl Unavailable {
         self
     }
 
-    /// With the remedy for a failure that we have met before, where it has none of its own.
+    /// Adds the remedy for a known problem, if it has none of its own.
     pub(crate) fn with_known_remedy(self) -> Unavailable {
         let reason = self.reason.to_lowercase();
         let known = KNOWN.iter().find(|(words, _)| self.remedy.is_none() && reason.contains(words));
@@ -113,17 +113,17 @@ impl From<Unavailable> for Abort {
     }
 }
 
-/// A reason with all that it holds for.
+/// A reason with all subjects that it applies to.
 pub(crate) struct Told<'a> {
     /// The subjects, separated by commas.
     pub names: String,
     /// In one line.
     pub reason: &'a str,
-    /// What would fix it, each once.
+    /// What would fix it, without duplicates.
     pub remedies: Vec<&'a str>,
 }
 
-/// Why these cannot be used, each cause once: subjects of one engine fail by the same, each with a command of its own.
+/// The reasons, one line per cause: subjects of one engine fail for the same reason with different commands.
 pub(crate) fn by_cause(unavailable: &[(String, Unavailable)]) -> Vec<Told<'_>> {
     let mut all: Vec<(&str, Told<'_>)> = Vec::new();
     for (name, why) in unavailable {
@@ -142,9 +142,9 @@ pub(crate) fn by_cause(unavailable: &[(String, Unavailable)]) -> Vec<Told<'_>> {
     all.into_iter().map(|(_, told)| told).collect()
 }
 
-/// What fixes docker's silence at this address, by what the kernel says of connecting to its socket: clients
-/// of each version say it in other words. Nothing where somebody listens there, or where it is no socket of
-/// this machine.
+/// The remedy when docker does not answer at this address, from the kernel's error on connecting to its
+/// socket: clients word it differently in each version. `None` where the socket accepts connections, or where
+/// it is not a socket of this machine.
 pub(crate) fn remedy_for_docker(address: &str) -> Option<&'static str> {
     let error = UnixStream::connect(Path::new(address.strip_prefix("unix://")?)).err()?;
     match error.kind() {
@@ -154,7 +154,7 @@ pub(crate) fn remedy_for_docker(address: &str) -> Option<&'static str> {
     }
 }
 
-/// Why docker at this address cannot be used, with what fixes that, where the socket tells.
+/// Why docker at this address cannot be used, with a remedy if the socket's error suggests one.
 pub(crate) fn silent_docker(address: &str, why: Unavailable) -> Unavailable {
     match remedy_for_docker(address) {
         Some(remedy) => why.with_remedy(remedy),
@@ -162,9 +162,9 @@ pub(crate) fn silent_docker(address: &str, why: Unavailable) -> Unavailable {
     }
 }
 
-/// What to do where the socket is not for us.
+/// The remedy when the socket denies access.
 pub(crate) const JOIN_THE_GROUP: &str = "join the group `docker`, or run as root";
-/// What to do where nobody listens.
+/// The remedy when no daemon listens.
 pub(crate) const START_DOCKER: &str = "start the daemon: `systemctl start docker`, or `dockerd &` as root";
 
 const TOO_FEW_FILES: &str = "the limit of open files is too low: for a user raise it in `/etc/security/limits.conf`, as in \
@@ -178,9 +178,9 @@ const KNOWN: [(&str, &str); 12] = [
     ),
     (
         "rlimit",
-        "the engine may not raise limits here (CAP_SYS_RESOURCE is missing): start it with the host's own",
+        "the engine cannot raise limits here (CAP_SYS_RESOURCE is missing): start it with the limits of the host",
     ),
-    // So netavark, and so Go's runtime.
+    // The words of netavark, then those of Go's runtime.
     ("unable to execute nft", INSTALL_NFT),
     ("\"nft\": executable file not found", INSTALL_NFT),
     (
@@ -188,13 +188,13 @@ const KNOWN: [(&str, &str); 12] = [
         "slirp4netns and pasta need the tunnel device: `chmod 666 /dev/net/tun` as root, or choose `net=none`",
     ),
     (
-        // `userns=auto`; in podman's log the name stands in escaped quotes.
+        // From `userns=auto`; podman's log escapes the quotes around the name.
         "cannot find mappings for user \\\"containers",
-        "podman takes the ids of `userns=auto` from those of the user `containers`, who need not exist, and none are \
-         given: `echo containers:2147483647:2147483648 | tee -a /etc/subuid /etc/subgid` as root",
+        "for `userns=auto` podman needs subordinate ids of the user `containers`, who need not exist: \
+         run `echo containers:2147483647:2147483648 | tee -a /etc/subuid /etc/subgid` as root",
     ),
     ("too many open files", TOO_FEW_FILES),
-    // So Go's runtime, which podman is written in, says that a process has no descriptor left.
+    // Go's runtime, in which podman is written, reports a process without free descriptors like this.
     ("failed with 24", TOO_FEW_FILES),
     (
         "resource temporarily unavailable",
@@ -203,11 +203,11 @@ const KNOWN: [(&str, &str); 12] = [
     ),
     (
         "range of cpus",
-        "docker takes no limit beyond the CPUs that there are: ask for no more, or for `cpus=none`",
+        "docker allows at most as many CPUs as there are: lower `cpus`, or use `cpus=none`",
     ),
     (
         "cpu.cfs_quota_us",
-        "the kernel takes no such limit: ask for less, and for no more than the cgroup above has",
+        "the kernel does not allow this limit: lower it, at most to that of the cgroup above",
     ),
     ("no space left", "free some disk space under the engine's storage"),
 ];
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(remedy_for_docker(&address), Some(START_DOCKER));
         let listener = UnixListener::bind(&socket).unwrap();
         assert_eq!(remedy_for_docker(&address), None);
-        // Nobody listens any more, and the file stays.
+        // The socket file remains, but nothing listens on it.
         drop(listener);
         assert_eq!(remedy_for_docker(&address), Some(START_DOCKER));
         assert_eq!(remedy_for_docker("tcp://127.0.0.1:1"), None);

@@ -1,5 +1,5 @@
-//! What a container is to be, and what its probe is asked to do: to start and end, to stay, or to work. Plain data; what the
-//! works are stands in `probe::work`, what they are good for in the experiments.
+//! What a container is to be, and what its probe is asked to do: to start and end, to stay, or to work. Plain
+//! data; the works themselves are in `probe::work`, their purpose in the experiments.
 
 use std::path::{Path, PathBuf};
 
@@ -13,65 +13,65 @@ use crate::sys::container::Tied;
 use crate::sys::spawn::{Line, Reading};
 use crate::units::Nanos;
 
-/// Work that a subject's probe does inside.
+/// Work for the probe inside a subject.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Work {
     /// Its kind, by a name that the probe knows.
     pub kind: &'static str,
-    /// What the kind needs to know.
+    /// The arguments of this kind.
     pub arguments: Vec<String>,
-    /// Directories and files of the host that are to be seen inside.
+    /// Directories and files of the host that must be visible inside.
     pub mounts: Vec<Mount>,
-    /// How long it takes once the probe has started; what is allowed to a launch comes on top.
+    /// How long it takes once the probe has started; the time allowed to a launch is added.
     pub takes: Nanos,
-    /// The file of the host in which the probe leaves its message, where its standard output is that of a program which
-    /// it starts; it is among the mounts.
+    /// The file on the host for the probe's message, where standard output belongs to a program that the
+    /// probe starts; it is among the mounts.
     pub message_file: Option<PathBuf>,
-    /// The regular expression that a line fits which is waited for in what that program writes; the probe is told by the
-    /// permissions of the file for its message, which are set again when the line has come.
+    /// The regular expression of the line to wait for in that program's output. When the line has come,
+    /// dunnage tells the probe by resetting the permissions of the message file.
     pub line: Option<String>,
 }
 
 impl Work {
-    /// Work that needs nothing of the host.
+    /// Work that needs no mounts from the host.
     pub fn new(kind: &'static str, arguments: Vec<String>, takes: Nanos) -> Work {
         Work { kind, arguments, mounts: Vec::new(), takes, message_file: None, line: None }
     }
 }
 
-/// What a container is to be, beside what its subject is.
+/// What a container is to be, in addition to its subject's specification.
 #[derive(Debug, Clone, Default)]
 pub struct ContainerRequest {
-    /// Places of the host that are bound into it.
+    /// Paths of the host that are bound into it.
     pub mounts: Vec<Mount>,
     /// What its program does.
     pub program: Resident,
-    /// The network of ours that it joins, in place of the one that its subject has.
+    /// The network made by dunnage that it joins instead of its subject's usual one.
     pub network: Option<Joint>,
-    /// Ports of its own, each of which is to be reached at a port of the host's loopback address.
+    /// Its ports, each of which is published at a port of the host's loopback address.
     pub ports: Vec<u16>,
-    /// Where a program that serves finds its channel; `Container::create` says it.
+    /// The path of its channel, if its program serves; set by `Container::create`.
     pub channel: Option<PathBuf>,
 }
 
-/// What the program of a container does that does not end by itself: the probe.
+/// What the probe does in a container that stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Resident {
-    /// It waits to be asked to end.
+    /// It waits for SIGTERM.
     #[default]
     Waits,
-    /// It carries out orders that come over a channel.
+    /// It carries out orders from a channel.
     Serves,
 }
 
-/// What the probe of one container is asked to do.
+/// What the probe of one container is to do.
 #[derive(Debug, Clone, Copy)]
 pub enum Order<'a> {
-    /// A task that says all.
+    /// A complete task.
     Task(Task),
     /// A work.
     Work(&'a Work),
-    /// To stay until it is asked to end, or to serve, in a container like this.
+    /// To stay until it is ended, or to serve, in a container like this.
     Stay(&'a ContainerRequest),
 }
 
@@ -88,7 +88,7 @@ impl<'a> From<&'a Work> for Order<'a> {
 }
 
 impl<'a> Order<'a> {
-    /// The probe's arguments after its name; `detail` is what else it is to read back.
+    /// The probe's arguments after its name; `detail` names what else it must read back.
     pub fn words(self, detail: Option<&str>) -> Vec<String> {
         match self {
             Order::Task(task) => {
@@ -116,7 +116,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Where the probe leaves its message, if not on standard output.
+    /// The file for the probe's message, if not standard output.
     pub fn message_file(self) -> Option<&'a Path> {
         match self {
             Order::Work(work) => work.message_file.as_deref(),
@@ -124,7 +124,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// When its standard output is read: a program's own as it comes, a message when all is over.
+    /// When its standard output is read: a program's as it arrives, a message at the end.
     pub fn reading(self) -> Reading {
         let Some(told) = self.message_file().map(Path::to_owned) else { return Reading::Late };
         let line = if let Order::Work(work) = self { work.line.as_deref() } else { None };
@@ -132,8 +132,8 @@ impl<'a> Order<'a> {
         pattern.map_or(Reading::AtOnce, |pattern| Reading::For(Line { pattern, told }))
     }
 
-    /// Whose death its container does not survive. A service ends when its channel is closed, and may outlive the thread that
-    /// started it.
+    /// The process or thread whose death ends its container. A service ends when its channel is closed, and
+    /// may outlive the thread that started it.
     pub fn tied(self) -> Tied {
         match self {
             Order::Stay(ContainerRequest { channel: Some(_), .. }) => Tied::ToNobody,
@@ -141,7 +141,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// The network of ours that its container joins.
+    /// The network made by dunnage that its container joins.
     pub fn network(self) -> Option<&'a Joint> {
         match self {
             Order::Stay(request) => request.network.as_ref(),
@@ -149,7 +149,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// The ports of its container that are to be published.
+    /// The ports of its container to publish.
     pub fn ports(self) -> &'a [u16] {
         match self {
             Order::Stay(request) => &request.ports,
@@ -157,7 +157,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// What is to be bound into the container.
+    /// What to bind into the container.
     pub fn mounts(self) -> &'a [Mount] {
         match self {
             Order::Task(_) => &[],

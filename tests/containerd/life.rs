@@ -135,7 +135,7 @@ fn what_a_client_of_containerd_forgets_is_noticed() {
     forgets("--cpus", "containerd:cpus=0.5", "a CPU limit of 0.5 was asked for");
     forgets("--memory-limit", "containerd:memory=64MiB", "a memory limit of 67108864 was asked for");
     if !lacks("what_a_client_of_containerd_forgets_is_noticed", Need::Crun) {
-        forgets("--runc-binary", "containerd+crun:net=none", "was asked for and did not run");
+        forgets("--runc-binary", "containerd+crun:net=none", "did not run");
     }
 }
 
@@ -242,7 +242,7 @@ fn what_others_keep_in_our_namespace_is_left_and_said() {
     let Some(swept) = swept_alone(TEST, &dunnage) else { return };
     assert_eq!(swept.code, 0, "{swept}");
     assert!(foreign.is_there(), "{swept}");
-    let told = format!("left namespace `dunnage` in containerd: it holds `{}`", foreign.name);
+    let told = format!("namespace `dunnage` stays in containerd: it holds `{}`", foreign.name);
     assert!(format!("{swept}").contains(&told), "{swept}");
     // With it gone the namespace goes too.
     drop(foreign);

@@ -119,7 +119,7 @@ fn garbage_is_wrong_output() {
     )));
     tried("version", garbage, &["its answer is not HTTP"]);
     tried("info", nonsense, &["is not JSON"]);
-    tried("version", || Reply::Json(200, r#"{"ApiVersion":"1.19"}"#.into()), &["the engine speaks versions"]);
+    tried("version", || Reply::Json(200, r#"{"ApiVersion":"1.19"}"#.into()), &["the engine supports API"]);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_no_is_told_in_the_words_of_the_engine_and_the_container_is_removed() {
     let failed = || Reply::Json(200, r#"{"Error":null,"StatusCode":126}"#.into());
     assert!(removed_by_force(&tried("wait", failed, &["crash: ", "ended with exit code 126"])));
     // All goes well and nothing ran: the output is empty.
-    assert!(removed_by_force(&tried("nothing", || Reply::Usual, &["wrong output: ", "ended well, but"])));
+    assert!(removed_by_force(&tried("nothing", || Reply::Usual, &["wrong output: ", "succeeded, but"])));
 }
 
 #[test]
@@ -155,12 +155,12 @@ fn what_cannot_be_asked_is_said_with_the_remedy() {
     for host in ["tcp://127.0.0.1:1", "ssh://somebody@somewhere"] {
         let ran = scene.dunnage.run(&format!("check start -s docker:client=api,host=\"{host}\""));
         assert_eq!(ran.code, 4, "{ran}");
-        let told = format!("`client=api` speaks over Unix sockets only, and `{host}` is none");
+        let told = format!("`client=api` needs a Unix socket, and `{host}` is not one");
         assert!(format!("{}{}", ran.stdout, ran.stderr).contains(&told), "{ran}");
     }
     let ran = scene.dunnage.run("check start -s docker:client=api,bin=/bin/true");
     assert!(
-        ran.code == 4 && format!("{}{}", ran.stdout, ran.stderr).contains("`bin` is a build of the client"),
+        ran.code == 4 && format!("{}{}", ran.stdout, ran.stderr).contains("`bin` names a build of"),
         "{ran}"
     );
 }

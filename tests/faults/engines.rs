@@ -19,10 +19,10 @@ const FAULTS: [(&str, &str, FailureClass, &str); 9] = [
     ("dies", "echo 'it is broken' >&2; exit 1", Crash, "it is broken"),
     ("killed", "kill -9 $$", Crash, "ended with signal 9"),
     ("hangs", "exec sleep 1000", Timeout, "did not end within 2.00 s"),
-    ("silent", "exit 0", WrongOutput, "ended well, but"),
-    ("wrong-stream", "exec \"$real\" \"$@\" >&2", WrongOutput, "passed the probe's standard output on to"),
-    ("floods", "exec head -c 5000000 /dev/zero", WrongOutput, "ended well, but"),
-    ("chatters", "\"$real\" \"$@\"; echo and more", WrongOutput, "ended well, but"),
+    ("silent", "exit 0", WrongOutput, "succeeded, but"),
+    ("wrong-stream", "exec \"$real\" \"$@\" >&2", WrongOutput, "sent the probe's standard output to"),
+    ("floods", "exec head -c 5000000 /dev/zero", WrongOutput, "succeeded, but"),
+    ("chatters", "\"$real\" \"$@\"; echo and more", WrongOutput, "succeeded, but"),
     ("pretends", "exec DUNNAGE probe start", Treatment, "its pid namespace is the host's"),
     ("forges", "\"$real\" \"$@\" | sed 's/^entry .*/entry 12/'", WrongOutput, "is stamped before `spawn`"),
 ];
@@ -204,11 +204,11 @@ fn of_a_long_output_one_line_names_the_cause_and_the_run_directory_has_the_rest(
 #[test]
 fn an_engine_that_answers_nonsense_is_not_available_and_says_why() {
     for engine in ["docker", "podman"] {
-        answers(engine, "echo hello", &format!("`{engine} info` answered nonsense"));
+        answers(engine, "echo hello", &format!("cannot parse the answer of `{engine} info`"));
         answers(engine, "echo '[1, 2]'", "");
         answers(engine, "echo '{}'", "");
-        answers(engine, "exit 0", &format!("`{engine} info` answered nonsense"));
+        answers(engine, "exit 0", &format!("cannot parse the answer of `{engine} info`"));
         answers(engine, "echo 'no way' >&2; exit 7", "exit code 7: no way");
-        answers(engine, "head -c 5000000 /dev/zero", &format!("`{engine} info` answered nonsense"));
+        answers(engine, "head -c 5000000 /dev/zero", &format!("cannot parse the answer of `{engine} info`"));
     }
 }

@@ -98,7 +98,7 @@ fn whoever_cannot_be_the_user_is_named_with_a_remedy() {
     }
     let dunnage = Dunnage::new();
     let cases = [
-        ("dunnage-nobody", "there is no user `dunnage-nobody`", "useradd --create-home"),
+        ("dunnage-nobody", "the user `dunnage-nobody` does not exist", "useradd --create-home"),
         ("root", "`root` is root", "plain `podman` runs as root"),
     ];
     for (user, reason, remedy) in cases {

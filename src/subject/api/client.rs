@@ -1,5 +1,5 @@
-//! Asking an engine: from a request to an answer that says yes, or to a failure of the right class
-//! with the engine's own words.
+//! Requests to an engine: each gives a successful answer, or a failure of the right class with the engine's
+//! own words.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::outcome::{Abort, Failure, FailureClass};
 use crate::resource::command;
 use crate::sys::socket::{Patience, Stopped};
 
-/// Where an engine listens.
+/// The address of an engine.
 #[derive(Debug, Clone)]
 pub struct Address {
     /// Its name, for messages.
@@ -26,7 +26,7 @@ impl std::fmt::Display for Address {
     }
 }
 
-/// A conversation, one request after the other.
+/// A sequence of requests on one connection.
 #[derive(Debug)]
 pub struct Client {
     address: Address,
@@ -39,8 +39,8 @@ impl Client {
         Ok(Client { address: address.clone(), connection: connect(address, patience)? })
     }
 
-    /// Sends a request whose answer must be a yes. An engine that ends the connection after an
-    /// answer, as it may, is connected to anew.
+    /// Sends a request that must succeed. If the engine has closed the connection after an answer, as it may,
+    /// connects again.
     pub fn ask(
         &mut self,
         request: &Request,
@@ -50,7 +50,7 @@ impl Client {
         accepted(self.exchange(request, patience, output)?, request)
     }
 
-    /// Sends a request whose answer may be a no.
+    /// Sends a request that may be refused.
     pub fn exchange(
         &mut self,
         request: &Request,
@@ -64,7 +64,7 @@ impl Client {
         answered.map_err(|fault| unanswered(fault, request, patience))
     }
 
-    /// Turns a connection of its own into the stream that the request asks for.
+    /// Turns a new connection into the stream that the request asks for.
     pub fn stream(
         address: &Address,
         request: &Request,
@@ -78,7 +78,7 @@ impl Client {
     }
 }
 
-/// A question with its answer on a connection of its own.
+/// Sends one request on a connection of its own.
 pub fn ask_once(address: &Address, request: &Request, patience: &mut Patience<'_>) -> Result<Answer, Abort> {
     Client::begin(address, patience)?.ask(request, patience, None)
 }
@@ -95,7 +95,7 @@ fn connect(address: &Address, patience: &mut Patience<'_>) -> Result<Connection,
     Connection::open(&address.socket, patience).map_err(|stopped| match stopped {
         Stopped::Interrupted => Abort::Interrupted,
         Stopped::Late => {
-            let reason = format!("`{address}` accepted no connection within {}", patience.allowed());
+            let reason = format!("`{address}` did not accept a connection within {}", patience.allowed());
             Failure { took: patience.allowed(), ..Failure::new(FailureClass::Timeout, reason) }.into()
         }
         Stopped::Failed(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -110,7 +110,7 @@ fn connect(address: &Address, patience: &mut Patience<'_>) -> Result<Connection,
     })
 }
 
-/// Why there is no answer to a request, as a failure.
+/// Turns a missing answer into a failure.
 fn unanswered(fault: Fault, request: &Request, patience: &Patience<'_>) -> Abort {
     let shown = &request.shown;
     let failure = |class, reason: String| Abort::Failed(Failure::new(class, reason));
@@ -121,13 +121,13 @@ fn unanswered(fault: Fault, request: &Request, patience: &Patience<'_>) -> Abort
             Failure { took: patience.allowed(), ..Failure::new(FailureClass::Timeout, reason) }.into()
         }
         Fault::Stopped(Stopped::Failed(error)) => {
-            failure(FailureClass::Environment, format!("`{shown}` could not be carried over: {error}"))
+            failure(FailureClass::Environment, format!("cannot send `{shown}`: {error}"))
         }
         Fault::Closed(when) => failure(
             FailureClass::Crash,
-            format!("the engine ended the connection {when} its answer to `{shown}`"),
+            format!("the engine closed the connection {when} its answer to `{shown}`"),
         ),
-        Fault::Garbage(why) => failure(FailureClass::WrongOutput, format!("asked with `{shown}`, {why}")),
+        Fault::Garbage(why) => failure(FailureClass::WrongOutput, format!("`{shown}`: {why}")),
     }
 }
 
@@ -138,7 +138,7 @@ fn accepted(answer: Answer, request: &Request) -> Result<Answer, Abort> {
     }
 }
 
-/// A no, in the engine's own words.
+/// A refusal, in the engine's own words.
 pub fn refused(answer: &Answer, request: &Request) -> Failure {
     let message = serde_json::from_slice(&answer.body).ok();
     let message = message.as_ref().and_then(|value: &Value| value["message"].as_str());
@@ -147,7 +147,7 @@ pub fn refused(answer: &Answer, request: &Request) -> Failure {
     Failure::new(class(answer.status, words), reason.trim_end()).with_words(words)
 }
 
-/// The words say more than the status; where they say nothing known, the status decides.
+/// The words are more specific than the status; the status decides where they are not recognised.
 fn class(status: u16, words: &[u8]) -> FailureClass {
     match (command::class_of(words), status) {
         (FailureClass::Crash, 401 | 403) => FailureClass::Permission,

@@ -1,9 +1,8 @@
-//! As much of HTTP/1.1 as an engine's API needs: one request after the other on a connection that
-//! is kept, answers with a length, in chunks or until the connection ends, and connections that
-//! an engine turns into a stream of a container's output.
+//! The part of HTTP/1.1 that an engine's API needs: sequential requests on a persistent connection; answers
+//! with a length, in chunks or until the connection ends; and connections that an engine turns into the
+//! stream of a container's output.
 //!
-//! Deliberately absent: TLS, redirects, compression, pipelining, and an opinion on what an answer
-//! means.
+//! Deliberately absent: TLS, redirects, compression, pipelining, and the interpretation of answers.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -15,19 +14,19 @@ use crate::sys::socket::{Patience, READABLE, Socket, Stopped, Waited};
 use crate::sys::spawn::Reading;
 use crate::units::{Nanos, Stamp};
 
-/// A head or a body beyond this is not read to its end.
+/// The largest head or body that is read.
 const MOST: usize = 16 << 20;
-/// The same for a head.
+/// The largest head.
 const MOST_OF_A_HEAD: usize = 64 << 10;
-/// Headers that an answer may have.
+/// The most headers of an answer.
 const MOST_HEADERS: usize = 64;
-/// Output of a container beyond this is read and thrown away.
+/// A container's output beyond this is read and discarded.
 pub(super) const KEPT_OUTPUT: usize = 1 << 20;
-/// How long a container's output may fill the socket before it is emptied, as with a pipe.
+/// How often a container's output is read from the socket, as with a pipe.
 const DRAIN_EVERY: Nanos = Nanos::from_millis(250);
-/// The same for a container that has just been seen to fill it.
+/// The same for a container that has just filled it.
 const DRAIN_BUSY: Nanos = Nanos::from_millis(5);
-/// How much counts as filling it: a part of the least buffer that kernels give.
+/// How much counts as full: part of the smallest buffer that kernels use.
 const FULL: usize = 64 << 10;
 
 /// A request, ready to be sent.
@@ -36,7 +35,7 @@ pub struct Request {
     /// Method and path, for messages.
     pub shown: String,
     bytes: Vec<u8>,
-    /// What comes after these bytes, where that is too much to be held.
+    /// A file with the rest of the body, if it is too large for memory.
     file: Option<PathBuf>,
 }
 
@@ -46,20 +45,20 @@ impl Request {
         Request::made(method, target, "Content-Length: 0\r\n", &[])
     }
 
-    /// A request that makes what its body describes.
+    /// A request to make what its body describes.
     pub fn with_json(target: &str, body: &Value) -> Request {
         let body = body.to_string();
         let headers = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
         Request::made("POST", target, &headers, body.as_bytes())
     }
 
-    /// A request with the content of a file.
+    /// A request with the content of a file as its body.
     pub fn with_file(method: &str, target: &str, kind: &str, path: &Path) -> io::Result<Request> {
         let headers = format!("Content-Type: {kind}\r\nContent-Length: {}\r\n", path.metadata()?.len());
         Ok(Request { file: Some(path.to_owned()), ..Request::made(method, target, &headers, &[]) })
     }
 
-    /// A request that asks to turn the connection into a stream.
+    /// A request to turn the connection into a stream.
     pub fn upgrading(target: &str, body: &[u8]) -> Request {
         let headers = format!(
             "Content-Type: application/json\r\nContent-Length: {}\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n",
@@ -76,12 +75,12 @@ impl Request {
     }
 }
 
-/// What was answered.
+/// An engine's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// The status code.
     pub status: u16,
-    /// The words that go with it.
+    /// The reason phrase.
     pub reason: String,
     /// Everything after the head.
     pub body: Vec<u8>,
@@ -90,11 +89,11 @@ pub struct Answer {
 /// Why there is no answer.
 #[derive(Debug)]
 pub enum Fault {
-    /// It did not come in time, or nobody wants it any more, or the socket is broken.
+    /// It did not come in time, the user interrupted, or the socket failed.
     Stopped(Stopped),
-    /// The connection ended, before the answer or within it.
+    /// The connection ended before the answer or in the middle of it.
     Closed(&'static str),
-    /// It is not HTTP, or too much of it.
+    /// It is not valid HTTP, or too large.
     Garbage(String),
 }
 
@@ -104,7 +103,7 @@ impl From<Stopped> for Fault {
     }
 }
 
-/// How the end of a body is recognised.
+/// What marks the end of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Body {
     Nothing,
@@ -118,10 +117,10 @@ enum Body {
 struct Head {
     status: u16,
     reason: String,
-    /// Its own length in bytes.
+    /// The length of the head in bytes.
     length: usize,
     body: Body,
-    /// Whether the connection ends after it.
+    /// Whether the engine closes the connection after this answer.
     last: bool,
 }
 
@@ -129,9 +128,9 @@ struct Head {
 #[derive(Debug)]
 pub struct Connection {
     socket: Socket,
-    /// What was read and belongs to no answer yet.
+    /// Bytes that were read and belong to no answer yet.
     read: Vec<u8>,
-    /// Whether the engine ends the connection after its last answer.
+    /// Whether the engine closes the connection after its last answer.
     over: bool,
 }
 
@@ -146,8 +145,8 @@ impl Connection {
         self.over
     }
 
-    /// Sends a request and waits for the whole answer; a container's output is kept from filling
-    /// up meanwhile.
+    /// Sends a request and waits for the whole answer; meanwhile a container's output is drained so that it
+    /// does not block.
     pub fn exchange(
         &mut self,
         request: &Request,
@@ -160,8 +159,7 @@ impl Connection {
         self.body(head, patience, &mut output)
     }
 
-    /// Sends a request that turns the connection into a stream; where the engine refuses, its
-    /// answer comes back.
+    /// Sends a request that turns the connection into a stream; returns the answer if the engine refuses.
     pub fn hijack(
         mut self,
         request: &Request,
@@ -205,7 +203,7 @@ impl Connection {
         }
     }
 
-    /// The head of the next answer that is not just informal; it stays in front of what was read.
+    /// The head of the next answer that is not informational (1xx); it stays at the front of the read buffer.
     fn head(&mut self, patience: &mut Patience<'_>, output: &mut Option<&mut Stream>) -> Result<Head, Fault> {
         loop {
             match head(&self.read).map_err(Fault::Garbage)? {
@@ -214,7 +212,7 @@ impl Connection {
                 }
                 Some(head) => return Ok(head),
                 None if self.read.len() > MOST_OF_A_HEAD => {
-                    return Err(Fault::Garbage("the head of its answer has no end".into()));
+                    return Err(Fault::Garbage("the head of its answer is too long".into()));
                 }
                 None => {
                     let began = !self.read.is_empty();
@@ -256,7 +254,7 @@ impl Connection {
         }
     }
 
-    /// Reads what comes next; how many bytes that was, zero at the end.
+    /// Reads the next bytes; returns their number, zero at the end.
     fn more(
         &mut self,
         patience: &mut Patience<'_>,
@@ -289,7 +287,7 @@ impl Connection {
     }
 }
 
-/// The head at the beginning of these bytes, once it is whole.
+/// The head at the beginning of these bytes, once it is complete.
 fn head(bytes: &[u8]) -> Result<Option<Head>, String> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut answer = httparse::Response::new(&mut headers);
@@ -320,8 +318,8 @@ fn head(bytes: &[u8]) -> Result<Option<Head>, String> {
     Ok(Some(Head { status, reason: answer.reason.unwrap_or_default().to_owned(), length, body, last }))
 }
 
-/// The content of the chunks at the beginning of these bytes and how many bytes they take, once the
-/// last one is whole.
+/// The content of the chunks at the beginning of these bytes and the number of bytes they occupy, once the
+/// last chunk is complete.
 fn chunks(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>, String> {
     let mut content = Vec::new();
     let mut at = 0;
@@ -347,7 +345,7 @@ fn chunks(bytes: &[u8]) -> Result<Option<(Vec<u8>, usize)>, String> {
     }
 }
 
-/// How long the lines after the last chunk are, of which the last is empty.
+/// The length of the lines after the last chunk, the last of which is empty.
 fn trailer(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -359,7 +357,7 @@ fn trailer(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// What a container wrote, as it came, and when the line came that was waited for.
+/// What a container wrote, and when the line that is waited for arrived.
 pub type Written = (Vec<u8>, Option<Stamp>);
 
 /// A container's output, as an engine passes it on.
@@ -368,14 +366,14 @@ pub struct Stream {
     socket: Socket,
     kept: Vec<u8>,
     ended: bool,
-    /// When it is read while an answer is waited for.
+    /// Whether it is read while waiting for an answer.
     pub reading: Reading,
-    /// When the line came that is waited for, in what is kept.
+    /// When the line that is waited for arrived, in the kept output.
     pub came: Option<Stamp>,
 }
 
 impl Stream {
-    /// Takes what is there now, without waiting, and returns how many bytes that was.
+    /// Reads what is available without waiting, and returns the number of bytes.
     pub fn drain(&mut self) -> usize {
         let mut buffer = [0u8; 16384];
         let mut total = 0;
@@ -391,14 +389,14 @@ impl Stream {
             }
         }
         if let (Reading::For(line), None, 1..) = (&self.reading, self.came, total) {
-            // A terminal's stream is in no pieces.
+            // A terminal's stream is not split into frames.
             let streams = demultiplexed(&self.kept).unwrap_or_else(|| (self.kept.clone(), Vec::new()));
             self.came = line.among(&streams.0).or_else(|| line.among(&streams.1));
         }
         total
     }
 
-    /// Everything until its end.
+    /// Reads until the end and returns everything.
     pub fn into_bytes(mut self, patience: &mut Patience<'_>) -> Result<Written, Stopped> {
         loop {
             self.drain();
@@ -410,14 +408,14 @@ impl Stream {
     }
 }
 
-/// Standard output and standard error out of a stream in which each piece says which it is (eight
-/// bytes: the stream, three zeros, the length).
+/// Standard output and standard error from a stream in which each frame has a header of eight bytes: the
+/// stream, three zeros, the length.
 pub fn demultiplexed(mut bytes: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     while !bytes.is_empty() {
         let (head, rest) = bytes.split_at_checked(8)?;
         let length = u32::from_be_bytes([head[4], head[5], head[6], head[7]]) as usize;
-        // Of a stream that was cut, what is there counts.
+        // If the stream was cut off, the partial frame counts.
         let (piece, rest) = rest.split_at(length.min(rest.len()));
         match head[..4] {
             [1, 0, 0, 0] => stdout.extend_from_slice(piece),

@@ -20,7 +20,7 @@ fn patience() -> Patience<'static> {
     Patience::new(Nanos::from_millis(20_000), None)
 }
 
-/// What a request comes to whose answer is there already; the connection then ends.
+/// The result of a request whose answer has already been sent; the connection then ends.
 fn answered(bytes: &[u8]) -> Result<Answer, Fault> {
     let (mut connection, mut other) = connected();
     other.write_all(bytes).unwrap();
@@ -158,7 +158,7 @@ fn output_does_not_fill_up_while_an_answer_is_awaited() {
     let mut stream =
         connection.hijack(&Request::upgrading("/attach", b""), &mut patience()).unwrap().unwrap();
     let (mut connection, mut other) = connected();
-    // More than the socket holds: only when the output is taken does the answer come.
+    // The output exceeds the socket's buffer, so the answer comes only if the output is drained.
     let flood = std::thread::spawn(move || {
         flooding.write_all(&vec![b'x'; 3 << 20]).unwrap();
         other.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();

@@ -1,5 +1,5 @@
-//! One launch over an engine's API: create, attach to the output, start, wait, remove, each a
-//! request whose end is stamped. Everything that can be made ready before the first stamp is.
+//! One launch over an engine's API: create, attach to the output, start, wait, remove; the end of each
+//! request is stamped. Everything possible is prepared before the first stamp.
 
 use serde_json::Value;
 
@@ -28,10 +28,10 @@ struct Requests {
     reading: Reading,
 }
 
-/// What the requests gave.
+/// The results of the requests.
 struct Answered {
     parts: Vec<(&'static str, Stamp)>,
-    /// How the container ended, as the engine says.
+    /// The container's exit status as reported by the engine.
     status: i64,
     /// What the container wrote.
     output: Written,
@@ -39,7 +39,7 @@ struct Answered {
     own_cpu: Nanos,
 }
 
-/// Carries a launch out. What it leaves behind when it fails is the caller's to remove.
+/// Carries out a launch. If it fails, the caller removes what it leaves behind.
 pub(super) fn launch(run: &RunContext, api: &Api, name: &str, order: Order<'_>) -> Result<Launch, Abort> {
     let container = Container::named(&api.version, name);
     let requests = Requests {
@@ -74,7 +74,7 @@ pub(super) fn launch(run: &RunContext, api: &Api, name: &str, order: Order<'_>) 
     Ok(Launch { parts: answered.parts, ..launch })
 }
 
-/// A failure that says how long it took.
+/// Adds how long it took to a failure.
 pub(super) fn taking(abort: Abort, took: Nanos) -> Abort {
     match abort {
         Abort::Failed(failure) => Failure { took, ..failure }.into(),
@@ -82,7 +82,7 @@ pub(super) fn taking(abort: Abort, took: Nanos) -> Abort {
     }
 }
 
-/// Sends the requests one after the other. The connections are made within: the first belongs to
+/// Sends the requests one after the other. Connecting is part of the interval: the first connection counts to
 /// the first request, the one for the output to its own.
 fn carry_out(requests: &Requests, address: &Address, patience: &mut Patience<'_>) -> Result<Answered, Abort> {
     let before = clock::thread_cpu();
@@ -110,7 +110,7 @@ fn carry_out(requests: &Requests, address: &Address, patience: &mut Patience<'_>
     };
     if let Some(words) = said["Error"].get("Message").and_then(Value::as_str).filter(|text| !text.is_empty())
     {
-        let reason = format!("`{}` says that the container failed", requests.wait.shown);
+        let reason = format!("`{}` reported that the container failed", requests.wait.shown);
         return Err(Failure::new(command::class_of(words.as_bytes()), reason)
             .with_words(words.as_bytes())
             .into());
@@ -118,18 +118,19 @@ fn carry_out(requests: &Requests, address: &Address, patience: &mut Patience<'_>
     Ok(Answered { parts, status, output, own_cpu })
 }
 
-/// A stream that did not end.
+/// A stream that does not end.
 pub(super) fn endless(stopped: Stopped, request: &Request) -> Abort {
     match stopped {
         Stopped::Interrupted => Abort::Interrupted,
         _ => {
-            let reason = format!("the stream of `{}` does not end with the process", request.shown);
+            let reason = format!("the stream of `{}` did not end with the process", request.shown);
             Failure::new(FailureClass::Timeout, reason).into()
         }
     }
 }
 
-/// A process of the engine's as if it had been one of ours. Of a terminal's stream standard output and standard error are one.
+/// Presents an engine's process like a child of dunnage. In a terminal's stream, standard output and standard
+/// error are one.
 pub(super) fn ended(
     (spawned, returned): (Stamp, Stamp),
     status: i64,
@@ -141,12 +142,13 @@ pub(super) fn ended(
     let (stdout, stderr) = match terminal {
         Terminal::Yes => (output, Vec::new()),
         Terminal::No => demultiplexed(&output).ok_or_else(|| {
-            let reason = format!("the stream of `{}` does not say what is which", request.shown);
+            let reason =
+                format!("the stream of `{}` mixes standard output and standard error", request.shown);
             Failure::new(FailureClass::WrongOutput, reason).with_words(&output)
         })?,
     };
     let status = Status::Exited(i32::try_from(status).unwrap_or(-1));
-    // Beyond what is kept it is not known how many bytes there were of which.
+    // Beyond the kept part it is not known how many bytes belong to which stream.
     let written = output_is_whole.then_some(stdout.len() as u64);
     Ok(Ended { spawned, returned, status, stdout, stderr, written, came })
 }

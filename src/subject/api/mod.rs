@@ -1,7 +1,7 @@
-//! Engines asked over their API instead of by their command line (`client=api`): dunnage itself is
-//! the client, speaks HTTP over the engine's Unix socket, and so sees how long each request takes.
+//! Engines asked over their API instead of their command line (`client=api`): dunnage itself is the client,
+//! speaks HTTP over the engine's Unix socket, and so sees how long each request takes.
 //!
-//! Deliberately absent: TCP, TLS and SSH, an async runtime, threads, and a library of an engine's.
+//! Deliberately absent: TCP, TLS and SSH, an async runtime, threads, and an engine's client library.
 
 mod client;
 mod http;
@@ -30,25 +30,25 @@ use crate::sys::signals::Interrupts;
 use crate::sys::socket::Patience;
 use crate::units::Nanos;
 
-/// The newest version of the API that is spoken here; an engine's own counts where it is older.
+/// The newest supported version of the API; with an older engine, the engine's version is used.
 const NEWEST: (u32, u32) = (1, 51);
-/// The oldest one that has all the requests that are made.
+/// The oldest version that has all requests used here.
 const OLDEST: (u32, u32) = (1, 24);
-/// What podman's command line asks for as the time between SIGTERM and SIGKILL, in seconds. Over its
-/// API the default is none at all, which makes a stop a kill.
+/// The stop timeout that podman's command line sends, in seconds. Over its API the default is zero, which
+/// makes a stop a kill.
 const PODMANS_PATIENCE: u32 = 10;
 /// How long an engine may take to answer a question about itself.
 const ANSWER: Nanos = Nanos::from_millis(20_000);
-/// How long it may take to load an image, of which some are large.
+/// How long it may take to load an image; some are large.
 const LOADING: Nanos = Nanos::from_millis(600_000);
 
-/// What is made by requests beside containers.
+/// What can be made by requests, other than containers.
 const MADE: &[Offer] = &[Offer::Network];
 
-/// Who answers.
+/// The server of the API.
 #[derive(Debug)]
 enum Server {
-    /// A daemon that runs.
+    /// A running daemon.
     Daemon(Address),
     /// The engine's own program, once it is started.
     Own(Option<Box<Held<Service>>>),
@@ -59,14 +59,14 @@ enum Server {
 struct Api {
     engine: Engine,
     server: Server,
-    /// The version of the API that both sides speak.
+    /// The version of the API that both sides support.
     version: String,
-    /// Limits of the kernel's own that the engine must be told.
+    /// The kernel's limits, which must be given to the engine explicitly.
     ulimits: Vec<(&'static str, u64)>,
 }
 
-/// An engine whose daemon listens at this address, asked what it is; `describe` makes an engine of its answer and of
-/// this program, which is the client.
+/// An engine whose daemon listens at this address; `describe` makes an engine from its answer and this
+/// program, which is the client.
 pub(super) fn of_daemon(
     (name, address): (&'static str, &str),
     place: &Place,
@@ -81,7 +81,7 @@ pub(super) fn of_daemon(
     let answered = ask_once(&address, &request, &mut patience).map_err(silent)?;
     let info = parsed(&answered, &request).map_err(|failure| unavailable(failure.into()))?;
     if !info["ServerVersion"].is_string() {
-        return Err(Unavailable::because("the daemon did not say what it is"));
+        return Err(Unavailable::because("the daemon did not identify itself"));
     }
     let mut engine = describe(&info, own_component(place)?)?;
     engine.about.facts.notes.push(("api version", version.clone()));
@@ -113,14 +113,14 @@ fn own_component(place: &Place) -> Result<Component, Unavailable> {
 
 fn socket_of(address: &str) -> Result<PathBuf, Unavailable> {
     let Some(path) = address.strip_prefix("unix://").filter(|path| path.starts_with('/')) else {
-        let reason = format!("`client=api` speaks over Unix sockets only, and `{address}` is none");
+        let reason = format!("`client=api` needs a Unix socket, and `{address}` is not one");
         return Err(Unavailable::because(reason)
-            .with_remedy("name a socket, as in `host=\"unix:///run/docker.sock\"`, or choose `client=cli`"));
+            .with_remedy("give a socket, as in `host=\"unix:///run/docker.sock\"`, or choose `client=cli`"));
     };
     Ok(PathBuf::from(path))
 }
 
-/// The newest version of the API that both sides speak.
+/// The newest version of the API that both sides support.
 fn negotiated(address: &Address, patience: &mut Patience<'_>) -> Result<String, Abort> {
     let request = Request::plain("GET", "/version");
     let answered = parsed(&ask_once(address, &request, patience)?, &request)?;
@@ -130,14 +130,14 @@ fn negotiated(address: &Address, patience: &mut Patience<'_>) -> Result<String, 
 fn common_version(answered: &Value) -> Result<String, String> {
     let told = |key: &str| answered[key].as_str().and_then(parse_version);
     let Some(newest) = told("ApiVersion") else {
-        return Err("the engine does not say which version of the API it speaks".into());
+        return Err("the engine does not report its API version".into());
     };
     let oldest = told("MinAPIVersion").unwrap_or(OLDEST).max(OLDEST);
     let (major, minor) = newest.min(NEWEST);
     if (major, minor) < oldest {
         let shown = |(major, minor): (u32, u32)| format!("{major}.{minor}");
         return Err(format!(
-            "the engine speaks versions {} to {} of the API, and dunnage {} to {}",
+            "the engine supports API versions {} to {}, and dunnage {} to {}",
             answered["MinAPIVersion"].as_str().unwrap_or("?"),
             shown(newest),
             shown(OLDEST),
@@ -152,7 +152,7 @@ fn parse_version(text: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Whether the engine says yes, else its words.
+/// Sends a request; a refusal is an error with the engine's words.
 fn told(address: &Address, request: &Request, allowed: Nanos) -> Result<(), String> {
     let interrupts = Interrupts::install().ok();
     let mut patience = Patience::new(allowed, interrupts.as_ref());
@@ -173,7 +173,7 @@ impl Api {
         }
     }
 
-    /// The processes that work for it.
+    /// The daemons that work for it.
     fn daemons(&self) -> Result<&[i32], &str> {
         match &self.server {
             Server::Daemon(_) => self.engine.daemons.as_deref().map_err(String::as_str),
@@ -214,8 +214,8 @@ impl Api {
         Ok(())
     }
 
-    /// The image to run. A daemon is given it over its socket; an engine without one has a command
-    /// line that reaches the same storage.
+    /// The image to run. A daemon loads it over its socket; an engine without a daemon loads it by its
+    /// command line, which uses the same storage.
     fn provide_image(&self, run: &RunContext) -> Result<String, Abort> {
         let Server::Daemon(address) = &self.server else { return self.engine.provide_image(run) };
         let holds = |reference: &str| {
@@ -231,7 +231,7 @@ impl Api {
         self.engine.provide_image_by(run, &holds, &load)
     }
 
-    /// Removes a container by force, also while stopping.
+    /// Removes a container by force, also after an interrupt.
     fn rm(&self, name: &str) -> Result<Found, Failure> {
         let Server::Daemon(address) = &self.server else { return self.engine.rm(name) };
         let request = Container::named(&self.version, name).request("DELETE", "?v=1&force=1");
@@ -241,7 +241,7 @@ impl Api {
         let answer = match answered {
             Ok(answer) => answer,
             Err(Abort::Failed(failure)) => return Err(failure),
-            Err(Abort::Interrupted) => unreachable!("nobody is listened to here"),
+            Err(Abort::Interrupted) => unreachable!("interrupts are ignored here"),
         };
         match answer.status {
             200..=299 => Ok(Found::Yes),

@@ -1,8 +1,8 @@
-//! The requests of one container's life, as the engine's own command line client makes them of the
-//! same keys. They are serialised before the first stamp.
+//! The requests of one container's life, as the engine's own command line makes them from the same keys. They
+//! are serialised before the first stamp.
 //!
-//! Deliberately absent: `AutoRemove`. The client asks for it with `--rm`; here the container is
-//! removed by a request of its own, so that its time can be told apart.
+//! Deliberately absent: `AutoRemove`, which the command line uses for `--rm`; here the container is removed
+//! by a separate request, whose time is measured separately.
 
 use std::path::Path;
 
@@ -13,25 +13,24 @@ use crate::probe::PROBE;
 use crate::subject::engine::{RUN_LABEL, STATE_LABEL};
 use crate::subject::{Order, Spec, spec};
 
-/// What a container is to be, beside the keys of its subject.
+/// What a container is to be, in addition to the keys of its subject.
 #[derive(Debug)]
 pub struct Wish<'a> {
     /// What was asked for.
     pub spec: &'a Spec,
     /// The image to run.
     pub image: &'a str,
-    /// The executable to lay into an image that is not ours.
+    /// The executable to mount into an image that dunnage did not make.
     pub executable: Option<&'a Path>,
-    /// What the probe is to read back beside what it always does.
+    /// What the probe must read back in addition to the usual.
     pub detail: Option<&'static str>,
-    /// Limits of the kernel's own, soft and hard alike, where the engine must be told.
+    /// The kernel's limits, soft and hard alike, where they must be given to the engine.
     pub ulimits: &'a [(&'static str, u64)],
-    /// Seconds that it has between SIGTERM and SIGKILL, where the engine must be told what its own
-    /// command line takes for granted.
+    /// Seconds between SIGTERM and SIGKILL, where the API's default differs from the command line's.
     pub stop_timeout: Option<u32>,
-    /// The run that makes it.
+    /// The run that it belongs to.
     pub run: &'a str,
-    /// Where the run keeps its journal.
+    /// The state directory with the run's journal.
     pub state: &'a Path,
 }
 
@@ -96,14 +95,14 @@ impl Wish<'_> {
     }
 }
 
-/// Something for each port that is to be published; nothing where there is none.
+/// `each` for every port to publish; `None` if there are none.
 fn ports(order: Order<'_>, each: &Value) -> Option<Value> {
     let all = order.ports().iter().map(|port| (format!("{port}/tcp"), each.clone()));
     (!order.ports().is_empty()).then(|| Value::Object(all.collect()))
 }
 
-/// The requests about one container, which is named in them rather than known by its id, so that
-/// none of them has to wait for an answer to be written.
+/// The requests about one container, which is identified by its name rather than its id, so that a request
+/// can be prepared before the previous answer.
 #[derive(Debug)]
 pub struct Container {
     prefix: String,
@@ -121,7 +120,7 @@ impl Container {
         Request::with_json(&format!("{}/containers/create?name={}", self.prefix, self.name), body)
     }
 
-    /// A request about it without a body, as `POST` of `/start`.
+    /// A request about it without a body, such as `POST` of `/start`.
     pub fn request(&self, method: &str, verb: &str) -> Request {
         Request::plain(method, &format!("{}/containers/{}{verb}", self.prefix, self.name))
     }
@@ -132,12 +131,12 @@ impl Container {
         Request::upgrading(&target, b"")
     }
 
-    /// Removes it with its volumes, now that it does not run.
+    /// Removes it with its volumes, now that it is stopped.
     pub fn remove(&self) -> Request {
         self.request("DELETE", "?v=1")
     }
 
-    /// Makes a second process in it, which does not run yet.
+    /// Makes a second process in it, without starting it.
     pub fn make_exec(&self, body: &Value) -> Request {
         Request::with_json(&format!("{}/containers/{}/exec", self.prefix, self.name), body)
     }
@@ -147,7 +146,7 @@ impl Container {
         Request::upgrading(&format!("{}/exec/{id}/start", self.prefix), body.to_string().as_bytes())
     }
 
-    /// Says what became of a second process.
+    /// Asks how a second process ended.
     pub fn inspect_exec(&self, id: &str) -> Request {
         Request::plain("GET", &format!("{}/exec/{id}/json", self.prefix))
     }

@@ -1,5 +1,6 @@
-//! The verbs as requests: each connects anew, as a command of its own would. To enter is three requests: one makes the process, one
-//! starts it and becomes the stream of its output, and when that has ended one asks how it ended.
+//! The verbs as requests: each opens a new connection, as a separate command would. An entry is three
+//! requests: make the process; start it, which turns the connection into its output; and, when that has
+//! ended, ask for its exit status.
 
 use serde_json::{Value, json};
 
@@ -21,7 +22,7 @@ use crate::sys::socket::Patience;
 use crate::sys::spawn::Reading;
 use crate::units::{Nanos, Stamp};
 
-/// A container of an engine that is asked over its API.
+/// A container of an engine asked over its API.
 pub(super) struct OfApi<'a> {
     pub api: &'a Api,
     pub draft: Draft<'a>,
@@ -41,7 +42,7 @@ impl OfApi<'_> {
         Ok(span)
     }
 
-    /// What the engine says that it is.
+    /// The engine's description of it.
     fn inspected(&self) -> Result<Value, Failure> {
         let run = self.draft.run;
         let request = self.container.request("GET", "/json");
@@ -53,8 +54,8 @@ impl OfApi<'_> {
         }
     }
 
-    /// Ends the monitors of processes that entered a container which is removed: podman's service has
-    /// them wait five minutes for somebody who asks once more how such a process ended.
+    /// Ends the monitors of processes that entered a container which is removed: podman's service has them
+    /// wait five minutes in case a client asks again how such a process ended.
     fn end_monitors(&self) {
         for monitor in self.api.engine.about.facts.components.iter().filter(|one| one.role == "monitor") {
             process::kill_clients(monitor.path.as_ref(), &self.draft.name);

@@ -1,4 +1,4 @@
-//! The words that have a bare probe enter the root of an image, and the mount points that it needs there.
+//! The arguments that make a bare probe enter the root of an image, and the mount points that it needs there.
 
 use std::path::Path;
 
@@ -7,13 +7,14 @@ use crate::probe::INSIDE;
 use crate::subject::roots::{self, Root};
 use crate::subject::{Access, Mount};
 
-/// The words that have the probe enter the image first, in this root: where to begin, and the mounts with their
-/// targets, which are made.
+/// The arguments that make the probe enter this root of the image first: the working directory, and the
+/// mounts with their targets, which are made here.
 pub(super) fn inside_words(image: &Root, root: &Path, mounts: &[Mount]) -> Result<Vec<String>, Failure> {
     let host = |path: &str, access| Mount { host: path.into(), inside: path.into(), access };
     let of_host = [
         host("/proc", Access::ReadWrite),
-        // What is below is the kernel's; the directories themselves are the host's, and stay as they are.
+        // These directories are the host's and stay as they are; the filesystems mounted below them are the
+        // kernel's.
         host("/dev", Access::ReadOnly),
         host("/sys", Access::ReadOnly),
     ];

@@ -1,5 +1,5 @@
-//! The commands of `ctr` that are no part of a measurement: images in, containers out. All in our own
-//! namespace.
+//! The commands of `ctr` outside a measurement: they import images and remove containers, all in dunnage's
+//! containerd namespace.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use crate::outcome::Failure;
 use crate::resource::Found;
 use crate::sys::process;
 
-/// The namespace in containerd that holds everything of ours.
+/// The containerd namespace for everything that dunnage makes.
 pub const NAMESPACE: &str = "dunnage";
 
 /// Where `ctr` makes the pipes of its containers.
 const PIPES: &str = "/run/containerd/fifo";
 
-/// `ctr`, which asks one daemon, in our own namespace.
+/// `ctr` for one daemon, in dunnage's namespace.
 #[derive(Debug)]
 pub struct Ctr(Client);
 
@@ -36,18 +36,18 @@ impl Ctr {
         Ctr(Client { global, ..Client::of(program) })
     }
 
-    /// The lines that it answers.
+    /// The lines of its answer.
     pub fn lines(&self, verb: &[&str]) -> Result<Vec<String>, Unavailable> {
         let text = self.ask(verb)?;
         Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
     }
 
-    /// Whether our namespace holds this image.
+    /// Whether dunnage's namespace holds this image.
     pub fn has_image(&self, reference: &str) -> Result<bool, Unavailable> {
         Ok(self.lines(&["images", "ls", "--quiet"])?.iter().any(|line| line == reference))
     }
 
-    /// Imports an archive and labels the image in it as ours.
+    /// Imports an archive and gives its image dunnage's label.
     pub fn import(&self, archive: &Path, reference: &str, snapshotter: Option<&str>) -> Result<(), String> {
         let path = archive.to_string_lossy();
         let with = snapshotter.map(|name| ["--snapshotter", name]);
@@ -60,8 +60,8 @@ impl Ctr {
             .map_err(|why| why.reason)
     }
 
-    /// Removes whatever bears this name: the task with its processes, the container, and the snapshot
-    /// that a client made before it was killed.
+    /// Removes everything with this name: the task with its processes, the container, and the snapshot of a
+    /// client that was killed early.
     pub fn remove(&self, name: &str, snapshotter: Option<&str>) -> Result<Found, Failure> {
         let snapshotter = snapshotter.unwrap_or("overlayfs");
         let verbs: [&[&str]; 3] = [
@@ -80,7 +80,7 @@ impl Ctr {
         Ok(found)
     }
 
-    /// Removes something by these words.
+    /// Removes something with these arguments.
     pub fn removed(&self, words: &[&str]) -> Result<Found, Failure> {
         match self.insist(words) {
             Ok(_) => Ok(Found::Yes),
@@ -90,8 +90,8 @@ impl Ctr {
     }
 }
 
-/// Ends a shim that containerd has lost sight of: where a client dies while the daemon makes a task, the
-/// shim can stay without one. containerd then clears up after it.
+/// Ends a shim that containerd has lost track of: if a client dies while the daemon makes a task, its shim
+/// can remain. containerd then cleans up after it.
 fn end_stray_shim(name: &str) {
     let shims = process::named(&["containerd-shim"]);
     let programs: BTreeSet<_> = shims.into_iter().filter_map(|shim| shim.executable).collect();
@@ -100,8 +100,8 @@ fn end_stray_shim(name: &str) {
     }
 }
 
-/// Removes the pipes of a container whose client did not live to do it. They lie in a directory of
-/// their own, whose name is by chance.
+/// Removes the pipes of a container whose client was killed. They are in a directory of their own with a
+/// random name.
 fn remove_pipes(name: &str) {
     let directories = std::fs::read_dir(PIPES).into_iter().flatten().flatten();
     for directory in directories.map(|entry| entry.path()) {

@@ -1,6 +1,6 @@
-//! Clears what killed runs left in containerd: labelled containers, then, where nobody else runs, what
-//! has no labels and lies in our namespace under our names, labelled images, and the namespace itself
-//! once it is empty. What somebody else put into our namespace is left, and the namespace with it.
+//! Removes what killed runs left in containerd: labelled containers; then, if no run is alive, unlabelled
+//! things in dunnage's namespace with dunnage's names, labelled images, and the namespace itself once it is
+//! empty. What other programs put into the namespace stays, and the namespace with it.
 
 use serde_json::Value;
 
@@ -14,13 +14,13 @@ use crate::resource::Found;
 use crate::sys::clock;
 use crate::units::Stamp;
 
-/// How long that may take, in nanoseconds.
+/// How long garbage collection may take, in nanoseconds.
 const COLLECTED_WITHIN: u64 = 2_000_000_000;
 const SNAPSHOTTERS: [&str; 2] = ["overlayfs", "native"];
-/// What the runtime leaves for each namespace.
+/// The runtime's state directory, which has one directory for each namespace.
 const RUNTIME_STATE: &str = "/run/containerd/runc";
 
-/// Sweeps every containerd that is found without being told where.
+/// Sweeps every containerd on a usual socket.
 pub fn sweep(broom: Broom) -> Vec<String> {
     let Some(program) = on_path("ctr") else { return Vec::new() };
     let own = address(None).ok();
@@ -32,7 +32,7 @@ pub fn sweep(broom: Broom) -> Vec<String> {
         let ctr = Ctr::new(program.clone(), &address);
         told.extend(
             one(&ctr, broom)
-                .unwrap_or_else(|why| vec![format!("could not sweep containerd: {}", why.reason)]),
+                .unwrap_or_else(|why| vec![format!("cannot sweep containerd: {}", why.reason)]),
         );
     }
     told
@@ -46,7 +46,7 @@ fn one(ctr: &Ctr, broom: Broom) -> Result<Vec<String>, Unavailable> {
     let mut staying = Vec::new();
     for container in ctr.lines(&["containers", "ls", "--quiet"])? {
         match labels(ctr, &container) {
-            // A name of ours alone is not enough; somebody may have chosen the same one.
+            // One of dunnage's names is not enough; a user may have chosen the same one.
             None => staying.push(container),
             Some((state, run)) if context::may_be_alive(state.as_ref(), &run) => staying.push(container),
             Some(_) if broom.containers => {
@@ -69,19 +69,19 @@ fn one(ctr: &Ctr, broom: Broom) -> Result<Vec<String>, Unavailable> {
     match remove_namespace(ctr, staying.is_empty()) {
         Ok(_) => {
             told.push(format!("removed namespace `{NAMESPACE}` from containerd"));
-            // Only while it is empty: what is in it is not known to be ours to remove.
+            // Only while it is empty: what is in it may not be dunnage's.
             let _ = std::fs::remove_dir(format!("{RUNTIME_STATE}/{NAMESPACE}"));
         }
         Err(why) => {
             let holds =
                 if staying.is_empty() { why.reason } else { format!("it holds `{}`", staying.join("`, `")) };
-            told.push(format!("left namespace `{NAMESPACE}` in containerd: {holds}"));
+            told.push(format!("namespace `{NAMESPACE}` stays in containerd: {holds}"));
         }
     }
     Ok(told)
 }
 
-/// What another sweep removed from it may still have to be collected.
+/// Removes the namespace. What was just deleted from it may still have to be garbage collected.
 fn remove_namespace(ctr: &Ctr, may_be_empty_soon: bool) -> Result<String, Unavailable> {
     let deadline = Stamp(clock::now().0 + COLLECTED_WITHIN);
     loop {
@@ -97,22 +97,22 @@ fn remove_namespace(ctr: &Ctr, may_be_empty_soon: bool) -> Result<String, Unavai
     }
 }
 
-/// The state directory and the run of a container of ours.
+/// The state directory and the run of a container made by dunnage.
 fn labels(ctr: &Ctr, container: &str) -> Option<(String, String)> {
     let info: Value = serde_json::from_str(&ctr.ask(&["containers", "info", container]).ok()?).ok()?;
     let label = |name: &str| info["Labels"][name].as_str().map(str::to_owned);
     Some((label(STATE_LABEL)?, label(RUN_LABEL)?))
 }
 
-/// Removes a container with its snapshot, whichever snapshotter made it.
+/// Removes a container with its snapshot, for every snapshotter.
 fn removed(ctr: &Ctr, name: &str) -> Result<Found, Failure> {
     let all = SNAPSHOTTERS.map(|snapshotter| ctr.remove(name, Some(snapshotter)));
     let any = all.contains(&Ok(Found::Yes));
     all.into_iter().collect::<Result<Vec<_>, _>>().map(|_| Found::when(any))
 }
 
-/// What a client leaves that was killed before its container was known: the snapshot, and the lease
-/// that keeps it. Only where no container is in the namespace to whom they could belong.
+/// What a client leaves that was killed before its container was recorded: the snapshot, and the lease that
+/// keeps it. Only if the namespace has no container that they could belong to.
 fn loose_ends(ctr: &Ctr, broom: Broom) -> Result<Vec<String>, Unavailable> {
     let mut told = Vec::new();
     for snapshotter in SNAPSHOTTERS {
@@ -132,7 +132,7 @@ fn loose_ends(ctr: &Ctr, broom: Broom) -> Result<Vec<String>, Unavailable> {
     Ok(told)
 }
 
-/// Removes labelled images, and waits until what only they kept is collected.
+/// Removes labelled images, and waits until what only they referred to is garbage collected.
 fn images(ctr: &Ctr, broom: Broom) -> Result<Vec<String>, Unavailable> {
     let (label, value) = IMAGE_LABEL;
     let filter = format!("labels.\"{label}\"=={value}");

@@ -1,10 +1,12 @@
-//! The verbs of `ctr`, and the commands that each holds: `create` is `containers create`, which makes the container's record and
-//! its snapshot; `start` is `tasks start --detach`, which starts the shim, has the runtime create and start the container, and
-//! connects its output to nothing; `exec` is `tasks exec`; `stop` is `tasks kill` with SIGTERM and then waiting, on a descriptor of
-//! the process, until it has ended; `remove` is `tasks delete`, then `containers delete`, with the time between the two.
+//! The verbs of `ctr` and their commands. `create` is `containers create`, which makes the container's record
+//! and its snapshot. `start` is `tasks start --detach`, which starts the shim, has the runtime create and
+//! start the container, and discards its output. `exec` is `tasks exec`. `stop` is `tasks kill` with SIGTERM,
+//! then a wait on a pidfd until the process has ended. `remove` is `tasks delete`, then `containers delete`,
+//! including the time between them.
 //!
-//! `containers create` knows no system call filter, no CPU limit and no runtime of one's choice; only `run` does. Of a subject with
-//! one of these, `create` does nothing and `start` is `run --detach`, which will do for being entered; a life cycle is not offered.
+//! `containers create` has no options for a system call filter, a CPU limit or a runtime; only `run` has.
+//! With one of these, `create` does nothing and `start` is `run --detach`. That is enough for entries, but a
+//! life cycle is not offered.
 
 use super::super::client::Terminal;
 use super::Containerd;
@@ -14,20 +16,20 @@ use crate::subject::container::{Draft, Entered, First, Span, Verbs, nothing_runs
 use crate::subject::limits::Limits;
 use crate::subject::{Order, Spec};
 
-/// How often containerd may be asked whether it has noticed an end.
+/// How often containerd is asked whether it has noticed the end of a program.
 const LOOKS: usize = 100;
 
 /// A container of containerd.
 pub(super) struct OfContainerd<'a> {
     pub containerd: &'a Containerd,
     pub draft: Draft<'a>,
-    /// From `start` on.
+    /// Set by `start`.
     pub first: Option<First>,
-    /// Entries so far; each needs a name of its own.
+    /// Entries so far; each needs a unique name.
     pub entries: u64,
 }
 
-/// Whether `containers create` can be asked for all that a subject is.
+/// Whether `containers create` has options for everything that a subject asks for.
 pub(super) fn is_created_apart(spec: &Spec) -> bool {
     let by_run_only =
         spec.get("seccomp") == Some("default") || Limits::of(spec).is_some_and(|asked| asked.cpus.is_some());
@@ -46,7 +48,7 @@ impl OfContainerd<'_> {
         self.draft.carry_out(&self.containerd.ctr, &words)
     }
 
-    /// Asks until containerd has noticed the end of the program: it refuses to delete before.
+    /// Waits until containerd has noticed the end of the program: before that it refuses to delete.
     fn until_noticed(&self) -> Result<(), Failure> {
         let name = self.draft.name.as_str();
         for _ in 0..LOOKS {
@@ -58,7 +60,7 @@ impl OfContainerd<'_> {
             }
         }
         Err(Failure::environment(format!(
-            "containerd did not notice the end of `{name}` within {LOOKS} looks"
+            "containerd did not notice that `{name}` has ended, in {LOOKS} attempts"
         )))
     }
 }

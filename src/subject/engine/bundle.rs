@@ -1,4 +1,4 @@
-//! What an engine really asks its runtime for: `config.json` of a container that runs for that.
+//! What an engine asks its runtime for: `config.json` of a container that is started to read it.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::sys::process;
 use crate::sys::remains::{self, Tokens};
 
 impl Engine {
-    /// Starts a container that stays, reads its bundle, and removes it again.
+    /// Starts a container that stays, reads its bundle, and removes it.
     pub(in crate::subject) fn bundle(&self, run: &RunContext) -> Result<Value, Abort> {
         let mut container = Container::create(self, &ContainerRequest::default(), run)?;
         container.start()?;
@@ -28,16 +28,17 @@ impl Engine {
             .or_environment(format_args!("cannot read the bundle `{}`", path.display()))?;
         let name = container.name().to_owned();
         drop(container);
-        // What monitors a container outlives it for a while, and is nothing that runs beside the first launches.
+        // The container's monitor outlives it for a while, and must not run next to the first launches.
         if let Ok(tokens) = Tokens::new([name]) {
             let _ = remains::outlive_processes(&tokens);
         }
         Ok(serde_json::from_slice(&text)
-            .or_environment(format_args!("the bundle `{}` makes no sense", path.display()))?)
+            .or_environment(format_args!("cannot parse the bundle `{}`", path.display()))?)
     }
 }
 
-/// The bundle of a container by its first process: a daemon's containerd starts the shim, which is the parent, inside it.
+/// The bundle of a container, found from its first process: containerd starts the shim, which is the parent,
+/// in the bundle's directory.
 fn beside_the_shim(pid: i32) -> Result<PathBuf, Failure> {
     let shim = process::read(pid).map(|first| first.parent);
     let shim = shim.ok_or_else(|| Failure::environment(format!("process {pid} is gone")))?;

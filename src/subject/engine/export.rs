@@ -1,5 +1,5 @@
-//! An engine's image as a root on disk, for subjects that need no engine: inspected, a container made of
-//! it that never runs, exported as one tar, and removed again.
+//! An engine's image as a root on disk, for subjects that need no engine: the image is inspected, a container
+//! that never runs is made from it, exported as a tar archive, and removed.
 
 use super::super::component::run_within;
 use super::Engine;
@@ -9,29 +9,29 @@ use crate::subject::RunContext;
 use crate::subject::resources::container;
 use crate::units::Nanos;
 
-/// How long an engine may take to write an image out.
+/// How long an engine may take to export an image.
 const EXPORTING: Nanos = Nanos::from_millis(600_000);
 
 impl Engine {
-    /// What an image says of itself, if the engine holds it; else the engine's own words.
+    /// The image's configuration, if the engine holds it; else the engine's own words.
     pub(in crate::subject) fn image_config(&self, reference: &str) -> Result<Config, String> {
         let said = self.client.ask(&["image", "inspect", reference]).map_err(|why| why.reason)?;
         let parsed: serde_json::Value = serde_json::from_str(&said).map_err(|error| {
-            format!("`{} image inspect` answered nonsense: {error}", self.about.spec.name)
+            format!("cannot parse the answer of `{} image inspect`: {error}", self.about.spec.name)
         })?;
         config_in(&parsed[0])
-            .ok_or_else(|| format!("`{} image inspect` does not say what the image is", self.about.spec.name))
+            .ok_or_else(|| format!("the answer of `{} image inspect` lacks the configuration", self.about.spec.name))
     }
 
-    /// The root of an image that the engine holds, unpacked if it is not there yet. What of it could not
-    /// be kept is told.
+    /// The root of an image that the engine holds, unpacked if it is not there yet. What could not be kept is
+    /// reported.
     pub(in crate::subject) fn export(&self, run: &RunContext, config: &Config) -> Result<Export, Abort> {
         let told = |error: anyhow::Error| Failure::environment(format!("{error:#}"));
         if let Some(there) = export::find(&run.place.state, &config.id).map_err(told)? {
             return Ok(there);
         }
         (run.tell)(&format!(
-            "unpacking an image of {}: once, into the state directory, where it stays until `dunnage sweep`",
+            "unpacking an image of {} into the state directory, where it stays until `dunnage sweep`",
             self.about.spec
         ));
         let held = run.owner.directory(|directory| {
@@ -50,12 +50,12 @@ impl Engine {
         })?;
         let (export, lost) = &*held;
         for what in lost {
-            (run.tell)(&format!("of the image was lost: {what}"));
+            (run.tell)(&format!("lost from the image: {what}"));
         }
         Ok(export.clone())
     }
 
-    /// Makes a container and writes its root out. It needs a program, which is never started.
+    /// Makes a container and exports its root. `create` needs a program, which is never started.
     fn write_tar(
         &self,
         run: &RunContext,
@@ -71,13 +71,13 @@ impl Engine {
             program
                 .and_then(|program| run_within(EXPORTING, &program))
                 .map_err(|why| why.reason)
-                .or_environment(format_args!("{} does not give the image out", self.about.spec))?;
+                .or_environment(format_args!("{} cannot export the image", self.about.spec))?;
         }
         Ok(())
     }
 }
 
-/// What one answer of `image inspect` says; the same words in docker and podman.
+/// The configuration in an answer of `image inspect`, which is the same in docker and podman.
 fn config_in(inspected: &serde_json::Value) -> Option<Config> {
     let id = inspected["Id"].as_str()?;
     let own = &inspected["Config"];

@@ -1,5 +1,5 @@
-//! The image that an engine runs: found there, or made and loaded. A loaded one stays, as a labelled
-//! cache that `sweep` removes.
+//! The image that an engine runs: found there, or made and loaded. A loaded one stays as a labelled cache
+//! that `sweep` removes.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -16,11 +16,11 @@ use crate::units::Nanos;
 
 /// How long an engine may take to load the image `small`.
 const LOADING: Nanos = Nanos::from_millis(20_000);
-/// How long it may take to load one of many files.
+/// How long it may take to load an image with many files.
 pub(super) const LOADING_LARGE: Nanos = Nanos::from_millis(600_000);
 
 impl Engine {
-    /// Writes down for `sweep` whose storage holds images of ours.
+    /// Records for `sweep` which user's storage holds dunnage's images.
     fn remember_user(&self, run: &RunContext) -> Result<(), Failure> {
         let Some(user) = self.about.spec.get("rootless").filter(|_| self.client.login.is_some()) else {
             return Ok(());
@@ -32,7 +32,8 @@ impl Engine {
             .or_environment(format_args!("cannot write `{}`", path.display()))
     }
 
-    /// Hands an archive over. Another user gets it opened, since the way to it may be closed to them.
+    /// Loads an archive. For another user it is passed as an open file, since that user may not be able to
+    /// reach its path.
     pub(super) fn load(&self, archive: &Path, allowed: Nanos) -> Result<(), String> {
         let path = archive.to_string_lossy();
         let program = match &self.client.login {
@@ -49,7 +50,7 @@ impl Engine {
         loaded.map(drop).map_err(|why| why.reason)
     }
 
-    /// The image to run, loaded if it is ours and not there yet.
+    /// The image to run; dunnage's own is loaded if it is missing.
     pub(in crate::subject) fn provide_image(&self, run: &RunContext) -> Result<String, Abort> {
         let holds = |reference: &str| {
             let asked = self.client.ask(&["image", "inspect", "--format", "{{.Id}}", reference]);
@@ -59,7 +60,7 @@ impl Engine {
         self.provide_image_by(run, &holds, &|archive| self.load(archive, allowed))
     }
 
-    /// The same, by whoever can say whether the engine holds an image, and can load an archive.
+    /// The same with functions that look for an image and load an archive.
     pub(in crate::subject) fn provide_image_by(
         &self,
         run: &RunContext,
@@ -74,7 +75,7 @@ impl Engine {
                 return Err(Failure::new(
                     FailureClass::Permission,
                     format!(
-                        "user {} cannot read `{}`; set `$DUNNAGE_STATE` to a directory that everybody can enter",
+                        "user {} cannot read `{}`: set `$DUNNAGE_STATE` to a directory that all users can enter",
                         login.user(),
                         run.place.executable.display()
                     ),
@@ -82,7 +83,7 @@ impl Engine {
                 .into());
             }
             let held = holds(reference).map_err(|why| {
-                format!("{why}; dunnage pulls nothing, since a download is no part of a start")
+                format!("{why}; dunnage never pulls images")
             });
             held.or_environment(format_args!("{} has no image `{reference}`", self.about.spec.name))?;
             return Ok(reference.to_owned());
@@ -101,7 +102,7 @@ impl Engine {
         Ok(image.reference.clone())
     }
 
-    /// Room for the archive, and for what the engine makes of it, where its storage can be seen.
+    /// Checks that there is room for the archive and for the engine's copy of it, where the storage is known.
     fn check_space(&self, image: &Image<'_>, run: &RunContext) -> anyhow::Result<()> {
         image.check_space(&run.place.state)?;
         let note = |name: &str| {
@@ -112,12 +113,12 @@ impl Engine {
             return Ok(());
         };
         let Ok(left) = filesystem::left(storage) else { return Ok(()) };
-        // `vfs` keeps a whole copy of everything below for each layer, and for each container.
+        // `vfs` keeps a full copy of everything below for each layer and each container.
         let copies = if note("storage driver") == Some("vfs") { image.layer_count() as u64 + 1 } else { 2 };
         let needed = copies * image.bytes();
         anyhow::ensure!(
             left.bytes >= needed,
-            "the image {} needs {} MB free in the engine's storage, and `{}` has {} MB: no space left",
+            "no space left for the image {}: it needs {} MB in the engine's storage, and `{}` has {} MB",
             fat::NAME,
             needed.div_ceil(1_000_000),
             storage.display(),
@@ -127,7 +128,7 @@ impl Engine {
     }
 }
 
-/// The directory with one file, by their name, for each user whose storage holds images of ours.
+/// The directory that has one file, named after the user, for each user whose storage holds dunnage's images.
 pub fn users_with_images(state: &Path) -> PathBuf {
     state.join("images/rootless")
 }

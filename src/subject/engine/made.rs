@@ -1,5 +1,5 @@
-//! What an engine makes for a run beside containers: networks, volumes and images, with the labels of the run or in
-//! its name. Nothing else of these kinds is ever removed.
+//! What an engine makes for a run other than containers: networks, volumes and images, with the run in their
+//! labels or name. Nothing else of these kinds is ever removed.
 
 use super::image::LOADING_LARGE;
 use super::{Engine, OUR_IMAGES, RUN_LABEL};

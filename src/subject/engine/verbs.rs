@@ -1,5 +1,5 @@
-//! The verbs of a docker-like command line, each one command: `create`, `start`, `exec`, `stop`, `rm`. Never with `--rm`: a
-//! container that removes itself has no verb left to be measured.
+//! The verbs of a docker-like command line, one command each: `create`, `start`, `exec`, `stop`, `rm`. Never
+//! with `--rm`, since then `rm` could not be measured.
 
 use super::super::client::Terminal;
 use super::Engine;

@@ -1,24 +1,24 @@
-//! What a scripted subject says of its work, by kind: as the probe would, from the script's time, so that
-//! whatever is planted in that is planted in every pass.
+//! What a scripted subject reports of its work, by kind: in the form of the probe's message, from the
+//! scripted time, so that a planted effect is in every pass.
 
 use crate::probe::message::Done;
 use crate::stats::Rng;
 
 use super::super::Work;
 
-/// Says what came of a work that takes `time` seconds, by the script.
+/// The scripted result of a work that takes `time` seconds.
 type Script = fn(&Work, f64, &mut Rng) -> Done;
 
 static SCRIPTS: &[(&str, Script)] = &[("cpu", cpu), ("command", command)];
 
-/// What came of a work; none of a kind that has no script.
+/// The result of a work; `None` for a kind without a script.
 pub fn done(work: &Work, time: f64, rng: &mut Rng) -> Option<Done> {
     let (_, script) = SCRIPTS.iter().find(|(kind, _)| *kind == work.kind)?;
     Some(script(work, time, rng))
 }
 
-/// Passes that are slower than the script's time by chance, none of them faster. All at once are a
-/// little slower than one alone. The fixed work is as long as a pass, and CPU time alone.
+/// Passes that are slower than the scripted time by chance, never faster. Several at once are a little slower
+/// than one alone. The fixed work is as long as a pass and uses CPU time only.
 fn cpu(work: &Work, time: f64, rng: &mut Rng) -> Done {
     let count = work.arguments.first().and_then(|word| word.parse().ok()).unwrap_or(1usize);
     let results =
@@ -41,7 +41,7 @@ fn cpu(work: &Work, time: f64, rng: &mut Rng) -> Done {
     done
 }
 
-/// What a command would have reported that took a little of it, most of that in user mode.
+/// The report of a command that used a small part of it, mostly in user mode.
 fn command(work: &Work, time: f64, _: &mut Rng) -> Done {
     let own = work.arguments.get(6).and_then(|count| count.parse::<usize>().ok()).unwrap_or(0);
     if work.arguments.len() <= 7 + own {

@@ -1,4 +1,4 @@
-//! The floor taken apart: launches with some of its pieces, and pieces by themselves.
+//! The floor taken apart: launches with some of its pieces, and single pieces.
 
 use super::{Floor, cgroups, launch_prepared, no_way, program_in};
 use crate::outcome::{Abort, Failure, FailureClass};
@@ -64,7 +64,7 @@ impl Apart for Floor {
     }
 }
 
-/// What the probe must find where these pieces were made and no others.
+/// What the probe must find in a container with exactly these pieces.
 pub(super) fn expected_of(pieces: Pieces) -> Expected {
     let own = |piece| if pieces.has(piece) { Own::Private } else { Own::Host };
     Expected {
@@ -74,7 +74,7 @@ pub(super) fn expected_of(pieces: Pieces) -> Expected {
         mount: own(Piece::Mounts),
         ipc: own(Piece::Ipc),
         uts: own(Piece::Uts),
-        // A namespace of cgroups without mounts of them shows the host's.
+        // Without cgroup mounts, a cgroup namespace shows the host's.
         cgroup: Cgroup::Any,
         no_new_privs: pieces.has(Piece::NoNewPrivileges).then_some(1),
         seccomp: pieces.has(Piece::Seccomp).then_some(2),
@@ -84,8 +84,7 @@ pub(super) fn expected_of(pieces: Pieces) -> Expected {
     }
 }
 
-/// In a root without `/proc` the probe sees what system calls tell it, and nothing of namespaces and
-/// mounts.
+/// In a root without `/proc` the probe sees only the results of system calls, and no namespaces or mounts.
 fn without_a_view(expected: &Expected) -> Expected {
     let Expected { no_new_privs, seccomp, capabilities, .. } = *expected;
     Expected { no_new_privs, seccomp, capabilities, ..Expected::anything() }

@@ -1,4 +1,4 @@
-//! What a person can have the floor leave out, and which pieces are made then.
+//! The keys that leave parts of the floor out, and the pieces that remain.
 
 use super::super::limits::Limits;
 use super::super::spec::Spec;
@@ -9,7 +9,7 @@ use crate::sys::cgroup::Way;
 use crate::sys::container::{self, Mounts, Piece, Pieces};
 use crate::sys::raw;
 
-/// For each value that leaves something out, what is left out.
+/// The pieces that each value leaves out.
 const LEFT_OUT: [(&str, &str, &[Piece]); 10] = [
     ("net", "host", &[Piece::Network]),
     ("pid", "host", &[Piece::Pid]),
@@ -27,7 +27,7 @@ const LEFT_OUT: [(&str, &str, &[Piece]); 10] = [
     ("no_new_privs", "off", &[Piece::NoNewPrivileges]),
 ];
 
-/// The pieces of a floor that was asked for.
+/// The pieces of this floor.
 pub(super) fn pieces(spec: &Spec) -> Pieces {
     let is_asked = |key: &str, value: &str| spec.get(key) == Some(value);
     let mut pieces = Pieces::engine();
@@ -49,7 +49,7 @@ pub(super) fn way(spec: &Spec) -> Way {
     }
 }
 
-/// By which calls its mounts are made.
+/// The system calls that make its mounts.
 pub(super) fn mounts(spec: &Spec) -> Mounts {
     match spec.get("mounts") {
         Some("fsmount") => Mounts::Fsmount,
@@ -63,7 +63,7 @@ pub(super) fn expected(spec: &Spec, cgroup: Cgroup) -> Expected {
     let pieces = pieces(spec);
     let made = if container::is_privileged() { pieces } else { pieces.with(Piece::User) };
     Expected {
-        // On the host's root the host's cgroups are seen, whichever it is in.
+        // On the host's root the probe sees the host's cgroups, whichever one it is in.
         cgroup: if pieces.has(Piece::Cgroup) && pieces.has(Piece::Mounts) { cgroup } else { Cgroup::Any },
         no_new_privs: Some(u64::from(pieces.has(Piece::NoNewPrivileges))),
         seccomp: Some(if spec.get("seccomp") == Some("off") { 0 } else { 2 }),
@@ -73,8 +73,8 @@ pub(super) fn expected(spec: &Spec, cgroup: Cgroup) -> Expected {
     }
 }
 
-/// What it can do. One that was asked to leave something out is not the whole of which pieces are parts; and
-/// entering one follows its first process into what an engine makes private.
+/// What it can do. With pieces left out it is not the whole that single pieces are parts of; and an entry
+/// joins the namespaces that an engine makes private.
 pub(super) fn offers(spec: &Spec) -> &'static [Need] {
     const ENTERED: [&str; 6] = ["image", "cpus", "burst", "net", "seccomp", "pid"];
     match &spec.keys[..] {

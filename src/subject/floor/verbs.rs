@@ -1,6 +1,6 @@
-//! The verbs of the floor, cut where a runtime's verbs cut them: `create` makes the cgroups and directories, `start` clones the
-//! child that builds its inside and executes, `exec` is `setns`, fork and exec, `stop` sends SIGTERM and reaps, `remove` removes
-//! cgroups and directories.
+//! The verbs of the floor, divided as a runtime's: `create` makes the cgroups and directories, `start` clones
+//! the child that sets up its inside and executes the program, `exec` is `setns`, fork and exec, `stop` sends
+//! SIGTERM and reaps, `remove` removes cgroups and directories.
 
 use std::ffi::CString;
 
@@ -23,7 +23,7 @@ pub(super) struct OfFloor<'a> {
     prepared: Prepared,
     made: Option<Made>,
     running: Option<Running>,
-    /// Ways in, by the words of whoever enters.
+    /// Prepared entries, by the arguments of the probe that enters.
     entrances: Vec<(Vec<String>, Entrance)>,
 }
 
@@ -39,7 +39,7 @@ pub(super) fn unfinished(why: Unfinished) -> Abort {
 }
 
 impl<'a> OfFloor<'a> {
-    /// What is made ready before the first verb.
+    /// What is prepared before the first verb.
     pub fn new(floor: &Floor, draft: Draft<'a>) -> Result<OfFloor<'a>, Failure> {
         let mut prepared = floor.container(draft.run, &draft.directory, draft.order())?;
         if let Some(bridge) = draft.request.network.as_ref().and_then(|joint| joint.bridge.as_ref()) {
@@ -48,7 +48,7 @@ impl<'a> OfFloor<'a> {
         Ok(OfFloor { draft, prepared, made: None, running: None, entrances: Vec::new() })
     }
 
-    /// The way in for a probe with these words, made when it is first wanted.
+    /// The entry for a probe with these arguments, prepared when it is first needed.
     fn entrance(&mut self, words: Vec<String>) -> Result<usize, Failure> {
         if let Some(at) = self.entrances.iter().position(|(own, _)| *own == words) {
             return Ok(at);
@@ -124,7 +124,7 @@ impl Verbs for OfFloor<'_> {
 
     fn discard(&mut self) -> Result<Found, Failure> {
         if let Some(running) = self.running.take() {
-            // At a deadline that is over, it is killed and reaped.
+            // With a deadline that has passed, `wait` kills and reaps it.
             let _ = running.wait(Nanos(0), None);
         }
         let Some(made) = self.made.take() else { return Ok(Found::Yes) };

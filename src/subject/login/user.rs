@@ -1,4 +1,4 @@
-//! Who is the user of a login, and what would a login of theirs get? The machine's databases and programs are asked.
+//! The user of a login, and what a login gives them, as the machine's databases and programs say.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ impl Account {
         })
     }
 
-    /// Asks the databases that the machine is set up with; without the program for that, its file.
+    /// Asks the databases that the machine uses; without `getent`, `/etc/passwd`.
     fn find(name: &str) -> Option<Account> {
         let text = match on_path("getent") {
             Some(getent) => Client::of(getent).ask(&["passwd", name]).unwrap_or_default(),
@@ -42,27 +42,27 @@ impl Account {
         text.lines().filter_map(Account::parse).find(|account| account.name == name)
     }
 
-    /// Why podman could not work as this user, whatever else is there.
+    /// Why podman cannot work as this user.
     fn check(&self) -> Result<(), Unavailable> {
         let (name, home) = (&self.name, self.home.display());
         if self.user == 0 {
-            return Err(Unavailable::because(format!("`{name}` is root, and rootless is for other users"))
+            return Err(Unavailable::because(format!("`{name}` is root, and `rootless` needs another user"))
                 .with_remedy("leave `rootless` out: plain `podman` runs as root"));
         }
         let owner = self.home.metadata().ok().filter(|home| home.is_dir()).map(|home| home.uid());
         let make = format!(
-            "name another user, or give this one a home: `install --directory --mode 700 --owner {name} --group {} {home}`",
+            "name another user, or make the home directory: `install --directory --mode 700 --owner {name} --group {} {home}`",
             self.group
         );
         match owner {
             None => Err(Unavailable::because(format!(
-                "the user `{name}` has no home directory (`{home}` is not there), in which podman would keep its images"
+                "the user `{name}` has no home directory for podman's images (`{home}` does not exist)"
             ))
             .with_remedy(make)),
             Some(owner) if owner != self.user => Err(Unavailable::because(format!(
-                "the home directory `{home}` of the user `{name}` belongs to somebody else (user {owner})"
+                "the home directory `{home}` of the user `{name}` belongs to another user ({owner})"
             ))
-            .with_remedy("name another user, whose home is their own")),
+            .with_remedy("name a user who owns their home directory")),
             Some(_) => Ok(()),
         }
     }
@@ -85,7 +85,7 @@ impl Account {
             format!("SHELL={}", self.shell),
             search_path(&std::fs::read_to_string("/etc/login.defs").unwrap_or_default()),
         ];
-        // Where a login has a directory of its own, podman keeps its state there, else in /tmp.
+        // If a login has its own runtime directory, podman keeps its state there, else in /tmp.
         let runtime = PathBuf::from(format!("/run/user/{}", self.user));
         if runtime.metadata().is_ok_and(|facts| facts.uid() == self.user) {
             all.push(format!("XDG_RUNTIME_DIR={}", runtime.display()));
@@ -98,7 +98,7 @@ impl Account {
     }
 }
 
-/// The search path of ordinary users in the text of a `login.defs`, as `PATH=…`.
+/// The search path of ordinary users in the text of `login.defs`, as `PATH=…`.
 fn search_path(definitions: &str) -> String {
     const USUAL: &str = "PATH=/usr/local/bin:/usr/bin:/bin";
     let value = |line: &str| {
@@ -111,17 +111,17 @@ fn search_path(definitions: &str) -> String {
 }
 
 impl Login {
-    /// Whether the machine knows this user.
+    /// Whether this user exists on the machine.
     pub fn exists(name: &str) -> bool {
         Account::find(name).is_some()
     }
 
-    /// The user with this name, and what a login of theirs gets. Nothing where dunnage runs as that
-    /// user already, so that nothing has to be changed.
+    /// The user with this name, and what a login gives them. `None` if dunnage already runs as that user and
+    /// nothing has to change.
     pub fn of(name: &str) -> Result<Option<Login>, Unavailable> {
         let account = Account::find(name).ok_or_else(|| {
-            Unavailable::because(format!("there is no user `{name}`"))
-                .with_remedy(format!("name another, or make this one: `useradd --create-home {name}`"))
+            Unavailable::because(format!("the user `{name}` does not exist"))
+                .with_remedy(format!("name another user, or create this one: `useradd --create-home {name}`"))
         })?;
         let own = raw::user_and_group().0;
         if own == account.user as usize && own != 0 {
@@ -136,7 +136,7 @@ impl Login {
         account.check()?;
         let (limits, mask, source) = match asked_of_a_login(name) {
             Ok((limits, mask)) => (limits, mask, "of a login, as `runuser` gives them".to_owned()),
-            Err(why) => (Vec::new(), 0o022, format!("dunnage's own, since a login's are not known: {why}")),
+            Err(why) => (Vec::new(), 0o022, format!("dunnage's own, since those of a login are not known: {why}")),
         };
         Ok(Some(Login {
             environment: account.environment(),
@@ -153,19 +153,19 @@ impl Login {
         }))
     }
 
-    /// Whether this user may read a file, the way to it included.
+    /// Whether this user can read a file at this path.
     pub fn may_read(&self, path: &Path) -> bool {
         let Some(test) = on_path("test") else { return true };
         Client { login: Some(self.clone()), ..Client::of(test) }.ask(&["-r", &path.to_string_lossy()]).is_ok()
     }
 }
 
-/// The limits and the mask that a login sets by PAM, read by a program that was logged in.
+/// The limits and the umask that PAM sets at a login, read by a program started in one.
 fn asked_of_a_login(name: &str) -> Result<(Vec<Limit>, u32), String> {
     let runuser = on_path("runuser").ok_or("`runuser` is not installed")?;
     let arguments = ["-u", name, "--", "cat", "/proc/self/limits", "/proc/self/status"];
     let said = Client::of(runuser).ask(&arguments).map_err(|why| why.reason)?;
-    let limits = limits_in(&said).ok_or("`/proc/self/limits` is not as known")?;
+    let limits = limits_in(&said).ok_or("cannot parse `/proc/self/limits`")?;
     let mask = said.lines().find_map(|line| line.strip_prefix("Umask:"));
     let mask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022);
     Ok((limits, mask))
@@ -192,7 +192,7 @@ mod tests {
         let why = account("ann:x:64321:64321::/nonexistent/ann:/bin/sh");
         assert!(why.reason.contains("no home directory"), "{why:?}");
         assert!(why.remedy.unwrap().contains("/nonexistent/ann"));
-        assert!(account("ann:x:64321:64321::/:/bin/sh").reason.contains("belongs to somebody else"));
+        assert!(account("ann:x:64321:64321::/:/bin/sh").reason.contains("belongs to another user"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! The verbs of the OCI runtime specification: `create`, `start`, `exec` (an extension that all runtimes have), `kill`, `delete`.
-//! `kill` returns before the program has ended, so `stop` here is `kill` and then waiting, on a descriptor of the process, until
-//! it has.
+//! The verbs of the OCI runtime specification: `create`, `start`, `exec` (an extension that all runtimes
+//! have), `kill`, `delete`. `kill` returns before the program has ended, so `stop` here is `kill` and then a
+//! wait on a pidfd until it has.
 
 use super::super::client::Terminal;
 use super::{Bundle, Oci};
@@ -15,9 +15,9 @@ pub(super) struct OfRuntime<'a> {
     pub oci: &'a Oci,
     pub draft: Draft<'a>,
     pub bundle: Bundle,
-    /// What it runs in, and writes to.
+    /// Its writable root.
     pub _root: Fresh,
-    /// From `create` on.
+    /// Set by `create`.
     pub first: Option<First>,
 }
 
@@ -48,7 +48,7 @@ impl Verbs for OfRuntime<'_> {
     }
 
     fn remove(&mut self) -> Result<Span, Abort> {
-        // runsc counts a sandbox as running until somebody has reaped it.
+        // runsc counts a sandbox as running until it has been reaped.
         let own = if self.oci.about.spec.name == "runsc" { &["delete", "--force"][..] } else { &["delete"] };
         self.draft.carry_out(&self.oci.client, &[own, &[&self.draft.name]].concat())
     }

@@ -1,4 +1,4 @@
-//! containerd: does it answer, and what has `ctr` left?
+//! containerd: whether it answers, and what `ctr` has left behind.
 
 use super::Programs;
 use crate::host::checks::{Finding, View};
@@ -9,7 +9,7 @@ pub(super) fn sockets(view: &View, programs: &Programs) -> Finding {
             Some(_) if view.facts.own.is_root() == Some(false) => {
                 "installed; only root may look for its socket"
             }
-            Some(_) => "installed, but no socket: it does not run",
+            Some(_) => "installed, but it has no socket: it is not running",
             None => "not installed",
         });
     }
@@ -30,17 +30,17 @@ pub(super) fn sockets(view: &View, programs: &Programs) -> Finding {
     Finding::note(what).advice(match why.to_lowercase().contains("permission denied") {
         true => "run as root",
         false => {
-            "nobody listens: start it again (`sudo systemctl start containerd`), or remove what is left of it"
+            "no process listens: start it (`sudo systemctl start containerd`), or remove what is left of it"
         }
     })
 }
 
 pub(super) fn leftovers(_: &View, programs: &Programs) -> Finding {
     if programs.left.is_empty() {
-        return Finding::ok("no empty control group of a namespace");
+        return Finding::ok("no empty cgroups of containerd namespaces");
     }
     let paths: Vec<_> = programs.left.iter().map(|path| path.display().to_string()).collect();
-    Finding::note(format!("{} empty control groups of namespaces that `ctr` left", paths.len()))
+    Finding::note(format!("`ctr` left {} empty cgroups of its namespaces", paths.len()))
         .command(format!("sudo find {} -depth -type d -exec rmdir {{}} \\;", paths.join(" ")))
 }
 
@@ -61,7 +61,7 @@ mod tests {
         assert!(finding.state == Note && finding.what.contains("not on `/run/x.sock`"), "{finding:?}");
         programs.sockets.clear();
         assert_eq!(sockets(&view, &programs).state, NotApplicable);
-        assert!(sockets(&view, &programs).what.contains("does not run"));
+        assert!(sockets(&view, &programs).what.contains("is not running"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(super) fn daemon(_: &View, programs: &Programs) -> Finding {
                     finding.command("sudo usermod --append --groups docker \"$USER\" && newgrp docker")
                 }
                 Some(remedy) => finding.advice(remedy),
-                None => finding.advice("a daemon runs but does not answer: look at its log, then restart it"),
+                None => finding.advice("the daemon runs but does not answer: read its log, then restart it"),
             }
         }
     }
@@ -26,18 +26,18 @@ pub(super) fn versions(_: &View, programs: &Programs) -> Finding {
         let client = programs.find("docker").and_then(|program| program.version.as_ref().ok());
         let client = client.and_then(|version| numbers(version));
         let (Some(client), Some(server)) = (client, numbers(&docker.version)) else {
-            return Finding::not_applicable("a version cannot be read");
+            return Finding::not_applicable("cannot read a version");
         };
         let what = format!("client {}.{}, daemon {}.{}", client.0, client.1, server.0, server.1);
         if client == server {
             return Finding::ok(what);
         }
-        Finding::note(format!("{what}: figures belong to the pair, and the difference to neither alone"))
-            .advice("install both from the same packages, or say so beside the figures")
+        Finding::note(format!("{what}: the versions differ, and figures are of both together"))
+            .advice("install both from the same packages, or name both versions with the figures")
     })
 }
 
-/// Runtimes that dunnage knows how to start through an engine.
+/// Runtimes that dunnage can start through an engine.
 const KNOWN: [&str; 4] = ["crun", "runc", "youki", "runsc"];
 
 pub(super) fn runtimes(_: &View, programs: &Programs) -> Finding {
@@ -52,13 +52,13 @@ pub(super) fn runtimes(_: &View, programs: &Programs) -> Finding {
         let entry = |one: &&Program| format!("\"{}\": {{\"path\": \"{}\"}}", one.name, one.path.display());
         let entries = untold.iter().map(entry).collect::<Vec<_>>().join(", ");
         let names = untold.iter().map(|one| one.name).collect::<Vec<_>>().join(", ");
-        Finding::note(format!("{what}, but was not told of {names}")).advice(format!(
+        Finding::note(format!("{what}, but not {names}")).advice(format!(
             "put `{{\"runtimes\": {{{entries}}}}}` into /etc/docker/daemon.json and run `sudo systemctl reload docker`"
         ))
     })
 }
 
-/// A daemon that is told to make no bridge removes the one that it finds under the usual name.
+/// A daemon started without a bridge removes an existing `docker0`.
 pub(super) fn bridge(_: &View, programs: &Programs) -> Finding {
     let here: Vec<&Daemon> = programs
         .daemons
@@ -66,14 +66,14 @@ pub(super) fn bridge(_: &View, programs: &Programs) -> Finding {
         .filter(|daemon| daemon.network.is_some() && daemon.network == programs.network)
         .collect();
     if here.is_empty() {
-        return Finding::not_applicable("no dockerd in this network namespace");
+        return Finding::not_applicable("no dockerd runs in this network namespace");
     }
-    let mend = "stop the others and restart the daemon that is to keep its bridge: `sudo systemctl restart docker`; \
+    let mend = "stop the others and restart the daemon that needs the bridge: `sudo systemctl restart docker`; \
                 start a private daemon with `ip netns exec`, with data root, exec root, pid file and socket of its own";
     let meant = here.iter().filter(|daemon| !daemon.bridgeless).count();
     match (here.len(), programs.bridge) {
-        (_, None) => Finding::not_applicable("interfaces cannot be listed"),
-        (1, Some(true)) => Finding::ok("one daemon in this network namespace, and its bridge `docker0` is there"),
+        (_, None) => Finding::not_applicable("cannot list the interfaces"),
+        (1, Some(true)) => Finding::ok("one daemon in this network namespace, and its bridge `docker0` exists"),
         (1, Some(false)) if meant == 0 => Finding::note("the daemon makes no bridge: `docker` has no default network")
             .advice("compare with `net=none` or `net=host`, or start the daemon without `--bridge none`"),
         (1, Some(false)) => {
@@ -81,7 +81,7 @@ pub(super) fn bridge(_: &View, programs: &Programs) -> Finding {
                 .command("sudo systemctl restart docker")
         }
         (count, Some(false)) if meant > 0 => Finding::problem(format!(
-            "{count} daemons in one network namespace, and `docker0` is missing: one took the other's bridge away"
+            "{count} daemons in one network namespace, and `docker0` is missing: one removed the other's bridge"
         ))
         .advice(mend),
         (count, Some(false)) => Finding::note(format!("{count} daemons, none with a bridge")).advice(mend),
@@ -116,8 +116,8 @@ mod tests {
             |why: Unavailable| move |programs: &mut Programs| programs.docker = Some(Err(why.clone()));
         let silent = fails(Unavailable::because("`docker info` gave no answer"));
         assert_eq!(state(daemon, |_| ()), Ok);
-        assert!(found(daemon, &silent).fix.unwrap().contains("a daemon runs but"));
-        // Whatever it says: the socket decided.
+        assert!(found(daemon, &silent).fix.unwrap().contains("the daemon runs but"));
+        // The words do not matter: the socket decided.
         let with = |remedy: &str| fails(Unavailable::because("odd words").with_remedy(remedy));
         assert!(found(daemon, with(START_DOCKER)).fix.unwrap().contains("start the daemon"));
         assert!(found(daemon, with(JOIN_THE_GROUP)).fix.unwrap().contains("usermod"));

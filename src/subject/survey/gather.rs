@@ -1,4 +1,4 @@
-//! Looks at the machine: asks programs what they are, and reads what their daemons have made.
+//! Collects the facts: asks programs for their versions, and reads what their daemons have made.
 
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use crate::subject::component::Client;
 use crate::subject::{Unavailable, docker, on_path, podman};
 use crate::sys::{cgroup, filesystem, process};
 
-/// Programs that are asked for their versions.
+/// Programs whose version is asked.
 const ASKED: [&str; 8] = ["docker", "podman", "ctr", "containerd", "crun", "runc", "youki", "runsc"];
-/// Those of them that are asked for their features too (`features` of the OCI runtime specification).
+/// Those that are also asked for their features (`features` of the OCI runtime specification).
 const FEATURED: [&str; 3] = ["crun", "runc", "youki"];
-/// Programs that are only looked for.
+/// Programs that are only searched for.
 const SOUGHT: [&str; 4] = ["newuidmap", "newgidmap", "slirp4netns", "pasta"];
 
 pub(super) fn programs() -> Programs {
@@ -45,7 +45,7 @@ fn program(name: &'static str) -> Option<Program> {
     Some(Program { name, path: client.path, version, cgroups })
 }
 
-/// What a runtime says of control groups; older ones know no such question.
+/// Which cgroup versions a runtime supports; older ones do not have the verb `features`.
 fn features(runtime: &Client) -> Option<(bool, bool)> {
     let answer: Value = serde_json::from_str(&runtime.ask(&["features"]).ok()?).ok()?;
     let has = |version: &str| answer.pointer("/linux/cgroup")?.get(version)?.as_bool();
@@ -56,7 +56,7 @@ fn ask_docker(client: Client) -> Result<Engine, Unavailable> {
     let info = docker::info(&client)?;
     let runtimes = info["Runtimes"].as_object().into_iter().flatten().map(|(name, _)| name.clone());
     Ok(Engine {
-        // But the daemon's own names for what containerd brings along.
+        // Without the daemon's own names for the runtimes that containerd brings.
         runtimes: runtimes.filter(|name| !name.starts_with("io.containerd.")).collect(),
         ..engine(&info, ["/ServerVersion", "/Driver", "/DockerRootDir"])
     })
@@ -67,7 +67,7 @@ fn ask_podman(client: Client) -> Result<Engine, Unavailable> {
     Ok(engine(&info, ["/version/Version", "/store/graphDriverName", "/store/graphRoot"]))
 }
 
-/// An engine by what it says of itself at these places: its version, its storage driver, where its images lie.
+/// An engine from its own answer, in which these fields hold version, storage driver and image directory.
 fn engine(info: &Value, places: [&str; 3]) -> Engine {
     let text = |at: &str| info.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
     let [version, driver, root_directory] = places.map(text);
@@ -102,7 +102,7 @@ fn interfaces() -> Option<Vec<String>> {
     Some(entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect())
 }
 
-/// Where containerd listens: the system's, that of docker, that of k3s.
+/// The usual sockets of containerd: the system's, docker's, k3s's.
 const SOCKETS: [&str; 3] = [
     "/run/containerd/containerd.sock",
     "/run/docker/containerd/containerd.sock",
@@ -113,13 +113,13 @@ fn socket(path: &Path) -> Option<Socket> {
     match UnixStream::connect(path) {
         Ok(_) => Some(Socket { path: path.to_owned(), answers: Ok(()) }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        // Nobody but root sees more than that there is a directory.
+        // Other users than root see only that the directory exists.
         Err(_) if path.symlink_metadata().is_err() => None,
         Err(error) => Some(Socket { path: path.to_owned(), answers: Err(error.to_string()) }),
     }
 }
 
-/// Namespaces of containerd whose names become directories in every hierarchy.
+/// containerd namespaces whose names become directories in every hierarchy.
 const NAMESPACES: [&str; 2] = ["default", "example"];
 
 fn left() -> Vec<PathBuf> {
@@ -129,7 +129,7 @@ fn left() -> Vec<PathBuf> {
     candidates.filter(|path| path.is_dir() && is_empty(path)).collect()
 }
 
-/// Whether no process is in a control group, nor in any below it.
+/// Whether no process is in a cgroup or in any below it.
 fn is_empty(group: &Path) -> bool {
     let procs = std::fs::read_to_string(group.join("cgroup.procs"));
     let below = std::fs::read_dir(group).into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! Habits of engines that are no fault and still make figures differ.
+//! Defaults of engines that are not faults and still make figures differ.
 
 use super::{Asked, Programs, numbers};
 use crate::host::checks::{Finding, View};
@@ -14,15 +14,15 @@ fn engines<'a>(programs: &'a Programs) -> Vec<(&'static str, &'a str)> {
 
 pub(super) fn stats(_: &View, programs: &Programs) -> Finding {
     match engines(programs)[..] {
-        [] | [_] => Finding::not_applicable("there are not two engines to compare"),
+        [] | [_] => Finding::not_applicable("fewer than two engines to compare"),
         [(_, docker), (_, podman), ..] => Finding::note(format!(
-            "docker {docker} and podman {podman} may count page cache differently: the two columns are not one number"
+            "docker {docker} and podman {podman} may count page cache differently: their memory columns are not comparable"
         ))
-        .advice("compare what dunnage reads from the control groups, not what `stats` prints"),
+        .advice("compare what dunnage reads from the cgroups, not what `stats` prints"),
     }
 }
 
-/// The oldest that are known to load an archive with an OCI layout beside docker's manifest.
+/// The oldest versions known to load an archive with an OCI layout and docker's manifest.
 const OLDEST: [(&str, (u32, u32)); 3] = [("docker", (20, 10)), ("podman", (4, 3)), ("ctr", (1, 6))];
 
 pub(super) fn archive(_: &View, programs: &Programs) -> Finding {
@@ -38,11 +38,11 @@ pub(super) fn archive(_: &View, programs: &Programs) -> Finding {
     };
     let older: Vec<_> = versions.iter().filter(|(name, version)| is_older(name, version)).collect();
     if older.is_empty() {
-        return Finding::ok("docker from 20.10, podman from 4.3 and ctr from 1.6 on load the same archive");
+        return Finding::ok("docker 20.10, podman 4.3, ctr 1.6 and newer load the same archive");
     }
     let names: Vec<_> = older.iter().map(|(name, version)| format!("{name} ({version})")).collect();
-    Finding::warning(format!("older than any that is known to load our archive: {}", names.join(", ")))
-        .advice("if loading fails, use an image of its own, as in `-s 'docker:image=\"debian:12\"'`")
+    Finding::warning(format!("older than any version known to load dunnage's archive: {}", names.join(", ")))
+        .advice("if loading fails, use one of the engine's images, as in `-s 'docker:image=\"debian:12\"'`")
 }
 
 #[cfg(test)]

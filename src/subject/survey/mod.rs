@@ -1,11 +1,11 @@
-//! Which engines and runtimes are there, are they as they should be, and which of their habits must
-//! a reader of figures know? The doctor's questions about programs, as `host::checks` are those
-//! about the machine.
+//! Which engines and runtimes are here, whether they are healthy, and which of their defaults a reader of
+//! figures must know. These are the doctor's questions about programs; `host::checks` has those about the
+//! machine.
 //!
-//! One explicit list. A question is a pure function of a [`View`] and of [`Programs`], which are
-//! gathered once; so every question is tested on planted programs. It is asked by what a program
-//! does, not by kinds of subjects: a new kind needs no line here. Deliberately absent: launches, by
-//! which the doctor tries every kind.
+//! One explicit list. A question is a pure function of a [`View`] and of [`Programs`], which are gathered
+//! once, so every question is tested on planted programs. Questions are grouped by what a program does, not
+//! by kinds of subjects: a new kind needs no line here. Deliberately absent: launches, with which the doctor
+//! tries every kind.
 
 mod containerd;
 mod docker;
@@ -22,24 +22,25 @@ use crate::host::mounts::Storage;
 use crate::subject::Unavailable;
 use crate::sys::filesystem::Left;
 
-/// Everything that the questions look at, gathered once.
+/// Everything that the questions examine, gathered once.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Programs {
     /// Programs on the search path.
     pub found: Vec<Program>,
-    /// What docker's daemon says of itself, or why it says nothing; `None` without a client.
+    /// The answer of docker's daemon, or why there is none; `None` without a client.
     pub docker: Asked,
-    /// What podman says of itself, or why it says nothing; `None` where it is not installed.
+    /// The answer of podman, or why there is none; `None` if it is not installed.
     pub podman: Asked,
     /// Docker's daemons that run here.
     pub daemons: Vec<Daemon>,
-    /// The bridge `docker0` in our own network namespace; `None` where interfaces cannot be listed.
+    /// Whether the bridge `docker0` exists in dunnage's network namespace; `None` where interfaces cannot be
+    /// listed.
     pub bridge: Option<bool>,
-    /// Our own network namespace.
+    /// dunnage's network namespace.
     pub network: Option<String>,
-    /// Sockets of containerd that are there.
+    /// Sockets of containerd that exist.
     pub sockets: Vec<Socket>,
-    /// Control groups named after containerd's namespaces with no process in them.
+    /// cgroups named after containerd's namespaces, without processes in them.
     pub left: Vec<PathBuf>,
     /// The day, as `2026-11-23`; empty where it is not known.
     pub today: String,
@@ -50,62 +51,61 @@ pub struct Programs {
 pub struct Program {
     /// Its name.
     pub name: &'static str,
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
-    /// What it answers to `--version`, in its first line, or why it does not.
+    /// The first line of its answer to `--version`, or why there is none.
     pub version: Result<String, String>,
-    /// Of a runtime: whether it says that it can do with version 1 and with version 2 of control
-    /// groups.
+    /// For a runtime: whether it reports support for cgroup version 1 and version 2.
     pub cgroups: Option<(bool, bool)>,
 }
 
-/// What came of asking an engine; `None` where it is not installed.
+/// The result of asking an engine; `None` if it is not installed.
 pub type Asked = Option<Result<Engine, Unavailable>>;
 
-/// What an engine says of itself.
+/// What an engine reports about itself.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Engine {
-    /// Its version; a daemon's own.
+    /// Its version, or its daemon's.
     pub version: String,
-    /// The names of the runtimes that a daemon knows.
+    /// The runtimes that a daemon knows, by name.
     pub runtimes: Vec<String>,
     /// The storage driver.
     pub driver: String,
-    /// Where its images and containers lie.
+    /// The directory of its images and containers.
     pub root: Option<Root>,
 }
 
-/// A directory in which an engine keeps images and containers.
+/// A directory with an engine's images and containers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root {
-    /// What lies under it.
+    /// The filesystem that it is on.
     pub storage: Storage,
-    /// What is left there.
+    /// The free space there.
     pub left: Option<Left>,
 }
 
-/// A `dockerd` that runs.
+/// A running `dockerd`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Daemon {
-    /// Its id.
+    /// Its process id.
     pub pid: i32,
-    /// Its network namespace, where we may know.
+    /// Its network namespace, if it can be read.
     pub network: Option<String>,
-    /// Whether it was told to make no bridge.
+    /// Whether it was started without a bridge.
     pub bridgeless: bool,
 }
 
-/// A Unix socket on which containerd should listen.
+/// A Unix socket that containerd should listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Socket {
-    /// Where it lies.
+    /// Its path.
     pub path: PathBuf,
-    /// Whether somebody takes a connection, or why none can be made.
+    /// Whether it accepts a connection, or why not.
     pub answers: Result<(), String>,
 }
 
 impl Programs {
-    /// Looks at the machine. Programs that hang are given up after as long as `component` allows.
+    /// Gathers everything. Programs that hang are abandoned after the time that `component` allows.
     pub fn gather() -> Programs {
         gather::programs()
     }
@@ -114,8 +114,8 @@ impl Programs {
         self.found.iter().find(|program| program.name == name)
     }
 
-    /// Which question says why a kind of subject cannot work, since its engine does not answer: to try
-    /// its subjects would only take as long, and say the same, once more.
+    /// The question that says why an engine does not answer: a trial of its subjects would take as long again
+    /// and fail for the same reason.
     pub fn silent(&self, kind: &str) -> Option<&'static str> {
         let engines = [("docker", &self.docker, "docker-daemon"), ("podman", &self.podman, "podman-answers")];
         let (.., question) = engines
@@ -125,7 +125,7 @@ impl Programs {
     }
 }
 
-/// What a question is about: the heading under which reports show it.
+/// The subject of the questions: their heading in reports.
 pub const GROUP: &str = "engines and runtimes";
 
 /// A question about programs.
@@ -133,7 +133,7 @@ pub const GROUP: &str = "engines and runtimes";
 pub struct Question {
     /// Its name in reports.
     pub name: &'static str,
-    /// What it matters for in measuring.
+    /// Why it matters for measuring.
     pub matters: &'static str,
     /// Answers it.
     pub run: fn(&View, &Programs) -> Finding,
@@ -145,60 +145,60 @@ const fn ask(name: &'static str, matters: &'static str, run: fn(&View, &Programs
 
 /// Every question, in the order of reports.
 pub static QUESTIONS: &[Question] = &[
-    ask("runtime-crun", "engines and dunnage itself start containers with it", runtimes::crun),
-    ask("runtime-runc", "engines and dunnage itself start containers with it", runtimes::runc),
-    ask("runtime-youki", "has version 1 of control groups only behind a build feature", runtimes::youki),
+    ask("runtime-crun", "engines and dunnage start containers with it", runtimes::crun),
+    ask("runtime-runc", "engines and dunnage start containers with it", runtimes::runc),
+    ask("runtime-youki", "supports cgroup version 1 only with a build feature", runtimes::youki),
     ask(
         "runtime-runsc",
-        "gVisor makes a kernel of its own for each container, with clocks of its own",
+        "gVisor runs its own kernel for each container, with its own clocks",
         runtimes::runsc,
     ),
-    ask("docker-daemon", "the client does nothing by itself", docker::daemon),
+    ask("docker-daemon", "the client can do nothing without its daemon", docker::daemon),
     ask(
         "docker-versions",
-        "client and daemon are two programs, and either can be the slow one",
+        "client and daemon are separate programs, and either can be slow",
         docker::versions,
     ),
     ask(
         "docker-runtimes",
-        "`docker+RUNTIME` works with runtimes that the daemon was told of",
+        "`docker+RUNTIME` needs a runtime that the daemon knows",
         docker::runtimes,
     ),
     ask(
         "docker-bridge",
-        "a second daemon in the same network namespace takes the bridge of the first away",
+        "a second daemon in the same network namespace can remove the bridge of the first",
         docker::bridge,
     ),
-    ask("docker-storage", "images, roots and logs of containers lie there", |_, programs| {
+    ask("docker-storage", "it holds images, and the roots and logs of containers", |_, programs| {
         of_engine(&programs.docker, "docker-daemon", storage)
     }),
-    ask("podman-answers", "podman has no daemon: each command starts from nothing", podman::answers),
+    ask("podman-answers", "podman has no daemon: each command starts from scratch", podman::answers),
     ask("podman-limits", "podman raises limits by default, which needs CAP_SYS_RESOURCE", podman::limits),
     ask(
         "podman-volatile",
-        "what is written in a root that is mounted volatile need never reach the disk",
+        "writes in a root that is mounted `volatile` may never reach the disk",
         podman::volatile,
     ),
-    ask("podman-storage", "images, roots and logs of containers lie there", |_, programs| {
+    ask("podman-storage", "it holds images, and the roots and logs of containers", |_, programs| {
         of_engine(&programs.podman, "podman-answers", storage)
     }),
     ask(
         "rootless-helpers",
-        "engines without root map users and make networks through helpers",
+        "rootless engines map users and make networks with helpers",
         podman::helpers,
     ),
     ask("containerd-socket", "engines and `ctr` start containers through it", containerd::sockets),
     ask(
         "containerd-leftovers",
-        "`ctr` leaves control groups named after its namespaces",
+        "`ctr` leaves cgroups named after its namespaces",
         containerd::leftovers,
     ),
     ask(
         "support-ended",
-        "figures of a stack that nobody mends any more say little of today's",
+        "figures of an unsupported stack say little about today's",
         support::ended,
     ),
-    ask("stats-formulas", "`docker stats` and `podman stats` do not mean the same by memory", habits::stats),
+    ask("stats-formulas", "`docker stats` and `podman stats` define memory differently", habits::stats),
     ask("image-archive", "one archive is loaded into every engine", habits::archive),
 ];
 
@@ -207,7 +207,7 @@ pub fn run(view: &View, programs: &Programs) -> Vec<(&'static Question, Finding)
     QUESTIONS.iter().map(|question| (question, (question.run)(view, programs))).collect()
 }
 
-/// The first two numbers of a version, wherever they stand in what a program says.
+/// The first two numbers of a version, anywhere in a program's answer.
 fn numbers(version: &str) -> Option<(u32, u32)> {
     let words = version.split(|c: char| c.is_whitespace() || c == ',' || c == '~' || c == '+' || c == '-');
     words.into_iter().find_map(|word| {
@@ -216,7 +216,7 @@ fn numbers(version: &str) -> Option<(u32, u32)> {
     })
 }
 
-/// Answers a question about an engine that answers; for any other `daemon` is the question.
+/// Answers a question about an engine that answers; otherwise refers to `daemon`.
 fn of_engine(asked: &Asked, daemon: &str, question: impl FnOnce(&Engine) -> Finding) -> Finding {
     match asked {
         None => Finding::not_applicable("not installed"),
@@ -225,14 +225,14 @@ fn of_engine(asked: &Asked, daemon: &str, question: impl FnOnce(&Engine) -> Find
     }
 }
 
-/// Less than a run of one engine needs, with images and logs.
+/// The minimum for a run of one engine, with images and logs.
 const NEEDED_BYTES: u64 = 256 << 20;
 const WANTED_BYTES: u64 = 1 << 30;
 
-/// How things stand with the directory of an engine.
+/// The state of an engine's storage directory.
 fn storage(Engine { driver, root, .. }: &Engine) -> Finding {
     let Some(Root { storage, left }) = root else {
-        return Finding::not_applicable("the engine does not tell where its images lie");
+        return Finding::not_applicable("the engine does not report where its images are");
     };
     let place =
         format!("`{}` on {} (`{}`)", storage.path.display(), storage.mount.filesystem, storage.mount.source);
@@ -241,7 +241,7 @@ fn storage(Engine { driver, root, .. }: &Engine) -> Finding {
         Some(left) => format!("{driver} in {place}, {:.1} GiB left", left.bytes as f64 / f64::from(1 << 30)),
         None => format!("{driver} in {place}"),
     };
-    let fix = format!("make room below `{}`", storage.path.display());
+    let fix = format!("free space below `{}`", storage.path.display());
     if room < NEEDED_BYTES {
         return Finding::problem(what).advice(fix);
     }
@@ -249,7 +249,7 @@ fn storage(Engine { driver, root, .. }: &Engine) -> Finding {
         return Finding::warning(what).advice(fix);
     }
     match (driver.as_str(), storage.mount.filesystem.as_str()) {
-        ("vfs", _) => Finding::warning(format!("{what}: every container gets a whole copy of its image"))
+        ("vfs", _) => Finding::warning(format!("{what}: every container gets a full copy of its image"))
             .advice("use the storage driver overlay2 (docker) or overlay (podman)"),
         (_, "tmpfs" | "ramfs") => {
             Finding::warning(format!("{what}: nothing in it reaches a disk")).advice("keep images on a disk")
@@ -319,7 +319,7 @@ mod tests {
     }
 }
 
-/// Programs for tests: what a machine with everything looks like.
+/// Programs for tests: a machine with everything installed.
 #[cfg(test)]
 mod planted {
     use super::*;

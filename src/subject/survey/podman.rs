@@ -1,5 +1,5 @@
-//! Podman: does it answer, what does it do by default that changes figures, and are the helpers of
-//! rootless engines there?
+//! Podman: whether it answers, which of its defaults change figures, and whether the helpers of rootless
+//! engines are installed.
 
 use super::{Programs, of_engine};
 use crate::host::checks::{Finding, View};
@@ -10,7 +10,7 @@ pub(super) fn answers(_: &View, programs: &Programs) -> Finding {
         None => Finding::not_applicable("not installed"),
         Some(Ok(podman)) => Finding::ok(format!("{} answers", podman.version)),
         Some(Err(why)) => Finding::problem(why.reason.clone())
-            .advice("`podman info` must work first; `podman system migrate` or `podman system renumber` may repair its state"),
+            .advice("make `podman info` work first; `podman system migrate` or `podman system renumber` may repair its state"),
     }
 }
 
@@ -19,30 +19,30 @@ pub(super) fn limits(view: &View, programs: &Programs) -> Finding {
     of_engine(&programs.podman, "podman-answers", |_| {
         match (own.is_root(), own.can(Capability::SysResource)) {
             (Some(true), Some(false)) => Finding::note(
-                "podman's default limits fail here; dunnage asks for those in force (`--ulimit`)",
+                "podman's default limits fail here, so dunnage asks for those in force (`--ulimit`)",
             )
-            .advice("by hand: `podman run --ulimit nofile=… --ulimit nproc=…`; see `cap-sys-resource`"),
-            (Some(false), _) => Finding::ok("an ordinary user's podman leaves limits as they are"),
-            (_, Some(true)) => Finding::ok("podman may raise them"),
-            _ => Finding::not_applicable("our capabilities are unknown"),
+            .advice("when you start containers yourself, pass `--ulimit nofile=… --ulimit nproc=…`; see `cap-sys-resource`"),
+            (Some(false), _) => Finding::ok("an ordinary user's podman does not change limits"),
+            (_, Some(true)) => Finding::ok("podman can raise limits"),
+            _ => Finding::not_applicable("dunnage's capabilities are not known"),
         }
     })
 }
 
-/// Linux 5.10 brought the mount option.
+/// Linux 5.10 introduced the mount option.
 pub(super) fn volatile(view: &View, programs: &Programs) -> Finding {
     let is_before = view.facts.kernel.is_before(5, 10);
     of_engine(&programs.podman, "podman-answers", |podman| match (podman.driver.as_str(), is_before) {
         ("overlay", Some(false) | None) => Finding::note(
-            "podman mounts the root of `--rm` containers `volatile`: no fsync in it reaches the disk",
+            "podman mounts the root of `--rm` containers `volatile`: fsync in it does not reach the disk",
         )
-        .advice("compare what is written with `rm=false`, or in a volume"),
+        .advice("compare writes with `rm=false`, or in a volume"),
         ("overlay", Some(true)) => Finding::ok("this kernel has no volatile mounts"),
-        (driver, _) => Finding::ok(format!("the storage driver {driver} makes no volatile mounts")),
+        (driver, _) => Finding::ok(format!("the storage driver {driver} does not use volatile mounts")),
     })
 }
 
-/// Either of the last two makes a network.
+/// Either of the last two is enough for a network.
 pub(super) fn helpers(view: &View, programs: &Programs) -> Finding {
     if programs.docker.is_none() && programs.podman.is_none() {
         return Finding::not_applicable("no engine is installed");
@@ -53,14 +53,14 @@ pub(super) fn helpers(view: &View, programs: &Programs) -> Finding {
         missing.push("slirp4netns or pasta");
     }
     if missing.is_empty() {
-        return Finding::ok("user mapping and networks of rootless engines are there");
+        return Finding::ok("the helpers for user mapping and networks of rootless engines are installed");
     }
     let what = format!("{} {} missing", missing.join(", "), if missing.len() == 1 { "is" } else { "are" });
     let finding = match view.facts.own.is_root() {
         Some(false) => {
-            Finding::warning(format!("{what}: engines without root do not work, or have no network"))
+            Finding::warning(format!("{what}: rootless engines do not work, or have no network"))
         }
-        _ => Finding::note(format!("{what}: engines of other users do not work, or have no network")),
+        _ => Finding::note(format!("{what}: other users' engines do not work, or have no network")),
     };
     finding.advice("install the packages `uidmap` and `slirp4netns` (or `passt`)")
 }

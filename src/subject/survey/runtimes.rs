@@ -1,10 +1,10 @@
-//! OCI runtimes: there, answering, and fit for this machine's control groups?
+//! OCI runtimes: whether they are installed, answer, and support this machine's cgroups.
 
 use super::{Program, Programs};
 use crate::host::cgroups::CgroupMode;
 use crate::host::checks::{Finding, View};
 
-/// What holds for every runtime; of one that is fit `further` answers, by what it says of itself.
+/// The checks that every runtime has; `further` answers for one that passes them, from its own report.
 fn answer(
     view: &View,
     programs: &Programs,
@@ -17,7 +17,7 @@ fn answer(
         Ok(version) => version,
         Err(why) => {
             return Finding::problem(why.clone())
-                .advice(format!("install `{name}` anew, or remove `{path}`"));
+                .advice(format!("reinstall `{name}`, or remove `{path}`"));
         }
     };
     let mode = view.facts.cgroups.mode;
@@ -28,7 +28,7 @@ fn answer(
     };
     if let Some(lacks) = lacks {
         return Finding::problem(format!(
-            "{version} (`{path}`) was built without version {lacks} of control groups, which this machine has"
+            "{version} (`{path}`) was built without cgroup version {lacks}, which this machine uses"
         ))
         .advice(format!("use a build with it, as in `-s {name}:bin=PATH`"));
     }
@@ -39,10 +39,10 @@ pub(super) fn crun(view: &View, programs: &Programs) -> Finding {
     answer(view, programs, "crun", |found, _| match view.facts.cgroups.left_on_v2() {
         [] => Finding::ok(found),
         left => Finding::problem(format!(
-            "{found} refuses this hybrid host, since version 2 still has {}",
+            "{found} does not work on this hybrid host, since cgroup version 2 still has {}",
             left.join(", ")
         ))
-        .advice("see `cgroup-mode`: mount what is left as version 1"),
+        .advice("mount those as version 1; see `cgroup-mode`"),
     })
 }
 
@@ -50,12 +50,12 @@ pub(super) fn runc(view: &View, programs: &Programs) -> Finding {
     answer(view, programs, "runc", |found, _| Finding::ok(found))
 }
 
-/// Its first releases with version 1 did not say so; what is not said is not assumed.
+/// Its first releases with version 1 did not report it, so a missing report proves nothing.
 pub(super) fn youki(view: &View, programs: &Programs) -> Finding {
     let old = matches!(view.facts.cgroups.mode, CgroupMode::V1 | CgroupMode::Hybrid);
     answer(view, programs, "youki", |found, program| match program.cgroups {
         None if old => {
-            Finding::note(format!("{found} does not say whether it has version 1 of control groups"))
+            Finding::note(format!("{found} does not report whether it supports cgroup version 1"))
                 .advice("if it fails, build it with the feature `v1`")
         }
         _ => Finding::ok(found),
@@ -65,11 +65,11 @@ pub(super) fn youki(view: &View, programs: &Programs) -> Finding {
 pub(super) fn runsc(view: &View, programs: &Programs) -> Finding {
     answer(view, programs, "runsc", |found, Program { path, .. }| match path.starts_with("/tmp") {
         true => Finding::problem(format!(
-            "{found} lies under `/tmp`, over which gVisor mounts a tmpfs while it sets up"
+            "{found} is under `/tmp`, over which gVisor mounts a tmpfs during its setup"
         ))
         .command(format!("sudo install {} /usr/local/bin/runsc", path.display())),
         false => Finding::note(format!(
-            "{found}: its clocks begin at zero in each sandbox, so stamps from inside count only when they fit between those of the host"
+            "{found}: its clocks start at zero in each sandbox, so stamps from inside count only if they fit between the host's"
         )),
     })
 }

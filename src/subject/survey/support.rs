@@ -1,7 +1,8 @@
-//! Which engines and runtimes does nobody mend any more? One table of the day from which on the project itself makes no
-//! releases of a series; a distribution may still patch its own package.
+//! Engines and runtimes that are no longer supported. One table of the days since which a project makes no
+//! more releases of a series; a distribution may still patch its own package.
 //!
-//! Deliberately absent: crun, youki and gVisor, which publish no such days: only their newest release is supported.
+//! Deliberately absent: crun, youki and gVisor, which publish no such days: only their newest release is
+//! supported.
 
 use super::{Asked, Programs, numbers};
 use crate::host::checks::{Finding, View};
@@ -9,7 +10,8 @@ use crate::host::checks::{Finding, View};
 /// A series, up to and including this version, and the day on which its support ended.
 type End = ((u32, u32), &'static str);
 
-/// A project's series from old to new, and who says so. What is newer than the last one is supported, as far as is known.
+/// A project's series from old to new, and the source. Anything newer than the last one is supported, as far
+/// as is known.
 struct Project {
     name: &'static str,
     ends: &'static [End],
@@ -54,17 +56,17 @@ static PROJECTS: [Project; 4] = [
     },
     Project {
         name: "runc",
-        // Its policy holds from 1.2 on; before, only the newest minor version was supported.
+        // Its policy starts with 1.2; before, only the newest minor version was supported.
         ends: &[((1, 0), "2022-01-14"), ((1, 1), "2024-10-22")],
         source: "https://github.com/opencontainers/runc/blob/main/RELEASES.md",
     },
 ];
 
 impl Project {
-    /// Since when a version is out of support, if it is on this day.
+    /// The day since which a version is out of support, if it is on this day.
     fn ended(&self, version: &str, today: &str) -> Option<&'static str> {
         let own = numbers(version)?;
-        // Amazon's and others' maintain this series of docker still.
+        // Amazon and others still maintain this series of docker.
         let is_kept = self.name == "docker" && own == (25, 0);
         let end = self.ends.iter().find(|(series, _)| own <= *series).map(|(_, end)| *end);
         end.filter(|end| !is_kept && *end <= today)
@@ -80,7 +82,7 @@ pub(super) fn ended(_: &View, programs: &Programs) -> Finding {
     };
     let known: Vec<_> = PROJECTS.iter().filter_map(|one| Some((one, version(one.name)?))).collect();
     if known.is_empty() {
-        return Finding::not_applicable("none of docker, podman, containerd and runc answers");
+        return Finding::not_applicable("docker, podman, containerd and runc do not answer");
     }
     let told = known.iter().filter_map(|(project, version)| {
         let since = project.ended(version, &programs.today)?;
@@ -92,11 +94,11 @@ pub(super) fn ended(_: &View, programs: &Programs) -> Finding {
         return Finding::ok("no version is known to be out of support");
     }
     Finding::note(format!(
-        "out of support upstream: {}; a distribution may still patch its own",
+        "out of support upstream: {}; a distribution may still patch its own package",
         told.join(", ")
     ))
     .advice(format!(
-        "measure a newer stack before you decide by figures of this one (see {})",
+        "measure a newer stack before you rely on figures of this one (see {})",
         sources.join(", ")
     ))
 }
