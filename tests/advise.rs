@@ -192,7 +192,7 @@ fn usage_that_a_limit_cut_gives_no_advice_but_the_way_to_some() {
     );
     let page = dunnage.run(&format!("advise cpu {} --for 5s", container.name));
     for words in
-        ["No advice: the limit in force, 0.05 CPUs, throttled", &update("0.1"), "A reading counts once"]
+        ["No advice: the current limit of 0.05 CPUs throttled", &update("0.1"), "trust the first watch that"]
     {
         assert!(page.stdout.contains(words), "`{words}`: {page}");
     }
@@ -260,7 +260,7 @@ fn ctrl_c_ends_watching_early_with_advice_or_says_that_too_little_was_seen() {
     interrupt(&early);
     let early = ended(early);
     assert!(early.code == 5 && early.stdout.is_empty(), "{early}");
-    assert!(early.stderr.contains("are the least that says something"), "{early}");
+    assert!(early.stderr.contains("advice needs at least"), "{early}");
     std::thread::sleep(std::time::Duration::from_millis(5_600));
     interrupt(&later);
     let advice = document(&ended(later));

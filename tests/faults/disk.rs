@@ -29,7 +29,7 @@ fn a_full_disk_ends_the_run_and_keeps_the_samples() {
     );
     assert!(ran.stdout.starts_with("1\n"), "{ran}");
     assert_eq!(ran.stderr.matches("error: ").count(), 1, "{ran}");
-    assert!(ran.stderr.contains("error: the run stopped; what was measured before is in"), "{ran}");
+    assert!(ran.stderr.contains("error: the run stopped; the samples so far are in"), "{ran}");
     assert!(ran.stderr.contains("No space left on device"), "{ran}");
     assert!(ran.stderr.contains("hint: "), "{ran}");
     assert!(ran.code == 0 && ran.stdout.contains("of 500 rounds"), "{ran}");

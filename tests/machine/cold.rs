@@ -13,9 +13,9 @@ fn a_cold_cache_needs_the_flag_and_the_flag_an_experiment_that_has_it() {
     let cases = [
         (
             "plan start -s a=fake --set cache=cold",
-            "hint: if nobody else minds, allow it with `--drop-caches`",
+            "hint: allow it with `--drop-caches` if that disturbs no other work",
         ),
-        ("plan lifecycle -s a=fake --drop-caches", "`--drop-caches` changes nothing"),
+        ("plan lifecycle -s a=fake --drop-caches", "`--drop-caches` has no effect"),
         ("plan start -s a=fake --drop-caches --set cache=tepid", "`cache` takes warm, cold"),
     ];
     for (arguments, hint) in cases {

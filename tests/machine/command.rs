@@ -367,7 +367,7 @@ fn a_command_is_tried_first_and_left_out_where_it_fails() {
     assert_eq!(ran.code, 4, "{ran}");
     assert!(ran.stderr.contains("nothing can be measured") && !ran.stderr.contains("40 rounds"), "{ran}");
     let planned = dunnage.run("plan command -s bare --cmd true").stdout;
-    assert!(planned.contains("as if the command took 1.00 s; `run` tries it once"), "{planned}");
+    assert!(planned.contains("assuming that the command takes 1.00 s; `run` tries it once"), "{planned}");
     assert_eq!(dunnage.left_in_state(), Vec::<PathBuf>::new());
 }
 
@@ -447,7 +447,7 @@ fn a_command_is_needed_and_belongs_to_its_experiment() {
         ("run command -s fake --cmd true --mode walk", "`mode` takes run, exec"),
         ("run command -s fake --cmd true --mount a:b", "HOST:INSIDE"),
         ("run command -s fake --cmd true --sweep n=1", "write `{n}` into the command"),
-        ("run command -s fake --cmd {n} --sweep n=", "no value is named"),
+        ("run command -s fake --cmd {n} --sweep n=", "name at least one value"),
         ("run command -s fake --cmd {n} --sweep n=1,1", "`1` is named twice"),
         ("run command -s fake --cmd {n} --sweep n=1 --sweep n=2", "`--sweep n=1,2`"),
         ("run command -s fake --cmd true --mode run --mode run", "`mode=run` is given twice"),

@@ -149,7 +149,7 @@ fn what_a_service_is_ready_by_is_checked_before_anything_is_touched() {
         assert!(ran.code == 2 && ran.stderr.contains(expected), "{words} --ready {ready}: {ran}");
     }
     let ran = dunnage.run("run service -s fake --cmd a");
-    assert!(ran.code == 2 && ran.stderr.contains("needs to know when it is ready"), "{ran}");
+    assert!(ran.code == 2 && ran.stderr.contains("needs to know when the service is ready"), "{ran}");
     let plan = |ready: &str| {
         finished(dunnage.command("plan command -s fake --cmd a").args(["--ready", ready]).output().unwrap())
     };

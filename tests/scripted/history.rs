@@ -125,7 +125,7 @@ fn too_few_runs_and_bad_ones_are_told() {
     let ran = dunnage.run("history DIR -s nobody");
     assert!(ran.code == 2 && ran.stderr.contains("subjects are `a`"), "{ran}");
     let ran = dunnage.run("history DIR --format csv -o DIR/01/samples.jsonl");
-    assert!(ran.code == 2 && ran.stderr.contains("belongs to a run itself"), "{ran}");
+    assert!(ran.code == 2 && ran.stderr.contains("is part of a run"), "{ran}");
     // Another subject alone, and a newer format.
     let ran = dunnage.run("run start -s z=fake --rounds 2 -o DIR.other");
     assert_eq!(ran.code, 0, "{ran}");

@@ -33,13 +33,13 @@ fn a_regression_has_an_exit_code_of_its_own() {
     assert!(plain.stdout.contains("slower"), "{plain}");
     let failed = dunnage.run("compare DIR-before DIR-after --fail-on slower");
     assert_eq!(failed.code, 3, "{failed}");
-    assert!(failed.stderr.starts_with("a regression: returned of `a` rises: +2"), "{failed}");
+    assert!(failed.stderr.starts_with("regression: returned of `a` rises: +2"), "{failed}");
     assert_eq!(failed.stdout, plain.stdout);
     assert_eq!(dunnage.run("compare DIR-before DIR-after --fail-on slower=5%").code, 3);
     assert_eq!(dunnage.run("compare DIR-before DIR-after --fail-on slower=50%").code, 0);
     let faster = dunnage.run("compare DIR-after DIR-before --fail-on slower");
     assert_eq!(faster.code, 0, "{faster}");
-    assert!(faster.stderr.starts_with("no regression was shown; 0 of "), "{faster}");
+    assert!(faster.stderr.starts_with("no regression found; 0 of "), "{faster}");
     let equal = dunnage.run("compare DIR-before DIR-before --fail-on slower");
     assert_eq!(equal.code, 0, "{equal}");
 }
@@ -52,7 +52,7 @@ fn silence_is_no_answer_where_nothing_can_be_judged() {
     assert_eq!(ran.code, 1, "{ran}");
     assert!(
         ran.stderr
-            .contains("`--fail-on` cannot be answered: returned of `a` has no verdict: 2 rounds a side"),
+            .contains("cannot decide `--fail-on`: returned of `a` has no verdict: 2 rounds a side"),
         "{ran}"
     );
     let samples = dunnage.directory().with_file_name("run-after").join("samples.jsonl");
@@ -110,7 +110,7 @@ fn several_runs_and_directories_of_runs_are_sides() {
 fn what_cannot_be_compared_is_one_clear_error() {
     let other = ("other", "-s b=fake --rounds 12 --seed 9");
     let dunnage = measured(&[BEFORE, other]);
-    refused(&dunnage.run("compare DIR-before DIR-other"), 1, "the old and the new side share no cell");
+    refused(&dunnage.run("compare DIR-before DIR-other"), 1, "the old and the new side have no cell in common");
     refused(&dunnage.run("compare DIR-before DIR-nowhere"), 1, "is not a run directory");
     let samples = dunnage.directory().with_file_name("run-other").join("samples.jsonl");
     let text = fs::read_to_string(&samples).expect("samples");
@@ -142,14 +142,14 @@ fn a_run_cut_short_or_damaged_is_compared_as_far_as_it_goes_and_said_to_be_so() 
 fn nonsense_is_a_usage_error() {
     let dunnage = Dunnage::new();
     for (arguments, words) in [
-        ("compare DIR", "two sides are needed"),
-        ("compare", "two sides are needed"),
-        ("compare DIR -- ", "two sides are needed"),
-        ("compare a b c", "3 runs, and which are the new ones?"),
-        ("compare a b --format pdf", "there is no format `pdf`"),
-        ("compare a b --fail-on faster", "`--fail-on faster` is not possible"),
-        ("compare a b --fail-on slower=5", "`--fail-on slower=5` is not possible"),
-        ("compare a b --fail-on slower=-5%", "`--fail-on slower=-5%` is not possible"),
+        ("compare DIR", "needs an old and a new side"),
+        ("compare", "needs an old and a new side"),
+        ("compare DIR -- ", "needs an old and a new side"),
+        ("compare a b c", "cannot tell which of the 3 runs are the new ones"),
+        ("compare a b --format pdf", "unknown format `pdf`"),
+        ("compare a b --fail-on faster", "invalid value `--fail-on faster`"),
+        ("compare a b --fail-on slower=5", "invalid value `--fail-on slower=5`"),
+        ("compare a b --fail-on slower=-5%", "invalid value `--fail-on slower=-5%`"),
     ] {
         refused(&dunnage.run(arguments), 2, words);
     }
@@ -158,7 +158,7 @@ fn nonsense_is_a_usage_error() {
 #[test]
 fn a_comparison_is_not_written_over_a_run() {
     let dunnage = measured(&[BEFORE, AFTER]);
-    refused(&dunnage.run("compare DIR-before DIR-after -o DIR-after/env.json"), 2, "belongs to a run itself");
+    refused(&dunnage.run("compare DIR-before DIR-after -o DIR-after/env.json"), 2, "is part of a run");
     let ran = dunnage.run("compare DIR-before DIR-after --format html -o DIR.html");
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{ran}");
     let page = fs::read_to_string(dunnage.directory().with_extension("html")).expect("a page");

@@ -97,7 +97,7 @@ fn what_is_no_complete_factorial_is_refused_before_anything_is_touched() {
     let incomplete = plan(20, "", "").replacen("'fake:a=high,b=low,c=low", "'x=fake:a=high,b=high,c=high", 1);
     for (text, arguments, words) in [
         (incomplete, "", "line 2: `x` and `fake:a=high,b=high,c=high,"),
-        (plan(20, "", ""), " -s fake", "line 2: `factors` speak of the subjects of the file"),
+        (plan(20, "", ""), " -s fake", "line 2: `factors` apply to the subjects of the file"),
     ] {
         let dunnage = with_plan(&text);
         let ran = dunnage.run(&format!("run --plan DIR.toml{arguments} -o DIR"));
@@ -116,7 +116,7 @@ fn a_subject_of_the_factorial_that_does_not_work_stops_the_run() {
     let ran = dunnage.run("run --plan DIR.toml -o DIR");
     assert_eq!(ran.code, 4, "{ran}");
     // One reason is told once, with all that it concerns.
-    let words = "error: a factorial needs every combination, and not all are available: ";
+    let words = "error: a factorial needs every combination, and some are not available: ";
     let error =
         ran.stderr.lines().find_map(|line| line.strip_prefix(words)).unwrap_or_else(|| panic!("{ran}"));
     let mut reasons: Vec<&str> = error.split("; ").filter_map(|one| Some(one.split_once(": ")?.1)).collect();

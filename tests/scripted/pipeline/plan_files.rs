@@ -101,7 +101,7 @@ fn a_written_plan_makes_the_same_plan_again() {
     {
         let first = dunnage.run(&format!("plan {typed} --write DIR-{index}.toml"));
         assert_eq!(first.code, 0, "{first}");
-        assert!(first.stderr.contains("measures it"), "{first}");
+        assert!(first.stderr.contains("run it with"), "{first}");
         let again = dunnage.run(&format!("plan --plan DIR-{index}.toml --write DIR-{index}-again.toml"));
         assert_eq!(first.stdout, again.stdout, "{typed}");
         let text = |end: &str| {
@@ -110,22 +110,22 @@ fn a_written_plan_makes_the_same_plan_again() {
         };
         assert_eq!(text(""), text("-again"));
         let over = dunnage.run(&format!("plan {typed} --write DIR-{index}.toml"));
-        assert!(over.code == 2 && over.stderr.contains("is there already"), "{over}");
+        assert!(over.code == 2 && over.stderr.contains("already exists"), "{over}");
     }
 }
 
 #[test]
 fn what_is_wrong_in_a_plan_file_is_told_with_its_line() {
     for (text, words) in [
-        ("experiments = [\n  \"strat\"]", "line 2: there is no experiment `strat`"),
+        ("experiments = [\n  \"strat\"]", "line 2: unknown experiment `strat`"),
         ("subjects = [\"fake\",\n\"dcoker\"]", "line 2: there is no subject `dcoker`"),
         ("\nsubjects = [\"docker:nte=none\"]", "line 2: `docker` has no key `nte`"),
-        ("[settings]\nprestat = \"idle\"", "line 2: there is no setting `prestat`"),
-        ("[settings]\n\nprestate = [\"idle\", \"drunk\"]", "line 3: `prestate=drunk` is not possible"),
-        ("[margins.strat]\ngone = { relative = \"1%\" }", "line 1: there is no experiment `strat`"),
+        ("[settings]\nprestat = \"idle\"", "line 2: unknown setting `prestat`"),
+        ("[settings]\n\nprestate = [\"idle\", \"drunk\"]", "line 3: invalid setting `prestate=drunk`"),
+        ("[margins.strat]\ngone = { relative = \"1%\" }", "line 1: unknown experiment `strat`"),
         ("[margins.start]\ngane = { relative = \"1%\" }", "line 2: `start` has no metric `gane`"),
-        ("[margins.start]\ngone = { relative = \"1\" }", "line 2: `1` is no share"),
-        ("[margins.start]\ngone = { absolute = \"1MB\" }", "line 2: `1MB` is no size of `gone`"),
+        ("[margins.start]\ngone = { relative = \"1\" }", "line 2: `1` is not a percentage"),
+        ("[margins.start]\ngone = { absolute = \"1MB\" }", "line 2: `1MB` is not a value of `gone`"),
         ("[margins.start]\ngone = { absolute = -1.0 }", "line 2: a margin of -1"),
     ] {
         let dunnage = with_plan(text);

@@ -67,7 +67,7 @@ fn a_precision_that_an_hour_does_not_reach_is_capped_aloud() {
     let dunnage = Dunnage::new();
     let ran = dunnage.run(&format!("run start {NOISY} --precision 0.2% --seed 7 -o DIR"));
     assert_eq!(ran.code, 0, "{ran}");
-    let words = "the pilot finds no number of rounds within an hour, or up to 1000, that reaches ±0.20 %: 1000 rounds";
+    let words = "no number of rounds within an hour, or up to 1000, reaches ±0.20 %: the run has 1000 rounds";
     assert!(ran.stderr.contains(words), "{}", ran.stderr);
     let run = record::load(&dunnage.directory()).expect("a run directory");
     assert!(run.plan.precision.is_some_and(|one| one.capped) && run.plan.rounds == 1000);
@@ -93,7 +93,7 @@ fn a_run_ends_at_the_first_look_at_which_its_precision_is_reached() {
     assert!(all >= 100 && half == all.div_ceil(2) && first >= all / 4, "{looks:?}");
     assert_eq!((run.complete_rounds(), run.plan.rounds), (first, first), "{ran}");
     for told in [
-        format!("the run ends earlier where ±5.0 % is reached after {first} and {half} rounds"),
+        format!("the run ends earlier if it reaches ±5.0 % after {first} and {half} rounds"),
         format!("look 1 of 3, after {first} of {all} rounds: the precision is reached"),
     ] {
         assert!(ran.stderr.contains(&told), "{told}\n{ran}");
@@ -167,7 +167,7 @@ fn a_plan_file_can_ask_for_a_precision() {
     let typed = format!("plan start {NOISY} --precision 5% --seed 7 --write DIR.toml");
     let first = dunnage.run(&typed);
     assert!(
-        first.code == 0 && first.stdout.contains("for ±5.0 %, a pilot of 15 rounds finds how many"),
+        first.code == 0 && first.stdout.contains("for ±5.0 %, a pilot of 15 rounds finds the number"),
         "{first}"
     );
     let again = dunnage.run("plan --plan DIR.toml");

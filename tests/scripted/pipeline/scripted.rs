@@ -90,11 +90,11 @@ fn a_subject_that_is_not_as_asked_is_not_measured() {
     let ran = dunnage.run("run start -s a=fake -s b=fake:treatment=wrong --rounds 2 -o DIR");
     assert_eq!(ran.code, 6, "{ran}");
     assert!(ran.stderr.contains("not available: b: treatment: not as asked, by its script"), "{ran}");
-    let told = ran.stderr.find("asked for, but not available: `b`; the rest is measured (exit code 6)");
+    let told = ran.stderr.find("requested, but not available: `b`; measuring the rest (exit code 6)");
     assert!(told.is_some_and(|told| told < ran.stderr.find("results in").unwrap()), "{ran}");
     let [.., missing, page] = ran.stderr.lines().collect::<Vec<_>>()[..] else { panic!("{ran}") };
     assert!(
-        missing.ends_with("is missing, warm-ups apart (exit code 6): `b`, which is not available"),
+        missing.ends_with("are missing, not counting warm-ups (exit code 6): `b`, which is not available"),
         "{ran}"
     );
     // The last line says where the page is.
@@ -122,7 +122,7 @@ fn a_subject_that_failed_in_every_cell_is_exit_code_6() {
             let ran = Dunnage::new().run(&format!("run start {subjects} --rounds 3 -o DIR {events}"));
             assert_eq!(ran.code, code, "{ran}");
             assert_eq!(
-                ran.stderr.contains("is missing, warm-ups apart (exit code 6): all 6 samples of `b`"),
+                ran.stderr.contains("are missing, not counting warm-ups (exit code 6): all 6 samples of `b`"),
                 code == 6,
                 "{ran}"
             );
@@ -162,7 +162,7 @@ fn samples_that_cannot_be_shown_have_a_place() {
     let mut run = dunnage.command("run start -s a=fake --rounds 2 -o DIR");
     let full = fs::File::options().write(true).open("/dev/full").expect("a device of Linux");
     let ran = crate::dunnage::finished(run.stdout(full).output().expect("the program starts"));
-    let place = format!("error: the samples are in `{}`, but are not shown: ", dunnage.directory().display());
+    let place = format!("error: the samples are in `{}`, but cannot be shown: ", dunnage.directory().display());
     assert!(ran.code == 1 && ran.stderr.contains(&place), "{ran}");
     assert_eq!(dunnage.run("report DIR").code, 0);
 }
@@ -181,7 +181,7 @@ fn without_a_terminal_twenty_lines_tell_how_far_it_is() {
 #[test]
 fn an_experiment_without_what_it_needs_is_told_and_left_out() {
     let ran = Dunnage::new().run("plan all -s a=fake --rounds 2");
-    assert!(ran.stderr.contains("left out: `command`, since it needs a command"), "{ran}");
+    assert!(ran.stderr.contains("left out: `command`, because it needs a command"), "{ran}");
     assert!(!ran.stdout.contains("0 verdicts"), "{ran}");
 }
 
@@ -241,5 +241,5 @@ fn between_says_what_it_cannot_add() {
     let twice = dunnage.run("report DIR --between a a");
     assert!(twice.code == 2 && twice.stderr.contains("`a` is named twice"), "{twice}");
     let known = dunnage.run("report DIR --between a b");
-    assert!(known.code == 0 && known.stderr.contains("are compared without `--between` too"), "{known}");
+    assert!(known.code == 0 && known.stderr.contains("are also compared without `--between`"), "{known}");
 }
