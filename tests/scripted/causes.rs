@@ -148,7 +148,10 @@ fn the_key_that_takes_the_difference_away_is_named() {
     assert_eq!(cause_of(&analysis, "stat").unwrap().0, "pid");
     assert_eq!(causes(&analysis).rows.len(), 2, "{:?}", causes(&analysis).rows);
     let said = &causes(&analysis).summary;
-    assert_eq!(said, &["docker: 2 calls are slower than the baseline: 1 because of pid, 1 because of seccomp"]);
+    assert_eq!(
+        said,
+        &["docker: 2 calls are slower than the baseline: 1 because of pid, 1 because of seccomp"]
+    );
     assert_eq!(rules(&analysis), [""; 0]);
 }
 
@@ -307,8 +310,7 @@ fn what_twins_differ_by_too_has_no_cause_and_no_sentence() {
     let (cause, share, others) = cause_of(&analysis, "getppid").unwrap();
     assert_eq!((cause.as_str(), share), ("not named", None));
     assert!(others.contains("seccomp=off 100 %"), "what was seen is told all the same: {others}");
-    let said =
-        "docker: no call is slower than the baseline by more than the noise floor; 1 is slower by no more than that";
+    let said = "docker: no call is slower than the baseline by more than the noise floor; 1 is slower by no more than that";
     assert_eq!(causes(&analysis).summary, [said]);
     let sentences = sentences(&run, &analysis);
     let says = |words: &str| sentences.iter().any(|one| one.text.contains(words));

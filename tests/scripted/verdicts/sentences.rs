@@ -27,7 +27,7 @@ fn when_a_layer_matters_is_told_only_where_all_of_it_is_decided() {
     assert_eq!(layers(20.1), [Layer::Floor], "one of the runtimes adds nothing that matters");
 }
 
-/// Engines with a runtime of one's choice are not all compared with each other, and yet one of them is the quickest.
+/// Engines with a chosen runtime are not all compared with each other, and yet one of them is fastest.
 #[test]
 fn the_least_is_shown_by_comparisons_or_by_way_of_the_baseline() {
     let choice = |docker_with_crun: f64| {
@@ -39,17 +39,17 @@ fn the_least_is_shown_by_comparisons_or_by_way_of_the_baseline() {
         sentences(&run, &analysis).into_iter().find(|one| one.topic == Topic::Choice).expect("a choice")
     };
     let least = choice(231.0);
-    assert!(least.text.starts_with("of the engines as installed, podman is the quickest"), "{}", least.text);
+    assert!(least.text.starts_with("engines as installed: podman is fastest"), "{}", least.text);
     // docker and podman+runc in comparisons of their own, docker+crun by its difference from bare and podman's.
     assert_eq!(least.rests_on.len(), 4);
-    // Less than matters apart: nobody knows which.
+    // Closer together than what matters: open.
     let open = choice(181.0).text;
     assert!(open.contains("docker+crun and podman cannot be told apart"), "{open}");
     let other = choice(150.0).text;
-    assert!(other.contains(", docker+crun is the quickest"), "{other}");
+    assert!(other.contains(": docker+crun is fastest"), "{other}");
 }
 
-/// Of `first_instruction` podman takes less than docker by far; of `returned` more, as much, or nobody knows.
+/// Podman is far faster than docker in `first_instruction`; in `returned` it is slower, the same, or undecided.
 #[test]
 fn what_the_first_metric_says_of_a_pair_that_another_one_orders_is_told_as_it_is() {
     let told = |podman: f64, noise: f64| {
@@ -61,19 +61,21 @@ fn what_the_first_metric_says_of_a_pair_that_another_one_orders_is_told_as_it_is
         let all = sentences(&run, &analyse(&run));
         let of_it = |one: &&Sentence| {
             one.topic == Topic::Choice
-                && one.text.contains("podman is quicker in `first_instruction` than docker")
+                && one.text.starts_with("engines as installed: podman is ")
+                && one.text.contains("] faster than docker in `first_instruction`")
         };
         all.iter().find(of_it).map(|one| one.text.clone()).unwrap_or_default()
     };
     let reversed = told(240.0, 0.005);
-    assert!(reversed.contains("], but is slower in `returned`, by 39.4 ms ["), "{reversed}");
+    assert!(reversed.contains("`first_instruction`, but 39.4 ms ["), "{reversed}");
+    assert!(reversed.ends_with("] slower in `returned`"), "{reversed}");
     let same = told(200.0, 0.001);
-    assert!(same.ends_with("], and they do not differ in `returned`"), "{same}");
+    assert!(same.ends_with("; in `returned` they are the same"), "{same}");
     let open = told(230.0, 0.2);
-    assert!(open.ends_with("], and they cannot be told apart in `returned`"), "{open}");
+    assert!(open.ends_with("; in `returned` they cannot be told apart"), "{open}");
 }
 
-/// Docker takes 299 ms longer than bare: that is what it means for many short commands, and nothing where it is not decided.
+/// Docker takes 299 ms longer than bare: a risk for many short commands; an undecided difference is none.
 #[test]
 fn a_decided_slower_start_is_a_risk_for_many_short_commands() {
     let of = |docker: f64, noise: f64| -> Vec<Meaning> {

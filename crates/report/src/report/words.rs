@@ -1,5 +1,5 @@
-//! What a finding says, as a sentence in two parts: the subjects that are compared, and what came of it. A sentence names a
-//! cause only where exactly one thing differs; all others speak of things as they were installed.
+//! What a finding says, as a sentence in two parts: the compared subjects, and the outcome. A sentence names a cause
+//! only where exactly one thing differs; all others compare subjects as they are installed.
 
 use std::collections::BTreeSet;
 
@@ -19,22 +19,39 @@ pub(super) fn phrase(plan: &Plan, comparison: usize) -> String {
         Relation::Step => {
             format!("the step from {} to {}{}", short(against), short(subject), common_keys(subject, against))
         }
-        Relation::Baseline | Relation::Predicted | Relation::Several => {
-            format!("{} against {}", subject.label, against.label)
-        }
-        Relation::Choice => {
-            let ground = match subject.ladder {
-                Ladder::AsInstalled => ", as installed".to_owned(),
-                Ladder::Equalised => format!(", equalised{}", common_keys(subject, against)),
-            };
-            let shown = |entry: &Entry| match entry.ladder {
-                Ladder::AsInstalled => entry.label.clone(),
-                Ladder::Equalised => short(entry),
-            };
-            format!("{} against {}{ground}", shown(subject), shown(against))
+        Relation::Baseline | Relation::Predicted | Relation::Several | Relation::Choice => {
+            let [subject, against, ground] = by_name(&comparison.relation, subject, against);
+            format!("{subject} against {against}{ground}")
         }
         Relation::Twin => format!("{} against itself", against.label),
     })
+}
+
+/// Both subjects of a comparison that names no cause, and how they are configured.
+fn by_name(relation: &Relation, subject: &Entry, against: &Entry) -> [String; 3] {
+    if *relation != Relation::Choice {
+        return [subject.label.clone(), against.label.clone(), String::new()];
+    }
+    match subject.ladder {
+        Ladder::AsInstalled => [subject.label.clone(), against.label.clone(), ", as installed".to_owned()],
+        Ladder::Equalised => {
+            let ground = format!(", equalised{}", common_keys(subject, against));
+            [short(subject), short(against), ground]
+        }
+    }
+}
+
+/// What a decided finding says, in a sentence: "podman takes 29 ms more than docker, as installed".
+pub(super) fn claim(plan: &Plan, finding: &Finding) -> String {
+    use Relation::{Baseline, Choice, Predicted, Several};
+    let comparison = &plan.comparisons[finding.comparison];
+    let is_by_name = matches!(comparison.relation, Baseline | Predicted | Several | Choice);
+    if !is_by_name || !matches!(finding.verdict, Verdict::More | Verdict::Less) {
+        return format!("{} {}", phrase(plan, finding.comparison), predicate(finding));
+    }
+    let (subject, against) = (&plan.subjects[comparison.subject], &plan.subjects[comparison.against]);
+    let [subject, against, ground] = by_name(&comparison.relation, subject, against);
+    clean(&format!("{subject} {}", predicate_than(finding, &format!(" than {against}{ground}"))))
 }
 
 /// The one thing that differs, and under what.
@@ -79,18 +96,17 @@ fn bare_name(entry: &Entry) -> String {
     }
 }
 
-/// The label, without keys where it was made of the specification.
+/// The label, without keys if it was derived from the specification.
 fn short(entry: &Entry) -> String {
     if is_named(entry) { entry.label.clone() } else { bare_name(entry) }
 }
 
-/// Whether the person gave it a label.
+/// Whether the user gave it a label.
 fn is_named(entry: &Entry) -> bool {
     entry.label != entry.spec.to_string()
 }
 
-/// The keys in which two subjects agree, in brackets; of a step the keys of the upper one, since
-/// the lower has none.
+/// The keys that two subjects share, in brackets; for a step those of the upper one, since the lower has none.
 fn common_keys(subject: &Entry, against: &Entry) -> String {
     let same_layer = subject.layer == against.layer;
     let common = |pair: &&(String, String)| !same_layer || against.spec.keys.contains(pair);
@@ -99,25 +115,27 @@ fn common_keys(subject: &Entry, against: &Entry) -> String {
     in_brackets(&keys.join(", "))
 }
 
-/// What is said of a difference where the verdict is not that there is one.
+/// The words for a finding whose verdict is not a difference.
 pub(super) fn undecided(verdict: &Verdict, unit: Unit, shown: &str, matters: f64) -> String {
     match verdict {
         Verdict::Same => {
             let matters = with_interval(unit, matters, None);
-            format!("makes no difference that matters: {shown}, nowhere beyond {matters}")
+            format!("makes no difference that matters: {shown}, within {matters}")
         }
         Verdict::Undecided { smallest_visible, new_run } => {
             let visible = with_interval(unit, *smallest_visible, None);
             let need = how_to_decide(*new_run);
             format!("is undecided: {shown}; smallest visible effect {visible}; {need}")
         }
-        // How many rounds are wanting is said once, under the ladders.
+        // The missing rounds are reported once, in the section of the experiment.
         Verdict::TooFew { .. } => format!("has no verdict; so far {shown}"),
         Verdict::Suspect(index) => format!("is suspect, see suspect {}: {shown}", index + 1),
-        Verdict::NoData => "cannot be compared: no round has values of both".into(),
+        Verdict::NoData => NO_DATA.into(),
         Verdict::More | Verdict::Less | Verdict::Context => format!("differs by {shown}"),
     }
 }
+
+const NO_DATA: &str = "cannot be compared: no round has values for both";
 
 /// What a new run would need to decide.
 fn how_to_decide(new_run: Option<NewRun>) -> String {
@@ -125,34 +143,41 @@ fn how_to_decide(new_run: Option<NewRun>) -> String {
         Some(run) if run.rounds <= HOPELESS => {
             let goal = match run.goal {
                 Goal::Same => "that it does not matter",
-                Goal::Difference => "that there is a difference",
+                Goal::Difference => "a difference",
             };
             format!("a new run of {} rounds might show {goal}", run.rounds)
         }
-        _ => "no number of rounds can be foretold to decide it".into(),
+        _ => "no prediction of how many rounds would decide it".into(),
     }
 }
 
-/// What a finding says, in a sentence that begins with its comparison's phrase.
+/// What a finding says, in words that continue its comparison's phrase.
 pub(super) fn predicate(finding: &Finding) -> String {
+    predicate_than(finding, "")
+}
+
+/// The same, with words behind "more" and "less".
+fn predicate_than(finding: &Finding, than: &str) -> String {
     let unit = finding.about.unit;
     let Some(difference) = finding.difference else {
         return match finding.verdict {
             Verdict::Suspect(index) => format!("is suspect, see suspect {}", index + 1),
-            _ => "cannot be compared: no round has values of both".into(),
+            _ => NO_DATA.into(),
         };
     };
     let shown = estimated(unit, &difference);
     let mirrored = || estimated(unit, &difference.map(|value| -value));
     let said = match (&finding.verdict, &finding.about.relation) {
-        (Verdict::More, _) if finding.about.better != Better::Less => format!("has {shown} more"),
-        (Verdict::Less, _) if finding.about.better != Better::Less => format!("has {} less", mirrored()),
+        (Verdict::More, _) if finding.about.better != Better::Less => format!("has {shown} more{than}"),
+        (Verdict::Less, _) if finding.about.better != Better::Less => {
+            format!("has {} less{than}", mirrored())
+        }
         (Verdict::More, Relation::OneKey(_)) => format!("costs {shown}"),
         (Verdict::Less, Relation::OneKey(_)) => format!("saves {}", mirrored()),
         (Verdict::More, Relation::Step) => format!("adds {shown}"),
-        (Verdict::Less, Relation::Step) => format!("takes away {}", mirrored()),
-        (Verdict::More, _) => format!("takes {shown} more"),
-        (Verdict::Less, _) => format!("takes {} less", mirrored()),
+        (Verdict::Less, Relation::Step) => format!("removes {}", mirrored()),
+        (Verdict::More, _) => format!("takes {shown} more{than}"),
+        (Verdict::Less, _) => format!("takes {} less{than}", mirrored()),
         (verdict, _) => undecided(verdict, unit, &shown, finding.matters.unwrap_or(0.0)),
     };
     match finding.noise {
@@ -169,19 +194,19 @@ pub(super) fn shared_keys<'a>(subjects: impl Iterator<Item = &'a Entry>) -> BTre
     subjects.map(keys).reduce(|one, other| &one & &other).unwrap_or_default()
 }
 
-/// A label, without keys that are told elsewhere where it was made of the specification.
+/// A label, without the keys shown elsewhere if it was derived from the specification.
 pub(super) fn without_keys(entry: &Entry, told: &BTreeSet<(String, String)>) -> String {
     let mut spec = entry.spec.clone();
     spec.keys.retain(|pair| !told.contains(pair));
     clean(&if is_named(entry) { entry.label.clone() } else { spec.to_string() })
 }
 
-/// What lies inside a metric, and from where on differences matter.
+/// What a metric's interval includes, and the smallest difference that matters.
 pub(crate) fn inside(metric: &Metric) -> String {
     let (absolute, relative) = metric.margin;
     let margin = match metric.decisive {
         true => format!(
-            "Differences matter from {} or {} on, whichever is larger.",
+            "Smallest difference that matters: {} or {}, whichever is larger.",
             with_interval(metric.unit, absolute, None),
             percent(relative)
         ),

@@ -138,16 +138,25 @@ fn summary(view: &View<'_>, found: &[Cause]) -> Vec<String> {
     let line = |index: usize| {
         let own = found.iter().filter(|cause| subject(cause) == index);
         let (hidden, above): (Vec<&Cause>, Vec<_>) = own.partition(|cause| is_below_noise(cause));
-        let mut by_cause = std::collections::BTreeMap::<String, usize>::new();
-        above.iter().for_each(|cause| *by_cause.entry(named(cause).0).or_default() += 1);
-        let told = listed(by_cause.iter().map(|(cause, count)| format!("{cause} {count}")), ", ");
+        let mut known = std::collections::BTreeMap::<String, usize>::new();
+        let (found, unknown): (Vec<&Cause>, Vec<_>) =
+            above.iter().copied().partition(|cause| matches!(cause.found, Found::One(_) | Found::Each(_)));
+        found.iter().for_each(|cause| *known.entry(named(cause).0).or_default() += 1);
+        let known = known.iter().map(|(cause, count)| format!("{count} because of {cause}"));
+        let rest = match (unknown.len(), found.len()) {
+            (0, _) => None,
+            (_, 0) => Some("no cause found".to_owned()),
+            (calls, _) => Some(format!("no cause found for {calls}")),
+        };
+        let told = listed(known.chain(rest), ", ");
+        let are = |count: usize| if count == 1 { "is" } else { "are" };
         let slower = match above.len() {
-            0 => "no call slower than the baseline by more than the noise floor".to_owned(),
-            calls => format!("{} slower than the baseline: {told}", counted(calls, "call")),
+            0 => "no call is slower than the baseline by more than the noise floor".to_owned(),
+            calls => format!("{} {} slower than the baseline: {told}", counted(calls, "call"), are(calls)),
         };
         let below = match hidden.len() {
             0 => String::new(),
-            calls => format!("; {calls} by no more than that"),
+            calls => format!("; {calls} {} slower by no more than that", are(calls)),
         };
         format!("{}: {slower}{below}", plan.subjects[index].label)
     };

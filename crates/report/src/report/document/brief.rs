@@ -1,5 +1,5 @@
-//! A run in a screen: what ran where, the ladder in one table, what findings mean for a decision, what is open, what to
-//! beware of, and where the rest is. All sentences are those of the whole report.
+//! A run in one screen: what ran where, the ladder in one table, what the findings mean for a decision, what is
+//! undecided, failures and warnings, and where the rest is. All sentences are those of the full report.
 
 use dunnage_analysis::group::in_groups;
 
@@ -21,13 +21,13 @@ use crate::verdict::{About, Kind};
 
 /// Experiments that the first line names.
 const NAMED: usize = 3;
-/// The letters of a label that stay in one line.
+/// Characters of a label that stay on one line.
 const LABEL: usize = 16;
-/// What a drawing takes at least.
+/// The narrowest drawing.
 const DRAWING: usize = 14;
-/// Failures and suspects that have a line of their own.
+/// Failures and suspects with a line of their own.
 const MOST: usize = 4;
-/// The lines of a table that an experiment has of its own.
+/// The most lines of an experiment's own table.
 const OWN_TABLE: usize = 22;
 
 pub(crate) fn brief(report: &Report, look: &Look) -> Document {
@@ -62,7 +62,7 @@ pub(crate) fn brief(report: &Report, look: &Look) -> Document {
     brief
 }
 
-/// What ran where and for how long, in a line.
+/// What ran where and for how long, in one line.
 fn headline(report: &Report, width: usize) -> String {
     let names = match report.experiments.len() {
         many if many > NAMED => counted(many, "experiment"),
@@ -78,10 +78,9 @@ fn headline(report: &Report, width: usize) -> String {
         Some(imported) => {
             format!("{names} imported from {}: {}", imported.from, counted(report.samples, "sample"))
         }
-        None => format!(
-            "{names} on {}: {rounds}{lasted}",
-            report.host.as_deref().unwrap_or("a host without a name")
-        ),
+        None => {
+            format!("{names} on {}: {rounds}{lasted}", report.host.as_deref().unwrap_or("an unnamed host"))
+        }
     };
     let day = head::started(&report.started).get(..16).map(str::to_owned);
     let cpus = head::fact(report, "cpu_usable").and_then(|count| Some(counted(count.parse().ok()?, "CPU")));
@@ -95,18 +94,18 @@ fn headline(report: &Report, width: usize) -> String {
     shorten(&line, width)
 }
 
-/// What stands in a column of the ladder.
+/// A column of the ladder.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     setting: &'a Setting,
     ladder: &'a Ladder,
     metric: usize,
-    /// Whether it stands beside the same setting as installed.
+    /// Whether it follows the column of the same setting as installed.
     is_beside: bool,
 }
 
 impl<'a> Place<'a> {
-    /// The row of a subject by the name that it has as installed; below the engines both grounds are one.
+    /// The row of a subject by its name as installed; below the engines both ladders are the same.
     fn row(&self, name: &str) -> Option<&'a Row> {
         let own = self.ladder.rows.iter().filter(|row| row.variant_of.is_none());
         let mut own = own.filter(|row| !self.is_beside || row.layer == "engine");
@@ -127,15 +126,15 @@ fn name_of<'a>(ladder: &Ladder, row: &'a Row) -> &'a str {
     if ladder.equalised { &row.short } else { &row.label }
 }
 
-/// A metric in a setting, on each ground.
+/// A metric in a setting, on each ladder.
 fn in_setting(setting: &Setting, metric: usize) -> Vec<Place<'_>> {
     let first = setting.ladders.first().is_some_and(|ladder| ladder.equalised);
     let place = |ladder| Place { setting, ladder, metric, is_beside: ladder.equalised != first };
     setting.ladders.iter().map(place).collect()
 }
 
-/// The columns in the order of their importance: the first metric in every setting, as installed and equalised, or the
-/// metrics where they are of one rank or there is a single setting.
+/// The columns, the most important first: the first metric in every setting, as installed and equalised; or several
+/// metrics, if they rank equally or there is only one setting.
 fn places(experiment: &Experiment) -> Vec<Place<'_>> {
     let [first, rest @ ..] = &experiment.settings[..] else { return Vec::new() };
     let mut all = in_setting(first, 0);
@@ -151,7 +150,7 @@ fn places(experiment: &Experiment) -> Vec<Place<'_>> {
     all
 }
 
-/// What every subject takes more than the baseline, in as many settings or metrics as there is room for.
+/// How much each subject differs from the baseline, in as many settings or metrics as there is room for.
 fn ladder(report: &Report, experiment: &Experiment, room: usize) -> Option<Table> {
     let places = places(experiment);
     let has_metrics = distinct(places.iter().map(|place| place.metric)).len() > 1;
@@ -212,7 +211,7 @@ fn ladder(report: &Report, experiment: &Experiment, room: usize) -> Option<Table
         table.drawn = Some(Drawn { column: 1, unit: experiment.metrics[0].unit });
     }
     if left_out > 0 {
-        table = table.note(format!("{} more: `--full`", counted(left_out, "column")));
+        table = table.note(format!("`--full` shows {}", counted(left_out, "more column")));
     }
     Some(floor_shares_in_short(experiment).into_iter().fold(table, Table::note))
 }
@@ -227,7 +226,7 @@ fn nothing(row: Option<&Row>, metric: usize) -> Cell {
     }
 }
 
-/// What the numbers of the ladder are.
+/// What the numbers in the ladder are.
 fn title(report: &Report, experiment: &Experiment, places: &[Place<'_>], is_compared: bool) -> String {
     let metric = &experiment.metrics[0];
     let has_metrics = places.iter().any(|place| place.metric > 0);
@@ -243,7 +242,7 @@ fn title(report: &Report, experiment: &Experiment, places: &[Place<'_>], is_comp
         return format!("{name}: medians with their 95 % intervals{shared}");
     }
     if let Some(job) = &report.job {
-        return format!("{name}: what is added to a job of {}{shared}", Unit::Seconds.format(job.length));
+        return format!("{name}: share added to a job of {}{shared}", Unit::Seconds.format(job.length));
     }
     let own = places.iter().filter(|place| !place.is_beside && place.metric == 0).filter_map(|place| {
         let row = place.ladder.rows.iter().find(|row| row.is_baseline)?;
@@ -253,13 +252,13 @@ fn title(report: &Report, experiment: &Experiment, places: &[Place<'_>], is_comp
     let own: Vec<(&str, String)> = own.collect();
     let Some((baseline, _)) = own.first() else { return name };
     if has_metrics {
-        return format!("{name}: `{baseline}`, and what each takes more than it, with intervals{shared}");
+        return format!("{name}: medians of `{baseline}`, and differences from it, with intervals{shared}");
     }
     let takes = listed(own.iter().map(|(_, takes)| takes), ", ");
-    format!("{name}, more than `{baseline}`, which takes {takes}{shared}")
+    format!("{name}: difference from `{baseline}`, which takes {takes}{shared}")
 }
 
-/// The first table of an experiment that is told by its own, if it is no longer than a part of a screen.
+/// The first of an experiment's own tables that is short enough.
 fn own_table(experiment: &Experiment, look: &Look) -> Option<Block> {
     let tables = own::prices(experiment).into_iter().map(Block::Table);
     let mut all = tables.chain(own::experiment_tables(experiment, &[]));
@@ -270,7 +269,7 @@ fn own_table(experiment: &Experiment, look: &Look) -> Option<Block> {
     all.find(fits)
 }
 
-/// What could be told, by experiment, each with how soon it is left out.
+/// All candidate sentences by experiment, each with a rank: the higher, the sooner it is left out.
 fn points(report: &Report, lead: Option<&Experiment>) -> Vec<(usize, Item)> {
     let predicted = report.predictions.iter().map(|one| (0, asked::outcome(one, 0)));
     let has_names = report.experiments.len() > 1;
@@ -285,29 +284,57 @@ fn points(report: &Report, lead: Option<&Experiment>) -> Vec<(usize, Item)> {
     predicted.chain(report.experiments.iter().flat_map(of)).chain(precision).collect()
 }
 
-/// What an experiment comes to, the most important first.
+/// The sentences of an experiment, the most important first, without those that repeat the table or each other.
 fn answers(report: &Report, experiment: &Experiment, has_table: bool) -> Vec<(usize, String)> {
     let own = |one: &&Sentence| one.experiment == experiment.name;
     let is_choice = |one: &Sentence| {
         let first = one.rests_on.first().map(|about| about.metric);
         one.topic == Topic::Choice && first == experiment.metrics.first().map(|metric| metric.name)
     };
-    // That one of a pair is the quickest says what the other costs.
-    let is_told = |one: &Sentence| {
-        let of = |about: &'_ About| (about.subject.clone(), about.against.clone(), about.setting.clone());
-        let choices = report.sentences.iter().filter(own).filter(|one| is_choice(one));
-        let told: Vec<_> = choices.flat_map(|one| &one.rests_on).map(of).collect();
-        one.rests_on.iter().all(|about| told.contains(&of(about)))
+    let place = |about: &'_ About| {
+        (about.subject.clone(), about.against.clone(), about.setting.clone(), about.metric)
+    };
+    let choices = |is_first: bool| {
+        let all = report.sentences.iter().filter(own).filter(|one| one.topic == Topic::Choice);
+        all.filter(move |one| is_choice(one) == is_first)
+    };
+    // "X is fastest, by 5 ms ahead of Y" also says what Y costs.
+    let told: Vec<_> = choices(true).flat_map(|one| &one.rests_on).map(place).collect();
+    let is_told = |one: &Sentence| one.rests_on.iter().all(|about| told.contains(&place(about)));
+    // "X is faster than Y in one metric; in `returned` they cannot be told apart" also says the latter.
+    let covers = |whole: &Sentence, part: &Sentence| {
+        let told: Vec<_> = whole.rests_on.iter().map(place).collect();
+        part.rests_on.iter().all(|about| told.contains(&place(about)))
+    };
+    let baseline = experiment.rows().find(|(_, _, row)| row.is_baseline).map(|(_, _, row)| &row.label);
+    let has_own = experiment.experiment_tables.iter().any(|table| !table.summary.is_empty());
+    // The table already shows the first metric of every subject against the baseline.
+    let is_in_table = |one: &Sentence| {
+        let is_shown = |about: &About| {
+            Some(&about.against) == baseline
+                && Some(about.metric) == experiment.metrics.first().map(|metric| metric.name)
+        };
+        has_table && report.job.is_none() && one.rests_on.iter().all(is_shown)
+    };
+    let has_one_answer = experiment.about.event.has_one_answer();
+    let is_repeated = |one: &Sentence| match one.topic {
+        Topic::Cost => has_one_answer && is_in_table(one),
+        Topic::Difference => is_told(one) || is_in_table(one),
+        Topic::Choice if is_choice(one) => {
+            choices(false).any(|other| covers(other, one)) || (has_own && is_in_table(one))
+        }
+        _ => false,
     };
     let rank = |one: &Sentence| match one.topic {
         Topic::Choice if is_choice(one) => 0,
-        Topic::Cost if !experiment.about.event.has_one_answer() => 0,
+        Topic::Cost if !has_one_answer => 0,
         Topic::Cost if !has_table => 1,
         Topic::Threshold => 1,
         Topic::Open => 2,
-        Topic::Difference if !is_told(one) => 3,
+        Topic::Difference => 3,
+        Topic::Choice if choices(true).any(|part| covers(one, part)) => 0,
         Topic::Choice => 4,
-        Topic::Cost | Topic::Difference => 5,
+        Topic::Cost => 5,
         Topic::Risk => 6,
     };
     let described = experiment.comparisons.iter().filter(|told| {
@@ -319,20 +346,21 @@ fn answers(report: &Report, experiment: &Experiment, has_table: bool) -> Vec<(us
             told.finding.about.metric,
             in_brackets(experiment.values_of(&told.finding.about.setting))
         );
-        format!("{} {} of {of}", told.phrase, told.predicate)
+        format!("{} {} in {of}", told.phrase, told.predicate)
     });
     let factors = experiment.factors.iter().flat_map(|one| &one.answers).map(|one| {
         format!("{}{}: {}", one.place.metric, in_brackets(experiment.values_of(&one.place.setting)), one.text)
     });
     let summaries = experiment.experiment_tables.iter().flat_map(|table| table.summary.iter().cloned());
     let first = described.chain(factors).chain(dearest(experiment)).chain(summaries).map(|text| (0, text));
-    let sentences = report.sentences.iter().filter(own).map(|one| (rank(one), one.text.clone()));
+    let sentences = report.sentences.iter().filter(own).filter(|one| !is_repeated(one));
+    let sentences = sentences.map(|one| (rank(one), one.text.clone()));
     let mut all: Vec<(usize, String)> = first.chain(sentences).collect();
     all.sort_by_key(|(rank, _)| *rank);
     all
 }
 
-/// The same with the name of an experiment before the first of its points alone.
+/// The same items, with the name of an experiment before its first point only.
 fn named_once(mut items: Vec<Item>) -> Vec<Item> {
     let names: Vec<String> = items.iter().map(|item| item.name.clone()).collect();
     for (index, item) in items.iter_mut().enumerate().skip(1) {
@@ -343,12 +371,16 @@ fn named_once(mut items: Vec<Item>) -> Vec<Item> {
     items
 }
 
-/// The verdicts against the baseline that are not what most are; none where all say the same.
+/// Unexpected verdicts against the baseline: subjects of higher layers that are not slower. Undecided comparisons have
+/// a sentence of their own, and so have pairs within the layer of the baseline.
 fn exceptions(experiment: &Experiment) -> Option<String> {
-    let rows = experiment.rows().filter(|(_, _, row)| row.variant_of.is_none());
+    let baseline = experiment.rows().find(|(_, _, row)| row.is_baseline)?.2;
+    let is_above = |row: &Row| row.variant_of.is_none() && row.layer != baseline.layer;
+    let rows = experiment.rows().filter(|(_, _, row)| is_above(row));
     let found = rows.filter_map(|(setting, _, row)| Some((setting, row, row.found(0)?)));
-    let said = |kind: Kind| !kind.is_worse() && !matches!(kind, Kind::Context | Kind::TooFew | Kind::Suspect);
-    let told = found.filter(|(_, _, one)| said(one.kind()) || one.noise.is_some());
+    let is_decided = |kind: Kind| kind == Kind::Same || kind.is_difference();
+    let told =
+        found.filter(|(_, _, one)| is_decided(one.kind()) && !one.kind().is_worse() && one.noise.is_none());
     let told = told
         .map(|(setting, row, one)| (one.word(), format!("{}{}", row.label, in_brackets(&setting.values))));
     let groups = in_groups(told, |(word, _)| *word).into_iter();
@@ -356,11 +388,10 @@ fn exceptions(experiment: &Experiment) -> Option<String> {
         format!("{word}: {}", listed(distinct(all.into_iter().map(|(_, name)| name)), ", "))
     });
     let text = listed(groups, "; ");
-    let baseline = experiment.rows().find(|(_, _, row)| row.is_baseline)?.2.label.as_str();
-    (!text.is_empty()).then(|| format!("against {baseline}, {text}"))
+    (!text.is_empty()).then(|| format!("against {}, {text}", baseline.label))
 }
 
-/// Failures and warnings, a line each.
+/// Failures and warnings, one line each.
 fn beware(report: &Report) -> Vec<Item> {
     let failures = in_groups(&report.failures, |one| (one.label.as_str(), one.class)).into_iter();
     let failures = failures.map(|((label, class), all)| {
@@ -376,7 +407,7 @@ fn beware(report: &Report) -> Vec<Item> {
         let labels = distinct(all.iter().flat_map(|one| &one.labels).map(String::as_str));
         let text = match (kind, all.len(), labels.is_empty()) {
             ("outliers", ..) => {
-                format!("{} far from the others, of {}", counted(far, "sample"), listed(labels, ", "))
+                format!("{} far from the others: {}", counted(far, "sample"), listed(labels, ", "))
             }
             (_, 1, _) | (_, _, true) => all[0].seen.clone(),
             (_, many, _) => format!("{}: {}", counted(many, "cell"), listed(labels, ", ")),
@@ -386,12 +417,12 @@ fn beware(report: &Report) -> Vec<Item> {
     few(failures.collect()).into_iter().chain(warnings).collect()
 }
 
-/// Some of them, and how many more there are.
+/// The first of them, and how many more there are.
 fn few(mut items: Vec<Item>) -> Vec<Item> {
     let more = items.len().saturating_sub(MOST);
     if more > 1 {
         items.truncate(MOST);
-        items.push(Item::of(format!("and {more} more: `--full`")));
+        items.push(Item::of(format!("and {more} more: see `--full`")));
     }
     items
 }
@@ -402,8 +433,8 @@ fn the_rest(report: &Report, look: &Look, left_out: usize) -> String {
         report.experiments.iter().any(|one| one.verdicts_in_family > 0 && one.too_few().is_none());
     let level = if has_verdicts { "Intervals of differences hold together at 95 %. " } else { "" };
     let all = match left_out {
-        0 => "Everything".to_owned(),
-        more => format!("{} and everything else", counted(more, "more answer")),
+        0 => "Full report".to_owned(),
+        more => format!("Full report, with {}", counted(more, "more answer")),
     };
     format!("{level}{all}: `dunnage report {} --full`.", in_shell([clean(&look.place)]))
 }

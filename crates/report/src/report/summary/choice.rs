@@ -1,5 +1,5 @@
-//! Which subject of a layer is the quickest, takes the least, or has the most of what a person wishes for, on each ladder and
-//! in each setting: one that beats every other, directly or by way of the baseline, or those that none was shown to beat.
+//! Which subject of a layer is fastest, or uses least, or has most, on each ladder and in each setting: the one that
+//! beats every other, directly or by way of the baseline, or those that no other was shown to beat.
 
 use std::collections::BTreeSet;
 
@@ -13,31 +13,31 @@ use crate::report::text::{in_brackets, joined};
 use crate::units::{Better, Unit};
 use crate::verdict::Verdict;
 
-/// What is known of a choice in the settings in which it comes out alike.
+/// The outcome of a choice, with the settings that share it.
 struct Choice<'a> {
     settings: Vec<&'a Setting>,
-    /// Those which no other was shown to beat: the one that takes the least, or those among which it is.
+    /// The subjects that no other was shown to beat: the best one, or those among which it is.
     subjects: Vec<usize>,
     /// All others.
     losers: BTreeSet<usize>,
-    /// How they compare with each other.
+    /// The comparisons among them.
     open: Vec<&'a Finding>,
-    /// What shows that the others take more, the next one first; of one that takes the least, by setting.
+    /// What shows that the others are worse, the next best first; for a single best subject, by setting.
     over: Vec<Vec<Decided<'a>>>,
 }
 
-/// One subject takes more than another.
+/// One subject is better than another.
 struct Beats<'a> {
     winner: usize,
     loser: usize,
-    /// What shows it: of both, or of the loser and the baseline.
+    /// The evidence: a comparison of the two, or of the loser and the baseline.
     shown: Decided<'a>,
-    /// What shows in the latter case where the winner stands.
+    /// In the latter case, the comparison of the winner and the baseline.
     by_way_of: Option<Decided<'a>>,
 }
 
 impl<'a> One<'a> {
-    /// Which subject of each layer and ladder takes the least.
+    /// The best subject of each layer and ladder.
     pub(super) fn choices(&self) -> Vec<Sentence> {
         let mut all = Vec::new();
         for layer in [Layer::Runtime, Layer::Engine] {
@@ -57,7 +57,7 @@ impl<'a> One<'a> {
         [comparison.subject, comparison.against]
     }
 
-    /// By setting; those in which the same subject takes the least together.
+    /// By setting; settings with the same best subject are combined.
     fn choice(&self, layer: Layer, ladder: Ladder) -> Vec<Choice<'a>> {
         let stands = |subject: usize| {
             let entry = &self.plan.subjects[subject];
@@ -102,7 +102,7 @@ impl<'a> One<'a> {
         beats.extend(self.by_way_of_the_baseline(setting, &all, own));
         let is_beaten = |subject: &usize| beats.iter().any(|one| one.loser == *subject);
         let subjects: Vec<usize> = all.iter().copied().filter(|one| !is_beaten(one)).collect();
-        // Beating is meant of those that were not beaten, or it would explain nothing.
+        // Only the unbeaten subjects count as winners.
         beats.retain(|one| subjects.contains(&one.winner));
         let losers: BTreeSet<usize> = beats.iter().map(|one| one.loser).collect();
         let mut over: Vec<Decided<'_>> = beats.iter().map(|one| one.shown).collect();
@@ -113,7 +113,7 @@ impl<'a> One<'a> {
             |finding: &&Finding| is_open(finding) || is_hidden(finding) || finding.verdict == Verdict::Same;
         let is_told = match subjects.len() {
             1 => losers.len() + 1 == all.len(),
-            // Where no verdict was given, nothing was tried.
+            // Without verdicts, nothing was tried.
             many => many > 1 && (!over.is_empty() || (!open.is_empty() && open.iter().all(is_known))),
         };
         open.extend(findings(&rest));
@@ -123,8 +123,8 @@ impl<'a> One<'a> {
         is_told.then(|| Choice { settings: vec![setting], subjects, losers, open, over: vec![over] })
     }
 
-    /// Those that no comparison sets beside each other are told apart where their differences from the baseline, which
-    /// are decided and hold together with all others, lie apart by more than matters.
+    /// Subjects that are not compared directly are told apart if their decided differences from the baseline, which
+    /// hold together with all others, are further apart than the smallest difference that matters.
     fn by_way_of_the_baseline(
         &self,
         setting: &Setting,
@@ -161,7 +161,7 @@ impl<'a> One<'a> {
         all
     }
 
-    /// That one of a group takes the least, and by how much, setting by setting.
+    /// The best of a group, and by how much, by setting.
     fn least(&self, layer: Layer, ladder: Ladder, subject: usize, choice: &Choice<'_>) -> Option<Sentence> {
         let first = choice.over.first()?.first()?.finding;
         let lead = |over: &Vec<Decided<'_>>| {
@@ -172,32 +172,32 @@ impl<'a> One<'a> {
             let next = over.iter().find(is_pair)?;
             let [one, other] = self.ends(next.finding);
             let other = if one == subject { other } else { one };
-            // Of those that are compared with others alone nobody knows how far behind they are.
+            // The distance of a subject that is only compared with others is unknown, so it may be the next one.
             let is_next = over.len() > 1 && over.iter().all(|one| is_pair(&one));
-            let next_one = if is_next { ", the next" } else { "" };
+            let next_one = if is_next { "the next, " } else { "" };
             let setting = self.in_setting(self.setting_of(next.finding));
             let other = self.names(layer, ladder, &[other]).concat();
-            Some((format!("before {other}{next_one}"), format!("{}{setting}", next.absolute())))
+            Some((format!("ahead of {next_one}{other}"), format!("{}{setting}", next.absolute())))
         };
-        let leads = in_groups(choice.over.iter().filter_map(lead), |(before, _)| before.clone()).into_iter();
-        let leads = leads.map(|(before, all)| {
+        let leads = in_groups(choice.over.iter().filter_map(lead), |(ahead, _)| ahead.clone()).into_iter();
+        let leads = leads.map(|(ahead, all)| {
             let sizes: Vec<String> = all.into_iter().map(|(_, size)| size).collect();
-            format!("by {} {before}", joined(&sizes, "and"))
+            format!("{} {ahead}", joined(&sizes, "and"))
         });
         let leads: Vec<String> = leads.collect();
         let by = if leads.is_empty() { String::new() } else { format!(": {}", joined(&leads, "and")) };
         let text = format!(
-            "of the {}, {} {} (`{}`){by}",
+            "{}: {} {} (`{}`){by}",
             group(layer, ladder),
             self.names(layer, ladder, &[subject]).concat(),
-            takes(first, ["is the quickest", "takes the least", "has the most"]),
+            takes(first, ["is fastest", "uses least", "has most"]),
             first.about.metric
         );
         let rests_on = choice.over.iter().flat_map(|over| findings(over)).collect();
         Some(self.sentence(Topic::Choice, text, rests_on))
     }
 
-    /// That several cannot be told apart; none of the others takes as little.
+    /// Several that cannot be told apart, and those that are worse than at least one of them.
     fn among(&self, layer: Layer, ladder: Ladder, choice: &Choice<'_>) -> Sentence {
         let names = joined(&self.names(layer, ladder, &choice.subjects), "and");
         let over = choice.over.concat();
@@ -206,13 +206,10 @@ impl<'a> One<'a> {
         let is_among = |one: &&&Finding| self.ends(one).iter().all(|end| choice.subjects.contains(end));
         let mut among = choice.open.iter().filter(is_among).peekable();
         let are_same = among.peek().is_some() && among.all(|one| one.verdict == Verdict::Same);
-        let alike = if are_same { "differ by nothing that matters" } else { "cannot be told apart" };
+        let alike = if are_same { "show no difference that matters" } else { "cannot be told apart" };
         let values: Vec<String> = choice.settings.iter().filter_map(|one| self.values(one)).collect();
-        let text = format!(
-            "of the {}, {names} {alike}{}",
-            group(layer, ladder),
-            in_brackets(&joined(&values, "and"))
-        );
+        let text =
+            format!("{}: {names} {alike}{}", group(layer, ladder), in_brackets(&joined(&values, "and")));
         let losers: Vec<usize> = choice.losers.iter().copied().collect();
         let behind = rests_on.first().filter(|_| !losers.is_empty()).map(|one| {
             let verb = match (one.about.unit, one.about.better, losers.len()) {
@@ -220,8 +217,8 @@ impl<'a> One<'a> {
                 (Unit::Seconds, Better::Less, _) => "are slower",
                 (_, Better::More, 1) => "has less",
                 (_, Better::More, _) => "have less",
-                (.., 1) => "takes more",
-                _ => "take more",
+                (.., 1) => "uses more",
+                _ => "use more",
             };
             format!(
                 "; {} {verb} than at least one of them",

@@ -1,4 +1,4 @@
-//! What a layer takes more than the baseline, and from when on that matters to a person.
+//! How much a layer adds to the baseline, and for which jobs that matters.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::units::{Unit, counted};
 use crate::verdict::{Finding, Verdict};
 
 impl<'a> One<'a> {
-    /// What a layer takes more than the baseline, the least first.
+    /// What a layer adds to the baseline, the smallest difference first.
     pub(super) fn more(&self, layer: Layer) -> Vec<Decided<'a>> {
         let decided = self.against_baseline(layer).into_iter().filter_map(Decided::of);
         let mut more: Vec<_> = decided.filter(|one| one.finding.verdict == Verdict::More).collect();
@@ -20,40 +20,39 @@ impl<'a> One<'a> {
 
     pub(super) fn costs(&self, layer: Layer) -> Option<Sentence> {
         let more = self.more(layer);
-        let (least, range) = (more.first()?, self.range(&more)?);
+        let (least, range) = (more.first()?, self.range(&more, ["between", "and"])?);
         let what = match self.event {
             Event::Once(what) => format!("each {what}"),
             _ => self.name.to_owned(),
         };
         let metric = least.finding.about.metric;
         let text =
-            format!("{} adds to {what} (`{metric}`), compared with {}: {range}", a(layer), self.baseline());
+            format!("{} adds {range} to {what} (`{metric}`), compared with {}", a(layer), self.baseline());
         Some(self.sentence(Topic::Cost, text, findings(&more)))
     }
 
-    /// The least and the most of them, with their places.
-    pub(super) fn range(&self, more: &[Decided<'_>]) -> Option<String> {
+    /// The smallest and the largest of them with their places, joined by two words.
+    pub(super) fn range(&self, more: &[Decided<'_>], [from, to]: [&str; 2]) -> Option<String> {
         let told = |one: &Decided<'_>| {
             format!("{} ({})", estimated(one.finding.about.unit, &one.difference), self.place(one))
         };
         Some(match more {
             [] => return None,
             [only] => told(only),
-            [least, .., most] => format!("from {} to {}", told(least), told(most)),
+            [least, .., most] => format!("{from} {} {to} {}", told(least), told(most)),
         })
     }
 
-    /// When what layers take more matters to whoever it happens to. A difference is a share of the time from one event
-    /// to the next. Every interval holds at once, so from the largest upper end on none reaches the share, and up to the
-    /// smallest lower end all exceed it. So all of a layer must be decided: of one that is not, nobody knows from which
-    /// length on it matters.
+    /// Which jobs notice what a layer adds: the difference as a share of the time from one event to the next. All
+    /// intervals hold at once, so above the largest upper end no subject reaches the share, and below the smallest
+    /// lower end all exceed it. A layer with an undecided subject is left out: its limit is unknown.
     pub(super) fn matters(&self) -> Option<Sentence> {
         let metric = &experiment::find(self.name)?.metrics[0];
         let (_, share) = self.plan.margin_of(self.name, metric).parts();
         let mut rests_on = Vec::new();
         let (mut always, mut never) = (Vec::new(), Vec::new());
         for layer in self.above_the_baseline() {
-            // Of many kinds of calls the first stands for those that do the least.
+            // Of many kinds of calls, the first represents those that do least.
             let asked = self.against_baseline(layer).iter().filter(|finding| finding.metric == 0).count();
             let mut more = self.more(layer);
             more.retain(|one| one.finding.metric == 0);
@@ -73,10 +72,11 @@ impl<'a> One<'a> {
         let (share, always, never) = (percent(share), always.join(", "), never.join(", "));
         let text = match self.event {
             Event::Often(what) => format!(
-                "what a layer adds is more than {share} of the time of a program that makes the first of these {what}s every {always} or more often, and less than {share} where it makes one every {never} or more rarely, as long as the {what} itself is all that changes"
+                "a layer adds more than {share} to programs that make the {what} `{}` every {always} or more often, and less than {share} to those that make it every {never} or less often, if only the {what} itself changes",
+                metric.name
             ),
             Event::Once(what) => format!(
-                "a {what} adds less than {share} to jobs longer than {never}, and more than {share} to jobs shorter than {always}, where jobs wait for one {what} each and compute inside as fast as outside"
+                "a {what} adds less than {share} to jobs longer than {never}, and more than {share} to jobs shorter than {always}, if each job waits for one {what} and computes as fast inside as outside"
             ),
             Event::Whole | Event::Works => return None,
         };
@@ -112,21 +112,21 @@ impl<'a> One<'a> {
         let parts = [
             (more.len(), "higher", far(&more, more.last())),
             (less.len(), "lower", far(&less, less.first())),
-            (same.len(), "without a difference that matters", String::new()),
-            (hidden.len(), "with a difference that does not rise above the noise floor", String::new()),
-            (open.len(), "not decided", String::new()),
+            (same.len(), "the same", String::new()),
+            (hidden.len(), "in noise", String::new()),
+            (open.len(), "undecided", String::new()),
         ];
         let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
         let parts: Vec<String> = parts.map(|(count, what, far)| format!("{count} {what}{far}")).collect();
         let rests_on = [findings(&more), findings(&less), findings(&same), hidden, open].concat();
         let metrics: BTreeSet<&str> = rests_on.iter().map(|finding| finding.about.metric).collect();
         let text = format!(
-            "{} compared with {} in {} of {}: of {}, {}",
+            "{} against {}, {} in {} of {}: {}",
             a(layer),
             self.baseline(),
+            counted(rests_on.len(), "comparison"),
             counted(metrics.len(), "metric"),
             self.name,
-            counted(rests_on.len(), "comparison"),
             joined(&parts, "and")
         );
         Some(self.sentence(Topic::Cost, text, rests_on))

@@ -1,4 +1,4 @@
-//! What decided findings mean for kinds of jobs: what is at risk, for whom, and what helps. Nothing is said where nothing is decided.
+//! What decided findings mean for kinds of jobs: the risk, when it matters, and what helps.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use crate::report::text::{clean, percent};
 use crate::units::Unit;
 use crate::verdict::{About, Analysis};
 
-/// What was decided, for a kind of job.
+/// What a decided finding means for a kind of job.
 #[derive(Debug, Clone, Serialize)]
 pub struct Meaning {
     /// The kind of job.
@@ -19,16 +19,16 @@ pub struct Meaning {
     pub experiment: &'static str,
     /// What was decided, with its interval.
     pub risk: String,
-    /// For which of these jobs it matters.
+    /// Which of these jobs it concerns.
     pub condition: String,
     /// What helps.
     pub remedy: &'static str,
-    /// The findings that it rests on; none where a model decides, and not another subject.
+    /// The findings it rests on; none where a model decides instead of a comparison.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rests_on: Vec<About>,
 }
 
-/// All of them, by experiment in the order of the plan.
+/// All of them, by experiment, in the order of the plan.
 pub fn meanings(run: &Recorded, analysis: &Analysis) -> Vec<Meaning> {
     let names = distinct(run.plan.cells.iter().map(|cell| cell.experiment));
     let concerned = names.into_iter().filter_map(|name| Some((name, experiment::find(name)?.concern?)));
@@ -52,24 +52,28 @@ pub fn meanings(run: &Recorded, analysis: &Analysis) -> Vec<Meaning> {
 }
 
 impl One<'_> {
-    /// What the highest layer takes more than the baseline, and for which jobs that matters.
+    /// What the highest layer adds to the baseline, and which jobs that concerns.
     fn risk(&self) -> Option<(String, String, Vec<About>)> {
         let layer =
             self.above_the_baseline().filter(|layer| !self.against_baseline(*layer).is_empty()).last()?;
         let mut more = self.more(layer);
         more.retain(|one| one.finding.metric == 0);
-        let (range, metric) = (self.range(&more)?, &experiment::find(self.name)?.metrics[0]);
+        let (range, metric) = (self.range(&more, ["from", "to"])?, &experiment::find(self.name)?.metrics[0]);
         let (_, share) = self.plan.margin_of(self.name, metric).parts();
         let low = more.iter().map(|one| one.interval.low).fold(f64::INFINITY, f64::min);
         let at = Unit::Seconds.format(low / share);
         let (what, condition) = match self.event {
-            Event::Once(what) => {
-                (what, format!("jobs of up to {at} that wait for each {what}: more than {}", percent(share)))
-            }
+            Event::Once(what) => (
+                what,
+                format!(
+                    "jobs of up to {at} that wait for one {what} each: it adds more than {}",
+                    percent(share)
+                ),
+            ),
             Event::Often(what) => (
                 what,
                 format!(
-                    "programs that make such a {what} every {at} or more often: more than {}",
+                    "programs that make such a {what} every {at} or more often: it adds more than {}",
                     percent(share)
                 ),
             ),

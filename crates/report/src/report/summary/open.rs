@@ -1,4 +1,4 @@
-//! What the rounds leave open: comparisons that are not decided or rest on suspect numbers, and how slow a launch can still be.
+//! What the rounds leave open: undecided and suspect comparisons, and how slow a launch can get.
 
 use super::{Decided, One, Sentence, Topic, a, is_hidden, is_open};
 use crate::experiment::Event;
@@ -8,16 +8,12 @@ use crate::stats::Estimate;
 use crate::units::{counted, three_digits};
 use crate::verdict::{Finding, HOPELESS, Verdict};
 
-/// Pairs that are named as examples of what is open.
+/// Pairs named as examples of open comparisons.
 const EXAMPLES: usize = 3;
 
-fn is_are(count: usize) -> String {
-    format!("{count} {}", if count == 1 { "is" } else { "are" })
-}
-
 impl<'a> One<'a> {
-    /// Of the highest layer that was compared, the cell with the value that is the largest multiple of its median. With
-    /// n values, the largest exceeds the quantile q with probability 1 − qⁿ, whatever the distribution.
+    /// How far the slowest value of the highest compared layer is above its median. The largest of n values exceeds
+    /// the quantile q with probability 1 − qⁿ, whatever the distribution.
     pub(super) fn tail(&self) -> Option<Sentence> {
         let layers = [Layer::Engine, Layer::Runtime, Layer::Floor].into_iter();
         let decided = |layer| self.against_baseline(layer).into_iter().filter_map(Decided::of).collect();
@@ -29,14 +25,13 @@ impl<'a> One<'a> {
         };
         let (one, multiple, Estimate { rounds, alpha, .. }) =
             all.iter().filter_map(tail).max_by(|(_, one, _), (_, other, _)| one.total_cmp(other))?;
-        let what = match self.event {
-            Event::Once(what) => what.to_owned(),
-            Event::Whole => "sample".to_owned(),
-            _ => format!("`{}`", one.finding.about.metric),
+        let (what, took) = match self.event {
+            Event::Once(what) => (format!("slowest {what}"), "took"),
+            Event::Whole => ("slowest sample".to_owned(), "took"),
+            _ => (format!("largest `{}`", one.finding.about.metric), "was"),
         };
         let text = format!(
-            "the {what} of {} that is farthest above its median took {} times as long ({}, {}); these rounds cannot rule out \
-             that {} take even longer, at 95 %",
+            "the {what} of {} {took} {} times its median ({}, {}); at most {} take longer (95 % confidence)",
             a(self.layer(self.comparison(one.finding).subject)),
             three_digits(multiple),
             self.place(&one),
@@ -46,17 +41,17 @@ impl<'a> One<'a> {
         Some(self.sentence(Topic::Risk, text, vec![one.finding]))
     }
 
-    /// That there are too few rounds.
+    /// Too few rounds for any verdict.
     pub(super) fn too_few(&self) -> Option<Sentence> {
         let few = self.such(|finding| matches!(finding.verdict, Verdict::TooFew { .. }));
         let Verdict::TooFew { have, need } = few.first()?.verdict else { return None };
         let have = counted(have, "round");
         let text =
-            format!("nothing is decided about {}: {have}, and this many comparisons need {need}", self.name);
+            format!("no verdicts for {}: it has {have}, and this many comparisons need {need}", self.name);
         Some(self.sentence(Topic::Open, text, few))
     }
 
-    /// What was not resolved, the largest differences first.
+    /// Undecided comparisons, the largest differences first, and those that do not rise above the noise floor.
     pub(super) fn open(&self) -> Option<Sentence> {
         let (mut open, hidden) = (self.such(is_open), self.such(is_hidden));
         if open.is_empty() && hidden.is_empty() {
@@ -78,35 +73,39 @@ impl<'a> One<'a> {
             format!("{} against {}{}", about.subject, about.against, in_brackets(&place.join(", ")))
         };
         let of = format!("of {} of {}", counted(self.findings.len(), "comparison"), self.name);
+        let is_are = |count: usize| if count == 1 { "is" } else { "are" };
         let mut text = String::new();
         if !open.is_empty() {
             let named: Vec<String> = open.iter().take(EXAMPLES).map(name).collect();
             let such = if open.len() > EXAMPLES { ", such as " } else { ": " };
-            text.push_str(&format!("{of}, {} undecided{such}{}", is_are(open.len()), joined(&named, "and")));
+            let named = joined(&named, "and");
+            text = format!("{} {of} {} undecided{such}{named}", open.len(), is_are(open.len()));
         }
-        // As many as half of them need: what it takes to decide the last one would frighten off.
+        // The rounds that half of them need: the last one may need far more.
         if let Some(rounds) = needed.get(needed.len() / 2) {
             let decided = match needed.len() / 2 + 1 {
-                all if all == open.len() => "that".to_owned(),
+                all if all == open.len() => "it".to_owned(),
                 some => format!("{some} of them"),
             };
             text.push_str(&format!("; a new run of {} might decide {decided}", counted(*rounds, "round")));
         }
         if !hidden.is_empty() {
-            let of = if open.is_empty() { format!("{of}, ") } else { "; ".to_owned() };
-            text.push_str(&format!("{of}{} decided, but not above the noise floor", is_are(hidden.len())));
+            let many = match open.len() {
+                0 => format!("{} {of}", hidden.len()),
+                _ => format!("; {}", hidden.len()),
+            };
+            let are = is_are(hidden.len());
+            text.push_str(&format!("{many} {are} in noise: decided, but not above the noise floor"));
         }
         Some(self.sentence(Topic::Open, text, [open, hidden].concat()))
     }
 
-    /// What rests on numbers that must not be believed.
+    /// Comparisons that rest on suspect numbers.
     pub(super) fn void(&self) -> Option<Sentence> {
         let void = self.such(|finding| matches!(finding.verdict, Verdict::Suspect(_)));
         let many = counted(void.len(), "comparison");
-        let text = format!(
-            "{many} of {} rest on numbers that are suspect, and nothing is concluded from them",
-            self.name
-        );
+        let rest = if void.len() == 1 { "rests" } else { "rest" };
+        let text = format!("{many} of {} {rest} on suspect numbers and cannot be judged", self.name);
         (!void.is_empty()).then(|| self.sentence(Topic::Open, text, void))
     }
 }

@@ -1,5 +1,5 @@
-//! Where it matters what is waited for: pairs of one layer and ladder of which one takes less of another metric than
-//! the other does, and yet not less of the first metric, by which the choice was told.
+//! Where the metric decides: pairs of one layer and ladder in which one subject is better in another metric, but not
+//! in the first metric, which decides the choice.
 
 use super::{Decided, Finding, One, Sentence, Topic, group, takes};
 use crate::distinct;
@@ -9,18 +9,18 @@ use crate::report::text::joined;
 use crate::units::Better;
 use crate::verdict::Verdict;
 
-/// What is decided of another metric of a pair, and the finding about the first metric, which orders it otherwise or
-/// not at all.
+/// A decided finding about another metric of a pair, and the finding about the first metric, which orders the pair
+/// differently or not at all.
 type Turned<'a> = (Decided<'a>, &'a Finding);
 
-/// What is known of the first metric of a pair that another metric orders.
+/// What the first metric says about a pair that another metric orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum First {
     /// It orders the pair the other way round.
     Reversed,
-    /// Both take as much of it.
+    /// No difference that matters.
     Same,
-    /// Neither is shown to take less of it.
+    /// Undecided.
     Open,
 }
 
@@ -35,7 +35,7 @@ impl First {
 }
 
 impl<'a> One<'a> {
-    /// By layer, ladder, metric, and what is known of the first one.
+    /// By layer, ladder, metric, and what the first metric says.
     pub(super) fn otherwise(&self) -> Vec<Sentence> {
         let mut all = Vec::new();
         for layer in [Layer::Runtime, Layer::Engine] {
@@ -87,7 +87,7 @@ impl<'a> One<'a> {
         self.analysis.findings.iter().filter_map(of).collect()
     }
 
-    /// The pair that differs most with its numbers, setting by setting, and the others by name.
+    /// The pair that differs most, with its numbers by setting, and the other pairs by name.
     fn told_otherwise(&self, layer: Layer, ladder: Ladder, known: First, turned: &[Turned<'_>]) -> Sentence {
         let better_and_worse = |(one, _): &Turned<'_>| {
             let comparison = self.comparison(one.finding);
@@ -104,26 +104,25 @@ impl<'a> One<'a> {
             |one: Decided<'_>| format!("{}{}", one.absolute(), self.in_setting(self.setting_of(one.finding)));
         let sizes = |all: Vec<Decided<'_>>| joined(&all.into_iter().map(size).collect::<Vec<_>>(), "and");
         let first_metric = first.about.metric;
-        let beside = match known {
+        let in_first = match known {
             First::Reversed => {
                 let reversed = own.iter().filter_map(|(_, first)| Decided::of(first)).collect();
-                let worse = takes(first, ["is slower in", "takes more of", "has less of"]);
-                format!("but {worse} `{first_metric}`, by {}", sizes(reversed))
+                let [verb, worse] = takes(first, [["", "slower in"], ["uses ", "more"], ["has ", "less"]]);
+                format!(", but {verb}{} {worse} `{first_metric}`", sizes(reversed))
             }
-            First::Same => format!("and they do not differ in `{first_metric}`"),
-            First::Open => format!("and they cannot be told apart in `{first_metric}`"),
+            First::Same => format!("; in `{first_metric}` they are the same"),
+            First::Open => format!("; in `{first_metric}` they cannot be told apart"),
         };
         let names = named(&pairs[0]);
-        let mut text = format!(
-            "of the {}, {} {} `{}` than {}, by {}, {beside}",
-            group(layer, ladder),
-            names[0],
-            takes(largest.finding, ["is quicker in", "takes less of", "has more of"]),
-            largest.finding.about.metric,
-            names[1],
-            sizes(own.iter().map(|(one, _)| *one).collect()),
-        );
-        let others: Vec<String> = pairs[1..].iter().map(|pair| named(pair).join(" and ")).collect();
+        let sizes = sizes(own.iter().map(|(one, _)| *one).collect());
+        let metric = largest.finding.about.metric;
+        let [verb, better] = takes(largest.finding, [["is", "faster"], ["uses", "less"], ["has", "more"]]);
+        let claim = match better {
+            "faster" => format!("{verb} {sizes} {better} than {} in `{metric}`", names[1]),
+            _ => format!("{verb} {sizes} {better} `{metric}` than {}", names[1]),
+        };
+        let mut text = format!("{}: {} {claim}{in_first}", group(layer, ladder), names[0]);
+        let others: Vec<String> = pairs[1..].iter().map(|pair| named(pair).join(" against ")).collect();
         if !others.is_empty() {
             text.push_str(&format!("; likewise {}", others.join(", ")));
         }
