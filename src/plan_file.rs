@@ -1,8 +1,7 @@
-//! Plan files: a command line of `plan`, `check` or `run` as TOML, to be kept, shared and repeated.
-//! Each value keeps the place where it was written, so that whoever checks it can say where it is
-//! wrong. What keys there are stands here and in `docs/plan-file.md`; that experiments, subjects and
-//! settings exist is checked where the command line is (`cmd/request.rs`). Deliberately absent:
-//! anything that was found on a machine or measured.
+//! Plan files: a command line of `plan`, `check` or `run` as TOML, to keep, share and repeat. Each value keeps its place in
+//! the file, so that later checks can name it in errors. The keys are defined here and in `docs/plan-file.md`; whether
+//! experiments, subjects and settings exist is checked with the command line in `cmd/request.rs`. Deliberately absent:
+//! anything found or measured on a machine.
 
 mod read;
 pub mod shipped;
@@ -16,12 +15,12 @@ use anyhow::{Context, Result};
 use crate::exit::usage;
 use crate::report::text::{meant, quoted};
 
-/// A word that a person wrote, on the command line or in a plan file.
+/// A word from the command line or a plan file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Typed {
     /// The word.
     pub text: String,
-    /// Where it stands in a plan file, such as "`x.toml`, line 3"; none on the command line.
+    /// Its place in a plan file, such as "`x.toml`, line 3"; none on the command line.
     pub place: Option<String>,
 }
 
@@ -31,7 +30,7 @@ impl Typed {
         Typed { text: text.to_owned(), place: None }
     }
 
-    /// The usage error that this word makes, with its place.
+    /// A usage error about this word, with its place.
     pub fn wrong(&self, why: impl std::fmt::Display) -> anyhow::Error {
         let text = match &self.place {
             Some(place) => format!("{place}: {why}"),
@@ -41,70 +40,70 @@ impl Typed {
     }
 }
 
-/// How a plan file says how long to measure.
+/// How a plan file sets the length of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Length {
-    /// So many rounds.
+    /// A number of rounds.
     Rounds(u32),
-    /// What a pilot finds necessary for this precision, in percent.
+    /// The number that a pilot finds for this precision, in percent.
     Precision(Typed),
-    /// What fits into a minute.
+    /// As many as fit in a minute.
     Quick,
 }
 
-/// Whether experiments may vary keys of the subjects by themselves.
+/// Whether experiments may vary keys of the subjects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Variants {
-    /// They do, where they have something to vary.
+    /// They may, if they have something to vary.
     #[default]
     OfExperiments,
-    /// There are no subjects but those that are asked for.
+    /// Only the requested subjects are measured.
     None,
 }
 
-/// The smallest difference of a metric that matters, as a person sets it.
+/// The smallest difference of a metric that matters, as set by the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenMargin {
     /// The experiment's name.
     pub experiment: Typed,
     /// The metric's name.
     pub metric: Typed,
-    /// In the unit of the metric; nothing counts as zero.
+    /// In the metric's unit; zero if absent.
     pub absolute: Option<Typed>,
-    /// In percent of the median of what is compared with; nothing counts as zero.
+    /// In percent of the median of the other side; zero if absent.
     pub relative: Option<Typed>,
 }
 
-/// What a plan file says; what it leaves out is as on a command line without it.
+/// The content of a plan file. What it leaves out has the command line's defaults.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlanFile {
-    /// What it is for, in a line.
+    /// Its purpose, in one line.
     pub about: Option<String>,
     /// The experiments.
     pub experiments: Vec<Typed>,
     /// The subjects, in the grammar of `-s`.
     pub subjects: Vec<Typed>,
-    /// The factors of which the subjects are a complete factorial.
+    /// The factors that the subjects combine completely.
     pub factors: Vec<Typed>,
     /// Settings, each as `key=value`.
     pub settings: Vec<Typed>,
-    /// How long.
+    /// How long to measure.
     pub length: Option<Length>,
     /// The seed.
     pub seed: Option<u64>,
     /// Seconds after which a launch counts as hung.
     pub timeout: Option<u32>,
-    /// Labels of the run, each as `key=value`.
+    /// The run's labels, each as `key=value`.
     pub tags: Vec<Typed>,
     /// Margins.
     pub margins: Vec<GivenMargin>,
-    /// Whether there are variants.
+    /// Whether experiments add variants.
     pub variants: Variants,
-    /// What is predicted.
+    /// The predictions.
     pub predictions: Vec<Typed>,
 }
 
-/// Reads the plan with this name: a file, if it looks like a path, else one that is shipped.
+/// Reads the plan of this name: a file if it looks like a path, otherwise a plan that comes with dunnage.
 pub fn open(name: &str) -> Result<PlanFile> {
     if name.contains('/') || name.ends_with(".toml") {
         let text =
@@ -115,7 +114,7 @@ pub fn open(name: &str) -> Result<PlanFile> {
         let names = || shipped::ALL.iter().map(|one| one.name);
         let (meant, valid) = (meant(name, names()), quoted(names()));
         return Err(usage(format!(
-            "there is no plan `{name}`\n\nhint: {meant}shipped plans are {valid}; a file is named by a path with a `/`, or ends in `.toml`"
+            "unknown plan `{name}`\n\nhint: {meant}plans are {valid}; the path of a file contains a `/` or ends in `.toml`"
         )));
     };
     parse(found.name, found.text)

@@ -1,6 +1,5 @@
-//! Shows a run to the person who waits: a bar with the remaining time on a terminal, plain lines
-//! elsewhere, or one JSON object an event for other programs. Drawn between launches only, by the
-//! thread that measures, so that nothing runs beside them.
+//! Shows the progress of a run: a bar with the remaining time on a terminal, plain lines elsewhere, or one JSON object per
+//! event for other programs. Drawn by the measuring thread, between launches only, so that nothing runs at the same time.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
@@ -19,11 +18,11 @@ use crate::runner::Event;
 pub enum Progress {
     /// A bar on a terminal.
     Bar(ProgressBar, Told),
-    /// Lines about rounds, no more than twenty, and one for each kind of failure.
+    /// Lines about rounds, at most twenty, and one for each kind of failure.
     Lines {
         /// When the first round began.
         began: std::time::Instant,
-        /// The failures so far.
+        /// The failures reported so far.
         told: Told,
     },
     /// JSON on standard output.
@@ -32,13 +31,13 @@ pub enum Progress {
     Quiet,
 }
 
-/// Failures by subject and words, without the words that hold a digit, as names do that differ from launch to launch:
-/// the line that told the first, and how often it happened.
+/// Failures by subject and message, without words that contain a digit, such as names that differ between launches. Each has
+/// the line of its first occurrence, and how often it happened.
 #[derive(Debug, Default)]
 pub struct Told(BTreeMap<String, (String, usize)>);
 
 impl Progress {
-    /// For a person: a bar if standard error is a terminal.
+    /// For the user: a bar if standard error is a terminal.
     pub fn for_person(plan: &Plan, done: usize) -> Progress {
         if !std::io::stderr().is_terminal() {
             return Progress::Lines { began: std::time::Instant::now(), told: Told::default() };
@@ -64,7 +63,7 @@ impl Progress {
         Ok(())
     }
 
-    /// Tells something beside the events, above the bar where there is one.
+    /// Prints a line that is not about an event, above the bar if there is one.
     pub fn tell(&self, line: String) {
         match self {
             Progress::Bar(bar, _) => bar.println(line),
@@ -72,7 +71,7 @@ impl Progress {
         }
     }
 
-    /// The last round is over. How often each failure happened that was told once is told now.
+    /// Ends the display after the last round, and says how often each reported failure happened.
     pub fn finish(&self) {
         if let Progress::Bar(bar, _) = self {
             bar.finish_and_clear();
@@ -91,7 +90,7 @@ fn round_name(plan: &Plan, round: usize) -> String {
     }
 }
 
-/// Whether a line says that a round is over: the warm-ups, the last, and those that complete another twentieth.
+/// Whether to report the end of this round: warm-ups, the last one, and those that complete another twentieth.
 fn is_told(plan: &Plan, round: usize) -> bool {
     let twentieths = |rounds: usize| rounds * 20 / plan.rounds.max(1);
     round.checked_sub(plan.warmups).is_none_or(|counted| twentieths(counted + 1) > twentieths(counted))
@@ -102,7 +101,7 @@ fn cell_name(plan: &Plan, cell: usize) -> String {
     format!("{} {} {}", cell.experiment, cell.setting, plan.subjects[cell.subject].label)
 }
 
-/// A failure, unless one like it was told before.
+/// A failure, unless a similar one was already reported.
 fn failure_of(told: &mut Told, plan: &Plan, row: &Row<'_>) -> Option<String> {
     let Outcome::Failed(failure) = row.outcome.as_ref() else { return None };
     let (round, cell) = (round_name(plan, row.round), cell_name(plan, row.cell));
@@ -140,7 +139,7 @@ fn line_event(began: &std::time::Instant, told: &mut Told, plan: &Plan, event: &
         _ => None,
     };
     if let Some(line) = line {
-        // Talk that nobody can hear any more is no reason to stop measuring.
+        // If nobody can read progress any more, measuring continues.
         let _ = writeln!(std::io::stderr(), "{line}");
     }
 }

@@ -1,5 +1,5 @@
-//! Carries a plan out, round by round, and says what happens as it happens. Prints nothing, and
-//! keeps nothing: whoever listens writes samples down and shows progress.
+//! Carries out a plan round by round and reports events. It prints and stores nothing: the listener records samples and shows
+//! progress.
 
 use std::borrow::Cow;
 
@@ -13,28 +13,28 @@ use crate::subject::{RunContext, Subject};
 use crate::sys::pidfd;
 use crate::units::Nanos;
 
-/// What happens during a run, in this order: for every round its beginning, its cells, its end.
+/// What happens during a run: for every round its beginning, its cells, its end.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A round begins.
     RoundBegins {
-        /// Warm-ups first, from 0.
+        /// Counted from 0, warm-ups first.
         round: usize,
     },
-    /// A cell is about to be tried.
+    /// A cell is about to be measured.
     CellBegins {
         /// Its index in the plan.
         cell: usize,
         /// Its place in the order of the round.
         position: usize,
     },
-    /// A cell was tried, or not.
+    /// A cell was measured, failed or was skipped.
     CellEnds(&'a Row<'a>),
     /// A round is complete.
     RoundEnds {
-        /// Warm-ups first, from 0.
+        /// Counted from 0, warm-ups first.
         round: usize,
-        /// What the machine was like during it.
+        /// The state of the machine during the round.
         context: RoundContext,
     },
 }
@@ -44,33 +44,33 @@ pub enum Event<'a> {
 pub enum Ending {
     /// All rounds are complete.
     Complete,
-    /// The person asked to stop.
+    /// The user asked to stop.
     Interrupted,
 }
 
-/// How often a subject may time out before it is left alone: each time costs a minute.
+/// How often in a row a subject may time out before it is skipped: each time costs up to a minute.
 const MOST_TIMEOUTS: usize = 2;
 
-/// How late dunnage may wake up before a sample does not count. A busy machine wakes it within tens of milliseconds.
+/// How late dunnage may wake up before a sample is discarded. A busy machine wakes it within tens of milliseconds.
 const TOO_LATE: Nanos = Nanos(500_000_000);
 
-/// How often a cell that cannot recover may fail in one way, and do nothing else, before it is left alone.
+/// How often a cell that cannot recover may fail in the same way, with no other outcome, before it is skipped.
 const MOST_FAILURES: usize = 3;
 
-/// What became of a cell so far.
+/// The outcomes of a cell so far.
 #[derive(Debug, Clone, Default)]
 enum Past {
-    /// It was not tried yet.
+    /// Not tried yet.
     #[default]
     None,
-    /// It failed as often as this, every time in this way.
+    /// Failed this often, always in this way.
     Alike(FailureClass, String, usize),
-    /// It was measured, or failed in several ways.
+    /// Measured at least once, or failed in several ways.
     Various,
 }
 
 impl Past {
-    /// Why the cell is not tried again, where that is so.
+    /// Why the cell is not tried again, if it is not.
     fn hopeless(&self) -> Option<String> {
         match self {
             Past::Alike(_, reason, times) if *times >= MOST_FAILURES => {
@@ -80,7 +80,7 @@ impl Past {
         }
     }
 
-    /// The past with what became of the cell now.
+    /// The past including this outcome.
     fn and(self, outcome: &Outcome) -> Past {
         match (self, outcome) {
             (past, Outcome::Skipped(_)) => past,
@@ -95,7 +95,7 @@ impl Past {
     }
 }
 
-/// What became of subjects and cells so far: who is left alone stays so in every part of a run.
+/// The outcomes of subjects and cells so far. What is skipped stays so in every part of a run.
 #[derive(Debug, Default)]
 pub struct Tried {
     /// By subject, how often it timed out in a row.
@@ -104,8 +104,8 @@ pub struct Tried {
     pasts: Vec<Past>,
 }
 
-/// Carries out the rounds of a plan from `first` on. `subjects` belong to the plan's, by index, and so does what was tried.
-/// An error of the listener (a full disk) ends the run; a failure of a subject does not.
+/// Carries out the rounds of a plan from `first` on. `subjects` and the outcomes so far are indexed like those of the plan. An
+/// error of the listener, such as a full disk, ends the run; a failure of a subject does not.
 pub fn run(
     plan: &Plan,
     first: usize,
@@ -162,18 +162,18 @@ pub fn run(
     Ok(Ending::Complete)
 }
 
-/// The sample, unless we did not run ourselves while it was taken: then the time of the launch holds ours.
+/// The sample, unless dunnage itself was not running during it: that time would be in the launch.
 fn while_running(sample: Sample, late: Nanos) -> Result<Sample, Abort> {
     if late < TOO_LATE {
         return Ok(sample);
     }
     let reason = format!(
-        "dunnage itself did not run for {late} while it measured: it was stopped, or the machine was suspended, paused or overloaded"
+        "dunnage itself did not run for {late} during the measurement: it was stopped, or the machine was suspended, paused or overloaded"
     );
     Err(Failure::environment(reason).into())
 }
 
-/// The cell after which the next one runs: this one, unless nothing was done for it.
+/// The predecessor of the next cell: this cell, unless it was skipped.
 fn following(before: Option<usize>, cell: usize, outcome: &Outcome) -> Option<usize> {
     match outcome {
         Outcome::Skipped(_) => before,

@@ -1,5 +1,5 @@
-//! Gets a run ready: finds the place for its things, clears what killed runs left, makes the image,
-//! finds the subjects and tries each of them once before it is planned with.
+//! Prepares a run: finds its state directory, clears leftovers of killed runs, makes the image, finds the subjects and tries
+//! each of them before planning.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,59 +20,59 @@ use crate::sys::clock;
 use crate::sys::signals::Interrupts;
 use crate::units::Nanos;
 
-/// A run that is got ready and carried out. When it ends, whatever became of it, its subjects go before what it lends to them.
+/// A run being prepared and carried out. When it is dropped, its subjects go before the context that they use.
 pub struct Session {
-    /// The subjects that work, prepared; behind them the second instances of those that have a twin.
+    /// The subjects that work, prepared, followed by the second instances of those that have a twin.
     pub subjects: Vec<Box<dyn Subject>>,
-    /// What a search for subjects came to.
+    /// The result of the search for subjects.
     pub found: Found,
-    /// What the run lends to its subjects.
+    /// The context that the subjects use.
     pub run: RunContext,
-    /// What became of them in rounds so far, those of a pilot among them.
+    /// The outcomes of all rounds so far, including a pilot's.
     pub tried: Tried,
 }
 
-/// What a search for subjects came to.
+/// The result of a search for subjects.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// Those that work, as they stand in the plan.
+    /// The subjects that work, as entries of the plan.
     pub entries: Vec<Entry>,
-    /// Those that do not, by what was asked for, with the reason.
+    /// The subjects that do not work, by the requested label, with the reason.
     pub unavailable: Vec<(String, Unavailable)>,
 }
 
-/// A subject that is wanted, and on which ladder.
+/// A requested subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// What.
+    /// The subject.
     pub spec: Spec,
-    /// Where it stands.
+    /// The ladder that it is on.
     pub ladder: Ladder,
-    /// Who wants it.
+    /// Where the request comes from.
     pub origin: Origin,
-    /// The experiments that it is meant for; all where none is named.
+    /// The experiments that it is for; all if empty.
     pub only_in: Vec<&'static str>,
-    /// What is shown of the subject that it varies in one key.
+    /// The label of the subject that this one varies in one key.
     pub variant_of: Option<String>,
 }
 
 impl Wanted {
-    /// A subject that is meant for every experiment.
+    /// A subject for every experiment.
     pub fn new(spec: Spec, ladder: Ladder, origin: Origin) -> Wanted {
         Wanted { spec, ladder, origin, only_in: Vec::new(), variant_of: None }
     }
 }
 
-/// Who wants a subject.
+/// Where a request for a subject comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// The default list, which holds every runtime of an engine.
+    /// The default list, which includes every runtime of an engine.
     Default,
-    /// The person, or a plan.
+    /// The user, or a plan.
     Named,
 }
 
-/// Eight hexadecimal digits that no other run has.
+/// Eight random hexadecimal digits, to tell runs apart.
 fn run_name() -> Result<String> {
     let mut bytes = [0u8; 4];
     use std::io::Read;
@@ -82,35 +82,35 @@ fn run_name() -> Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A seed by chance.
+/// A random seed.
 pub fn random_seed() -> Result<u64> {
     Ok(u64::from_str_radix(&run_name()?, 16)?)
 }
 
-/// The state directory, which is made.
+/// The state directory, created if needed.
 fn state() -> Result<PathBuf> {
     let state = context::state_directory()?;
     std::fs::create_dir_all(&state).with_context(|| {
         format!(
-            "cannot make the state directory `{}`\n\nhint: set `$DUNNAGE_STATE` to a directory that you can write to",
+            "cannot create the state directory `{}`\n\nhint: set `$DUNNAGE_STATE` to a directory that you can write to",
             state.display()
         )
     })?;
     Ok(state)
 }
 
-/// Where this process keeps its things, without the image: enough to remove them, and to look. A full disk has room for it.
+/// Where this process keeps its files, without the image: enough to look for leftovers and remove them, even on a full disk.
 pub fn place_without_image() -> Result<Place> {
     Ok(Place {
         state: state()?,
-        executable: std::env::current_exe().context("cannot find our own executable")?,
+        executable: std::env::current_exe().context("cannot find dunnage's own executable")?,
         rootfs: PathBuf::new(),
         reference: String::new(),
         digest: String::new(),
     })
 }
 
-/// Where this process keeps its things, with the image in it.
+/// Where this process keeps its files, with the image in it.
 pub fn place() -> Result<Place> {
     let state = state()?;
     let own = std::fs::read("/proc/self/exe").context("cannot read `/proc/self/exe`")?;
@@ -123,13 +123,13 @@ pub fn place() -> Result<Place> {
     })
 }
 
-/// The hash by which a run names the executable that is its probe: that of this one.
+/// The hash of this executable, which identifies a run's probe.
 pub fn own_digest() -> Result<String> {
     let own = std::fs::File::open("/proc/self/exe").and_then(|mut own| Digest::of_reader(&mut own));
     Ok(own.context("cannot read `/proc/self/exe`")?.hex())
 }
 
-/// A state directory with the image around this executable in it.
+/// A state directory with an image of this executable in it.
 pub fn place_in(state: &Path, executable: &[u8]) -> Result<Place> {
     let image = Image::small(executable);
     let rootfs = image.unpack(state, &|| (), &|| true)?;
@@ -159,25 +159,25 @@ pub fn default_subjects() -> Vec<Wanted> {
     wanted
 }
 
-/// With what would fix it, where that is known. Of a person's own build nobody else can say more.
+/// Adds a remedy if one is known; for a build given with `bin=`, to try that build.
 fn remedied(why: Unavailable, spec: &Spec) -> Unavailable {
     let why = why.with_known_remedy();
     let Some(path) = spec.get("bin").filter(|_| why.remedy.is_none()) else { return why };
     let (name, typed) = (&spec.name, in_shell([path]));
-    why.with_remedy(format!("`bin=` is to name a build of {name} that works here: try `{typed} --version`"))
+    why.with_remedy(format!("name a build of {name} that works here with `bin=`: try `{typed} --version`"))
 }
 
-/// How often a subject is tried.
+/// How often to try a subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trial {
-    /// Once: whether it works.
+    /// Once, to see whether it works.
     Once,
-    /// Once to warm it up, and once to learn how long it takes.
+    /// Once to warm it up, and once more to see how long it takes.
     Twice,
 }
 
 impl Session {
-    /// Begins a session: clears what killed runs left, and learns what a bare process sees.
+    /// Begins a session: clears leftovers of killed runs, and looks at the host from a bare process.
     pub fn begin(seed: u64, tell: fn(&str)) -> Result<Session> {
         let interrupts = Interrupts::install().context("cannot collect signals")?;
         let place = place()?;
@@ -195,8 +195,8 @@ impl Session {
         Ok(Session { run, found: Found::default(), subjects: Vec::new(), tried: Tried::default() })
     }
 
-    /// Prepares the wanted subjects and tries each. What fails is listed with its reason. A runtime that an engine takes by
-    /// default anyway is not listed a second time under its name.
+    /// Prepares the requested subjects and tries each. Failures are listed with their reason. An engine's default runtime is not
+    /// listed a second time by its name.
     pub fn find(&mut self, wanted: Vec<Wanted>, trial: Trial) -> Result<()> {
         let Session { run, found, subjects, .. } = self;
         let is_foreign = |one: &Wanted| one.spec.name != "bare" && roots::foreign(&one.spec).is_some();
@@ -254,7 +254,7 @@ impl Session {
         Ok(())
     }
 
-    /// Lets the subjects with these labels go.
+    /// Drops the subjects with these labels.
     pub fn leave_out(&mut self, labels: &[String]) {
         for label in labels {
             if let Some(index) = self.found.entries.iter().position(|entry| entry.label == *label) {
@@ -272,7 +272,7 @@ impl Session {
         Ok(())
     }
 
-    /// What a reader must know about this machine and the programs to judge the run.
+    /// What a reader needs to know about the machine and the programs to judge the run.
     pub fn environment(&self) -> Environment {
         let Session { run, found, subjects, .. } = self;
         let labels = found.entries.iter().map(|entry| entry.label.clone());
@@ -308,8 +308,8 @@ impl Session {
     }
 }
 
-/// Why the same program, asked in the same way, is not asked once more: it gave no answer before, and
-/// every question costs as long as we wait.
+/// The reason for skipping a subject whose program, asked in the same way, already did not answer: each attempt would wait as
+/// long again.
 fn hung(spec: &Spec, found: &Found) -> Option<Unavailable> {
     let alike = |other: &Spec| {
         other.name == spec.name
@@ -321,14 +321,14 @@ fn hung(spec: &Spec, found: &Found) -> Option<Unavailable> {
     asked.map(|(_, why)| why.clone())
 }
 
-/// Whether the same engine without a runtime of one's choice is there already and takes this one.
+/// Whether the same engine without a chosen runtime was found and uses this runtime.
 fn is_default_runtime(spec: &Spec, found: &Found) -> bool {
     let Some(runtime) = &spec.runtime else { return false };
     let plain = Spec { runtime: None, ..spec.clone() };
     found.entries.iter().any(|one| one.spec == plain && one.runtime.as_ref() == Some(runtime))
 }
 
-/// How long a launch takes until all is gone.
+/// How long a launch takes until everything is gone.
 fn try_out(subject: &mut dyn Subject, trial: Trial, run: &RunContext) -> Result<Nanos, Abort> {
     subject.prepare(run)?;
     let mut launch = subject.launch(run)?;
@@ -341,7 +341,7 @@ fn try_out(subject: &mut dyn Subject, trial: Trial, run: &RunContext) -> Result<
 /// A second instance of a subject, for its twin.
 fn twin(entry: &Entry, run: &RunContext) -> Result<Box<dyn Subject>> {
     let kind = subject::kind_of(&entry.spec)?;
-    // Under its own label, so that scripted twins follow scripts of their own.
+    // With its own label, so that scripted twins have their own scripts.
     let spec = Spec { label: Some(entry.label.clone()), ..entry.spec.clone() };
     let mut subject = (kind.build)(&spec, &run.place)
         .map_err(|why| anyhow::anyhow!("`{}`: {}", entry.label, why.reason))?;
@@ -352,7 +352,7 @@ fn twin(entry: &Entry, run: &RunContext) -> Result<Box<dyn Subject>> {
     }
 }
 
-/// What a subject says of itself, as a run keeps it.
+/// The facts about a subject that a run keeps.
 pub fn facts_of(facts: &subject::Facts) -> SubjectFacts {
     let notes = facts.notes.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
     let mut notes: BTreeMap<_, _> = notes.collect();

@@ -1,5 +1,5 @@
-//! Clears what killed runs left. Only what is in an abandoned journal or carries our label is
-//! touched, and nothing of a run that is still alive.
+//! Clears leftovers of killed runs. It removes only what is in an abandoned journal or has dunnage's label, and nothing of a
+//! run that is still alive.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use crate::resource::{self, Found, Goes, Kind, Look, Record, Scope};
 use crate::subject::{self, Broom, Place};
 use crate::sys::remains::{self, Tokens};
 
-/// Removes what is in abandoned journals and says what that was. A journal with something in it
-/// that cannot be removed now (a daemon that is away) stays for the next time.
+/// Removes what is in abandoned journals and returns a line about each thing. A journal whose things cannot all be removed
+/// now, for example because a daemon is down, is kept for the next time.
 pub fn abandoned(place: &Place) -> Result<Vec<String>> {
     let kinds = [resource::KINDS, subject::resources::KINDS].concat();
     clear_all(place, &kinds)
@@ -25,7 +25,7 @@ fn clear_all(place: &Place, kinds: &[&Kind]) -> Result<Vec<String>> {
     Ok(told)
 }
 
-/// What is in abandoned journals and still there.
+/// What is in abandoned journals and still exists.
 fn would_clear(place: &Place) -> Result<Vec<String>> {
     let kinds = [resource::KINDS, subject::resources::KINDS].concat();
     let mut told = Vec::new();
@@ -63,7 +63,7 @@ fn clear(place: &Place, kinds: &[&Kind], dead: Abandoned) -> Result<Vec<String>>
     wait_for_survivors(&run);
     rest.into_iter().for_each(&mut remove);
     told.extend(stuck.iter().map(|(why, records)| could_not_remove(kinds, &run, why, records)));
-    // The run's own directory is ours by its place; whatever was prepared there is gone with it.
+    // The run's directory belongs to the run by its path, so everything prepared in it goes too.
     if resource::is_word(&run) {
         let _ = resource::remove_tree(&resource::workspace(&place.state, &run));
     }
@@ -73,17 +73,16 @@ fn clear(place: &Place, kinds: &[&Kind], dead: Abandoned) -> Result<Vec<String>>
     Ok(told)
 }
 
-/// Waits for clients and monitors that outlived the run: container names and the files that it
-/// gave to engines bear its id; what they make is only complete, and what they remove only gone,
-/// when they have ended. One that does not end is the business of whoever removes its
-/// container.
+/// Waits for clients and monitors that outlived the run. They are recognised by the run's id in container names and in the
+/// files that it gave to engines. Until they end, more things can appear or disappear. One that does not end is left to the
+/// kind that removes its container.
 fn wait_for_survivors(run: &str) {
     if let Ok(tokens) = Tokens::new([format!("dunnage-{run}-"), format!("runs/{run}/")]) {
         let _ = remains::outlive_processes(&tokens);
     }
 }
 
-/// Of several the first: a daemon that is away keeps all that it has, for one reason.
+/// One line for all things with the same reason, naming the first: a daemon that is down keeps all of its things.
 fn could_not_remove(kinds: &[&Kind], run: &str, why: &str, records: &[&Record]) -> String {
     let first = records.first().map_or(String::new(), |record| resource::shown(kinds, record));
     let more = match records.len() {
@@ -93,23 +92,23 @@ fn could_not_remove(kinds: &[&Kind], run: &str, why: &str, records: &[&Record]) 
     format!("could not remove {first}{more} of run {run}: {why}")
 }
 
-/// Removes everything of ours that it is to take: what killed runs left, what each kind of subject finds of runs that
-/// are no longer alive; and, where nobody runs, images, and the unpacked image. Says what that was.
+/// Removes everything in the broom's scope: leftovers of killed runs, what each kind of subject finds of them, and, if no
+/// other dunnage is running, images and the unpacked image. Returns a line about each thing.
 pub fn everything(place: &Place, mut broom: Broom) -> Result<Vec<String>> {
     let mut told = match (broom.containers, broom.dry) {
         (false, _) => Vec::new(),
         (true, true) => would_clear(place)?,
         (true, false) => abandoned(place)?,
     };
-    // Runs that keep their journals elsewhere use the same images in engines.
+    // Runs with another state directory use the same images in engines.
     let others = broom.shared && (!living_runs(&place.state).is_empty() || resource::another_dunnage());
     broom.shared &= !others;
-    // The farthest from the kernel first: what is above goes before what it stands on.
+    // Topmost layer first, because a layer must go before the one that it depends on.
     for kind in subject::KINDS.iter().rev() {
         told.extend((kind.sweep)(place, broom));
     }
     if others || broom.shared && resource::another_dunnage() {
-        told.push("left the images, since another dunnage is running".into());
+        told.push("kept the images, because another dunnage is running".into());
     }
     if !broom.shared {
         return Ok(told);
@@ -122,14 +121,14 @@ pub fn everything(place: &Place, mut broom: Broom) -> Result<Vec<String>> {
     if broom.dry {
         return Ok(told);
     }
-    // Only while they are empty: what is in them is not known to be ours to remove.
+    // Only if they are empty: other content may not be dunnage's.
     for name in ["runs", "journal"] {
         let _ = std::fs::remove_dir(place.state.join(name));
     }
     Ok(told)
 }
 
-/// Runs whose journals are there and locked by somebody.
+/// Runs whose journals exist and are locked.
 fn living_runs(state: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(resource::journals(state)).into_iter().flatten().flatten();
     entries.filter_map(|entry| Some(entry.path().file_stem()?.to_str()?.to_owned())).collect()
@@ -150,7 +149,7 @@ mod tests {
         assert_eq!(told, "could not remove `dunnage-1` (docker) and 1 more of run ab: the daemon is away");
     }
 
-    /// A kind that neither the journal nor the sweep has heard of: a file, told from others by its name.
+    /// A kind that neither the journal nor the sweep knows: a file.
     static FILE: Kind = Kind {
         name: "file",
         goes: Goes::AfterClients,
@@ -189,14 +188,14 @@ mod tests {
         let unknown = clear_all(&place, &[]).unwrap();
         assert_eq!(unknown.len(), 1, "{unknown:?}");
         assert!(unknown[0].ends_with("and 2 more of run ab: this version of dunnage knows no `file`"));
-        // What lies in the run's own directory went with it; somebody makes it anew.
+        // The run's own directory was removed with its content, so the file is made again.
         std::fs::create_dir_all(path("runs/ab")).unwrap();
         std::fs::write(&files[0], "").unwrap();
         let told = clear_all(&place, &[&FILE]).unwrap();
         let wrong =
             format!("could not remove the file `{}` of run ab: it lies elsewhere", files[2].display());
         let removed = format!("removed the file `{}` of run ab", files[0].display());
-        // Nobody is told that something was removed which never was.
+        // The file that never existed must not be reported as removed.
         assert_eq!(told, [removed, wrong]);
         assert_eq!((files[0].exists(), files[2].exists()), (false, true));
     }

@@ -277,7 +277,7 @@ fn what_is_not_there_is_a_wrong_usage_with_a_hint() {
     }
     let dunnage = Dunnage::new();
     for (wanted, expected) in [
-        ("dunnage-no-such-container", "there is no container `dunnage-no-such-container` of "),
+        ("dunnage-no-such-container", "no container `dunnage-no-such-container` in "),
         ("/dunnage/no/such/group", "there is no cgroup `/dunnage/no/such/group`"),
     ] {
         let ran = dunnage.run(&format!("advise cpu {wanted} --for 5s"));
@@ -297,7 +297,7 @@ fn what_is_not_there_is_a_wrong_usage_with_a_hint() {
     let remove: Vec<&str> = ["rm", "--force"].into_iter().chain(made.iter().map(String::as_str)).collect();
     said("docker", &remove);
     let ran = ran.expect("two ids that begin alike");
-    assert!(ran.code == 2 && ran.stderr.contains("is the beginning of several ids"), "{ran}");
+    assert!(ran.code == 2 && ran.stderr.contains("matches several ids"), "{ran}");
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn an_engine_that_is_missing_stopped_or_elsewhere_is_told_with_its_remedy() {
     told(
         remote,
         "advise cpu web --engine docker",
-        ["its daemon is at `tcp://192.0.2.1:2375`", "hint: run dunnage on the machine"],
+        ["its daemon is at `tcp://192.0.2.1:2375`", "hint: run dunnage on the engine's machine"],
     );
 }
 

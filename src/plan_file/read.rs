@@ -1,5 +1,5 @@
-//! From TOML to what a plan file says. Strict: an unknown key, a value of another kind, or a thing
-//! said twice is a usage error with its line, and names what is valid.
+//! Reads a plan file from TOML. Strict: an unknown key, a value of the wrong kind, or two conflicting keys are a usage error
+//! with the line and the valid choices.
 
 use std::borrow::Cow;
 use std::ops::{Range, RangeInclusive};
@@ -14,14 +14,14 @@ use crate::report::text::{meant, quoted};
 
 const KEYS: &str = "about experiments subjects factors settings rounds precision quick vary seed timeout tags predictions \
     margins";
-/// The keys that say how long to measure; one is enough.
+/// The keys that set the length; only one is allowed.
 const LENGTHS: [&str; 3] = ["rounds", "precision", "quick"];
 const MARGIN_KEYS: &str = "absolute relative";
-/// As on the command line.
+/// The same as on the command line.
 const MOST_ROUNDS: u64 = 1_000_000;
 const LONGEST_TIMEOUT: u64 = 3600;
 
-/// Reads the text of a plan file that is called `name`.
+/// Reads the text of the plan file `name`.
 pub fn parse(name: &str, text: &str) -> Result<PlanFile> {
     let source = Source { name, text };
     let document = DeTable::parse(text)
@@ -56,13 +56,13 @@ pub fn parse(name: &str, text: &str) -> Result<PlanFile> {
     let lengths: Vec<&str> = LENGTHS.into_iter().filter(said).collect();
     if let [first, second, ..] = lengths[..] {
         let place = document.get_ref().get(second).map_or(0..0, Spanned::span);
-        let why = format!("`{first}` and `{second}` both say how long to measure\n\nhint: keep one of them");
+        let why = format!("`{first}` and `{second}` both set the number of rounds\n\nhint: keep one of them");
         return Err(source.wrong(place, why));
     }
     Ok(file)
 }
 
-/// A table as `key=value`; a key of the settings can have several values.
+/// A table as `key=value`; a setting can have several values.
 fn pairs(source: &Source<'_>, table: &str, value: &Spanned<DeValue<'_>>) -> Result<Vec<Typed>> {
     let mut all = Vec::new();
     for (key, value) in source.table(table, value)? {
@@ -98,7 +98,7 @@ fn margins(source: &Source<'_>, value: &Spanned<DeValue<'_>>) -> Result<Vec<Give
             if margin.absolute.is_none() && margin.relative.is_none() {
                 let example = "{ absolute = \"1ms\", relative = \"5%\" }";
                 let name = metric.get_ref();
-                let why = format!("the margin of `{name}` says nothing\n\nhint: as in `{name} = {example}`");
+                let why = format!("the margin of `{name}` has no value\n\nhint: write it as in `{name} = {example}`");
                 return Err(source.wrong(metric.span(), why));
             }
             all.push(margin);
@@ -107,7 +107,7 @@ fn margins(source: &Source<'_>, value: &Spanned<DeValue<'_>>) -> Result<Vec<Give
     Ok(all)
 }
 
-/// A text with its name, for places.
+/// A file's text with its name, to give places in errors.
 struct Source<'a> {
     name: &'a str,
     text: &'a str,
@@ -128,12 +128,12 @@ impl Source<'_> {
         Typed { text: text.to_owned(), place: Some(self.place(&span)) }
     }
 
-    /// The same key, if it is one of these.
+    /// The key from the list of valid ones.
     fn known<'k>(&self, key: &Spanned<Cow<'_, str>>, valid: &'k str) -> Result<&'k str> {
         valid.split_whitespace().find(|one| one == key.get_ref()).ok_or_else(|| {
             let (own, names) = (key.get_ref(), valid.split_whitespace());
             let (meant, valid) = (meant(own, names.clone()), quoted(names));
-            self.wrong(key.span(), format!("there is no key `{own}`\n\nhint: {meant}keys are {valid}"))
+            self.wrong(key.span(), format!("unknown key `{own}`\n\nhint: {meant}keys are {valid}"))
         })
     }
 
@@ -142,7 +142,7 @@ impl Source<'_> {
     }
 
     fn text(&self, key: &str, value: &Spanned<DeValue<'_>>) -> Result<Typed> {
-        let text = value.get_ref().as_str().ok_or_else(|| self.not_a(key, value, "a text in quotes"))?;
+        let text = value.get_ref().as_str().ok_or_else(|| self.not_a(key, value, "a string in quotes"))?;
         Ok(self.typed(value.span(), text))
     }
 
@@ -160,7 +160,7 @@ impl Source<'_> {
 
     fn texts(&self, key: &str, value: &Spanned<DeValue<'_>>) -> Result<Vec<Typed>> {
         let Some(list) = value.get_ref().as_array() else {
-            return Err(self.not_a(key, value, "a list of texts, as in `[\"one\", \"two\"]`"));
+            return Err(self.not_a(key, value, "a list of strings, as in `[\"one\", \"two\"]`"));
         };
         list.iter().map(|one| self.text(key, one)).collect()
     }
@@ -219,20 +219,20 @@ mod tests {
         for (text, words) in [
             (
                 "\nround = 8",
-                "line 2: there is no key `round`\n\nhint: did you mean `rounds`? keys are `about`, `experiments`, ",
+                "line 2: unknown key `round`\n\nhint: did you mean `rounds`? keys are `about`, `experiments`, ",
             ),
             ("rounds = 0", "line 1: `rounds` takes a whole number from 1 to 1000000"),
             ("rounds = \"8\"", "line 1: `rounds` takes a whole number"),
             ("seed = -1", "line 1: `seed` takes a whole number"),
             ("timeout = 4000", "line 1: `timeout` takes a whole number from 1 to 3600"),
             ("quick = 1", "line 1: `quick` takes `true` or `false`"),
-            ("\n\nsubjects = \"bare\"", "line 3: `subjects` takes a list of texts"),
-            ("subjects = [\n1]", "line 2: `subjects` takes a text in quotes"),
+            ("\n\nsubjects = \"bare\"", "line 3: `subjects` takes a list of strings"),
+            ("subjects = [\n1]", "line 2: `subjects` takes a string in quotes"),
             ("settings = 1", "line 1: `settings` takes a table"),
             ("[settings]\nprestate = []", "line 2: `prestate` takes at least one value"),
-            ("rounds = 8\nquick = true", "line 2: `rounds` and `quick` both say how long"),
-            ("[margins.start]\ngone = {}", "line 2: the margin of `gone` says nothing"),
-            ("[margins.start]\ngone = { least = 1 }", "line 2: there is no key `least`"),
+            ("rounds = 8\nquick = true", "line 2: `rounds` and `quick` both set the number of rounds"),
+            ("[margins.start]\ngone = {}", "line 2: the margin of `gone` has no value"),
+            ("[margins.start]\ngone = { least = 1 }", "line 2: unknown key `least`"),
             ("rounds = 8\nrounds = 9", "line 2: duplicate key"),
             ("rounds = ", "line 1: "),
         ] {

@@ -1,9 +1,8 @@
-//! The plans that the program brings with it: files under `plans/`, one line in the list each.
-//! Deliberately absent: what they mean, which is read from their text as from any other.
+//! The plans that come with dunnage: files in `plans/`, each with a line in the list.
 
 use super::{PlanFile, parse};
 
-/// A plan that the program brings with it.
+/// A plan that comes with dunnage.
 #[derive(Debug)]
 pub struct Shipped {
     /// Its name after `--plan`.
@@ -12,7 +11,7 @@ pub struct Shipped {
     pub text: &'static str,
 }
 
-/// Every plan there is.
+/// All of them.
 pub static ALL: &[Shipped] = &[
     Shipped { name: "ladder", text: include_str!("../../plans/ladder.toml") },
     Shipped { name: "factorial", text: include_str!("../../plans/factorial.toml") },
@@ -24,10 +23,10 @@ pub fn find(name: &str) -> Option<&'static Shipped> {
 }
 
 impl Shipped {
-    /// The plan, read.
+    /// The parsed plan.
     ///
     /// # Panics
-    /// When a plan file of the repository is damaged, which a test of this module excludes.
+    /// If a plan file in the repository is invalid, which a test in this module rules out.
     pub fn read(&self) -> PlanFile {
         parse(self.name, self.text).expect("shipped plans can be read")
     }

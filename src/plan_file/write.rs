@@ -1,5 +1,5 @@
-//! From a plan to a plan file that makes the same plan again. Everything that was left to chance or
-//! to what fits the time is written as it came out: subjects, settings, rounds, seed.
+//! Writes a plan file that makes the same plan again. Random and time-dependent choices are written out: subjects, settings,
+//! rounds and seed.
 
 use std::fmt::Write as _;
 
@@ -11,12 +11,12 @@ use super::Variants;
 use crate::plan::{Cell, Entry, Plan, Request, Rounds};
 use crate::report::text::listed;
 
-/// The text of the plan file: of the plan, of what was asked for, with experiments in which no subject takes part and
-/// with a precision from which a pilot will find the rounds, and of the labels of the run.
+/// The text of the plan file: the plan, and from the request the experiments that no subject takes part in, the precision for
+/// a pilot, and the labels.
 pub fn write(plan: &Plan, asked: &Request, tags: &[(String, String)], variants: Variants) -> String {
-    let mut text = String::from("# Made by `dunnage plan --write`; `dunnage run --plan` takes it.\n");
+    let mut text = String::from("# Made by `dunnage plan --write`; run it with `dunnage run --plan`.\n");
     line(&mut text, "experiments", &list(asked.experiments.iter().copied()));
-    // Variants are made again of what they vary.
+    // The variants are made again from the originals.
     let originals =
         plan.subjects.iter().filter(|entry| entry.twin_of.is_none() && entry.variant_of.is_none());
     let subject = |entry: &Entry| {
@@ -67,7 +67,7 @@ fn line(text: &mut String, key: &str, value: &str) {
     let _ = writeln!(text, "{key} = {value}");
 }
 
-/// A share, without the digits that only its binary form makes.
+/// A share in percent, without digits that come only from its binary form.
 fn percent(share: f64) -> String {
     let digits = format!("{:.10}", share * 100.0);
     quote(&format!("{}%", digits.trim_end_matches('0').trim_end_matches('.')))
@@ -85,7 +85,7 @@ fn list<'a>(all: impl IntoIterator<Item = &'a str>) -> String {
     format!("[{}]", listed(all.into_iter().map(quote), ", "))
 }
 
-/// The values of each key that the cells have, in the order of the plan.
+/// The values of each key in the cells, in the order of the plan.
 pub fn settings<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<(&'static str, Vec<&'static str>)> {
     let by_key = in_groups(cells.flat_map(|cell| cell.setting.0.iter().copied()), |(key, _)| *key);
     let values = |all: Vec<(_, &'static str)>| distinct(all.into_iter().map(|(_, value)| value));

@@ -1,7 +1,7 @@
-//! The control group of a container: what it has used, what its limit is, and what the limit did to it.
+//! The cgroup of a container: its CPU time, its limit, and how much the limit throttled it.
 //!
-//! In version 1 the time used stands under the controller `cpuacct`, in nanoseconds, and the limit under `cpu`, which may
-//! be mounted elsewhere. In version 2 all of it stands in one directory, in microseconds.
+//! In version 1, the CPU time is under the controller `cpuacct`, in nanoseconds, and the limit is under `cpu`, which may be
+//! mounted elsewhere. In version 2, everything is in one directory, in microseconds.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,27 +13,27 @@ use crate::report::text::in_shell;
 use crate::sys::cgroup::{self, Hierarchy, Version, own, with_controller};
 use crate::units::Nanos;
 
-/// A group whose usage can be read.
+/// A cgroup whose usage can be read.
 #[derive(Debug)]
 pub struct Group {
-    /// Which version counts its CPU time.
+    /// The cgroup version that counts its CPU time.
     pub version: Version,
-    /// The directory of the counter, for people.
+    /// The directory of the counter, to show.
     pub directory: PathBuf,
-    /// Where the limit stands, if the controller is there.
+    /// The directory of the limit, if the controller is mounted.
     limits: Option<Place>,
-    /// The counter, kept open: a group that is made anew under the same name is another one.
+    /// The counter, kept open, because a cgroup created again under the same name is a different one.
     counter: File,
 }
 
-/// A directory of a hierarchy, and where that is mounted.
+/// A directory in a hierarchy, and where that is mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
     directory: PathBuf,
     mount: PathBuf,
 }
 
-/// Why there is no group to read.
+/// Why there is no cgroup to read.
 #[derive(Debug, thiserror::Error)]
 pub enum Lacking {
     /// No hierarchy counts CPU time.
@@ -41,32 +41,32 @@ pub enum Lacking {
         "no cgroup controller that counts CPU time is mounted here (`cpuacct` of version 1, or version 2)"
     )]
     Controller,
-    /// The group lies where the mounts do not show it.
+    /// The cgroup is outside of what the mounts show.
     #[error("the cgroup of process {0} cannot be seen from here")]
     Hidden(i32),
-    /// The process is no part of what was looked for.
+    /// The process does not belong to the container.
     #[error("process {pid} is in no cgroup named after the container `{id}`")]
     Stranger {
-        /// Which process.
+        /// The process.
         pid: i32,
-        /// Whose group was looked for.
+        /// The container's id.
         id: String,
     },
-    /// No such directory in any hierarchy that counts.
+    /// No hierarchy that counts CPU time has this directory.
     #[error("there is no cgroup `{0}`")]
     NoSuchGroup(String),
     /// The files cannot be read.
     #[error("{path}: {source}")]
     Unreadable {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// The kernel's answer.
+        /// The error.
         source: io::Error,
     },
 }
 
 impl Group {
-    /// The group of the container `id` whose first process is `pid`. Processes inside may have moved to groups below it.
+    /// The cgroup of the container `id` with first process `pid`. Processes inside may have moved to cgroups below it.
     pub fn of_container(pid: i32, id: &str) -> Result<Group, Lacking> {
         let hierarchies = cgroup::mounted_of(pid)
             .map_err(|source| Lacking::Unreadable { path: format!("/proc/{pid}/cgroup").into(), source })?;
@@ -80,12 +80,12 @@ impl Group {
         Group::open(counting.version.clone(), directory, limits)
     }
 
-    /// The group of this path: of its directory, or as `/proc/PID/cgroup` shows it.
+    /// The cgroup at this path: its directory, or the path from `/proc/PID/cgroup`.
     pub fn at(path: &str) -> Result<Group, Lacking> {
         let unreadable = |source| Lacking::Unreadable { path: "/proc/self/mountinfo".into(), source };
         let hierarchies = cgroup::mounted().map_err(unreadable)?;
         let counting = with_controller(&hierarchies, "cpuacct").ok_or(Lacking::Controller)?;
-        // The longest mount point first: that of version 2 may lie above all others.
+        // Longest mount point first, because that of version 2 may be above all others.
         let mut by_length: Vec<&Hierarchy> = hierarchies.iter().collect();
         by_length.sort_by_key(|hierarchy| std::cmp::Reverse(hierarchy.mount.as_os_str().len()));
         let inside =
@@ -105,7 +105,7 @@ impl Group {
     fn open(version: Version, directory: PathBuf, limits: Option<Place>) -> Result<Group, Lacking> {
         let path = directory.join(if version == Version::V2 { "cpu.stat" } else { "cpuacct.usage" });
         let counter = File::open(&path).map_err(|source| match source.kind() {
-            // The root of version 2 counts, too; elsewhere the file is missing with its group.
+            // Even the root of version 2 has the file, so a missing file means a missing cgroup.
             io::ErrorKind::NotFound => Lacking::NoSuchGroup(directory.display().to_string()),
             _ => Lacking::Unreadable { path, source },
         })?;
@@ -114,10 +114,10 @@ impl Group {
         Ok(group)
     }
 
-    /// The CPU time used since the group was made.
+    /// The CPU time used since the cgroup was created.
     ///
     /// # Errors
-    /// `ENODEV` once the group is gone.
+    /// `ENODEV` once the cgroup is gone.
     pub fn used(&self) -> io::Result<Nanos> {
         let mut buffer = [0u8; 4096];
         let length = self.counter.read_at(&mut buffer, 0)?;
@@ -127,11 +127,11 @@ impl Group {
             Version::V2 => own::micros(text, b"usage_usec"),
         };
         let nanos = nanos.map(|nanos| Nanos(nanos as i64));
-        nanos.ok_or_else(|| io::Error::other(format!("`{}` is no counter", text.trim_ascii().escape_ascii())))
+        nanos.ok_or_else(|| io::Error::other(format!("`{}` is not a counter", text.trim_ascii().escape_ascii())))
     }
 
-    /// What the kernel has counted of each limit so far: of the group's own, and of those around it, which hold it back just
-    /// as well. Nothing where no controller can limit.
+    /// The kernel's counts for each limit so far: for the cgroup's own and those of its ancestors, which throttle it too. Empty if
+    /// no controller can limit it.
     pub fn throttling(&self) -> Counted {
         let count = |directory: PathBuf| {
             let text = fs::read(directory.join("cpu.stat")).unwrap_or_default();
@@ -140,30 +140,30 @@ impl Group {
         Counted { levels: self.levels().map(|directory| count(directory.to_owned())).collect() }
     }
 
-    /// The tightest limit, of the group itself or of those around it.
+    /// The tightest limit, of the cgroup itself or of an ancestor.
     pub fn limit(&self) -> Option<Quota> {
         self.tightest().map(|(limit, _)| limit)
     }
 
-    /// The same with the directory that sets it.
+    /// The tightest limit with its directory.
     fn tightest(&self) -> Option<(Quota, &Path)> {
         let limits = self.levels().filter_map(|directory| Some((limit_in(directory)?, directory)));
         limits.min_by(|(a, _), (b, _)| a.cpus().0.total_cmp(&b.cpus().0))
     }
 
-    /// The command line that sets the tightest limit to so many CPUs, where that is not the group's own: its engine knows
-    /// nothing of those around it.
+    /// The command that sets the tightest limit to this many CPUs, if that limit is an ancestor's: the engine does not know about
+    /// those.
     pub fn command_around(&self, cpus: Cpus) -> Option<String> {
         let (_, directory) = self.tightest()?;
         (Some(directory) != self.levels().next()).then(|| command_for(directory, cpus))
     }
 
-    /// The command line that sets the group's own.
+    /// The command that sets the cgroup's own limit.
     pub fn command(&self, cpus: Cpus) -> String {
         command_for(self.levels().next().unwrap_or(&self.directory), cpus)
     }
 
-    /// The directories that can limit it, its own first.
+    /// The directories that can limit the cgroup, its own first.
     fn levels(&self) -> impl Iterator<Item = &Path> {
         let levels = self.limits.as_ref().map(|place| {
             place.directory.ancestors().take_while(|directory| directory.starts_with(&place.mount))
@@ -171,7 +171,7 @@ impl Group {
         levels.into_iter().flatten()
     }
 
-    /// Whether its limit could be read, if it had one.
+    /// Whether the limit is readable, if there is one.
     pub fn can_be_limited(&self) -> bool {
         let is_there =
             |file: &str| self.limits.as_ref().is_some_and(|place| place.directory.join(file).exists());
@@ -179,19 +179,19 @@ impl Group {
     }
 }
 
-/// Counters of limits, from a group upwards.
+/// Throttling counters, from a cgroup upwards.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counted {
     levels: Vec<(PathBuf, Throttling)>,
 }
 
 impl Counted {
-    /// What was counted since an earlier reading, of the limit that throttled the largest share.
+    /// The counts since an earlier reading, for the limit that throttled the largest share.
     pub fn since(&self, earlier: &Counted) -> Throttling {
         let before =
             |directory| earlier.levels.iter().find(|(own, _)| own == directory).map(|(_, counted)| *counted);
         let all = self.levels.iter().filter_map(|(directory, now)| Some(now.since(before(directory)?)));
-        // Of equals the first, which is the nearest to the group.
+        // Among equals the first, which is nearest to the cgroup.
         all.reduce(
             |worst, one| {
                 if one.share().unwrap_or(-1.0) > worst.share().unwrap_or(-1.0) { one } else { worst }
@@ -201,14 +201,14 @@ impl Counted {
     }
 }
 
-/// The first directory on the way down whose name holds the id.
+/// The topmost directory on the path whose name contains the id.
 fn named_after(own: &Path, id: &str) -> Option<PathBuf> {
     let all: Vec<&Path> = own.ancestors().collect();
     let holds = |path: &&&Path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(id));
     all.iter().rev().find(holds).map(|path| path.to_path_buf())
 }
 
-/// Writes the limit into the file that the kernel has for it.
+/// The command that writes the limit into the kernel's file.
 fn command_for(directory: &Path, cpus: Cpus) -> String {
     let period = limit_in(directory).map_or(Quota::USUAL_PERIOD, |limit| limit.period).0 / 1000;
     let quota = (cpus.0 * period as f64).round();

@@ -1,7 +1,7 @@
-//! Watches what a container that is already running uses of the CPUs: finds its control group
-//! ([`target`]), reads its counters ([`group`], [`queue`]), at the ticks of a clock ([`sampler`]). Changes nothing.
+//! Watches the CPU usage of a running container: finds its cgroup ([`target`]), and reads its counters ([`group`], [`queue`])
+//! at the ticks of a clock ([`sampler`]). Changes nothing.
 //!
-//! Deliberately absent: what the readings mean (`advise`).
+//! Deliberately absent: the interpretation of the readings (`advise`).
 
 pub mod group;
 pub mod queue;

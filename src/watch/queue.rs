@@ -1,7 +1,7 @@
-//! How long the tasks of a group were ready to run and had no CPU: what other work on the machine kept them from is missing in
-//! their usage. From the scheduler's count of each task (`/proc/PID/task/TID/schedstat`), summed over those that are there.
+//! How long the tasks of a cgroup were ready to run but had no CPU, because their usage does not show what other load kept
+//! them from. Sums the scheduler's count of each task that exists (`/proc/PID/task/TID/schedstat`).
 //!
-//! A limit in force makes tasks wait, too, and is in this time. Deliberately absent: tasks that came and went between two looks.
+//! This includes waiting for a limit. Deliberately absent: tasks that start and end between two readings.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,14 +9,14 @@ use std::path::Path;
 
 use crate::units::Nanos;
 
-/// The time that each task has waited so far, by its id.
+/// The waiting time of each task so far, by task id.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Queue {
     waited: HashMap<i32, Nanos>,
 }
 
 impl Queue {
-    /// Of all tasks in the group of this directory and in those below it. `None` where the kernel does not count it.
+    /// Of all tasks in the cgroup of this directory and below it. `None` if the kernel does not count it.
     pub fn of(directory: &Path) -> Option<Queue> {
         let mut queue = Queue::default();
         let mut open = vec![directory.to_owned()];
@@ -40,15 +40,15 @@ impl Queue {
         (!queue.waited.is_empty()).then_some(queue)
     }
 
-    /// What was waited since an earlier look; by tasks that are new, all of it.
+    /// The waiting time since an earlier reading; for new tasks, all of it.
     pub fn since(&self, earlier: &Queue) -> Nanos {
         let before = |id| earlier.waited.get(id).copied().unwrap_or_default();
-        // An id that was given to another task in between counts nothing rather than less than that.
+        // An id reused by another task counts as zero, not as negative.
         self.waited.iter().map(|(id, now)| Nanos((now.0 - before(id).0).max(0))).sum()
     }
 }
 
-/// The second of three numbers: run time, waiting time, turns. A kernel without the count shows zeroes only.
+/// The second of three numbers: run time, waiting time, timeslices. A kernel without the count shows only zeroes.
 fn waited(schedstat: &str) -> Option<Nanos> {
     let mut fields = schedstat.split_whitespace().map(str::parse::<i64>);
     let (ran, waited) = (fields.next()?.ok()?, fields.next()?.ok()?);

@@ -1,6 +1,6 @@
-//! Reads a group's counter at the ticks of a clock: each at a moment fixed at the beginning, asleep in between.
+//! Reads a cgroup's counter at the ticks of a clock, each at a moment fixed in advance, and sleeps in between.
 //!
-//! A moment that has passed before its turn is missed and counted; none is made up for.
+//! A moment that has already passed is counted as missed and not made up for.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -16,77 +16,76 @@ use crate::sys::clock;
 use crate::sys::signals::{Awaited, Interrupts};
 use crate::units::{Nanos, Stamp};
 
-/// For how long, and how often.
+/// How long and how often to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
-    /// From the first reading to the last.
+    /// From the first to the last reading.
     pub duration: Nanos,
     /// From one reading to the next.
     pub every: Nanos,
 }
 
-/// Why watching ended.
+/// Why the watch ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The time was over.
+    /// The time was up.
     Complete,
-    /// The person asked.
+    /// The user stopped it.
     Asked,
 }
 
-/// What was seen.
+/// The result of a watch.
 #[derive(Debug, Clone)]
 pub struct Seen {
     /// The readings.
     pub usage: Usage,
-    /// Moments that passed before their turn.
+    /// Moments that passed without a reading.
     pub missed: u64,
-    /// What the kernel counted of the limit meanwhile.
+    /// The kernel's counts for the limit during the watch.
     pub throttling: Throttling,
-    /// The limit at the beginning.
+    /// The limit at the start.
     pub limit: Option<Quota>,
     /// The limit at the end.
     pub limit_at_the_end: Option<Quota>,
-    /// The share of the time in which some task of the machine waited for a CPU, where the kernel tells it.
+    /// The share of the time in which any task of the machine waited for a CPU, if the kernel reports it.
     pub pressure: Option<f64>,
-    /// How long its own tasks were ready to run and had no CPU, where the kernel tells it.
+    /// How long the cgroup's own tasks were ready to run but had no CPU, if the kernel reports it.
     pub queued: Option<Nanos>,
-    /// Why it ended.
+    /// Why the watch ended.
     pub end: End,
 }
 
 impl Seen {
-    /// The limit in force; the tighter one where it was changed, since one that came or went meanwhile held work back
-    /// all the same.
+    /// The limit in force; if it changed, the tighter one, because that throttled during a part of the watch.
     pub fn in_force(&self) -> Option<Quota> {
         let limits = [self.limit, self.limit_at_the_end].into_iter().flatten();
         limits.min_by(|a, b| a.cpus().0.total_cmp(&b.cpus().0))
     }
 
-    /// Whether it was another one at the end.
+    /// Whether the limit changed during the watch.
     pub fn was_limited_anew(&self) -> bool {
         self.limit != self.limit_at_the_end
     }
 }
 
-/// Why nothing was seen that means anything.
+/// Why there is no usable result.
 #[derive(Debug, thiserror::Error)]
 pub enum Lost {
-    /// It ended meanwhile.
+    /// The container ended during the watch.
     #[error("it ended after {0} of watching")]
     Ended(Nanos),
-    /// The counter cannot be read any more.
-    #[error("its usage cannot be read any more after {0}: {1}")]
+    /// The counter became unreadable.
+    #[error("its usage could no longer be read after {0}: {1}")]
     Unreadable(Nanos, std::io::Error),
-    /// The person stopped before a second reading.
-    #[error("stopped before anything was seen")]
+    /// The user stopped it before a second reading.
+    #[error("stopped before there was a result")]
     Nothing,
 }
 
-/// Watches. `process` is the container's first process, with which it ends; a group alone ends when it is removed.
+/// Watches. `process` is the container's first process, whose end ends the watch; a cgroup alone ends when it is removed.
 ///
 /// # Errors
-/// [`Lost`] when it ended, or was stopped at once.
+/// [`Lost`] if the container ended or the watch was stopped at once.
 pub fn watch(
     group: &Group,
     process: Option<&OwnedFd>,
@@ -101,7 +100,7 @@ pub fn watch(
     let moments = (pace.duration.0 / pace.every.0.max(1)).max(1);
     for moment in 1..=moments {
         let due = Stamp(began.0 + (moment * pace.every.0) as u64);
-        // The last one is taken however late it is: the window ends with it.
+        // The last reading is taken even if it is late, because it ends the window.
         if moment < moments && clock::now().since(due) > pace.every {
             missed += 1;
             continue;
@@ -142,7 +141,7 @@ fn sleep_until(due: Stamp, process: Option<&OwnedFd>, interrupts: &Interrupts) -
     }
 }
 
-/// The counter, with a moment that is as near before reading as after.
+/// The counter, timed halfway between the clock readings before and after.
 fn read(group: &Group, began: Stamp) -> Result<Reading, Lost> {
     let before = clock::now();
     let used = group.used();
@@ -154,7 +153,7 @@ fn read(group: &Group, began: Stamp) -> Result<Reading, Lost> {
     }
 }
 
-/// How this machine's kernel deals out quota.
+/// How this machine's kernel enforces quotas.
 pub fn kernel() -> Kernel {
     let slice = fs::read_to_string(Path::new("/proc/sys/kernel/sched_cfs_bandwidth_slice_us")).ok();
     let slice = slice.and_then(|text| text.trim().parse::<i64>().ok()).filter(|&micros| micros > 0);

@@ -1,7 +1,7 @@
-//! Finds what a person wants watched: a container of docker or podman by its name or the beginning of its id, or a cgroup by
-//! its path. Each way in which that fails says what to do about it.
+//! Finds the container to watch: a container of docker or podman by its name or the beginning of its id, or a cgroup by its
+//! path. Every failure has a hint.
 //!
-//! Deliberately absent: containers of other users' podman, and engines on other machines, whose usage no file here shows.
+//! Deliberately absent: other users' podman containers and engines on other machines, whose usage no local file shows.
 
 use std::os::fd::OwnedFd;
 
@@ -16,7 +16,7 @@ use crate::subject::unavailable::silent_docker;
 use crate::subject::{Unavailable, docker, on_path};
 use crate::sys::pidfd;
 
-/// Who may have the container.
+/// The engine of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Engine {
     /// Docker.
@@ -29,7 +29,7 @@ impl Engine {
     /// In the order in which they are asked.
     pub const ALL: [Engine; 2] = [Engine::Docker, Engine::Podman];
 
-    /// Its name, which is its client's too.
+    /// Its name, which is also the name of its client.
     pub const fn name(self) -> &'static str {
         match self {
             Engine::Docker => "docker",
@@ -38,22 +38,22 @@ impl Engine {
     }
 }
 
-/// What is to be watched.
+/// The thing to watch.
 #[derive(Debug)]
 pub struct Target {
-    /// The container's name, or the path of the group.
+    /// The container's name, or the path of the cgroup.
     pub name: String,
-    /// Who has it; nobody has a plain group.
+    /// The container's engine; none for a plain cgroup.
     pub engine: Option<Engine>,
     /// The container's id.
     pub id: Option<String>,
-    /// Its group.
+    /// Its cgroup.
     pub group: Group,
-    /// Its first process, which ends with it.
+    /// The container's first process.
     pub process: Option<OwnedFd>,
 }
 
-/// A container as its engine describes it.
+/// A container as described by its engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Container {
     engine: Engine,
@@ -63,7 +63,7 @@ struct Container {
     status: String,
 }
 
-/// What an engine answers.
+/// An engine's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Answer {
     Has(Container),
@@ -72,14 +72,14 @@ enum Answer {
     Silent(Unavailable),
 }
 
-/// Finds it; among the containers of all engines unless one is named.
+/// Finds the container or cgroup, among all engines unless one is given.
 ///
 /// # Errors
-/// A sentence with a hint, whose exit code is 2 for what is not there, 4 for what cannot be watched here, and 1 otherwise.
+/// A message with a hint, and exit code 2 if it does not exist, 4 if it cannot be watched here, and 1 otherwise.
 pub fn find(wanted: &str, engine: Option<Engine>) -> Result<Target> {
     if wanted.is_empty() {
         let text =
-            "the name of the container is empty\n\nhint: `docker ps` and `podman ps` list those that run";
+            "the name of the container is empty\n\nhint: list running containers with `docker ps` or `podman ps`";
         return Err(usage(text));
     }
     if wanted.contains('/') {
@@ -97,7 +97,7 @@ pub fn find(wanted: &str, engine: Option<Engine>) -> Result<Target> {
         let (engine, status) = (container.engine.name(), &container.status);
         let verb = if status == "paused" { "unpause" } else { "start" };
         return Err(anyhow!(
-            "the container `{name}` is not running but {status}\n\nhint: `{engine} {verb} {name}`, then watch it"
+            "the container `{name}` is not running but {status}\n\nhint: run `{engine} {verb} {name}`, then watch it"
         ));
     }
     let process = pidfd::open(container.pid).map_err(|error| elsewhere(&container, &error.to_string()))?;
@@ -108,7 +108,7 @@ pub fn find(wanted: &str, engine: Option<Engine>) -> Result<Target> {
     Ok(Target { name, engine: Some(container.engine), id: Some(container.id), group, process: Some(process) })
 }
 
-/// The one container that is meant.
+/// The one container that the name refers to.
 fn chosen(wanted: &str, answers: Vec<(Engine, Answer)>) -> Result<Container> {
     if answers.is_empty() {
         let text = "neither docker nor podman is installed\n\nhint: give the path of a cgroup, such as `/sys/fs/cgroup/system.slice/NAME.service`";
@@ -118,7 +118,7 @@ fn chosen(wanted: &str, answers: Vec<(Engine, Answer)>) -> Result<Container> {
     let (mut found, mut silent, mut has_several) = (Vec::<Container>::new(), Vec::new(), false);
     for (engine, answer) in answers {
         match answer {
-            // A `docker` that is podman under another name has the same containers.
+            // A `docker` command that is really podman has the same containers.
             Answer::Has(one) if found.iter().any(|other| other.id == one.id) => {}
             Answer::Has(one) => found.push(one),
             Answer::HasNone => {}
@@ -126,20 +126,20 @@ fn chosen(wanted: &str, answers: Vec<(Engine, Answer)>) -> Result<Container> {
             Answer::Silent(why) => silent.push((engine, why)),
         }
     }
-    // What does not run cannot be meant where another one runs.
+    // If only one of them is running, that one is meant.
     if found.len() > 1 && found.iter().filter(|one| one.status == "running").count() == 1 {
         found.retain(|one| one.status == "running");
     }
     Err(match (found.len(), silent.is_empty()) {
         (1, _) if !has_several => return Ok(found.remove(0)),
         (2.., _) => usage(format!(
-            "both docker and podman have a container `{wanted}`\n\nhint: say which with `--engine`"
+            "both docker and podman have a container `{wanted}`\n\nhint: choose one with `--engine`"
         )),
         _ if has_several => usage(format!(
-            "`{wanted}` is the beginning of several ids\n\nhint: give the name, or more of the id: `docker ps` and `podman ps` list them"
+            "`{wanted}` matches several ids\n\nhint: give the name or more of the id, as shown by `docker ps` and `podman ps`"
         )),
         (_, true) => usage(format!(
-            "there is no container `{wanted}` of {asked}\n\nhint: `docker ps` and `podman ps` list those that run; of podman each user has their own"
+            "no container `{wanted}` in {asked}\n\nhint: list running containers with `docker ps` or `podman ps`; each user has their own in podman"
         )),
         _ => {
             let reason = |(engine, why): &(Engine, Unavailable)| format!("{}: {}", engine.name(), why.reason);
@@ -169,7 +169,7 @@ fn asked(engine: Engine, wanted: &str) -> Answer {
     match client.ask(&["container", "inspect", "--", wanted]) {
         Ok(answer) => described(engine, &answer),
         Err(why) => match of_words(why) {
-            // The client may have said it in the words of any version: the kernel says it in one.
+            // The client's message differs between versions; the kernel's error does not.
             Answer::Silent(why) => Answer::Silent(match &socket {
                 Some(address) => silent_docker(address, why),
                 None => why,
@@ -180,7 +180,7 @@ fn asked(engine: Engine, wanted: &str) -> Answer {
     }
 }
 
-/// Of several containers whose ids begin alike, the only one that runs.
+/// The only running one among several containers whose ids begin in the same way.
 fn the_one_that_runs(engine: Engine, client: &Client, wanted: &str) -> Answer {
     let Ok(listed) = client.ask(&["ps", "--no-trunc", "--format", "{{.ID}}"]) else {
         return Answer::HasSeveral;
@@ -193,11 +193,11 @@ fn the_one_that_runs(engine: Engine, client: &Client, wanted: &str) -> Answer {
 }
 
 fn remote(address: &str) -> Unavailable {
-    Unavailable::because(format!("its daemon is at `{address}`, and usage is read from this machine's files"))
+    Unavailable::because(format!("its daemon is at `{address}`, but usage is read from files of this machine"))
         .with_remedy("run dunnage on the machine where the container runs, or unset `DOCKER_HOST` and `DOCKER_CONTEXT`")
 }
 
-/// What a client's complaint says about the container.
+/// Interprets a client's error message about the container.
 fn of_words(why: Unavailable) -> Answer {
     let words = why.reason.to_lowercase();
     let says = |parts: &[&str]| parts.iter().any(|part| words.contains(part));
@@ -210,9 +210,9 @@ fn of_words(why: Unavailable) -> Answer {
     Answer::Silent(why)
 }
 
-/// Both engines describe containers alike.
+/// Reads an engine's description of a container; both engines use the same format.
 fn described(engine: Engine, answer: &str) -> Answer {
-    let nonsense = || Answer::Silent(Unavailable::because("its description of the container makes no sense"));
+    let nonsense = || Answer::Silent(Unavailable::because("its description of the container cannot be read"));
     let Ok(Value::Array(all)) = serde_json::from_str(answer) else { return nonsense() };
     let [one] = all.as_slice() else {
         return if all.is_empty() { Answer::HasNone } else { Answer::HasSeveral };
@@ -231,11 +231,11 @@ fn described(engine: Engine, answer: &str) -> Answer {
     }
 }
 
-/// The engine works in another machine, or in a view of this one that is not ours.
+/// The engine is on another machine, or in other namespaces of this one.
 fn elsewhere(container: &Container, why: &str) -> anyhow::Error {
     let Container { engine, name, pid, .. } = container;
     nothing(format!(
-        "{} says that `{name}` is process {pid}, which is not so on this machine: {why}\n\nhint: run dunnage on the machine, and outside of containers, where the engine runs; a container without a cgroup of its own cannot be watched",
+        "{} reports `{name}` as process {pid}, which does not match this machine: {why}\n\nhint: run dunnage on the engine's machine, outside of containers; a container without its own cgroup cannot be watched",
         engine.name()
     ))
 }
@@ -243,17 +243,17 @@ fn elsewhere(container: &Container, why: &str) -> anyhow::Error {
 fn of_group(why: Lacking, wanted: &str) -> anyhow::Error {
     let hint = match &why {
         Lacking::Controller => {
-            "mount one: `mount -t cgroup -o cpuacct none /sys/fs/cgroup/cpuacct`, or boot with version 2"
+            "mount one with `mount -t cgroup -o cpuacct none /sys/fs/cgroup/cpuacct`, or boot with version 2"
         }
         Lacking::Hidden(_) | Lacking::Stranger { .. } => "run dunnage outside of containers",
         Lacking::NoSuchGroup(_) => {
             return usage(format!(
-                "{why}\n\nhint: `{wanted}` is taken for the path of a cgroup, as in `/proc/PID/cgroup`; a container is given by its name or id"
+                "{why}\n\nhint: `{wanted}` is read as the path of a cgroup, as in `/proc/PID/cgroup`; give a container by its name or id"
             ));
         }
         Lacking::Unreadable { .. } => "run dunnage as root",
     };
-    nothing(format!("cannot read what `{wanted}` uses: {why}\n\nhint: {hint}"))
+    nothing(format!("cannot read the usage of `{wanted}`: {why}\n\nhint: {hint}"))
 }
 
 #[cfg(test)]
@@ -269,7 +269,7 @@ mod tests {
     }
 
     fn silent(reason: &str) -> Answer {
-        Answer::Silent(Unavailable::because(reason).with_remedy("mend it"))
+        Answer::Silent(Unavailable::because(reason).with_remedy("fix it"))
     }
 
     #[test]
@@ -295,12 +295,12 @@ mod tests {
         let (code, text) = choose(vec![docker.clone(), podman]);
         assert!(code == exit::USAGE && text.contains("--engine"), "{text}");
         let (code, text) = choose(vec![Answer::HasNone, Answer::HasNone]);
-        assert!(code == exit::USAGE && text.contains("no container `web` of docker or podman"), "{text}");
+        assert!(code == exit::USAGE && text.contains("no container `web` in docker or podman"), "{text}");
         let (code, text) = choose(vec![docker, Answer::HasSeveral]);
         assert!(code == exit::USAGE && text.contains("several ids"), "{text}");
         let (code, text) = choose(vec![silent("the daemon sleeps"), Answer::HasNone]);
         assert!(
-            code == exit::NOTHING && text.contains("docker: the daemon sleeps") && text.ends_with("mend it"),
+            code == exit::NOTHING && text.contains("docker: the daemon sleeps") && text.ends_with("fix it"),
             "{text}"
         );
         let (code, text) = choose(vec![]);

@@ -333,7 +333,7 @@ fn a_sweep_elsewhere_leaves_the_images_of_a_run() {
     let run = run_in(&dunnage.state());
     let docker = subject("docker:net=none", &run);
     let swept = elsewhere.run("sweep");
-    assert!(swept.code == 0 && swept.to_string().contains("left the images"), "{swept}");
+    assert!(swept.code == 0 && swept.to_string().contains("kept the images"), "{swept}");
     let held = Command::new("docker").args(["image", "inspect", &run.place.reference]).output().unwrap();
     assert!(held.status.success(), "{swept}");
     ends(&dunnage, docker, run);
