@@ -76,7 +76,7 @@ fn every_piece_is_priced_and_the_rungs_stand_beside_the_floor() {
     let ran = dunnage.run("run start primitives -s floor --set prestate=primed --rounds 2 --full -o DIR");
     assert_eq!(ran.code, 0, "{ran}");
     for expected in [
-        "what each piece of floor takes, by stamps",
+        "time of each piece of floor, from stamps",
         "price list of launches",
         "price list of single calls",
         "the pieces add up to",

@@ -178,7 +178,7 @@ fn the_price_list_comes_from_the_stamps_with_intervals_that_no_launch_widens() {
     assert!((uts.value - PIECE).abs() < 2e-6 && uts.interval.unwrap().half_width() < 2e-6, "{uts:?}");
     assert!(of("user").is_none());
     let text = shown(&run, &analysis, "terminal");
-    assert!(text.contains("what each piece of floor takes, by stamps within one launch"), "{text}");
+    assert!(text.contains("time of each piece of floor, from stamps within one launch"), "{text}");
     assert!(text.contains("floor, primed: of"), "{text}");
     let drawn = dunnage::report::picture::all(&Report::of(&run, &analysis));
     let waterfall = drawn.iter().find(|one| one.name.contains("waterfall")).expect("a waterfall");
@@ -202,16 +202,16 @@ fn a_run_without_stamps_has_its_waterfall_from_the_ladder() {
 #[test]
 fn what_falls_elsewhere_is_told_and_only_that() {
     let mut run = planted("primed");
-    assert!(!notes(&analyse(&run), "stamps").contains("differs from the stamps"), "nothing does");
+    assert!(!notes(&analyse(&run), "stamps").contains("differs from its stamps"), "nothing does");
     // What is taken down later makes the launch with it longer, and no stretch between its stamps.
     for piece in ["mount", "overlay", "filesystems", "masked", "read_only"] {
         add(&mut run, "alone", piece, 3.0 * PIECE);
     }
     let told = notes(&analyse(&run), "stamps");
-    let (_, pieces) = told.split_once("differs from the stamps by: mount +").expect(&told);
+    let (_, pieces) = told.split_once("differs from its stamps by: mount +").expect(&told);
     let microseconds = pieces.split(' ').next().and_then(|value| value.parse::<f64>().ok());
     assert!(microseconds.is_some_and(|value| (value - 300.0).abs() < 10.0), "{told}");
-    assert!(pieces.contains("µs. More is paid"), "no other piece: {told}");
+    assert!(pieces.contains("µs. The excess is paid"), "no other piece: {told}");
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn a_run_cut_short_or_damaged_is_compared_as_far_as_it_goes_and_said_to_be_so() 
     let words = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         words.contains("the run ended after 1")
-            && words.contains("1 line of the samples could not be read, and the last was cut"),
+            && words.contains("1 line of the samples could not be read, and the last is truncated"),
         "{ran}"
     );
     assert!(words.contains("slower"), "{ran}");

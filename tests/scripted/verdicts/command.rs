@@ -68,8 +68,8 @@ fn what_a_service_takes_more_is_its_start_and_what_follows() {
     }
     let told = &overhead.summary[0];
     assert!(
-        told.starts_with("crun takes 230 ms [")
-            && told.contains("more than `bare` until the same service is ready; of it +3"),
+        told.starts_with("crun is 230 ms [")
+            && told.contains("slower than `bare` until the same service is ready; its start accounts for +3"),
         "{told}"
     );
 }
@@ -138,7 +138,7 @@ fn an_empty_page_cache_has_its_price_where_both_were_measured() {
     assert!(crun.iter().all(|row| (row.1[0] - 0.15).abs() < 2e-4), "{crun:?}");
     let told = table.summary.iter().filter(|sentence| sentence.starts_with("crun"));
     let says =
-        |sentence: &str| sentence.contains("takes 150 ms") && sentence.contains("more than with a warm one");
+        |sentence: &str| sentence.contains("is 150 ms") && sentence.contains("slower than with a warm one");
     assert!(told.clone().count() == 2 && told.clone().all(|sentence| says(sentence)), "{:?}", table.summary);
 }
 

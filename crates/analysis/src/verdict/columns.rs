@@ -1,4 +1,4 @@
-//! The values of a run that count, by cell and metric, and what each cell comes to by itself.
+//! The values of a run that count, by cell and metric, and the summary of each cell.
 
 use crate::experiment::Metric;
 use crate::outcome::FailureClass;
@@ -9,7 +9,7 @@ use crate::units::Unit;
 /// One cell's own values.
 #[derive(Debug, Clone)]
 pub struct CellSummary {
-    /// By metric; none where the cell has no value at all.
+    /// By metric; none if the cell has no value at all.
     pub metrics: Vec<Option<MetricSummary>>,
     /// Rounds that count in which it failed, by class, and the first reason of each.
     pub failures: Vec<(FailureClass, usize, String)>,
@@ -24,13 +24,13 @@ pub struct MetricSummary {
     pub median: Estimate,
     /// The smallest and the largest value.
     pub range: (f64, f64),
-    /// The arithmetic mean, by which nothing is decided.
+    /// The arithmetic mean; nothing is decided by it.
     pub mean: f64,
-    /// The standard deviation; no number of a single value.
+    /// The standard deviation; NaN for a single value.
     pub deviation: f64,
 }
 
-/// The values of a run with holes as such, reduced to complete rounds.
+/// The values of a run by complete round, with holes where they are missing.
 pub struct Columns {
     by_cell: Vec<Vec<Vec<Option<f64>>>>,
 }
@@ -57,12 +57,12 @@ impl Columns {
     }
 }
 
-/// The smallest step that values of a metric can show, in its unit; 0 where it is not known.
+/// The smallest step that values of a metric can show, in its unit; 0 if unknown.
 pub(super) fn resolution(run: &Recorded, metric: &Metric) -> f64 {
     if metric.unit == Unit::Seconds { run.environment.timer.step as f64 / 1e9 } else { 0.0 }
 }
 
-/// What a pure function makes of each cell of a run.
+/// Applies a pure function to each cell of a run.
 pub(super) fn by_cell<U: Send>(run: &Recorded, apply: impl Fn(usize) -> U + Sync) -> Vec<U> {
     let cells: Vec<usize> = (0..run.plan.cells.len()).collect();
     in_parallel(&cells, |&cell| apply(cell))

@@ -1,25 +1,25 @@
-//! What each factor of a complete factorial does, alone and together with others: one finding for each
-//! effect, setting and decisive metric. They are among the verdicts of their experiment, and suspects
-//! overrule.
+//! The effect of each factor of a complete factorial, alone and with others: one finding for each effect,
+//! setting and decisive metric. They count among the verdicts of their experiment, and suspects overrule
+//! them.
 
 use super::{Columns, Suspect, Verdict};
 use crate::experiment::Weight;
 use crate::record::Recorded;
 use crate::stats::{self, Effect};
 
-/// What one effect comes to in one setting and metric.
+/// An effect in one setting and metric.
 #[derive(Debug, Clone)]
 pub struct FactorFinding {
-    /// The cells of all combinations, by their place in the plan's factorial.
+    /// The cells of all combinations, by their index in the plan's factorial.
     pub cells: Vec<usize>,
     /// The factors whose effect it is: bit i stands for factor i.
     pub factors: usize,
     /// Index into the experiment's metrics.
     pub metric: usize,
-    /// The numbers, unless no round has values of all combinations.
+    /// The numbers; none if no round has values of all combinations.
     pub effect: Option<Effect>,
-    /// What follows from them; slower and faster are of the factor's second level. Of an interaction they
-    /// say that the difference of the first factor is larger or smaller at the second level of the other.
+    /// The conclusion; slower and faster are about the factor's second level. For an interaction they say
+    /// that the difference of the first factor is larger or smaller at the second level of the other.
     pub verdict: Verdict,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn findings(run: &Recorded, columns: &Columns) -> Vec<FactorFinding> 
     all
 }
 
-/// Overrules the effects that rest on numbers in doubt.
+/// Overrules the effects that rest on suspect numbers.
 pub(super) fn overrule(suspects: &[Suspect], findings: &mut [FactorFinding]) {
     for (index, suspect) in suspects.iter().enumerate() {
         for finding in findings.iter_mut() {

@@ -1,4 +1,4 @@
-//! What a comparison comes to in one setting and metric: what it is about, numbers, and a verdict.
+//! The result of a comparison in one setting and metric: what it is about, numbers, and a verdict.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::stats::{self, Decision, Estimate, Pairs};
 use crate::text::clean;
 use crate::units::{Better, Unit};
 
-/// What a finding is about, in names that mean the same outside of its run.
+/// What a finding is about, in names that mean the same outside its run.
 #[derive(Debug, Clone, Serialize)]
 pub struct About {
     /// The machine on which it was measured.
@@ -28,18 +28,18 @@ pub struct About {
     pub subject: String,
     /// The label of what it is compared with.
     pub against: String,
-    /// Why, and the one thing in which they differ, where it is one.
+    /// Why, and the one thing in which they differ, if it is one.
     #[serde(flatten)]
     pub relation: Relation,
     /// The metric's name.
     pub metric: &'static str,
     /// The name of its unit.
     pub unit: Unit,
-    /// Which of its values a person wishes for.
+    /// Which values are better.
     pub better: Better,
 }
 
-/// What one comparison says in one setting about one metric.
+/// The result of one comparison in one setting and metric.
 #[derive(Debug, Clone, Serialize)]
 pub struct Finding {
     /// What it is about.
@@ -51,35 +51,35 @@ pub struct Finding {
     /// The cell of the subject.
     #[serde(skip)]
     pub cell: usize,
-    /// The cell of what it is compared with.
+    /// The cell that it is compared with.
     #[serde(skip)]
     pub against: usize,
     /// Index into the experiment's metrics.
     #[serde(skip)]
     pub metric: usize,
-    /// Median of the paired differences, with its interval at the level that its experiment shares; none where no round
-    /// has both values.
+    /// Median of the paired differences, with its interval at the level that its experiment shares; none if
+    /// no round has both values.
     pub difference: Option<Estimate>,
-    /// Median of the paired ratios, where the baseline is far enough above the timer's floor.
+    /// Median of the paired ratios, if the baseline is far enough above the timer's resolution.
     pub ratio: Option<Estimate>,
     /// The smallest difference that matters, in the unit of the metric.
     pub matters: Option<f64>,
-    /// What follows from them.
+    /// The conclusion.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// The noise floor of its layers, where a difference was decided that does not rise above it.
+    /// The noise floor of its layers, if a difference was decided that does not exceed it.
     #[serde(rename = "hidden_by_noise_floor")]
     pub noise: Option<f64>,
 }
 
 impl Finding {
-    /// Which of the kinds of verdict it is.
+    /// The kind of its verdict.
     pub fn kind(&self) -> Kind {
         self.verdict.kind(self.about.unit, self.about.better)
     }
 
-    /// The verdict in a word for people. A difference that does not rise above the noise floor has a word of its
-    /// own: whoever reads no more than that must not take it for decided.
+    /// The verdict in a word for people. A difference below the noise floor has its own word: readers who see
+    /// only this word must not take it as decided.
     pub fn word(&self) -> &'static str {
         if self.noise.is_some() { "in noise" } else { self.kind().word() }
     }
@@ -90,14 +90,14 @@ impl Finding {
 pub struct Numbers {
     /// Median of the paired differences, with its interval at the level that its experiment shares.
     pub difference: Estimate,
-    /// Median of the paired ratios, where the baseline is far enough above the timer's floor.
+    /// Median of the paired ratios, if the baseline is far enough above the timer's resolution.
     pub ratio: Option<Estimate>,
     /// The smallest difference that matters, in the unit of the metric.
     pub matters: f64,
 }
 
-/// What a comparison comes to. What a difference is called depends on the metric: [`Kind::of_difference`].
-/// In files its numbers stand beside the word of its [`Kind`].
+/// The result of a comparison. What a difference is called depends on the metric: [`Kind::of_difference`].
+/// In files, its numbers are next to the word of its [`Kind`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Verdict {
@@ -109,7 +109,7 @@ pub enum Verdict {
     Less,
     /// Not decided.
     Undecided {
-        /// An effect of this size would just have been seen.
+        /// The program would just have seen an effect of this size.
         smallest_visible: f64,
         /// How many rounds a new run would need, and for what.
         new_run: Option<stats::NewRun>,
@@ -123,7 +123,7 @@ pub enum Verdict {
         #[serde(rename = "rounds_needed")]
         need: usize,
     },
-    /// The numbers are not to be believed; index into the suspects.
+    /// The numbers must not be believed; index into the suspects.
     Suspect(#[serde(serialize_with = "suspect")] usize),
     /// One side has no values.
     NoData,
@@ -150,7 +150,7 @@ impl From<Decision> for Verdict {
 }
 
 impl Verdict {
-    /// Which of the kinds it is, of a metric.
+    /// Its kind, for a metric.
     pub fn kind(&self, unit: Unit, better: Better) -> Kind {
         match self {
             Verdict::Same => Kind::Same,
@@ -170,7 +170,7 @@ pub fn sibling(plan: &Plan, cell: usize, subject: usize) -> Option<usize> {
     plan.cell_of(own.experiment, &own.setting, subject)
 }
 
-/// What comparisons say about metrics, of those that are wanted.
+/// The results of the wanted comparisons and metrics.
 pub(super) fn findings(
     run: &Recorded,
     columns: &Columns,
@@ -212,7 +212,7 @@ pub(super) fn findings(
         }
     };
     let mut findings = in_parallel(&wanted, one);
-    // What only one side can have (the requests of one that is asked over an API) is no gap.
+    // Metrics that only one side can have (the requests of a subject over an API) are not gaps.
     let is_context =
         |finding: &Finding| plan.metrics(&plan.cells[finding.cell])[finding.metric].weight == Weight::Context;
     findings.retain(|finding| finding.difference.is_some() || !is_context(finding));

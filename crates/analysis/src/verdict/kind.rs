@@ -1,24 +1,24 @@
-//! The words of verdicts: one home for what a run says of its cells and what a comparison says of runs, so that
-//! a word means the same wherever it stands.
+//! The words of verdicts, in one place: what a run says about its cells and what a comparison says about runs
+//! use the same word for the same thing.
 
 use serde::Serialize;
 
 use crate::units::{Better, Unit};
 
-/// A verdict without what it is about; what changed comes first. In files it stands by its word.
+/// A verdict without its subject; changes come first. Files use its word.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::EnumIter, strum::IntoStaticStr,
 )]
 #[serde(into = "&'static str")]
 #[strum(serialize_all = "lowercase")]
 pub enum Kind {
-    /// Of a time or a rate: the slower one.
+    /// Of a time or a rate: slower.
     Slower,
-    /// Of an amount of which a person wishes for less, or for more: the worse one.
+    /// Of an amount with a better direction: worse.
     Worse,
-    /// Of a time or a rate: the faster one.
+    /// Of a time or a rate: faster.
     Faster,
-    /// The better one.
+    /// Of an amount with a better direction: better.
     Better,
     /// Of an amount that only describes: more of it.
     More,
@@ -26,17 +26,17 @@ pub enum Kind {
     Less,
     /// Any difference is smaller than what matters.
     Same,
-    /// Of two runs: it changed, and so did what shows the machine.
+    /// Between two runs: it changed, and so did the subjects that show the machine.
     #[strum(serialize = "machine changed")]
     Machine,
-    /// Of two runs: what holds in one setting does not in another.
+    /// Between two runs: settings disagree.
     Mixed,
     /// Not decided.
     Undecided,
     /// Too few rounds for any verdict.
     #[strum(serialize = "too few")]
     TooFew,
-    /// The numbers are not to be believed.
+    /// The numbers must not be believed.
     Suspect,
     /// A side has no values.
     #[strum(serialize = "no data")]
@@ -51,7 +51,7 @@ impl Kind {
         <Kind as strum::IntoEnumIterator>::iter()
     }
 
-    /// What a difference is called: by the metric's unit, and by which values a person wishes for.
+    /// What a difference is called: by the metric's unit and better direction.
     pub const fn of_difference(is_more: bool, unit: Unit, better: Better) -> Kind {
         let is_worse = match better {
             Better::Less => is_more,
@@ -67,7 +67,7 @@ impl Kind {
         }
     }
 
-    /// The same told of the other side, where that is the one to be named: the slower, the worse, the one with more.
+    /// The same as seen from the other side, to name the slower one, the worse one, or the one with more.
     pub const fn of_the_one_named(self) -> Kind {
         match self {
             Kind::Faster => Kind::Slower,

@@ -1,9 +1,8 @@
 //! From samples to verdicts, warnings and suspects: computed once, rendered everywhere. A pure
 //! function of what was recorded.
 //!
-//! What is compared, at which level and with which margin was fixed in the plan. What a verdict
-//! says is decided in `stats`; what overrides it stands in `suspect`, what qualifies it in
-//! `warning`.
+//! The plan has fixed what is compared, at which level and with which margin. `stats` decides the verdicts,
+//! `suspect` overrules them, and `warning` qualifies them.
 
 pub mod columns;
 pub mod factors;
@@ -38,7 +37,7 @@ use crate::record::Recorded;
 use crate::stats::{self, TimeSeries};
 use columns::by_cell;
 
-/// Everything that can be said about a run.
+/// The whole analysis of a run.
 #[derive(Debug, Clone)]
 pub struct Analysis {
     /// Complete rounds that count.
@@ -51,9 +50,9 @@ pub struct Analysis {
     pub findings: Vec<Finding>,
     /// By metric and setting, what twins show.
     pub noise: Vec<Noise>,
-    /// Which share of each subject's time the floor alone accounts for.
+    /// The floor's share of each subject's time.
     pub floor_shares: Vec<FloorShare>,
-    /// What settings cost more than others, where an experiment tells them so.
+    /// The prices of settings, for experiments that have them.
     pub prices: Vec<Price>,
     /// Whether prices add up to the whole.
     pub sums: Vec<Sum>,
@@ -63,17 +62,17 @@ pub struct Analysis {
     pub suspects: Vec<Suspect>,
     /// Samples far from the others of their cell, by experiment.
     pub spikes: Vec<Spikes>,
-    /// In how many cells carry-over was tested.
+    /// The number of cells in which carry-over was tested.
     pub carry_over_tested: usize,
     /// Every effect of the factorial, in every setting and decisive metric.
     pub factors: Vec<factors::FactorFinding>,
-    /// Tables of the experiments' own.
+    /// The experiments' own tables.
     pub experiment_tables: Vec<ExperimentTable>,
     /// How narrow the comparisons with the baseline are.
     pub precision: Option<precision::Reached>,
 }
 
-/// How the values of one metric in one cell are spread, and how they came one after the other.
+/// The distribution of a metric's values in a cell, and their course over time.
 #[derive(Debug, Clone)]
 pub struct Shape {
     /// The quartiles.
@@ -84,15 +83,15 @@ pub struct Shape {
     pub time_series: TimeSeries,
 }
 
-/// As many as make a curve of a distribution look smooth.
+/// Enough for a smooth curve of a distribution.
 pub const MOST_STEPS: usize = 101;
 /// As many as a page shows side by side.
 pub const MOST_POINTS: usize = 200;
 
-/// More rounds than anybody will run.
+/// More rounds than anyone will run.
 pub const HOPELESS: usize = 5000;
 
-/// Says everything that can be said about a run.
+/// Analyses a run.
 pub fn analyse(run: &Recorded) -> Analysis {
     let mut view = View::of(run, |_, _| true);
     let suspects = own::suspects(&view);
@@ -106,7 +105,7 @@ pub fn analyse(run: &Recorded) -> Analysis {
     factors::overrule(&suspects, &mut effects);
     let spikes = spikes::all(run, &view.columns);
     let (warnings, carry_over_tested) = warning::all(run, &view.columns, &view.cells, &spikes);
-    // What experiments show beside their findings rests on rounds, or on whole samples, and blocks have neither.
+    // Experiments' own tables rest on rounds or on whole samples; blocks have neither.
     let experiment_tables = if run.is_in_blocks() { Vec::new() } else { own::tables(&view) };
     let sums = own::sums(&view);
     let View { columns, cells, findings, noise, prices, .. } = view;

@@ -1,8 +1,7 @@
-//! How far apart are subjects that are the same? Twins show it, and no difference is believed that does not rise
-//! above it.
+//! How far apart are subjects that are the same? Twins show it, and a difference below that is not believed.
 //!
-//! The one place where that is decided: the summary in words, the causes, places, predictions and every table ask
-//! here. Deliberately absent: whether twins differ so much that the control has moved, which is a suspect.
+//! This is decided only here: the summary in words, the causes, places, predictions and every table ask this
+//! module. Deliberately absent: whether twins differ so much that the control has moved, which is a suspect.
 
 use super::{CellSummary, Columns, Finding, Verdict};
 use crate::plan::{Layer, Plan, Relation};
@@ -20,7 +19,7 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// Whether it is of the metric and setting of a finding, and of one of these layers.
+    /// Whether it is for the metric and setting of a finding, and for one of these layers.
     pub(super) fn is_beside(&self, plan: &Plan, finding: &Finding, layers: &[Layer]) -> bool {
         self.metric == finding.metric
             && plan.cells[self.cell].is_beside(&plan.cells[finding.cell])
@@ -30,10 +29,10 @@ impl Noise {
 
 /// What all twins show.
 ///
-/// Their interval is one at 95 %, not at the level that the verdicts share. The floor describes the machine and
-/// decides nothing by itself: whatever rises above it has its verdict at the level of its experiment besides. At that level
-/// the interval of few rounds is their whole range, so that one disturbed round would be the floor, and each
-/// subject that is added to a run would raise it.
+/// Their interval is at 95 %, not at the level that the verdicts share. The floor describes the machine and
+/// decides nothing alone: a difference above it still needs its verdict at the level of its experiment. At
+/// that level, the interval of few rounds is their whole range, so one disturbed round would set the floor,
+/// and each subject added to a run would raise it.
 pub(super) fn of_twins(
     plan: &Plan,
     columns: &Columns,
@@ -54,12 +53,12 @@ pub(super) fn of_twins(
     findings.iter().filter(are_twins).filter_map(floor).collect()
 }
 
-/// The noise floor of the two layers of a finding, the larger of the two, where a difference that was decided
-/// does not rise above it. What twins themselves show is not held against it.
+/// The noise floor of the two layers of a finding, the larger of the two, if a difference was decided that
+/// does not exceed it. Twins' own findings are exempt.
 ///
-/// The interval of a difference says how it varies from round to round. It says nothing of what a label does in
-/// every round alike, and that is what twins are for: as far as they can tell, the same subject under two labels
-/// may differ by as much as their interval reaches.
+/// The interval of a difference shows how it varies from round to round. It does not show what a label does
+/// in every round alike. Twins do: as far as they can tell, the same subject under two labels may differ by
+/// as much as their interval reaches.
 pub(super) fn above(plan: &Plan, noise: &[Noise], finding: &Finding) -> Option<f64> {
     let is_difference = matches!(finding.verdict, Verdict::More | Verdict::Less);
     if !is_difference || plan.comparisons[finding.comparison].relation == Relation::Twin {

@@ -1,5 +1,5 @@
-//! What a question makes of its samples beside what is made of all: tables of its own, what cannot be true of its
-//! metrics, sums of its prices. One list; a question that has nothing of its own is not in it.
+//! What an experiment adds to the common results: tables, rules for what cannot be true of its metrics, sums
+//! of its prices. One list; an experiment that adds nothing is not on it.
 
 use super::price::Sum;
 use super::suspect::{self, Suspect};
@@ -7,10 +7,10 @@ use super::table::ExperimentTable;
 use super::view::View;
 use crate::experiment::{command, cpu, primitives, service, start, syscall, throttle};
 
-/// What a question makes tables by.
+/// Makes the tables of an experiment.
 type Tables = fn(&View<'_>) -> Vec<ExperimentTable>;
 
-/// The tables of each question that has some.
+/// The tables of each experiment that has any.
 static TABLES: [(&str, Tables); 7] = [
     ("start", |view| command::tables::cold(view, "start", "returned").into_iter().collect()),
     (primitives::NAME, primitives::tables::all),
@@ -21,7 +21,7 @@ static TABLES: [(&str, Tables); 7] = [
     (cpu::NAME, cpu::tables::experiment_tables),
 ];
 
-/// What cannot be true of the metrics of one question, and what of none.
+/// The rules for suspects of single experiments.
 static SUSPECTS: [fn(&View<'_>) -> Vec<Suspect>; 12] = [
     start::suspects::shorter_than_a_bare_start,
     start::suspects::longer_than_the_whole,
@@ -44,12 +44,12 @@ pub(super) fn tables(view: &View<'_>) -> Vec<ExperimentTable> {
     names.iter().filter_map(own).flatten().collect()
 }
 
-/// What is suspect, by the rules of single questions and by those that hold for all.
+/// All suspects, by the rules of single experiments and the common ones.
 pub(super) fn suspects(view: &View<'_>) -> Vec<Suspect> {
     SUSPECTS.iter().flat_map(|rule| rule(view)).collect()
 }
 
-/// What prices come to together, where a question says which belong together.
+/// The sums of prices, for experiments that say which belong together.
 pub(super) fn sums(view: &View<'_>) -> Vec<Sum> {
     primitives::sums::sums(view)
 }

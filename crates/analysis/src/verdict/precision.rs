@@ -1,8 +1,7 @@
-//! How narrow are the intervals of the comparisons with the baseline, and how many rounds would make
-//! them as narrow as was asked for? The precision of a comparison is half the width of the interval of
-//! its paired difference, at the level of its experiment, as a share of the longer of the two
-//! medians; that of a run is the widest of its decisive comparisons with the baseline. Twins do not
-//! count: they are controls.
+//! How narrow are the intervals of the comparisons with the baseline, and how many rounds would make them as
+//! narrow as asked for? The precision of a comparison is half the width of the interval of its paired
+//! difference, at the level of its experiment, as a share of the longer of the two medians. The precision of
+//! a run is that of its widest decisive comparison with the baseline. Twins do not count: they are controls.
 
 use super::{Columns, Finding};
 use crate::experiment::Weight;
@@ -19,9 +18,9 @@ pub struct Reached {
     pub finding: usize,
 }
 
-/// How many looks a run in stages has.
+/// The number of looks of a run in stages.
 const LOOKS: usize = 3;
-/// A run has stages from this many times the rounds on that verdicts need.
+/// A run has stages if it needs this many times the rounds that verdicts need, or more.
 const STAGED: usize = 4;
 
 /// One decisive comparison with the baseline: the two cells and the metric.
@@ -41,19 +40,19 @@ fn asked(plan: &Plan) -> Vec<Asked> {
     asked.flat_map(decisive).collect()
 }
 
-/// What differences are a share of.
+/// The value that differences are a share of.
 fn longer_median(pairs: &Pairs) -> f64 {
     pairs.subject.median().abs().max(pairs.baseline.median().abs())
 }
 
-/// The precision of a comparison, infinite where it has no interval; none where no round has both values.
+/// The precision of a comparison, infinite if it has no interval; none if no round has both values.
 fn share(plan: &Plan, columns: &Columns, (cell, against, metric): Asked) -> Option<f64> {
     let pairs = Pairs::align(columns.get(against, metric), columns.get(cell, metric))?;
     let interval = pairs.difference(plan.alpha(plan.cells[cell].experiment)).interval;
     Some(interval.map_or(f64::INFINITY, |interval| interval.half_width() / longer_median(&pairs)))
 }
 
-/// The precision of a run; none where no comparison with the baseline has an interval.
+/// The precision of a run; none if no comparison with the baseline has an interval.
 pub(super) fn reached(plan: &Plan, columns: &Columns, findings: &[Finding]) -> Option<Reached> {
     let share = |asked: Asked| {
         let fits = |one: &Finding| (one.cell, one.against, one.metric) == asked;
@@ -65,7 +64,7 @@ pub(super) fn reached(plan: &Plan, columns: &Columns, findings: &[Finding]) -> O
     shares.reduce(|widest, one| if one.share > widest.share { one } else { widest })
 }
 
-/// Whether the complete rounds of a run reach the precision that was asked for in every comparison that has values.
+/// Whether the complete rounds reach the precision asked for in every comparison that has values.
 pub fn is_reached(run: &Recorded) -> bool {
     let columns = Columns::of(run);
     let shares: Vec<f64> =
@@ -74,16 +73,16 @@ pub fn is_reached(run: &Recorded) -> bool {
     !shares.is_empty() && shares.iter().all(|share| *share <= wanted)
 }
 
-/// Fixes the rounds of a plan for a precision by what its pilot foretells, not more than `most`. Where they are many
-/// times what verdicts need, so that a pilot on a disturbed machine may have cost a long run, they come in stages: after
-/// a quarter and a half of them the run looks whether the precision is reached.
+/// Sets the rounds of a plan for a precision, from what its pilot predicts, at most `most`. If they are many
+/// times what verdicts need, a pilot on a disturbed machine may have asked for too long a run, so the run has
+/// stages: after a quarter and a half of the rounds it checks whether the precision is reached.
 pub fn fix_rounds(plan: &mut Plan, pilot: &Recorded, asked_for: f64, most: usize) {
     let (rounds, precision) = forecast(plan, pilot, asked_for, most);
     (plan.rounds, plan.precision) = (rounds, Some(precision));
     if rounds < STAGED * plan.rounds_for_verdicts() {
         return;
     }
-    // The level knows how many looks there are, and the rounds follow from the level.
+    // The level depends on the number of looks, and the rounds depend on the level.
     plan.looks = vec![rounds; LOOKS];
     let (rounds, precision) = forecast(plan, pilot, asked_for, most);
     let first = rounds.div_ceil(4).max(plan.rounds_for_verdicts());
@@ -91,8 +90,8 @@ pub fn fix_rounds(plan: &mut Plan, pilot: &Recorded, asked_for: f64, most: usize
         (rounds, Some(precision), vec![first, rounds.div_ceil(2), rounds]);
 }
 
-/// The rounds that a run needs for a precision, as its pilot foretells it: the fewest that leave room for verdicts
-/// with which each comparison keeps the precision in four runs of five, but not more than `most`.
+/// The rounds that a run needs for a precision, as its pilot predicts: the fewest that allow verdicts and
+/// with which each comparison reaches the precision in four runs of five, but at most `most`.
 fn forecast(plan: &Plan, pilot: &Recorded, asked_for: f64, most: usize) -> (usize, Precision) {
     let columns = Columns::of(pilot);
     let spread = |&(cell, against, metric): &Asked| {
@@ -119,7 +118,7 @@ fn forecast(plan: &Plan, pilot: &Recorded, asked_for: f64, most: usize) -> (usiz
     (rounds, precision)
 }
 
-/// The precision that the widest comparison keeps.
+/// The precision of the widest comparison.
 fn widest(spreads: &[(Vec<Spread>, Alpha)], rounds: usize) -> Option<f64> {
     spreads
         .iter()

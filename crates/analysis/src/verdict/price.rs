@@ -1,8 +1,6 @@
-//! Prices: what one setting costs more than the setting that it is told in difference of, round by round
-//! and in the same subject. Context with an interval at 95 %; nothing is decided, and nothing is cut off
-//! at zero. What cannot be a price is suspect, at a level that all prices of an
-//! experiment share.
-
+//! Prices: what one setting costs compared with its reference setting, round by round and within the same
+//! subject. They are context with a 95 % interval: nothing is decided, and nothing is cut off at zero. What
+//! cannot be a price is suspect, at a level that all prices of an experiment share.
 use serde::Serialize;
 
 use super::columns::Columns;
@@ -18,7 +16,7 @@ pub const JUDGED: usize = 0;
 pub struct Price {
     /// The cell.
     pub cell: usize,
-    /// What it is told in difference of; none where its value itself is the price.
+    /// The reference cell; none if the value itself is the price.
     pub reference: Option<usize>,
     /// Index into the experiment's metrics.
     pub metric: usize,
@@ -35,12 +33,12 @@ impl Price {
     }
 }
 
-/// Whether the whole interval of an estimate lies below zero.
+/// Whether the whole interval of an estimate is below zero.
 pub fn below_zero(estimate: &Estimate) -> bool {
     estimate.interval.is_some_and(|interval| interval.high < 0.0)
 }
 
-/// Do the rungs make the whole?
+/// Whether the pieces add up to the whole.
 #[derive(Debug, Clone, Serialize)]
 pub struct Sum {
     /// The experiment's name.
@@ -50,24 +48,25 @@ pub struct Sum {
     pub label: String,
     /// What ran before.
     pub prestate: &'static str,
-    /// The pieces of one launch, or the prices of all rungs from the first launch to the last, added up, medians all of them.
+    /// The sum of the medians of the pieces of one launch, or of the prices of all rungs from the first
+    /// launch to the last.
     pub rungs: f64,
-    /// The launch that has all of them as it was measured.
+    /// The measured launch that has all of them.
     #[serde(rename = "last_rung")]
     pub last: Estimate,
-    /// The same launch as another experiment measured it, less the probe's own work, as the rungs are.
+    /// The same launch as measured by another experiment, less the probe's own work, as for the rungs.
     #[serde(rename = "measured_whole")]
     pub whole: Option<Estimate>,
 }
 
-/// The cell of the same subject that a cell is told in difference of.
+/// The reference cell of the same subject.
 fn reference(plan: &Plan, cell: usize) -> Option<usize> {
     let own = &plan.cells[cell];
     let setting = (own.asks().reference)(&own.setting)?;
     plan.cell_of(own.experiment, &setting, own.subject)
 }
 
-/// All prices of a run: of the experiments that tell settings in difference of others.
+/// All prices of a run, for the experiments with reference settings.
 pub(super) fn all(run: &Recorded, columns: &Columns) -> Vec<Price> {
     let plan = &run.plan;
     let references: Vec<_> = (0..plan.cells.len()).map(|cell| reference(plan, cell)).collect();
@@ -93,7 +92,7 @@ pub(super) fn all(run: &Recorded, columns: &Columns) -> Vec<Price> {
     prices
 }
 
-/// What a cell costs in each round that has it, if any has.
+/// What a cell costs in each round that has values; none if no round has.
 fn difference(columns: &Columns, cell: usize, reference: Option<usize>, metric: usize) -> Option<Sample> {
     let Some(reference) = reference else { return columns.sample(cell, metric) };
     Some(Pairs::align(columns.get(reference, metric), columns.get(cell, metric))?.differences)

@@ -1,6 +1,7 @@
-//! What must be known of a run by itself before its values stand beside those of another: why a cell has none, what
-//! must not be believed, and what became of the run. The same as a whole analysis says of it, without the
-//! comparisons within the run, which no other run asks for: reading two runs of a million samples takes longer.
+//! What must be known about a single run before its values are compared with another run's: why a cell has no
+//! values, what must not be believed, and what happened to the run. The same as in a whole analysis, but
+//! without the comparisons within the run, which take too long for runs of a million samples and are not
+//! needed.
 
 use super::columns::CellSummary;
 use super::suspect::Suspect;
@@ -11,12 +12,12 @@ use crate::experiment::{Metric, Weight};
 use crate::plan::{Comparison, Relation};
 use crate::record::Recorded;
 
-/// What of a run by itself bears on what is said of it beside others.
+/// The quality of one run, as far as it matters for a comparison with others.
 #[derive(Debug, Clone)]
 pub struct Quality {
     /// By cell.
     pub cells: Vec<CellSummary>,
-    /// What became of the run and its record.
+    /// What happened to the run and its record.
     pub warnings: Vec<Warning>,
     /// What must not be believed.
     pub suspects: Vec<Suspect>,
@@ -24,7 +25,8 @@ pub struct Quality {
 
 /// The quality of a run, by the rules of [`super::analyse`].
 pub fn quality(run: &Recorded) -> Quality {
-    // Rules ask who is faster than the baseline, and whether a twin differs; both only where something is decided.
+    // The rules ask what is faster than the baseline and whether a twin differs, both only for metrics with
+    // verdicts.
     let is_asked = |comparison: &Comparison, metric: &Metric| {
         matches!(comparison.relation, Relation::Baseline | Relation::Twin) && metric.weight == Weight::Verdict
     };

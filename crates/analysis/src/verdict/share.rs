@@ -1,9 +1,9 @@
-//! Which share of a launch the kernel alone would have taken: by the floor that does most nearly what the runtime has the
-//! kernel do.
+//! The kernel's share of a launch: the time of the floor that comes closest to what the runtime asks of the
+//! kernel.
 //!
-//! Runtimes come into their cgroups by a write to `cgroup.procs` in both versions, as the calls of runc 1.1 and crun 1.8
-//! and youki's source show; but crun from 1.7 on is born in its cgroup where there is version 2 alone and it makes the
-//! cgroup itself, as it does from a bundle.
+//! Runtimes enter their cgroups by writing to `cgroup.procs` in both versions, as the system calls of runc
+//! 1.1 and crun 1.8 and youki's source show. But crun from 1.7 starts in its cgroup if there is only version
+//! 2 and it creates the cgroup itself, as it does for a bundle.
 
 use std::cmp::Reverse;
 
@@ -15,21 +15,21 @@ use crate::record::Recorded;
 use crate::stats::{Estimate, Pairs};
 use crate::subject::Spec;
 
-/// How much of a subject's `returned` a floor alone would take.
+/// The part of a subject's `returned` that the floor alone needs.
 #[derive(Debug, Clone)]
 pub struct FloorShare {
     /// The subject's cell.
     pub cell: usize,
     /// The floor, as a subject of the plan.
     pub floor: usize,
-    /// The keys in which it is not like the subject.
+    /// The keys in which it differs from what the subject does.
     pub unlike: Vec<&'static str>,
     /// Median of the paired ratios floor ÷ subject.
     pub share: Estimate,
 }
 
-/// Shares are told of the first metric, the one that people wait for, where it is about launches: that
-/// arithmetic takes as long on the floor explains nothing.
+/// Shares are for the first metric, which users wait for, and only for launches: that arithmetic takes as
+/// long on the floor explains nothing.
 pub(super) fn floor_shares(run: &Recorded, columns: &Columns) -> Vec<FloorShare> {
     let plan = &run.plan;
     let is_floor = |subject: &usize| {
@@ -49,7 +49,8 @@ pub(super) fn floor_shares(run: &Recorded, columns: &Columns) -> Vec<FloorShare>
             Some((unlike(run, cell, &plan.subjects[*floor].spec), *floor, beside))
         };
         let (unlike, floor, beside) = floors.iter().filter_map(of).min_by_key(|(unlike, floor, _)| {
-            // Which way it goes weighs milliseconds, an overlay tenths of one; anything else is no such floor.
+            // The way into the cgroup weighs milliseconds, an overlay tenths of one; with any other key it is
+            // not such a floor.
             let weight = unlike.iter().map(|key| match *key {
                 "overlay" => 1,
                 "cgroup" => 2,
@@ -63,7 +64,7 @@ pub(super) fn floor_shares(run: &Recorded, columns: &Columns) -> Vec<FloorShare>
     (0..plan.cells.len()).filter_map(share).collect()
 }
 
-/// The keys in which a floor does not have the kernel do what a cell's subject has it do.
+/// The keys in which a floor makes the kernel do something else than a cell's subject does.
 fn unlike(run: &Recorded, cell: usize, floor: &Spec) -> Vec<&'static str> {
     let entry = run.plan.entry(cell);
     let way = floor.get("cgroup").unwrap_or("own");
@@ -74,7 +75,7 @@ fn unlike(run: &Recorded, cell: usize, floor: &Spec) -> Vec<&'static str> {
     all.into_iter().filter(|(_, is_so)| *is_so).map(|(key, _)| key).collect()
 }
 
-/// The values of the floor's key that are what a subject does with cgroups here.
+/// The values of the floor's key that match how a subject enters cgroups on this machine.
 fn ways(run: &Recorded, entry: &Entry) -> &'static [&'static str] {
     let is_second = run.environment.machine.get("cgroup_mode").is_some_and(|mode| mode == "v2");
     match is_second && entry.layer == Layer::Runtime && entry.spec.name == "crun" {
@@ -84,7 +85,7 @@ fn ways(run: &Recorded, entry: &Entry) -> &'static [&'static str] {
     }
 }
 
-/// Whether it had one, as far as that was read back; runtimes from a bundle take a directory as it is.
+/// Whether its root was an overlay, if that was read back; runtimes use the directory of a bundle as it is.
 fn has_overlay(run: &Recorded, cell: usize) -> bool {
     let read_back = run.facts(cell, "root").flatten().next();
     read_back.map_or(run.plan.entry(cell).layer != Layer::Runtime, |root| root == "overlay")

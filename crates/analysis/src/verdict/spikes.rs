@@ -1,8 +1,8 @@
-//! Samples far from the others of their cell: when each was taken, what ran before it, and what the machine did in its
-//! round that it did not do in the rounds of the cell's ordinary samples.
+//! Samples far from the others of their cell: when each was taken, what ran before it, and what the machine
+//! did in its round but not in the rounds of the cell's ordinary samples.
 //!
-//! Described, not tested: which values are far, and what counts as another reading of the machine, are rules fixed here.
-//! Readings are of whole rounds, since that is how often they are taken.
+//! Described, not tested: fixed rules say which values are far and which readings of the machine differ.
+//! Readings are of whole rounds, because they are taken once a round.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::stats::{self, Sample};
 use crate::text::clean;
 use crate::units::Unit;
 
-/// With fewer values none is far from the others.
+/// With fewer values, none counts as far from the others.
 const FEWEST: usize = 8;
 
 /// The samples of an experiment that are far from the others.
@@ -28,7 +28,7 @@ pub struct Spikes {
     pub experiment: &'static str,
     /// Each of them, the farthest first.
     pub samples: Vec<Spike>,
-    /// What was so in their rounds, and in those of the ordinary samples of the same cells.
+    /// The circumstances in their rounds, and in those of the ordinary samples of the same cells.
     pub circumstances: Vec<Circumstance>,
 }
 
@@ -44,9 +44,9 @@ pub struct Spike {
     pub setting: String,
     /// Its round, from 1, warm-ups not counted.
     pub round: usize,
-    /// Its place in the order of the round, from 1; none where samples are in no rounds.
+    /// Its place in the order of the round, from 1; none if samples are not in rounds.
     pub position: Option<usize>,
-    /// The subject and setting that ran just before it in the round; none where nothing did.
+    /// The subject and setting that ran just before it in the round; none if it was first.
     pub predecessor: Option<String>,
     /// Its values that are far from the others, the most important metric first; at least one.
     pub values: Vec<Far>,
@@ -70,26 +70,26 @@ pub struct Far {
     pub median: f64,
 }
 
-/// Something that was so with samples far from the others, and with ordinary ones.
+/// Something that was the case with samples far from the others, and with ordinary ones.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Circumstance {
-    /// What it is.
+    /// Its name.
     pub what: String,
     /// The base unit of both numbers.
     pub unit: Unit,
-    /// With those far from the others: the reading or its median, or a share of them.
+    /// For those far from the others: the reading or its median, or a share of them.
     pub far: f64,
-    /// The same with ordinary samples.
+    /// The same for ordinary samples.
     pub ordinary: f64,
 }
 
-/// Something that is read of the machine in each round.
+/// Something that is read from the machine in each round.
 struct Reading {
     name: &'static str,
     unit: Unit,
-    /// What it differs by at least.
+    /// The smallest difference that counts.
     least: f64,
-    /// It, where it is known.
+    /// Its value, if known.
     of: fn(&RoundContext) -> Option<f64>,
 }
 
@@ -121,7 +121,7 @@ static READINGS: [Reading; 7] = [
 /// A sample: its cell, and the index of its round among the complete ones.
 type Place = (usize, usize);
 
-/// A run with its complete rounds that count, each with its index and what the machine was like.
+/// A run with its complete rounds that count, each with its index and the state of the machine.
 struct Rounds<'a> {
     run: &'a Recorded,
     complete: Vec<(usize, &'a RoundContext)>,
@@ -151,7 +151,7 @@ pub(super) fn all(run: &Recorded, columns: &Columns) -> Vec<Spikes> {
 }
 
 impl Spike {
-    /// How many medians it is away from the median, in the metric in which that is most.
+    /// How many medians it is away from the median, in the metric in which it is farthest.
     fn reach(&self) -> f64 {
         self.values.iter().map(|one| (one.value / one.median - 1.0).abs()).fold(0.0, f64::max)
     }
@@ -203,12 +203,12 @@ impl Rounds<'_> {
         }
     }
 
-    /// A reading in the rounds of some samples; none where it is not known.
+    /// A reading in the rounds of some samples; none if unknown.
     fn read(&self, reading: &Reading, of: &[Place]) -> Option<Sample> {
         Sample::new(of.iter().filter_map(|(_, at)| (reading.of)(self.complete[*at].1)))
     }
 
-    /// What was so with the samples that are far from the others, and with the others.
+    /// The circumstances of the samples far from the others, and of the others.
     fn circumstances(&self, far: &[Place], ordinary: &[Place]) -> Vec<Circumstance> {
         let readings = READINGS.iter().filter_map(|reading| {
             let [far, others] = [far, ordinary].map(|of| Some(self.read(reading, of)?.median()));

@@ -1,5 +1,5 @@
-//! What must not be believed, whatever its interval says. Each rule names the evidence and the
-//! likely mechanism, and overrules the verdicts that rest on it.
+//! What must not be believed, whatever its interval. Each rule names the evidence and the likely mechanism,
+//! and overrules the verdicts that rest on it.
 
 use super::finding::{Finding, Verdict};
 use super::noise::Noise;
@@ -12,21 +12,21 @@ use crate::record::{IMPORT_RULES, IssueFacts, Recorded};
 pub struct Suspect {
     /// The name of the rule.
     pub rule: &'static str,
-    /// The cells whose numbers are in issue.
+    /// The cells whose numbers are suspect.
     pub cells: Vec<usize>,
-    /// Index into the experiment's metrics; none where all are in issue.
+    /// Index into the experiment's metrics; none if all are suspect.
     pub metric: Option<usize>,
-    /// Differences up to this size are in doubt, larger ones stand; none where no size helps. In
-    /// the unit of the metric.
+    /// Differences up to this size are suspect, larger ones are not; none if all are. In the unit of the
+    /// metric.
     pub up_to: Option<f64>,
     /// What was seen.
     pub evidence: String,
-    /// What probably made it so; empty where it is not known.
+    /// What probably caused it; empty if unknown.
     pub mechanism: String,
 }
 
 impl Suspect {
-    /// One metric of a cell is suspect, however large a difference is.
+    /// One metric of a cell is suspect, whatever the size of a difference.
     pub fn of(rule: &'static str, at: (usize, usize), evidence: String, mechanism: &str) -> Suspect {
         let ((cell, metric), mechanism) = (at, mechanism.to_owned());
         Suspect { rule, cells: vec![cell], metric: Some(metric), up_to: None, evidence, mechanism }
@@ -43,14 +43,14 @@ impl Suspect {
         view.all().filter_map(one).collect()
     }
 
-    /// Whether a difference of this size in a metric of any of these cells rests on the numbers in issue.
+    /// Whether a difference of this size in a metric of any of these cells rests on suspect numbers.
     pub(crate) fn concerns(&self, cells: &[usize], metric: usize, size: f64) -> bool {
         cells.iter().any(|cell| self.cells.contains(cell))
             && self.metric.is_none_or(|own| own == metric)
             && self.up_to.is_none_or(|reach| size <= reach)
     }
 
-    /// Overrules the findings that rest on the numbers in issue.
+    /// Overrules the findings that rest on suspect numbers.
     pub(super) fn overrule(&self, index: usize, findings: &mut [Finding]) {
         for finding in findings {
             let size = finding.difference.map_or(0.0, |difference| difference.value.abs());
@@ -62,7 +62,7 @@ impl Suspect {
     }
 }
 
-/// What was suspect in a file while it was imported. Only rules of this program count.
+/// What was suspect in a file when it was imported. Only this program's rules count.
 pub(super) fn of_the_import(view: &View<'_>) -> Vec<Suspect> {
     let plan = view.plan();
     let issues = view.run.environment.origin.iter().flat_map(|origin| &origin.issues);
@@ -78,24 +78,24 @@ pub(super) fn of_the_import(view: &View<'_>) -> Vec<Suspect> {
     issues.filter_map(suspect).collect()
 }
 
-/// Time does not run backwards and CPU is not given back. A difference of two launches goes below zero by
-/// noise; there the whole interval of the median must lie below.
+/// Time does not run backwards, and CPU time is not given back. Noise can make the difference of two launches
+/// negative; there the whole interval of the median must be below zero.
 pub(super) fn negative(view: &View<'_>) -> Vec<Suspect> {
-    let mechanism = "a clock that was set, or a difference of two readings of which one is not what it seems";
+    let mechanism = "a clock was set, or a difference is computed from a wrong reading";
     Suspect::each(view, "negative", mechanism, |cell, metric| {
         let values = view.cells[cell].metrics[metric].as_ref()?;
         let known = view.metric(cell, metric);
         let differences = view.cell(cell).asks().differences;
         let (seen, reach) = match differences.contains(&known.name) {
             true => ("has a median of at most", values.median.interval?.high),
-            false => ("reaches", values.range.0),
+            false => ("is as low as", values.range.0),
         };
         (reach < 0.0)
             .then(|| format!("{} {seen} {}", view.named(cell, metric), known.unit.format_signed(reach)))
     })
 }
 
-/// A container is a process with more to do: beyond the noise it cannot be faster than one.
+/// A container is a process with more to do: it cannot be faster than one by more than the noise.
 pub(super) fn faster_than_bare(view: &View<'_>) -> Vec<Suspect> {
     let suspect = |finding: &Finding| {
         let relation = &view.plan().comparisons[finding.comparison].relation;
@@ -111,7 +111,7 @@ pub(super) fn faster_than_bare(view: &View<'_>) -> Vec<Suspect> {
         }
         let less = finding.about.unit.format_signed(difference);
         let mechanism = unlike(view.run, finding.cell, finding.against);
-        let unknown = if mechanism.is_empty() { "; nothing recorded of the two sides says why" } else { "" };
+        let unknown = if mechanism.is_empty() { "; nothing recorded about the two sides explains it" } else { "" };
         let named = view.named(finding.cell, finding.metric);
         let evidence = format!("{named} is {less} from a bare process{unknown}");
         Some(Suspect::of("faster than bare", (finding.cell, finding.metric), evidence, mechanism))
@@ -119,7 +119,7 @@ pub(super) fn faster_than_bare(view: &View<'_>) -> Vec<Suspect> {
     view.findings.iter().filter_map(suspect).collect()
 }
 
-/// In what two cells differ that can make one of them faster, as far as that was looked at; nothing where it is alike.
+/// A known way in which two cells differ that can make one of them faster; empty if there is none.
 fn unlike(run: &Recorded, cell: usize, against: usize) -> &'static str {
     let facts = [
         ("program_sha256", "the two sides executed different files"),
@@ -129,7 +129,7 @@ fn unlike(run: &Recorded, cell: usize, against: usize) -> &'static str {
     facts.iter().find(|(name, _)| differs(name)).map_or("", |(_, told)| told)
 }
 
-/// A subject differs from itself: the instrument, not the subject, made the difference.
+/// A subject differs from itself: the instrument made the difference, not the subject.
 pub(super) fn control_moved(view: &View<'_>) -> Vec<Suspect> {
     let suspect = |finding: &Finding| {
         let is_control = view.plan().comparisons[finding.comparison].relation == Relation::Twin;
@@ -141,10 +141,10 @@ pub(super) fn control_moved(view: &View<'_>) -> Vec<Suspect> {
         let by = finding.about.unit.format_signed(difference.value);
         let evidence = format!("{named} differs by {by} from the same subject under its own label");
         let mechanism =
-            "the order within rounds, or state that one label's launches leave and the other's find";
+            "the order within rounds, or state that one label's launches leave behind and the other's find";
         Some(Suspect {
             cells: vec![finding.cell, finding.against],
-            // What the control did may have happened to others too, but not more than that.
+            // Other subjects may be affected too, but not by more than that.
             up_to: Some(difference.interval.map_or(difference.value.abs(), |all| all.farthest_end())),
             ..Suspect::of("control moved", (finding.cell, finding.metric), evidence, mechanism)
         })
@@ -154,7 +154,7 @@ pub(super) fn control_moved(view: &View<'_>) -> Vec<Suspect> {
 
 /// Two measurements never agree to the nanosecond in every round.
 pub(super) fn copies(view: &View<'_>) -> Vec<Suspect> {
-    /// Fewer equal values could be chance on a coarse clock.
+    /// A smaller number of equal values could be chance on a coarse clock.
     const FEWEST: usize = 5;
     let mut found = Vec::new();
     for first in 0..view.cells.len() {

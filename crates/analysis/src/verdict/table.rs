@@ -1,5 +1,5 @@
-//! Tables that belong to one experiment: what it wants to show beside the findings that all have. Plain
-//! data, computed once and rendered everywhere.
+//! Tables that belong to one experiment, in addition to the findings that all have. Plain data, computed once
+//! and rendered everywhere.
 
 use serde::{Serialize, Serializer};
 
@@ -22,9 +22,9 @@ pub struct ExperimentTable {
     pub rows: Vec<Vec<Item>>,
     /// What a reader must know to read it, in sentences.
     pub notes: Vec<String>,
-    /// What it comes to, in a sentence or two, for whoever sees only the end of the report.
+    /// Its result in a sentence or two, for readers who see only the end of the report.
     pub summary: Vec<String>,
-    /// Those of them that are decided.
+    /// The sentences of the summary that are decided.
     #[serde(skip)]
     pub decided: Vec<String>,
 }
@@ -47,7 +47,7 @@ impl ExperimentTable {
 pub struct Column {
     /// Its name.
     pub name: String,
-    /// The base unit of its values; none where it holds texts.
+    /// The base unit of its values; none if it holds texts.
     pub unit: Option<Unit>,
 }
 

@@ -1,4 +1,4 @@
-//! A run with what follows from it so far, as rules look at it that find suspects and make an experiment's own tables.
+//! A run with its results so far, for the rules that find suspects and the tables of experiments.
 
 use super::columns::{by_cell, summary};
 use super::price::JUDGED;
@@ -7,7 +7,7 @@ use crate::experiment::Metric;
 use crate::plan::{Cell, Comparison, Layer, Plan};
 use crate::record::Recorded;
 
-/// What a rule may look at.
+/// What a rule can look at.
 pub struct View<'a> {
     /// What was recorded.
     pub run: &'a Recorded,
@@ -15,16 +15,16 @@ pub struct View<'a> {
     pub columns: Columns,
     /// The cells, in the order of the plan.
     pub cells: Vec<CellSummary>,
-    /// What the comparisons came to; for tables, overruled where it is suspect.
+    /// The results of comparisons; for tables, overruled where they are suspect.
     pub findings: Vec<Finding>,
     /// What twins show.
     pub noise: Vec<Noise>,
-    /// What settings cost more than their references.
+    /// What settings cost compared with their references.
     pub prices: Vec<Price>,
 }
 
 impl<'a> View<'a> {
-    /// What follows from a run before anything is suspect, with those findings that are wanted.
+    /// The results of a run before suspects are looked for, with the wanted findings.
     pub(super) fn of(run: &'a Recorded, is_wanted: impl Fn(&Comparison, &Metric) -> bool) -> View<'a> {
         let columns = Columns::of(run);
         let cells = by_cell(run, |cell| summary(run, &columns, cell));
@@ -61,7 +61,8 @@ impl<'a> View<'a> {
         cells.filter(move |(_, cell)| cell.experiment == experiment).map(|(index, _)| index)
     }
 
-    /// Those of subjects other than the baseline, without twins, each with the baseline's cell in the same setting.
+    /// The cells of subjects other than the baseline, without twins, each with the baseline's cell in the
+    /// same setting.
     pub fn beside_baseline(&self, experiment: &'static str) -> Vec<(usize, usize)> {
         let plan = self.plan();
         let baseline = plan.baseline_of(experiment);
@@ -73,12 +74,12 @@ impl<'a> View<'a> {
         self.cells_of(experiment).filter_map(beside).collect()
     }
 
-    /// Whether a cell is of a process on the host.
+    /// Whether a cell is a process on the host.
     pub fn is_bare(&self, cell: usize) -> bool {
         self.plan().entry(cell).layer == Layer::Bare
     }
 
-    /// The place of a metric among those of a cell's experiment.
+    /// The index of a metric among those of a cell's experiment.
     pub fn metric_index(&self, cell: usize, name: &str) -> Option<usize> {
         self.plan().metrics(self.cell(cell)).iter().position(|metric| metric.name == name)
     }
@@ -98,7 +99,7 @@ impl<'a> View<'a> {
         &self.plan().entry(cell).label
     }
 
-    /// The label of what an experiment's subjects are compared with.
+    /// The label of the baseline of an experiment.
     pub fn baseline(&self, experiment: &str) -> &'a str {
         &self.plan().subjects[self.plan().baseline_of(experiment)].label
     }

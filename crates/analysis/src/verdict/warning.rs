@@ -1,4 +1,4 @@
-//! What a reader must know beside the verdicts: each warning says what was seen, and what can be done about it.
+//! What qualifies the verdicts: each warning says what was seen and what to do about it.
 
 mod programs;
 
@@ -14,17 +14,17 @@ use crate::stats;
 use crate::text::{clean, number, percent, with_interval};
 use crate::units::counted;
 
-/// Tests of a warning over all cells together keep this level.
+/// The level of the tests for a warning over all cells together.
 const LEVEL: f64 = 0.05;
-/// Tests that look at the order of rounds look at this many at most, evenly spread.
+/// The maximum number of rounds, evenly spread, for tests that look at their order.
 const MOST_LOOKED_AT: usize = 200;
 
 /// Something that qualifies the verdicts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Warning {
-    /// One word for its kind.
+    /// Its kind, in a word or two.
     pub kind: &'static str,
-    /// The experiment concerned; none where the run as a whole is.
+    /// The experiment concerned; none if it is the whole run.
     pub experiment: Option<&'static str>,
     /// The labels of the subjects concerned.
     pub labels: Vec<String>,
@@ -39,14 +39,14 @@ impl Warning {
         Warning { kind, experiment: None, labels: Vec::new(), seen: clean(seen.as_ref()), remedy }
     }
 
-    /// The same of a cell.
+    /// The same about a cell.
     fn about(self, plan: &Plan, cell: usize) -> Warning {
         let labels = vec![clean(&plan.entry(cell).label)];
         Warning { experiment: Some(plan.cells[cell].experiment), labels, ..self }
     }
 }
 
-/// All warnings of a run, and in how many cells carry-over was tested.
+/// All warnings of a run, and the number of cells in which carry-over was tested.
 pub(super) fn all(
     run: &Recorded,
     columns: &Columns,
@@ -62,51 +62,51 @@ pub(super) fn all(
     let tested = by_cell.iter().filter(|(_, tested)| *tested).count();
     warnings.extend(by_cell.into_iter().flat_map(|(warnings, _)| warnings));
     warnings.extend(run.environment.no_cpu_accounting.as_ref().map(|why| {
-        let seen = format!("CPU time of whole launches is not known: {why}");
+        let seen = format!("CPU time of whole launches is unknown: {why}");
         Warning::of_run("no cpu accounting", seen, "`dunnage doctor` says what accounting needs")
     }));
     (warnings, tested)
 }
 
-/// Whose samples they are, where they are not our own.
+/// For a run that dunnage did not measure: where it comes from.
 fn imported(run: &Recorded) -> Option<Warning> {
     let origin = run.environment.origin.as_ref()?;
     let order = match origin.order {
         Order::Rounds => "",
         Order::Blocks => {
-            "samples stand in blocks, not in rounds: none is paired with another, and no verdict is given; "
+            "its samples are in blocks, not in rounds, so they are not paired and get no verdict; "
         }
     };
     Some(Warning::of_run(
         "imported",
         format!("dunnage did not measure this: {order}{}", origin.notes.join("; ")),
-        "`dunnage run` measures in shuffled rounds, with the treatment read back from inside",
+        "measure with `dunnage run` for shuffled rounds and a treatment read back from inside",
     ))
 }
 
-/// What became of the run, and of its record.
+/// What happened to the run and to its record.
 pub(super) fn of_the_record(run: &Recorded) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let (have, planned) = (run.complete_rounds(), run.plan.rounds);
     if have < planned {
         let seen = format!("the run ended after {have} of {}", counted(planned, "round"));
-        warnings.push(Warning::of_run("unfinished", seen, "`dunnage resume` takes the rest"));
+        warnings.push(Warning::of_run("unfinished", seen, "`dunnage resume` measures the rest"));
     }
     if run.resumed {
         let seen =
-            "the run was interrupted and continued later, on a machine that may have changed meanwhile";
-        let remedy = "compare within rounds only, or run again in one piece";
+            "the run was interrupted and resumed later, on a machine that may have changed meanwhile";
+            let remedy = "compare only within rounds, or run again without interruption";
         warnings.push(Warning::of_run("resumed", seen, remedy));
     }
     if run.damaged > 0 || run.cut {
         let lines = counted(run.damaged, "line");
         let seen = match (run.damaged, run.cut) {
-            (0, _) => "the last line of the samples was cut".to_owned(),
+            (0, _) => "the last line of the samples is truncated".to_owned(),
             (_, false) => format!("{lines} of the samples could not be read"),
-            (_, true) => format!("{lines} of the samples could not be read, and the last was cut"),
+            (_, true) => format!("{lines} of the samples could not be read, and the last is truncated"),
         };
         let remedy = match have < planned {
-            true => "everything else was read; `dunnage resume` takes the rounds that are missing",
+            true => "everything else was read; `dunnage resume` measures the missing rounds",
             false => "everything else was read, and no round is missing",
         };
         warnings.push(Warning::of_run("damaged", seen, remedy));
@@ -115,19 +115,19 @@ pub(super) fn of_the_record(run: &Recorded) -> Vec<Warning> {
     let disturbed: Vec<_> = counted_rounds.filter_map(|context| context.disturbed.as_ref()).collect();
     if let Some(first) = disturbed.first() {
         let rounds = counted(disturbed.len(), "round");
-        let seen = format!("the machine did other things in {rounds}, first: {first}");
+        let seen = format!("the machine was busy with other things in {rounds}, first: {first}");
         let remedy =
-            "these rounds are kept and marked; run again when the machine is idle if much is undecided";
+            "these rounds are kept and marked; if much is undecided, run again while the machine is idle";
         warnings.push(Warning::of_run("disturbed", seen, remedy));
         let share = run.environment.machine.get("cpu_share");
         if share.is_some_and(|share| share != "own")
             && run.plan.subjects.iter().any(|one| one.layer == Layer::Bare)
         {
-            let seen = "`bare` has no share of the CPUs of its own, as containers have, so what the machine did slows it down otherwise";
+            let seen = "`bare` has no CPU share of its own, as containers have, so other load slows it down differently";
             warnings.push(Warning::of_run("cpu share", seen, "see `cpu-share` in `dunnage doctor`"));
         }
     }
-    // Why there is no CPU time at all is told once, with the environment.
+    // If there is no CPU time at all, that has a warning of its own.
     let told = run.environment.no_cpu_accounting.as_ref();
     let missing = run.missing.iter().filter(|(_, why)| Some(why) != told && why != SHARED_CGROUP);
     warnings.extend(missing.map(|(name, why)| {
@@ -167,12 +167,12 @@ fn volatile_roots(run: &Recorded) -> Option<Warning> {
     let labels = distinct(own.map(|(cell, _)| clean(&run.plan.subjects[cell.subject].label)));
     let all = labels.join(", ");
     let seen =
-        format!("the root of {all} is mounted volatile: whatever is synced there, nothing reaches the disk");
-    let remedy = "starting is not concerned; do not compare writing there with a disk";
+        format!("the root of {all} is mounted volatile: nothing that is synced there reaches the disk");
+    let remedy = "starts are not affected; do not compare writes there with writes to a disk";
     (!labels.is_empty()).then(|| Warning { labels, ..Warning::of_run("volatile root", seen, remedy) })
 }
 
-/// What the values of a cell's first metric show about the way they came about.
+/// What the values of a cell's first metric show about how they came about.
 fn of_values(
     run: &Recorded,
     columns: &Columns,
@@ -203,7 +203,7 @@ fn of_values(
         warn(
             "drift",
             format!("{what} {direction} by {share} from the first round to the last ({p})"),
-            "differences within a round hardly suffer; for absolute values let the machine settle and run again",
+            "differences within a round are hardly affected; for absolute values, let the machine settle and run again",
         );
     }
     if let Some(modes) = stats::bimodal(&sample, resolution)
@@ -215,7 +215,7 @@ fn of_values(
             format!(
                 "{what} is bimodal: {few} values around {one} and {many} around {other}; the median describes neither"
             ),
-            "look at the single values (`--format csv`) for what sets them apart",
+            "look for what separates them in the single values (`--format csv`)",
         );
     }
     let of_cell = spikes.iter().flat_map(|all| &all.samples).filter(|one| one.cell == cell);
@@ -233,7 +233,7 @@ fn of_values(
             format!(
                 "{what} has {severe} far from the others, the largest {largest} against a median of {median}{then}"
             ),
-            "they are kept and hardly move a median; the list of such values says of each what ran before it and what the machine did",
+            "they are kept and hardly move a median; the list of such values says what ran before each and what the machine did",
         );
     }
     let counted_rounds = run.contexts.iter().skip(run.plan.warmups).enumerate();
@@ -243,7 +243,7 @@ fn of_values(
         .iter()
         .filter_map(|&round| {
             let before = run.series[cell].predecessors[complete[round]]?;
-            // By what they are, not by every key: with few rounds, fine groups can show nothing.
+            // By subject, not by every key: with few rounds, fine groups show nothing.
             Some((run.plan.entry(before).spec.name.as_str(), columns.get(cell, 0)[round]?))
         })
         .collect();
@@ -257,10 +257,10 @@ fn of_values(
         warn(
             "carry-over",
             format!("{what} differs by {deviation} right after {} ({p})", group.predecessor),
-            "read the setting that rules out what ran before (prestate), or leave that subject out of the run",
+            "look at the setting that fixes what ran before (prestate), or leave that subject out of the run",
         );
     }
-    // Where not even the strongest pattern would be found, nothing was tested.
+    // If not even the strongest pattern could be found, nothing was tested.
     (warnings, carried.is_some_and(|carried| carried.smallest_p() < level))
 }
 

@@ -1,23 +1,23 @@
-//! What a person wrote of a command: words as a shell would split them, but for everything that a shell
-//! would do beyond; variables, mounts, and names in braces that stand for swept values.
+//! A command as the user wrote it: words as a shell would split them, without any of a shell's expansions;
+//! variables, mounts, and names in braces that stand for swept values.
 
 use std::path::{Path, PathBuf};
 
 use crate::subject::{Access, Mount};
 
-/// The words of a text: separated by blanks, held together by quotes, a backslash taking the meaning from
-/// the next character; what follows a `#` at the beginning of a word is a comment. Nothing is expanded.
+/// The words of a text: separated by blanks, grouped by quotes, a backslash escaping the next character; a
+/// `#` at the beginning of a word starts a comment. Nothing is expanded.
 pub fn split(text: &str) -> Result<Vec<String>, String> {
     let words = shlex::split(text).ok_or("a quote is not closed, or nothing follows the last backslash")?;
     match words.iter().any(|word| word.contains('\0')) {
-        true => Err("a word holds a zero byte".to_owned()),
+        true => Err("a word contains a zero byte".to_owned()),
         false => Ok(words),
     }
 }
 
 /// A text that splits into these words.
 pub fn join(words: &[String]) -> String {
-    // As people write them: what a shell takes for itself only at the beginning of a line needs no quotes.
+    // As people write them: characters that are special only at the beginning of a line need no quotes.
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
     let quoted = |word: &String| match !word.is_empty() && word.chars().all(plain) {
         true => word.clone(),
@@ -63,7 +63,7 @@ pub fn swept(text: &str) -> Result<Vec<(String, String)>, String> {
     }
 }
 
-/// The text with `{NAME}` replaced by its value, for every name. What a value holds is left as it is.
+/// The text with `{NAME}` replaced by its value, for every name. Values are not expanded again.
 pub fn filled_in(text: &str, values: &[(String, String)]) -> String {
     let (mut filled, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once('{') {

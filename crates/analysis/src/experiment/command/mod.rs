@@ -1,10 +1,10 @@
-//! How long does your command take in each subject? Any command in any image: started in a container of its
-//! own, or in one that runs already.
+//! How long does your command take in each subject? Any command in any image: started in its own container,
+//! or in one that is already running.
 //!
 //! A sample is three launches of the subject, one right after the other: an untimed one that finds the
-//! program and sums it up, so that differing files are seen; one that starts nothing, which is what the
-//! start costs; and one that runs the command. So what a subject takes more than another splits into its
-//! start, measured in the same rounds, and a rest.
+//! program and hashes it, so that differing files are noticed; one that starts nothing, which is the cost of
+//! the start; and one that runs the command. So the extra time of a subject splits into its start, measured
+//! in the same rounds, and a rest.
 
 pub mod line;
 pub mod ready;
@@ -21,64 +21,64 @@ use ready::Ready;
 
 /// Its name.
 pub const NAME: &str = "command";
-/// What a command is taken to last before it was tried.
+/// The assumed time of a command before a trial.
 pub(super) const UNKNOWN: Nanos = Nanos::from_millis(1000);
 
-/// Why nothing says what a subject's cgroup was charged with: by design on `bare`, so nothing to warn of.
+/// Why the charges to a subject's cgroup are unknown: by design on `bare`, so not worth a warning.
 pub const SHARED_CGROUP: &str = "the subject shares its cgroup with other processes, as `bare` does";
 
-/// Ways of a command's output, the usual one first.
+/// Where a command's output goes, the default first.
 pub const OUTPUTS: [&str; 2] = ["through", "discard"];
 
 static METRICS: [Metric; 10] = [
     Metric::span("returned", "spawn", "returned").meaning(
-        "the launch as seen from outside, from right before the system call that starts it until its \
-         end was reported: start, command, and whatever teardown is waited for; holds the probe's own \
-         work (some tenths of a millisecond), which `start` holds too",
+        "the whole launch as seen from outside, from right before the system call that starts it until its \
+         end is reported: start, command, and any teardown that is waited for; includes the probe's own \
+         work (some tenths of a millisecond), as `start` does",
     ),
     Metric::named("command", nanos, "command").meaning(
-        "inside, from right before the probe forks until the command is reaped: its own start as a \
-         process among it, the container's not",
+        "inside, from right before the probe forks until the command is reaped: includes the command's own \
+         start as a process, not the container's start",
     ),
     Metric::named("user", nanos, "user").context().meaning(
         "CPU time in user mode of the command and of the children that it waited for, from `wait4`; the \
-         kernel splits an exact sum by its ticks, so `cpu` is exact where this is not",
+         kernel splits an exact sum by its ticks, so `cpu` is exact and this is not",
     ),
     Metric::named("system", nanos, "system").context().meaning("the same in the kernel"),
     Metric::by("cpu", |sample| Some(nanos(sample, "user")? + nanos(sample, "system")?)).context().meaning(
-        "CPU time of the command and of the children that it waited for: `user` and `system` together, \
-         which the scheduler counts in nanoseconds and the kernel cuts to microseconds",
+        "CPU time of the command and of the children that it waited for: `user` plus `system`, which the \
+         scheduler counts in nanoseconds and the kernel truncates to microseconds",
     ),
     Metric::by("peak_memory", |sample| Some(sample.counter("charged_memory")? as f64))
         .of(Unit::Bytes, Margin::fixed(65536.0, 0.03))
         .context()
         .meaning(
-            "the most memory that the container's own cgroup was charged with at any one time until the command \
-             ended: all its processes together, what the kernel keeps for them, and the page cache of files \
-             that they read or wrote first; the runtime's part inside and the probe are in it, and with `exec` \
-             what came before; none where the cgroup is not the container's own, as on `bare`",
+            "the peak memory charged to the container's own cgroup until the command ended: all its processes together, \
+             the kernel's memory for them, and the page cache of files that they were the first to read or write; includes \
+             the probe and the runtime's part inside, and with `exec` what came before; none if the cgroup is not the \
+             container's own, as on `bare`",
         ),
     Metric::by("largest_process", |sample| Some(largest_process(sample)? as f64))
         .of(Unit::Bytes, Margin::fixed(65536.0, 0.03))
         .context()
         .meaning(
-            "the largest resident set of any one process of the command, from `wait4`; not their sum, and \
-             none where it is not above what a child of the probe has before it executes anything",
+            "the largest resident set of any one process of the command, from `wait4`, not their sum; none if it \
+             does not exceed that of a child of the probe before it executes anything",
         ),
     Metric::named("start", nanos, "start").context().meaning(
-        "a launch of the same subject right before, by the same means, in which the probe starts \
+        "a launch of the same subject right before, in the same way, in which the probe starts \
          nothing",
     ),
     Metric::by("beyond_start", |sample| Some(sample.seconds("spawn", "returned")? - nanos(sample, "start")?))
         .context()
-        .meaning("`returned` less `start`: what is there only because of the command"),
+        .meaning("`returned` less `start`: the part that is there only because of the command"),
     Metric::by("output", |sample| Some(sample.counter("output")? as f64))
         .of(Unit::Bytes, Margin::fixed(65536.0, 0.03))
         .context()
-        .meaning("what came out of the command's standard output at our end"),
+        .meaning("bytes of the command's standard output that reached dunnage"),
 ];
 
-/// The largest resident set, in bytes, where it is above what a child of the probe begins with.
+/// The largest resident set, in bytes, if it exceeds that of a new child of the probe.
 pub fn largest_process(sample: &Sample) -> Option<i64> {
     let own = sample.counter("own_memory")?;
     sample.counter("most_memory").filter(|most| *most > own)
@@ -89,22 +89,22 @@ pub fn largest_process(sample: &Sample) -> Option<i64> {
 pub struct Wanted {
     /// The program and its arguments.
     pub words: Vec<String>,
-    /// Where it starts; empty for the image's own directory.
+    /// Its working directory; empty for the image's own.
     pub directory: String,
     /// Its variables, `NAME=VALUE`.
     pub variables: Vec<String>,
-    /// What is bound inside.
+    /// Mounts of the host inside.
     pub mounts: Vec<Mount>,
-    /// Which way its output goes: `through` or `discard`.
+    /// Where its output goes: `through` or `discard`.
     pub output: &'static str,
-    /// When it is ready, where it is a service and that is asked.
+    /// When it is ready, if it is a service.
     pub ready: Option<Ready>,
-    /// Whether its files are to come from the disk.
+    /// Whether its files should come from the disk.
     pub cold: bool,
 }
 
 impl Wanted {
-    /// Why not, where it cannot be asked for.
+    /// Reads it, or says why it cannot be measured.
     pub fn of(setting: &Setting) -> Result<Wanted, String> {
         let words_of = |key| line::split(setting.get(key).unwrap_or_default());
         let swept = line::swept(setting.get("sweep").unwrap_or_default())?;
@@ -113,9 +113,9 @@ impl Wanted {
             Some(_) => vec!["/bin/sh".to_owned(), "-c".to_owned(), text],
             None => line::split(&text)?,
         };
-        // Without a name nothing would be started, and measured all the same.
+        // Without a name nothing would be started, yet measured.
         if words.first().is_none_or(String::is_empty) {
-            return Err("no program is named".to_owned());
+            return Err("the command is empty".to_owned());
         }
         let mounts = words_of("mount")?.iter().map(|one| line::mount(one)).collect::<Result<_, _>>();
         Ok(Wanted {
@@ -133,40 +133,40 @@ impl Wanted {
 pub(super) const CMD: SettingKey = SettingKey::of("cmd", &[])
     .or(|text| match line::split(text) {
         Ok(words) if words.first().is_none_or(String::is_empty) => {
-            Err("a command that is not empty".to_owned())
+            Err("a non-empty command".to_owned())
         }
-        split => split.map(drop).map_err(|why| format!("a command, and in this one {why}")),
+        split => split.map(drop).map_err(|why| format!("a command, but in this one {why}")),
     })
     .meaning(
-        "the command, split into words as a shell does it (a word that begins with `#` starts a comment unless \
-         it is quoted), and executed without a shell",
+        "the command, split into words as a shell does it (an unquoted word that begins with `#` starts a comment), and \
+         executed without a shell",
     );
 pub(super) const MODE: SettingKey = SettingKey::of("mode", &["run"])
     .or(|text| fits(text == "exec", "run, exec"))
-    .meaning("`run` (default): in a container of its own; `exec`: inside one that runs already");
+    .meaning("`run` (default): in its own container; `exec`: inside one that is already running");
 const OUTPUT: SettingKey = SettingKey::of("output", &OUTPUTS).meaning(
-    "`through` (default): what the command writes goes the way that it goes for a user (engine, log, client) and is \
-     thrown away only when it has come out; `discard`: its standard output is `/dev/null` inside",
+    "`through` (default): the output takes the same way as for a user (engine, log, client) and is discarded only \
+     after that; `discard`: standard output is `/dev/null` inside",
 );
-/// What a command may be given besides.
+/// Optional conditions of a command.
 pub(super) const GIVEN: [SettingKey; 6] = [
-    SettingKey::of("shell", &["yes"]).meaning("whether `/bin/sh -c` of the image runs the command"),
+    SettingKey::of("shell", &["yes"]).meaning("run the command with the image's `/bin/sh -c`"),
     SettingKey::of("workdir", &[])
         .or(|text| fits(text.starts_with('/'), "an absolute path"))
-        .meaning("the directory inside in which the command starts; the image's own unless given"),
+        .meaning("the working directory inside; the image's own by default"),
     SettingKey::of("env", &[])
         .or(|text| line::split(text)?.iter().try_for_each(|one| line::variable(one)))
         .meaning("variables of the command, `NAME=VALUE` separated by blanks"),
     SettingKey::of("mount", &[])
         .or(|text| line::split(text)?.iter().try_for_each(|one| line::mount(one).map(drop)))
-        .meaning("places of the host bound inside, `HOST:INSIDE[:ro]` separated by blanks"),
+        .meaning("host paths to mount inside, `HOST:INSIDE[:ro]` separated by blanks"),
     SettingKey::of("sweep", &[])
         .or(|text| line::swept(text).map(drop))
-        .meaning("what stands in the command for `{NAME}`, `NAME=VALUE` separated by blanks"),
+        .meaning("values for `{NAME}` in the command, `NAME=VALUE` separated by blanks"),
     CACHE,
 ];
 
-/// What a sample takes of so many launches of nothing.
+/// The time of a sample with this many launches that run nothing.
 pub(super) fn cost(setting: &Setting, launch: Nanos, launches: i64) -> Nanos {
     let around = Nanos(launch.0 * (launches + i64::from(setting.get("mode") == Some("exec"))));
     if is_cold(setting) { around + EMPTYING + QUIET } else { around }
@@ -187,7 +187,7 @@ pub static COMMAND: Experiment = Experiment {
     },
     empty_launch: Some("start"),
     differences: &["beyond_start"],
-    // A command that is not there, or does not end well, will not be or do so in the next round.
+    // A command that is missing, or fails, will not be there or succeed in the next round.
     recovers: false,
     event: Event::Whole,
     refuses: refused,
@@ -210,7 +210,7 @@ mod tests {
         let refused = |cmd: &str, sweep: &str| {
             (COMMAND.refuses)(&setting(&[("cmd", cmd), ("mode", "run"), ("sweep", sweep)]))
         };
-        assert!(refused("{n}", "n=").unwrap().starts_with("no program is named"));
+        assert!(refused("{n}", "n=").unwrap().starts_with("the command is empty"));
         assert!(refused("echo {n}", r#""n='""#).unwrap().starts_with("a quote is not closed"));
         assert_eq!((refused("{n}", "n=true"), refused("echo {n}", "n=")), (None, None));
     }

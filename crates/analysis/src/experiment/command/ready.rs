@@ -1,26 +1,26 @@
-//! When a command that is a service counts as ready, as a person writes it.
+//! When a command that is a service counts as ready, as the user writes it.
 
 use regex_lite::Regex;
 
-/// What `--ready` says of a command that is to end by itself.
+/// The value of `--ready` for a command that ends on its own.
 pub const EXIT: &str = "exit";
 
 /// When a service is ready.
 #[derive(Debug, Clone)]
 pub enum Ready {
-    /// When a line that it writes fits.
+    /// When a line that it writes matches.
     Log(Regex),
     /// When this TCP port of its network is open.
     Port(u16),
 }
 
 impl Ready {
-    /// Why not, in the words of what fits.
+    /// Reads it, or says what would be accepted.
     pub fn of(text: &str) -> Result<Ready, String> {
         match text.split_once(' ') {
             Some(("log", pattern)) => Regex::new(pattern)
                 .map(Ready::Log)
-                .map_err(|why| format!("`log` and a regular expression, and this is none: {why}")),
+                .map_err(|why| format!("`log` and a regular expression, but this is not one: {why}")),
             Some(("port", number)) => match number.parse() {
                 Ok(port @ 1..) => Ok(Ready::Port(port)),
                 _ => Err("`port` and a number from 1 to 65535".to_owned()),
@@ -30,7 +30,7 @@ impl Ready {
     }
 }
 
-/// As `of` takes it.
+/// In the form that `of` reads.
 impl std::fmt::Display for Ready {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

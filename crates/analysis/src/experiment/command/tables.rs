@@ -1,6 +1,6 @@
-//! What each subject takes more than the baseline for the same command, split: its start, measured in the
-//! same rounds, and a rest that is named as one. Over several settings, a fixed part and one that grows with
-//! the command.
+//! The extra time of each subject for the same command, compared with the baseline and split into its start,
+//! measured in the same rounds, and a rest that is called so. Over several settings, into a fixed part and
+//! one that grows with the command.
 
 use super::super::setting::Setting;
 use super::{NAME, OUTPUTS};
@@ -9,23 +9,22 @@ use crate::units::Unit;
 use crate::verdict::View;
 use crate::verdict::table::{Column, ExperimentTable, Item};
 
-/// The stream of the run's seed that resampling uses.
+/// The random stream for resampling.
 const STREAM: u64 = 0x636f_6d6d_616e_6400;
 
-/// The tables, each where there is something to show.
+/// The tables that have something to show.
 pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
     let own = Split {
         experiment: NAME,
         what: "for the same command",
-        rest: "that are not explained",
-        note: "`start` is what a launch of each costs that runs nothing, measured right before; the rest is what is there \
-               only with the command, and nothing here says why; `of it inside` is the part between fork and end of the \
-               command itself",
+        rest: "is unexplained",
+        note: "`start` is the cost of a launch that runs nothing, measured right before; the rest is there only with the \
+               command, and nothing here says why; `inside` is the part between fork and end of the command itself",
         parts: &[
             ("more in all", "returned"),
             ("start", "start"),
             ("unexplained rest", "beyond_start"),
-            ("of it inside", "command"),
+            ("inside", "command"),
         ],
     };
     [split(view, &own), choice(view, &WAY_OUT), cold(view, NAME, "returned"), line(view)]
@@ -34,16 +33,16 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
         .collect()
 }
 
-/// How what a subject takes more than the baseline splits.
+/// How the extra time of a subject splits.
 pub(in crate::experiment) struct Split<'a> {
     pub experiment: &'static str,
-    /// Of what it is.
+    /// What is timed.
     pub what: &'static str,
-    /// What the third part is.
+    /// A verb phrase for the third part.
     pub rest: &'static str,
-    /// How the parts are told apart.
+    /// How the parts are separated.
     pub note: &'static str,
-    /// The columns with their metrics: the whole, the start, the rest, and what else is shown.
+    /// The columns with their metrics: the whole, the start, the rest, and others to show.
     pub parts: &'a [(&'static str, &'static str)],
 }
 
@@ -60,7 +59,7 @@ fn difference(view: &View<'_>, (cell, against): (usize, usize), name: &str) -> I
     }
 }
 
-/// A difference with its interval, as a sentence tells it.
+/// A difference with its interval, for a sentence.
 fn told(estimate: Estimate) -> String {
     let shown = |value| Unit::Seconds.format_signed(value);
     match estimate.interval {
@@ -71,17 +70,17 @@ fn told(estimate: Estimate) -> String {
     }
 }
 
-/// What takes more, and how much, in words: each difference with its interval.
+/// Which is slower, and by how much, each difference with its interval.
 fn compared(label: &str, against: &str, more: Estimate) -> String {
     let Some(interval) = more.interval else { return format!("{label} against {against}: {}", told(more)) };
-    let (sign, word) = if interval.high < 0.0 { (-1.0, "less") } else { (1.0, "more") };
+    let (sign, word) = if interval.high < 0.0 { (-1.0, "faster") } else { (1.0, "slower") };
     let mut ends = [interval.low * sign, interval.high * sign];
     ends.sort_by(f64::total_cmp);
     if ends[0] <= 0.0 {
         return format!("{label} cannot be told apart from {against}: {}", told(more));
     }
     let [value, low, high] = [more.value * sign, ends[0], ends[1]].map(|value| Unit::Seconds.format(value));
-    format!("{label} takes {value} [{low}, {high}] {word} than {against}")
+    format!("{label} is {value} [{low}, {high}] {word} than {against}")
 }
 
 pub(in crate::experiment) fn split(view: &View<'_>, about: &Split<'_>) -> Option<ExperimentTable> {
@@ -107,21 +106,21 @@ pub(in crate::experiment) fn split(view: &View<'_>, about: &Split<'_>) -> Option
         let label = view.label(cell);
         if all.interval.is_none() {
             return Some(format!(
-                "{label} against `{baseline}`: too few rounds with both of them ({}) to say which takes more",
+                "{label} compared with `{baseline}`: too few rounds with both of them ({}) to say which is slower",
                 all.rounds
             ));
         }
         let [start, rest] = [start, rest].map(told);
         let against = format!("`{baseline}` {}", about.what);
         Some(format!(
-            "{}; of it {start} by its start, and {rest} {}",
+            "{}; its start accounts for {start}, and {rest} {}",
             compared(label, &against, all),
             about.rest
         ))
     };
-    // Of many settings the table says enough.
+    // For many settings the table says enough.
     let summary = if shows_settings { Vec::new() } else { cells.iter().filter_map(sentence).collect() };
-    let title = format!("what each takes more than `{baseline}` {}, and why", about.what);
+    let title = format!("extra time of each compared with `{baseline}` {}, and why", about.what);
     Some(ExperimentTable {
         rows: cells.iter().map(row).collect(),
         notes: vec![
@@ -135,18 +134,18 @@ pub(in crate::experiment) fn split(view: &View<'_>, about: &Split<'_>) -> Option
     })
 }
 
-/// One value of a setting's key beside another of the same key, all else alike: what choosing it costs.
+/// Two values of a key of settings that are otherwise the same: what choosing one of them costs.
 pub(in crate::experiment) struct Choice<'a> {
     pub experiment: &'static str,
-    /// The key, the value that is asked about, and what it is compared with.
+    /// The key, the value in question, and the value to compare it with.
     pub key: (&'static str, &'static str, &'static str),
     /// The metric that is compared, in seconds.
     pub metric: &'static str,
     /// The table's name in files, its title, and the title of the column with the differences.
     pub table: (&'static str, &'static str, &'a str),
-    /// A metric in bytes that is shown beside it, of the value that is asked about.
+    /// A metric in bytes that is shown too, for the value in question.
     pub beside: Option<&'static str>,
-    /// The two values in words, where a sentence tells of each subject: "with a cold cache".
+    /// The two values in words, if there is a sentence about each subject: "with a cold cache".
     pub words: Option<(&'static str, &'static str)>,
 }
 
@@ -199,21 +198,21 @@ pub(in crate::experiment) fn choice(view: &View<'_>, about: &Choice<'_>) -> Opti
     })
 }
 
-/// What it costs that the output goes its way, where it was discarded beside that.
+/// The cost of letting the output through, if it was also discarded in the same run.
 const WAY_OUT: Choice<'static> = Choice {
     experiment: NAME,
     key: ("output", OUTPUTS[0], OUTPUTS[1]),
     metric: "returned",
     table: (
         "way-out",
-        "what it costs that the output leaves the container, instead of being discarded inside",
-        "its way out",
+        "cost of letting the output leave the container instead of discarding it inside",
+        "cost of the output",
     ),
     beside: Some("output"),
     words: None,
 };
 
-/// What it costs that nothing is in the page cache, by a metric of an experiment that has the key `cache`.
+/// The cost of an empty page cache, in a metric of an experiment that has the key `cache`.
 pub(crate) fn cold(
     view: &View<'_>,
     experiment: &'static str,
@@ -225,15 +224,15 @@ pub(crate) fn cold(
             experiment,
             key: ("cache", "cold", "warm"),
             metric,
-            table: ("cold-cache", "what it costs that nothing is in the page cache", "cold, more than warm"),
+            table: ("cold-cache", "cost of an empty page cache", "extra time when cold"),
             beside: None,
             words: Some(("with an empty page cache", "with a warm one")),
         },
     )
 }
 
-/// By round, the points of a subject: the baseline's own time of the command in a setting, and what the
-/// subject takes more in all.
+/// By round, the points of a subject: the baseline's own time of the command in a setting, and the subject's
+/// extra time in all.
 fn points(view: &View<'_>, cells: &[(usize, usize)]) -> Vec<Vec<(f64, f64)>> {
     let rounds = view.columns.get(cells[0].0, 0).len();
     let mut all = vec![Vec::new(); rounds];
@@ -249,7 +248,8 @@ fn points(view: &View<'_>, cells: &[(usize, usize)]) -> Vec<Vec<(f64, f64)>> {
     all
 }
 
-/// What two settings must share for their points to lie on one line: all but the command and what is swept in it.
+/// What two settings must share for their points to be on one line: everything but the command and its swept
+/// values.
 fn beside_the_command(setting: &Setting) -> Setting {
     Setting(setting.0.iter().filter(|(key, _)| !["cmd", "sweep"].contains(key)).copied().collect())
 }
@@ -276,7 +276,7 @@ fn line(view: &View<'_>) -> Option<ExperimentTable> {
         rows.push(named.chain([found.fixed, found.proportional].map(Item::Interval)).collect());
     }
     let baseline = view.baseline(NAME);
-    let title = format!("what each takes more than `{baseline}`, whatever the command, and with its length");
+    let title = format!("extra time of each compared with `{baseline}`: fixed, and growing with the command");
     let mut columns = vec![Column::of_texts("subject")];
     columns.extend(shows_settings.then(|| Column::of_texts("setting")));
     columns.push(Column::of_values("fixed", Unit::Seconds));
@@ -284,9 +284,9 @@ fn line(view: &View<'_>) -> Option<ExperimentTable> {
     (!rows.is_empty()).then(|| ExperimentTable {
         rows,
         notes: vec![format!(
-            "the line of least squares through the commands of a setting: what a subject takes more, over the median time \
-             that the command takes on `{baseline}`; its 95 % intervals by resampling rounds; two commands always lie on a \
-             line, more show whether there is one"
+            "a least-squares line through the commands of a setting: the extra time of a subject over the median time of the \
+             command on `{baseline}`; 95 % intervals by resampling rounds; two commands are always on a line, more show \
+             whether there is one"
         )],
         ..ExperimentTable::new(NAME, "fixed-and-proportional", title, columns)
     })

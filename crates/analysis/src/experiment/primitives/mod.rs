@@ -1,12 +1,13 @@
-//! What does the kernel charge for each piece of a container? One launch with the clock read between its pieces, launches with
-//! one piece more than another launch, and pieces done by themselves between two readings of the clock.
+//! What does the kernel charge for each piece of a container? Three kinds of measurement: one launch with the
+//! clock read between its pieces, launches with one piece more than another launch, and single pieces between
+//! two readings of the clock.
 //!
-//! Four ways to a price. *Stamps*: what lies between two readings of the clock within one launch that has all pieces, so that
-//! the pieces add up to it. *Alone*: a launch with this piece and what it cannot do without, less the
-//! same launch without it, which shows costs that fall elsewhere. *Call*: the system calls by themselves. *Ladder*, where it is
-//! asked for: a launch with all pieces up to this one, less the launch one rung
-//! below. What the kernel takes down later, in its own time, is
-//! paid by whoever comes next; so every piece is measured after quiet, and after itself.
+//! Four ways to a price. *Stamps*: the time between two readings of the clock within one launch that has all
+//! pieces, so the pieces add up to it. *Alone*: a launch with this piece and what it requires, less the same
+//! launch without the piece, which shows costs that fall elsewhere. *Call*: only the system calls. *Ladder*,
+//! on request: a launch with all pieces up to this one, less the launch one rung below. What the kernel tears
+//! down later, in its own time, is paid by whatever runs next; so every piece is measured both after quiet
+//! and after itself.
 
 pub mod sums;
 pub mod suspects;
@@ -20,15 +21,15 @@ use crate::units::Nanos;
 
 /// Its name.
 pub const NAME: &str = "primitives";
-/// A process that nothing is done to.
+/// A process without any of the pieces.
 pub const SPAWN: &str = "spawn";
-/// What no container here can do without.
+/// The minimum that every container here needs.
 pub const LEAST: &str = "least";
-/// The namespace that only those who are not root need; on no rung.
+/// The namespace that only ordinary users need; on no rung.
 const USER: &str = "user";
 
-/// Pieces that can be launched with, the piece itself, and the last of those that it cannot do
-/// without; in the order of the ladder.
+/// The pieces that a launch can have, each with the last of the pieces that it requires; in the order of the
+/// ladder.
 pub const LAUNCHED: [(&str, &str); 15] = [
     ("user", SPAWN),
     ("mount", LEAST),
@@ -47,13 +48,13 @@ pub const LAUNCHED: [(&str, &str); 15] = [
     ("seccomp", LEAST),
 ];
 
-/// The rungs above the least: what an ordinary launch has. A user namespace is among it only where
-/// nothing goes without, and then it belongs to the least.
+/// The rungs above the minimum: what an ordinary launch has. A user namespace is one of its pieces only if
+/// nothing works without, and then it belongs to the minimum.
 pub fn rungs() -> impl Iterator<Item = &'static str> {
     LAUNCHED.iter().map(|(name, _)| *name).filter(|name| *name != USER)
 }
 
-/// Pieces that are done by themselves.
+/// Pieces that are measured without a launch.
 const CALLED: [&str; 11] = [
     "cgroup_create",
     "cgroup_enter_tasks",
@@ -68,10 +69,10 @@ const CALLED: [&str; 11] = [
     "bridge_port",
 ];
 
-/// A launch with all pieces, in the floor's own way.
+/// A launch with all pieces, as the floor makes them.
 pub const WHOLE: &str = "whole";
-/// What can be launched between stamps: the whole; and other ways to make some pieces, by the values of the floor's keys that
-/// choose them, with what each is told in difference of.
+/// The launches that can be stamped: the whole, and others that make some pieces in another way (a value of
+/// one of the floor's keys), each with the one to subtract.
 pub const STAMPED: [(&str, &str); 5] =
     [(WHOLE, ""), ("procs", WHOLE), ("born", "procs"), ("fsmount", WHOLE), ("open_tree", WHOLE)];
 
@@ -94,28 +95,28 @@ static PIECES: [&str; 2 + LAUNCHED.len() + CALLED.len() + STAMPED.len()] = {
     all
 };
 
-/// The metrics before those of single pieces.
+/// The number of metrics before those of single pieces.
 const OF_ALL: usize = 4;
 
-/// The metrics of single pieces between stamps, by their place among all; the names of most are those of pieces.
+/// The metrics of single pieces between stamps, by index; most have the name of the piece.
 pub fn pieces() -> impl Iterator<Item = (usize, &'static str)> {
     METRICS.iter().enumerate().skip(OF_ALL).map(|(index, metric)| (index, metric.name))
 }
 
-/// What a stamp ends, where it is not named by it: a name is the piece, a dot, and what of it.
+/// The piece that a stamp ends, if the name does not say so: a name is the piece, a dot, and the part of it.
 fn piece_of(stamp: &str) -> &str {
     match stamp {
         "first" => "exec",
         "main" => "libc_start",
         "returned" => "exit",
-        // The probe's own work is no piece's.
+        // The probe's own work belongs to no piece.
         "ready" => "",
         other => other.split('.').next().unwrap_or_default(),
     }
 }
 
-/// What a launch spent on a piece, all stretches that end with a stamp of it together; none where the clock was not read
-/// between its pieces, or it has no such piece.
+/// A launch's time for a piece: the sum of all stretches that end with one of its stamps. None if the clock
+/// was not read between the pieces, or the launch lacks this one.
 fn piece(sample: &Sample, name: &str) -> Option<f64> {
     sample.stamp("clone")?;
     let stretch = |pair: &[(crate::outcome::Name, crate::units::Stamp)]| {
@@ -125,7 +126,7 @@ fn piece(sample: &Sample, name: &str) -> Option<f64> {
     own.reduce(|one, other| one + other).map(Nanos::seconds)
 }
 
-/// A metric of a piece, with what of it lies between stamps.
+/// A metric of a piece, with the part of it between stamps.
 const fn of_piece(name: &'static str, meaning: &'static str) -> Metric {
     Metric::named(name, piece, name).context().meaning(meaning)
 }
@@ -137,50 +138,50 @@ static METRICS: [Metric; OF_ALL + 20] = [
     })
     .context()
     .meaning(
-        "of a launch: from right before the first system call until it is reaped and its cgroups and \
-         directories are removed, less the probe's own work; of a call: from right before the first \
-         system call of the piece until right after its last, undoing not included",
+        "for a launch: from right before the first system call until it is reaped and its cgroups and \
+         directories are removed, less the probe's own work; for a call: from right before the piece's first \
+         system call until right after its last, without undoing it",
     ),
     Metric::span("undo", "undo", "undone").context().meaning(
-        "of a call: from right before the first system call that undoes it until right after the last; \
-         none where the end of the process undoes it",
+        "for a call: from right before the first system call that undoes it until right after the last; \
+         none if the end of the process undoes it",
     ),
     Metric::span("first_instruction", "spawn", "first").context().meaning(
-        "of a launch: from right before the first system call until the ELF entry of the probe inside",
+        "for a launch: from right before the first system call until the ELF entry of the probe inside",
     ),
     Metric::named("client_cpu", nanos, "client_cpu").context().meaning(
-        "of a launch: CPU time of the process and of this thread in launch and removal; what is missing \
-         to `time` was waiting",
+        "for a launch: CPU time of the process and of dunnage's thread, for launch and removal; the rest of \
+         `time` was waiting",
     ),
-    of_piece("clone", "between stamps: the clone, into the cgroup of version 2 where it is born there"),
-    of_piece("session", "between stamps: a session, umask, standard streams"),
+    of_piece("clone", "between stamps: `clone`, directly into the cgroup of version 2 if it is created there"),
+    of_piece("session", "between stamps: session, umask, standard streams"),
     of_piece("exec", "between stamps: from resetting signals to the ELF entry of the probe"),
     of_piece("libc_start", "between stamps: from the ELF entry of the probe to its `main`"),
     of_piece("user", "between stamps: mapping the user and the group; the clone made the namespace"),
     of_piece("pid", "between stamps: the PID namespace"),
-    of_piece("cgroup", "between stamps: making a cgroup in every hierarchy, entering them, removing them"),
-    of_piece("net", "between stamps: the network namespace, and loopback set up"),
+    of_piece("cgroup", "between stamps: creating, entering and removing a cgroup in every hierarchy"),
+    of_piece("net", "between stamps: the network namespace, and bringing up loopback"),
     of_piece("ipc", "between stamps: the IPC namespace"),
     of_piece("cgroup_ns", "between stamps: the cgroup namespace"),
     of_piece(
         "mount",
-        "between stamps: the mount namespace made and private, `pivot_root`, and taking the old root off",
+        "between stamps: the mount namespace, made private, `pivot_root`, and detaching the old root",
     ),
     of_piece(
         "overlay",
-        "between stamps: three directories, the overlay mounted and entered, the directories removed",
+        "between stamps: creating three directories, mounting and entering the overlay, removing the directories",
     ),
-    of_piece("filesystems", "between stamps: `/proc`, `/dev`, `/sys`, cgroups and what lies in them"),
-    of_piece("masked", "between stamps: the paths that are hidden"),
-    of_piece("read_only", "between stamps: the paths that are made read-only"),
+    of_piece("filesystems", "between stamps: `/proc`, `/dev`, `/sys`, cgroups and their contents"),
+    of_piece("masked", "between stamps: hiding paths"),
+    of_piece("read_only", "between stamps: making paths read-only"),
     of_piece("uts", "between stamps: the UTS namespace and the host name"),
-    of_piece("capabilities", "between stamps: dropping to fourteen"),
-    of_piece("no_new_privs", "between stamps: the flag"),
+    of_piece("capabilities", "between stamps: dropping all but fourteen"),
+    of_piece("no_new_privs", "between stamps: setting the flag"),
     of_piece("seccomp", "between stamps: loading the filter"),
     of_piece(
         "exit",
-        "between stamps: from the probe's message until its process is reaped, in which the kernel takes namespaces and mounts \
-         down",
+        "between stamps: from the probe's message until its process is reaped; the kernel tears down namespaces and mounts \
+         meanwhile",
     ),
 ];
 
@@ -191,33 +192,33 @@ pub static PRIMITIVES: Experiment = Experiment {
         .or(|value| fits(value == "ladder", "stamps, alone, call, ladder"))
         .meaning(
             "`stamps`: one launch with the clock read between its pieces; `alone`: a launch with this piece less the launch \
-             without; `call`: its system calls by themselves; `ladder`, only where it is asked for: like `alone`, on top of all \
-             pieces before it",
+             without it; `call`: only its system calls; `ladder`, only on request: like `alone`, on top of all pieces before \
+             it",
         ),
     SettingKey::of("piece", &PIECES).meaning(
-        "what is priced; `spawn` is a process that nothing is done to, `least` what no container here can \
-          do without: nothing as root (so its price is what a price of nothing looks like), else a user \
-          namespace; `whole` is a launch with all pieces, `procs`, `born`, `fsmount` and `open_tree` the same with the floor's key \
-          of that value",
+        "the piece; `spawn` is a process without any piece, `least` the minimum that every container here \
+         needs: nothing as root (so its price shows what a price of nothing looks like), otherwise a user \
+         namespace; `whole` is a launch with all pieces; `procs`, `born`, `fsmount` and `open_tree` are the same \
+         with that value of a key of the floor",
     ),
     SettingKey::of("prestate", &["idle", "primed"]).meaning(
-        "what ran just before: `idle` is at least 100 ms of quiet, `primed` one untimed run of the same \
-          piece",
+        "what ran just before: `idle` is at least 100 ms of quiet, `primed` is one untimed run of the same \
+         piece",
     ),
 ],
     has,
-    // Without quiet before each, all pieces take seconds.
+    // Without quiet before each, all pieces together take seconds.
     quick_values: |key| if key.name == "prestate" { &["primed"] } else { key.values },
     reference,
     cost: |setting, launch| {
-        // A call is a part of a launch, and most are small ones.
+        // A call is part of a launch, and most calls are small parts.
         let one = if setting.get("way") == Some("call") { Nanos(launch.0 / 4) } else { launch };
         if setting.get("prestate") == Some("primed") { one + one } else { QUIET + one }
     },
-    ..Experiment::of(NAME, "what does the kernel charge for each piece?", Need::Pieces, &METRICS)
+    ..Experiment::of(NAME, "what does the kernel charge for each piece of a container?", Need::Pieces, &METRICS)
 };
 
-/// Whether the way prices the piece.
+/// Whether this way can price the piece.
 fn has(setting: &Setting) -> bool {
     let Some((way, piece)) = setting.get("way").zip(setting.get("piece")) else { return false };
     match way {
@@ -228,7 +229,7 @@ fn has(setting: &Setting) -> bool {
     }
 }
 
-/// The launch without the piece, and the rung below.
+/// The launch without the piece, or the rung below.
 fn reference(setting: &Setting) -> Option<Setting> {
     let (way, piece, prestate) = (setting.get("way")?, setting.get("piece")?, setting.get("prestate")?);
     let (way, before) = match way {

@@ -1,4 +1,5 @@
-//! What the pieces come to together, between stamps or on the ladder, beside the launch that has all of them and an ordinary one.
+//! The sum of the pieces, between stamps or on the ladder, compared with the launch that has all of them and
+//! an ordinary launch.
 
 use super::{WHOLE, pieces};
 use crate::experiment::start::START;
@@ -7,7 +8,7 @@ use crate::text::clean;
 use crate::verdict::View;
 use crate::verdict::price::{JUDGED, Sum};
 
-/// For every launch between stamps and every ladder, whether its pieces add up.
+/// For every stamped launch and every ladder, whether its pieces add up.
 pub fn sums(view: &View<'_>) -> Vec<Sum> {
     let is_last = |cell: usize| !view.prices.iter().any(|other| other.reference == Some(cell));
     let sum = |cell: usize| {
@@ -26,7 +27,7 @@ pub fn sums(view: &View<'_>) -> Vec<Sum> {
     (0..view.cells.len()).filter_map(sum).collect()
 }
 
-/// The prices of all rungs up to this one.
+/// The sum of the prices of all rungs up to this one.
 fn climbed(view: &View<'_>, cell: usize) -> Option<f64> {
     let mut rungs = 0.0;
     let mut at = Some(cell);
@@ -38,7 +39,7 @@ fn climbed(view: &View<'_>, cell: usize) -> Option<f64> {
     Some(rungs)
 }
 
-/// An ordinary launch of the same subject as another experiment measured it, less the probe's own work.
+/// An ordinary launch of the same subject as measured by another experiment, less the probe's own work.
 fn whole(view: &View<'_>, like: usize, prestate: &str) -> Option<Estimate> {
     let fits = |cell: &usize| {
         let planned = view.cell(*cell);

@@ -1,4 +1,4 @@
-//! What cannot be a price, at a level that all prices of the experiment share.
+//! Results that cannot be a price, at a level that all prices of the experiment share.
 
 use crate::stats::{Estimate, Pairs};
 use crate::verdict::price::{JUDGED, below_zero};
@@ -6,8 +6,8 @@ use crate::verdict::{Suspect, View};
 
 /// Nothing costs less than nothing.
 pub fn negative(view: &View<'_>) -> Vec<Suspect> {
-    let mechanism = "a piece that makes others cheaper, so that the difference is not its own price; or a part of the \
-         work that was left out";
+    let mechanism = "this piece makes others cheaper, so the difference is not its own price; or part of the work was \
+         left out";
     Suspect::each(view, "negative price", mechanism, |cell, metric| {
         if is_another_way(view, cell) {
             return None;
@@ -17,14 +17,14 @@ pub fn negative(view: &View<'_>) -> Vec<Suspect> {
     })
 }
 
-/// No launch with something more is done sooner than a bare spawn, where the references end.
+/// No launch with additional pieces is shorter than a bare spawn, the last of the references.
 pub fn shorter_than_a_spawn(view: &View<'_>) -> Vec<Suspect> {
     let before = |cell: usize| view.price(cell)?.reference;
-    let mechanism = "the launch came back before its program had run, or pieces of it were left out";
+    let mechanism = "the launch returned before its program had run, or pieces of it were left out";
     Suspect::each(view, "shorter than a bare spawn", mechanism, |cell, metric| {
         let reference = before(cell).filter(|_| metric == JUDGED && !is_another_way(view, cell))?;
         let spawn = std::iter::successors(Some(reference), |cell| before(*cell)).last()?;
-        // One step from there, it is the price itself that the rule above looks at.
+        // One step from there, the price itself is checked by the rule above.
         if reference == spawn {
             return None;
         }
@@ -35,7 +35,7 @@ pub fn shorter_than_a_spawn(view: &View<'_>) -> Vec<Suspect> {
     })
 }
 
-/// Whether it is a launch with as much in it as its reference, of which either may take less.
+/// Whether it is a launch with as many pieces as its reference, so that either can be shorter.
 fn is_another_way(view: &View<'_>, cell: usize) -> bool {
     view.cell(cell).setting.get("way") == Some("stamps")
 }

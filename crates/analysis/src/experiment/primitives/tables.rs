@@ -1,5 +1,5 @@
-//! The price list: what each piece takes between two readings of the clock within one launch, what other ways to make some of
-//! them would save, and where differences of launches say something else.
+//! The price list: the time of each piece between two readings of the clock within one launch, what other
+//! ways to make some pieces would save, and where differences of launches disagree.
 
 use super::{LAUNCHED, NAME, STAMPED, WHOLE, pieces};
 use crate::distinct;
@@ -10,7 +10,7 @@ use crate::verdict::View;
 use crate::verdict::price::JUDGED;
 use crate::verdict::table::{Column, ExperimentTable, Item};
 
-/// How many of the dearest pieces are told in a sentence.
+/// How many of the most expensive pieces the sentence names.
 const DEAREST: usize = 4;
 
 /// The tables of each subject.
@@ -43,7 +43,7 @@ impl OnSubject<'_, '_> {
         &self.view.plan().subjects[self.subject].label
     }
 
-    /// The launches between whose pieces the clock was read and that gave values, by prestate.
+    /// The stamped launches that gave values, by prestate.
     fn wholes(&self) -> Vec<(&'static str, usize)> {
         let stated = ["idle", "primed"].into_iter();
         let found = stated.filter_map(|prestate| Some((prestate, self.cell("stamps", WHOLE, prestate)?)));
@@ -54,7 +54,7 @@ impl OnSubject<'_, '_> {
         Some(self.view.cells[cell].metrics[metric].as_ref()?.median)
     }
 
-    /// What each piece takes, and the launch as a whole.
+    /// The time of each piece, and of the launch as a whole.
     fn prices(&self) -> Option<ExperimentTable> {
         let wholes = self.wholes();
         let item = |estimate: Option<Estimate>| estimate.map_or(Item::Nothing("–".into()), Item::Interval);
@@ -68,11 +68,11 @@ impl OnSubject<'_, '_> {
         let rows: Vec<Vec<Item>> = pieces().chain([(JUDGED, WHOLE)]).filter_map(row).collect();
         let columns = wholes.iter().map(|(prestate, _)| Column::of_values(prestate, Unit::Seconds));
         let columns = [Column::of_texts("piece")].into_iter().chain(columns).collect();
-        let title = format!("what each piece of {} takes, by stamps within one launch", self.label());
+        let title = format!("time of each piece of {}, from stamps within one launch", self.label());
         let how = format!(
-            "Medians with their 95 % intervals. In every launch the pieces add up to the whole, which is without the probe's own \
-             work; medians need not add up exactly. `exit` is the end of the process, in which the kernel takes namespaces and \
-             mounts down: the part of each piece in it is in no row of its own. A reading of the clock takes {}.",
+            "Medians with their 95 % intervals. In every launch the pieces add up to the whole, which excludes the probe's own \
+             work; medians need not add up exactly. `exit` is the end of the process, when the kernel tears namespaces and \
+             mounts down: no piece's row includes its part of that. A reading of the clock takes {}.",
             Unit::Seconds.format(self.view.run.environment.timer.cost as f64 / 1e9)
         );
         let table = ExperimentTable {
@@ -84,7 +84,7 @@ impl OnSubject<'_, '_> {
         (!table.rows.is_empty()).then_some(table)
     }
 
-    /// The pieces that take most.
+    /// The most expensive pieces.
     fn dearest(&self, (prestate, cell): (&str, usize)) -> Option<String> {
         let mut all: Vec<(&str, Estimate)> =
             pieces().filter_map(|(metric, name)| Some((name, self.estimate(cell, metric)?))).collect();
@@ -93,15 +93,14 @@ impl OnSubject<'_, '_> {
         let told = |estimate: &Estimate| with_interval(Unit::Seconds, estimate.value, None);
         let most = all.iter().take(DEAREST).map(|(name, one)| format!("{name} {}", told(one)));
         Some(format!(
-            "{}, {prestate}: of {} the dearest pieces are {}",
+            "{}, {prestate}: of {}, the most expensive pieces are {}",
             self.label(),
             told(&whole),
             listed(most, ", ")
         ))
     }
 
-    /// Where a launch with a piece takes more or less than one without it by something else than what the piece takes between
-    /// its stamps.
+    /// The pieces for which launches with and without differ by more or less than the time between stamps.
     fn elsewhere(&self, (prestate, whole): (&str, usize)) -> Option<String> {
         let view = self.view;
         let level = view.plan().level(LAUNCHED.len());
@@ -119,14 +118,14 @@ impl OnSubject<'_, '_> {
         let all: Vec<String> = pieces().filter_map(more).collect();
         (!all.is_empty()).then(|| {
             format!(
-                "{prestate}: a launch with one of these pieces less one without it differs from the stamps by: {}. More is paid at \
-                 the end of the process or later.",
+                "{prestate}: a launch with one of these pieces, less one without, differs from its stamps by: {}. The excess is paid \
+                 at the end of the process or later.",
                 listed(all, ", ")
             )
         })
     }
 
-    /// What other ways to make some pieces take more or less.
+    /// What other ways to make some pieces cost or save.
     fn alternatives(&self) -> Option<ExperimentTable> {
         let view = self.view;
         let wholes = self.wholes();
@@ -147,12 +146,12 @@ impl OnSubject<'_, '_> {
             let columns = wholes.iter().map(|(prestate, _)| format!("{what}, {prestate}"));
             columns.map(|name| Column::of_values(&name, Unit::Seconds)).collect::<Vec<_>>()
         };
-        let texts = ["way", "less"].map(Column::of_texts);
-        let title = format!("what another way to make some pieces of {} adds", self.label());
+        let texts = ["way", "compared with"].map(Column::of_texts);
+        let title = format!("other ways to make some pieces of {}: what they add", self.label());
         let columns = texts.into_iter().chain(of("pieces")).chain(of("launch")).collect();
-        let how = "Median of the differences round by round, with its 95 % interval; below zero is saved. pieces: what lies between the \
-                   stamps of the pieces concerned. launch: the whole, with what falls elsewhere. Each way is a value of a key of the \
-                   floor: `floor:cgroup=procs`, `floor:mounts=fsmount`.";
+        let how = "Median of the differences round by round, with its 95 % interval; below zero is a saving. pieces: the time \
+                   between the stamps of the pieces concerned. launch: the whole, including costs that fall elsewhere. Each way is a \
+                   value of a key of the floor: `floor:cgroup=procs`, `floor:mounts=fsmount`.";
         let told = ALTERNATIVES.iter().map(|other| {
             let cell = wholes.first().and_then(|(prestate, _)| self.cell("stamps", other.name, prestate));
             let failed = cell.and_then(|cell| view.cells[cell].failures.first());
@@ -167,7 +166,7 @@ impl OnSubject<'_, '_> {
         (!table.rows.is_empty() && !wholes.is_empty()).then_some(table)
     }
 
-    /// What these pieces take more than in the launch that a cell is told in difference of.
+    /// How much longer these pieces take than in the reference launch of a cell.
     fn more(&self, cell: usize, concerned: &[&str]) -> Option<Estimate> {
         let view = self.view;
         let reference = view.price(cell)?.reference?;
@@ -191,7 +190,7 @@ struct Alternative {
 }
 
 impl Alternative {
-    /// The way that it is told in difference of.
+    /// The way to compare it with.
     fn against(&self) -> &'static str {
         STAMPED.iter().find(|(name, _)| *name == self.name).map_or(WHOLE, |(_, against)| against)
     }
@@ -201,21 +200,21 @@ static ALTERNATIVES: [Alternative; 4] = [
     Alternative {
         name: "procs",
         pieces: &["cgroup", "clone"],
-        what: "every cgroup is entered by a write to `cgroup.procs`, as most runtimes do",
+        what: "every cgroup is entered by writing to `cgroup.procs`, as most runtimes do",
     },
     Alternative {
         name: "born",
         pieces: &["cgroup", "clone"],
-        what: "the cgroup of version 2 by `clone3` into it (`CLONE_INTO_CGROUP`), those of version 1 as before",
+        what: "`clone3` creates the process in its cgroup of version 2 (`CLONE_INTO_CGROUP`); those of version 1 as before",
     },
     Alternative {
         name: "fsmount",
         pieces: &["mount", "overlay", "filesystems", "masked", "read_only"],
-        what: "`fsopen`, `fsmount`, `move_mount`, `open_tree` and `mount_setattr` in place of `mount`",
+        what: "`fsopen`, `fsmount`, `move_mount`, `open_tree` and `mount_setattr` instead of `mount`",
     },
     Alternative {
         name: "open_tree",
         pieces: &["mount", "overlay"],
-        what: "a mount namespace by `OPEN_TREE_NAMESPACE` in place of `unshare` and `pivot_root`",
+        what: "a mount namespace by `OPEN_TREE_NAMESPACE` instead of `unshare` and `pivot_root`",
     },
 ];

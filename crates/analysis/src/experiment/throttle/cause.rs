@@ -1,22 +1,22 @@
-//! Is the quota the cause of the waiting? It is where the same load does what the model says twice: under a quota above
-//! what it wants, with nothing throttled, and under one below that.
-//! Deliberately absent: a control without a quota, which cannot be throttled and so proves nothing.
+//! Is the quota the cause of the waiting? Yes, if the same load does what the model says twice: under a quota
+//! above its demand, with nothing throttled, and under one below its demand. Deliberately absent: a control
+//! without a quota, which cannot be throttled and so proves nothing.
 
 use super::rows::{Row, quota_in_words};
 use super::window::Measured;
 use crate::stats::quota::{Backlog, Health, Load, TOLERANCE};
 use crate::units::Unit;
 
-/// How far a latency may be from the model's, as a share of that: waking and ticks are not in the model.
+/// How far a latency may be from the model's, as a share of it: the model leaves out wake-ups and ticks.
 const NEAR: f64 = 0.1;
 
-/// What is said of the cause, and whether the model shows that it is the quota.
+/// A sentence about the cause, and whether the model confirms that it is the quota.
 pub(super) struct Told {
     pub sentence: String,
     pub is_shown: bool,
 }
 
-/// For each subject and load of which something was throttled.
+/// One for each subject and load with throttling.
 pub(super) fn told_of(rows: &[Row]) -> Vec<Told> {
     let mut names: Vec<_> = rows.iter().map(|row| &row.name).collect();
     names.dedup();
@@ -28,7 +28,7 @@ pub(super) fn told_of(rows: &[Row]) -> Vec<Told> {
     names.into_iter().filter_map(sentence).collect()
 }
 
-/// Of cells that differ in nothing but their quota.
+/// For cells that differ only in their quota.
 fn told_of_cells(cells: &[&Measured]) -> Option<Told> {
     let open = |sentence| Told { sentence, is_shown: false };
     let throttled = |cell: &&&Measured| cell.throttled_share().map(Health::of_share) > Some(Health::Clear);
@@ -37,7 +37,7 @@ fn told_of_cells(cells: &[&Measured]) -> Option<Told> {
     let seen = format!("with {}{}", quota_in_words(worst.quota), told(worst));
     let Some(control) = best(cells.iter().filter(|cell| cell.is_control())) else {
         return Some(open(format!(
-            "{seen}; no quota above the load was measured, so that the cause is not told"
+            "{seen}; the cause is unknown, since no quota above the load was measured"
         )));
     };
     let work = worst.work_share(control).map(|share| {
@@ -55,32 +55,32 @@ fn told_of_cells(cells: &[&Measured]) -> Option<Told> {
         None => Told { sentence: format!("{both}: the quota is the cause"), is_shown: true },
         Some((cell, off)) => {
             let quota = quota_in_words(cell.quota);
-            open(format!("{both}; that the quota is the cause is not told: with {quota}, {off}"))
+            open(format!("{both}; that the quota is the cause is not confirmed: with {quota}, {off}"))
         }
     })
 }
 
-/// Of the cells that do what the model says, or of all where none does, the one with the smallest quota.
+/// The smallest quota among the cells that match the model, or among all cells if none does.
 fn best<'a>(cells: impl Iterator<Item = &'a &'a Measured>) -> Option<&'a Measured> {
     let each = |cell: &Measured| cell.quota.map_or(u64::MAX, |quota| quota.each);
     cells.copied().min_by_key(|cell| (off_the_model(cell).is_some(), each(cell)))
 }
 
-/// In what a cell is not what the model says.
+/// Where a cell differs from the model.
 fn off_the_model(cell: &Measured) -> Option<String> {
     let (used, ideal) = (cell.usage_share().unwrap_or(cell.own_share()), cell.ideal_share());
     if (used / ideal - 1.0).abs() > TOLERANCE {
         let [used, ideal] = [used, ideal].map(|share| Unit::Share.format(share));
-        return Some(format!("{used} of a CPU was used, where the model says {ideal}"));
+        return Some(format!("{used} of a CPU was used, but the model says {ideal}"));
     }
     let Some((share, ideal)) = cell.throttled_share().zip(cell.ideal_throttled_share()) else {
         return Some("no period was counted".into());
     };
-    // One period more or less is where the window begins.
+    // Where the window begins can make one period of difference.
     let one = cell.throttling.map_or(0.0, |[periods, ..]| cell.windows() as f64 / periods.max(1) as f64);
     if (share - ideal).abs() > TOLERANCE.max(one) + f64::EPSILON {
         let [share, ideal] = [share, ideal].map(|share| Unit::Share.format(share));
-        return Some(format!("{share} of the periods are throttled, where the model says {ideal}"));
+        return Some(format!("{share} of the periods are throttled, but the model says {ideal}"));
     }
     let (what, seen, ideal) = match cell.ideal_growth() {
         Some(ideal) => ("each burst waits longer by", cell.growth()?, ideal),
@@ -88,10 +88,10 @@ fn off_the_model(cell: &Measured) -> Option<String> {
     };
     let far = (seen / ideal - 1.0).abs() > NEAR;
     let [seen, ideal] = [seen, ideal].map(|seconds| Unit::Seconds.format(seconds));
-    far.then(|| format!("{what} {seen}, where the model says {ideal}"))
+    far.then(|| format!("{what} {seen}, but the model says {ideal}"))
 }
 
-/// Periods, and the latency of bursts where it has an end, or how fast it was seen to grow.
+/// Periods, and the latency of bursts if it is bounded, or how fast it grew.
 fn told(cell: &Measured) -> String {
     let periods = match cell.throttling {
         Some([periods, 0, _]) => format!(" none of {periods} periods is throttled"),
@@ -107,7 +107,7 @@ fn told(cell: &Measured) -> String {
             let (more, ideal) = (shown(more), shown(ideal));
             format!(", and each burst waited {more} longer than the one before (model: {ideal})")
         }
-        // It stops by the clock, whatever was done until then.
+        // It stops by the clock, however much was done by then.
         _ if matches!(cell.demand.load, Load::Alternating { .. }) => String::new(),
         (Backlog::Grows(_), None, _) => format!(", and {} bursts are left over", cell.waiting),
         (_, _, Some(median)) => format!(", and the median burst takes {}", shown(median)),
@@ -153,7 +153,7 @@ mod tests {
     fn without_a_quota_there_is_no_control() {
         let told = of(&[without_a_quota(), measured(10)]).unwrap();
         assert!(
-            told.ends_with("no quota above the load was measured, so that the cause is not told"),
+            told.ends_with("the cause is unknown, since no quota above the load was measured"),
             "{told}"
         );
     }
@@ -171,19 +171,19 @@ mod tests {
         for (cells, off) in [
             (
                 [slow(measured(100)), measured(10)],
-                "with 1 CPU, the median burst takes 80.0 ms, where the model says 50.0 ms",
+                "with 1 CPU, the median burst takes 80.0 ms, but the model says 50.0 ms",
             ),
             (
                 [starved(measured(100)), measured(10)],
-                "with 1 CPU, 45.0 % of a CPU was used, where the model says 50.0 %",
+                "with 1 CPU, 45.0 % of a CPU was used, but the model says 50.0 %",
             ),
             (
                 [measured(100), starved(measured(10))],
-                "with 0.1 CPUs, 9.00 % of a CPU was used, where the model says 10.0 %",
+                "with 0.1 CPUs, 9.00 % of a CPU was used, but the model says 10.0 %",
             ),
         ] {
             let told = of(&cells).unwrap();
-            assert!(told.contains("the cause is not told") && told.ends_with(off), "{told}");
+            assert!(told.contains("is the cause is not confirmed") && told.ends_with(off), "{told}");
         }
     }
 }

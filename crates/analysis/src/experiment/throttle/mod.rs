@@ -1,11 +1,10 @@
-//! What does a CPU limit do to latency and throughput? A load in a container for ten seconds, without a
-//! quota and with three, read from the cgroup at both ends of the probe's own window, beside what the model
-//! of a quota (`stats::quota`) says of that load.
+//! What does a CPU limit do to latency and throughput? A load runs in a container for ten seconds, without a
+//! quota and with three. The cgroup's counters are read at both ends of the probe's own window and compared
+//! with what the model of a quota (`stats::quota`) says about that load.
 //!
-//! One round is enough, because a window holds a hundred periods of the quota, which are what replicates
-//! here. No subject is compared with another: the kernel's rule is the same for all, and what differs is
-//! which quota they were given.
-
+//! One round is enough, because a window holds a hundred periods of the quota, and these are the replicates.
+//! Subjects are not compared with each other: the kernel's rule is the same for all, and only their quotas
+//! differ.
 mod cause;
 mod rows;
 pub mod suspects;
@@ -27,11 +26,11 @@ pub use window::Measured;
 
 /// Its name.
 pub const NAME: &str = "throttle";
-/// How many bursts the probe keeps the latencies of.
+/// The maximum number of bursts whose latencies the probe keeps.
 pub const MOST_BURSTS: usize = 8192;
 
-/// What the probe's load takes beside its window: it runs ahead until a period begins, and goes on until it
-/// is let run after the window's end.
+/// The time of the probe's load outside its window: it starts early until a period begins, and continues
+/// until it is scheduled again after the window's end.
 pub const AROUND: Nanos = Nanos::from_millis(300);
 
 const fn context(name: &'static str, unit: Unit, derive: fn(&Sample) -> Option<f64>) -> Metric {
@@ -47,57 +46,57 @@ static METRICS: [Metric; 16] = [
     context("usage", Unit::Share, |sample| Measured::of(sample)?.usage_share())
         .meaning(
             "CPUs used: CPU time that the cgroup counted between the ends of the probe's window, divided by \
-             the window: a mean; none where the cgroup is not the process's own: (user + system) / window \
-             then",
+             the window, so a mean; if the cgroup is not the process's own there is none, and (user + system) / window \
+             is used",
         )
         .with(Better::Neither),
     context("window", Unit::Seconds, |sample| Some(Measured::of(sample)?.window as f64 / 1e9))
         .meaning(
-            "the probe's window, from the moment that its counters were first read to the moment that they \
-             were read again; what was asked for, or longer by as much as the probe was not let run",
+            "the probe's window, from the first reading of its counters to the second: the length asked for, plus \
+             the time that the probe was not scheduled",
         )
         .with(Better::Neither),
     context("throttled_share", Unit::Share, |sample| Measured::of(sample)?.throttled_share()).meaning(
-        "periods at whose end something waited for the budget, divided by all that were counted in the \
-         window; without a quota it does not apply",
+        "periods at whose end something waited for the budget, divided by all periods counted in the \
+         window; does not apply without a quota",
     ),
     context("throttled_per_period", Unit::Seconds, |sample| Measured::of(sample)?.throttled_per_period())
         .meaning(
-            "throttled time divided by throttled periods; counted on each CPU's queue, so that two waiting \
+            "throttled time divided by throttled periods; counted on each CPU's queue, so two waiting \
              CPUs count twice",
         ),
     context("throttled_time", Unit::Seconds, |sample| {
         Some(Measured::of(sample)?.throttling?[2] as f64 / 1e9)
     })
     .meaning(
-        "how long the cgroup's queues stood still in the window, added up over CPUs: waiting, during \
-         which others could use the CPU",
+        "how long the cgroup's queues were stopped in the window, added up over CPUs: time spent waiting, \
+         while others could use the CPU",
     ),
     context("burst_p50", Unit::Seconds, |sample| Measured::of(sample)?.latency(0.5)).meaning(
-        "median over the bursts that were done, from intended start to end; of a load that alternates, \
+        "median over the finished bursts, from intended start to end; for an alternating load, \
          from the real start",
     ),
     context("burst_p99", Unit::Seconds, |sample| Measured::of(sample)?.tail())
-        .meaning("the same, 99th percentile; none of fewer than 100 bursts"),
+        .meaning("the same, 99th percentile; none for fewer than 100 bursts"),
     context("burst_max", Unit::Seconds, |sample| Measured::of(sample)?.latency(1.0))
         .meaning("the same, the longest"),
     context("bursts_waiting", Unit::Count, |sample| {
         sample.series("latency").and(sample.counter("bursts_waiting")).map(|count| count as f64)
     })
     .meaning(
-        "bursts whose intended start had come and which were not done when the window ended; while they \
-         pile up, the latencies of those that were done only say how long the window was",
+        "bursts whose intended start had come but which were not finished when the window ended; while they \
+         pile up, the latencies of the finished ones only show how long the window was",
     ),
     context("work", Unit::Count, |sample| Some(sample.counter("turns")? as f64))
-        .meaning("work done in the window, in turns of a loop of one multiplication and one addition")
+        .meaning("work done in the window, in iterations of a loop of one multiplication and one addition")
         .with(Better::More),
     context("cpu_per_work", Unit::Seconds, |sample| {
         let turns = sample.counter("turns").filter(|turns| *turns > 0)? as f64;
         Some((nanos(sample, "user")? + nanos(sample, "system")?) / turns * 1e6)
     })
     .meaning(
-        "CPU time per million of these turns by the process's own account: what throttling itself would \
-         cost, where it cost CPU time",
+        "CPU time per million of these iterations by the process's own account: it shows whether throttling \
+         itself costs CPU time",
     ),
     context("user", Unit::Seconds, |sample| nanos(sample, "user"))
         .meaning("CPU time of the process in user mode between the ends of the window (getrusage)"),
@@ -108,7 +107,7 @@ static METRICS: [Metric; 16] = [
     })
     .meaning(
         "how far usage is from what the model says, as a share of that; by the process's own account \
-         where the cgroup has none",
+         if the cgroup has none",
     ),
     context("throttled_share_off", Unit::Share, |sample| {
         let measured = Measured::of(sample)?;
@@ -116,7 +115,7 @@ static METRICS: [Metric; 16] = [
     })
     .meaning(
         "how far the share of throttled periods is from what the model says, as a difference; none \
-         where demand and quota are within 1 % of each other",
+         if demand and quota are within 1 % of each other",
     ),
     context("burst_p99_off", Unit::Share, |sample| {
         let measured = Measured::of(sample)?;
@@ -124,31 +123,31 @@ static METRICS: [Metric; 16] = [
     })
     .meaning(
         "how far the 99th percentile of bursts is from what the model says, as a share of that; none \
-         there either, nor of fewer than 100 bursts",
+         if demand and quota are within 1 % of each other, or for fewer than 100 bursts",
     ),
 ];
 
-/// The loads of which there is one unless a person chooses.
+/// The default loads.
 pub const LOADS: [&str; 2] = ["continuous", "bursts"];
-/// The published load: it stops by the clock, and so does less when it is throttled, and is never late.
+/// The published load: it stops by the clock, so it does less when throttled, and is never late.
 const ALTERNATING: &str = "alternating";
 
 static KEYS: [SettingKey; 1] = [SettingKey::of("load", &["bursts", "continuous"]).or(a_load).meaning(
-    "`continuous`: all that it can get; `bursts`: so much CPU time, each time that a period has \
-          passed; `alternating`: all that it can get until so much time has passed on the clock, then \
-          nothing for the rest of a period",
+    "`continuous`: as much CPU time as it can get; `bursts`: a fixed amount of CPU time, once per period; \
+     `alternating`: as much as it can get until a fixed time has passed on the clock, then nothing for \
+     the rest of the period",
 )];
 
 static GUARDED: [SettingKey; 4] = [
     SettingKey::of("busy", &["50ms"])
         .or(a_duration)
-        .meaning("CPU time of a burst; of an alternating load, time on the clock"),
+        .meaning("CPU time of a burst; for an alternating load, time on the clock"),
     SettingKey::of("period", &["100ms"])
         .or(a_duration)
         .meaning("time from one intended start of a burst to the next"),
     SettingKey::of("threads", &["1"])
         .or(|value| fits(is_within(value, 1..=64), "a whole number from 1 to 64"))
-        .meaning("how many threads carry the load, each all of it"),
+        .meaning("number of threads, each of which carries the whole load"),
     SettingKey::of("seconds", &["10"])
         .or(|value| fits(is_within(value, 1..=300), "whole seconds from 1 to 300"))
         .meaning("length of the window"),
@@ -168,18 +167,18 @@ fn is_within(value: &str, range: RangeInclusive<u64>) -> bool {
     value.parse().is_ok_and(|number| range.contains(&number))
 }
 
-/// The value of a key that may be left out.
+/// The value of a key that can be left out.
 pub fn value(setting: &Setting, name: &str) -> &'static str {
     let default = || GUARDED.iter().find(|key| key.name == name).map_or("", |key| key.values[0]);
     setting.get(name).unwrap_or_else(default)
 }
 
-/// How long the load is carried.
+/// How long the load runs.
 pub fn window(setting: &Setting) -> Nanos {
     Nanos::from_millis(value(setting, "seconds").parse::<i64>().unwrap_or(0) * 1000)
 }
 
-/// The probe keeps every latency of a window.
+/// Refuses more bursts than the probe can keep the latencies of.
 fn too_many_bursts(setting: &Setting) -> Option<String> {
     if setting.get("load") == Some("continuous") {
         return None;
@@ -190,22 +189,22 @@ fn too_many_bursts(setting: &Setting) -> Option<String> {
     (bursts > most).then(|| {
         let least = window.div_ceil(most / threads).div_ceil(1000);
         format!(
-            "`seconds={}` in periods of {} on `threads={threads}` are {bursts} bursts, and the probe has room for {most}\n\n\
-             hint: choose `period={least}us` or longer, or fewer seconds or threads",
+            "`seconds={}` in periods of {} on `threads={threads}` are {bursts} bursts, but the probe has room for {most}\n\n\
+             hint: use `period={least}us` or longer, or fewer seconds or threads",
             value(setting, "seconds"),
             value(setting, "period"),
         )
     })
 }
 
-/// Without a quota there is no period, and the probe counts in those that a quota usually has.
+/// Without a quota there is no period, so the probe counts in the usual period of a quota.
 const USUAL_PERIOD: i64 = 100_000_000;
 
 /// The experiment `throttle`.
 pub static THROTTLE: Experiment = Experiment {
     concern: Some(Concern {
         job: "answers within a time, under a CPU limit",
-        remedy: "raise the limit, or do less in one burst (`dunnage advise cpu` watches a container and says how much it wants)",
+        remedy: "raise the limit, or do less in one burst (`dunnage advise cpu` watches a container and says how much it needs)",
     }),
     keys: &KEYS,
     guarded: &GUARDED,
@@ -221,7 +220,7 @@ pub static THROTTLE: Experiment = Experiment {
             unit: Unit::Seconds,
             divisor: 1e9,
             along: "intended start",
-            // Those of several threads are not told apart.
+            // With several threads, the bursts of each are not distinguished.
             every: |sample| {
                 nanos(sample, "every").filter(|every| *every > 0.0 && sample.counter("threads") == Some(1))
             },

@@ -1,4 +1,4 @@
-//! The cells of a run with what their windows hold, and how a quota is told.
+//! The cells of a run with their windows, and the words for a quota.
 
 use super::window::Measured;
 use crate::advise::Cpus;
@@ -8,7 +8,7 @@ use crate::stats::quota::Quota;
 use crate::units::Unit;
 use crate::verdict::View;
 
-/// The samples of a cell in the rounds that were completed.
+/// The samples of a cell in complete rounds.
 pub fn counted(run: &Recorded, cell: usize) -> impl Iterator<Item = &Sample> {
     let rounds = run.contexts.iter().skip(run.plan.warmups);
     run.series[cell].samples.iter().zip(rounds).filter_map(|(sample, context)| {
@@ -17,14 +17,15 @@ pub fn counted(run: &Recorded, cell: usize) -> impl Iterator<Item = &Sample> {
     })
 }
 
-/// A cell with all its samples that count, and what tells it from the others.
+/// A cell with all its samples that count, and what distinguishes it from the others.
 pub struct Row {
-    /// The subject as it was asked for, and the load.
+    /// The subject as asked for, and the load.
     pub name: [String; 2],
     pub measured: Measured,
 }
 
-/// What a cell's work is a share of: the same subject and load without a quota, else with the largest above the load.
+/// The reference for a cell's work: the same subject and load without a quota, or else with the largest above
+/// the load.
 pub fn control<'a>(rows: &'a [Row], row: &Row) -> Option<&'a Measured> {
     let first = &rows.iter().find(|one| one.name == row.name)?.measured;
     (first.quota.is_none() || first.is_control()).then_some(first)
@@ -43,7 +44,7 @@ pub fn rows(view: &View<'_>) -> Vec<Row> {
     let row = |(cell, planned): (usize, &crate::plan::Cell)| {
         let measured = counted(view.run, cell).filter_map(Measured::of).reduce(Measured::together)?;
         let entry = &plan.subjects[planned.subject];
-        // What its quota is stands beside it; so those that differ in nothing else stand together.
+        // Its quota has a column of its own; so cells that differ only in that get the same name.
         let mut spec = entry.spec.clone();
         spec.keys.retain(|(key, _)| key != "cpus" && key != "burst");
         let subject = entry.variant_of.clone().unwrap_or_else(|| match (entry.twin_of, &spec.label) {

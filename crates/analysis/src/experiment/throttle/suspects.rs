@@ -1,4 +1,4 @@
-//! What cannot be true of a window under a quota, whatever the counters say.
+//! Results that cannot be true of a window under a quota.
 
 use super::NAME;
 use super::rows::{counted, quota_in_words};
@@ -7,10 +7,10 @@ use crate::stats::quota::{self, Health};
 use crate::units::Unit;
 use crate::verdict::{Suspect, View};
 
-/// The kernel hands a budget to CPUs in pieces of this size unless told otherwise
-/// (`sched_cfs_bandwidth_slice_us`), so that a period can lend to the next.
+/// The kernel grants CPUs a budget in slices of this size by default (`sched_cfs_bandwidth_slice_us`), so one
+/// period can lend to the next.
 const SLICE: u64 = 5_000_000;
-/// The kernel's clock ticks come at least every 10 ms; what others ran since the last is not counted yet.
+/// The kernel's clock ticks at least every 10 ms; what others ran since the last tick is not counted yet.
 const TICK: f64 = 0.010;
 
 /// What cannot be true of a window under a quota.
@@ -30,30 +30,30 @@ pub fn suspects(view: &View<'_>) -> Vec<Suspect> {
     found
 }
 
-/// A rule's name, the likely mechanism, and what is seen where it fires.
+/// A rule's name, the likely mechanism, and what is seen if it fires.
 pub(super) type Rule = (&'static str, &'static str, fn(&Measured) -> Option<String>);
 
 pub(super) const RULES: [Rule; 5] = [
     (
         "more than the quota",
-        "the quota that was read is not the one in force, or the counters hold others too",
+        "the quota that was read is not the one in force, or the counters include others",
         above,
     ),
-    ("more periods than there was time", "counters of another window, or of another cgroup", too_many),
-    ("more waiting than there was time", "throttled time in another unit, or of another window", too_long),
-    ("a control was throttled", "another quota further up, or others in the same cgroup", control_throttled),
-    ("window and counters disagree", "counters of another window or of more than this process", disagree),
+    ("more periods than there was time", "the counters belong to another window or cgroup", too_many),
+    ("more waiting than there was time", "the throttled time is in another unit or from another window", too_long),
+    ("a control was throttled", "there is another quota further up, or others are in the same cgroup", control_throttled),
+    ("window and counters disagree", "the counters belong to another window, or to more than this process", disagree),
 ];
 
 fn above(measured: &Measured) -> Option<String> {
     let (usage, quota) = (measured.usage?, measured.quota?);
-    // A window that does not begin with a period touches one more than fit into it.
+    // A window that does not start with a period touches one more than fits into it.
     let periods = measured.window / quota.period + 1;
     let most =
         periods.saturating_mul(quota.each).saturating_add(quota.burst + measured.demand.queues() * SLICE);
     (usage > most).then(|| {
         let shown = |nanos: u64| Unit::Seconds.format(nanos as f64 / 1e9);
-        format!("it used {} of CPU time where the quota allows {}", shown(usage), shown(most))
+        format!("it used {} of CPU time, but the quota allows {}", shown(usage), shown(most))
     })
 }
 
@@ -67,7 +67,7 @@ fn too_many(measured: &Measured) -> Option<String> {
 
 fn too_long(measured: &Measured) -> Option<String> {
     let ([_, throttled, time], quota) = (measured.throttling?, measured.quota?);
-    // Waiting that had begun before the window is added when it ends.
+    // Waiting that began before the window is added when it ends.
     let most = (measured.demand.queues() * (throttled + 1)).saturating_mul(quota.period);
     let [shown, period] = [time, quota.period].map(|nanos| Unit::Seconds.format(nanos as f64 / 1e9));
     (time > most).then(|| format!("{shown} of waiting in {throttled} throttled periods of {period}"))
@@ -78,7 +78,7 @@ fn control_throttled(measured: &Measured) -> Option<String> {
     (Health::of_share(share) > Health::Clear).then(|| {
         let [share, wanted] = [share, measured.demand.cpus_wanted()].map(|share| Unit::Share.format(share));
         let quota = quota_in_words(measured.quota);
-        format!("{share} of its periods are throttled, though it wants {wanted} of a CPU of {quota}")
+        format!("{share} of its periods are throttled, though it needs {wanted} of a CPU of {quota}")
     })
 }
 
@@ -88,7 +88,7 @@ fn disagree(measured: &Measured) -> Option<String> {
     let margin = (own * quota::TOLERANCE).max(TICK * measured.demand.queues() as f64);
     ((cgroup - own).abs() > margin).then(|| {
         let shown = |seconds: f64| Unit::Seconds.format(seconds);
-        format!("its cgroup counted {} of CPU time, and the process itself {}", shown(cgroup), shown(own))
+        format!("its cgroup counted {} of CPU time, but the process itself {}", shown(cgroup), shown(own))
     })
 }
 
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn more_than_the_quota_and_a_slice_is_suspect() {
-        // Eleven periods touched, of 10 ms each, and what a slice can lend.
+        // Eleven periods of 10 ms each, and what a slice can lend.
         let used = |usage| Measured { usage: Some(usage), own: [usage, 0], ..measured(10) };
         assert_eq!(fired(&used(115 * MS)), [""; 0]);
         assert_eq!(fired(&used(115 * MS + 1)), ["more than the quota"]);
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(fired(&counted([13, 12, 1080 * MS])), ["more periods than there was time"]);
         assert_eq!(fired(&counted([10, 11, 900 * MS])), ["more periods than there was time"]);
         assert_eq!(fired(&counted([10, 10, 1100 * MS])), [""; 0]);
-        // Microseconds taken for nanoseconds would be seen from the other side.
+        // Microseconds taken for nanoseconds would be caught from the other side.
         assert_eq!(fired(&counted([10, 10, 1101 * MS])), ["more waiting than there was time"]);
     }
 
@@ -136,7 +136,7 @@ mod tests {
         };
         assert_eq!(fired(&throttled(9, 100)), [""; 0]);
         assert_eq!(fired(&throttled(10, 100)), ["a control was throttled"]);
-        // At the edge nothing is promised.
+        // At the edge the rule promises nothing.
         assert_eq!(fired(&throttled(10, 50)), [""; 0]);
     }
 

@@ -1,9 +1,9 @@
-//! What a CPU quota did to a load, beside what the model says it does to that load: one row a cell, a second table for
-//! the work that was done, and a third for the latency of bursts. Only rounds that were completed are shown.
+//! What a CPU quota did to a load, compared with the model: one row per cell, a second table for the work
+//! that was done, and a third for the latency of bursts. Only complete rounds are shown.
 //!
-//! A row is not compared with another subject: the reference is the model, and the replicates are the
-//! periods of the quota and the bursts. Deliberately absent: any word for waiting that would call it lost. What
-//! a throttled process could not use, others could.
+//! Subjects are not compared with each other: the reference is the model, and the replicates are the periods
+//! of the quota and the bursts. Deliberately absent: any word that calls waiting a loss. Others could use
+//! what a throttled process could not.
 
 use super::cause;
 use super::rows::{Row, control, quota_in_words, rows};
@@ -20,7 +20,7 @@ pub const TABLES: [&str; 3] = ["quota", "work", "bursts"];
 /// `CPUThrottlingHigh` for Kubernetes.
 pub const PUBLISHED_ALARMS: [f64; 2] = [0.10, 0.25];
 
-/// The tables of a run; none where nothing was measured.
+/// The tables of a run; none if nothing was measured.
 pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
     let rows = rows(view);
     if rows.is_empty() {
@@ -39,15 +39,15 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
         ("ideal", Unit::Seconds),
     ]);
     of_quotas.push(Column::of_texts("who waits"));
-    let title = "what a CPU quota does to a load, beside what the model says it does".to_owned();
+    let title = "what a CPU quota does to a load, compared with the model".to_owned();
     let of_work = [
-        Column::of_values("work a second", Unit::PerSecond),
+        Column::of_values("work per second", Unit::PerSecond),
         Column::of_values("of the control", Unit::Share),
         Column::of_texts("throttled periods"),
         Column::of_values("throttled time", Unit::Seconds),
         Column::of_values("system time", Unit::Seconds),
     ];
-    let title_of_work = "what that does to the work done, and what the kernel counted".to_owned();
+    let title_of_work = "what the quota does to the work done, and what the kernel counted".to_owned();
     let told = cause::told_of(&rows);
     let mut tables = vec![
         ExperimentTable {
@@ -60,8 +60,8 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
         ExperimentTable {
             rows: rows.iter().map(|row| work_of(&rows, row)).collect(),
             notes: vec![
-                "work: turns of a loop of one multiplication and one addition. The control is the same load without a \
-                 quota, else with the largest that is above it"
+                "work: iterations of a loop of one multiplication and one addition. The control is the same load without a \
+                 quota, or else with the largest quota above the load"
                     .to_owned(),
             ],
             ..ExperimentTable::new(super::NAME, TABLES[1], title_of_work, columns(&[]).into_iter().chain(of_work).collect())
@@ -77,7 +77,7 @@ pub fn experiment_tables(view: &View<'_>) -> Vec<ExperimentTable> {
             ("ideal", Unit::Seconds),
             ("left over", Unit::Count),
         ]);
-        let title = "what that does to the latency of bursts".to_owned();
+        let title = "what the quota does to the latency of bursts".to_owned();
         tables.push(ExperimentTable {
             rows: bursts.iter().map(|row| latencies_of(row)).collect(),
             notes: notes_on_bursts(&bursts),
@@ -138,15 +138,15 @@ fn latencies_of(row: &Row) -> Vec<Item> {
 }
 
 /// What the share of throttled periods means for latency, and how many published alarms it raises; neither
-/// where what is not in the model decides.
+/// if things outside the model decide.
 pub fn band_in_words(measured: &Measured) -> String {
     let Some(share) = measured.throttled_share() else { return "not applicable".into() };
     if measured.demand.is_at(measured.quota) {
         return "at the edge".into();
     }
     let word = match Health::of_share(share) {
-        Health::Clear if measured.is_starved() => "not told",
-        Health::Clear => "nobody",
+        Health::Clear if measured.is_starved() => "unknown",
+        Health::Clear => "no one",
         Health::TailWaits => "the slowest",
         Health::TypicalWaits => "the typical",
     };
@@ -160,9 +160,9 @@ fn notes(rows: &[Row]) -> Vec<String> {
         format!("ideal: the kernel's rule without the kernel's own work and without other load; {}", windows(rows)),
         "throttled time is counted on each CPU's queue. It is waiting, and others can use the CPU meanwhile"
             .to_owned(),
-        "who waits: below 1 % of throttled periods nobody notices; from 1 to 50 % the slowest requests wait for the \
-         next period; above, the typical request does. `!` and `!!`: published rules raise an alarm from 10 % and \
-         from 25 % on"
+        "who waits: below 1 % of throttled periods no one notices; from 1 to 50 % the slowest requests wait for the \
+         next period; above 50 % the typical request does. `!` and `!!`: published rules raise an alarm from 10 % and \
+         from 25 %"
             .to_owned(),
     ];
     if any(|measured| measured.quota.is_none()) {
@@ -172,27 +172,27 @@ fn notes(rows: &[Row]) -> Vec<String> {
         );
     }
     if any(|measured| measured.usage.is_none()) {
-        notes.push("where a process shares its cgroup with others, usage is by its own account".into());
+        notes.push("if a process shares its cgroup with others, usage is by its own account".into());
     }
     if any(|measured| measured.demand.is_at(measured.quota)) {
         notes.push(
-            "at the edge: demand and quota are within 1 % of each other, so that what is not in the model decides, \
-             and no alarm is marked"
+            "at the edge: demand and quota are within 1 % of each other, so things outside the model decide, and no alarm \
+             is marked"
                 .into(),
         );
     }
     match rows.iter().filter(|row| row.measured.is_starved()).count() {
         0 => {}
         count => notes.push(format!(
-            "in {count} of {} cells less CPU time was used than the model says without more throttling: other load \
-             had the CPUs. Where nothing was throttled then, it is not told who would wait",
+            "in {count} of {} cells, less CPU time was used than the model says without more throttling: other load \
+             had the CPUs. If nothing was throttled then, who would wait is unknown",
             rows.len()
         )),
     }
     notes
 }
 
-/// How long the windows were that were asked for, and how long they were.
+/// The length of the windows, asked for and real.
 fn windows(rows: &[Row]) -> String {
     let shown = |nanos: u64| Unit::Seconds.format(nanos as f64 / 1e9);
     let all = |of: fn(&Measured) -> u64| rows.iter().map(move |row| of(&row.measured));
@@ -200,7 +200,7 @@ fn windows(rows: &[Row]) -> String {
     let (asked, most_asked) = ends(|measured| measured.length);
     let (least, most) =
         ends(|measured| (measured.window / measured.windows()).saturating_sub(measured.length));
-    let length = if asked == most_asked { shown(asked) } else { "what was asked for".into() };
+    let length = if asked == most_asked { shown(asked) } else { "the length asked for".into() };
     let all = match ends(Measured::windows) {
         (_, 1) => "windows were".to_owned(),
         (few, many) if few == many => format!("each row has all of its {many} windows, which were"),
@@ -211,15 +211,15 @@ fn windows(rows: &[Row]) -> String {
 
 fn notes_on_bursts(rows: &[&Row]) -> Vec<String> {
     let mut notes = vec![
-        "latency: from intended start to end of the bursts that were done; of a load that alternates, from the \
-         real start. Left over: those that were due and not done at the end"
+        "latency: from intended start to end of the finished bursts; for an alternating load, from the real start. \
+         Left over: bursts that were due but not finished at the end"
             .to_owned(),
     ];
     if rows.iter().any(|row| row.measured.ideal_growth().is_some()) {
         notes.push(format!(
-            "each waits longer by: the slope of a line through the latencies of the window, of {FEWEST_FOR_A_SLOPE} \
-             bursts or more of one thread, where the quota is less than they want. Median and longest only say how \
-             long the window was then"
+            "each waits longer by: the slope of a line through the latencies of the window, for {FEWEST_FOR_A_SLOPE} \
+             bursts or more of one thread, if the quota is less than they need. Median and longest then only show how \
+             long the window was"
         ));
     }
     notes

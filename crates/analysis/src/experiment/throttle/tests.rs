@@ -1,4 +1,4 @@
-//! What a window under a quota is called, and how its bursts are told.
+//! The names of windows under a quota, and what is said about their bursts.
 
 use super::cause::told_of;
 use super::rows::{Row, control};
@@ -10,7 +10,7 @@ use crate::stats::quota::{self, Demand, Load, Quota};
 
 pub(super) const MS: u64 = 1_000_000;
 
-/// A second of bursts under a quota of so many milliseconds in each 100, as the model has it.
+/// One second of bursts under a quota of so many milliseconds in each 100, as the model has it.
 pub(super) fn measured(each: u64) -> Measured {
     measured_for(1, each)
 }
@@ -57,7 +57,7 @@ fn growth_is_of_what_was_measured() {
     assert_eq!(late(300).ideal_growth(), Some(0.4));
     let few = Measured { latencies: vec![vec![MS, 400 * MS]], ..measured(10) };
     assert_eq!((few.growth(), measured(100).growth()), (None, None));
-    // The bursts of several threads stand one thread's after another's.
+    // The bursts of several threads are listed thread by thread.
     let mut several = late(300);
     several.demand.threads = 2;
     assert_eq!(several.growth(), None);
@@ -94,7 +94,7 @@ fn a_load_that_stops_by_the_clock_is_told_by_the_work_that_it_does() {
     assert!(control(&rows[1..], &rows[1]).is_none());
 }
 
-/// A run of three rounds has three windows, and none of them is left out.
+/// A run of three rounds has three windows, and all of them count.
 #[test]
 fn windows_of_a_cell_are_told_together() {
     let slow = Measured { latencies: vec![(1..=4).map(|n| n * 500 * MS).collect()], ..measured_for(3, 10) };
@@ -114,7 +114,7 @@ fn a_tail_is_of_a_hundred_bursts() {
     assert_eq!((of(99), of(100)), (None, Some(0.001)));
 }
 
-/// What no kernel counts must neither be divided by nor be gone through event by event.
+/// Numbers that no kernel counts must neither be divided by nor be simulated event by event.
 #[test]
 fn numbers_that_cannot_be_are_no_sample() {
     let of = |changed: (&'static str, i64)| {

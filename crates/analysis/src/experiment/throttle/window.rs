@@ -1,50 +1,50 @@
-//! A window of the probe's load, understood: what the counters say of it, and what the model says of the window that
-//! was asked for.
+//! A window of the probe's load, as read from a sample: what its counters say, and what the model says about
+//! the window that was asked for.
 
 use crate::outcome::Sample;
 use crate::stats;
 use crate::stats::quota::{self, Backlog, Demand, FEWEST_FOR_A_TAIL, Ideal, Load, Quota};
 
-/// Through fewer bursts than these a line would be one through two points.
+/// With fewer bursts, a line fits anything.
 pub const FEWEST_FOR_A_SLOPE: usize = 3;
 
-/// Numbers of a file that anybody may have made: no time or count is larger than this (thirteen days of nanoseconds), no
-/// machine has more CPUs, and the model does not go through more bursts and periods.
+/// A limit for numbers from files of any origin: no time or count is larger (thirteen days of nanoseconds),
+/// no machine has more CPUs, and the model does not simulate more bursts and periods.
 pub const LARGEST: u64 = 1 << 50;
 const MOST_THREADS: u64 = 1 << 16;
 const MOST_EVENTS: u64 = 1_000_000;
 
-/// A sample of the probe's work `throttle`, understood.
+/// A sample of the probe's work `throttle`, as read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// From one end of the window to the other, in nanoseconds.
+    /// Length of the window in nanoseconds.
     pub window: u64,
-    /// CPU time by the cgroup; none where its counters are not the process's own.
+    /// CPU time by the cgroup; none if its counters are not the process's own.
     pub usage: Option<u64>,
     /// CPU time by the process's own account, in user mode and in the kernel.
     pub own: [u64; 2],
     /// The quota in force, if any.
     pub quota: Option<Quota>,
-    /// What was asked of the CPUs.
+    /// The demand on the CPUs.
     pub demand: Demand,
     /// Periods, throttled periods and throttled time in nanoseconds; none without a quota.
     pub throttling: Option<[u64; 3]>,
-    /// Of each burst that was done, in nanoseconds, window by window.
+    /// Latencies of finished bursts in nanoseconds, window by window.
     pub latencies: Vec<Vec<u64>>,
-    /// Bursts that were due and not done.
+    /// Bursts that were due but not finished.
     pub waiting: u64,
-    /// Turns of the loop that were done: the work.
+    /// Iterations of the loop: the work.
     pub turns: u64,
     /// CPU time in each period, in nanoseconds.
     pub period_cpu: Vec<u64>,
-    /// What the model says of the window that was asked for.
+    /// What the model says about the window that was asked for.
     pub ideal: Ideal,
-    /// That window.
+    /// The length of that window.
     pub length: u64,
 }
 
 impl Measured {
-    /// None where the sample is not one of this work.
+    /// None if the sample is from other work.
     pub fn of(sample: &Sample) -> Option<Measured> {
         let number = |name: &str| {
             let known = sample.counter(name).and_then(|value| u64::try_from(value).ok());
@@ -93,7 +93,7 @@ impl Measured {
         })
     }
 
-    /// Several windows of one cell as one: times, periods and bursts of all of them.
+    /// Several windows of one cell as one, with the times, periods and bursts of all.
     pub fn together(self, other: Measured) -> Measured {
         let sum = |(one, other): (u64, u64)| one.saturating_add(other);
         let both =
@@ -111,7 +111,7 @@ impl Measured {
         }
     }
 
-    /// How many windows these are.
+    /// The number of windows.
     pub fn windows(&self) -> u64 {
         self.latencies.len() as u64
     }
@@ -121,12 +121,12 @@ impl Measured {
         Some(self.usage? as f64 / self.window as f64)
     }
 
-    /// Turns of the loop a second.
+    /// Iterations of the loop per second.
     pub fn work_rate(&self) -> f64 {
         self.turns as f64 / (self.window as f64 / 1e9)
     }
 
-    /// The work done in a second as a share of that of another cell.
+    /// The work per second as a share of another cell's.
     pub fn work_share(&self, control: &Measured) -> Option<f64> {
         (self.turns > 0 && control.turns > 0).then(|| self.work_rate() / control.work_rate())
     }
@@ -136,12 +136,12 @@ impl Measured {
         (self.own[0] + self.own[1]) as f64 / self.window as f64
     }
 
-    /// What the model says.
+    /// The model's value.
     pub fn ideal_share(&self) -> f64 {
         self.ideal.usage as f64 / self.length as f64
     }
 
-    /// Throttled periods as a share of all; none without a quota, or where no period was counted.
+    /// Throttled periods as a share of all; none without a quota, or if no period was counted.
     pub fn throttled_share(&self) -> Option<f64> {
         let [periods, throttled, _] = self.throttling?;
         (periods > 0).then(|| throttled as f64 / periods as f64)
@@ -153,7 +153,7 @@ impl Measured {
         (throttled > 0).then(|| time as f64 / 1e9 / throttled as f64)
     }
 
-    /// The latencies of all bursts that were done.
+    /// The latencies of all finished bursts.
     pub fn bursts(&self) -> Vec<u64> {
         self.latencies.concat()
     }
@@ -163,14 +163,14 @@ impl Measured {
         Some(seconds(&self.bursts())?.quantile(p))
     }
 
-    /// The 99th percentile of the latency of bursts; none of so few that it would be the longest.
+    /// The 99th percentile of the latency of bursts; none if there are so few that it would be the longest.
     pub fn tail(&self) -> Option<f64> {
         self.latency(0.99).filter(|_| self.bursts().len() >= FEWEST_FOR_A_TAIL)
     }
 
-    /// How many seconds each burst waited longer than the one before, where they must pile up: the slope of the
-    /// line through those that were done, and of several windows the median. None of several threads, whose bursts are
-    /// not told apart.
+    /// How many seconds longer each burst waited than the one before, if they must pile up: the slope of the
+    /// line through the finished ones, and the median over several windows. None for several threads, whose
+    /// bursts are not distinguished.
     pub fn growth(&self) -> Option<f64> {
         let piles_up = matches!(self.ideal.backlog, Backlog::Grows(_)) && self.demand.threads == 1;
         let of_window = |latencies: &Vec<u64>| {
@@ -181,7 +181,7 @@ impl Measured {
         Some(stats::Sample::new(self.latencies.iter().filter_map(of_window))?.median())
     }
 
-    /// What the model says of that.
+    /// The model's value.
     pub fn ideal_growth(&self) -> Option<f64> {
         match self.ideal.backlog {
             Backlog::Grows(more) => Some(more),
@@ -190,29 +190,29 @@ impl Measured {
     }
 
     /// Whether less CPU time was used than the model says, without more throttling: others had the CPUs, so
-    /// that what the quota would have done is not told.
+    /// what the quota would have done is unknown.
     pub fn is_starved(&self) -> bool {
         let lacks = self.own_share() < self.ideal_share() * (1.0 - quota::TOLERANCE);
         let share = self.throttled_share().unwrap_or(0.0);
         lacks && share < self.ideal_throttled_share().unwrap_or(0.0) + quota::TOLERANCE
     }
 
-    /// What the model says of the share of throttled periods; nothing where the demand is at the quota.
+    /// The model's share of throttled periods; none if the demand is at the quota.
     pub fn ideal_throttled_share(&self) -> Option<f64> {
         self.ideal.throttled_share().filter(|_| !self.demand.is_at(self.quota))
     }
 
-    /// What it says of the waiting in each.
+    /// The model's waiting time per throttled period.
     pub fn ideal_per_period(&self) -> Option<f64> {
         self.ideal.throttled_per_period().filter(|_| !self.demand.is_at(self.quota))
     }
 
-    /// What it says of the latency of bursts.
+    /// The model's latency of bursts.
     pub fn ideal_latency(&self, p: f64) -> Option<f64> {
         Some(seconds(&self.ideal.latencies)?.quantile(p)).filter(|_| !self.demand.is_at(self.quota))
     }
 
-    /// Whether there is a quota which the load cannot meet: what would be throttled here was not throttled by it.
+    /// Whether there is a quota that the load cannot reach: whatever throttled here was something else.
     pub fn is_control(&self) -> bool {
         let Some(quota) = self.quota else { return false };
         let given = quota.each as f64 / quota.period as f64;

@@ -1,12 +1,12 @@
-//! Is the command that several subjects run one and the same file? Another build of it can differ more than
-//! any container does.
+//! Do several subjects run the same file as their command? A different build of it can differ more than any
+//! container does.
 
 use super::Warning;
 use crate::group::in_groups;
 use crate::record::Recorded;
 use crate::text::{clean, listed};
 
-/// The warnings of every setting in which subjects said which file they executed.
+/// The warnings of every setting in which subjects reported the file that they executed.
 pub(super) fn warnings(run: &Recorded) -> Vec<Warning> {
     let of = |&cell: &usize| (run.plan.cells[cell].experiment, &run.plan.cells[cell].setting);
     let groups = in_groups(0..run.plan.cells.len(), of).into_iter();
@@ -36,8 +36,8 @@ fn different(run: &Recorded, cells: &[usize]) -> Option<Warning> {
         format!("{}… by {labels}", sum.get(..12).unwrap_or(sum))
     };
     let (told, setting) = (listed(files.iter().map(told), "; "), &run.plan.cells[cells[0]].setting);
-    let seen = format!("not the same file is executed everywhere ({setting}): {told}");
-    let remedy = "differences may be those of the builds; give every subject the same image, `bare` too";
+    let seen = format!("subjects execute different files ({setting}): {told}");
+    let remedy = "differences may come from the builds; use the same image for every subject, including `bare`";
     let concerned: Vec<usize> = files.iter().flat_map(|(_, own)| own).map(|(_, cell)| *cell).collect();
     (files.len() > 1).then(|| of(run, "other program", &concerned, seen, remedy))
 }
@@ -53,6 +53,6 @@ fn of_the_host(run: &Recorded, cells: &[usize]) -> Option<Warning> {
     let setting = &run.plan.cells[cells[0]].setting;
     let seen = format!("{all} executes the host's own `{path}`, with the host's libraries ({setting})");
     let remedy =
-        "name the image for it too, as in `bare:image=REF`: then it runs from the image's unpacked root";
+        "use the image for it too, as in `bare:image=REF`, to run from the image's unpacked root";
     (cells.len() > hosts.len()).then(|| of(run, "the host's program", &hosts, seen, remedy))
 }
