@@ -1,4 +1,4 @@
-//! What was measured on what, and how, in the words that every format for people begins with.
+//! What was measured where and how: the head of every format for people.
 
 use super::model::{Order, Report};
 use super::text::{confidence, in_shell};
@@ -7,10 +7,10 @@ use crate::record::ComponentFacts;
 use crate::stats::Alpha;
 use crate::units::counted;
 
-/// How a fact reads.
+/// Formats a fact.
 type Shown = fn(&str) -> String;
 
-/// The facts about a machine that stand in the head, and how.
+/// The facts about a machine that the head shows, with their formats.
 const MACHINE: [(&str, Shown); 7] = [
     ("distribution", str::to_owned),
     ("kernel", |release| format!("Linux {release}")),
@@ -30,7 +30,7 @@ pub fn fact<'a>(report: &'a Report, name: &str) -> Option<&'a str> {
     report.machine.iter().find(|(own, _)| own == name).map(|(_, fact)| fact.as_str())
 }
 
-/// What the machine is, without its name.
+/// The machine, without its name.
 pub fn machine(report: &Report) -> Vec<String> {
     let shown = MACHINE.iter().filter_map(|(name, shown)| fact(report, name).map(shown));
     shown.filter(|text| !text.is_empty()).collect()
@@ -48,7 +48,7 @@ pub fn versions(report: &Report) -> Vec<String> {
     distinct(report.programs.iter().filter_map(told))
 }
 
-/// How often was measured, in which order, and at which level verdicts stand.
+/// The number of rounds, their order, and the level of verdicts.
 pub fn rounds(report: &Report) -> String {
     match &report.imported {
         None => {
@@ -77,7 +77,7 @@ fn own_rounds(report: &Report) -> String {
     let rare: Vec<_> = rare.collect();
     let done = if rare.is_empty() { done } else { format!("{done} ({})", rare.join(", ")) };
     let verdicts = families(report);
-    // Whose table it is knows the order of each round, and not the seed that made it.
+    // An imported table has the order of each round, but no seed.
     let seed = match report.imported {
         None => format!(", seed {}", rounds.seed),
         Some(_) => String::new(),
@@ -85,7 +85,7 @@ fn own_rounds(report: &Report) -> String {
     format!("{done} in shuffled order after {} to warm up{seed}; {verdicts}", rounds.warmups)
 }
 
-/// How many verdicts each experiment gives, and at which level each of them stands.
+/// The number of verdicts of each experiment, and their level.
 fn families(report: &Report) -> String {
     let asked = report.experiments.iter().filter(|one| one.verdicts_in_family > 0).map(|one| {
         let level = Alpha::new(one.verdict_level).map_or_else(String::new, confidence);
@@ -93,23 +93,23 @@ fn families(report: &Report) -> String {
     });
     match asked.collect::<Vec<_>>() {
         none if none.is_empty() => "no verdicts".to_owned(),
-        each => format!("{}, so that all of an experiment hold at 95 %", each.join(", ")),
+        each => format!("{}, so that all of an experiment together hold at 95 %", each.join(", ")),
     }
 }
 
-/// A time in UTC to the second; anything else as it is.
+/// A time in UTC to the second; anything else unchanged.
 pub fn started(text: &str) -> String {
     let known = text.parse::<jiff::Timestamp>();
     known.map_or_else(|_| text.to_owned(), |time| time.strftime("%F %T UTC").to_string())
 }
 
-/// What the test for carry-over came to.
+/// The result of the test for carry-over.
 pub fn carry_over(report: &Report) -> String {
     let found = report.warnings.iter().filter(|notice| notice.kind == "carry-over").count();
     let metric =
         report.experiments.first().and_then(|one| one.metrics.first()).map_or("", |metric| metric.name);
     match (report.carry_over_tested, found) {
-        (0, _) => "carry-over could not be tested: too few rounds, or kinds of predecessors".to_owned(),
+        (0, _) => "carry-over cannot be tested: too few rounds or kinds of predecessors".to_owned(),
         (tested, 0) => format!("carry-over tested in {} of {metric}: none found", counted(tested, "cell")),
         (tested, some) => {
             let tested = counted(tested, "cell");
@@ -118,7 +118,7 @@ pub fn carry_over(report: &Report) -> String {
     }
 }
 
-/// What to type to measure the same again, and the same in the same order.
+/// The command line that measures the same again, and the one that also repeats the order.
 pub fn repeat(report: &Report) -> Vec<String> {
     let has = |is_it: fn(&str) -> bool| report.command.iter().any(|word| is_it(word));
     let command = in_shell(&report.command);

@@ -1,8 +1,8 @@
-//! Reports: what a run showed, for people, tables and other programs. One model in words and
-//! numbers; every format renders it, JSON holds it as it is, and none decides anything.
+//! Reports: what a run showed, for people, tables and other programs. There is one model in words and numbers, which
+//! every format renders and JSON contains unchanged. Formats decide nothing.
 //!
-//! Pure functions of what was recorded: no clock, file, process or engine, and nothing is printed
-//! here; whoever calls writes the text where it belongs.
+//! Pure functions of what was recorded: no clock, file, process or engine. Nothing is printed here; the caller writes
+//! the text.
 
 pub mod csv;
 mod document;
@@ -25,24 +25,24 @@ pub use model::Report;
 
 use crate::record::{Recorded, Row};
 
-/// A format that only a run has.
+/// A format that only runs have.
 pub struct Format {
     /// Its name after `--format`.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// One line of description.
     pub description: &'static str,
-    /// How it is made.
+    /// How to render it.
     pub rendering: Rendering,
 }
 
-/// How a format is made: from the analysis as a whole, or sample by sample, since a run can have
-/// more samples than fit into memory as text.
+/// How a format is rendered: from the whole analysis, or sample by sample, since the samples of a run may not fit
+/// into memory as text.
 pub enum Rendering {
     /// One text.
     Text(fn(&Report) -> String),
-    /// Files for a directory, each with its name and what it holds.
+    /// Files for a directory.
     Files(fn(&Report) -> anyhow::Result<Vec<File>>),
-    /// A first line, then what each sample gives.
+    /// A first line, then the lines of each sample.
     Rows {
         /// The first line.
         header: fn(&Recorded) -> String,
@@ -56,11 +56,11 @@ pub enum Rendering {
 pub struct File {
     /// Its name, without a directory.
     pub name: String,
-    /// What it holds.
+    /// Its contents.
     pub bytes: Vec<u8>,
 }
 
-/// The formats that a run has beside those of every verb.
+/// The formats of a run, in addition to those of every verb.
 pub static FORMATS: [Format; 7] = [
     Format {
         name: "csv",
@@ -89,12 +89,12 @@ pub static FORMATS: [Format; 7] = [
     },
     Format {
         name: "svg",
-        description: "a directory of pictures, light or dark as the viewer prefers, each with its words and data",
+        description: "a directory of pictures, light or dark as the viewer prefers, each with a text and its data",
         rendering: Rendering::Files(picture::svg_files),
     },
     Format {
         name: "png",
-        description: "a directory of pictures in two sizes, each with its words and data",
+        description: "a directory of pictures in two sizes, each with a text and its data",
         rendering: Rendering::Files(picture::png_files),
     },
 ];

@@ -1,7 +1,7 @@
-//! What came of predictions: each link of each chain, in every setting that it is about, against its finding.
+//! The outcome of predictions: each link of each chain is checked against its finding, in every setting it concerns.
 //!
-//! A link holds where the verdict is the one that was predicted, and does not where it is another one; what is not
-//! decided, suspect, or not above the noise floor speaks neither for it nor against it.
+//! A link holds if the verdict is the predicted one, and does not hold if it is another one. A finding that is
+//! undecided, suspect, or not above the noise floor leaves it undecided.
 
 use std::cmp::Ordering;
 
@@ -9,24 +9,24 @@ use serde::{Serialize, Serializer};
 
 use super::summary::Decided;
 use super::text::clean;
-use super::words::{phrase, predicate};
+use super::words::claim;
 use crate::plan::prediction::Link;
 use crate::plan::{self, Plan};
 use crate::record::Recorded;
 use crate::verdict::{Analysis, Finding, Verdict};
 
-/// What came of a prediction or of a part of it; of several parts together, the last of these.
+/// The outcome of a prediction or of one of its links; several links together have the last of theirs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Came {
-    /// All of it is as predicted.
+    /// As predicted.
     Held,
-    /// Nothing of it is otherwise, and some of it is not decided.
+    /// Nothing contradicts it, but something is undecided.
     NotDecided,
-    /// Some of it is otherwise.
+    /// Something contradicts it.
     DidNotHold,
 }
 
-/// In its words.
+/// As its words.
 impl Serialize for Came {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(self.words())
@@ -44,41 +44,41 @@ impl Came {
     }
 }
 
-/// A prediction, and what came of it.
+/// A prediction and its outcome.
 #[derive(Debug, Clone, Serialize)]
 pub struct Prediction {
-    /// As it is written, in the canonical form.
+    /// Its text in canonical form.
     #[serde(rename = "prediction")]
     pub text: String,
-    /// All of it.
+    /// The outcome as a whole.
     #[serde(rename = "outcome")]
     pub came: Came,
-    /// By link, and for each link by setting; a link of which nothing was measured stands there once, without setting.
+    /// By link, and for each link by setting; a link without measurements appears once, without a setting.
     pub links: Vec<PredictedLink>,
 }
 
 /// Two subjects of a prediction in one setting.
 #[derive(Debug, Clone, Serialize)]
 pub struct PredictedLink {
-    /// As it is written, such as `bare < floor`.
+    /// Its text, such as `bare < floor`.
     #[serde(rename = "link")]
     pub text: String,
-    /// The setting as `key=value` joined by `;`; none where nothing was measured of it.
+    /// The setting as `key=value` joined by `;`; none if nothing was measured.
     pub setting: Option<String>,
-    /// The same, only the values.
+    /// The values of the setting only.
     #[serde(skip)]
     pub values: String,
-    /// What came of it.
+    /// The outcome.
     #[serde(rename = "outcome")]
     pub came: Came,
-    /// The word of the verdict on the subject named second or first, as compared; none where there is none.
+    /// The word of the verdict on the compared subject, which may be the first or the second; none without a verdict.
     pub verdict: Option<&'static str>,
     /// What the finding says, or why there is none.
     #[serde(rename = "sentence")]
     pub because: String,
 }
 
-/// What came of all predictions of a run.
+/// The outcomes of all predictions of a run.
 pub fn predictions(run: &Recorded, analysis: &Analysis) -> Vec<Prediction> {
     let plan = &run.plan;
     let one = |prediction: &plan::Prediction| {
@@ -91,7 +91,7 @@ pub fn predictions(run: &Recorded, analysis: &Analysis) -> Vec<Prediction> {
     plan.predictions.iter().map(one).collect()
 }
 
-/// What came of a link in every setting that the prediction is about.
+/// The outcome of a link in every setting that the prediction concerns.
 fn links(
     plan: &Plan,
     analysis: &Analysis,
@@ -118,7 +118,7 @@ fn links(
                 None => Came::NotDecided,
             },
             verdict: Some(finding.kind().word()),
-            because: clean(&format!("{} {}", phrase(plan, finding.comparison), predicate(finding))),
+            because: claim(plan, finding),
         }
     };
     let told: Vec<PredictedLink> = analysis.findings.iter().filter(is_meant).map(of).collect();
@@ -128,13 +128,13 @@ fn links(
     let is_end = |label: &&String| [link.first, link.second].contains(&label.as_str());
     let because = match plan.not_there(prediction).find(is_end) {
         Some(label) => format!("`{}` was not measured", clean(label)),
-        None => "no setting of the run is meant".into(),
+        None => "the run has no such setting".into(),
     };
     let (came, values) = (Came::NotDecided, String::new());
     vec![PredictedLink { text, setting: None, values, came, verdict: None, because }]
 }
 
-/// What a finding must say of its subject; turned where that is the second of the link.
+/// The verdict that a finding must have; reversed if its subject is the second of the link.
 fn verdict(order: Ordering, is_turned: bool) -> Verdict {
     match if is_turned { order.reverse() } else { order } {
         Ordering::Less => Verdict::Less,

@@ -1,7 +1,7 @@
-//! Who comes first? The least of a metric, or the most where a person wishes for more. Places by what comparisons decided: a difference puts one subject behind another, `same` lets
-//! them share a place, and where nothing was decided a subject has a range of places. Two that no comparison of the
-//! plan sets beside each other are in order where their differences from a third, whose intervals hold together at
-//! 95 %, lie apart by more than matters.
+//! The places of subjects in a metric, by what comparisons decided: a difference puts one subject behind another,
+//! `same` lets them share a place, and an undecided subject has a range of places. Two subjects without a comparison
+//! are in order if their differences from a third, whose intervals hold together at 95 %, are further apart than what
+//! matters.
 //!
 //! Deliberately absent: anything read off the medians alone.
 
@@ -22,7 +22,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// As it is written: `1`, `2=` where it is shared, `3–5` where it is not decided.
+    /// As text: `1`, `2=` if shared, `3–5` if undecided.
     pub fn text(&self) -> String {
         let shared = if self.sharing > 1 { "=" } else { "" };
         if self.best == self.worst {
@@ -32,9 +32,8 @@ impl Place {
     }
 }
 
-/// The subjects of a setting with their places in a metric, the first one first; among those that are not told
-/// apart the better median first. Whatever is suspect or has no value has no place, nor has what is there only to show
-/// the cause of another's difference.
+/// The subjects of a setting with their places in a metric, the best first; undecided ones in the order of their
+/// medians. Subjects that are suspect, have no value, or are variants that show a cause have no place.
 pub fn places(experiment: &Experiment, setting: usize, metric: usize) -> Vec<(&Row, Place)> {
     let mut rows: Vec<(&Row, f64)> = Vec::new();
     for row in experiment.settings[setting].subjects() {
@@ -49,20 +48,20 @@ pub fn places(experiment: &Experiment, setting: usize, metric: usize) -> Vec<(&R
     let (behind, equal) = decided(experiment, setting, metric, &labels);
     let places = of_groups(&groups(&behind, equal), &behind);
     let mut ranked: Vec<_> = rows.iter().map(|(row, _)| *row).zip(places).collect();
-    // The sort is stable, so that medians decide the rest of the order, though not the places.
+    // The sort is stable: medians decide the order within a place, though not the places.
     ranked.sort_by_key(|(_, place)| (place.best + place.worst, place.best));
     ranked
 }
 
-/// Who is behind whom, and who is the same as whom, by index.
+/// Which subject is behind which, and which are the same, by index.
 fn decided(
     experiment: &Experiment,
     setting: usize,
     metric: usize,
     labels: &[&str],
 ) -> (Vec<Vec<bool>>, Vec<(usize, usize)>) {
-    let nobody = vec![vec![false; labels.len()]; labels.len()];
-    let (mut behind, mut compared, mut equal) = (nobody.clone(), nobody, Vec::new());
+    let none = vec![vec![false; labels.len()]; labels.len()];
+    let (mut behind, mut compared, mut equal) = (none.clone(), none, Vec::new());
     // By subject and third: the ends of the interval of the difference, and what matters.
     let mut differences: Vec<(usize, &str, Interval, f64)> = Vec::new();
     let index = |label: &str| labels.iter().position(|own| *own == label);
@@ -72,7 +71,7 @@ fn decided(
     for finding in findings.filter(|one| one.metric == metric && one.about.setting == *setting) {
         let Some(subject) = index(&finding.about.subject) else { continue };
         let against = index(&finding.about.against);
-        // What is only described holds at no level together with the rest.
+        // A description holds at no level together with the rest.
         if !matches!(finding.verdict, Verdict::Suspect(_) | Verdict::Context) {
             if let Some(against) = against {
                 compared[subject][against] = true;
@@ -86,7 +85,7 @@ fn decided(
                 differences.push((subject, &finding.about.against, interval, matters));
             }
         }
-        // A difference that does not rise above the noise floor orders nobody.
+        // A difference within the noise floor orders nothing.
         let Some(against) = against.filter(|_| finding.noise.is_none()) else { continue };
         match finding.verdict {
             Verdict::More if !is_more_better => behind[subject][against] = true,
@@ -96,7 +95,7 @@ fn decided(
             _ => {}
         }
     }
-    // Those that were compared with the same third subject, though not with each other.
+    // Subjects compared with the same third one, but not with each other.
     for (one, third, shown, matters) in &differences {
         for (other, same, less, also) in &differences {
             let is_apart = shown.low > less.high + matters.max(*also);
@@ -110,8 +109,8 @@ fn decided(
     (behind, equal)
 }
 
-/// To which group each belongs: joined by `same`, unless a difference was decided between two of them, since `same`
-/// within a margin does not carry over from one to the next without end.
+/// The group of each subject: joined by `same`, unless a difference was decided between two members, since `same`
+/// within a margin is not transitive.
 fn groups(behind: &[Vec<bool>], equal: Vec<(usize, usize)>) -> Vec<usize> {
     let mut group: Vec<usize> = (0..behind.len()).collect();
     for (one, other) in equal {
@@ -126,7 +125,8 @@ fn groups(behind: &[Vec<bool>], equal: Vec<(usize, usize)>) -> Vec<usize> {
     group
 }
 
-/// By subject. Whoever is behind one of a group is behind all of it, and behind those that it is behind.
+/// The place of each subject. A subject behind one member of a group is behind the whole group, and behind all that
+/// the group is behind.
 fn of_groups(group: &[usize], behind: &[Vec<bool>]) -> Vec<Place> {
     let count = group.len();
     let mut reach = vec![vec![false; count]; count];
@@ -143,7 +143,7 @@ fn of_groups(group: &[usize], behind: &[Vec<bool>]) -> Vec<Place> {
     }
     let size = |of: usize| group.iter().filter(|own| **own == of).count();
     let place = |own: &usize| {
-        // Two that are behind each other by different ways are not told apart.
+        // Two that are behind each other by different paths are not told apart.
         let is_behind = |one: usize, other: usize| reach[one][other] && !reach[other][one];
         let before = group.iter().filter(|other| is_behind(*own, **other)).count();
         let after = group.iter().filter(|other| is_behind(**other, *own)).count();
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn the_same_of_the_same_is_not_the_same_where_a_difference_was_decided() {
         assert_eq!(shown(3, &[(2, 0)], &[(0, 1), (1, 2)]), ["1=", "1=", "3"]);
-        // A contradiction orders nobody.
+        // A contradiction orders nothing.
         assert_eq!(shown(2, &[(0, 1), (1, 0)], &[]), ["1–2", "1–2"]);
     }
 }

@@ -1,5 +1,5 @@
-//! What a person asked of the run beside its own questions: predictions with what came of them, what it means for kinds of jobs, and
-//! what the subjects add to a job of the reader's.
+//! What the user asked beyond the questions of the experiments: the outcome of predictions, what the findings mean
+//! for kinds of jobs, and what the subjects add to a job of a given length.
 
 use super::compared::decided;
 use crate::distinct;
@@ -11,10 +11,10 @@ use crate::stats::Estimate;
 use crate::units::{Unit, counted};
 use crate::verdict::Finding;
 
-/// Reasons that stand beside a prediction; all of them stand in the table.
+/// Reasons shown with a prediction; the table has all of them.
 const REASONS: usize = 2;
 
-/// What was predicted, and what came of it; nothing where nothing was.
+/// The predictions and their outcomes; nothing without predictions.
 pub(super) fn predicted(report: &Report) -> Vec<Block> {
     let all = &report.predictions;
     if all.is_empty() {
@@ -31,13 +31,13 @@ pub(super) fn predicted(report: &Report) -> Vec<Block> {
             told.join(", ")
         )),
         Block::List(all.iter().map(|one| outcome(one, REASONS)).collect()),
-        Block::folded("Every step, and what was found", vec![Block::Table(steps(all))]),
+        Block::folded("Every step and its outcome", vec![Block::Table(steps(all))]),
     ]
 }
 
-/// What came of a prediction, with as many reasons.
+/// The outcome of a prediction, with so many reasons.
 pub(super) fn outcome(prediction: &Prediction, reasons: usize) -> Item {
-    // Of what held, nothing more needs to be said; what did not hold comes before what is open.
+    // Links that held need no reason; those that did not hold come before undecided ones.
     let of = |came: Came| prediction.links.iter().filter(move |link| link.came == came);
     let told: Vec<&PredictedLink> = of(Came::DidNotHold).chain(of(Came::NotDecided)).collect();
     let item =
@@ -53,7 +53,7 @@ pub(super) fn outcome(prediction: &Prediction, reasons: usize) -> Item {
     }
 }
 
-/// What came of it, for the eye.
+/// The tone of an outcome.
 fn tone(came: Came) -> Tone {
     match came {
         Came::Held => Tone::Good,
@@ -63,7 +63,7 @@ fn tone(came: Came) -> Tone {
 }
 
 fn steps(predictions: &[Prediction]) -> Table {
-    let columns = ["step", "setting", "outcome", "found", "of the prediction"].map(Column::words);
+    let columns = ["step", "setting", "outcome", "finding", "prediction"].map(Column::words);
     let mut table = Table::of("Every step of the predictions", columns.into());
     for (prediction, link) in predictions.iter().flat_map(|one| one.links.iter().map(move |link| (one, link)))
     {
@@ -79,10 +79,10 @@ fn steps(predictions: &[Prediction]) -> Table {
     table
 }
 
-/// What decided findings mean for kinds of jobs; nothing where nothing is decided.
+/// What decided findings mean for kinds of jobs; nothing if nothing is decided.
 pub(super) fn meanings(report: &Report) -> Block {
     let columns = ["kind of job", "risk", "when it matters", "what helps"].map(Column::words);
-    let mut table = Table::of("What it means", columns.into());
+    let mut table = Table::of("What this means", columns.into());
     for one in &report.meanings {
         let words = [one.job, &one.risk, &one.condition, one.remedy];
         table.row(&[], words.map(Cell::words).into());
@@ -90,12 +90,12 @@ pub(super) fn meanings(report: &Report) -> Block {
     Block::Table(table)
 }
 
-/// What is added to the reader's job; nothing where no length was given.
+/// What the subjects add to the user's job; nothing without a length.
 pub(super) fn job(report: &Report) -> Vec<Block> {
     let Some(job) = &report.job else { return Vec::new() };
-    let title = Block::title(format!("What is added to a job of {}", Unit::Seconds.format(job.length)));
+    let title = Block::title(format!("Added to a job of {}", Unit::Seconds.format(job.length)));
     if job.shares.is_empty() {
-        return vec![title, Block::words("Nothing that this run measured happens once in a job.")];
+        return vec![title, Block::words("This run measured nothing that happens once per job.")];
     }
     let of_experiments =
         job.shares.chunk_by(|one, other| one.finding.about.experiment == other.finding.about.experiment);
@@ -103,14 +103,14 @@ pub(super) fn job(report: &Report) -> Vec<Block> {
     vec![title, Block::Beside(tables.collect()), Block::note(JOB_HOLDS)]
 }
 
-/// What is added to the job in one experiment: settings beside each other.
+/// What is added to the job in one experiment, with a column for each setting.
 fn added(report: &Report, shares: &[JobShare]) -> Option<Table> {
     let labels = distinct(shares.iter().map(|one| one.finding.about.subject.as_str()));
     let settings = distinct(shares.iter().map(|one| one.finding.about.setting.as_str()));
     let JobShare { event, finding: Finding { about, .. }, .. } = shares.first()?;
     let experiment = report.experiments.iter().find(|one| one.name == about.experiment)?;
     let mut table = Table::of(
-        format!("For each {event} ({}), more than {}", about.experiment, about.against),
+        format!("For each {event} ({}), compared with {}", about.experiment, about.against),
         vec![Column::words("subject")],
     );
     let row = |label: &&str| Row { subjects: vec![(*label).to_owned()], cells: vec![Cell::code(label)] };

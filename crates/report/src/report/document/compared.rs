@@ -1,5 +1,5 @@
-//! The tables of subjects: every metric in every setting with medians, intervals, differences from the baseline,
-//! verdicts and places; what pairs of subjects say; and what twins show.
+//! The tables of subjects: medians, intervals, differences from the baseline, verdicts and places of every metric in
+//! every setting; the comparisons of pairs; and the noise floor.
 
 use dunnage_analysis::group::in_groups;
 
@@ -14,10 +14,10 @@ use crate::stats::Estimate;
 use crate::units::Unit;
 use crate::verdict::{Finding, Kind, Verdict};
 
-/// So many subjects of a layer are told together.
+/// From so many subjects on, a layer is summarised.
 const FEW: usize = 4;
 
-/// A table that begins with who it is about.
+/// A table whose first column names the subject.
 fn of_subjects(title: String, rows: &[&Row]) -> Table {
     let mut table = Table::of(title, vec![Column::words("subject")]);
     let line = |row: &&Row| Line { subjects: vec![row.label.clone()], cells: vec![Cell::code(&row.label)] };
@@ -30,7 +30,7 @@ fn layers(rows: &[&Row]) -> (Column, Vec<Cell>) {
     (Column::words("layer").with_room(), cells)
 }
 
-/// How many times the baseline, with its interval.
+/// Multiples of the baseline, with their intervals.
 fn multiples(rows: &[&Row], metric: usize, base: &str) -> (Column, Vec<Cell>) {
     let shown = |ratio: f64| number(ratio, decimals(ratio).min(2));
     let cell = |row: &&Row| {
@@ -44,20 +44,20 @@ fn multiples(rows: &[&Row], metric: usize, base: &str) -> (Column, Vec<Cell>) {
     (Column { kind: Cells::Measured, ..Column::words(name) }, rows.iter().map(cell).collect())
 }
 
-/// The same without their intervals.
+/// The same without intervals.
 fn plain((column, cells): (Column, Vec<Cell>)) -> (Column, Vec<Cell>) {
     let cells = cells.into_iter().map(|cell| Cell { interval: String::new(), ..cell });
     (Column { kind: Cells::Numbers, ..column }, cells.collect())
 }
 
-/// The label that stands for the baseline in heads.
+/// The label of the baseline in column headings.
 fn baseline(experiment: &Experiment) -> &str {
     experiment.rows().find(|(_, _, row)| row.is_baseline).map_or("the baseline", |(_, _, row)| &row.label)
 }
 
 fn place_of(places: &[(&Row, Place)], row: &Row) -> Cell {
     match places.iter().find(|(own, _)| own.label == row.label) {
-        // Anything is possible: nothing was told apart.
+        // Every place is possible: nothing was told apart.
         Some((_, place)) if place.best == 1 && place.worst == places.len() && place.sharing == 1 => {
             Cell::nothing("–")
         }
@@ -66,7 +66,7 @@ fn place_of(places: &[(&Row, Place)], row: &Row) -> Cell {
     }
 }
 
-/// The verdict of a finding, and whether noise hides it.
+/// The verdict of a finding, or `in noise`.
 pub(super) fn decided(finding: &Finding) -> Cell {
     let cell = verdict(&finding.verdict, finding.kind());
     match finding.noise {
@@ -75,7 +75,7 @@ pub(super) fn decided(finding: &Finding) -> Cell {
     }
 }
 
-/// A verdict in its word, with the suspect that says why.
+/// The word of a verdict, with the number of the suspect that explains it.
 pub(super) fn verdict(verdict: &Verdict, kind: Kind) -> Cell {
     let cell = Cell::verdict(kind);
     match verdict {
@@ -97,7 +97,7 @@ fn verdict_column(rows: &[&Row], metric: usize) -> (Column, Vec<Cell>) {
     (Column::words("verdict"), rows.iter().map(|row| verdict_of(row, metric)).collect())
 }
 
-/// Medians with their intervals, and the single values where there are too few for any.
+/// Medians with their intervals, or with the single values if they are too few for an interval.
 fn medians(experiment: &Experiment, rows: &[&Row], metric: usize) -> (Column, Vec<Cell>) {
     let definition = &experiment.metrics[metric];
     let values: Vec<Option<Estimate>> =
@@ -111,7 +111,7 @@ fn medians(experiment: &Experiment, rows: &[&Row], metric: usize) -> (Column, Ve
     (column, cells)
 }
 
-/// One metric in one setting: a line a subject with all that is known.
+/// One metric in one setting: a row for each subject with everything known about it.
 pub(super) fn verdicts(experiment: &Experiment, setting: usize, metric: usize) -> Table {
     let definition = &experiment.metrics[metric];
     let rows = experiment.settings[setting].subjects();
@@ -138,7 +138,7 @@ pub(super) fn verdicts(experiment: &Experiment, setting: usize, metric: usize) -
     table
 }
 
-/// What each subject adds to the reader's job, where it is told for this experiment and setting.
+/// What each subject adds to the user's job, if that is known for this experiment and setting.
 fn of_job(
     experiment: &Experiment,
     setting: usize,
@@ -175,7 +175,7 @@ pub(super) fn at_a_glance(
             rows.push(row);
         }
     }
-    // Variants that the experiment made of a subject explain it; they stand in the section.
+    // Variants of a subject, which explain it, are in the section.
     rows.retain(|row| row.variant_of.is_none());
     let text = &experiment.settings[setting].text;
     let mut table = of_subjects(if text.is_empty() { definition.name.into() } else { text.clone() }, &rows);
@@ -190,7 +190,7 @@ pub(super) fn at_a_glance(
     table
 }
 
-/// Metrics beside each other, medians with their intervals, nothing decided.
+/// Several metrics, medians with their intervals, without verdicts.
 pub(super) fn context(experiment: &Experiment, setting: usize, metrics: &[usize]) -> Table {
     let rows = experiment.settings[setting].subjects();
     let has = |row: &Row, metric: usize| row.value(metric).is_some();
@@ -207,7 +207,7 @@ pub(super) fn context(experiment: &Experiment, setting: usize, metrics: &[usize]
     table
 }
 
-/// The kernel's share of what engines and runtimes take, by the floor that does as they do, and what another way into their
+/// The kernel's share of engines and runtimes, by the floor that resembles them most, and what another way into their
 /// cgroups would save.
 pub(super) fn floor_shares(experiment: &Experiment, setting: usize) -> Option<Block> {
     let setting = &experiment.settings[setting];
@@ -237,10 +237,10 @@ pub(super) fn floor_shares(experiment: &Experiment, setting: usize) -> Option<Bl
         });
         let not_alike = unlike.iter().filter_map(|key| match *key {
             "cgroup" => {
-                Some("it enters its cgroups in a cheaper way than they do: `floor:cgroup=procs` goes theirs")
+                Some("this floor enters its cgroups in a cheaper way; `floor:cgroup=procs` does it their way")
             }
-            "overlay" if label.contains("overlay=off") => Some("its root is a directory, theirs an overlay"),
-            "overlay" => Some("its root is an overlay, theirs a directory"),
+            "overlay" if label.contains("overlay=off") => Some("this floor's root is a directory, theirs an overlay"),
+            "overlay" => Some("this floor's root is an overlay, theirs a directory"),
             _ => None,
         });
         let details = not_alike.map(str::to_owned).chain(saved);
@@ -251,7 +251,7 @@ pub(super) fn floor_shares(experiment: &Experiment, setting: usize) -> Option<Bl
     (!items.is_empty()).then_some(Block::List(items))
 }
 
-/// The same in a sentence: each runtime, and from which to which it goes with engines.
+/// The same in one sentence: each runtime, and the range of the engines.
 pub(super) fn floor_shares_in_short(experiment: &Experiment) -> Option<String> {
     let of_setting = |setting: &Setting| {
         let rows = setting.ladders.first().map_or(&[][..], |ladder| &ladder.rows).iter();
@@ -278,24 +278,24 @@ pub(super) fn floor_shares_in_short(experiment: &Experiment) -> Option<String> {
 /// Whether a relation belongs to a group.
 type Belongs = fn(&Relation) -> bool;
 
-/// Whether the table of verdicts says all of it: a difference from the baseline that is decided.
+/// Whether the table of verdicts already shows it: a decided difference from the baseline.
 fn is_told(finding: &Finding) -> bool {
     let is_decided = matches!(finding.verdict, Verdict::More | Verdict::Less | Verdict::Same);
     finding.about.relation == Relation::Baseline && is_decided && finding.noise.is_none()
 }
 
-/// What pairs say of these metrics, by what they can show.
+/// The comparisons of pairs in these metrics, by what they can show.
 pub(super) fn pairs(experiment: &Experiment, is_wanted: fn(usize) -> bool) -> Vec<Table> {
     let groups: [(&str, Belongs); 4] = [
-        ("One thing differs: what it costs or saves", |why| matches!(why, Relation::OneKey(_))),
-        ("What each step adds", |why| *why == Relation::Step),
-        ("Several things differ at once, so no cause is named", |why| {
+        ("One thing differs: its cost or saving", |why| matches!(why, Relation::OneKey(_))),
+        ("Each step up a layer", |why| *why == Relation::Step),
+        ("Several things differ, so no cause is named", |why| {
             matches!(why, Relation::Choice | Relation::Predicted | Relation::Several)
         }),
-        ("Not decided against the baseline", |why| *why == Relation::Baseline),
+        ("Undecided against the baseline", |why| *why == Relation::Baseline),
     ];
     let table = |(title, belongs): (&str, Belongs)| {
-        let words = ["comparison", "setting", "metric", "what follows"].map(Column::words).into_iter();
+        let words = ["comparison", "setting", "metric", "result"].map(Column::words).into_iter();
         let columns = words.chain([Column::numbers("ratio").with_room(), Column::words("verdict")]);
         let mut table = Table::of(title, columns.collect());
         for told in &experiment.comparisons {
@@ -326,7 +326,7 @@ fn of_pair(experiment: &Experiment, told: &Told) -> Vec<Cell> {
     ]
 }
 
-/// What twins show: the noise floor of each layer.
+/// The noise floor of each layer, from twins.
 pub(super) fn noise(experiment: &Experiment) -> Table {
     let words = ["subject", "layer", "setting", "metric"].map(Column::words).into_iter();
     let numbers = ["noise floor", "of the median"].map(Column::numbers);

@@ -1,5 +1,5 @@
-//! A report for people: the answer in a screen, a section for each experiment, what others published, and the run
-//! itself with how to repeat it.
+//! The report for people: the answer first, a section for each experiment, published numbers, and the run itself with
+//! how to repeat it.
 
 mod asked;
 mod brief;
@@ -22,13 +22,13 @@ use crate::stats::Estimate;
 use crate::units::counted;
 use crate::verdict::Warning;
 
-/// Settings that fit beside each other.
+/// Settings that fit next to each other.
 const BESIDE: usize = 2;
-/// Pieces that are named.
+/// The most expensive pieces to name.
 const DEAREST: usize = 4;
-/// Warnings of one kind that are told in full.
+/// Warnings of one kind that are listed in full.
 const IN_FULL: usize = 10;
-/// What fits into a column beside others, in letters.
+/// Characters of a checksum that are shown.
 const SHORT: usize = 12;
 
 pub(super) use brief::brief;
@@ -84,13 +84,13 @@ fn lead(report: &Report) -> Option<&Experiment> {
     report.experiments.iter().find(told)
 }
 
-/// Whether the first picture of an experiment stands in the answer, and so not once more in its section.
+/// Whether the first picture of an experiment is in the answer, and therefore not in its section.
 fn shows_first_of(report: &Report, experiment: &Experiment) -> bool {
     let shown = lead(report).or(report.experiments.first());
     shown.is_some_and(|one| one.name == experiment.name) && picture::summary(report).is_none()
 }
 
-/// What it comes to: the subjects of the first experiment in their places, and a few lines for every other.
+/// The answer: the ranked subjects of the first experiment, and a few lines for every other experiment.
 fn answer(report: &Report) -> Vec<Block> {
     let lead = lead(report);
     let mut blocks = Vec::new();
@@ -111,7 +111,7 @@ fn answer(report: &Report) -> Vec<Block> {
     }
     blocks.extend(asked::predicted(report));
     let drawn = lead.or(report.experiments.first());
-    // The picture of the whole run; where no layers stand above each other, the first of the experiment.
+    // The picture of the whole run; without layers, the first picture of the experiment.
     let first = || picture::of_experiment(report, drawn?).into_iter().next();
     let figure = picture::summary(report).or_else(first).map(Block::picture);
     let tables = lead.into_iter().flat_map(|lead| {
@@ -137,7 +137,7 @@ fn answer(report: &Report) -> Vec<Block> {
     blocks
 }
 
-/// What the words of verdicts mean in the first metric of an experiment.
+/// What the verdict words mean in the first metric of an experiment.
 fn legend(experiment: &Experiment) -> String {
     let Some(metric) = experiment.metrics.first() else { return String::new() };
     if experiment.verdicts_in_family == 0 {
@@ -146,17 +146,17 @@ fn legend(experiment: &Experiment) -> String {
     let (absolute, relative) = metric.margin;
     format!(
         "Medians with their 95 % intervals. Verdicts rest on differences round by round. slower, faster: the interval \
-         leaves zero and the difference exceeds {} or {}, whichever is larger; same: the whole interval lies within that; \
-         undecided: neither; in noise: slower or faster, but by no more than twins differ. Places follow from verdicts \
-         alone: = shares a place because the difference is too small to matter, a range such as 3–4 is not told apart by \
-         this run. Intervals of differences and multiples stand at the level of each verdict, at which all verdicts of the \
-         experiment together hold at 95 %.",
+         excludes zero and the difference exceeds {} or {}, whichever is larger; same: the whole interval is within that; \
+         undecided: neither; in noise: slower or faster, but by no more than twins differ. Places follow from verdicts, \
+         not from medians: 2= is a shared place, the difference is too small to matter; 3–4 is a range that this run \
+         cannot resolve. Intervals of differences and multiples have the higher level of each verdict, so that all \
+         verdicts of the experiment together hold at 95 %.",
         with_interval(metric.unit, absolute, None),
         percent(relative)
     )
 }
 
-/// What its own tables come to, and what findings mean for a decision. What two subjects differ by stands in the section.
+/// The summaries of its own tables, and what findings mean for a decision. Differences of pairs are in the section.
 fn in_words(report: &Report, experiment: &Experiment) -> Vec<String> {
     let own = report.sentences.iter();
     let own = own.filter(|one| one.experiment == experiment.name && one.topic != Topic::Difference);
@@ -167,8 +167,7 @@ fn in_words(report: &Report, experiment: &Experiment) -> Vec<String> {
     summaries.chain(own.map(|one| one.text.clone())).collect()
 }
 
-/// The rungs that cost most of each subject after each prestate, the dearest first. What may as well be nothing is not told
-/// as dear.
+/// The most expensive pieces of each subject after each prestate, without those whose interval includes zero.
 fn dearest(experiment: &Experiment) -> Vec<String> {
     let Some(metric) = experiment.metrics.first() else { return Vec::new() };
     let places = distinct(experiment.prices.iter().map(|one| (one.label.as_str(), one.prestate)));
@@ -184,7 +183,7 @@ fn dearest(experiment: &Experiment) -> Vec<String> {
         let told = rungs.iter().take(DEAREST);
         let told = told.map(|(piece, price)| format!("{piece} {}", estimated(metric.unit, price)));
         let told: Vec<_> = told.collect();
-        (!told.is_empty()).then(|| format!("dearest pieces of {}, {}: {}", place.0, place.1, told.join(", ")))
+        (!told.is_empty()).then(|| format!("most expensive pieces of {}, {}: {}", place.0, place.1, told.join(", ")))
     };
     places.into_iter().filter_map(of).collect()
 }
@@ -213,7 +212,7 @@ fn in_short(report: &Report, experiment: &Experiment) -> Vec<String> {
     sentences
 }
 
-/// The warnings about an experiment, or about the run as a whole: those of one kind that are met in one way together.
+/// The warnings about an experiment, or about the whole run; those of one kind with the same remedy are combined.
 fn warned(report: &Report, experiment: Option<&str>) -> Vec<Item> {
     let own = report.warnings.iter().filter(|one| one.experiment == experiment);
     let own = own.filter(|one| !matches!(one.kind, "failures" | "skipped"));
@@ -222,14 +221,14 @@ fn warned(report: &Report, experiment: Option<&str>) -> Vec<Item> {
         let item = all.iter().skip(1).take(IN_FULL - 1).fold(item, |item, one| item.detail(&one.seen));
         let item = match all.len().saturating_sub(IN_FULL) {
             0 => item,
-            more => item.detail(format!("and {more} more of this kind; `--format json` has them all")),
+            more => item.detail(format!("and {more} more of this kind: see `--format json`")),
         };
         item.detail(format!("hint: {}", all[0].remedy))
     };
     in_groups(own, |one| (one.kind, &one.remedy)).into_iter().map(item).collect()
 }
 
-/// Where, with what, and how to repeat it.
+/// The machine, the programs, and how to repeat the run.
 fn run(report: &Report, look: &Look) -> Section {
     let place = clean(&look.place);
     let typed = in_shell([&place]);
@@ -245,7 +244,7 @@ fn run(report: &Report, look: &Look) -> Section {
     let mitigations = report.machine.iter().filter(|(name, _)| is_mitigation(name));
     let mitigations = mitigations.map(|(name, fact)| (name.trim_start_matches("mitigation_"), fact.as_str()));
     let mut programs = crate::document::Table::of(
-        "Programs that were measured, or took part",
+        "Programs that were measured or took part",
         ["path", "part", "version", "SHA-256"].map(crate::document::Column::words).into(),
     );
     for program in &report.programs {
@@ -260,20 +259,20 @@ fn run(report: &Report, look: &Look) -> Section {
         programs.row(&[], cells);
     }
     let mut blocks = Block::titled("Warnings about the run", vec![Block::List(warned(report, None))]);
-    blocks.extend(Block::titled("Found, but not usable", vec![Block::List(unusable.collect())]));
+    blocks.extend(Block::titled("Found but not usable", vec![Block::List(unusable.collect())]));
     let samples = format!(
-        "{} samples lie in `{place}`; all of them: `dunnage report {typed} --format csv`; every verdict with its interval: \
+        "{} samples are in `{place}`. All samples: `dunnage report {typed} --format csv`. Every verdict with its interval: \
          `dunnage report {typed} --format json`.",
         report.samples
     );
-    // Of what others measured, nothing is known but the samples.
+    // An imported run cannot be repeated by dunnage.
     blocks.extend(match report.imported {
         Some(_) => [Block::title("The samples"), Block::words(samples)],
         None => [
             Block::title("How to repeat it"),
             Block::words(format!(
-                "Seed {} gives the same order of cells. {samples} One machine, one boot, and one daemon of each engine: n = 1 \
-                 in each of these. The clock's smallest step is {} ns; {}.",
+                "Seed {} repeats the order of cells. {samples} One machine, one boot, one daemon of each engine: n = 1 \
+                 for each of these. The clock's smallest step is {} ns; {}.",
                 report.rounds.seed,
                 report.timer_step * 1e9,
                 head::carry_over(report)

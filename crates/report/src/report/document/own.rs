@@ -1,4 +1,4 @@
-//! The tables that experiments have of their own: price lists, tables of results, and the effects of a factorial.
+//! The experiments' own tables: price lists, results, and the effects of a factorial.
 
 use super::compared::verdict;
 use crate::distinct;
@@ -9,7 +9,7 @@ use crate::units::Unit;
 use crate::verdict::Sum;
 use crate::verdict::table::{ExperimentTable, Item as Shown};
 
-/// The price lists of an experiment: subject by subject, launches and single calls apart, and metric by metric.
+/// The price lists of an experiment by subject and metric, with launches and single calls apart.
 pub(super) fn prices(experiment: &Experiment) -> Vec<Table> {
     let mut tables = Vec::new();
     for label in distinct(experiment.prices.iter().map(|one| one.label.as_str())) {
@@ -23,7 +23,7 @@ pub(super) fn prices(experiment: &Experiment) -> Vec<Table> {
                 tables.push(match what {
                     _ if !is_first => table,
                     "launches" => sums(experiment, label).iter().fold(table.note(LAUNCHES), Table::note),
-                    _ => table.note("Medians of the system calls by themselves, with their 95 % intervals."),
+                    _ => table.note("Medians of the system calls alone, with their 95 % intervals."),
                 });
             }
         }
@@ -32,11 +32,11 @@ pub(super) fn prices(experiment: &Experiment) -> Vec<Table> {
 }
 
 /// How to read a price list of launches.
-const LAUNCHES: &str = "Median of the differences round by round, with its 95 % interval. alone: a launch with this piece less the \
-                        same without it. On a ladder: all pieces up to this one less all before it. spawn is a whole launch with \
-                        nothing; least is what no container here does without.";
+const LAUNCHES: &str = "Medians of the differences round by round, with their 95 % intervals. alone: a launch with this piece minus \
+                        the same launch without it. ladder: all pieces up to this one minus all before it. spawn is a launch \
+                        without any piece; least is what every container here needs.";
 
-/// A row a piece, and a column for each way and prestate of which there is a price.
+/// A row for each piece, and a column for each way and prestate that has a price.
 fn price_table(title: String, prices: &[&Priced], ways: &[&str], metric: &Metric) -> Option<Table> {
     let prestates = distinct(prices.iter().map(|one| one.prestate));
     let has_price = |(way, prestate): &(&str, &str)| {
@@ -76,16 +76,16 @@ fn price(amount: &Amount) -> Cell {
     }
 }
 
-/// Whether the rungs of a subject add up.
+/// Whether the pieces of a subject add up.
 fn sums(experiment: &Experiment, label: &str) -> Vec<String> {
     let unit = experiment.metrics[0].unit;
     let one = |sum: &Sum| {
         let whole = sum.whole.as_ref().map_or(String::new(), |whole| {
             let off = percent((sum.rungs - whole.value) / whole.value);
-            format!("; `{label}` measured whole: {} (the sum is {off} off)", estimated(unit, whole))
+            format!("; `{label}` as a whole takes {} (the sum is {off} off)", estimated(unit, whole))
         });
         format!(
-            "{}: the pieces add up to {}; the launch that has all of them takes {}{whole}. Without the probe's own work, all of them.",
+            "{}: the pieces add up to {}; the launch with all of them takes {}{whole}. All without the probe's own work.",
             sum.prestate,
             with_interval(unit, sum.rungs, None),
             estimated(unit, &sum.last)
@@ -94,8 +94,8 @@ fn sums(experiment: &Experiment, label: &str) -> Vec<String> {
     experiment.sums.iter().filter(|sum| sum.label == label).map(one).collect()
 }
 
-/// The experiment_tables of an experiment; whose a row is, is told by a text in it that is a subject's label or begins with one.
-/// What one without rows has to say stands in its notes: that nothing is slower is an answer.
+/// The tables of an experiment. A row belongs to the subject whose label one of its texts is or begins with. A table
+/// without rows shows its notes: that nothing is slower is an answer.
 pub(super) fn experiment_tables(experiment: &Experiment, labels: &[String]) -> Vec<Block> {
     let blocks = |experiment_table: &ExperimentTable| match experiment_table.rows.is_empty() {
         true => {
@@ -139,7 +139,7 @@ fn exhibited(experiment_table: &ExperimentTable, labels: &[String]) -> Table {
     experiment_table.notes.iter().fold(table, |table, note| table.note(note))
 }
 
-/// What a factorial says: the answer in plain words, then every effect, the largest first.
+/// A factorial: the answer in plain words, then every effect, the largest first.
 pub(super) fn factors(experiment: &Experiment) -> Vec<Block> {
     let Some(factors) = &experiment.factors else { return Vec::new() };
     let answers = factors.answers.iter().map(|answer| {
@@ -150,7 +150,7 @@ pub(super) fn factors(experiment: &Experiment) -> Vec<Block> {
     let levels: Vec<_> =
         factors.factors.iter().map(|one| format!("{} ({})", one.name, one.levels.join(", "))).collect();
     let notes = format!(
-        "Every combination of {} in every round, and nothing else differs. An effect is the mean at the second level minus \
+        "Each round runs every combination of {}; nothing else differs. An effect is the mean at the second level minus \
          the mean at the first, round by round; an interaction is the difference between two such differences.",
         levels.join(", ")
     );

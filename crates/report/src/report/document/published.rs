@@ -1,20 +1,20 @@
-//! What others published, beside ours: each source with its cautions and what our rules find in its numbers.
-//! Nothing here is made of both sides.
+//! Published numbers next to those of this run: each source with its cautions and what dunnage's rules find in its
+//! numbers. Nothing is computed from both sides.
 
 use crate::document::{Block, Cell, Column, Section, Table};
 use crate::reference::{Beside, BesideRow, Ours, Quantity, Reference, shown};
 use crate::report::text::{estimated, in_brackets};
 use crate::units::Unit;
 
-/// Every source that was asked for; none where none was.
+/// Every requested source; none without a request.
 pub(super) fn section(references: &[Reference]) -> Option<Section> {
     let mut blocks = vec![Block::words(
-        "Taken on other machines, kernels and programs: shown beside ours, and no verdict, ratio or average is made of both.",
+        "Measured on other machines, kernels and programs: shown for comparison, without verdicts, ratios or averages across both.",
     )];
     blocks.extend(references.iter().flat_map(source));
     (!references.is_empty()).then(|| Section {
         name: "published".into(),
-        title: "What others published".into(),
+        title: "Published numbers".into(),
         blocks,
     })
 }
@@ -36,10 +36,10 @@ fn beside(table: &Beside) -> Table {
         Quantity::Value => "",
         Quantity::Difference => ", difference from bare",
     };
-    let columns = ["published subject", "conditions", "published", "ours"].map(Column::words);
+    let columns = ["published subject", "conditions", "published", "this run"].map(Column::words);
     let title =
-        format!("{} {}{what}, beside their {}", table.experiment, table.metric, table.published_experiment);
-    let mut shown = Table::of(title, columns.into()).note(format!("Not alike: {}", table.differs));
+        format!("{} {}{what}, next to the published {}", table.experiment, table.metric, table.published_experiment);
+    let mut shown = Table::of(title, columns.into()).note(format!("Differs: {}", table.differs));
     table.rows.iter().for_each(|row| shown.row(&[], cells(table, row)));
     shown
 }
@@ -52,7 +52,7 @@ fn cells(table: &Beside, row: &BesideRow) -> Vec<Cell> {
         shown::numbers(&row.published),
         match ours.is_empty() {
             true => {
-                Cell::nothing(format!("none in this run (it takes {}, {})", row.subject, table.conditions))
+                Cell::nothing(format!("not in this run (needs {}, {})", row.subject, table.conditions))
             }
             false => Cell::lines(ours),
         },

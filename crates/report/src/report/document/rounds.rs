@@ -1,5 +1,5 @@
-//! Raw rounds over time, one small drawing a cell, so that spikes, steps and drift show. Every drawing has its
-//! own axis; what it spans stands beside it, and the numbers stand below.
+//! Raw rounds over time, one small drawing for each cell, to show spikes, steps and drift. Every drawing has its own
+//! axis with its ends at the side, and the numbers below.
 
 use crate::axis::{Axis, Range};
 use crate::document::{Cell, Column, Drawing, Rounds, Row as Line, Table};
@@ -10,13 +10,13 @@ use crate::units::Unit;
 
 /// The height of a drawing in its own units.
 const HEIGHT: f64 = 100.0;
-/// The least that an axis spans on either side of the median, as a share of it: noise must not look like drift.
+/// The smallest reach of an axis on either side of the median, as a share of it: noise must not look like drift.
 const LEAST_REACH: f64 = 0.05;
 
-/// A cell that can be drawn, and what stands above the drawing.
+/// A cell that can be drawn, with the heading of its drawing.
 type Member<'a> = (&'a str, &'a Row, &'a Value);
 
-/// The rounds of a metric, setting by setting; where every setting has the same single subject, all of them together.
+/// The rounds of a metric by setting; in one group if every setting has the same single subject.
 pub(super) fn rounds(experiment: &Experiment, metric: usize) -> Vec<(Rounds, Table)> {
     let definition = &experiment.metrics[metric];
     let settings: Vec<(&Setting, Vec<Member>)> =
@@ -48,7 +48,7 @@ fn members(setting: &Setting, metric: usize) -> Vec<Member<'_>> {
     all.filter_map(|row| Some((row.label.as_str(), row, row.value(metric)?))).collect()
 }
 
-/// None where nothing can be drawn.
+/// None if nothing can be drawn.
 fn group(title: String, unit: Unit, members: &[Member]) -> Option<(Rounds, Table)> {
     let drawn = members.iter().filter_map(|member| Some((*member, drawing(*member, unit)?)));
     let (members, drawings): (Vec<Member>, Vec<Drawing>) = drawn.unzip();
@@ -110,7 +110,7 @@ fn drawing((name, row, value): Member, unit: Unit) -> Option<Drawing> {
     })
 }
 
-/// From the bottom to the top of a drawing; none where all values are zero.
+/// The axis from the bottom to the top of a drawing; none if all values are zero.
 fn axis(value: &Value, unit: Unit) -> Option<Axis> {
     let (low, high) = value.range;
     let median = value.median.value;
@@ -120,10 +120,10 @@ fn axis(value: &Value, unit: Unit) -> Option<Axis> {
     Axis::over(range, ends, unit, (HEIGHT, 0.0)).filter(|_| ends[0] < ends[1])
 }
 
-/// What rounds without a value are.
+/// The meaning of rounds without a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holes {
-    /// The experiment was not in them, so that nothing is missing.
+    /// The experiment did not run in them: nothing is missing.
     Bridged,
     /// A value is missing.
     Gaps,
@@ -137,7 +137,7 @@ fn line(course: &TimeSeries, axis: &Axis, holes: Holes) -> String {
         if let Some(point) = point {
             let verb = if is_drawn { 'L' } else { 'M' };
             path.push_str(&format!("{verb}{index}.5 {:.2}", axis.at(point.median)));
-            // A point between two gaps would not be seen.
+            // A point between two gaps would be invisible.
             let is_last = course.points.get(index + 1).is_none_or(Option::is_none);
             if !is_drawn && is_last {
                 path.push_str("h0");

@@ -1,5 +1,5 @@
-//! A section an experiment: the question, what lies inside the intervals, pictures, tables of its own, verdicts,
-//! what must not be believed, and the rounds as they came.
+//! A section for each experiment: the question, what the timed interval includes, pictures, its own tables, verdicts,
+//! suspects, and the rounds over time.
 
 use super::rounds::rounds;
 use super::{compared, own, shows_first_of, spread, warned};
@@ -11,17 +11,17 @@ use crate::report::text::{capital, in_brackets};
 use crate::report::words::inside;
 use crate::units::counted;
 
-/// Drawings of rounds over the whole page: as many as leave it below a few megabytes.
+/// Drawings of rounds on the whole page, which keep it below a few megabytes.
 const DRAWINGS: usize = 700;
-/// Values that stand below them in numbers: likewise.
+/// Values below them in tables, for the same reason.
 const VALUES: usize = 25_000;
-/// Metrics without verdicts that fit beside each other on paper.
+/// Metrics without verdicts that fit next to each other on paper.
 const BESIDE: usize = 4;
 
 /// The sections of all experiments.
 pub(super) fn sections(report: &Report, labels: &[String]) -> Vec<Section> {
     let mut drawn: Vec<Vec<Block>> = report.experiments.iter().map(|_| Vec::new()).collect();
-    // The first metric of every experiment before the others of any.
+    // The first metric of every experiment comes before the other metrics.
     let (mut left, mut values) = (DRAWINGS, VALUES);
     let deepest = report.experiments.iter().map(|one| one.metrics.len()).max().unwrap_or(0);
     for metric in 0..deepest {
@@ -79,7 +79,7 @@ fn section(report: &Report, experiment: &Experiment, labels: &[String], drawn: V
     let mut blocks = vec![Block::words(capital(experiment.question))];
     blocks.extend(experiment.rounds.map(|rounds| Block::note(format!("In {rounds} of the planned rounds."))));
     blocks.push(Block::List(suspects.collect()));
-    blocks.push(Block::hidden("What lies inside the timed interval", vec![Block::Facts(inside.collect())]));
+    blocks.push(Block::hidden("What the timed interval includes", vec![Block::Facts(inside.collect())]));
     blocks.extend(own::factors(experiment));
     blocks.extend(pictures.map(Block::picture));
     blocks.extend(own::prices(experiment).into_iter().map(Block::Table));
@@ -103,16 +103,16 @@ fn section(report: &Report, experiment: &Experiment, labels: &[String], drawn: V
         spread::far(experiment),
         Block::folded("The other metrics with verdicts", tables(&decisive[first..])),
         Block::folded("Parts and CPU time, for context", context.collect()),
-        Block::folded("What differs between subjects, and why", pairs(|metric| metric == 0)),
-        Block::hidden("The same in the other metrics", pairs(|metric| metric > 0)),
+        Block::folded("Differences between subjects, and their causes", pairs(|metric| metric == 0)),
+        Block::hidden("Differences in the other metrics", pairs(|metric| metric > 0)),
     ]);
     blocks.push(spread::means(experiment));
     if is_told {
         blocks.push(Block::folded("Noise floor", vec![Block::Table(compared::noise(experiment))]));
     }
     let how = Block::note(
-        "Every round in order, from left to right, on an axis of its own, whose ends stand beside it; the dotted line is the \
-         median of all. Point at a round for its value. Spikes and drift show here.",
+        "All rounds in order, from left to right. Each drawing has its own axis, whose ends are shown at its side; the \
+         dotted line is the median. Point at a round to see its value. Spikes and drift show here.",
     );
     if !drawn.is_empty() {
         blocks.push(Block::hidden("Rounds over time", [how].into_iter().chain(drawn).collect()));
