@@ -1,8 +1,8 @@
-//! What on this machine would distort measuring or prevent it, and how is it fixed?
+//! Checks for what on this machine would distort or prevent measuring, and how to fix it.
 //!
-//! One explicit list, of a slice for each group. A check is a function of a [`View`], which holds what it takes more than
-//! reading one file to know, and where to read the rest; so every check is tested on planted machines. Checks change nothing:
-//! what they propose is for a person to do. Deliberately absent: engines and runtimes, which `subject::survey` looks at in the same manner.
+//! One explicit list, with a slice for each group. A check is a function of a [`View`], which holds the facts and the files to
+//! read, so every check is tested on planted machines. Checks change nothing: they suggest fixes for the user to apply.
+//! Deliberately absent: engines and runtimes, which `subject::survey` checks in the same way.
 
 mod activity;
 mod cgroups;
@@ -24,16 +24,16 @@ use serde::Serialize;
 
 use crate::report::text::clean;
 
-/// How things stand with one check.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// The question does not arise here, or the machine does not tell.
+    /// The check does not apply here, or the machine does not provide the information.
     #[serde(rename = "n/a")]
     NotApplicable,
     /// As it should be.
     Ok,
-    /// As it may be; but whoever reads the figures must know it.
+    /// Fine, but a reader of the results must know it.
     Note,
     /// Measuring is possible but distorted, or not comparable with a default machine.
     Warning,
@@ -41,24 +41,24 @@ pub enum State {
     Problem,
 }
 
-/// By its word.
+/// By its name.
 impl fmt::Display for State {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(out)
     }
 }
 
-/// How to fix what was found.
+/// How to fix a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fix {
-    /// Typed as it stands, it fixes it.
+    /// A command that fixes it as it is.
     Command(String),
-    /// What a person has to do or to decide.
+    /// What the user has to do or decide.
     Advice(String),
 }
 
-/// The words of either.
+/// The text of either.
 #[cfg(test)]
 impl std::ops::Deref for Fix {
     type Target = str;
@@ -70,10 +70,10 @@ impl std::ops::Deref for Fix {
     }
 }
 
-/// What one check found.
+/// The finding of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How things stand.
+    /// The result.
     pub state: State,
     /// What was found, with its value, in one line.
     #[serde(rename = "found")]
@@ -88,55 +88,55 @@ impl Finding {
         Finding { state, what: clean(&what.into()), fix: None }
     }
 
-    /// As it should be.
+    /// Nothing to fix.
     pub fn ok(what: impl Into<String>) -> Finding {
         Finding::new(State::Ok, what)
     }
 
-    /// To be known.
+    /// Worth knowing.
     pub fn note(what: impl Into<String>) -> Finding {
         Finding::new(State::Note, what)
     }
 
-    /// Distorts.
+    /// A distortion.
     pub fn warning(what: impl Into<String>) -> Finding {
         Finding::new(State::Warning, what)
     }
 
-    /// Prevents.
+    /// An obstacle to measuring.
     pub fn problem(what: impl Into<String>) -> Finding {
         Finding::new(State::Problem, what)
     }
 
-    /// Does not arise.
+    /// Not applicable.
     pub fn not_applicable(what: impl Into<String>) -> Finding {
         Finding::new(State::NotApplicable, what)
     }
 
-    /// This, unless all is fine; then what is so.
+    /// This finding, or an ok with the other text.
     fn unless(self, is_fine: bool, fine: impl Into<String>) -> Option<Finding> {
         Some(if is_fine { Finding::ok(fine) } else { self })
     }
 
-    /// With a command that fixes it.
+    /// Adds a command that fixes it.
     pub fn command(self, command: impl Into<String>) -> Finding {
         Finding { fix: Some(Fix::Command(command.into())), ..self }
     }
 
-    /// With advice where no command does.
+    /// Adds advice, if no command fixes it.
     pub fn advice(self, advice: impl Into<String>) -> Finding {
         Finding { fix: Some(Fix::Advice(advice.into())), ..self }
     }
 }
 
-/// A question about the machine: why it matters, how the answer is read, what is wanted, and how to fix what is not so.
+/// A check: its name, why it matters, and the function that finds the answer and the fix.
 #[derive(Debug, Clone, Copy)]
 pub struct Check {
     /// Its name in reports.
     pub name: &'static str,
-    /// What it matters for in measuring.
+    /// Why it matters for measuring.
     pub matters: &'static str,
-    /// Answers it; not where the machine does not tell.
+    /// The finding; none if the machine does not provide the information.
     run: fn(&View) -> Option<Finding>,
 }
 
@@ -144,7 +144,7 @@ const fn check(name: &'static str, matters: &'static str, run: fn(&View) -> Opti
     Check { name, matters, run }
 }
 
-/// Every check, in the order of reports, under the heading of its group.
+/// Every check, in the order of reports, under its group's heading.
 pub static CHECKS: &[(&str, &[Check])] = &[
     ("privileges", privileges::CHECKS),
     ("control groups", cgroups::CHECKS),
@@ -156,17 +156,17 @@ pub static CHECKS: &[(&str, &[Check])] = &[
 
 impl Check {
     fn answer(&self, view: &View) -> Finding {
-        (self.run)(view).unwrap_or_else(|| Finding::not_applicable("the machine does not tell"))
+        (self.run)(view).unwrap_or_else(|| Finding::not_applicable("not reported by this machine"))
     }
 }
 
-/// Every check with its group and with what it finds.
+/// Every check with its group and its finding.
 pub fn run(view: &View) -> impl Iterator<Item = (&'static str, &'static Check, Finding)> {
     let all = CHECKS.iter().flat_map(|(group, checks)| checks.iter().map(|check| (*group, check)));
     all.map(|(group, check)| (group, check, check.answer(view)))
 }
 
-/// What a check finds on the planted machine after a change.
+/// The finding of a check on the planted machine after a change.
 #[cfg(test)]
 fn found(name: &str, change: impl Fn(&mut View)) -> Finding {
     let mut view = planted();
@@ -202,7 +202,7 @@ mod tests {
     fn a_machine_that_tells_nothing_is_not_accused() {
         for (_, check, finding) in run(&view::silent()) {
             let accused = finding.state > State::Ok;
-            // No control groups at all is a finding of its own: their mounts are always readable.
+            // A machine without any cgroups is a finding: mounts are always readable.
             assert!(!accused || check.name == "cgroup-mode", "{}: {finding:?}", check.name);
         }
     }

@@ -1,32 +1,31 @@
-//! Is the machine quiet enough to be measured now?
+//! Whether the machine is quiet enough to measure now.
 //!
-//! Nothing of ours runs while the doctor looks, so the limits are narrower than those by which
-//! rounds are marked.
+//! Nothing of dunnage runs at the same time as the doctor, so the limits are stricter than those for marking rounds.
 
 use super::{Check, Finding, check};
 use crate::host::context::STEAL_LIMIT;
 
-/// A tenth: with more, a start often meets somebody else's work on its CPU.
+/// A tenth. Above it, a start often has to share its CPU with other work.
 const BUSY_LIMIT: f64 = 0.10;
-/// Half the CPUs: a start needs at least two that are free, its client's and its engine's.
+/// Half the CPUs. A start needs at least two free ones, for its client and its engine.
 const LOAD_PER_CPU: f64 = 0.5;
-/// A tenth of the time: each such wait is longer than many of the steps that are measured.
+/// A tenth of the time. Each such wait is longer than many of the measured steps.
 const PRESSURE_LIMIT: f64 = 0.10;
 /// Two engines with their daemons, shims and clients fit into half a GiB.
 const WANTED_BYTES: u64 = 512 << 20;
 const NEEDED_BYTES: u64 = 128 << 20;
-/// A few pages that nobody needs may stay out; a whole daemon may not.
+/// A few unused pages may be swapped out, but not a whole daemon.
 const SWAPPED_LIMIT: u64 = 64 << 20;
 /// Half of the kernel's default: each daemon and shim takes one or two.
 const INSTANCES_WANTED: u64 = 64;
 
-const TOO_SHORT: &str = "not watched for long enough";
-const WHO_RUNS: &str = "stop what runs; see `ps -eo pcpu,stat,pid,comm --sort=-pcpu | head`";
+const TOO_SHORT: &str = "not watched long enough";
+const WHO_RUNS: &str = "stop other work; see `ps -eo pcpu,stat,pid,comm --sort=-pcpu | head`";
 
 pub(super) const CHECKS: &[Check] = &[
-    check("containers", "other containers take the same kernel locks that starting takes", |view| {
+    check("containers", "other containers take the same kernel locks as a start", |view| {
         Some(match view.context.containers? {
-            0 => Finding::ok("none is running"),
+            0 => Finding::ok("none running"),
             count => Finding::warning(format!(
                 "{count} {} running: every round will be marked as disturbed",
                 if count == 1 { "container is" } else { "containers are" }
@@ -34,39 +33,39 @@ pub(super) const CHECKS: &[Check] = &[
             .advice("stop them first; see `docker ps`, `podman ps` and `ctr -n k8s.io containers ls`"),
         })
     }),
-    check("steal", "what the hypervisor gives to others is missing from every duration", |view| {
+    check("steal", "CPU time that the hypervisor gives to other guests lengthens every duration", |view| {
         let Some(share) = view.context.steal else { return Some(Finding::not_applicable(TOO_SHORT)) };
         let shown = percent(share);
-        Finding::warning(format!("the hypervisor gives {shown} of the CPU time to others"))
-            .advice("measure at another time, or on a guest with CPUs of its own")
+        Finding::warning(format!("the hypervisor gives {shown} of the CPU time to other guests"))
+            .advice("measure at another time, or on a guest with dedicated CPUs")
             .unless(share <= STEAL_LIMIT, format!("{shown} of the CPU time"))
     }),
-    check("busy", "a start often meets somebody else's work on its CPU", |view| {
+    check("busy", "a start on a busy CPU has to share it", |view| {
         let Some(share) = view.context.busy else { return Some(Finding::not_applicable(TOO_SHORT)) };
         let shown = percent(share);
-        let busy = Finding::warning(format!("the CPUs are busy for {shown} of the time")).advice(WHO_RUNS);
+        let busy = Finding::warning(format!("the CPUs are busy {shown} of the time")).advice(WHO_RUNS);
         busy.unless(share <= BUSY_LIMIT, format!("{shown} of the CPU time is in use"))
     }),
-    check("load", "a start needs at least two CPUs that are free, its client's and its engine's", |view| {
+    check("load", "a start needs at least two free CPUs, for its client and its engine", |view| {
         let (load, cpus) = (view.context.load?, view.facts.cpu.threads?);
         let what = format!("{load:.2} on {cpus} CPUs over the last minute");
         let high = Finding::warning(&what).advice(format!("wait a minute, or {WHO_RUNS}"));
         high.unless(load <= f64::from(cpus) * LOAD_PER_CPU, what)
     }),
-    check("pressure", "each wait for CPU or disk is longer than many steps that are measured", |view| {
+    check("pressure", "each wait for CPU or disk is longer than many measured steps", |view| {
         if view.facts.kernel.release.is_some() && !view.tree.has("/proc/pressure/cpu") {
-            return Some(Finding::not_applicable("the kernel does not tell (boot it with `psi=1`)"));
+            return Some(Finding::not_applicable("not reported by the kernel (boot it with `psi=1`)"));
         }
         let (Some(cpu), Some(io)) = (view.context.cpu_pressure, view.context.io_pressure) else {
             return Some(Finding::not_applicable(TOO_SHORT));
         };
         let what =
-            format!("tasks wait for CPU in {} and for I/O in {} of the time", percent(cpu), percent(io));
+            format!("tasks wait for CPU {} and for I/O {} of the time", percent(cpu), percent(io));
         Finding::warning(&what).advice(WHO_RUNS).unless(cpu.max(io) <= PRESSURE_LIMIT, what)
     }),
-    check("memory", "without room the kernel takes pages back while a container starts", |view| {
+    check("memory", "when memory is short, the kernel reclaims pages while a container starts", |view| {
         let bytes = view.context.available_memory?;
-        let what = format!("{} MiB are available", bytes >> 20);
+        let what = format!("{} MiB available", bytes >> 20);
         let fix = "free memory; see `ps -eo rss,pid,comm --sort=-rss | head`";
         Some(match bytes {
             bytes if bytes < NEEDED_BYTES => Finding::problem(format!("only {what}")).advice(fix),
@@ -74,17 +73,17 @@ pub(super) const CHECKS: &[Check] = &[
             _ => Finding::ok(what),
         })
     }),
-    check("swap", "a start may wait until pages of its engine are read back", |view| {
+    check("swap", "a start may wait for swapped-out pages of its engine", |view| {
         let bytes = view.tree.memory("SwapTotal")?.saturating_sub(view.tree.memory("SwapFree")?);
-        let what = format!("{} MiB are swapped out", bytes >> 20);
-        Finding::warning(format!("{what}: a start may wait until pages of its engine are read back"))
+        let what = format!("{} MiB swapped out", bytes >> 20);
+        Finding::warning(format!("{what}: a start may wait for pages of its engine"))
             .command("sudo swapoff -a && sudo swapon -a")
             .unless(bytes <= SWAPPED_LIMIT, what)
     }),
-    check("inotify", "daemons and dunnage itself wait for events through it", |view| {
+    check("inotify", "daemons and dunnage itself use it to wait for events", |view| {
         let most: u64 = view.tree.number("/proc/sys/fs/inotify/max_user_instances")?;
-        let what = format!("{most} instances for each user");
-        Finding::warning(format!("only {what}: daemons and dunnage may find none left"))
+        let what = format!("{most} instances per user");
+        Finding::warning(format!("only {what}: daemons and dunnage may run out of them"))
             .command("sudo sysctl -w fs.inotify.max_user_instances=128")
             .unless(most >= INSTANCES_WANTED, what)
     }),
@@ -104,7 +103,7 @@ mod tests {
         found(check, change).state
     }
 
-    // The planted machine stands exactly at each limit, which is the near miss of each check.
+    // The planted machine is exactly at each limit, which is the near miss of each check.
     #[test]
     fn each_limit_is_the_last_good_value() {
         for check in ["containers", "steal", "busy", "load", "pressure", "memory", "swap"] {

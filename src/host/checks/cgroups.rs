@@ -1,23 +1,23 @@
-//! Are the control groups such that every runtime accepts them, and such as others have them?
+//! Whether every runtime accepts the cgroups as they are set up, and whether they are set up as elsewhere.
 
 use super::{Check, Finding, View, check};
 use crate::host::cgroups::CgroupMode;
 use crate::units::Nanos;
 
-/// Ten times, and a tenth of the quickest start of a runtime.
+/// Ten times as long, and a tenth of the fastest start of a runtime.
 const QUIET_FACTOR: i64 = 10;
 const QUIET_LIMIT: Nanos = Nanos(500_000);
 
 pub(super) const CHECKS: &[Check] = &[
-    check("cgroup-mode", "runtimes want version 1 or 2 whole", |view| {
+    check("cgroup-mode", "runtimes expect all controllers on version 1 or all on version 2", |view| {
         let left = view.facts.cgroups.left_on_v2();
         Some(match view.facts.cgroups.mode {
             CgroupMode::Absent => {
-                Finding::problem("no control groups are mounted: no runtime can limit a container")
+                Finding::problem("no cgroups are mounted, so no runtime can limit a container")
                     .command("mount -t cgroup2 none /sys/fs/cgroup")
             }
             CgroupMode::Hybrid if !left.is_empty() => Finding::warning(format!(
-                "hybrid, and v2 still has {}: crun refuses with \"drop all controllers from cgroupv2\"",
+                "hybrid, but v2 still has {}: crun fails with \"drop all controllers from cgroupv2\"",
                 left.join(", ")
             ))
             .command(mount_as_v1(left)),
@@ -25,13 +25,13 @@ pub(super) const CHECKS: &[Check] = &[
             CgroupMode::V1 | CgroupMode::V2 => Finding::ok(view.facts.cgroups.mode.name()),
         })
     }),
-    // Nothing to fix: the machine is like this. But what is measured depends on it.
-    check("cgroup-version", "what a limit costs and what can be read differs between the versions", |view| {
+    // Nothing to fix, but the measurements depend on it.
+    check("cgroup-version", "the cost of limits and the available counters differ between the versions", |view| {
         Some(match mounted(view)? {
-            CgroupMode::V2 => Finding::ok("version 2: containers can start inside their group"),
+            CgroupMode::V2 => Finding::ok("version 2: containers can start inside their cgroup"),
             _ => Finding::note(
-                "controllers on version 1: no start inside a group (CLONE_INTO_CGROUP), so each container is \
-                     moved; throttled time in ns",
+                "controllers on version 1: containers cannot start inside their cgroup (CLONE_INTO_CGROUP), so each is \
+                     moved; throttled time is in ns",
             ),
         })
     }),
@@ -41,44 +41,44 @@ pub(super) const CHECKS: &[Check] = &[
         let wanted = ["cpu", "cpuset", "memory", "pids"];
         let missing: Vec<_> = wanted.into_iter().filter(|name| !cgroups.has(name)).collect();
         if missing.is_empty() {
-            return Some(Finding::ok(format!("{} are there", wanted.join(", "))));
+            return Some(Finding::ok(format!("{} available", wanted.join(", "))));
         }
-        let what = format!("{} cannot be used: limits on it fail or are ignored", missing.join(", "));
-        // Some kernels are booted without `memory`.
+        let what = format!("{} missing: limits on it fail or are ignored", missing.join(", "));
+        // Some kernels disable `memory` by default.
         let off = missing.iter().filter(|name| cgroups.disabled.iter().any(|off| off == *name));
         let enable: Vec<_> = off.map(|name| format!("cgroup_enable={name}")).collect();
         Some(Finding::warning(what).advice(match enable.is_empty() {
-            true => "mount the missing controllers, or delegate them to this control group".to_owned(),
+            true => "mount the missing controllers, or delegate them to this cgroup".to_owned(),
             false => format!("boot the kernel with `{}` and without `cgroup_disable`", enable.join(" ")),
         }))
     }),
-    check("cgroup-moves", "moving a process into a group is much of a start; `favordynmods` helps", |view| {
+    check("cgroup-moves", "moving a process into a cgroup is a large part of a start; `favordynmods` makes it faster", |view| {
         mounted(view)?;
         let Some(favoured) = view.facts.cgroups.all().find(|one| one.favours_moves) else {
             return Some(Finding::ok("the kernel's default (no `favordynmods`)"));
         };
         let point = favoured.mounted_on.display();
         let what =
-            format!("`{point}` is mounted `favordynmods`: starts are quicker than on a default machine");
+            format!("`{point}` is mounted with `favordynmods`: starts are faster than by default");
         Some(Finding::warning(what).command(format!("mount -o remount,nofavordynmods {point}")))
     }),
-    // Measured just now with a move of dunnage to where it is, once after quiet and once right after.
-    check("cgroup-quiet", "a quiet kernel lets such a move wait (RCU), so what ran before counts", |view| {
+    // Measured by moving dunnage to the cgroup where it already is, once after a quiet moment and once right after that.
+    check("cgroup-quiet", "on a quiet kernel a move into a cgroup waits for RCU, so it depends on what ran before", |view| {
         let Some(moves) = view.measured.moves else {
-            let why = "not measured: dunnage may not write to its own control group";
+            let why = "not measured: dunnage may not write to its own cgroup";
             return Some(Finding::not_applicable(why));
         };
         let (quiet, soon) = (moves.quiet, moves.soon);
-        let what = format!("a move takes {quiet} after a quiet moment and {soon} right after another");
-        let advice = "nothing to fix: keep both values of `prestate`; `favordynmods` would take it away, and change the \
+        let what = format!("a move takes {quiet} after a quiet moment and {soon} right after another move");
+        let advice = "keep both values of `prestate`; `favordynmods` would remove the wait, but also change the \
              machine";
-        Finding::note(format!("{what}: compare idle starts with idle ones, primed with primed"))
+        Finding::note(format!("{what}: compare idle starts only with idle ones, and primed with primed"))
             .advice(advice)
             .unless(quiet <= QUIET_LIMIT || quiet.0 <= soon.0 * QUIET_FACTOR, what)
     }),
 ];
 
-/// Which versions are mounted, where any is.
+/// The mounted versions, if any.
 fn mounted(view: &View) -> Option<CgroupMode> {
     Some(view.facts.cgroups.mode).filter(|mode| *mode != CgroupMode::Absent)
 }
@@ -102,7 +102,7 @@ mod tests {
         run(view).find(|(_, one, _)| one.name == check).expect("a check").2
     }
 
-    /// All controllers but these on v1, these on v2.
+    /// A machine with these controllers on v2, and the rest on v1.
     fn hybrid(left: &[&str]) -> View {
         let mut view = planted();
         let cgroups = &mut view.facts.cgroups;

@@ -1,68 +1,68 @@
-//! Is the kernel set as kernels usually are? What is not makes figures incomparable with others.
+//! Whether the kernel has the usual settings. Others make results hard to compare with those of other machines.
 
 use super::{Check, Finding, View, check};
 use crate::report::text::listed;
 
 pub(super) const CHECKS: &[Check] = &[
-    check("rcu", "mounts, namespaces and control groups wait for readers (RCU) when taken apart", |view| {
+    check("rcu", "removing mounts, namespaces and cgroups waits for RCU", |view| {
         let switch = |name: &str| view.tree.switch(format!("/sys/kernel/{name}"));
         let (what, name) = if switch("rcu_normal") == Some(true) {
-            ("rcu_normal is 1: nothing is hastened, so starts are slower", "rcu_normal")
+            ("rcu_normal is 1: no wait is expedited, so starts are slower", "rcu_normal")
         } else if switch("rcu_expedited")? {
-            ("rcu_expedited is 1: waiting is hastened, so starts are quicker", "rcu_expedited")
+            ("rcu_expedited is 1: every wait is expedited, so starts are faster", "rcu_expedited")
         } else {
             return Some(Finding::ok("the kernel's default"));
         };
-        let finding = Finding::warning(format!("{what} than on a default machine"));
+        let finding = Finding::warning(format!("{what} than by default"));
         Some(finding.command(format!("echo 0 | sudo tee /sys/kernel/{name}")))
     }),
-    check("ipv6", "every new network namespace sets it up too, where it is there", |view| {
+    check("ipv6", "every new network namespace sets up IPv6, if the kernel has it", |view| {
         if view.tree.has("/proc/sys/net") && !view.tree.has("/proc/sys/net/ipv6") {
-            let what = "the kernel has no IPv6: starts with a network do less than on a default machine";
+            let what = "the kernel has no IPv6: starts with a network do less than by default";
             return Some(
-                Finding::warning(what).advice("boot without `ipv6.disable=1`, with the module `ipv6`"),
+                Finding::warning(what).advice("boot without `ipv6.disable=1` and with the module `ipv6`"),
             );
         }
         let is_off = view.tree.switch("/proc/sys/net/ipv6/conf/all/disable_ipv6")?;
-        Finding::warning("switched off: interfaces of bridges do less than on a default machine")
+        Finding::warning("disabled: setting up bridge interfaces does less than by default")
             .command("sudo sysctl -w net.ipv6.conf.all.disable_ipv6=0")
-            .unless(!is_off, "on, as by default")
+            .unless(!is_off, "on (default)")
     }),
-    check("audit", "with audit on, each system call of most tasks takes the slow way", |view| {
+    check("audit", "with audit on, system calls of most tasks take the slow path", |view| {
         Some(match view.measured.audit {
-            Some(true) => Finding::warning("on: system calls take the slow way in and out of the kernel")
+            Some(true) => Finding::warning("on: system calls take the slow path in and out of the kernel")
                 .command("sudo auditctl -e 0"),
             Some(false) => Finding::ok("off"),
-            None => Finding::not_applicable("the kernel does not tell (no audit, or no CAP_AUDIT_CONTROL)"),
+            None => Finding::not_applicable("not reported by the kernel (no audit, or no CAP_AUDIT_CONTROL)"),
         })
     }),
-    check("tracing", "a tracer in force slows down what it traces", |view| {
+    check("tracing", "an active tracer slows down the functions that it traces", |view| {
         let tracer = |root: &str| view.tree.line(format!("{root}/tracing/current_tracer"));
         let tracer = tracer("/sys/kernel").or_else(|| tracer("/sys/kernel/debug"));
         Some(match tracer.as_deref() {
-            Some("nop") => Finding::ok("no tracer is in force"),
+            Some("nop") => Finding::ok("no active tracer"),
             Some(tracer) => {
-                Finding::warning(format!("the tracer `{tracer}` is in force and slows the kernel down"))
+                Finding::warning(format!("the tracer `{tracer}` is active and slows down the kernel"))
                     .command("echo nop | sudo tee /sys/kernel/tracing/current_tracer")
             }
-            None => Finding::not_applicable("tracefs is not mounted, or not readable"),
+            None => Finding::not_applicable("tracefs is not mounted or not readable"),
         })
     }),
     check("mitigations", "mitigations make entering the kernel slower", |view| {
         let kernel = &view.facts.kernel;
         kernel.command_line.as_ref()?;
         if kernel.was_told("mitigations=off") {
-            let what = "off: system calls are cheaper than on a default machine";
+            let what = "off: system calls are cheaper than by default";
             return Some(Finding::warning(what).advice("boot without `mitigations=off`"));
         }
         let open = kernel.mitigations.iter().filter(|(_, state)| state.starts_with("Vulnerable"));
         let open = listed(open.map(|(name, _)| name), ", ");
         let none = if open.is_empty() { String::new() } else { format!("; none for {open}") };
-        Some(Finding::ok(format!("not switched off{none}")))
+        Some(Finding::ok(format!("not disabled{none}")))
     }),
-    // Kernels before 5.16, and later ones that are told so, switch speculative features off for every task with a
-    // filter. Part of what a filter seems to cost is then not the filter's.
-    check("store-bypass", "some kernels switch SSBD on with a filter, which then seems slower", |view| {
+    // Kernels before 5.16, and later ones with an option, disable speculative features for every task with a filter. That adds
+    // to the apparent cost of a filter.
+    check("store-bypass", "some kernels enable SSBD for tasks with a seccomp filter, which makes the filter look slower", |view| {
         let own = view.tree.row("/proc/self/status", "Speculation_Store_Bypass");
         if let Some(own) = own.filter(|own| pays(own) && !own.starts_with("globally")) {
             return Some(baseline_pays("SSBD", &own));
@@ -70,10 +70,10 @@ pub(super) const CHECKS: &[Check] = &[
         let state = weakness(view, "spec_store_bypass")?;
         Some(match state.contains("seccomp") {
             true => filter_pays("SSBD", "spec_store_bypass_disable=prctl"),
-            false => Finding::ok(format!("no change by a filter ({state})")),
+            false => Finding::ok(format!("not changed by a filter ({state})")),
         })
     }),
-    check("indirect-branches", "some kernels switch STIBP on for every task with a seccomp filter", |view| {
+    check("indirect-branches", "some kernels enable STIBP for every task with a seccomp filter", |view| {
         let own = view.tree.row("/proc/self/status", "SpeculationIndirectBranch");
         if let Some(own) = own.filter(|own| pays(own) && own.starts_with("conditional")) {
             return Some(baseline_pays("STIBP", &own));
@@ -87,9 +87,9 @@ pub(super) const CHECKS: &[Check] = &[
             return Some(filter_pays("STIBP", "spectre_v2_user=prctl"));
         }
         let stibp = state.split([';', ',']).map(str::trim).find(|part| part.starts_with("STIBP"));
-        Some(Finding::ok(format!("no change by a filter ({})", stibp.unwrap_or("no STIBP"))))
+        Some(Finding::ok(format!("not changed by a filter ({})", stibp.unwrap_or("no STIBP"))))
     }),
-    check("security-modules", "modules are asked at many steps of a start", |view| {
+    check("security-modules", "security modules are consulted at many steps of a start", |view| {
         let enforcing = match view.tree.switch("/sys/fs/selinux/enforce") {
             Some(true) => ", SELinux enforcing",
             Some(false) => ", SELinux permissive",
@@ -104,27 +104,27 @@ pub(super) const CHECKS: &[Check] = &[
     }),
 ];
 
-/// What the kernel says of one weakness of the processor.
+/// The kernel's report on a weakness of the processor.
 fn weakness<'a>(view: &'a View, name: &str) -> Option<&'a str> {
     let mut all = view.facts.kernel.mitigations.iter();
     all.find(|(known, _)| known == name).map(|(_, state)| state.as_str())
 }
 
-/// Whether this process pays already, in the words of `/proc/PID/status`.
+/// Whether this process already pays, from `/proc/PID/status`.
 fn pays(own: &str) -> bool {
     own.contains("mitigated") || own.contains("disabled")
 }
 
 fn baseline_pays(what: &str, own: &str) -> Finding {
-    Finding::warning(format!("dunnage itself runs with {what} (\"{own}\"): `bare` and all else pay for it"))
-        .advice("start dunnage from a session without a seccomp filter or `prctl` that asks for it")
+    Finding::warning(format!("dunnage itself runs with {what} (\"{own}\"), so `bare` and all other subjects pay for it"))
+        .advice("start dunnage from a session without a seccomp filter or `prctl` that enables it")
 }
 
 fn filter_pays(what: &str, option: &str) -> Finding {
     Finding::note(format!(
-        "tasks with a seccomp filter run with {what}: part of what the filter seems to cost"
+        "tasks with a seccomp filter run with {what}, which adds to the apparent cost of the filter"
     ))
-    .advice(format!("to tell them apart, boot with `{option}`, the default since Linux 5.16"))
+    .advice(format!("to separate the two costs, boot with `{option}`, the default since Linux 5.16"))
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
-//! What can only be known by asking the kernel or by trying: limits and audit, the clock's floor, and what a move between
-//! control groups costs after a quiet moment.
+//! Facts that only a system call or a trial shows: limits, audit, the clock's resolution, and the cost of a move between
+//! cgroups after a quiet moment.
 //!
-//! All leave the machine as it was. Deliberately absent: anything that takes longer than a few
-//! milliseconds, which is for experiments.
+//! Nothing changes the machine. Deliberately absent: anything longer than a few milliseconds, which is for experiments.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -12,32 +11,32 @@ use crate::sys::clock::{self, TimerFloor};
 use crate::sys::{audit, cgroup, limits};
 use crate::units::Nanos;
 
-/// Found just now; `None` where it could not be.
+/// The results; `None` if one is not available.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Measured {
-    /// Step and cost of the clock.
+    /// The clock's step and cost.
     pub timer: Option<TimerFloor>,
-    /// Moves between control groups.
+    /// Moves between cgroups.
     pub moves: Option<Moves>,
     /// Whether the kernel's audit is on.
     pub audit: Option<bool>,
-    /// The hard limit of open files that children inherit.
+    /// The hard limit on open files that children inherit.
     pub open_files: Option<u64>,
-    /// The hard limit of processes that children inherit, but no more than there are process ids.
+    /// The hard limit on processes that children inherit, at most the number of process ids.
     pub processes: Option<u64>,
 }
 
-/// What a write to `cgroup.procs` takes.
+/// How long a write to `cgroup.procs` takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moves {
-    /// After the quiet in which the machine was watched.
+    /// After the quiet time in which the machine was watched.
     pub quiet: Nanos,
-    /// Right after another one.
+    /// Right after another move.
     pub soon: Nanos,
 }
 
 impl Measured {
-    /// Measures, the move first: it is to find the kernel as quiet as it was.
+    /// Measures all; the move first, while the kernel is still quiet.
     pub(super) fn now() -> Measured {
         Measured {
             moves: moves(),
@@ -49,8 +48,8 @@ impl Measured {
     }
 }
 
-/// Moves this process to the control group that it is in: nothing changes, but the kernel takes the
-/// same lock as for any other move, and that lock is what waits.
+/// Moves this process to the cgroup that it is already in. Nothing changes, but the kernel takes the lock that a real move
+/// waits for.
 fn moves() -> Option<Moves> {
     let hierarchies = cgroup::mounted().ok()?;
     let own = hierarchies.into_iter().filter_map(|hierarchy| hierarchy.own);

@@ -1,19 +1,19 @@
-//! May we do what starting containers needs, and are we where the machine's clocks and system calls
-//! are its own?
+//! Whether dunnage has the privileges to start containers, and runs directly on the machine with its own clocks and system
+//! calls.
 
 use super::{Check, Finding, View, check};
 use crate::host::isolation::Containment;
 use crate::host::own::Capability;
 use crate::image::spec::DEFAULT_CAPABILITIES;
 
-/// A machine with fewer can still measure; but not many containers at once.
+/// With fewer, a machine can still measure, but not run many containers at once.
 const NAMESPACES_WANTED: u64 = 1000;
 
 pub(super) const CHECKS: &[Check] = &[
     check("user", "engines, most runtimes and CPU accounting need root", |view| {
         let own = &view.facts.own;
         Some(match (own.user?, own.initial_user_namespace) {
-            (0, Some(false)) => Finding::warning("root of a user namespace only, not of the machine")
+            (0, Some(false)) => Finding::warning("root only in a user namespace, not on the machine")
                 .advice("run dunnage outside of the user namespace"),
             (0, _) => Finding::ok("root"),
             (user, _) => Finding::warning(format!(
@@ -22,19 +22,19 @@ pub(super) const CHECKS: &[Check] = &[
             .advice("run it as `sudo dunnage …`"),
         })
     }),
-    check("cap-sys-admin", "mounts, namespaces and control groups ask for it", |view| {
-        let missing = "root without CAP_SYS_ADMIN: no mounts, namespaces or control groups, so no containers";
+    check("cap-sys-admin", "mounts, namespaces and cgroups need it", |view| {
+        let missing = "root without CAP_SYS_ADMIN: no mounts, namespaces or cgroups, so no containers";
         let missing = Finding::problem(missing)
-            .advice("give it to this session; in a container: `--cap-add SYS_ADMIN` or `--privileged`");
+            .advice("give this session the capability; in a container, use `--cap-add SYS_ADMIN` or `--privileged`");
         of_root(view, Capability::SysAdmin, missing)
     }),
-    check("cap-net-admin", "bridges, veth pairs and addresses of containers ask for it", |view| {
-        let missing = "root without CAP_NET_ADMIN: no bridges, no veth pairs, no networks of engines";
+    check("cap-net-admin", "bridges, veth pairs and addresses of containers need it", |view| {
+        let missing = "root without CAP_NET_ADMIN: no bridges, veth pairs or networks of engines";
         let missing = Finding::warning(missing)
-            .advice("give it to this session, or measure with `net=none` and `net=host` only");
+            .advice("give this session the capability, or measure only with `net=none` and `net=host`");
         of_root(view, Capability::NetAdmin, missing)
     }),
-    check("cap-sys-resource", "without it limits can only be lowered; engines like to raise them", |view| {
+    check("cap-sys-resource", "without it, limits can only be lowered, but engines raise some", |view| {
         let within = [("nofile", view.measured.open_files), ("nproc", view.measured.processes)];
         let limits = within.iter().filter_map(|(name, limit)| {
             let limit = limit.filter(|limit| *limit != u64::MAX)?;
@@ -46,7 +46,7 @@ pub(super) const CHECKS: &[Check] = &[
             .advice(format!("stay within this host's limits: `podman run{}`", limits.collect::<String>()));
         of_root(view, Capability::SysResource, missing)
     }),
-    check("container-caps", "a runtime can only give to containers what we have ourselves", |view| {
+    check("container-caps", "a runtime can give containers only capabilities that dunnage has", |view| {
         let own = &view.facts.own;
         let set = own.capabilities?;
         if !own.is_root()? {
@@ -58,128 +58,128 @@ pub(super) const CHECKS: &[Check] = &[
             let what = format!("root without {}: runtimes cannot give it to containers", missing.join(", "));
             return Some(
                 Finding::problem(what)
-                    .advice("give it to this session; in a container: `--cap-add` or `--privileged`"),
+                    .advice("give this session the capabilities; in a container, use `--cap-add` or `--privileged`"),
             );
         }
         let last: Option<u32> = view.tree.number("/proc/sys/kernel/cap_last_cap");
         let all = last.filter(|last| *last < 63).map(|last| (1u64 << (last + 1)) - 1);
         Some(match all {
             Some(all) if set & all != all => Finding::note(
-                "all that containers get by default, but not all there are: `--privileged` fails (\"unable to \
+                "all that containers get by default, but not all that exist: `--privileged` fails (\"unable to \
                  apply caps\")",
             ),
             _ => Finding::ok("all that containers get by default"),
         })
     }),
-    check("cpu-accounting", "the CPU time of short-lived helpers is watched through perf events", |view| {
+    check("cpu-accounting", "the CPU time of short-lived helpers is measured with perf events", |view| {
         let own = &view.facts.own;
         own.capabilities?;
         let may = |capability| own.can(capability) == Some(true);
         let Some(paranoid) = view.tree.number::<i64>("/proc/sys/kernel/perf_event_paranoid") else {
-            let what = "the kernel has no perf events: CPU time cannot be accounted";
+            let what = "the kernel has no perf events: no CPU times";
             return Some(Finding::warning(what).advice("use a kernel with CONFIG_PERF_EVENTS"));
         };
         if may(Capability::Perfmon) || may(Capability::SysAdmin) {
-            return Some(Finding::ok("perf events on all CPUs are allowed by capability"));
+            return Some(Finding::ok("perf events on all CPUs are allowed by a capability"));
         }
         let setting = format!("perf_event_paranoid {paranoid}");
         if paranoid <= 0 {
-            return Some(Finding::ok(format!("perf events on all CPUs are allowed to all ({setting})")));
+            return Some(Finding::ok(format!("perf events on all CPUs are allowed to all users ({setting})")));
         }
-        let what = format!("perf events on all CPUs are refused (no CAP_PERFMON, {setting}): no CPU times");
+        let what = format!("perf events on all CPUs are not allowed (no CAP_PERFMON, {setting}): no CPU times");
         Some(Finding::warning(what).command("sudo sysctl -w kernel.perf_event_paranoid=0"))
     }),
-    check("user-namespaces", "rootless subjects live in one, as all that ordinary users start", |view| {
+    check("user-namespaces", "rootless subjects, and all containers of ordinary users, run in one", |view| {
         let most: Option<u64> = view.tree.number("/proc/sys/user/max_user_namespaces");
         let switch = |name: &str| view.tree.switch(format!("/proc/sys/kernel/{name}"));
         let (what, fix) = if most == Some(0) {
             ("user.max_user_namespaces is 0", "user.max_user_namespaces=10000")
         } else if switch("unprivileged_userns_clone") == Some(false) {
-            // A setting of Debian's kernels.
+            // A setting of Debian kernels.
             ("kernel.unprivileged_userns_clone is 0", "kernel.unprivileged_userns_clone=1")
         } else if switch("apparmor_restrict_unprivileged_userns") == Some(true) {
-            // A setting of Ubuntu's kernels.
+            // A setting of Ubuntu kernels.
             let fix = "kernel.apparmor_restrict_unprivileged_userns=0";
             ("AppArmor restricts user namespaces of ordinary users", fix)
         } else {
-            return Some(Finding::ok(format!("ordinary users may make them (at most {})", most?)));
+            return Some(Finding::ok(format!("ordinary users may create them (at most {})", most?)));
         };
         let finding = match view.facts.own.is_root() {
-            Some(false) => Finding::problem(format!("{what}: no container without root")),
+            Some(false) => Finding::problem(format!("{what}: no containers without root")),
             _ => Finding::warning(format!("{what}: rootless subjects cannot run")),
         };
         Some(finding.command(format!("sudo sysctl -w {fix}")))
     }),
-    check("namespace-limits", "each container takes up to seven namespaces", |view| {
+    check("namespace-limits", "each container uses up to seven namespaces", |view| {
         const LIMITS: &str = "/proc/sys/user";
         let names = view.tree.names(LIMITS).into_iter();
-        // Those of users have a check of their own.
+        // User namespaces have their own check.
         let names = names.filter(|name| name.ends_with("_namespaces") && name != "max_user_namespaces");
         let limit = |name: String| Some((view.tree.number::<u64>(format!("{LIMITS}/{name}"))?, name));
         let (most, name) = names.filter_map(limit).min()?;
         let more = format!("sudo sysctl -w user.{name}=100000");
         Some(match most {
-            0 => Finding::problem(format!("user.{name} is 0: no container can be made")).command(more),
+            0 => Finding::problem(format!("user.{name} is 0: no container can be created")).command(more),
             most if most < NAMESPACES_WANTED => {
-                Finding::warning(format!("user.{name} is {most}: few containers at once")).command(more)
+                Finding::warning(format!("user.{name} is {most}: only few containers can run at once")).command(more)
             }
             most => Finding::ok(format!("at least {most} of each kind")),
         })
     }),
-    check("subordinate-ids", "rootless engines map the users of a container to them", |view| {
-        // Written by `useradd` and `usermod`; runtimes of dunnage itself do without.
+    check("subordinate-ids", "rootless engines map a container's users to subordinate ids", |view| {
+        // Written by `useradd` and `usermod`. Dunnage's rootless runtimes do not need them.
         let count = view.tree.text("/etc/subuid")?.lines().count();
         Some(match (count, view.facts.own.is_root()) {
-            (0, Some(false)) => Finding::warning("nobody has any: rootless engines map no user but one")
+            (0, Some(false)) => Finding::warning("no user has any: rootless engines can map only one user")
                 .command("sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 \"$USER\""),
-            (0, _) => Finding::note("nobody has any: no rootless engine for other users"),
+            (0, _) => Finding::note("no user has any: other users cannot use rootless engines"),
             (count, _) => {
                 Finding::ok(format!("{count} {} some", if count == 1 { "user has" } else { "users have" }))
             }
         })
     }),
-    check("no-new-privileges", "rootless engines map users through set-user-id helpers", |view| {
-        Finding::warning("`no_new_privs` is set: `newuidmap` and `sudo` give nothing")
+    check("no-new-privileges", "rootless engines need set-user-id helpers to map users", |view| {
+        Finding::warning("`no_new_privs` is set: `newuidmap` and `sudo` have no effect")
             .advice("start dunnage from a session without it")
             .unless(!view.facts.own.no_new_privileges?, "not set")
     }),
-    check("seccomp", "a filter on dunnage lies on `bare` too: the baseline would pay for it", |view| {
-        Finding::warning("a seccomp filter lies on dunnage itself: `bare` pays for it too")
-            .advice("run dunnage outside of the sandbox; in a container: `--security-opt seccomp=unconfined`")
-            .unless(!view.facts.own.seccomp_filtered?, "no filter on dunnage itself")
+    check("seccomp", "a filter on dunnage also applies to `bare`, the baseline", |view| {
+        Finding::warning("dunnage itself has a seccomp filter, so `bare` pays for it too")
+            .advice("run dunnage outside of the sandbox; in a container, use `--security-opt seccomp=unconfined`")
+            .unless(!view.facts.own.seccomp_filtered?, "dunnage itself has no filter")
     }),
-    check("container", "inside a container `bare` is not bare", |view| match &view.facts.containment {
+    check("container", "inside a container, `bare` is not a plain process of the host", |view| match &view.facts.containment {
         Containment::Inside(kind) => {
-            let what = format!("dunnage runs inside a container ({kind}): `bare` is not bare");
-            Some(Finding::warning(what).advice("run dunnage on the machine itself"))
+            let what = format!("dunnage runs inside a container ({kind}), and so does `bare`");
+            Some(Finding::warning(what).advice("run dunnage on the host"))
         }
-        Containment::Host => Some(Finding::ok("dunnage runs on the machine itself")),
+        Containment::Host => Some(Finding::ok("dunnage runs on the host")),
         Containment::Unknown => None,
     }),
-    check("time-namespace", "stamps compare only within one; daemons use the machine's", |view| {
-        Finding::warning("not the machine's time namespace: stamps of daemons' containers differ")
+    check("time-namespace", "stamps are comparable only within one time namespace, and daemons use the machine's", |view| {
+        Finding::warning("not the machine's time namespace, so stamps from daemons' containers differ")
             .advice("run it as `sudo nsenter --target 1 --time dunnage …`")
             .unless(view.facts.own.initial_time_namespace?, "the machine's own")
     }),
-    check("dev-net-tun", "slirp4netns and pasta make networks of rootless containers through it", |view| {
-        device(view, "/dev/net/tun", "slirp4netns and pasta cannot make a network")
+    check("dev-net-tun", "slirp4netns and pasta need it for networks of rootless containers", |view| {
+        device(view, "/dev/net/tun", "slirp4netns and pasta cannot create a network")
     }),
-    check("dev-fuse", "fuse-overlayfs, the storage of some rootless engines, works through it", |view| {
-        device(view, "/dev/fuse", "fuse-overlayfs cannot mount a root")
+    check("dev-fuse", "fuse-overlayfs, the storage of some rootless engines, needs it", |view| {
+        device(view, "/dev/fuse", "fuse-overlayfs cannot mount a root filesystem")
     }),
 ];
 
-/// Asks for a capability of root; who is not root is told so by `user` already.
+/// Checks a capability of root. For other users, `user` already has the answer.
 fn of_root(view: &View, capability: Capability, missing: Finding) -> Option<Finding> {
     let own = &view.facts.own;
     Some(match (own.can(capability)?, own.is_root()?) {
-        (true, _) => Finding::ok("it is there"),
+        (true, _) => Finding::ok("available"),
         (false, true) => missing,
         (false, false) => Finding::not_applicable("not root"),
     })
 }
 
-/// Whether a device is there, and for all.
+/// Whether a device exists and all users may open it.
 fn device(view: &View, path: &str, what: &str) -> Option<Finding> {
     use std::os::unix::fs::PermissionsExt;
     if !view.tree.has("/dev") {
@@ -187,15 +187,15 @@ fn device(view: &View, path: &str, what: &str) -> Option<Finding> {
     }
     let Ok(found) = view.tree.at(path).metadata() else {
         let module = path.rsplit('/').next().unwrap_or_default();
-        let finding = Finding::note(format!("there is no `{path}`: {what}"));
+        let finding = Finding::note(format!("`{path}` does not exist: {what}"));
         return Some(finding.command(format!("sudo modprobe {module}")));
     };
     if found.permissions().mode() & 0o006 == 0o006 {
-        return Some(Finding::ok(format!("everybody may open `{path}`")));
+        return Some(Finding::ok(format!("all users may open `{path}`")));
     }
     let finding = match view.facts.own.is_root() {
         Some(false) => Finding::warning(format!("only root may open `{path}`: {what}")),
-        _ => Finding::note(format!("only root may open `{path}`: for others, {what}")),
+        _ => Finding::note(format!("only root may open `{path}`: for other users, {what}")),
     };
     Some(finding.command(format!("sudo chmod 666 {path}")))
 }
@@ -252,7 +252,7 @@ mod tests {
         };
         assert_eq!(missing(27), Problem);
         assert_eq!(missing(24), Note, "not given by default, but `--privileged` wants it");
-        assert_eq!(missing(41), Ok, "the kernel knows no such one");
+        assert_eq!(missing(41), Ok, "the kernel does not have it");
         assert_eq!(state("container-caps", |v| v.facts.own.user = Some(1)).0, NotApplicable);
     }
 

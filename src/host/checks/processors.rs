@@ -1,4 +1,4 @@
-//! Are there enough processors, of steady speed, with a clock that is cheap to read?
+//! Whether there are enough CPUs of steady speed, with a clock that is cheap to read.
 
 use std::collections::BTreeSet;
 
@@ -12,39 +12,39 @@ const CLOCKS: &str = "/sys/devices/system/clocksource/clocksource0";
 /// Clock sources that are read without a system call, in some tens of nanoseconds.
 const CHEAP: &str = "tsc tsc-early kvm-clock hyperv_clocksource_tsc_page arch_sys_counter riscv_clocksource timebase \
     tod";
-/// Beyond it a duration of a few hundred nanoseconds is mostly the clock's.
+/// Above it, a duration of a few hundred nanoseconds is mostly the clock's.
 const STEP_LIMIT: Nanos = Nanos(1000);
 const COST_LIMIT: Nanos = Nanos(200);
-/// Two thirds: less is more than what idling for a moment explains.
+/// Two thirds. A lower rate is not explained by a moment of idling.
 const RATE_SHARE: f64 = 0.66;
 
 pub(super) const CHECKS: &[Check] = &[
-    check("cpus", "with one CPU the client waits for the engine that it waits for", |view| {
+    check("cpus", "with one CPU, the client and the engine compete for it", |view| {
         Some(match view.facts.cpu.usable.or(view.facts.cpu.threads)? {
-            1 => Finding::warning("one CPU: client, engine and container take it from each other")
+            1 => Finding::warning("one CPU: client, engine and container compete for it")
                 .advice("measure on a machine with at least two CPUs"),
             count => Finding::ok(format!("{count} CPUs")),
         })
     }),
-    check("cpu-limit", "a limit on us holds for `bare`, `floor` and runtimes, not for daemons", |view| {
+    check("cpu-limit", "a limit on dunnage also applies to `bare`, `floor` and runtimes, but not to daemons", |view| {
         let (usable, threads) = (view.facts.cpu.usable?, view.facts.cpu.threads?);
         let less =
-            format!("dunnage may use {usable} of {threads} CPUs; containers of daemons are not limited so");
+            format!("dunnage may use {usable} of {threads} CPUs, but containers of daemons are not limited");
         Finding::warning(less)
-            .advice("run it without `taskset`, outside of a control group with a CPU limit")
+            .advice("run dunnage without `taskset`, outside of a cgroup with a CPU limit")
             .unless(usable >= threads, format!("dunnage may use all {threads} CPUs"))
     }),
     check(
         "cpu-share",
-        "on a busy machine a container has one share of the CPUs, whatever runs beside it",
+        "on a busy machine, a container has its own share of the CPUs",
         |view| {
             let shared =
-                |whose: &str| Finding::note(format!("`bare` has {whose}, a container one of its own"));
+                |whose: &str| Finding::note(format!("`bare` has {whose}, a container has its own share"));
             Some(match CpuShare::gather(&view.tree)? {
-            CpuShare::Own => Finding::ok("`bare` has one of its own, too: its session's"),
-            CpuShare::Cgroup => shared("a part of the share of the cgroup that dunnage is in")
-                .advice("keep the machine idle, or start dunnage in a cgroup of its own: `systemd-run --scope dunnage …`"),
-            CpuShare::Threads => shared("a share for each thread").command("sysctl kernel.sched_autogroup_enabled=1"),
+            CpuShare::Own => Finding::ok("`bare` also has its own share: that of its session"),
+            CpuShare::Cgroup => shared("a part of the share of dunnage's cgroup")
+                .advice("keep the machine idle, or start dunnage in its own cgroup with `systemd-run --scope dunnage …`"),
+            CpuShare::Threads => shared("one share per thread").command("sysctl kernel.sched_autogroup_enabled=1"),
         })
         },
     ),
@@ -62,44 +62,44 @@ pub(super) const CHECKS: &[Check] = &[
             (false, ..) => Finding::ok("off"),
         })
     }),
-    check("governor", "a clock rate that follows the load makes idle and primed starts differ", |view| {
+    check("governor", "idle and primed starts differ if the clock rate follows the load", |view| {
         let policies = view.tree.names(format!("{CPUS}/cpufreq")).into_iter();
         let policies = policies.filter(|name| name.starts_with("policy"));
         let governor = |name: String| view.tree.line(format!("{CPUS}/cpufreq/{name}/scaling_governor"));
         let governors = listed(policies.filter_map(governor).collect::<BTreeSet<_>>(), ", ");
         Some(match governors.as_str() {
-            "" => Finding::not_applicable("the kernel does not govern the clock rate here"),
+            "" => Finding::not_applicable("the kernel does not control the clock rate here"),
             "performance" => Finding::ok("performance"),
             _ => Finding::warning(format!("{governors}: the clock rate follows the load"))
                 .command(format!("echo performance | sudo tee {CPUS}/cpu*/cpufreq/scaling_governor")),
         })
     }),
-    check("turbo", "rates beyond the nominal one depend on temperature and on what other cores do", |view| {
-        // Each with the value by which it is off.
+    check("turbo", "turbo rates depend on the temperature and the load of other cores", |view| {
+        // Each with the value that means off.
         let switches = [("intel_pstate/no_turbo", "1"), ("cpufreq/boost", "0")];
         let mut switches = switches.into_iter().map(|(file, off)| (format!("{CPUS}/{file}"), off));
         let found = switches.find_map(|(file, off)| Some((view.tree.line(&file)?, file, off)));
         Some(match found {
             Some((value, _, off)) if value == off => Finding::ok("off"),
             Some((_, file, off)) => {
-                Finding::warning("on: the clock rate depends on temperature and on other cores")
+                Finding::warning("on: the clock rate depends on the temperature and on other cores")
                     .command(format!("echo {off} | sudo tee {file}"))
             }
-            None => Finding::not_applicable("the kernel does not govern it here"),
+            None => Finding::not_applicable("the kernel does not control it here"),
         })
     }),
-    // As the kernel governs it; what a hypervisor gives is not told.
-    check("clock-rate", "far below the highest rate everything is slower than the processor is", |view| {
+    // As set by the kernel; a hypervisor may change it without showing that.
+    check("clock-rate", "far below the highest clock rate, everything is slower than it could be", |view| {
         let rate = view.context.frequency?;
         let now = format!("{:.2} GHz", rate / 1e9);
         let kilohertz: Option<f64> = view.tree.number(format!("{CPUS}/cpu0/cpufreq/cpuinfo_max_freq"));
         let Some(most) = kilohertz.map(|rate| rate * 1e3) else { return Some(Finding::ok(now)) };
         let what = format!("{now} of at most {:.2} GHz", most / 1e9);
-        Finding::note(format!("{what} at this moment"))
-            .advice("with the governor `performance` the rate stays at its highest; see `governor`")
+        Finding::note(format!("currently {what}"))
+            .advice("use the governor `performance` to keep the highest rate; see `governor`")
             .unless(rate >= most * RATE_SHARE, what)
     }),
-    check("clock-source", "slow clocks cost a system call for every stamp", |view| {
+    check("clock-source", "a slow clock source needs a system call for every stamp", |view| {
         let source = view.tree.line(format!("{CLOCKS}/current_clocksource"))?;
         if CHEAP.split_whitespace().any(|cheap| cheap == source) {
             return Some(Finding::ok(source));
@@ -107,25 +107,25 @@ pub(super) const CHECKS: &[Check] = &[
         let others = view.tree.line(format!("{CLOCKS}/available_clocksource")).unwrap_or_default();
         let better = CHEAP.split_whitespace().find(|cheap| others.split(' ').any(|other| other == *cheap));
         let dear =
-            Finding::warning(format!("{source}: every stamp costs a system call of a microsecond or more"));
+            Finding::warning(format!("{source}: every stamp takes a system call of a microsecond or more"));
         Some(match better {
             Some(better) => dear.command(format!("echo {better} | sudo tee {CLOCKS}/current_clocksource")),
-            None => dear.advice("the kernel found no better one here; see `dmesg | grep -i clocksource`"),
+            None => dear.advice("the kernel offers no better one here; see `dmesg | grep -i clocksource`"),
         })
     }),
-    check("timer-floor", "no difference below a step can be seen, and each stamp costs a reading", |view| {
+    check("timer-floor", "differences below one step of the clock are invisible, and each stamp costs a reading", |view| {
         let floor = view.measured.timer?;
-        let what = format!("steps of {}, {} a reading", floor.step, floor.cost);
-        Finding::warning(format!("{what}: the shortest primitives drown in it"))
-            .advice("see `clock-source`; on a busy machine, look again when it is quiet")
+        let what = format!("steps of {}, {} per reading", floor.step, floor.cost);
+        Finding::warning(format!("{what}: too coarse for the shortest primitives"))
+            .advice("see `clock-source`; if the machine is busy, check again when it is quiet")
             .unless(floor.step <= STEP_LIMIT && floor.cost <= COST_LIMIT, what)
     }),
-    // Nothing to fix, but figures of a guest hold for guests.
+    // Nothing to fix, but results of a guest apply to guests.
     check("virtualisation", "entering the kernel, page tables and interrupts cost more in a guest", |view| {
         let found = &view.facts.virtualisation;
         let hypervisor = found.hypervisor.as_deref().unwrap_or("an unknown hypervisor");
-        Finding::note(format!("a guest of {hypervisor}; figures hold for guests"))
-            .unless(!found.guest?, "no hypervisor makes itself known")
+        Finding::note(format!("a guest of {hypervisor}: results apply to guests"))
+            .unless(!found.guest?, "no hypervisor detected")
     }),
 ];
 
@@ -167,7 +167,7 @@ mod tests {
                 .plant("/proc/self/mountinfo", "35 24 0:30 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n");
             view.tree.plant("/proc/self/cgroup", "3:cpu:/session\n");
         });
-        assert!(inside.state == Note && inside.fix.unwrap().contains("a cgroup of its own"));
+        assert!(inside.state == Note && inside.fix.unwrap().contains("its own cgroup"));
     }
 
     #[test]
@@ -239,7 +239,7 @@ mod tests {
             (v.facts.virtualisation.guest, v.facts.virtualisation.hypervisor) =
                 (Some(true), Some("kvm".into()));
         });
-        assert_eq!((guest.state, guest.what.as_str()), (Note, "a guest of kvm; figures hold for guests"));
+        assert_eq!((guest.state, guest.what.as_str()), (Note, "a guest of kvm: results apply to guests"));
         assert_eq!(state("virtualisation", |v| v.facts.virtualisation.guest = None), NotApplicable);
     }
 }

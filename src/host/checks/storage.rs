@@ -1,71 +1,71 @@
-//! Can bundles, images and overlay mounts live where dunnage keeps its files?
+//! Whether bundles, images and overlay mounts can be where dunnage keeps its files.
 
 use super::{Check, Finding, check};
 
 /// A disk that fills up during a run loses samples.
 const WANTED_BYTES: u64 = 1 << 30;
 const NEEDED_BYTES: u64 = 100 << 20;
-/// An unpacked image, a bundle and the directories of an overlay mount for each subject, some times over.
+/// Several times an unpacked image, a bundle and the directories of an overlay mount for each subject.
 const NEEDED_FILES: u64 = 1000;
 
 pub(super) const CHECKS: &[Check] = &[
     check("overlay", "root filesystems of containers are overlay mounts", |view| {
         let known = view.tree.text("/proc/filesystems")?;
         if known.lines().any(|line| line.split_whitespace().last() == Some("overlay")) {
-            return Some(Finding::ok("the kernel has it"));
+            return Some(Finding::ok("supported by the kernel"));
         }
         let kernel = &view.facts.kernel;
         let modules = view.tree.text(format!("/lib/modules/{}/modules.dep", kernel.release.as_deref()?));
         let is_loadable =
             modules.is_some_and(|list| list.contains("/overlay.ko")) && !kernel.was_told("nomodule");
         Some(match is_loadable {
-            true => Finding::warning("a module that is not loaded: the first start would pay for it")
+            true => Finding::warning("the module is not loaded, so the first start would load it")
                 .command("sudo modprobe overlay"),
             false => {
-                let what = "the kernel has no overlay filesystem: no floor, and engines fall back on copies";
+                let what = "the kernel has no overlay filesystem: no floor, and engines fall back to copies";
                 Finding::problem(what).advice("use a kernel with CONFIG_OVERLAY_FS")
             }
         })
     }),
-    check("state-writable", "runs, bundles and the cleanup journal are written there", |view| {
+    check("state-writable", "runs, bundles and the cleanup journal are written to the state directory", |view| {
         let path = view.state.path.display();
-        Finding::problem(format!("`{path}` cannot be written to"))
+        Finding::problem(format!("`{path}` is not writable"))
             .command(format!("sudo mkdir -p '{path}' && sudo chown \"$(id -u)\" '{path}'"))
             .unless(view.state.writable?, format!("`{path}`"))
     }),
-    check("state-exec", "the probe is executed from there", |view| {
+    check("state-exec", "the probe is executed from the state directory", |view| {
         let mount = &view.facts.storage.as_ref()?.mount;
         let point = mount.point.display();
-        Finding::problem(format!("`{point}` is mounted `noexec`: the probe cannot be started there"))
+        Finding::problem(format!("`{point}` is mounted with `noexec`, so the probe cannot start"))
             .command(format!("sudo mount -o remount,exec '{point}'"))
-            .unless(!mount.has("noexec"), format!("programs can be started on `{point}`"))
+            .unless(!mount.has("noexec"), format!("programs can run on `{point}`"))
     }),
-    check("state-space", "a disk that fills up during a run loses samples", |view| {
+    check("state-space", "samples are lost if the disk fills up during a run", |view| {
         let left = view.state.left?;
         let path = view.state.path.display();
-        let fix = format!("make room below `{path}`, or choose another state directory");
+        let fix = format!("free space below `{path}`, or choose another state directory");
         if let Some(files) = left.files.filter(|files| *files < NEEDED_FILES) {
-            return Some(Finding::problem(format!("only {files} more files can be made")).advice(fix));
+            return Some(Finding::problem(format!("only {files} more files can be created")).advice(fix));
         }
-        let little = format!("only {} MiB are left", left.bytes >> 20);
+        let little = format!("only {} MiB left", left.bytes >> 20);
         Some(match left.bytes {
             bytes if bytes < NEEDED_BYTES => Finding::problem(little).advice(fix),
             bytes if bytes < WANTED_BYTES => Finding::warning(little).advice(fix),
-            bytes => Finding::ok(format!("{:.1} GiB are left", bytes as f64 / f64::from(1 << 30))),
+            bytes => Finding::ok(format!("{:.1} GiB left", bytes as f64 / f64::from(1 << 30))),
         })
     }),
     check(
         "state-filesystem",
-        "upper directories of overlay mounts lie there; not all can hold one",
+        "the state directory contains upper directories of overlay mounts, which some filesystems do not support",
         |view| {
             let mount = &view.facts.storage.as_ref()?.mount;
             let (kind, device) = (mount.filesystem.as_str(), &mount.source);
             let finding = match kind {
                 "tmpfs" | "ramfs" => {
-                    Finding::warning(format!("{kind}: bundles lie in memory, unlike those of the engines"))
+                    Finding::warning(format!("{kind}: bundles are in memory, unlike those of the engines"))
                 }
                 "overlay" | "aufs" | "vfat" | "exfat" | "ecryptfs" => {
-                    Finding::problem(format!("{kind} cannot hold the upper directory of an overlay mount"))
+                    Finding::problem(format!("{kind} does not support upper directories of overlay mounts"))
                 }
                 "nfs" | "nfs4" | "cifs" | "smb3" | "9p" | "virtiofs" | "ceph" | "fuse" | "fuseblk" => {
                     remote(kind, device)
@@ -79,7 +79,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 fn remote(kind: &str, device: &str) -> Finding {
-    Finding::problem(format!("{kind} from `{device}`: neither an upper directory nor a local disk"))
+    Finding::problem(format!("{kind} from `{device}`: not a local disk, and no support for upper directories"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Everything that the checks look at.
+//! The machine as the checks see it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,30 +17,30 @@ use crate::units::Nanos;
 pub struct View {
     /// Its files in `/proc`, `/sys`, `/dev` and `/etc`.
     pub(crate) tree: Tree,
-    /// What it is.
+    /// Its fixed facts.
     pub facts: Facts,
-    /// What it does now.
+    /// Its current activity.
     pub context: RoundContext,
-    /// Where dunnage keeps its own files.
+    /// The directory for dunnage's own files.
     pub state: StateDirectory,
-    /// What was measured just now.
+    /// The results of quick trials.
     pub measured: Measured,
 }
 
-/// Where dunnage keeps its own files, bundles and images among them.
+/// The directory for dunnage's own files, including bundles and images.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StateDirectory {
-    /// As configured; it need not exist yet.
+    /// As configured; it may not exist yet.
     pub path: PathBuf,
-    /// Whether files can be made in it, or it can be made itself.
+    /// Whether files can be created in it, or the directory itself can be.
     pub writable: Option<bool>,
-    /// What its filesystem has left.
+    /// The free space on its filesystem.
     pub left: Option<Left>,
 }
 
 impl View {
-    /// Reads everything, and watches the machine for as long as `look` to see what it is doing.
-    /// A machine with few CPUs needs a second for its steal and busy shares to be told.
+    /// Reads everything, and watches the machine's activity for `look`. A machine with few CPUs needs a second for its steal and
+    /// busy shares.
     pub fn gather(state_directory: &Path, look: Nanos) -> View {
         let mut watch = Watch::default();
         let facts = Facts::gather(state_directory);
@@ -56,7 +56,7 @@ impl View {
     }
 }
 
-/// A machine that tells nothing.
+/// A machine that reports nothing.
 #[cfg(test)]
 pub(super) fn silent() -> View {
     let tree = Tree::planted(&[]);
@@ -69,7 +69,7 @@ pub(super) fn silent() -> View {
     }
 }
 
-/// A quiet, ordinary machine on which nothing needs fixing; tests change one thing in it.
+/// A quiet, ordinary machine without anything to fix; tests change one thing in it.
 #[cfg(test)]
 pub(crate) fn planted() -> View {
     use crate::host::cgroups::{CgroupMode, Cgroups, Hierarchy};
