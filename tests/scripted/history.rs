@@ -101,7 +101,7 @@ fn runs_that_were_taken_in_blocks_are_told_in_every_format() {
     for format in ["terminal", "md", "json"] {
         let ran = dunnage.run(&format!("history DIR --format {format}"));
         let text = ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(ran.code == 0 && text.contains("imported, and taken in blocks"), "{format}: {ran}");
+        assert!(ran.code == 0 && text.contains("imported and measured in blocks"), "{format}: {ran}");
     }
     let table = dunnage.run("history DIR --format csv").stdout;
     assert!(
@@ -117,7 +117,7 @@ fn too_few_runs_and_bad_ones_are_told() {
     let ran = dunnage.run("history DIR");
     assert!(ran.code == 0 && ran.stdout.contains("no change can be found yet"), "{ran}");
     let ran = dunnage.run("history DIR/01");
-    assert!(ran.code == 1 && ran.stderr.contains("needs two runs"), "{ran}");
+    assert!(ran.code == 1 && ran.stderr.contains("needs at least two runs"), "{ran}");
     let ran = dunnage.run("history DIR --by nothing");
     assert!(ran.code == 2 && ran.stderr.contains("no run has the tag"), "{ran}");
     let ran = dunnage.run("history DIR --metric start.nothing");

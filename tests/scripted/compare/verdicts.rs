@@ -394,7 +394,7 @@ fn margins_are_those_of_the_old_plan_and_others_are_told() {
             .notices
             .iter()
             .any(|one| one
-                == "`after` has another margin for returned of start; the one of `before` holds here"),
+                == "`after` has another margin for returned of start; that of `before` is used here"),
         "{:?}",
         comparison.notices
     );
@@ -425,7 +425,7 @@ fn what_was_taken_in_blocks_is_said_in_every_format() {
     let comparison = compared(&[run(1, 12, plain)], &[new]);
     for format in &FORMATS {
         let text = rendered(format.name, &comparison, &Look { width: 400, ..Look::default() });
-        assert!(text.contains("imported, and taken in blocks"), "{}: {text}", format.name);
+        assert!(text.contains("imported and measured in blocks"), "{}: {text}", format.name);
     }
     let own = compared(&[run(1, 12, plain)], &[run(2, 12, plain)]);
     assert!(own.notices.iter().all(|one| !one.contains("blocks")), "{:?}", own.notices);

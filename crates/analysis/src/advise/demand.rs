@@ -1,28 +1,28 @@
-//! What a group of processes wanted, millisecond by millisecond and thread by thread, from what it used while
-//! nothing limited it.
+//! The demand of a group of processes, by millisecond and thread, from what it used without a limit.
 //!
-//! A counter of CPU time is brought up to date when a task leaves its CPU and at each tick of the kernel, so a reading
-//! lacks up to one tick of every task that runs at that moment, and the next reading has too much. What is more than the threads
-//! can have used between two readings is therefore moved to before the first of them.
+//! The kernel updates a counter of CPU time when a task leaves its CPU and at each tick. So a reading lacks
+//! up to one tick of every running task, and the next reading has too much. Usage that exceeds what the
+//! threads can have used between two readings is therefore moved to before the first of them.
 //!
-//! Which thread used what is not known. The usage is given to as few threads as can have used it: what is
-//! below one CPU is one thread's. Deliberately absent: demand that a limit held back, which nobody can see.
+//! Which thread used how much is unknown. The usage is split among as few threads as can have used it: usage
+//! below one CPU belongs to one thread. Deliberately absent: demand that a limit held back, which cannot be
+//! seen.
 
 use super::usage::Usage;
 use crate::units::Nanos;
 
 /// The step of a replay.
 pub const STEP: Nanos = Nanos::from_millis(1);
-/// Over how many readings in a row the number of threads is looked for. Over so many, one tick weighs little.
+/// The number of consecutive readings over which threads are counted. Over that many, one tick weighs little.
 const LOOK: usize = 10;
-/// Of a CPU: what clocks of different CPUs and rounding may add to what one thread used.
+/// Share of a CPU that clock differences between CPUs and rounding can add to one thread's usage.
 const TOLERANCE: f64 = 0.02;
 
-/// What was wanted in each step, by each thread.
+/// The demand in each step, by thread.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Demand {
     threads: usize,
-    /// Nanoseconds of CPU time in each step, by all threads together; at most `threads` steps.
+    /// Nanoseconds of CPU time in each step, for all threads together; at most `threads` steps.
     steps: Vec<f64>,
 }
 
@@ -36,18 +36,18 @@ impl Demand {
         Demand { threads, steps: used.windows(2).map(|pair| pair[1] - pair[0]).collect() }
     }
 
-    /// At least how many threads ran at the same time.
+    /// The minimum number of threads that ran at the same time.
     pub fn threads(&self) -> usize {
         self.threads
     }
 
-    /// In how many steps it is.
+    /// The number of steps.
     pub fn steps(&self) -> usize {
         self.steps.len()
     }
 
-    /// What this thread wants in a step: what is left by those before it, and no more than one CPU gives. The last
-    /// one has all the rest.
+    /// This thread's demand in a step: what those before it leave, at most one CPU. The last thread gets all
+    /// the rest.
     pub fn of_thread(&self, step: usize, thread: usize) -> f64 {
         let left = (self.steps[step] - (thread as f64) * STEP.0 as f64).max(0.0);
         if thread + 1 == self.threads { left } else { left.min(STEP.0 as f64) }
@@ -59,7 +59,7 @@ impl Demand {
         self.steps.iter().sum()
     }
 
-    /// The most that was wanted within any time of this length.
+    /// The maximum demand within any stretch of this length.
     pub fn most_within(&self, length: Nanos) -> Nanos {
         let window = ((length.0 / STEP.0) as usize).max(1);
         let mut sum: f64 = self.steps.iter().take(window).sum();
@@ -72,8 +72,8 @@ impl Demand {
     }
 }
 
-/// The smallest number of threads that can have used what lies between any two readings, if each
-/// was one tick ahead of its counter at the first of them.
+/// The smallest number of threads that can have used the CPU time between any two readings, if each was one
+/// tick ahead of its counter at the first reading.
 fn threads_in(usage: &Usage, tick: Nanos) -> usize {
     let all = usage.readings();
     let needed = |from: usize, to: usize| {
@@ -87,7 +87,7 @@ fn threads_in(usage: &Usage, tick: Nanos) -> usize {
     ((most - TOLERANCE).ceil() as usize).max(1)
 }
 
-/// The same usage, of which no two readings lie apart by more than so many threads can use.
+/// The same usage, moved so that no two readings differ by more than this many threads can use.
 fn evened(usage: &Usage, threads: usize) -> Usage {
     let mut readings = usage.readings().to_vec();
     for index in (1..readings.len()).rev() {
@@ -95,7 +95,7 @@ fn evened(usage: &Usage, threads: usize) -> Usage {
         let most = after.at.since(before.at).0 * threads as i64;
         readings[index - 1].used.0 = before.used.0.max(after.used.0 - most);
     }
-    // What had to lie before the first reading was used before anybody watched.
+    // Usage that had to be moved before the first reading happened before the watch began.
     Usage::new(readings).expect("as many readings as before")
 }
 
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn one_thread_whose_counter_lags_is_one_thread() {
-        // It ran for 100 ms without a pause, seen at ticks of 4 ms.
+        // It ran for 100 ms without a pause, as seen with ticks of 4 ms.
         let usage = every_10_ms([8.0, 12.0, 8.0, 12.0, 12.0, 8.0, 10.0, 8.0, 12.0, 10.0]);
         let demand = Demand::of(&usage, TICK);
         assert_eq!((demand.threads(), demand.steps()), (1, 100));

@@ -1,6 +1,6 @@
-//! Which CPU limit? From usage that was watched: its quantiles, what the kernel would have done with it
-//! under other limits ([`replay`]), and a limit to recommend ([`recommend`]). And what health checks cost ([`probes`]). Pure functions of
-//! readings and of recorded runs.
+//! Which CPU limit? From watched usage: its quantiles, what the kernel would have done with it under other
+//! limits ([`replay`]), and a limit to recommend ([`recommend`]). Also the cost of health checks
+//! ([`probes`]). Pure functions of readings and of recorded runs.
 //!
 //! Deliberately absent: finding containers and reading their counters (`watch`), and applying a limit.
 
@@ -16,19 +16,19 @@ use serde::Serialize;
 
 use crate::units::Nanos;
 
-/// A number of CPUs: CPU time per time.
+/// A number of CPUs: CPU time divided by time.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize)]
 pub struct Cpus(pub f64);
 
 impl Cpus {
     /// As Kubernetes counts them, in thousandths, rounded up.
     pub fn milli(self) -> u64 {
-        // What is above a whole number by rounding only is that number.
+        // A value above a whole number only by rounding is that number.
         (self.0 * 1000.0 - 1e-6).ceil().max(0.0) as u64
     }
 }
 
-/// With at most three digits after the point, of which zeroes at the end are left out.
+/// With at most three decimals, without trailing zeros.
 impl fmt::Display for Cpus {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = format!("{:.3}", self.0);
@@ -36,20 +36,20 @@ impl fmt::Display for Cpus {
     }
 }
 
-/// A limit as the kernel keeps it: so much CPU time in every period.
+/// A limit as the kernel stores it: CPU time per period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Quota {
     /// CPU time, of all threads together.
     pub quota: Nanos,
-    /// In this time.
+    /// The period.
     pub period: Nanos,
 }
 
 impl Quota {
-    /// The period that engines set unless they are told another one.
+    /// The default period of engines.
     pub const USUAL_PERIOD: Nanos = Nanos::from_millis(100);
 
-    /// The limit that engines make of a number of CPUs.
+    /// The limit that engines set for a number of CPUs.
     pub fn of(cpus: Cpus) -> Quota {
         Quota {
             quota: Nanos((cpus.0 * Quota::USUAL_PERIOD.0 as f64).round() as i64),
@@ -63,12 +63,12 @@ impl Quota {
     }
 }
 
-/// What the kernel counts of a limit.
+/// What the kernel counts for a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Throttling {
     /// Periods in which the group was active.
     pub periods: u64,
-    /// Those at whose end something of it was waiting for quota.
+    /// Periods at whose end something in the group waited for quota.
     #[serde(rename = "throttled_periods")]
     pub throttled: u64,
     /// How long it waited, summed over CPUs.
@@ -77,7 +77,7 @@ pub struct Throttling {
 }
 
 impl Throttling {
-    /// What was counted between an earlier reading and this one.
+    /// The counts between an earlier reading and this one.
     pub fn since(self, earlier: Throttling) -> Throttling {
         Throttling {
             periods: self.periods.saturating_sub(earlier.periods),
@@ -86,7 +86,7 @@ impl Throttling {
         }
     }
 
-    /// The share of periods that were throttled; none where no period was counted.
+    /// The share of periods that were throttled; none if no period was counted.
     pub fn share(self) -> Option<f64> {
         (self.periods > 0).then(|| self.throttled as f64 / self.periods as f64)
     }

@@ -1,5 +1,6 @@
-//! What do health checks cost? From what one entry into a running container took of CPU time, in `exec`: so many containers, each
-//! checked so often, keep so much of a CPU busy. A pure function of a recorded run.
+//! What do health checks cost? `exec` gives the CPU time of one entry into a running container; from that
+//! follows the share of a CPU that many containers use, each checked at an interval. A pure function of a
+//! recorded run.
 
 use crate::experiment::{QUIET, Setting};
 use crate::record::Recorded;
@@ -9,48 +10,49 @@ use crate::units::Nanos;
 /// The experiment that enters running containers.
 const ENTRIES: &str = "exec";
 
-/// How many containers are checked, and how often each.
+/// How many containers are checked, and how often.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Schedule {
-    /// Containers.
+    /// The number of containers.
     pub containers: u32,
-    /// From one check of a container to its next.
+    /// The time from one check of a container to the next.
     pub every: Nanos,
 }
 
 impl Schedule {
-    /// Checks a second, all containers together.
+    /// Checks per second, over all containers.
     pub fn rate(self) -> f64 {
         f64::from(self.containers) / self.every.seconds()
     }
 
-    /// The prestate that entries at this rate have: the kernel is left alone between them for as long as before an `idle`
-    /// one, or it is not.
+    /// The prestate that matches this rate: whether the machine rests between checks for as long as before an
+    /// `idle` entry.
     pub fn prestate(self) -> &'static str {
         if self.rate() * QUIET.seconds() <= 1.0 { "idle" } else { "primed" }
     }
 }
 
-/// What checks cost under one subject.
+/// The cost of checks under one subject.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
     /// Its label.
     pub subject: String,
-    /// In which setting it was measured.
+    /// The setting in which it was measured.
     pub setting: Setting,
-    /// CPU time of one check, in seconds: the median over rounds, its client and all that works for it together.
+    /// CPU time of one check, in seconds: the median over rounds of the client and everything that works for
+    /// it.
     pub check: Estimate,
-    /// The same without the client, as where the engine itself runs the checks.
+    /// The same without the client, as when the engine itself runs the checks.
     pub engine: Estimate,
-    /// CPUs that all checks keep busy.
+    /// The number of CPUs that all checks keep busy.
     pub share: Estimate,
     /// The same without the client.
     pub engine_share: Estimate,
 }
 
-/// What checks on this schedule would cost under each subject of a run, in the order of its plan: in the prestate of the
-/// schedule where the run has that, else in the one that it has. All intervals hold together with 95 %. Empty where no entry's
-/// CPU time was recorded.
+/// The cost of checks on this schedule under each subject of a run, in plan order: in the prestate of the
+/// schedule if the run has it, otherwise in the one that it has. All intervals hold together at 95 %. Empty
+/// if no CPU time of entries was recorded.
 pub fn costs(run: &Recorded, schedule: Schedule) -> Vec<Cost> {
     let plan = &run.plan;
     let subjects = (0..plan.subjects.len()).filter(|one| plan.is_original(*one));
@@ -83,7 +85,7 @@ fn median(run: &Recorded, values: &[f64], alpha: Alpha) -> Option<Estimate> {
     Some(Estimate::of_median(&Sample::new(known.map(|(value, _)| value))?, alpha))
 }
 
-/// A metric of a cell by rounds; not a number where there is none.
+/// A metric of a cell by rounds; NaN where there is none.
 fn values<'a>(run: &'a Recorded, cell: usize, metric: &str) -> &'a [f64] {
     let metrics = run.plan.metrics(&run.plan.cells[cell]);
     let at = metrics.iter().position(|one| one.name == metric);

@@ -1,7 +1,8 @@
-//! Which limits to try on what was seen, and which one to recommend.
+//! Which limits to try on the watched usage, and which one to recommend.
 //!
-//! What is recommended is the smallest limit under which fewer than 1 % of the periods would have been throttled. It has no
-//! headroom for what was not seen; that is the person's to add, who knows what the container will have to do.
+//! The recommendation is the smallest limit under which fewer than 1 % of the periods would have been
+//! throttled. It has no headroom for anything that was not seen; users add that, since they know what the
+//! container will have to do.
 
 use serde::Serialize;
 
@@ -11,15 +12,15 @@ use super::usage::{Quantiles, Usage};
 use super::{Cpus, Quota, Throttling};
 use crate::units::Nanos;
 
-/// What healthy means: fewer periods than these are throttled.
+/// The limit is healthy if a smaller share of the periods than this is throttled.
 pub const HEALTHY: f64 = 0.01;
-/// Above this share waiting is the rule.
+/// Above this share, most periods are throttled.
 pub const HEAVY: f64 = 0.5;
-/// What the usual rule adds to p95.
+/// The factor that the common rule applies to p95.
 const RULE: f64 = 1.5;
-/// How many limits are tried between the mean and the most.
+/// The number of limits that are tried between the mean and the maximum.
 const TRIED: usize = 8;
-/// Kernels refuse a quota below 1 ms.
+/// Kernels reject a quota below 1 ms.
 const LEAST: f64 = 0.01;
 
 /// What was watched.
@@ -27,27 +28,27 @@ const LEAST: f64 = 0.01;
 pub struct Watched {
     /// The readings.
     pub usage: Usage,
-    /// The limit in force meanwhile, the tightest from the group upwards.
+    /// The limit in force, the tightest of the group and those above it.
     pub limit: Option<Quota>,
-    /// What the kernel counted of it meanwhile.
+    /// What the kernel counted for it.
     pub throttling: Throttling,
-    /// How the kernel deals out quota.
+    /// How the kernel grants quota.
     pub kernel: Kernel,
-    /// How many CPUs there are.
+    /// The number of CPUs.
     pub cpus: usize,
-}
+    }
 
-/// Why a limit is among those that were tried.
+/// Why a limit was tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// To show the trade.
+    /// Shows the trade-off.
     Trade,
     /// p95 × 1.5.
     Rule,
     /// It is in force.
     InForce,
-    /// The person asked.
+    /// The user asked for it.
     Asked,
     /// It is recommended.
     Recommended,
@@ -60,30 +61,30 @@ pub struct Tried {
     pub cpus: Cpus,
     /// Why.
     pub origins: Vec<Origin>,
-    /// What it would have meant; for a limit above one that held work back, nobody can know.
+    /// What it would have meant; unknown for a limit above one that held work back.
     #[serde(rename = "predicted")]
     pub prediction: Option<Prediction>,
 }
 
-/// What to do.
+/// The recommendation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Recommendation {
     /// This limit.
     Limit {
-        /// As many.
+        /// The number of CPUs.
         cpus: Cpus,
     },
-    /// No advice: the limit in force held work back. To watch again under a higher one.
+    /// No advice: the limit in force held work back. Watch again under a higher one.
     Raise {
-        /// What is in force.
+        /// The limit in force.
         #[serde(rename = "cpus")]
         from: Cpus,
-        /// Under which to watch again.
+        /// The limit to watch again with.
         #[serde(rename = "watch_again_with")]
         to: Cpus,
     },
-    /// No limit of fewer CPUs than the machine has would do.
+    /// No limit below the number of the machine's CPUs is enough.
     None,
 }
 
@@ -93,21 +94,21 @@ pub struct Advice {
     /// Quantiles of the usage within periods.
     #[serde(skip)]
     pub quantiles: Quantiles,
-    /// Whether a limit held work back, so that the usage is less than what was wanted.
+    /// Whether a limit held work back, so that the usage is less than the demand.
     pub is_censored: bool,
-    /// At least how many threads ran at the same time.
+    /// The minimum number of threads that ran at the same time.
     pub threads: usize,
-    /// p95 × 1.5; none of usage that a limit cut.
+    /// p95 × 1.5; none if a limit cut the usage.
     pub rule: Option<Cpus>,
     /// The limits, in rising order.
     pub tried: Vec<Tried>,
-    /// What to do.
+    /// The recommendation.
     pub recommendation: Recommendation,
-    /// What to reserve: p95, and no more than the limit; none of usage that a limit cut.
+    /// The request: p95, at most the limit; none if a limit cut the usage.
     pub request: Option<Cpus>,
 }
 
-/// The advice, with these limits among those that are tried. `None` where not one whole period was watched.
+/// The advice, with these limits among those that are tried. `None` if no whole period was watched.
 pub fn advise(watched: &Watched, asked: &[Cpus]) -> Option<Advice> {
     let quantiles = watched.usage.quantiles(Quota::USUAL_PERIOD)?;
     let demand = Demand::of(&watched.usage, watched.kernel.tick);
@@ -115,7 +116,7 @@ pub fn advise(watched: &Watched, asked: &[Cpus]) -> Option<Advice> {
     let is_censored = limit.is_some() && watched.throttling.share().unwrap_or(0.0) >= HEALTHY;
     let rule = (!is_censored).then(|| rounded_up(Cpus(quantiles.p95.0 * RULE)));
     let try_it = |cpus: Cpus| match Quota::of(cpus) {
-        // What was read a little late may seem more than all CPUs, of which nobody can use more.
+        // A late reading can look like more than all CPUs, which is impossible.
         limit if cpus.0 >= watched.cpus as f64 => {
             Prediction { limit, throttled: Some(0.0), wait: Wait::default(), behind: Nanos(0) }
         }
@@ -153,7 +154,8 @@ pub fn advise(watched: &Watched, asked: &[Cpus]) -> Option<Advice> {
     })
 }
 
-/// Between the mean, below which a group falls ever farther behind, and the most that was wanted in any period.
+/// From the mean, below which a group falls ever farther behind, to the maximum that was needed in any
+/// period.
 fn trade(demand: &Demand, mean: Cpus) -> Vec<Cpus> {
     let most = demand.most_within(Quota::USUAL_PERIOD).0 as f64 / Quota::USUAL_PERIOD.0 as f64;
     let (low, high) = (mean.0.max(LEAST), most.max(LEAST));
@@ -161,14 +163,14 @@ fn trade(demand: &Demand, mean: Cpus) -> Vec<Cpus> {
     (0..TRIED).map(|index| rounded_up(Cpus(at(index)))).collect()
 }
 
-/// To steps that a person would choose: hundredths below 0.2, then twentieths.
+/// To steps that people choose: hundredths below 0.2, then twentieths.
 fn rounded_up(cpus: Cpus) -> Cpus {
     let steps = if cpus.0 <= 0.2 { 100.0 } else { 20.0 };
-    // What is above a step by rounding only is that step.
+    // A value above a step only by rounding is that step.
     Cpus(((cpus.0 * steps - 1e-6).ceil() / steps).max(LEAST))
 }
 
-/// By halving, since throttling falls as the limit rises.
+/// By bisection, since throttling falls as the limit rises.
 fn smallest_healthy(cpus: usize, try_it: impl Fn(Cpus) -> Prediction) -> Recommendation {
     let steps: Vec<Cpus> = (1..=20)
         .map(|step| Cpus(f64::from(step) / 100.0))
@@ -250,7 +252,7 @@ mod tests {
         let advice = advise(&limited, &[Cpus(0.3), Cpus(1.0)]).unwrap();
         assert!(advice.is_censored);
         assert_eq!(advice.recommendation, Recommendation::Raise { from: Cpus(0.5), to: Cpus(1.0) });
-        // Of 0.05 CPUs the rule would have made less than the limit in force.
+        // With 0.05 CPUs, the rule would have given less than the limit in force.
         assert_eq!((advice.rule, advice.request), (None, None));
         assert!(advice.tried.iter().all(|one| !one.origins.contains(&Origin::Rule)), "{advice:?}");
         let known =

@@ -1,17 +1,20 @@
 //! What the kernel would have done with this demand under that limit.
 //!
-//! The model is the kernel's own bandwidth control (`kernel/sched/fair.c`, `cpu.max` and `cpu.cfs_quota_us`): a pool is
-//! refilled to the quota at the end of every period; each CPU takes slices of 5 ms from it when its own share is used up,
-//! which it notices at a tick or when its task sleeps; what it used beyond its share is a debt that the next refill pays; what is
-//! left when a task sleeps goes back but for 1 ms. A CPU that gets nothing is throttled until the period ends. A period counts when the group
-//! took from the pool in it, or something waited; it counts as throttled when something waits at its end.
+//! The model is the kernel's own bandwidth control (`kernel/sched/fair.c`, `cpu.max` and `cpu.cfs_quota_us`).
+//! A pool is refilled to the quota at the end of every period. Each CPU takes slices of 5 ms from it when its
+//! own share is used up, which it notices at a tick or when its task sleeps; what it used beyond its share is
+//! a debt that the next refill pays; when a task sleeps, all but 1 ms of the rest goes back. A CPU that gets
+//! nothing is throttled until the period ends. A period counts if the group took from the pool in it, or
+//! something waited; it counts as throttled if something waits at its end.
 //!
-//! What was seen is replayed twice in a row, and the second time counts: what still waits when it begins again is part of what
-//! the limit means, and without it every prediction would be too good by the work that was left at the end.
+//! The watched demand is replayed twice in a row, and the second pass counts: work still waiting when it
+//! starts again is part of the limit's effect, and without it every prediction would be too good by the work
+//! left at the end.
 //!
-//! Work arrives as it was seen, whether or not earlier work is done, is served in the order in which it came, and is never dropped. A
-//! program that waits for its own answers before it asks for more would ask later, and be throttled less.
-//! Deliberately absent: other processes on the machine, bursts that `cpu.max.burst` saves up, and limits of groups further up.
+//! Work arrives as it was seen, whether or not earlier work is done, is served in order of arrival, and is
+//! never dropped. A program that waits for its own answers before it asks for more would ask later, and be
+//! throttled less. Deliberately absent: other processes on the machine, bursts that `cpu.max.burst` saves up,
+//! and limits of groups further up.
 
 use std::collections::VecDeque;
 
@@ -21,62 +24,64 @@ use super::demand::{Demand, STEP};
 use super::{Quota, Throttling};
 use crate::units::Nanos;
 
-/// How the kernel deals out quota.
+/// How the kernel grants quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kernel {
-    /// What a CPU takes from the pool at a time (`sched_cfs_bandwidth_slice_us`).
+    /// How much a CPU takes from the pool at a time (`sched_cfs_bandwidth_slice_us`).
     pub slice: Nanos,
-    /// How often a running task's time is looked at (one by `CONFIG_HZ`).
+    /// How often a running task's time is checked (one divided by `CONFIG_HZ`).
     pub tick: Nanos,
 }
 
 impl Kernel {
-    /// The slice of every kernel on which nobody changed it.
+    /// The kernel's default slice.
     pub const USUAL_SLICE: Nanos = Nanos::from_millis(5);
     /// What a CPU keeps when its task sleeps (`min_cfs_rq_runtime`).
     const KEPT: f64 = 1e6;
 }
 
-/// How many phases of the period against the work are tried: which one a container has is chance.
+/// The number of phases of the period relative to the work that are tried: the phase of a real container is
+/// chance.
 const PHASES: i64 = 10;
-/// So many steps are replayed with all of them. In more, the work itself meets the period in every phase.
+/// Up to this many steps are replayed with all phases. In more, the work itself meets the period in every
+/// phase.
 const ENOUGH: usize = 60_000;
 
-/// What a limit would have meant.
+/// The effect that a limit would have had.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Prediction {
     /// The limit.
     pub limit: Quota,
-    /// The share of counted periods at whose end something waited. None where no period counts, as with no work.
+    /// The share of counted periods at whose end something waited. None if no period counts, as without work.
     #[serde(rename = "throttled_share")]
     pub throttled: Option<f64>,
     /// How much later the CPU time was given than without a limit.
     pub wait: Wait,
-    /// By how much more waits whenever what was watched is over, on the mean over the phases: nothing but chance where the limit
-    /// carries the mean of the demand.
+    /// By how much the waiting work grows with each pass, as the mean over the phases: only chance if the
+    /// limit covers the mean demand.
     pub behind: Nanos,
 }
 
 impl Prediction {
-    /// Whether it falls ever farther behind. Waits are then those of the first time, and longer the next.
+    /// Whether it falls ever farther behind. Waits are then those of the first pass, and longer in the next.
     pub fn falls_behind(&self) -> bool {
         self.behind > self.limit.quota
     }
 }
 
-/// Quantiles by CPU time: half of it waited no longer than `p50`. What is still waiting at the end counts with the
-/// time that it has waited until then.
+/// Quantiles by CPU time: half of it waited no longer than `p50`. CPU time still waiting at the end counts
+/// with the time that it has waited so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Wait {
-    /// Of half the CPU time.
+    /// For half the CPU time.
     pub p50: Nanos,
-    /// Of 99 % of it.
+    /// For 99 % of it.
     pub p99: Nanos,
-    /// Of all of it.
+    /// For all of it.
     pub max: Nanos,
 }
 
-/// One time through what was watched, with one phase of the period.
+/// One pass through the watched demand, with one phase of the period.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Replayed {
     /// What the kernel would have counted.
@@ -116,7 +121,7 @@ pub fn predict(demand: &Demand, limit: Quota, kernel: Kernel) -> Prediction {
     found
 }
 
-/// How long this share of the work waited at most.
+/// The longest wait of this share of the work.
 fn waited(waits: &[f64], share: f64) -> Nanos {
     let needed = waits.iter().sum::<f64>() * share;
     let mut sum = 0.0;
@@ -130,15 +135,15 @@ fn waited(waits: &[f64], share: f64) -> Nanos {
     Nanos(0)
 }
 
-/// A CPU of the group, on which one thread of it runs.
+/// A CPU of the group, which runs one of its threads.
 #[derive(Default)]
 struct Cpu {
-    /// Work that has come and is not done, with the step in which it came; the first is the oldest.
+    /// Work that has arrived and is not done, with the step in which it arrived, the oldest first.
     queue: VecDeque<(usize, f64)>,
-    /// What is left of its share of the quota; a debt where it is negative.
+    /// The rest of its share of the quota; negative if it is a debt.
     share: f64,
     throttled: bool,
-    /// Whether it went on working to the very end of the last step: then only a tick looks at it.
+    /// Whether it worked until the very end of the last step: then only a tick checks it.
     awake: bool,
 }
 
@@ -153,7 +158,7 @@ struct Pool {
 }
 
 impl Pool {
-    /// Fills a CPU's share up to `target`, as far as there is something left.
+    /// Fills a CPU's share up to `target`, as far as the pool allows.
     fn give(&mut self, cpu: &mut Cpu, target: f64) {
         self.active = true;
         let given = (target - cpu.share).clamp(0.0, self.left.max(0.0));
@@ -165,8 +170,8 @@ impl Pool {
     }
 }
 
-/// Replays the demand twice in a row, the second time with what the first one left; the first period ends `phase`
-/// after a whole one.
+/// Replays the demand twice in a row, the second time with the work left by the first; the first period ends
+/// `phase` after a whole one.
 pub fn replay(demand: &Demand, limit: Quota, kernel: Kernel, phase: Nanos) -> [Replayed; 2] {
     let mut cpus: Vec<Cpu> = (0..demand.threads()).map(|_| Cpu::default()).collect();
     let mut pool =
@@ -184,11 +189,11 @@ pub fn replay(demand: &Demand, limit: Quota, kernel: Kernel, phase: Nanos) -> [R
                 if wanted > 0.0 {
                     cpu.queue.push_back((step, wanted));
                 }
-                // The ticks of the CPUs do not fall together.
+                // The ticks of the CPUs are not simultaneous.
                 let is_tick = (step + thread) % tick == 0;
                 run(cpu, &mut pool, kernel, (step, is_tick), &mut done);
             }
-            // What others gave back is enough for those that wait.
+            // What others gave back is enough for the CPUs that wait.
             if pool.left > kernel.slice.0 as f64 {
                 wake(&mut pool, &mut cpus);
             }
@@ -201,7 +206,7 @@ pub fn replay(demand: &Demand, limit: Quota, kernel: Kernel, phase: Nanos) -> [R
     })
 }
 
-/// What `do_sched_cfs_period_timer` does.
+/// Does what `do_sched_cfs_period_timer` does.
 fn end_period(pool: &mut Pool, cpus: &mut [Cpu], counted: &mut Throttling) {
     if !pool.active {
         return;
@@ -220,7 +225,7 @@ fn end_period(pool: &mut Pool, cpus: &mut [Cpu], counted: &mut Throttling) {
     }
 }
 
-/// Gives each throttled CPU just enough to run; it takes more when it does.
+/// Gives each throttled CPU just enough to run; it takes more once it runs.
 fn wake(pool: &mut Pool, cpus: &mut [Cpu]) {
     for cpu in cpus.iter_mut().filter(|cpu| cpu.throttled) {
         pool.give(cpu, 1.0);
@@ -252,7 +257,7 @@ fn run(cpu: &mut Cpu, pool: &mut Pool, kernel: Kernel, (step, is_tick): (usize, 
         }
         cpu.queue.pop_front();
     }
-    // Less than a nanosecond of pause is rounding.
+    // A pause of less than a nanosecond is rounding.
     cpu.awake = room < 1.0;
     if !cpu.awake && cpu.share > Kernel::KEPT {
         pool.left += cpu.share - Kernel::KEPT;
@@ -291,7 +296,7 @@ mod tests {
     fn continuous_work_beyond_the_quota_is_throttled_in_every_period_and_falls_ever_farther_behind() {
         let found = under(0.5, [10.0; 1000]);
         assert!(found.throttled.unwrap() > 0.98, "{found:?}");
-        // In 10 s the 5 s are given that the quota allows; a tick and a slice go beyond it at most.
+        // In 10 s, the 5 s that the quota allows are given; at most a tick and a slice more.
         assert!((found.behind.seconds() - 5.0).abs() < 0.07 && found.falls_behind(), "{found:?}");
         assert!((found.wait.max.seconds() - 5.0).abs() < 0.15, "{found:?}");
     }
@@ -305,8 +310,8 @@ mod tests {
 
     #[test]
     fn bursts_above_a_quota_that_carries_their_mean_are_throttled_and_done_with_before_the_next() {
-        // 60 ms every 300 ms under 40 ms in 100 ms. Where a period ends 20 to 40 ms after the burst began, neither part is
-        // above the quota; in the other 7 of 10 phases one period of three is throttled.
+        // 60 ms every 300 ms under 40 ms in 100 ms. If a period ends 20 to 40 ms after the burst began,
+        // neither part exceeds the quota; in the other 7 of 10 phases, one period in three is throttled.
         let found = under(0.4, bursts(60, 300, 40));
         let share = found.throttled.unwrap();
         assert!((share - 0.7 / 3.0).abs() < 0.02, "{found:?}");
@@ -316,8 +321,9 @@ mod tests {
 
     #[test]
     fn what_is_left_at_the_end_is_waiting_when_it_begins_again() {
-        // A second of 10 ms in each period, then one of 70 ms, under 50 ms: of the 700 ms, 200 wait at the end, and are done
-        // with in the fifth period after it, 40 ms in each beside the new ones. A replay that began with nothing to do would find half of the periods throttled.
+        // A second of 10 ms in each period, then one of 70 ms, under 50 ms: of the 700 ms, 200 wait at the
+        // end, and are done in the fifth period after it, 40 ms in each next to the new ones. A replay that
+        // started without waiting work would find half of the periods throttled.
         let found = under(0.5, (0..400).map(|index| if index / 100 % 2 == 0 { 1.0 } else { 7.0 }));
         let share = found.throttled.unwrap();
         assert!((share - 0.7).abs() < 0.03, "{found:?}");
@@ -369,7 +375,7 @@ mod tests {
             let demand = Demand::of(&every_10_ms(used), KERNEL.tick);
             let done = replay(&demand, Quota::of(Cpus(cpus)), KERNEL, Nanos(0))[0].clone();
             let refills = (demand.steps() / 100 + 1) as f64;
-            // Each CPU may be a tick in debt when it ends.
+            // Each CPU can be a tick in debt at the end.
             let most = refills * cpus * 100e6 + demand.threads() as f64 * KERNEL.tick.0 as f64;
             prop_assert!(done.served <= most + 1e3, "{} {most}", done.served);
         }
@@ -378,13 +384,15 @@ mod tests {
         fn more_quota_never_means_more_throttling_or_waiting(used in usage(), cpus in 0.1..1.5f64) {
             let demand = Demand::of(&every_10_ms(used), KERNEL.tick);
             let [less, more] = [cpus, cpus * 1.3].map(|cpus| predict(&demand, Quota::of(Cpus(cpus)), KERNEL));
-            // The periods of a group that is hardly throttled are fewer, so a share of few periods may go up a little.
+            // A group that is hardly throttled has fewer periods, so a share of few periods can go up a
+            // little.
             prop_assert!(more.throttled.unwrap_or(0.0) <= less.throttled.unwrap_or(0.0) + 0.1, "{less:?} {more:?}");
-            // The waits of the first time and those of the second are not compared.
+            // Waits of the first pass and of the second are not compared.
             if more.falls_behind() == less.falls_behind() {
                 prop_assert!(more.wait.p99.0 <= less.wait.p99.0 + 5_000_000, "{less:?} {more:?}");
             }
-            // The two times begin with other shares: what a CPU holds is a slice at most, what it owes a tick's time.
+            // The two replays begin with different shares: a CPU holds at most a slice, and owes at most a
+            // tick.
             let held = demand.threads() as i64 * (KERNEL.slice.0 + KERNEL.tick.0);
             prop_assert!(more.behind.0 <= less.behind.0 + held, "{less:?} {more:?}");
         }
@@ -394,7 +402,7 @@ mod tests {
             let demand = Demand::of(&every_10_ms(used.clone()), KERNEL.tick);
             // Its end and its beginning follow each other, too.
             let most = Demand::of(&every_10_ms([used.clone(), used].concat()), KERNEL.tick).most_within(Quota::USUAL_PERIOD);
-            // Each CPU may hold a slice that it does not need.
+            // Each CPU can hold a slice that it does not need.
             let quota = Nanos(most.0 + demand.threads() as i64 * KERNEL.slice.0);
             let found = predict(&demand, Quota { quota, period: Quota::USUAL_PERIOD }, KERNEL);
             prop_assert_eq!((found.throttled.unwrap_or(0.0), found.behind), (0.0, Nanos(0)));

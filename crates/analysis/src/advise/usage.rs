@@ -1,29 +1,29 @@
-//! Usage that was watched, as readings of a counter, and its quantiles over windows of equal length.
+//! Watched usage, as readings of a counter, and its quantiles over windows of equal length.
 //!
-//! Deliberately absent: averages over all of it that stand in for quantiles. A limit is felt within periods of
-//! 100 ms, and an average over seconds has none of what happens there.
+//! Deliberately absent: averages over the whole time in place of quantiles. A limit acts within periods of
+//! 100 ms, and an average over seconds hides them.
 
 use serde::Serialize;
 
 use super::Cpus;
 use crate::units::{Nanos, Stamp};
 
-/// What the counter of a group's CPU time showed at a moment.
+/// A reading of the counter of a group's CPU time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
-    /// When.
+    /// When it was read.
     pub at: Stamp,
-    /// CPU time since the group was made.
+    /// CPU time since the group was created.
     pub used: Nanos,
 }
 
-/// At least two readings, in the order of time, whose counter never falls.
+/// At least two readings, in time order, whose counter never falls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Usage {
     readings: Vec<Reading>,
 }
 
-/// What share of the windows lies at or below each.
+/// The usage that a share of the windows does not exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Quantiles {
     /// Half of them.
@@ -37,7 +37,8 @@ pub struct Quantiles {
 }
 
 impl Usage {
-    /// Readings as they were taken; those that do not go on in time are left out. `None` where fewer than two are left.
+    /// Readings in the order they were taken, without those that go back in time. `None` if fewer than two
+    /// remain.
     pub fn new(all: impl IntoIterator<Item = Reading>) -> Option<Usage> {
         let mut readings: Vec<Reading> = Vec::new();
         for mut one in all {
@@ -63,13 +64,13 @@ impl Usage {
         last.at.since(first.at)
     }
 
-    /// CPU time in all of it.
+    /// CPU time over the whole duration.
     pub fn total(&self) -> Nanos {
         let (first, last) = self.ends();
         Nanos(last.used.0 - first.used.0)
     }
 
-    /// CPU time per time over all of it.
+    /// CPU time divided by the whole duration.
     pub fn mean(&self) -> Cpus {
         Cpus(self.total().0 as f64 / self.duration().0 as f64)
     }
@@ -78,8 +79,8 @@ impl Usage {
         (self.readings[0], self.readings[self.readings.len() - 1])
     }
 
-    /// The usage in windows of this length that follow each other from the first reading on; between two readings
-    /// the counter is taken to have gone on evenly. A window that is not complete is left out.
+    /// The usage in consecutive windows of this length from the first reading; the counter is interpolated
+    /// linearly between readings. An incomplete window is left out.
     pub fn windows(&self, length: Nanos) -> Vec<Cpus> {
         let count = self.duration().0 / length.0.max(1);
         let edges = (0..=count).map(|index| (index * length.0) as u64);
@@ -87,7 +88,7 @@ impl Usage {
         used.windows(2).map(|pair| Cpus((pair[1] - pair[0]) / length.0 as f64)).collect()
     }
 
-    /// What the counter had gone on since the first reading at these times after it, which rise.
+    /// How far the counter advanced from the first reading, at these times after it, which increase.
     pub(super) fn at_each(&self, times: impl IntoIterator<Item = u64>) -> Vec<f64> {
         let first = self.readings[0];
         let mut next = 1;
@@ -104,11 +105,12 @@ impl Usage {
         times.into_iter().map(at).collect()
     }
 
-    /// The quantiles of the windows of this length. `None` where not one is complete.
+    /// The quantiles of the windows of this length. `None` if no window is complete.
     pub fn quantiles(&self, length: Nanos) -> Option<Quantiles> {
         let mut windows = self.windows(length);
         windows.sort_by(|a, b| a.0.total_cmp(&b.0));
-        // The smallest value that at least this share of the windows does not exceed: always one that was seen.
+        // The smallest value that at least this share of the windows does not exceed: always a value that was
+        // seen.
         let rank = |share: f64| ((windows.len() as f64 * share).ceil() as usize).clamp(1, windows.len()) - 1;
         let max = *windows.last()?;
         let [p50, p95, p99] = [0.5, 0.95, 0.99].map(|share| windows[rank(share)]);

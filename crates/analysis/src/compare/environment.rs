@@ -1,5 +1,5 @@
-//! In what do old and new runs differ besides their numbers? Said before any of these, since a change of the
-//! subject and one of the machine cannot be told apart afterwards.
+//! How do old and new runs differ, apart from their numbers? Reported before the numbers, since a change of
+//! the subject and one of the machine cannot be told apart afterwards.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,17 +15,17 @@ use crate::record::kernel::{HOST, shared_arguments};
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Meaning {
-    /// Of another machine or kernel: whatever differs below may come from it.
+    /// Another machine or kernel: any difference below may come from it.
     Machine,
-    /// The probe is not the same bits on both sides, or another dunnage took the stamps.
+    /// The probe is another build, or another dunnage took the stamps.
     Instrument,
-    /// What a subject does is not what it did: found inside, not as asked.
+    /// A subject does something else than before, as found inside.
     Treatment,
     /// Programs and settings of a subject: perhaps what the comparison is about.
     Programs,
-    /// The same, started anew: a boot, a daemon.
+    /// The same, but restarted: a boot, a daemon.
     Instance,
-    /// Anything else about the machine.
+    /// Anything else on the machine.
     Other,
 }
 
@@ -35,7 +35,7 @@ impl Meaning {
         self.into()
     }
 
-    /// Whether the two sides cannot be compared where this differs.
+    /// Whether the two sides are not comparable if this differs.
     pub fn is_not_comparable(self) -> bool {
         matches!(self, Meaning::Machine | Meaning::Instrument | Meaning::Treatment)
     }
@@ -47,33 +47,33 @@ pub struct Difference {
     /// What it means.
     #[serde(rename = "kind")]
     pub meaning: Meaning,
-    /// What differs; of subjects, with the first label that it is true of.
+    /// What differs; for subjects, with the first label that it applies to.
     pub what: String,
-    /// The labels of all subjects that it is true of; empty where it is about the machine.
+    /// The labels of all subjects that it applies to; empty if it is about the machine.
     pub subjects: Vec<String>,
-    /// What the old runs have, each once; `nothing` where it is not known.
+    /// What the old runs have, each value once; `nothing` if unknown.
     pub old: String,
     /// The same of the new runs.
     pub new: String,
 }
 
-/// Facts about the machine whose difference makes it another one, beside the mitigations.
+/// Facts that identify the machine, in addition to the mitigations.
 const MACHINE: &str = "kernel kernel_version kernel_command_line architecture cpu cpu_cores cpu_sockets cpu_threads cpu_usable \
      hypervisor cgroup_mode cgroup_v1_controllers cgroup_v2_controllers clock_source disk_model disk_kind";
-/// Facts that are new with every boot or directory and say nothing about speed.
+/// Facts that are new with every boot or directory and have no effect on speed.
 const PASSING: [&str; 2] = ["boot_time", "storage_state"];
-/// Notes about an engine that count or age.
+/// Notes about an engine that change with time.
 const AGEING: [&str; 2] = ["containers", "daemon uptime"];
 const STARTED: &str = "daemon started";
 
-/// What a fact is about: what a difference means, its name, and the label of the subject; an empty one where it is about the
-/// machine.
+/// What a fact is about: the meaning of a difference, its name, and the subject's label, empty if it is about
+/// the machine.
 type About = (Meaning, String, String);
 
-/// What a run has. What it cannot tell is none, and then nothing is compared.
+/// What is known about a run. None means that the run cannot tell, so nothing is compared.
 type Facts = BTreeMap<About, Option<String>>;
 
-/// Everything that differs, what weighs most first.
+/// All differences, the most important first.
 pub(super) fn differences(old: &[Run<'_>], new: &[Run<'_>], subjects: &[Subject]) -> Vec<Difference> {
     let everyone = || old.iter().chain(new);
     let has_pack = everyone().any(is_of_pack);
@@ -96,13 +96,13 @@ pub(super) fn differences(old: &[Run<'_>], new: &[Run<'_>], subjects: &[Subject]
     for about @ (meaning, what, label) in known {
         let value = |(run, facts): &(&Run<'_>, Facts)| match facts.get(about) {
             Some(value) => value.clone(),
-            // What a pack leaves out of the machine says nothing.
+            // Facts of the machine that a pack leaves out are not differences.
             None => Some("nothing".to_owned()).filter(|_| !label.is_empty() || !is_of_pack(run)),
         };
         let values =
             |side: &[(&Run<'_>, Facts)]| side.iter().map(value).collect::<Option<BTreeSet<String>>>();
         let [Some(old), Some(new)] = sides.each_ref().map(|side| values(side)) else { continue };
-        // Runs of one side that differ among themselves are worth the same words.
+        // Runs of one side that differ from each other are reported in the same words.
         if old == new && (old.len() == 1 || *meaning == Meaning::Instance) {
             continue;
         }
@@ -133,12 +133,13 @@ fn booted(run: &Run<'_>) -> Option<i64> {
     run.recorded.environment.machine.get("boot_time")?.parse().ok()
 }
 
-/// When a daemon was started, from the kernel's ticks, of which every architecture has a hundred in a second.
+/// When a daemon was started, from the kernel's ticks, which are hundredths of a second on every
+/// architecture.
 fn started(ticks: &str) -> String {
-    let Ok(ticks) = ticks.parse::<u64>() else { return format!("started at tick {ticks} after the boot") };
+    let Ok(ticks) = ticks.parse::<u64>() else { return format!("started at tick {ticks} after boot") };
     let (seconds, hundredths) = (ticks / 100, ticks % 100);
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
-    format!("started {hours}:{minutes:02}:{:02}.{hundredths:02} h after the boot", seconds % 60)
+    format!("started {hours}:{minutes:02}:{:02}.{hundredths:02} h after boot", seconds % 60)
 }
 
 fn shown_time(seconds: i64) -> String {
@@ -156,7 +157,7 @@ fn of_machine(run: &Run<'_>, has_pack: bool) -> Facts {
     let mut add = |meaning, what: &str, value: Option<String>| {
         all.insert((meaning, what.replace('_', " "), String::new()), value);
     };
-    // A host's name is taken out of what is shared, which makes it no other machine.
+    // Packs and shared files omit the host's name, which does not make it another machine.
     let host = Some(&environment.host).filter(|host| !host.is_empty() && *host != HOST);
     add(Meaning::Machine, "host", host.cloned());
     for (name, fact) in &environment.machine {
@@ -166,7 +167,7 @@ fn of_machine(run: &Run<'_>, has_pack: bool) -> Facts {
             one if PASSING.contains(&one) => continue,
             _ => Meaning::Other,
         };
-        // What is shortened in a pack is compared as it is shortened.
+        // A fact that packs shorten is shortened before it is compared.
         let is_shortened = has_pack && name == "kernel_command_line";
         add(meaning, name, Some(if is_shortened { shared_arguments(fact) } else { fact.clone() }));
     }
@@ -185,7 +186,7 @@ fn of_subject(run: &Run<'_>, subject: &Subject, all: &mut Facts) {
     add(Meaning::Programs, "subject", entry.map(|entry| entry.spec.to_string()));
     if let Some(facts) = environment.subjects.get(label) {
         let mut programs: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        // Our own executable is told once, as the instrument.
+        // dunnage's own executable is reported once, as the instrument.
         for one in facts.components.iter().filter(|one| one.sha256 != environment.probe) {
             programs.entry(&one.role).or_default().push(program(one));
         }
@@ -193,13 +194,13 @@ fn of_subject(run: &Run<'_>, subject: &Subject, all: &mut Facts) {
         for (note, text) in facts.notes.iter().filter(|(note, _)| !AGEING.contains(&note.as_str())) {
             match note.as_str() {
                 STARTED => add(Meaning::Instance, "daemon", Some(started(text))),
-                // A pack has another path in the place of a private one.
+                // A pack replaces a private path.
                 _ if is_of_pack(run) && text.starts_with("/…/") => add(Meaning::Programs, note, None),
                 _ => add(Meaning::Programs, note, Some(text.clone())),
             }
         }
     }
-    // Of the floor and of runtimes, which are given one that is the run's.
+    // The run's filter is given to the floor and to runtimes.
     let is_given = entry.is_some_and(|entry| {
         [Layer::Floor, Layer::Runtime].contains(&entry.layer) && entry.spec.get("seccomp") != Some("off")
     });

@@ -1,6 +1,6 @@
-//! What does each line of an experiment come to, given what bare and floor did and what a run does by itself? The rules stand in
-//! `stats::runs`; here they meet a line, first each of its settings, then all of them together. The verdicts of an experiment
-//! share one level.
+//! The verdict of each line of an experiment, given what bare and floor did and how far a run differs from
+//! itself. The rules are in `stats::runs`; here they are applied to each setting of a line, then to all
+//! together. The verdicts of an experiment share one level.
 
 use super::lines::{InSetting, Line, Measured, NO_VALUE, Ready, Scale, Together};
 use super::{Experiment, Key, Subject};
@@ -8,7 +8,7 @@ use crate::experiment::{self, Weight};
 use crate::stats::{self, Alpha, Estimate, Ruling};
 use crate::verdict::{Kind, in_parallel};
 
-/// What both sides have of an experiment; none where they share no cell of it.
+/// What both sides have of an experiment; none if they share no cell of it.
 pub(super) fn experiment(
     about: &'static experiment::Experiment,
     sides: &[Vec<Ready<'_>>; 2],
@@ -33,8 +33,8 @@ pub(super) fn experiment(
         let own = measured.own_move(&line.settings);
         (line, own, keys)
     });
-    // What only one side can have (the requests of one that is asked over an API) is no gap, nor is what nobody
-    // measured (others' files have a column or two).
+    // Metrics that only one side can have (the requests of a subject over an API) are not gaps, nor are those
+    // that neither measured (imported files have a column or two).
     let is_unmeasured = |one: &InSetting| one.failure.iter().all(|why| why.as_deref() == Some(NO_VALUE));
     lines.retain(|(line, ..)| match line.verdict {
         Kind::Context => line.settings.iter().any(|one| one.numbers.is_some()),
@@ -44,7 +44,7 @@ pub(super) fn experiment(
         lines.iter().map(|one| &one.0).filter(|line| line.is_control).cloned().collect();
     for (line, own, keys) in lines.iter_mut().filter(|(line, ..)| line.verdict != Kind::Context) {
         judge(line, &about.metrics[line.metric], &controls, *own);
-        // What is suspect in a run by itself is suspect here.
+        // What is suspect in a run alone is suspect here.
         let suspect = |(key, one): (&&Key, &InSetting)| {
             let size = one.numbers.map_or(0.0, |numbers| numbers.difference.value.abs());
             sides.iter().flatten().find_map(|run| run.suspect(key, line.metric, size))
@@ -64,20 +64,20 @@ pub(super) fn experiment(
     })
 }
 
-/// How many intervals of decisive metrics an experiment gets: one for each setting of a subject, and one over all where there
-/// are several.
+/// The number of intervals of decisive metrics of an experiment: one for each setting of a subject, and one
+/// over all if there are several.
 fn family(metrics: &[experiment::Metric], subjects: &[(&Subject, Vec<&Key>)]) -> usize {
     let decisive = metrics.iter().filter(|metric| metric.weight == Weight::Verdict).count();
     let of = |(_, keys): &(&Subject, Vec<&Key>)| keys.len() + usize::from(keys.len() > 1);
     decisive * subjects.iter().map(of).sum::<usize>()
 }
 
-/// Applies the rules of two runs to a line.
+/// Applies the rules for two runs to a line.
 fn judge(line: &mut Line, metric: &experiment::Metric, controls: &[Line], own: f64) {
     let Some(together) = line.together else { return };
     let is_other = |control: &&Line| !line.is_control && control.metric == line.metric;
     let others: Vec<&Line> = controls.iter().filter(is_other).collect();
-    // Without logarithms nothing says what a change of the machine would come to here.
+    // Without logarithms, the size of the machine's change here is unknown.
     let own = together.log_matters.map_or(0.0, |_| own);
     let shift = |all: Together| together.log_matters.and(all.log_matters).map(|_| all.decided.shift);
     let of_controls: Vec<Estimate> = others.iter().filter_map(|control| shift(control.together?)).collect();
@@ -92,7 +92,7 @@ fn judge(line: &mut Line, metric: &experiment::Metric, controls: &[Line], own: f
     let any = |ruling: Ruling| line.settings.iter().any(|one| one.ruling == Some(ruling));
     let (up, down) = (any(Ruling::More), any(Ruling::Less));
     line.verdict = match ruling {
-        // A control that changed is what a changed machine is known by.
+        // A changed control is the sign of a changed machine.
         Ruling::More | Ruling::Less if line.is_control => Kind::Machine,
         Ruling::More if down => Kind::Mixed,
         Ruling::Less if up => Kind::Mixed,
@@ -116,11 +116,11 @@ fn judge(line: &mut Line, metric: &experiment::Metric, controls: &[Line], own: f
     });
 }
 
-/// A size on the scale on which a line is decided as its sentence tells it: a share, or units of what matters.
+/// Converts a size from the scale of the decision to that of the sentence: a share, or units of what matters.
 fn told(together: &Together, size: f64) -> f64 {
     match (together.log_matters, together.scale) {
         (None, _) => size,
-        // Where everything matters, a unit is the old median.
+        // If everything matters, a unit is the old median.
         (Some(least), Scale::Margins) if least > 0.0 => size.exp_m1() / least.exp_m1(),
         (Some(_), _) => size.exp_m1(),
     }

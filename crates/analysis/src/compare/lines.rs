@@ -1,11 +1,11 @@
-//! What changed of one subject in one metric: in each setting, over all of them together, and whether that
-//! is the subject's own.
+//! The change of one subject in one metric: in each setting, over all of them together, and whether the
+//! subject itself changed.
 //!
-//! Over settings the values of one round are taken together, since what disturbs a round disturbs all its cells:
-//! their mean logarithm, so that the change is a ratio; where a value is not above zero, their mean in units of
-//! the smallest difference that matters. So rounds stay what is counted. Too close to what the timer resolves no
-//! ratio is told, and those units are; it is decided by logarithms all the same, since a machine that is slower is
-//! slower by a share.
+//! Over settings, the values of one round are combined, since what disturbs a round disturbs all its cells:
+//! by their mean logarithm, so that the change is a ratio, or, if a value is not above zero, by their mean in
+//! units of the smallest difference that matters. So rounds remain the unit of replication. Close to the
+//! timer's resolution, the change is shown in those units and not as a ratio; the decision still uses
+//! logarithms, since a slower machine is slower by a share.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub struct Line {
     /// The subject's label.
     #[serde(rename = "subject")]
     pub label: String,
-    /// Whether it is there to show what the machine does: `bare` and `floor`.
+    /// Whether it is there to show the machine: `bare` and `floor`.
     pub is_control: bool,
     /// Index into the experiment's metrics.
     #[serde(skip)]
@@ -35,40 +35,41 @@ pub struct Line {
     pub name: &'static str,
     /// By setting.
     pub settings: Vec<InSetting>,
-    /// Over all settings in which both sides have values.
+    /// Over all settings that have values on both sides.
     pub together: Option<Together>,
     /// What follows.
     pub verdict: Kind,
-    /// What it follows from, in sizes on the scale of `together`; none where nothing was decided.
+    /// The reason, with sizes on the scale of `together`; none if nothing was decided.
     pub ruling: Option<Ruling>,
-    /// What must not be believed: the place of the run, the rule and the evidence.
+    /// Why it must not be believed: the place of the run, the rule and the evidence.
     pub suspect: Option<String>,
 }
 
 /// One setting of a line.
 #[derive(Debug, Clone, Serialize)]
 pub struct InSetting {
-    /// `key=value;…`, empty where the experiment has no keys.
+    /// `key=value;…`, empty if the experiment has no keys.
     #[serde(rename = "setting")]
     pub text: String,
     /// The values alone.
     #[serde(skip)]
     pub values: String,
-    /// The medians of the old and of the new runs; of several runs that of their medians.
+    /// The medians of the old and of the new runs; for several runs, the median of their medians.
     pub medians: [Option<f64>; 2],
-    /// The shift from old to new, that of the logarithms, exponentiated, and what matters; none where a side has no value.
+    /// The shift from old to new, that of the logarithms, exponentiated, and what matters; none if a side has
+    /// no value.
     pub numbers: Option<Numbers>,
-    /// Why a side has no value, where it has none.
+    /// Why a side has no value, if it has none.
     pub failure: [Option<String>; 2],
-    /// The ruling about it alone.
+    /// The ruling about this setting alone.
     #[serde(skip)]
     pub(super) ruling: Option<Ruling>,
-    /// The shift of the logarithms, and the smallest that matters; none where a value has no logarithm.
+    /// The shift of the logarithms, and the smallest that matters; none if a value has no logarithm.
     #[serde(skip)]
     pub(super) logarithm: Option<(Between, f64)>,
 }
 
-/// Why a cell has no value whose samples were taken, and which did not fail.
+/// Why a cell has no value though its samples were taken and did not fail.
 pub(super) const NO_VALUE: &str = "has no value";
 
 /// The change over all settings.
@@ -76,21 +77,21 @@ pub(super) const NO_VALUE: &str = "has no value";
 pub struct Together {
     /// The change: a ratio, or units of what matters.
     pub change: Estimate,
-    /// The smallest change that matters, likewise: a ratio, or 1.
+    /// The smallest change that matters, in the same form: a ratio, or 1.
     pub matters: f64,
     /// Whether it is a ratio.
     pub scale: Scale,
-    /// What stands behind the interval.
+    /// What the interval is computed from.
     pub basis: Basis,
-    /// As it is decided: in logarithms, or in units of what matters.
+    /// The change as it is decided: in logarithms, or in units of what matters.
     #[serde(skip)]
     pub(super) decided: Between,
-    /// The smallest change that matters as a logarithm; none where values have none.
+    /// The smallest change that matters as a logarithm; none if values have none.
     #[serde(skip)]
     pub(super) log_matters: Option<f64>,
 }
 
-/// What a change over several settings is told in.
+/// The form in which a change over several settings is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Scale {
     /// New ÷ old.
@@ -102,7 +103,7 @@ pub enum Scale {
 }
 
 impl Line {
-    /// The settings in which the old runs have values and the new ones have none, each with the reason.
+    /// The settings in which the old runs have values and the new ones do not, each with the reason.
     pub fn lost(&self) -> impl Iterator<Item = (&str, &str)> {
         let in_setting = |one: &'_ InSetting| one.medians[0].is_some() && one.medians[1].is_none();
         let lost = self.settings.iter().filter(move |one| in_setting(one));
@@ -110,7 +111,7 @@ impl Line {
     }
 }
 
-/// A run with what is looked up in it.
+/// A run with lookups.
 pub(super) struct Ready<'a> {
     run: &'a Run<'a>,
     cells: BTreeMap<Key, usize>,
@@ -150,7 +151,7 @@ impl Ready<'_> {
     }
 }
 
-/// What one line is computed from.
+/// The input of one line.
 pub(super) struct Measured<'a> {
     pub sides: &'a [Vec<Ready<'a>>; 2],
     pub keys: &'a [&'a Key],
@@ -215,7 +216,7 @@ impl Measured<'_> {
         }
     }
 
-    /// Whether a ratio says something: both middles are far enough from what the timer resolves.
+    /// Whether a ratio is meaningful: both medians are far enough above the timer's resolution.
     fn has_ratio(&self, medians: [Option<f64>; 2]) -> bool {
         let timers = self.sides.iter().flatten().map(|run| run.run.recorded.environment.timer.step);
         let floor = timers.max().unwrap_or(0) as f64 / 1e9;
@@ -279,7 +280,7 @@ impl Measured<'_> {
         side.iter().map(of_run).collect()
     }
 
-    /// The largest move of a run against itself over all settings, on the scale of logarithms.
+    /// The largest difference of a run from itself over all settings, on the scale of logarithms.
     pub(super) fn own_move(&self, settings: &[InSetting]) -> f64 {
         let usable = self.usable(settings);
         let runs = self.sides.iter().filter_map(|side| self.rounds(side, &usable, &mean_logarithm));

@@ -1,9 +1,9 @@
-//! Old runs against new ones: what is the same in both, what is not, and what nobody can say. A pure
-//! function of runs that were read and judged each by itself; computed once, rendered everywhere.
+//! Old runs compared with new ones: what is the same, what changed, and what cannot be decided. A pure
+//! function of runs that were read and judged one by one; computed once, rendered everywhere.
 //!
-//! Cells are matched by experiment, setting and the label of their subject. A verdict is given for each subject in
-//! each decisive metric, over all settings together; the rules stand in `stats::runs`. The verdicts of an experiment are a
-//! family of their own. Nothing is averaged over runs: they stand beside each other, or each is one value.
+//! Cells are matched by experiment, setting and the label of their subject. Each subject gets a verdict in
+//! each decisive metric, over all settings together; the rules are in `stats::runs`. The verdicts of an
+//! experiment are a family of their own. Nothing is averaged over runs: each is shown, or each is one value.
 //!
 //! What is serialised is the declared shape of `dunnage compare --format json` (`docs/compare-json.md`).
 
@@ -30,27 +30,27 @@ use crate::text::{clean, quoted};
 use crate::units::counted;
 use crate::verdict::{Kind, Quality};
 
-/// A run that takes part, with what was said of it alone.
+/// A run that takes part, with its own quality.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'a> {
     /// What was recorded.
     pub recorded: &'a Recorded,
-    /// What follows from it.
+    /// What follows from it alone.
     pub quality: &'a Quality,
-    /// Where it lies, as the person would type it.
+    /// Its path, as the user would type it.
     pub place: &'a str,
 }
 
-/// Everything that can be said about old and new runs.
+/// The whole comparison of old and new runs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Comparison {
     /// The old runs, then the new ones.
     pub sides: [Vec<Facts>; 2],
     /// What the verdicts are about.
     pub scope: Scope,
-    /// In what the sides differ, what weighs most first.
+    /// How the sides differ, the most important first.
     pub differences: Vec<Difference>,
-    /// What a reader must know beside the verdicts, each a sentence without its end.
+    /// What a reader must know in addition to the verdicts, each a sentence without a full stop.
     pub notices: Vec<String>,
     /// What only the old runs have, and what only the new ones have.
     pub alone: [Vec<String>; 2],
@@ -61,7 +61,7 @@ pub struct Comparison {
 /// A run in short.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Facts {
-    /// Where it lies.
+    /// Its path.
     pub place: String,
     /// Its name.
     pub run: String,
@@ -69,7 +69,7 @@ pub struct Facts {
     pub started: String,
     /// The host's name.
     pub host: String,
-    /// Labels that the person gave it.
+    /// The user's labels for it.
     pub tags: BTreeMap<String, String>,
     /// Complete rounds, and planned ones.
     pub rounds: (usize, usize),
@@ -81,7 +81,7 @@ pub enum Scope {
     /// One run on each side: these two runs, and no others.
     #[serde(rename = "these two runs")]
     TwoRuns,
-    /// Several, but too few for each to be one value: these runs, and no others.
+    /// Several, but too few to use each as one value: these runs, and no others.
     #[serde(rename = "these runs")]
     TheseRuns,
     /// Runs like these.
@@ -96,7 +96,7 @@ pub struct Experiment {
     pub name: &'static str,
     /// Its question.
     pub question: &'static str,
-    /// How many intervals of its decisive metrics share the level of 5 %.
+    /// The number of intervals of its decisive metrics, which share the level of 5 %.
     pub family: usize,
     /// The level of each of them.
     pub level: Alpha,
@@ -117,7 +117,7 @@ pub(crate) struct Subject {
     shared: Vec<Key>,
 }
 
-/// Compares old runs with new ones; none where they share no cell. Neither side may be empty.
+/// Compares old runs with new ones; none if they share no cell. Neither side may be empty.
 pub fn compare(old: &[Run<'_>], new: &[Run<'_>]) -> Option<Comparison> {
     let mut left_out = Vec::new();
     let [old, new] = &[old, new].map(|side| {
@@ -149,13 +149,13 @@ pub fn compare(old: &[Run<'_>], new: &[Run<'_>]) -> Option<Comparison> {
     })
 }
 
-/// Each run once, with a notice of each that was named again: a pack beside its run is no second run.
+/// Each run once, with a notice for each that was named again: a pack next to its run is not a second run.
 pub(crate) fn each_once<'a>(runs: &[Run<'a>], notices: &mut Vec<String>) -> Vec<Run<'a>> {
     let mut kept: Vec<Run<'a>> = Vec::new();
     for run in runs {
         match kept.iter().find(|known| known.recorded.run == run.recorded.run) {
             Some(known) => {
-                notices.push(format!("`{}` is the run of `{}`, and counts once", run.place, known.place));
+                notices.push(format!("`{}` is the same run as `{}`, and counts once", run.place, known.place));
             }
             None => kept.push(*run),
         }
@@ -163,13 +163,13 @@ pub(crate) fn each_once<'a>(runs: &[Run<'a>], notices: &mut Vec<String>) -> Vec<
     kept
 }
 
-/// In what two runs differ besides their numbers, as far as it concerns the machine and the subject with this label.
+/// How two runs differ apart from their numbers, for the machine and the subject with this label.
 pub(crate) fn around(old: &Run<'_>, new: &Run<'_>, label: &str) -> Vec<Difference> {
     let own: Vec<Subject> = subjects(&[*old, *new]).into_iter().filter(|one| one.label == label).collect();
     environment::differences(&[*old], &[*new], &own)
 }
 
-/// The cells of a run by key; none of a twin, which only says how far a subject differs from itself.
+/// The cells of a run by key, without twins, which only show how far a subject differs from itself.
 pub(crate) fn keys(run: &Run<'_>) -> BTreeMap<Key, usize> {
     let plan = &run.recorded.plan;
     let key = |(index, cell): (usize, &crate::plan::Cell)| {
@@ -180,7 +180,7 @@ pub(crate) fn keys(run: &Run<'_>) -> BTreeMap<Key, usize> {
     plan.cells.iter().enumerate().filter_map(key).collect()
 }
 
-/// The subjects of the cells that all runs share, in the order of the first run, and their cells in its order, too.
+/// The subjects of the cells that all runs share, and these cells, in the order of the first run.
 fn subjects(runs: &[Run<'_>]) -> Vec<Subject> {
     let Some((first, others)) = runs.split_first() else { return Vec::new() };
     let others: Vec<_> = others.iter().map(keys).collect();
@@ -196,8 +196,8 @@ fn subjects(runs: &[Run<'_>]) -> Vec<Subject> {
     first.recorded.plan.subjects.iter().filter_map(of).collect()
 }
 
-/// Whether a label stands for plain `bare` or `floor` wherever it stands, with nothing asked for that could be what changed: it
-/// shows what the machine does. Who measured in blocks measured programs of his own, whatever starts them.
+/// Whether a label means plain `bare` or `floor` in all runs, without options that could be what changed:
+/// then it shows the machine. Runs measured in blocks measured programs of their own, whatever starts them.
 pub(crate) fn is_control(runs: &[Run<'_>], label: &str) -> bool {
     let is_plain = |entry: &Entry| {
         let layer = matches!(entry.layer, Layer::Bare | Layer::Floor);
@@ -233,7 +233,7 @@ fn facts(run: &Run<'_>) -> Facts {
     }
 }
 
-/// What none of the other runs has, or not all of these: by experiment the subjects, with how many cells.
+/// What none, or not all, of the other runs have: by experiment the subjects, with the number of cells.
 fn alone(own: &[Run<'_>], others: &[Run<'_>]) -> Vec<String> {
     let others: Vec<_> = others.iter().map(keys).collect();
     let all: BTreeSet<Key> = own.iter().flat_map(|run| keys(run).into_keys()).collect();
@@ -261,7 +261,7 @@ impl Comparison {
         self.lines().flat_map(|(_, line)| &line.settings).any(|one| one.numbers.is_some())
     }
 
-    /// The lines that are a regression: slower, by at least this share as estimated. A change that cannot be told as a
+    /// The lines that are a regression: slower by at least this share, as estimated. A change that has no
     /// ratio counts whatever its size.
     pub fn failing(&self, least: f64) -> Vec<(&Experiment, &Line)> {
         let is_large = |line: &Line| match line.together {
@@ -273,8 +273,8 @@ impl Comparison {
         self.judged().filter(|(_, line)| line.verdict.is_worse() && is_large(line)).collect()
     }
 
-    /// The lines that cannot be judged at all, or no longer in a setting, or that are a regression in one setting
-    /// and none in another, so that nobody takes silence for an answer.
+    /// The lines that cannot be judged at all, or no longer in some setting, or that are a regression in one
+    /// setting but not in another: they are reported, so that silence is not taken for an answer.
     pub fn unanswered(&self) -> Vec<(&Experiment, &Line)> {
         let is_open = |line: &Line| match line.verdict {
             Kind::TooFew | Kind::Suspect | Kind::NoData | Kind::Mixed => true,
@@ -283,8 +283,8 @@ impl Comparison {
         self.judged().filter(|(_, line)| is_open(line)).collect()
     }
 
-    /// Where none is a regression, how many verdicts leave one open, of how many: those that are not decided, and those
-    /// where the machine changed too.
+    /// If there is no regression: how many verdicts leave one open, of how many. Those are the undecided ones
+    /// and those where the machine changed too.
     pub fn left_open(&self) -> (usize, usize) {
         let is_closed = |verdict: Kind| verdict == Kind::Same || verdict.is_difference();
         (self.judged().filter(|(_, line)| !is_closed(line.verdict)).count(), self.judged().count())

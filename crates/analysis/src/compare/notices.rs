@@ -1,4 +1,4 @@
-//! What a reader must know beside the verdicts of a comparison, in sentences without their ends.
+//! What a reader must know in addition to the verdicts of a comparison, in sentences without full stops.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::{Difference, Meaning, Run, Subject};
 use crate::text::{listed, quoted};
 use crate::verdict::Warning;
 
-/// All of it, what weighs most first.
+/// All notices, the most important first.
 pub(super) fn all(
     old: &[Run<'_>],
     new: &[Run<'_>],
@@ -18,13 +18,13 @@ pub(super) fn all(
     let labels = quoted(restarted.flat_map(|one| &one.subjects));
     if old.len() == 1 && new.len() == 1 && !labels.is_empty() {
         all.push(format!(
-            "the daemon of {labels} was started anew between the runs: a started daemon is one sample of what a start gives"
+            "the daemon of {labels} was restarted between the runs, and every start of a daemon can come out differently"
         ));
     }
     for run in old {
         let name = &run.recorded.run;
         if new.iter().any(|other| other.recorded.run == *name) {
-            all.push(format!("`{}` stands on both sides: run {name} is compared with itself", run.place));
+            all.push(format!("`{}` is on both sides: run {name} is compared with itself", run.place));
         }
     }
     all.extend(without_controls(subjects));
@@ -35,7 +35,7 @@ pub(super) fn all(
     all
 }
 
-/// Where nobody shows what the machine does by itself.
+/// Where no subject shows the machine's own changes.
 fn without_controls(subjects: &[Subject]) -> Option<String> {
     let names = |is_meant: fn(&&Subject) -> bool| -> BTreeSet<&str> {
         subjects.iter().filter(is_meant).flat_map(|one| &one.shared).map(|(name, ..)| *name).collect()
@@ -44,11 +44,11 @@ fn without_controls(subjects: &[Subject]) -> Option<String> {
     let without: Vec<&str> = names(|_| true).difference(&known).copied().collect();
     let where_ = if known.is_empty() { String::new() } else { format!(" with {}", without.join(", ")) };
     (!without.is_empty()).then(|| {
-        format!("neither bare nor floor is in all runs{where_}: what the machine did cannot be told from what a subject did")
+        format!("neither bare nor floor is in all runs{where_}: changes of the machine and of a subject cannot be told apart")
     })
 }
 
-/// What makes every change doubtful, and what would help.
+/// What makes every change doubtful, and what helps.
 fn not_comparable(differences: &[Difference]) -> Option<String> {
     let differing: Vec<&Difference> =
         differences.iter().filter(|one| one.meaning.is_not_comparable()).collect();
@@ -59,13 +59,13 @@ fn not_comparable(differences: &[Difference]) -> Option<String> {
         _ => "differ",
     };
     let of_dunnage = differing.iter().all(|one| one.meaning == Meaning::Instrument);
-    let remedy = if of_dunnage { "; one build of dunnage for both sides takes that away" } else { "" };
+    let remedy = if of_dunnage { "; use one build of dunnage for both sides" } else { "" };
     Some(format!(
         "not comparable: {names} {verb}, so a change below may come from that and not from what you changed{remedy}"
     ))
 }
 
-/// Margins are fixed before measuring; two plans may have fixed them differently.
+/// Margins are fixed before measuring, and two plans can have different ones.
 fn margins<'a>(first: &Run<'_>, runs: impl Iterator<Item = &'a Run<'a>> + Clone) -> Vec<String> {
     let of = |one: &crate::plan::FixedMargin| {
         let name = (&one.experiment, &one.metric);
@@ -75,28 +75,28 @@ fn margins<'a>(first: &Run<'_>, runs: impl Iterator<Item = &'a Run<'a>> + Clone)
         };
         let run = runs.clone().find(differs)?;
         Some(format!(
-            "`{}` has another margin for {} of {}; the one of `{}` holds here",
+            "`{}` has another margin for {} of {}; that of `{}` is used here",
             run.place, one.metric, one.experiment, first.place
         ))
     };
     first.recorded.plan.margins.iter().filter_map(of).collect()
 }
 
-/// What is wrong with a run by itself.
+/// What is wrong with a run on its own.
 fn of_run(run: &Run<'_>) -> Vec<String> {
     let is_told = |one: &&Warning| ["unfinished", "resumed", "damaged", "disturbed"].contains(&one.kind);
     let warnings = run.quality.warnings.iter().filter(is_told);
     warnings.map(|warning| format!("`{}`: {}", run.place, warning.seen)).collect()
 }
 
-/// What imported samples lack that were taken one cell after the other; said once of all such runs.
+/// What imported samples lack if they were measured one cell after the other; one sentence for all such runs.
 pub(crate) fn in_blocks<'a>(runs: impl Iterator<Item = &'a Run<'a>>) -> Option<String> {
     let own: Vec<&str> = runs.filter(|run| run.recorded.is_in_blocks()).map(|run| run.place).collect();
     let were = if own.len() == 1 { "was" } else { "were" };
     (!own.is_empty()).then(|| {
         format!(
-            "{} {were} imported, and taken in blocks: every sample of one cell after another, not in shuffled rounds, so that \
-             what the machine did meanwhile is part of what differs between cells",
+            "{} {were} imported and measured in blocks: one cell after another, not in shuffled rounds, so differences between \
+             cells include what the machine did meanwhile",
             quoted(&own)
         )
     })

@@ -1,4 +1,5 @@
-//! From runs to histories: which runs belong together, in which order, which cells they share, and where those change.
+//! From runs to histories: which runs belong together, in which order, which cells they share, and where they
+//! change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,16 +14,16 @@ use crate::text::{listed, quoted};
 use crate::units::counted;
 use crate::verdict::Kind;
 
-/// What a person wants to see.
+/// What the user wants to see.
 #[derive(Debug, Clone, Default)]
 pub struct Wish {
-    /// `EXPERIMENT.METRIC`; the first decisive metric of each experiment where none is named.
+    /// `EXPERIMENT.METRIC`; by default the first decisive metric of each experiment.
     pub metrics: Vec<String>,
-    /// Labels of subjects; all where none is named.
+    /// Labels of subjects; all by default.
     pub subjects: Vec<String>,
     /// The tag that puts runs in order instead of the date.
     pub by: Option<String>,
-    /// Whether the person says that all hosts are alike, so that there is one history of all.
+    /// Whether the user says that all hosts are alike, so that they share one history.
     pub across_hosts: bool,
 }
 
@@ -31,28 +32,28 @@ pub struct Wish {
 pub enum Problem {
     /// One run, or none.
     #[error(
-        "a history needs two runs at least\n\nhint: name more run directories or packs, or a directory that holds them; \
+        "a history needs at least two runs\n\nhint: name more run directories or packs, or a directory that contains them; \
          `dunnage report` shows a single run"
     )]
     OneRun,
-    /// Nothing in one run is in another one too.
+    /// No two runs share a cell.
     #[error(
         "no two of these runs share a cell with values\n\nhint: a cell is an experiment, a setting and a subject's label, \
-         on one host; runs of different hosts that are alike go together with `--across-hosts`"
+         on one host; use `--across-hosts` for different hosts that are alike"
     )]
     NothingShared,
     /// No run has the tag.
-    #[error("no run has the tag `{0}`\n\nhint: runs get it with `dunnage run --tag {0}=VALUE`")]
+    #[error("no run has the tag `{0}`\n\nhint: set it with `dunnage run --tag {0}=VALUE`")]
     NoTag(String),
-    /// There is no such metric; with those that there are.
+    /// The metric does not exist; with those that do.
     #[error("there is no metric `{0}` in these runs\n\nhint: metrics are {1}")]
     NoMetric(String, String),
-    /// No run has the subject; with those that there are.
+    /// No run has the subject; with those that exist.
     #[error("no run has the subject `{0}`\n\nhint: subjects are {1}")]
     NoSubject(String, String),
 }
 
-/// The histories of these runs, one of each host.
+/// The histories of these runs, one for each host.
 pub fn of(runs: &[Run<'_>], wish: &Wish) -> Result<Vec<History>, Problem> {
     let mut notices = Vec::new();
     let mut runs = compare::each_once(runs, &mut notices);
@@ -76,7 +77,7 @@ pub fn of(runs: &[Run<'_>], wish: &Wish) -> Result<Vec<History>, Problem> {
     Ok(all.map(|((machine, runs), own)| history(machine, &runs, own, wish, level, notices.clone())).collect())
 }
 
-/// The runs that have a tag: those with one value together, values in the order in which they appeared.
+/// The runs that have a tag: those with the same value together, values in order of first appearance.
 fn by_tag<'a>(runs: Vec<Run<'a>>, tag: &str, notices: &mut Vec<String>) -> Result<Vec<Run<'a>>, Problem> {
     let value = |run: &Run<'a>| run.recorded.environment.tags.get(tag);
     let (runs, without): (Vec<_>, Vec<_>) = runs.into_iter().partition(|run| value(run).is_some());
@@ -84,12 +85,12 @@ fn by_tag<'a>(runs: Vec<Run<'a>>, tag: &str, notices: &mut Vec<String>) -> Resul
         return Err(Problem::NoTag(tag.to_owned()));
     }
     if !without.is_empty() {
-        notices.push(format!("{} without the tag `{tag}` left out", counted(without.len(), "run")));
+        notices.push(format!("left out {} without the tag `{tag}`", counted(without.len(), "run")));
     }
     Ok(in_groups(runs, value).into_iter().flat_map(|(_, group)| group).collect())
 }
 
-/// What a history is about: the host, its processor, and how many CPUs there are.
+/// What a history is about: the host, its processor, and the number of CPUs.
 fn machine(run: &Run<'_>, wish: &Wish) -> String {
     if wish.across_hosts {
         return "all hosts".to_owned();
@@ -101,7 +102,7 @@ fn machine(run: &Run<'_>, wish: &Wish) -> String {
     listed(parts.filter(|part| !part.is_empty()), " · ")
 }
 
-/// The metrics that are wished for, as experiments and indices.
+/// The metrics asked for, as experiments and indices.
 fn metrics(runs: &[Run<'_>], wish: &Wish) -> Result<Vec<(&'static Experiment, usize)>, Problem> {
     let measured: BTreeSet<&'static str> =
         runs.iter().flat_map(|run| &run.recorded.plan.cells).map(|cell| cell.experiment).collect();
@@ -132,8 +133,8 @@ fn check_subjects(runs: &[Run<'_>], wish: &Wish) -> Result<(), Problem> {
     }
 }
 
-/// The cells in which a run has a value, without their changes. A subject is the same where its label is: which build of a
-/// runtime `new` names in each run is what a history is about.
+/// The cells in which a run has a value, without their changes. Subjects are matched by label: the build of a
+/// runtime that `new` means in each run is what a history is about.
 fn series(runs: &[Run<'_>], metrics: &[(&'static Experiment, usize)], wish: &Wish) -> Vec<Series> {
     let cells: Vec<_> = runs.iter().map(compare::keys).collect();
     let is_wanted = |(_, _, label): &&Key| wish.subjects.is_empty() || wish.subjects.contains(label);
@@ -156,7 +157,7 @@ fn series(runs: &[Run<'_>], metrics: &[(&'static Experiment, usize)], wish: &Wis
         }
     }
     all.retain(|one| one.values.iter().any(Option::is_some));
-    // As the latest run has its subjects: bare first.
+    // In the latest run's order of subjects: bare first.
     let latest = runs.last().map_or(&[][..], |run| &run.recorded.plan.subjects);
     all.sort_by_key(|one| {
         let about = experiment::ALL.iter().position(|own| own.name == one.experiment);
@@ -175,7 +176,7 @@ fn is_shared(series: &Series) -> bool {
 
 fn value(run: &Run<'_>, cell: usize, metric: usize) -> Option<Value> {
     let summary = run.quality.cells.get(cell)?.metrics.get(metric)?.as_ref()?;
-    // A suspect that doubts small differences alone leaves the value as it is.
+    // A suspect that is only about small differences leaves the value as it is.
     let is_suspect = run.quality.suspects.iter().any(|one| one.concerns(&[cell], metric, f64::INFINITY));
     Some(Value { median: summary.median, is_suspect })
 }
@@ -189,7 +190,7 @@ fn history(
     mut notices: Vec<String>,
 ) -> History {
     let mut points: Vec<Point> = runs.iter().map(|run| point(run, wish)).collect();
-    // Runs within a minute are told apart by their seconds.
+    // Names of runs within the same minute need seconds.
     if wish.by.is_none() && points.windows(2).any(|pair| pair[0].name == pair[1].name) {
         for point in &mut points {
             point.name = point.started.get(..19).unwrap_or(&point.started).replace('T', " ");
@@ -197,12 +198,12 @@ fn history(
     }
     let lacking = points.iter().filter(|point| point.rounds == 0).count();
     if lacking > 0 {
-        notices.push(format!("{} without one complete round", counted(lacking, "run")));
+        notices.push(format!("{} without a complete round", counted(lacking, "run")));
     }
     notices.extend(compare::in_blocks(runs.iter()));
     let alone = series.iter().filter(|one| !is_shared(one)).count();
     if alone > 0 {
-        notices.push(format!("{} in one run only left out", counted(alone, "cell")));
+        notices.push(format!("left out {} that only one run has", counted(alone, "cell")));
     }
     series.retain(is_shared);
     let needed = stats::fewest(level);
@@ -228,7 +229,7 @@ fn history(
     let most = series.iter().map(|one| usable(&one.values).len()).max().unwrap_or(0);
     if most < needed {
         notices.push(format!(
-            "no change can be found yet: {needed} runs are needed at least, for {} at 5 % together",
+            "no change can be found yet: at least {needed} runs are needed for {} at 5 % together",
             counted((Alpha::FIVE_PERCENT.get() / level.get()).round() as usize, "cell")
         ));
     }
@@ -250,7 +251,7 @@ fn point(run: &Run<'_>, wish: &Wish) -> Point {
     }
 }
 
-/// The changes of a series. Where runs with one value of a tag stand together, it changes between two values alone.
+/// The changes of a series. If runs are grouped by a tag, it only changes between two values of the tag.
 fn changes(
     series: &Series,
     runs: &[Run<'_>],

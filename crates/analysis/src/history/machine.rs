@@ -1,20 +1,20 @@
-//! Is a change of a subject the machine's? It is where what shows the machine moved the same way at the same run, and the
-//! subject by no more than that.
+//! Is a subject's change the machine's? Yes, if the controls moved the same way at the same run, and the
+//! subject moved no further than they did.
 
 use std::collections::BTreeSet;
 
 use super::{Change, SEED, Series, Value};
 use crate::stats::{self, Alpha, Rng, Sample};
 
-/// Whether a control moved in the same way at the same run: its values on both sides of the change, over the runs of
-/// both levels, are as different as few orders make them.
+/// Whether a control moved the same way at the same run: its values on both sides of the change, over the
+/// runs of both levels, differ as much as in only a few orders of the runs.
 pub(super) fn moved(control: &Series, values: &[Option<Value>], change: &Change) -> bool {
     both_sides(control, values, change)
         .is_some_and(|(runs, cut)| in_its_way(&scaled(&control.values, &runs), cut, change).is_some())
 }
 
-/// Whether the subject moved further than a control that moved the same way: what it takes as a multiple of what the control
-/// takes, run by run, changed as well and by more than matters.
+/// Whether the subject moved further than a control that moved the same way: their ratio, run by run, changed
+/// as well and by more than matters.
 pub(super) fn is_beyond(control: &Series, values: &[Option<Value>], change: &Change) -> bool {
     let beyond = || {
         let (runs, cut) = both_sides(control, values, change)?;
@@ -26,8 +26,8 @@ pub(super) fn is_beyond(control: &Series, values: &[Option<Value>], change: &Cha
     beyond().unwrap_or(false)
 }
 
-/// The runs of both levels of a change in which subject and control are to be believed, and how many of them stand before it;
-/// none where a level has no such run.
+/// The runs of both levels of a change whose values of subject and control are both believed, and how many of
+/// them come before it; none if a level has no such run.
 fn both_sides(control: &Series, values: &[Option<Value>], change: &Change) -> Option<(Vec<usize>, usize)> {
     let own = usable(values);
     let at = own.iter().position(|&run| run == change.after)?;
@@ -38,8 +38,8 @@ fn both_sides(control: &Series, values: &[Option<Value>], change: &Change) -> Op
     (cut > 0 && cut < runs.len()).then_some((runs, cut))
 }
 
-/// By how much values differ on both sides of a cut, without its sign, where they differ in the way of a change and as few orders
-/// make them.
+/// The absolute difference of values between both sides of a cut, if it has the direction of a change and is
+/// as large in only a few orders.
 fn in_its_way(values: &[f64], cut: usize, change: &Change) -> Option<f64> {
     let median = |values: &[f64]| Sample::new(values.to_vec()).map_or(f64::NAN, |sample| sample.median());
     let by = median(&values[cut..]) - median(&values[..cut]);
@@ -58,8 +58,8 @@ pub(super) fn usable(values: &[Option<Value>]) -> Vec<usize> {
     (0..values.len()).filter(believed).collect()
 }
 
-/// Values as the search takes them: as logarithms, since what moves a value moves it by a share; as they are where one
-/// has none.
+/// Values in the form for the search: as logarithms, since changes are proportional; unchanged if one has no
+/// logarithm.
 pub(super) fn scaled(values: &[Option<Value>], runs: &[usize]) -> Vec<f64> {
     logarithms(values, runs).unwrap_or_else(|| plain(values, runs))
 }
@@ -120,7 +120,7 @@ mod tests {
         assert!(moved(&control(step), &own, &change));
         assert!(!moved(&control(|_| 1.0), &own, &change));
         assert!(!moved(&control(|run| 2.0 - step(run)), &own, &change), "the other way");
-        // What moved by much more than the machine did not move with it; by as much and a little, it did.
+        // It did not move with the machine if it moved by much more; it did if by about as much.
         let further = |share: f64| values(move |run| if run < 8 { 1.0 } else { share });
         let far = Change { levels: (1.0, 1.8), ..change.clone() };
         assert!(moved(&control(step), &further(1.8), &far) && is_beyond(&control(step), &further(1.8), &far));
